@@ -1,0 +1,145 @@
+//! Certificates: a transfer order and the votes of a quorum for it. Final as soon as it exists
+//! [FP §4.2].
+
+use borsh::{BorshDeserialize, BorshSerialize};
+
+use crate::Digest;
+use crate::amount::Epoch;
+use crate::committee::Committee;
+use crate::identity::AuthorityName;
+use crate::order::{OrderError, Transfer, TransferOrder, VerifiedOrder};
+use crate::signature::{BadSignature, Deferred};
+use crate::statement::Domain;
+use crate::vote::{Vote, VoteError};
+
+/// An order and the votes for it, not yet checked.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct Certificate {
+    /// What was ordered.
+    pub order: TransferOrder,
+    /// The committee that voted.
+    pub epoch: Epoch,
+    /// Exactly a quorum, in the order of the authorities' names, none twice.
+    pub votes: Vec<Vote>,
+}
+
+impl Certificate {
+    /// Makes a certificate of votes that were checked one by one. Takes the first quorum of them, in
+    /// the order of names. None where they are too few.
+    #[must_use]
+    pub fn from_votes(
+        order: &VerifiedOrder,
+        committee: &Committee,
+        mut votes: Vec<Vote>,
+    ) -> Option<VerifiedCertificate> {
+        votes.sort_by_key(|vote| vote.authority);
+        votes.dedup_by_key(|vote| vote.authority);
+        votes.truncate(committee.quorum());
+        if votes.len() < committee.quorum() {
+            return None;
+        }
+        let certificate = Self { order: order.order().clone(), epoch: committee.epoch(), votes };
+        Some(VerifiedCertificate { certificate, digest: order.digest() })
+    }
+
+    /// Checks all but the Ed25519 equations, which can then be checked alone or in a batch.
+    ///
+    /// # Errors
+    /// Where the epoch is another, the votes are not exactly a quorum in order, or an order or a vote
+    /// does not stand up.
+    pub fn prepare(
+        self,
+        domain: &Domain,
+        committee: &Committee,
+    ) -> Result<Deferred<VerifiedCertificate>, CertificateError> {
+        if self.epoch != committee.epoch() {
+            return Err(CertificateError::WrongEpoch { expected: committee.epoch(), found: self.epoch });
+        }
+        if self.votes.len() != committee.quorum() {
+            return Err(CertificateError::VoteCount { expected: committee.quorum(), found: self.votes.len() });
+        }
+        if let Some([_, vote]) = self.votes.array_windows().find(|[a, b]| a.authority >= b.authority) {
+            return Err(CertificateError::VotesUnsorted(vote.authority));
+        }
+        let mut order = self.order.clone().prepare(domain)?.map(|order| order.digest());
+        let digest = *order.value();
+        for vote in &self.votes {
+            order.absorb(vote.prepare(domain, committee, &self.order.transfer, digest)?);
+        }
+        Ok(order.map(|digest| VerifiedCertificate { certificate: self, digest }))
+    }
+
+    /// Checks the whole certificate.
+    ///
+    /// # Errors
+    /// As [`Certificate::prepare`], or a bad Ed25519 signature.
+    pub fn verify(self, domain: &Domain, committee: &Committee) -> Result<VerifiedCertificate, CertificateError> {
+        Ok(self.prepare(domain, committee)?.check()?)
+    }
+}
+
+/// A certificate with a valid quorum. Cannot be deserialised: only checking makes one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VerifiedCertificate {
+    certificate: Certificate,
+    digest: Digest,
+}
+
+impl VerifiedCertificate {
+    /// The certificate.
+    #[must_use]
+    pub fn certificate(&self) -> &Certificate {
+        &self.certificate
+    }
+
+    /// What was ordered.
+    #[must_use]
+    pub fn transfer(&self) -> &Transfer {
+        &self.certificate.order.transfer
+    }
+
+    /// What the sender signed; names the transfer.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// The certificate, no longer marked as verified.
+    #[must_use]
+    pub fn into_certificate(self) -> Certificate {
+        self.certificate
+    }
+}
+
+/// Why a certificate proves nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CertificateError {
+    /// By another committee.
+    #[error("the certificate is of epoch {found}, the committee of epoch {expected}")]
+    WrongEpoch {
+        /// The committee's.
+        expected: Epoch,
+        /// The certificate's.
+        found: Epoch,
+    },
+    /// Too few votes, or more than are needed.
+    #[error("the certificate has {found} votes; exactly {expected} are a quorum")]
+    VoteCount {
+        /// The quorum.
+        expected: usize,
+        /// What the certificate has.
+        found: usize,
+    },
+    /// A vote twice, or out of order.
+    #[error("the vote of authority {0} is repeated or not in the order of names")]
+    VotesUnsorted(AuthorityName),
+    /// The order in it is bad.
+    #[error(transparent)]
+    Order(#[from] OrderError),
+    /// A vote in it is bad.
+    #[error(transparent)]
+    Vote(#[from] VoteError),
+    /// A signature in it is bad.
+    #[error(transparent)]
+    Signature(#[from] BadSignature),
+}

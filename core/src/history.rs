@@ -1,0 +1,168 @@
+//! Histories of constant size: an account keeps only the newest positions of its certificates, and
+//! each journal record points back to earlier ones [FP §4, storage considerations].
+//!
+//! Entry number c (counted from 1) points to entry c − 1 and, to *skip*, to the entry whose number is
+//! c with its lowest set bit cleared. What a history keeps are the positions of the skip chain of its
+//! newest entry: one for each set bit of its count, so at most 64. From the newest entry any other is
+//! reached in a number of steps that grows with the square of the logarithm.
+
+use borsh::{BorshDeserialize, BorshSerialize};
+use serde::{Deserialize, Serialize};
+
+/// Where a record stands in a shard's journal: a byte offset, counted over all its segments.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    BorshSerialize,
+    BorshDeserialize,
+    Serialize,
+    Deserialize,
+)]
+pub struct JournalPosition(pub u64);
+
+impl std::fmt::Display for JournalPosition {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// How a record hangs in a history: its number there, from 0, and where earlier entries stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct Link {
+    /// This entry's number, from 0.
+    pub number: u64,
+    /// The entry before this one.
+    pub previous: Option<JournalPosition>,
+    /// An entry further back, by the rule above; none where that is before the first.
+    pub skip: Option<JournalPosition>,
+}
+
+/// The end of a chain of journal records.
+#[derive(Clone, Debug, Default, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct History {
+    count: u64,
+    /// Oldest first: the positions of `count` with all but its highest bits cleared.
+    spine: Vec<JournalPosition>,
+}
+
+/// What to do next to find an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Find {
+    /// It stands here.
+    Found(JournalPosition),
+    /// Read the record here and ask its link.
+    Read(JournalPosition),
+    /// There is no such entry.
+    Absent,
+}
+
+impl History {
+    /// How many entries there are.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The newest entry's position.
+    #[must_use]
+    pub fn newest(&self) -> Option<JournalPosition> {
+        self.spine.last().copied()
+    }
+
+    /// The link of the entry that will come next.
+    #[must_use]
+    pub fn next_link(&self) -> Link {
+        let ones = self.count.wrapping_add(1).count_ones() as usize;
+        let skip = ones.checked_sub(2).and_then(|index| self.spine.get(index));
+        Link { number: self.count, previous: self.newest(), skip: skip.copied() }
+    }
+
+    /// Adds the record at `position` as the newest entry.
+    pub(crate) fn push(&mut self, position: JournalPosition) {
+        self.count = self.count.wrapping_add(1);
+        self.spine.truncate((self.count.count_ones() as usize).saturating_sub(1));
+        self.spine.push(position);
+    }
+
+    /// The first step towards entry `number`, from 0. The positions that this history keeps are
+    /// used, so recent ones take few reads.
+    #[must_use]
+    pub fn find(&self, number: u64) -> Find {
+        if number >= self.count {
+            return Find::Absent;
+        }
+        let target = number.wrapping_add(1);
+        let mut best = None;
+        let mut entry = self.count;
+        for position in self.spine.iter().rev() {
+            if entry < target {
+                break;
+            }
+            best = Some((entry, *position));
+            entry &= entry.wrapping_sub(1);
+        }
+        match best {
+            Some((entry, position)) if entry == target => Find::Found(position),
+            Some((_, position)) => Find::Read(position),
+            None => Find::Absent,
+        }
+    }
+}
+
+impl Link {
+    /// The next step towards entry `number`, from 0, from the entry that has this link.
+    #[must_use]
+    pub fn find(&self, number: u64) -> Find {
+        let (Some(here), Some(target)) = (self.number.checked_add(1), number.checked_add(1)) else {
+            return Find::Absent;
+        };
+        if target >= here {
+            return Find::Absent;
+        }
+        let skipped = here & here.wrapping_sub(1);
+        let (entry, position) = if skipped >= target { (skipped, self.skip) } else { (self.number, self.previous) };
+        match position {
+            Some(position) if entry == target => Find::Found(position),
+            Some(position) => Find::Read(position),
+            None => Find::Absent,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_entry_is_found_in_few_steps() {
+        let mut history = History::default();
+        let mut links = Vec::new();
+        for number in 0..3000_u64 {
+            links.push(history.next_link());
+            history.push(JournalPosition(number * 10));
+            assert!(history.spine.len() <= 64);
+            if number % 97 != 0 {
+                continue;
+            }
+            for target in 0..=number {
+                let (mut step, mut reads) = (history.find(target), 0);
+                while let Find::Read(position) = step {
+                    reads += 1;
+                    step = links[usize::try_from(position.0 / 10).unwrap()].find(target);
+                }
+                assert_eq!(step, Find::Found(JournalPosition(target * 10)), "{target} of {number}");
+                assert!(reads <= 80, "{reads} reads for {target} of {number}");
+            }
+        }
+        assert_eq!(history.find(3000), Find::Absent);
+        assert_eq!(links[5].find(5), Find::Absent);
+        assert_eq!(links[5].find(u64::MAX), Find::Absent);
+    }
+}

@@ -1,0 +1,167 @@
+//! A Merkle tree over the payments that an authority votes for in one go, so that one signature serves
+//! them all (DESIGN §4): leaf = H(0x00 ‖ digest), node = H(0x01 ‖ left ‖ right), H = BLAKE3; a node
+//! without right sibling is carried up.
+
+use borsh::{BorshDeserialize, BorshSerialize};
+
+use crate::Digest;
+
+/// At most this many payments under one signature: bounds the path in every vote.
+pub const MERKLE_LEAVES_MAX: usize = 1024;
+/// The longest path in a tree of [`MERKLE_LEAVES_MAX`] leaves.
+pub const MERKLE_PATH_LENGTH_MAX: usize = 10;
+
+/// The way from a leaf to the root.
+///
+/// `directions` has one bit for each sibling, from the leaf up: set where the sibling is on the left.
+/// That is the leaf's index in the tree, less the levels at which its node was carried up, where
+/// there is no sibling and no bit.
+#[derive(Clone, Debug, Default, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct MerklePath {
+    /// One bit for each sibling; the others are zero.
+    pub directions: u16,
+    /// The siblings, from the leaf up.
+    pub siblings: Vec<Digest>,
+}
+
+impl MerklePath {
+    /// The root of the tree in which `digest` has this path. None where the path is too long or has
+    /// bits that name no sibling: a path has one encoding.
+    #[must_use]
+    pub fn root(&self, digest: Digest) -> Option<Digest> {
+        if self.siblings.len() > MERKLE_PATH_LENGTH_MAX || self.directions >> self.siblings.len() != 0 {
+            return None;
+        }
+        let mut hash = leaf(digest);
+        for (level, sibling) in self.siblings.iter().enumerate() {
+            let sibling_is_left = self.directions >> level & 1 == 1;
+            hash = if sibling_is_left { node(sibling, &hash) } else { node(&hash, sibling) };
+        }
+        Some(hash)
+    }
+}
+
+/// A tree, its levels from the leaves up.
+#[derive(Debug)]
+pub struct MerkleTree {
+    levels: Vec<Vec<Digest>>,
+    root: Digest,
+}
+
+impl MerkleTree {
+    /// The tree over `digests`. None where there are none, or more than [`MERKLE_LEAVES_MAX`].
+    #[must_use]
+    pub fn new(digests: &[Digest]) -> Option<Self> {
+        if digests.is_empty() || digests.len() > MERKLE_LEAVES_MAX {
+            return None;
+        }
+        let mut levels = Vec::new();
+        let mut level: Vec<Digest> = digests.iter().map(|digest| leaf(*digest)).collect();
+        loop {
+            if let [root] = level.as_slice() {
+                return Some(Self { root: *root, levels });
+            }
+            let above = level
+                .chunks(2)
+                .map(|pair| match pair {
+                    [left, right] => node(left, right),
+                    carried => carried.first().copied().unwrap_or_default(),
+                })
+                .collect();
+            levels.push(std::mem::replace(&mut level, above));
+        }
+    }
+
+    /// What the authority signs.
+    #[must_use]
+    pub fn root(&self) -> Digest {
+        self.root
+    }
+
+    /// The path of the leaf at `index`, counted from 0.
+    #[must_use]
+    pub fn path(&self, index: usize) -> MerklePath {
+        let mut path = MerklePath::default();
+        for (level, nodes) in self.levels.iter().enumerate() {
+            let position = index >> level;
+            if let Some(sibling) = nodes.get(position ^ 1) {
+                let bit = u16::from(position & 1 == 1);
+                path.directions |= bit << path.siblings.len();
+                path.siblings.push(*sibling);
+            }
+        }
+        path
+    }
+}
+
+fn leaf(digest: Digest) -> Digest {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&[0x00]).update(digest.as_slice());
+    Digest::new(*hasher.finalize().as_bytes())
+}
+
+fn node(left: &Digest, right: &Digest) -> Digest {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&[0x01]).update(left.as_slice()).update(right.as_slice());
+    Digest::new(*hasher.finalize().as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn digests(count: usize) -> Vec<Digest> {
+        (0..count).map(|i| alloy_primitives::keccak256(i.to_be_bytes())).collect()
+    }
+
+    #[test]
+    fn every_leaf_of_every_small_tree_leads_to_the_root() {
+        for count in (1..=70).chain([1023, 1024]) {
+            let leaves = digests(count);
+            let tree = MerkleTree::new(&leaves).unwrap();
+            for (index, digest) in leaves.iter().enumerate() {
+                let path = tree.path(index);
+                assert!(path.siblings.len() <= MERKLE_PATH_LENGTH_MAX);
+                assert_eq!(path.root(*digest), Some(tree.root()), "leaf {index} of {count}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_number_of_leaves_is_bounded() {
+        assert!(MerkleTree::new(&[]).is_none());
+        assert!(MerkleTree::new(&digests(1025)).is_none());
+        assert_eq!(MerkleTree::new(&digests(1)).unwrap().root(), leaf(digests(1)[0]));
+    }
+
+    proptest! {
+        #[test]
+        fn a_changed_path_or_digest_leads_elsewhere(count in 2_usize..40, leaf in 0_usize..40, at in 0_usize..6, bit in 0_u8..16) {
+            let leaves = digests(count);
+            let index = leaf % count;
+            let tree = MerkleTree::new(&leaves).unwrap();
+            let path = tree.path(index);
+
+            let mut other = path.clone();
+            other.directions ^= 1 << bit;
+            prop_assert_ne!(other.root(leaves[index]), Some(tree.root()));
+
+            let mut other = path.clone();
+            let at = at % other.siblings.len();
+            other.siblings[at].0[3] ^= 1;
+            prop_assert_ne!(other.root(leaves[index]), Some(tree.root()));
+
+            let mut other = path.clone();
+            other.siblings.pop();
+            prop_assert_ne!(other.root(leaves[index]), Some(tree.root()));
+            prop_assert_ne!(path.root(Digest::repeat_byte(1)), Some(tree.root()));
+        }
+    }
+
+    #[test]
+    fn overlong_paths_are_refused() {
+        let path = MerklePath { directions: 0, siblings: vec![Digest::ZERO; MERKLE_PATH_LENGTH_MAX + 1] };
+        assert_eq!(path.root(Digest::ZERO), None);
+    }
+}

@@ -1,0 +1,259 @@
+//! Transfer orders: what a sender signs to move value [FP §4.2].
+
+use borsh::{BorshDeserialize, BorshSerialize};
+use serde::{Deserialize, Serialize};
+
+use crate::Digest;
+use crate::amount::{Amount, Asset, Memo, SequenceNumber};
+use crate::identity::{AccountId, PrimaryAddress};
+use crate::signature::{BadSignature, Deferred, EcdsaSignature, Ed25519Signature, Signatory};
+use crate::statement::Domain;
+
+/// Moves `amount` to another FastPay account.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize, Serialize, Deserialize)]
+pub struct Payment {
+    /// Who pays.
+    pub sender: AccountId,
+    /// Who is paid.
+    pub recipient: AccountId,
+    /// What is moved.
+    pub asset: Asset,
+    /// How much of it.
+    pub amount: Amount,
+    /// The sender's next number.
+    pub sequence: SequenceNumber,
+    /// Free for the user.
+    pub memo: Memo,
+}
+
+/// Moves `amount` out, to the Primary: the recipient gets `amount − fee`, and whoever submits the
+/// certificate to the contract gets `fee`.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize, Serialize, Deserialize)]
+pub struct Redemption {
+    /// Who redeems.
+    pub sender: AccountId,
+    /// Who is paid on the Primary.
+    pub recipient: PrimaryAddress,
+    /// What is moved.
+    pub asset: Asset,
+    /// How much is debited.
+    pub amount: Amount,
+    /// The part of it that goes to the relayer.
+    pub fee: Amount,
+    /// The sender's next number.
+    pub sequence: SequenceNumber,
+    /// Free for the user.
+    pub memo: Memo,
+}
+
+/// What an order asks for.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Transfer {
+    /// To FastPay.
+    Payment(Payment),
+    /// To the Primary.
+    Redemption(Redemption),
+}
+
+impl Transfer {
+    /// Whose balance is debited.
+    #[must_use]
+    pub fn sender(&self) -> AccountId {
+        match self {
+            Self::Payment(payment) => payment.sender,
+            Self::Redemption(redemption) => redemption.sender,
+        }
+    }
+
+    /// What is moved.
+    #[must_use]
+    pub fn asset(&self) -> Asset {
+        match self {
+            Self::Payment(payment) => payment.asset,
+            Self::Redemption(redemption) => redemption.asset,
+        }
+    }
+
+    /// How much is debited.
+    #[must_use]
+    pub fn amount(&self) -> Amount {
+        match self {
+            Self::Payment(payment) => payment.amount,
+            Self::Redemption(redemption) => redemption.amount,
+        }
+    }
+
+    /// Its number among the sender's.
+    #[must_use]
+    pub fn sequence(&self) -> SequenceNumber {
+        match self {
+            Self::Payment(payment) => payment.sequence,
+            Self::Redemption(redemption) => redemption.sequence,
+        }
+    }
+
+    /// The user's own bytes.
+    #[must_use]
+    pub fn memo(&self) -> Memo {
+        match self {
+            Self::Payment(payment) => payment.memo,
+            Self::Redemption(redemption) => redemption.memo,
+        }
+    }
+
+    /// The rules that an order can break all by itself.
+    fn check(&self) -> Result<(), InvalidTransfer> {
+        if self.amount() == Amount::ZERO {
+            return Err(InvalidTransfer::ZeroAmount);
+        }
+        if self.sequence().next().is_none() {
+            return Err(InvalidTransfer::LastSequence);
+        }
+        match self {
+            Self::Payment(payment) if payment.recipient == AccountId::ZERO => Err(InvalidTransfer::ZeroRecipient),
+            Self::Redemption(redemption) if redemption.recipient.is_zero() => Err(InvalidTransfer::ZeroRecipient),
+            Self::Redemption(redemption) if redemption.fee > redemption.amount => {
+                Err(InvalidTransfer::FeeAboveAmount { amount: redemption.amount, fee: redemption.fee })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Why nobody may order this, whoever signs it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidTransfer {
+    /// Nothing is moved.
+    #[error("the amount is zero; order at least one of the asset's smallest unit")]
+    ZeroAmount,
+    /// The relayer would get more than is debited.
+    #[error("the fee {fee} is above the amount {amount}; lower the fee")]
+    FeeAboveAmount {
+        /// What is debited.
+        amount: Amount,
+        /// What the relayer would get of it.
+        fee: Amount,
+    },
+    /// Nobody can hold the key of the zero address: the value would be lost.
+    #[error("the recipient is the zero address, which nobody owns; give the recipient's account")]
+    ZeroRecipient,
+    /// No number could follow it.
+    #[error("sequence number 2^64 - 1 cannot be used")]
+    LastSequence,
+}
+
+/// The proof that the owner of the sender's account ordered a transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub enum Authorization {
+    /// By the key whose hash is the account.
+    Ed25519 {
+        /// The verification key.
+        key: [u8; 32],
+        /// Over the order's digest.
+        signature: Ed25519Signature,
+    },
+    /// By the key of an Ethereum account, as `eth_signTypedData_v4` returns it.
+    Ethereum {
+        /// Over the order's digest.
+        signature: EcdsaSignature,
+    },
+}
+
+/// A transfer and its owner's authorization, not yet checked.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct TransferOrder {
+    /// What is ordered.
+    pub transfer: Transfer,
+    /// That the owner ordered it.
+    pub authorization: Authorization,
+}
+
+impl TransferOrder {
+    /// Checks all but the Ed25519 equation, which can then be checked alone or in a batch.
+    ///
+    /// # Errors
+    /// Where the transfer is invalid, the key does not own the account, or an Ethereum signature is
+    /// bad.
+    pub fn prepare(self, domain: &Domain) -> Result<Deferred<VerifiedOrder>, OrderError> {
+        self.transfer.check()?;
+        let digest = domain.transfer_digest(&self.transfer);
+        let sender = self.transfer.sender();
+        let by = Signatory::Sender(sender);
+        let authorization = self.authorization;
+        let mut deferred = Deferred::new(VerifiedOrder { order: self, digest });
+        match authorization {
+            Authorization::Ed25519 { key, signature } => {
+                if AccountId::from_ed25519(&key) != sender {
+                    return Err(OrderError::WrongKey { sender });
+                }
+                deferred.require(by, &key, &signature, digest);
+            }
+            Authorization::Ethereum { signature } => {
+                let owner = sender.ethereum_address().ok_or(OrderError::WrongKey { sender })?;
+                if signature.recover(digest) != Some(owner) {
+                    return Err(OrderError::Signature(BadSignature(by)));
+                }
+            }
+        }
+        Ok(deferred)
+    }
+
+    /// Checks everything about the order that needs no account.
+    ///
+    /// # Errors
+    /// As [`TransferOrder::prepare`], or a bad Ed25519 signature.
+    pub fn verify(self, domain: &Domain) -> Result<VerifiedOrder, OrderError> {
+        Ok(self.prepare(domain)?.check()?)
+    }
+}
+
+/// A transfer order whose owner did sign it. Cannot be deserialised: only checking makes one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VerifiedOrder {
+    order: TransferOrder,
+    digest: Digest,
+}
+
+impl VerifiedOrder {
+    /// The order.
+    #[must_use]
+    pub fn order(&self) -> &TransferOrder {
+        &self.order
+    }
+
+    /// What is ordered.
+    #[must_use]
+    pub fn transfer(&self) -> &Transfer {
+        &self.order.transfer
+    }
+
+    /// What the sender signed; names the order.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// The order, no longer marked as verified.
+    #[must_use]
+    pub fn into_order(self) -> TransferOrder {
+        self.order
+    }
+}
+
+/// Why an order is not one that its sender signed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OrderError {
+    /// Not to be ordered by anyone.
+    #[error(transparent)]
+    Transfer(#[from] InvalidTransfer),
+    /// The key is not the one that owns the account.
+    #[error("the key does not own account {sender}; sign with the key of the sending account")]
+    WrongKey {
+        /// Whose key is needed.
+        sender: AccountId,
+    },
+    /// Altered, or signed for another deployment.
+    #[error(transparent)]
+    Signature(#[from] BadSignature),
+}

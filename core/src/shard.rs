@@ -1,0 +1,358 @@
+//! The rules of one shard [FP Fig. 2 and 10], as a pure state machine.
+//!
+//! A rule looks at a verified message and at the state and *decides*; it changes nothing. Where the
+//! decision is a record, the caller has it assigned a journal position and *applies* it, and lets
+//! nobody hear of it before the journal has it on disk. Replaying the journal applies the same records
+//! again, so the state is a fold over the journal by construction.
+//!
+//! Invariants: an account is locked on at most one order for each sequence number; a sequence number
+//! is executed at most once; a credit between shards and a deposit are applied exactly once; no rule
+//! creates or destroys value. The accounts in memory may be a part of all: a rule that needs another
+//! one answers [`Decision::Load`] and is asked again.
+
+use std::collections::HashMap;
+
+use crate::account::{Account, PendingOrder};
+use crate::amount::{Amount, Asset, Balance, SequenceNumber, TransactionIndex};
+use crate::certificate::VerifiedCertificate;
+use crate::history::JournalPosition;
+use crate::identity::{AccountId, ShardId, ShardLayout};
+use crate::ledger::ShardLedger;
+use crate::order::{Payment, Transfer, TransferOrder, VerifiedOrder};
+use crate::record::{CrossShardCredit, Effect, Record, SynchronizationOrder};
+
+/// What the rules say to a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// The account must be in memory first: load it and ask again.
+    Load(AccountId),
+    /// Commit this record and apply it, then answer that it is done.
+    Commit(Box<Record>),
+    /// It is done already: answer the same, and change nothing.
+    Already,
+    /// No, and why.
+    Refuse(Rejection),
+}
+
+/// Why a message is refused. Each says what its sender can do about it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Rejection {
+    /// Another shard of this authority owns the account.
+    #[error("account {account} belongs to shard {shard} of this authority; send it there")]
+    WrongShard {
+        /// The account in question.
+        account: AccountId,
+        /// Its shard here.
+        shard: ShardId,
+    },
+    /// The account is locked on another order.
+    #[error(
+        "account {} is locked on another order of sequence number {}; finish that one first",
+        .pending.transfer.sender(),
+        .pending.transfer.sequence()
+    )]
+    OrderPending {
+        /// The order that this authority voted for. Anyone can collect its votes and finish it.
+        pending: Box<TransferOrder>,
+    },
+    /// The order is ahead of what this authority has confirmed.
+    #[error("expected sequence number {expected}; first confirm the certificates from there on at this authority")]
+    SequenceTooHigh {
+        /// The account's next number here.
+        expected: SequenceNumber,
+    },
+    /// An order of this number is confirmed already.
+    #[error("this sequence number is already confirmed; the next one is {expected}")]
+    AlreadyConfirmed {
+        /// The account's next number here.
+        expected: SequenceNumber,
+    },
+    /// The balance does not cover the amount.
+    #[error(
+        "the balance here is {balance}, the order moves {amount}; confirm what the account received, or order less"
+    )]
+    InsufficientBalance {
+        /// What the account holds here.
+        balance: Balance,
+        /// What the order moves.
+        amount: Amount,
+    },
+    /// An earlier certificate of the same sender is missing here.
+    #[error("confirm the certificate of sequence number {missing} first")]
+    MissingCertificate {
+        /// The first that is missing.
+        missing: SequenceNumber,
+    },
+    /// A redemption where there is no Primary.
+    #[error("this committee runs without a Primary: nothing can be redeemed")]
+    NoPrimary,
+    /// A deposit out of order, from this authority's own follower.
+    #[error("deposits up to {synchronized} are applied; the next step must start there")]
+    SynchronizationGap {
+        /// The shard's index.
+        synchronized: TransactionIndex,
+    },
+    /// A credit out of order, from another shard of this authority.
+    #[error("credit {expected} must come first")]
+    CreditGap {
+        /// The next number.
+        expected: u64,
+    },
+}
+
+/// One shard's accounts and rules.
+#[derive(Clone, Debug)]
+pub struct Shard {
+    id: ShardId,
+    layout: ShardLayout,
+    with_primary: bool,
+    accounts: HashMap<AccountId, Account>,
+    ledger: ShardLedger,
+}
+
+impl Shard {
+    /// A shard with the given ledger and no account in memory.
+    #[must_use]
+    pub fn new(id: ShardId, layout: ShardLayout, with_primary: bool, ledger: ShardLedger) -> Self {
+        Self { id, layout, with_primary, accounts: HashMap::new(), ledger }
+    }
+
+    /// This shard's number.
+    #[must_use]
+    pub fn id(&self) -> ShardId {
+        self.id
+    }
+
+    /// All but the accounts.
+    #[must_use]
+    pub fn ledger(&self) -> &ShardLedger {
+        &self.ledger
+    }
+
+    /// An account in memory.
+    #[must_use]
+    pub fn account(&self, id: &AccountId) -> Option<&Account> {
+        self.accounts.get(id)
+    }
+
+    /// How many accounts are in memory.
+    #[must_use]
+    pub fn accounts_in_memory(&self) -> usize {
+        self.accounts.len()
+    }
+
+    /// Brings an account into memory, with the state that the store has for it (none: a new one). One
+    /// that is in memory already stays as it is.
+    pub fn load(&mut self, id: AccountId, stored: Option<Account>) {
+        self.accounts.entry(id).or_insert_with(|| stored.unwrap_or_default());
+    }
+
+    /// Drops accounts from memory. The caller must have each of them in its store as it is now.
+    pub fn evict(&mut self, keep: impl Fn(&AccountId) -> bool) {
+        self.accounts.retain(|id, _| keep(id));
+    }
+
+    /// The other shard has durably applied all credits up to `number`.
+    pub fn acknowledge(&mut self, to: ShardId, number: u64) {
+        self.ledger.acknowledge(to, number);
+    }
+
+    /// The shard to which a stranger must turn, where it is not this one.
+    ///
+    /// # Errors
+    /// [`Rejection::WrongShard`].
+    pub fn check_owner(&self, account: AccountId) -> Result<(), Rejection> {
+        let shard = self.layout.shard_of(&account);
+        if shard == self.id { Ok(()) } else { Err(Rejection::WrongShard { account, shard }) }
+    }
+
+    /// May the authority vote for this order? Commits to [`Record::Lock`]; `Already` means that it did
+    /// and gives its vote again.
+    #[must_use]
+    pub fn lock(&self, order: &VerifiedOrder) -> Decision {
+        let transfer = order.transfer();
+        let sender = transfer.sender();
+        if let Err(rejection) = self.check_owner(sender) {
+            return Decision::Refuse(rejection);
+        }
+        if !self.with_primary && matches!(transfer, Transfer::Redemption(_)) {
+            return Decision::Refuse(Rejection::NoPrimary);
+        }
+        let Some(account) = self.accounts.get(&sender) else {
+            return Decision::Load(sender);
+        };
+        if let Some(pending) = &account.pending {
+            if pending.digest == order.digest() {
+                return Decision::Already;
+            }
+            return Decision::Refuse(Rejection::OrderPending { pending: Box::new(pending.order.clone()) });
+        }
+        let expected = account.next_sequence();
+        if transfer.sequence() > expected {
+            return Decision::Refuse(Rejection::SequenceTooHigh { expected });
+        }
+        if transfer.sequence() < expected {
+            return Decision::Refuse(Rejection::AlreadyConfirmed { expected });
+        }
+        let balance = account.balance(transfer.asset());
+        if !balance.covers(transfer.amount()) {
+            return Decision::Refuse(Rejection::InsufficientBalance { balance, amount: transfer.amount() });
+        }
+        Decision::Commit(Box::new(Record::Lock { order: order.order().clone(), digest: order.digest() }))
+    }
+
+    /// Executes a certificate. Commits to [`Record::Confirmation`]. Never refuses one for lack of
+    /// funds, and does not care which order the account is locked on.
+    #[must_use]
+    pub fn confirm(&self, certificate: &VerifiedCertificate) -> Decision {
+        let transfer = certificate.transfer();
+        let sender = transfer.sender();
+        if let Err(rejection) = self.check_owner(sender) {
+            return Decision::Refuse(rejection);
+        }
+        let Some(account) = self.accounts.get(&sender) else {
+            return Decision::Load(sender);
+        };
+        let expected = account.next_sequence();
+        if transfer.sequence() > expected {
+            return Decision::Refuse(Rejection::MissingCertificate { missing: expected });
+        }
+        if transfer.sequence() < expected {
+            return Decision::Already;
+        }
+        let effect = match transfer {
+            Transfer::Redemption(_) => Effect::Redeemed { feed: self.ledger.redemptions.next_link() },
+            Transfer::Payment(payment) => {
+                let to = self.layout.shard_of(&payment.recipient);
+                if to != self.id {
+                    Effect::Forwarded { to, number: self.ledger.next_credit(to) }
+                } else if let Some(recipient) = self.accounts.get(&payment.recipient) {
+                    Effect::Credited { received: recipient.received.next_link() }
+                } else {
+                    return Decision::Load(payment.recipient);
+                }
+            }
+        };
+        Decision::Commit(Box::new(Record::Confirmation {
+            certificate: certificate.certificate().clone(),
+            sent: account.sent.next_link(),
+            effect,
+        }))
+    }
+
+    /// Takes a credit from another shard of the same authority. Commits to [`Record::Credit`].
+    #[must_use]
+    pub fn credit(&self, credit: &CrossShardCredit) -> Decision {
+        let recipient = credit.payment.recipient;
+        if let Err(rejection) = self.check_owner(recipient) {
+            return Decision::Refuse(rejection);
+        }
+        let applied = self.ledger.inbox(credit.from);
+        if credit.number <= applied {
+            return Decision::Already;
+        }
+        let expected = applied.wrapping_add(1);
+        if credit.number > expected {
+            return Decision::Refuse(Rejection::CreditGap { expected });
+        }
+        let Some(account) = self.accounts.get(&recipient) else {
+            return Decision::Load(recipient);
+        };
+        Decision::Commit(Box::new(Record::Credit { credit: credit.clone(), received: account.received.next_link() }))
+    }
+
+    /// Follows the Primary one step. Commits to [`Record::Synchronization`].
+    #[must_use]
+    pub fn synchronize(&self, order: &SynchronizationOrder) -> Decision {
+        let synchronized = self.ledger.synchronized;
+        if order.up_to <= synchronized {
+            return Decision::Already;
+        }
+        let fits = order.deposit.as_ref().is_none_or(|deposit| deposit.index == order.up_to);
+        if order.after > synchronized || !fits {
+            return Decision::Refuse(Rejection::SynchronizationGap { synchronized });
+        }
+        let deposits = match &order.deposit {
+            None => None,
+            Some(deposit) => {
+                if let Err(rejection) = self.check_owner(deposit.recipient) {
+                    return Decision::Refuse(rejection);
+                }
+                match self.accounts.get(&deposit.recipient) {
+                    None => return Decision::Load(deposit.recipient),
+                    Some(account) => Some(account.deposits.next_link()),
+                }
+            }
+        };
+        Decision::Commit(Box::new(Record::Synchronization { order: order.clone(), deposits }))
+    }
+
+    /// Executes a record that stands in the journal at `position`. This is the only way in which a
+    /// shard's state changes, save for [`Shard::acknowledge`].
+    ///
+    /// # Panics
+    /// Where an account of the record is not in memory: applying it to a blank account instead would
+    /// forget a lock.
+    pub fn apply(&mut self, record: &Record, position: JournalPosition) {
+        match record {
+            Record::Lock { order, digest } => {
+                let pending = PendingOrder { order: order.clone(), digest: *digest };
+                self.account_mut(&order.transfer.sender()).pending = Some(Box::new(pending));
+            }
+            Record::Confirmation { certificate, effect, .. } => {
+                let transfer = &certificate.order.transfer;
+                let sender = self.account_mut(&transfer.sender());
+                sender.pending = None;
+                sender.sent.push(position);
+                self.debit(&transfer.sender(), transfer.asset(), transfer.amount());
+                match (effect, transfer) {
+                    (Effect::Forwarded { to, number }, Transfer::Payment(payment)) => {
+                        self.ledger.forward(self.id, *to, *number, payment);
+                    }
+                    (_, Transfer::Payment(payment)) => self.receive(payment, position),
+                    (_, Transfer::Redemption(redemption)) => {
+                        self.ledger.redeem(redemption.asset, redemption.amount, position);
+                    }
+                }
+            }
+            Record::Credit { credit, .. } => {
+                self.ledger.inboxes.insert(credit.from, credit.number);
+                let totals = self.ledger.totals_mut(credit.payment.asset);
+                totals.credited = totals.credited.credit(credit.payment.amount);
+                self.receive(&credit.payment, position);
+            }
+            Record::Synchronization { order, .. } => {
+                self.ledger.synchronized = order.up_to;
+                if let Some(deposit) = &order.deposit {
+                    self.account_mut(&deposit.recipient).deposits.push(position);
+                    let totals = self.ledger.totals_mut(deposit.asset);
+                    totals.deposited = totals.deposited.credit(deposit.amount);
+                    self.fund(&deposit.recipient, deposit.asset, deposit.amount);
+                }
+            }
+        }
+    }
+
+    fn receive(&mut self, payment: &Payment, position: JournalPosition) {
+        self.account_mut(&payment.recipient).received.push(position);
+        self.fund(&payment.recipient, payment.asset, payment.amount);
+    }
+
+    fn fund(&mut self, account: &AccountId, asset: Asset, amount: Amount) {
+        let balance = self.account_mut(account).balances.entry(asset).or_default();
+        *balance = balance.credit(amount);
+        let totals = self.ledger.totals_mut(asset);
+        totals.accounts = totals.accounts.credit(amount);
+    }
+
+    fn debit(&mut self, account: &AccountId, asset: Asset, amount: Amount) {
+        let balance = self.account_mut(account).balances.entry(asset).or_default();
+        *balance = balance.debit(amount);
+        let totals = self.ledger.totals_mut(asset);
+        totals.accounts = totals.accounts.debit(amount);
+    }
+
+    fn account_mut(&mut self, id: &AccountId) -> &mut Account {
+        self.accounts.get_mut(id).expect("the accounts of a record are loaded before it is decided or replayed")
+    }
+}

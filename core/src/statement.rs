@@ -1,0 +1,210 @@
+//! What is signed: EIP-712 typed structs under one domain (DESIGN §4).
+//!
+//! The structs below are the only definition of a digest in Rust; the contract has the same type
+//! strings, and `vectors/` pins both.
+
+use std::sync::LazyLock;
+
+use alloy_primitives::{Address, B256, Keccak256, U256, keccak256};
+use alloy_sol_types::{Eip712Domain, SolStruct};
+
+use crate::Digest;
+use crate::amount::Epoch;
+use crate::committee::Committee;
+use crate::order::{Payment, Redemption, Transfer};
+use crate::vote::{Vote, VoteSignature};
+
+mod typed {
+    #![allow(missing_docs)]
+    alloy_sol_types::sol! {
+        struct Payment {
+            bytes32 sender;
+            bytes32 recipient;
+            address asset;
+            uint128 amount;
+            uint64 sequence;
+            bytes32 memo;
+        }
+        struct Redemption {
+            bytes32 sender;
+            address recipient;
+            address asset;
+            uint128 amount;
+            uint128 fee;
+            uint64 sequence;
+            bytes32 memo;
+        }
+        struct PaymentVote {
+            uint64 epoch;
+            bytes32 root;
+        }
+        struct RedemptionVote {
+            uint64 epoch;
+            Redemption redemption;
+        }
+    }
+}
+
+/// The Solidity struct that a redemption vote signs, for whoever calls the contract.
+pub type RedemptionVoteStatement = typed::RedemptionVote;
+
+/// The deployment for which something is signed: `{name: "FastPay", version: "1", chainId,
+/// verifyingContract}`. Nothing signed for one deployment is valid in another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Domain {
+    chain_id: u64,
+    contract: Address,
+    separator: B256,
+}
+
+impl Domain {
+    /// The domain of the contract at `contract` on the chain `chain_id`; zero and zero where there is
+    /// no Primary.
+    #[must_use]
+    pub fn new(chain_id: u64, contract: Address) -> Self {
+        let domain = Eip712Domain::new(
+            Some("FastPay".into()),
+            Some("1".into()),
+            Some(U256::from(chain_id)),
+            Some(contract),
+            None,
+        );
+        Self { chain_id, contract, separator: domain.separator() }
+    }
+
+    /// The chain's id (EIP-155).
+    #[must_use]
+    pub fn chain_id(&self) -> u64 {
+        self.chain_id
+    }
+
+    /// The contract's address.
+    #[must_use]
+    pub fn contract(&self) -> Address {
+        self.contract
+    }
+
+    /// The digest that a sender signs to order `transfer`.
+    #[must_use]
+    pub fn transfer_digest(&self, transfer: &Transfer) -> Digest {
+        static PAYMENT: LazyLock<B256> = LazyLock::new(type_hash::<typed::Payment>);
+        static REDEMPTION: LazyLock<B256> = LazyLock::new(type_hash::<typed::Redemption>);
+        match transfer {
+            Transfer::Payment(payment) => self.digest(*PAYMENT, &typed::Payment::from(payment)),
+            Transfer::Redemption(redemption) => self.digest(*REDEMPTION, &typed::Redemption::from(redemption)),
+        }
+    }
+
+    /// The digest that an authority's Ed25519 key signs to vote for all payments under a Merkle root.
+    #[must_use]
+    pub fn payment_vote_digest(&self, epoch: Epoch, root: Digest) -> Digest {
+        static TYPE: LazyLock<B256> = LazyLock::new(type_hash::<typed::PaymentVote>);
+        self.digest(*TYPE, &typed::PaymentVote { epoch: epoch.0, root })
+    }
+
+    /// The digest that an authority's secp256k1 key signs to vote for one redemption.
+    #[must_use]
+    pub fn redemption_vote_digest(&self, epoch: Epoch, redemption: &Redemption) -> Digest {
+        static TYPE: LazyLock<B256> = LazyLock::new(type_hash::<typed::RedemptionVote>);
+        self.digest(*TYPE, &typed::RedemptionVote { epoch: epoch.0, redemption: redemption.into() })
+    }
+
+    fn digest<S: SolStruct>(&self, type_hash: B256, statement: &S) -> Digest {
+        let mut hasher = Keccak256::new();
+        hasher.update(type_hash);
+        hasher.update(statement.eip712_encode_data());
+        let mut input = [0; 66];
+        let (prefix, hashes) = input.split_at_mut(2);
+        let (separator, hash) = hashes.split_at_mut(32);
+        prefix.copy_from_slice(&[0x19, 0x01]);
+        separator.copy_from_slice(self.separator.as_slice());
+        hash.copy_from_slice(hasher.finalize().as_slice());
+        keccak256(input)
+    }
+}
+
+fn type_hash<S: SolStruct>() -> B256 {
+    keccak256(S::eip712_encode_type().as_bytes())
+}
+
+impl From<&Payment> for typed::Payment {
+    fn from(payment: &Payment) -> Self {
+        Self {
+            sender: payment.sender.0.into(),
+            recipient: payment.recipient.0.into(),
+            asset: payment.asset.0,
+            amount: payment.amount.0,
+            sequence: payment.sequence.0,
+            memo: payment.memo,
+        }
+    }
+}
+
+impl From<&Redemption> for typed::Redemption {
+    fn from(redemption: &Redemption) -> Self {
+        Self {
+            sender: redemption.sender.0.into(),
+            recipient: redemption.recipient,
+            asset: redemption.asset.0,
+            amount: redemption.amount.0,
+            fee: redemption.fee.0,
+            sequence: redemption.sequence.0,
+            memo: redemption.memo,
+        }
+    }
+}
+
+/// The votes of a redemption certificate as the contract reads them: for each vote the member's index
+/// in one byte and its 65-byte signature, in ascending order of index. None where a vote is not by a
+/// member, or not for a redemption.
+#[must_use]
+pub fn encode_redemption_votes(committee: &Committee, votes: &[Vote]) -> Option<Vec<u8>> {
+    let mut encoded = Vec::with_capacity(votes.len() * 66);
+    for vote in votes {
+        let (index, _) = committee.member(&vote.authority)?;
+        let VoteSignature::Redemption { signature } = &vote.signature else { return None };
+        encoded.push(index);
+        encoded.extend_from_slice(&signature.0);
+    }
+    Some(encoded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{AccountId, Amount, Asset, SequenceNumber};
+
+    #[test]
+    fn type_strings_are_those_of_the_design() {
+        assert_eq!(
+            typed::Payment::eip712_encode_type(),
+            "Payment(bytes32 sender,bytes32 recipient,address asset,uint128 amount,uint64 sequence,bytes32 memo)"
+        );
+        assert_eq!(
+            typed::RedemptionVote::eip712_encode_type(),
+            "RedemptionVote(uint64 epoch,Redemption redemption)Redemption(bytes32 sender,address recipient,\
+             address asset,uint128 amount,uint128 fee,uint64 sequence,bytes32 memo)"
+        );
+        assert_eq!(typed::PaymentVote::eip712_encode_type(), "PaymentVote(uint64 epoch,bytes32 root)");
+    }
+
+    #[test]
+    fn cached_hashes_give_the_digest_that_the_library_computes() {
+        let contract = Address::repeat_byte(7);
+        let library =
+            Eip712Domain::new(Some("FastPay".into()), Some("1".into()), Some(U256::from(31337)), Some(contract), None);
+        let domain = Domain::new(31337, contract);
+        let payment = Payment {
+            sender: AccountId([1; 32]),
+            recipient: AccountId([2; 32]),
+            asset: Asset::ETHER,
+            amount: Amount(3),
+            sequence: SequenceNumber(4),
+            memo: B256::repeat_byte(5),
+        };
+        let expected = typed::Payment::from(&payment).eip712_signing_hash(&library);
+        assert_eq!(domain.transfer_digest(&Transfer::Payment(payment)), expected);
+        let vote = typed::PaymentVote { epoch: 9, root: B256::repeat_byte(1) };
+        assert_eq!(domain.payment_vote_digest(Epoch(9), B256::repeat_byte(1)), vote.eip712_signing_hash(&library));
+    }
+}

@@ -1,0 +1,1 @@
+//! Contract bindings, finalized-event reader and transaction sender.

@@ -1,0 +1,1 @@
+//! An authority: shard actors, storage, network, follower, HTTP.

@@ -1,0 +1,1 @@
+//! Brings redemption certificates to the contract.

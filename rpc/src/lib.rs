@@ -1,0 +1,1 @@
+//! The wire: protobuf schema, conversions to and from core's types, client and server glue.
