@@ -1,1 +1,34 @@
-//! The wire: protobuf schema, conversions to and from core's types, client and server glue.
+//! The wire between clients and authorities: gRPC, one service per shard.
+//!
+//! ```text
+//!  core's types ──convert──► protobuf ──tonic──► protobuf ──convert──► core's types, unverified
+//! ```
+//!
+//! The schema is `proto/fastpay.proto`. What comes off the wire is one of core's *unverified* types;
+//! verifying is for the receiver. Everything a peer can make long is bounded here by name.
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
+
+mod client;
+mod convert;
+mod endpoints;
+mod refusal;
+mod submit;
+
+/// The generated code of `fastpay.proto`.
+#[allow(missing_docs, clippy::all, clippy::indexing_slicing, clippy::unwrap_used)]
+pub mod proto {
+    tonic::include_proto!("fastpay.v1");
+}
+
+pub use client::{AccountState, AuthorityClient, ClientError, ClientOptions, Page, Received, ShardClient, ShardStatus};
+pub use convert::Malformed;
+pub use endpoints::{AuthorityEndpoints, Endpoints, EndpointsError};
+pub use refusal::Refusal;
+
+/// The longest message that either side takes, in bytes. A certificate of 255 authorities with the
+/// longest Merkle paths has about 120,000; a page is cut to fit.
+pub const MESSAGE_BYTES_MAX: usize = 1 << 20;
+/// At most so many entries in one page of history.
+pub const PAGE_ENTRIES_MAX: u32 = 100;
+/// At most so many requests of one client in flight on one stream; the server reads no further.
+pub const STREAM_REQUESTS_IN_FLIGHT_MAX: usize = 1024;

@@ -1,0 +1,246 @@
+//! Between core's types and protobuf. Towards the wire never fails; from the wire checks lengths and
+//! presence, and nothing else.
+
+use bytes::Bytes;
+use fastpay_core::{
+    AccountId, Amount, Asset, AuthorityName, Authorization, Balance, Certificate, Deposit, EcdsaSignature,
+    Ed25519Signature, Epoch, MERKLE_PATH_LENGTH_MAX, MerklePath, Payment, PrimaryAddress, Redemption, SequenceNumber,
+    TransactionIndex, Transfer, TransferOrder, Vote, VoteSignature,
+};
+
+use crate::proto;
+
+/// A message that is not what the schema and its comments say.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Malformed {
+    /// Bytes of a wrong length.
+    #[error("field {field} has {found} bytes, not {expected}")]
+    Length {
+        /// The field's name in the schema.
+        field: &'static str,
+        /// How many bytes it must have.
+        expected: usize,
+        /// How many it has.
+        found: usize,
+    },
+    /// A part that must be there is not.
+    #[error("field {0} is missing")]
+    Missing(&'static str),
+    /// A number or a list beyond its bound.
+    #[error("field {0} is out of range")]
+    OutOfRange(&'static str),
+}
+
+fn array<const N: usize>(field: &'static str, bytes: &[u8]) -> Result<[u8; N], Malformed> {
+    bytes.try_into().map_err(|_| Malformed::Length { field, expected: N, found: bytes.len() })
+}
+
+fn copy(bytes: &[u8]) -> Bytes {
+    Bytes::copy_from_slice(bytes)
+}
+
+pub(crate) fn account(field: &'static str, bytes: &[u8]) -> Result<AccountId, Malformed> {
+    array(field, bytes).map(AccountId)
+}
+
+pub(crate) fn authority_name(field: &'static str, bytes: &[u8]) -> Result<AuthorityName, Malformed> {
+    array(field, bytes).map(AuthorityName)
+}
+
+pub(crate) fn primary_address(field: &'static str, bytes: &[u8]) -> Result<PrimaryAddress, Malformed> {
+    array(field, bytes).map(PrimaryAddress::new)
+}
+
+pub(crate) fn asset(bytes: &[u8]) -> Result<Asset, Malformed> {
+    primary_address("asset", bytes).map(Asset)
+}
+
+fn amount(field: &'static str, bytes: &[u8]) -> Result<Amount, Malformed> {
+    array(field, bytes).map(u128::from_be_bytes).map(Amount)
+}
+
+pub(crate) fn balance(field: &'static str, bytes: &[u8]) -> Result<Balance, Malformed> {
+    array(field, bytes).map(Balance::from_be_bytes)
+}
+
+impl From<&Payment> for proto::Payment {
+    fn from(payment: &Payment) -> Self {
+        Self {
+            sender: copy(&payment.sender.0),
+            recipient: copy(&payment.recipient.0),
+            asset: copy(payment.asset.0.as_slice()),
+            amount: copy(&payment.amount.0.to_be_bytes()),
+            sequence: payment.sequence.0,
+            memo: copy(payment.memo.as_slice()),
+        }
+    }
+}
+
+impl TryFrom<proto::Payment> for Payment {
+    type Error = Malformed;
+    fn try_from(payment: proto::Payment) -> Result<Self, Malformed> {
+        Ok(Self {
+            sender: account("sender", &payment.sender)?,
+            recipient: account("recipient", &payment.recipient)?,
+            asset: asset(&payment.asset)?,
+            amount: amount("amount", &payment.amount)?,
+            sequence: SequenceNumber(payment.sequence),
+            memo: array("memo", &payment.memo)?.into(),
+        })
+    }
+}
+
+impl From<&Redemption> for proto::Redemption {
+    fn from(redemption: &Redemption) -> Self {
+        Self {
+            sender: copy(&redemption.sender.0),
+            recipient: copy(redemption.recipient.as_slice()),
+            asset: copy(redemption.asset.0.as_slice()),
+            amount: copy(&redemption.amount.0.to_be_bytes()),
+            fee: copy(&redemption.fee.0.to_be_bytes()),
+            sequence: redemption.sequence.0,
+            memo: copy(redemption.memo.as_slice()),
+        }
+    }
+}
+
+impl TryFrom<proto::Redemption> for Redemption {
+    type Error = Malformed;
+    fn try_from(redemption: proto::Redemption) -> Result<Self, Malformed> {
+        Ok(Self {
+            sender: account("sender", &redemption.sender)?,
+            recipient: primary_address("recipient", &redemption.recipient)?,
+            asset: asset(&redemption.asset)?,
+            amount: amount("amount", &redemption.amount)?,
+            fee: amount("fee", &redemption.fee)?,
+            sequence: SequenceNumber(redemption.sequence),
+            memo: array("memo", &redemption.memo)?.into(),
+        })
+    }
+}
+
+impl From<&TransferOrder> for proto::TransferOrder {
+    fn from(order: &TransferOrder) -> Self {
+        use proto::transfer_order::{Authorization as WireAuthorization, Transfer as WireTransfer};
+        let transfer = match &order.transfer {
+            Transfer::Payment(payment) => WireTransfer::Payment(payment.into()),
+            Transfer::Redemption(redemption) => WireTransfer::Redemption(redemption.into()),
+        };
+        let authorization = match &order.authorization {
+            Authorization::Ed25519 { key, signature } => WireAuthorization::Ed25519(proto::Ed25519Authorization {
+                key: copy(key),
+                signature: copy(&signature.0),
+            }),
+            Authorization::Ethereum { signature } => WireAuthorization::Ethereum(copy(&signature.0)),
+        };
+        Self { transfer: Some(transfer), authorization: Some(authorization) }
+    }
+}
+
+impl TryFrom<proto::TransferOrder> for TransferOrder {
+    type Error = Malformed;
+    fn try_from(order: proto::TransferOrder) -> Result<Self, Malformed> {
+        use proto::transfer_order::{Authorization as WireAuthorization, Transfer as WireTransfer};
+        let transfer = match order.transfer.ok_or(Malformed::Missing("transfer"))? {
+            WireTransfer::Payment(payment) => Transfer::Payment(payment.try_into()?),
+            WireTransfer::Redemption(redemption) => Transfer::Redemption(redemption.try_into()?),
+        };
+        let authorization = match order.authorization.ok_or(Malformed::Missing("authorization"))? {
+            WireAuthorization::Ed25519(by) => Authorization::Ed25519 {
+                key: array("key", &by.key)?,
+                signature: Ed25519Signature(array("signature", &by.signature)?),
+            },
+            WireAuthorization::Ethereum(signature) => {
+                Authorization::Ethereum { signature: EcdsaSignature(array("ethereum", &signature)?) }
+            }
+        };
+        Ok(Self { transfer, authorization })
+    }
+}
+
+impl From<&Vote> for proto::Vote {
+    fn from(vote: &Vote) -> Self {
+        use proto::vote::Signature;
+        let signature = match &vote.signature {
+            VoteSignature::Payment { signature, path } => Signature::Payment(proto::PaymentVote {
+                signature: copy(&signature.0),
+                directions: path.directions.into(),
+                siblings: path.siblings.iter().flatten().copied().collect(),
+            }),
+            VoteSignature::Redemption { signature } => Signature::Redemption(copy(&signature.0)),
+        };
+        Self { authority: copy(&vote.authority.0), signature: Some(signature) }
+    }
+}
+
+impl TryFrom<proto::Vote> for Vote {
+    type Error = Malformed;
+    fn try_from(vote: proto::Vote) -> Result<Self, Malformed> {
+        use proto::vote::Signature;
+        let signature = match vote.signature.ok_or(Malformed::Missing("vote.signature"))? {
+            Signature::Payment(payment) => {
+                let (siblings, rest) = payment.siblings.as_chunks::<32>();
+                if !rest.is_empty() || siblings.len() > MERKLE_PATH_LENGTH_MAX {
+                    return Err(Malformed::OutOfRange("siblings"));
+                }
+                let directions = u16::try_from(payment.directions).map_err(|_| Malformed::OutOfRange("directions"))?;
+                let siblings = siblings.iter().map(|hash| (*hash).into()).collect();
+                VoteSignature::Payment {
+                    signature: Ed25519Signature(array("vote.signature", &payment.signature)?),
+                    path: MerklePath { directions, siblings },
+                }
+            }
+            Signature::Redemption(signature) => {
+                VoteSignature::Redemption { signature: EcdsaSignature(array("vote.redemption", &signature)?) }
+            }
+        };
+        Ok(Self { authority: authority_name("authority", &vote.authority)?, signature })
+    }
+}
+
+impl From<&Certificate> for proto::Certificate {
+    fn from(certificate: &Certificate) -> Self {
+        Self {
+            order: Some((&certificate.order).into()),
+            epoch: certificate.epoch.0,
+            votes: certificate.votes.iter().map(Into::into).collect(),
+        }
+    }
+}
+
+impl TryFrom<proto::Certificate> for Certificate {
+    type Error = Malformed;
+    fn try_from(certificate: proto::Certificate) -> Result<Self, Malformed> {
+        if certificate.votes.len() > fastpay_core::COMMITTEE_SIZE_MAX {
+            return Err(Malformed::OutOfRange("votes"));
+        }
+        Ok(Self {
+            order: certificate.order.ok_or(Malformed::Missing("order"))?.try_into()?,
+            epoch: Epoch(certificate.epoch),
+            votes: certificate.votes.into_iter().map(TryInto::try_into).collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+impl From<&Deposit> for proto::Deposit {
+    fn from(deposit: &Deposit) -> Self {
+        Self {
+            index: deposit.index.0,
+            recipient: copy(&deposit.recipient.0),
+            asset: copy(deposit.asset.0.as_slice()),
+            amount: copy(&deposit.amount.0.to_be_bytes()),
+        }
+    }
+}
+
+impl TryFrom<proto::Deposit> for Deposit {
+    type Error = Malformed;
+    fn try_from(deposit: proto::Deposit) -> Result<Self, Malformed> {
+        Ok(Self {
+            index: TransactionIndex(deposit.index),
+            recipient: account("recipient", &deposit.recipient)?,
+            asset: asset(&deposit.asset)?,
+            amount: amount("amount", &deposit.amount)?,
+        })
+    }
+}

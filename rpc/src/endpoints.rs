@@ -1,0 +1,89 @@
+//! Where the authorities of a committee are reached: a JSON file that wallets, relayers and operators
+//! share. It is not trusted: who an authority is, the committee says.
+
+use std::path::{Path, PathBuf};
+
+use fastpay_core::AuthorityName;
+use serde::{Deserialize, Serialize};
+
+/// At most so many shards of one authority are listed.
+const SHARDS_MAX: usize = 1024;
+
+/// How one authority is reached.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AuthorityEndpoints {
+    /// The authority's name.
+    pub name: AuthorityName,
+    /// The gRPC address of each shard, from the first: `http://host:port` or `https://host:port`.
+    pub shards: Vec<String>,
+    /// The address for people and programs: health and metrics.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http: Option<String>,
+    /// A file with the certificate authority (PEM) that signed this authority's TLS certificate, where
+    /// its addresses are `https`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls_ca: Option<PathBuf>,
+}
+
+/// The authorities of one committee.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Endpoints {
+    /// One entry for each authority, in any order.
+    pub authorities: Vec<AuthorityEndpoints>,
+}
+
+impl Endpoints {
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// Where it is missing, not of this form, or lists an authority twice or without a shard.
+    pub fn read(path: &Path) -> Result<Self, EndpointsError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| EndpointsError::Unreadable { path: path.into(), error: error.to_string() })?;
+        let endpoints: Self = serde_json::from_str(&text)
+            .map_err(|error| EndpointsError::Malformed { path: path.into(), error: error.to_string() })?;
+        endpoints.check()?;
+        Ok(endpoints)
+    }
+
+    fn check(&self) -> Result<(), EndpointsError> {
+        for (index, authority) in self.authorities.iter().enumerate() {
+            if authority.shards.is_empty() || authority.shards.len() > SHARDS_MAX {
+                return Err(EndpointsError::Shards(authority.name));
+            }
+            if self.authorities.iter().take(index).any(|other| other.name == authority.name) {
+                return Err(EndpointsError::Repeated(authority.name));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Why a file of endpoints cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EndpointsError {
+    /// The file cannot be read.
+    #[error("cannot read the authorities' endpoints from {path}: {error}")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: String,
+    },
+    /// The file has another form.
+    #[error("{path} is not a list of endpoints: {error}")]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        error: String,
+    },
+    /// No shard, or far too many.
+    #[error("authority {0} must list between 1 and {SHARDS_MAX} shards")]
+    Shards(AuthorityName),
+    /// Two entries for one authority.
+    #[error("authority {0} is listed twice")]
+    Repeated(AuthorityName),
+}

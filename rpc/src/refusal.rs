@@ -1,0 +1,152 @@
+//! What an authority answers instead of a vote or a confirmation.
+
+use bytes::Bytes;
+use fastpay_core::{Balance, Rejection, SequenceNumber, ShardId, TransferOrder};
+
+use crate::convert::{self, Malformed};
+use crate::proto;
+use crate::proto::refused::Code;
+
+/// At most so many characters of an authority's own words are kept.
+const MESSAGE_CHARS_MAX: usize = 300;
+
+/// Why an authority refused a request, and what to do about it.
+///
+/// An authority may lie: a pending order must be verified, and a sequence number proven by the
+/// certificate before it, prior to acting on either.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The message was not well formed.
+    #[error("the authority could not read the request: {0}")]
+    Malformed(String),
+    /// The order or certificate is not valid, whatever the state.
+    #[error("{0}")]
+    Invalid(String),
+    /// Another shard owns the account.
+    #[error("the account belongs to shard {0} of this authority; send it there")]
+    WrongShard(ShardId),
+    /// The account is locked on another order.
+    #[error(
+        "the account is locked on another order of sequence number {}; finish that one first",
+        .0.transfer.sequence()
+    )]
+    OrderPending(Box<TransferOrder>),
+    /// Certificates from this number on are missing there.
+    #[error("the authority expects sequence number {0}; first confirm the certificates from there on")]
+    SequenceTooHigh(SequenceNumber),
+    /// The number is used; the next one is given.
+    #[error("this sequence number is already confirmed; the next one is {0}")]
+    AlreadyConfirmed(SequenceNumber),
+    /// What the account holds there.
+    #[error("the balance at the authority is {0}; confirm there what the account received, or order less")]
+    InsufficientBalance(Balance),
+    /// The first certificate that is missing there.
+    #[error("confirm the certificate of sequence number {0} at the authority first")]
+    MissingCertificate(SequenceNumber),
+    /// Nothing can be redeemed.
+    #[error("this committee runs without a Primary: nothing can be redeemed")]
+    NoPrimary,
+    /// Too much is queued there.
+    #[error("the authority is busy; send the same again later")]
+    Busy,
+    /// It shuts down.
+    #[error("the authority is stopping; send the same again when it is back")]
+    Stopping,
+}
+
+impl Refusal {
+    /// True where the same request may be accepted later, without anything else being done.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Self::Busy | Self::Stopping)
+    }
+}
+
+impl From<Rejection> for Refusal {
+    fn from(rejection: Rejection) -> Self {
+        match rejection {
+            Rejection::WrongShard { shard, .. } => Self::WrongShard(shard),
+            Rejection::OrderPending { pending } => Self::OrderPending(pending),
+            Rejection::SequenceTooHigh { expected } => Self::SequenceTooHigh(expected),
+            Rejection::AlreadyConfirmed { expected } => Self::AlreadyConfirmed(expected),
+            Rejection::InsufficientBalance { balance, .. } => Self::InsufficientBalance(balance),
+            Rejection::MissingCertificate { missing } => Self::MissingCertificate(missing),
+            Rejection::NoPrimary => Self::NoPrimary,
+            // These two are said inside an authority only.
+            Rejection::SynchronizationGap { .. } | Rejection::CreditGap { .. } => Self::Invalid(rejection.to_string()),
+        }
+    }
+}
+
+impl From<&Refusal> for proto::Refused {
+    fn from(refusal: &Refusal) -> Self {
+        let mut refused = Self { message: refusal.to_string(), ..Self::default() };
+        let code = match refusal {
+            Refusal::Malformed(message) => {
+                refused.message.clone_from(message);
+                Code::Malformed
+            }
+            Refusal::Invalid(_) => Code::Invalid,
+            Refusal::WrongShard(shard) => {
+                refused.shard = shard.0;
+                Code::WrongShard
+            }
+            Refusal::OrderPending(pending) => {
+                refused.pending = Some(pending.as_ref().into());
+                Code::OrderPending
+            }
+            Refusal::SequenceTooHigh(expected) => {
+                refused.expected_sequence = expected.0;
+                Code::SequenceTooHigh
+            }
+            Refusal::AlreadyConfirmed(expected) => {
+                refused.expected_sequence = expected.0;
+                Code::AlreadyConfirmed
+            }
+            Refusal::InsufficientBalance(balance) => {
+                refused.balance = Bytes::copy_from_slice(&balance.to_be_bytes());
+                Code::InsufficientBalance
+            }
+            Refusal::MissingCertificate(missing) => {
+                refused.expected_sequence = missing.0;
+                Code::MissingCertificate
+            }
+            Refusal::NoPrimary => Code::NoPrimary,
+            Refusal::Busy => Code::Busy,
+            Refusal::Stopping => Code::Stopping,
+        };
+        refused.set_code(code);
+        refused
+    }
+}
+
+impl TryFrom<proto::Refused> for Refusal {
+    type Error = Malformed;
+    fn try_from(refused: proto::Refused) -> Result<Self, Malformed> {
+        let expected = SequenceNumber(refused.expected_sequence);
+        Ok(match refused.code() {
+            Code::Unspecified => return Err(Malformed::Missing("refused.code")),
+            Code::Malformed => Self::Malformed(printable(&refused.message)),
+            Code::Invalid => Self::Invalid(printable(&refused.message)),
+            Code::WrongShard => Self::WrongShard(ShardId(refused.shard)),
+            Code::OrderPending => {
+                let pending = refused.pending.ok_or(Malformed::Missing("refused.pending"))?;
+                Self::OrderPending(Box::new(pending.try_into()?))
+            }
+            Code::SequenceTooHigh => Self::SequenceTooHigh(expected),
+            Code::AlreadyConfirmed => Self::AlreadyConfirmed(expected),
+            Code::InsufficientBalance => {
+                Self::InsufficientBalance(convert::balance("refused.balance", &refused.balance)?)
+            }
+            Code::MissingCertificate => Self::MissingCertificate(expected),
+            Code::NoPrimary => Self::NoPrimary,
+            Code::Busy => Self::Busy,
+            Code::Stopping => Self::Stopping,
+        })
+    }
+}
+
+/// A peer's words, fit to be shown on a terminal.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(MESSAGE_CHARS_MAX).collect()
+}

@@ -1,0 +1,104 @@
+//! The client's end of a stream of orders and confirmations: many in flight, answers matched to
+//! requests by their id.
+//!
+//! One task owns the stream. It opens it for the first request and again after it broke; requests in
+//! flight on a broken stream fail, and their senders decide whether to repeat them (the same bytes
+//! can be sent any number of times).
+
+use std::collections::HashMap;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::Channel;
+
+use crate::client::ClientError;
+use crate::proto::shard_client::ShardClient as Grpc;
+use crate::proto::submit_request::Request;
+use crate::proto::submit_response::Response;
+use crate::proto::{SubmitRequest, SubmitResponse};
+use crate::{MESSAGE_BYTES_MAX, STREAM_REQUESTS_IN_FLIGHT_MAX};
+
+type Reply = oneshot::Sender<Result<Response, ClientError>>;
+
+/// A handle to the task. Dropping the last one ends it.
+#[derive(Clone, Debug)]
+pub(crate) struct Submitter {
+    queue: mpsc::Sender<(Request, Reply)>,
+}
+
+impl Submitter {
+    pub(crate) fn start(channel: Channel) -> Self {
+        let (queue, requests) = mpsc::channel(STREAM_REQUESTS_IN_FLIGHT_MAX);
+        tokio::spawn(run(channel, requests));
+        Self { queue }
+    }
+
+    pub(crate) async fn submit(&self, request: Request) -> Result<Response, ClientError> {
+        let (reply, answer) = oneshot::channel();
+        let lost = || ClientError::Unreachable("the connection was closed".into());
+        self.queue.send((request, reply)).await.map_err(|_| lost())?;
+        answer.await.map_err(|_| lost())?
+    }
+}
+
+async fn run(channel: Channel, mut requests: mpsc::Receiver<(Request, Reply)>) {
+    while let Some(first) = requests.recv().await {
+        drive(channel.clone(), first, &mut requests).await;
+    }
+}
+
+/// Serves one stream until it breaks or there is nobody left to ask. Dropping `waiting` fails what is
+/// in flight.
+async fn drive(channel: Channel, first: (Request, Reply), requests: &mut mpsc::Receiver<(Request, Reply)>) {
+    let (stream, outgoing) = mpsc::channel(STREAM_REQUESTS_IN_FLIGHT_MAX);
+    let mut waiting: HashMap<u64, Reply> = HashMap::new();
+    let mut next_id = 0_u64;
+    let mut enqueue = |(request, reply): (Request, Reply), waiting: &mut HashMap<u64, Reply>| {
+        next_id = next_id.wrapping_add(1);
+        waiting.insert(next_id, reply);
+        SubmitRequest { id: next_id, request: Some(request) }
+    };
+    let request = enqueue(first, &mut waiting);
+    if stream.send(request).await.is_err() {
+        return;
+    }
+    let mut grpc = Grpc::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX);
+    let mut answers = match grpc.submit(ReceiverStream::new(outgoing)).await {
+        Ok(response) => response.into_inner(),
+        Err(status) => {
+            for (_, reply) in waiting.drain() {
+                let _ = reply.send(Err(ClientError::from_status(&status)));
+            }
+            return;
+        }
+    };
+    loop {
+        tokio::select! {
+            answer = answers.message() => match answer {
+                Ok(Some(SubmitResponse { id, response: Some(response) })) => {
+                    if let Some(reply) = waiting.remove(&id) {
+                        let _ = reply.send(Ok(response));
+                    }
+                }
+                Ok(_) => return,
+                Err(status) => {
+                    for (_, reply) in waiting.drain() {
+                        let _ = reply.send(Err(ClientError::from_status(&status)));
+                    }
+                    return;
+                }
+            },
+            request = requests.recv(), if waiting.len() < STREAM_REQUESTS_IN_FLIGHT_MAX => match request {
+                Some(request) => {
+                    // Callers that gave up (time-out) leave no entry behind.
+                    waiting.retain(|_, reply| !reply.is_closed());
+                    let request = enqueue(request, &mut waiting);
+                    if stream.send(request).await.is_err() {
+                        return;
+                    }
+                }
+                None => return,
+            },
+        }
+    }
+}
