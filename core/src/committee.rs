@@ -140,7 +140,7 @@ mod tests {
             change(&mut list);
             Committee::new(Epoch(0), list)
         };
-        assert_eq!(with(|l| drop(l.pop())), Err(CommitteeError::Size(3)));
+        assert_eq!(with(|l| l.truncate(3)), Err(CommitteeError::Size(3)));
         assert_eq!(with(|l| *l = vec![l[0]; 256]), Err(CommitteeError::Size(256)));
         assert_eq!(with(|l| l[1].name = l[0].name), Err(CommitteeError::RepeatedName(AuthorityName([1; 32]))));
         assert_eq!(

@@ -107,6 +107,7 @@ impl FromStr for AccountId {
             return Ok(Self::from_ethereum(address));
         }
         let decoded = bech32::primitives::decode::CheckedHrpstring::new::<Bech32m>(text).map_err(|_| error())?;
+        decoded.validate_segwit_padding().map_err(|_| error())?;
         let bytes: Vec<u8> = decoded.byte_iter().collect();
         let account = Self(bytes.try_into().map_err(|_| error())?);
         if decoded.hrp() != ACCOUNT_PREFIX || account.ethereum_address().is_some() {
@@ -218,9 +219,22 @@ mod tests {
         for wrong in ["", "0x", "0x12", "fp1", "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4"] {
             assert!(wrong.parse::<AccountId>().is_err(), "{wrong}");
         }
-        // An Ethereum account has one text form only.
+        // An account has one text form only: no stray bits after its last byte …
+        assert_eq!(ed25519_with_padding(0).parse(), Ok(AccountId::from_ed25519(&[7; 32])));
+        assert!(ed25519_with_padding(1).parse::<AccountId>().is_err());
+        // … and an Ethereum account is shown as an address.
         let disguised = bech32::encode::<Bech32m>(ACCOUNT_PREFIX, &[0; 32]).unwrap();
         assert!(disguised.parse::<AccountId>().is_err());
+    }
+
+    /// The account of the key 0x07…07 with these bits after its last byte, under a right checksum.
+    fn ed25519_with_padding(bits: u8) -> String {
+        use bech32::primitives::iter::{ByteIterExt, Fe32IterExt};
+        let account = AccountId::from_ed25519(&[7; 32]);
+        let mut digits: Vec<bech32::Fe32> = account.0.iter().copied().bytes_to_fes().collect();
+        let last = digits.pop().unwrap();
+        digits.push(bech32::Fe32::try_from(last.to_u8() | bits).unwrap());
+        digits.into_iter().with_checksum::<Bech32m>(&ACCOUNT_PREFIX).chars().collect()
     }
 
     #[test]

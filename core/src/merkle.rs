@@ -94,7 +94,8 @@ impl MerkleTree {
     }
 }
 
-fn leaf(digest: Digest) -> Digest {
+/// The node of one payment. In a tree of one it is the root.
+pub(crate) fn leaf(digest: Digest) -> Digest {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&[0x00]).update(digest.as_slice());
     Digest::new(*hasher.finalize().as_bytes())

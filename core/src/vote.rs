@@ -8,7 +8,7 @@ use crate::amount::Epoch;
 use crate::committee::Committee;
 use crate::identity::AuthorityName;
 use crate::keys::AuthorityKeys;
-use crate::merkle::{MerklePath, MerkleTree};
+use crate::merkle::{self, MerklePath, MerkleTree};
 use crate::order::Transfer;
 use crate::signature::{BadSignature, Deferred, EcdsaSignature, Ed25519Signature, Signatory};
 use crate::statement::Domain;
@@ -110,7 +110,7 @@ pub fn sign_vote(keys: &AuthorityKeys, domain: &Domain, epoch: Epoch, transfer: 
     let authority = keys.public().name;
     let signature = match transfer {
         Transfer::Payment(_) => VoteSignature::Payment {
-            signature: keys.sign_ed25519(domain.payment_vote_digest(epoch, digest)),
+            signature: keys.sign_ed25519(domain.payment_vote_digest(epoch, merkle::leaf(digest))),
             path: MerklePath::default(),
         },
         Transfer::Redemption(redemption) => {
