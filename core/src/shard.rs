@@ -152,6 +152,11 @@ impl Shard {
         self.accounts.retain(|id, _| keep(id));
     }
 
+    /// Drops one account from memory that was loaded and not changed since.
+    pub fn unload(&mut self, id: &AccountId) {
+        self.accounts.remove(id);
+    }
+
     /// The other shard has durably applied all credits up to `number`.
     pub fn acknowledge(&mut self, to: ShardId, number: u64) {
         self.ledger.acknowledge(to, number);

@@ -1,1 +1,6 @@
-//! An authority: shard actors, storage, network, follower, HTTP.
+//! An authority: shards, storage, network, follower, HTTP.
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
+
+pub mod metrics;
+pub mod shard;
+pub mod storage;

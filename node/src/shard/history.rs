@@ -1,0 +1,82 @@
+//! Reading the journal along the links of a history. Runs beside the shard, never in its thread.
+
+use borsh::BorshDeserialize;
+use fastpay_core::{Find, History, JournalPosition, Link, Record};
+
+use crate::storage::{JournalError, JournalRead, JournalReader};
+
+/// Which of a record's links is followed.
+type SelectLink = fn(&Record) -> Option<Link>;
+
+/// Reads entries of histories from one shard's journal.
+#[derive(Clone)]
+pub struct HistoryReader {
+    journal: JournalReader,
+}
+
+/// Why an entry could not be read. Neither can happen while the journal is whole.
+#[derive(Debug, thiserror::Error)]
+pub enum HistoryError {
+    /// The journal cannot be read there.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// What stands there is not the record that the link promised.
+    #[error("the record at journal position {0} is not part of the history that points to it")]
+    BrokenLink(JournalPosition),
+}
+
+impl HistoryReader {
+    /// A reader over a journal.
+    #[must_use]
+    pub fn new(journal: JournalReader) -> Self {
+        Self { journal }
+    }
+
+    fn read(&self, position: JournalPosition, select: SelectLink) -> Result<(Record, Link), HistoryError> {
+        let bytes = self.journal.read_at(position)?;
+        let record = Record::try_from_slice(&bytes).map_err(|_| HistoryError::BrokenLink(position))?;
+        let link = select(&record).ok_or(HistoryError::BrokenLink(position))?;
+        Ok((record, link))
+    }
+
+    /// The entry of this number, from 0, or none.
+    ///
+    /// # Errors
+    /// See [`HistoryError`].
+    pub fn entry(&self, history: &History, number: u64, select: SelectLink) -> Result<Option<Record>, HistoryError> {
+        let mut step = history.find(number);
+        loop {
+            match step {
+                Find::Absent => return Ok(None),
+                Find::Found(position) => return self.read(position, select).map(|(record, _)| Some(record)),
+                Find::Read(position) => step = self.read(position, select)?.1.find(number),
+            }
+        }
+    }
+
+    /// Up to `limit` entries from number `start` on, oldest first, each with its number.
+    ///
+    /// # Errors
+    /// See [`HistoryError`].
+    pub fn page(
+        &self,
+        history: &History,
+        start: u64,
+        limit: u32,
+        select: SelectLink,
+    ) -> Result<Vec<(u64, Record)>, HistoryError> {
+        let end = start.saturating_add(limit.into()).min(history.count());
+        let mut entries = Vec::new();
+        let Some(last) = end.checked_sub(1).filter(|last| *last >= start) else { return Ok(entries) };
+        let mut next = self.entry(history, last, select)?;
+        while let Some(record) = next.take() {
+            let Some(link) = select(&record) else { break };
+            if let Some(previous) = link.previous.filter(|_| link.number > start) {
+                next = Some(self.read(previous, select)?.0);
+            }
+            entries.push((link.number, record));
+        }
+        entries.reverse();
+        Ok(entries)
+    }
+}

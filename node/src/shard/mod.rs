@@ -1,0 +1,58 @@
+//! A shard at work: one thread that alone owns its accounts.
+//!
+//! ```text
+//!  network ─┐                ┌─ decide (core) ─┐
+//!  follower ┼─► queue ─► batch: load accounts  ├─► one journal write, one sync ─► sign ─► answers
+//!  siblings ┘    (bounded)   └─ apply (core) ──┘                                  └────► credits
+//!                                                    └─► checkpoint store, in the background
+//! ```
+//!
+//! Invariants: nothing that a batch decided leaves this thread, not even a refusal, before the batch
+//! is on disk; a batch's records are applied in memory before the sync so that later commands of the
+//! same batch see them, and if the sync fails the thread ends and the process with it. No send from
+//! here ever waits for another shard, so two shards cannot block each other.
+
+mod actor;
+mod checkpoint;
+mod command;
+mod history;
+mod outbox;
+mod recovery;
+
+use fastpay_core::{AccountId, JournalPosition};
+
+use crate::storage::{CheckpointError, JournalError};
+
+pub use actor::{ShardHandle, ShardLimits, ShardQueue, ShardSettings, start};
+pub use command::{Answer, Command, ReplyTo};
+pub use history::{HistoryError, HistoryReader};
+pub use recovery::{RecoveredShard, recover};
+
+/// Why a shard cannot start, or ended before it was told to. What it has not answered may or may not
+/// be on disk; what it has answered is.
+#[derive(Debug, thiserror::Error)]
+pub enum ShardError {
+    /// The journal failed.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The checkpoint store failed.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    /// The system gave no thread.
+    #[error("the system gives no thread to a shard: {0}")]
+    Thread(std::io::Error),
+    /// The thread that writes checkpoints ended by a defect.
+    #[error("the thread that writes checkpoints ended by a defect; see the log above")]
+    CheckpointPanicked,
+    /// The journal has a record that is intact and yet not one of ours.
+    #[error("the record at journal position {0} is not one that this version reads; was it written by a newer one?")]
+    Record(JournalPosition),
+    /// The checkpoint has an entry that is intact and yet not one of ours.
+    #[error(
+        "the stored state of account {0} is not one that this version reads; remove the checkpoint folder to rebuild it"
+    )]
+    Account(AccountId),
+    /// As above, for the ledger.
+    #[error("the stored ledger is not one that this version reads; remove the checkpoint folder to rebuild it")]
+    Ledger,
+}

@@ -1,0 +1,87 @@
+//! Bringing a shard back: the newest checkpoint, then the journal's tail on top of it.
+
+use std::collections::HashSet;
+
+use borsh::BorshDeserialize;
+use fastpay_core::{Account, AccountId, JournalPosition, Record, Shard, ShardId, ShardLayout, ShardLedger};
+
+use super::ShardError;
+use super::history::HistoryReader;
+use crate::storage::{
+    CheckpointOptions, CheckpointStore, Journal, JournalOptions, JournalRead, Recovery, ShardFolders,
+};
+
+/// A shard as it was when it last answered, ready to be started.
+pub struct RecoveredShard {
+    pub(super) shard: Shard,
+    pub(super) journal: Journal,
+    pub(super) store: CheckpointStore,
+    /// Accounts whose state is newer than the checkpoint's.
+    pub(super) changed: HashSet<AccountId>,
+    /// The journal position that the checkpoint includes.
+    pub(super) checkpoint: JournalPosition,
+    /// How many records were replayed.
+    pub replayed: u64,
+}
+
+impl RecoveredShard {
+    /// What opening the journal found.
+    #[must_use]
+    pub fn journal_recovery(&self) -> &Recovery {
+        self.journal.recovery()
+    }
+
+    /// The shard's state.
+    #[must_use]
+    pub fn shard(&self) -> &Shard {
+        &self.shard
+    }
+
+    /// Reads the shard's journal from other threads.
+    #[must_use]
+    pub fn history(&self) -> HistoryReader {
+        HistoryReader::new(self.journal.reader())
+    }
+}
+
+/// Opens what a shard has on disk and folds its journal.
+///
+/// # Errors
+/// Where anything on disk is missing, damaged, or of another version. Nothing is changed then.
+pub fn recover(
+    folders: &ShardFolders,
+    id: ShardId,
+    layout: ShardLayout,
+    with_primary: bool,
+) -> Result<RecoveredShard, ShardError> {
+    let store = CheckpointStore::open(&folders.checkpoint, CheckpointOptions::default())?;
+    let (checkpoint, ledger) = match store.latest()? {
+        None => (JournalPosition::default(), ShardLedger::default()),
+        Some(newest) => {
+            let ledger = ShardLedger::try_from_slice(&newest.header).map_err(|_| ShardError::Ledger)?;
+            (newest.position, ledger)
+        }
+    };
+    let journal = Journal::open(&folders.journal, JournalOptions::default(), checkpoint)?;
+    let mut shard = Shard::new(id, layout, with_primary, ledger);
+    let (mut changed, mut replayed) = (HashSet::new(), 0_u64);
+    for entry in journal.reader().read_from(checkpoint) {
+        let (position, bytes) = entry?;
+        let record = Record::try_from_slice(&bytes).map_err(|_| ShardError::Record(position))?;
+        for account in record.accounts() {
+            if shard.account(&account).is_none() {
+                shard.load(account, stored_account(&store, &account)?);
+            }
+            changed.insert(account);
+        }
+        shard.apply(&record, position);
+        replayed = replayed.saturating_add(1);
+    }
+    Ok(RecoveredShard { shard, journal, store, changed, checkpoint, replayed })
+}
+
+/// The state that the newest checkpoint has of an account.
+pub(super) fn stored_account(store: &CheckpointStore, id: &AccountId) -> Result<Option<Account>, ShardError> {
+    let Some(bytes) = store.account(&id.0)? else { return Ok(None) };
+    Account::try_from_slice(&bytes).map(Some).map_err(|_| ShardError::Account(*id))
+}
