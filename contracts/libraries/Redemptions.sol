@@ -5,13 +5,18 @@ import {Redemption} from "../interfaces/IFastPay.sol";
 
 /// @title What is signed about a redemption, and which ones are done
 library Redemptions {
-    bytes internal constant REDEMPTION_TYPE =
-        "Redemption(bytes32 sender,address recipient,address asset,uint128 amount,uint128 fee,uint64 sequence,bytes32 memo)";
+    // Hashed when compiled, which only literals are; hence the type that both need stands here twice.
 
-    bytes32 internal constant REDEMPTION_TYPE_HASH = keccak256(REDEMPTION_TYPE);
+    bytes32 internal constant REDEMPTION_TYPE_HASH = keccak256(
+        "Redemption(bytes32 sender,address recipient,address asset,uint128 amount,uint128 fee,uint64 sequence,"
+        "bytes32 memo)"
+    );
 
-    bytes32 internal constant REDEMPTION_VOTE_TYPE_HASH =
-        keccak256(abi.encodePacked("RedemptionVote(uint64 epoch,Redemption redemption)", REDEMPTION_TYPE));
+    bytes32 internal constant REDEMPTION_VOTE_TYPE_HASH = keccak256(
+        "RedemptionVote(uint64 epoch,Redemption redemption)"
+        "Redemption(bytes32 sender,address recipient,address asset,uint128 amount,uint128 fee,uint64 sequence,"
+        "bytes32 memo)"
+    );
 
     /// @notice The EIP-712 struct hash of an order, which its sender signs.
     function hash(Redemption calldata redemption) internal pure returns (bytes32) {

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity ^0.8.28;
+
+import {FastPay} from "../contracts/FastPay.sol";
+import {Authority, IFastPay} from "../contracts/interfaces/IFastPay.sol";
+import {Deploy} from "../script/Deploy.s.sol";
+import {FastPayTest} from "./FastPayTest.sol";
+
+contract DeploymentTest is FastPayTest {
+    function test_KeepsTheCommittee() public view {
+        Authority[] memory kept = fastPay.committee(0);
+        Authority[] memory given = authorities(4);
+        assertEq(abi.encode(kept), abi.encode(given));
+        assertEq(fastPay.epoch(), 0);
+    }
+
+    function test_LogsTheCommittee() public {
+        vm.expectEmit();
+        emit IFastPay.CommitteeInstalled(0, authorities(7));
+        new FastPay(authorities(7));
+    }
+
+    function test_StartsEmpty() public view {
+        assertEq(fastPay.lastTransactionIndex(), 0);
+        assertHolding(ETHER, 0, 0);
+        assertEq(fastPay.claimOf(alice, ETHER), 0);
+        assertFalse(fastPay.isRedeemed(ACCOUNT, 0));
+        assertEq(fastPay.redeemedBitmap(ACCOUNT, 0), 0);
+    }
+
+    function test_KnowsItsBlock() public {
+        vm.roll(1234);
+        assertEq(new FastPay(authorities(4)).deploymentBlock(), 1234);
+    }
+
+    function test_NamesItsDomain() public view {
+        (
+            bytes1 fields,
+            string memory name,
+            string memory version,
+            uint256 chainId,
+            address verifyingContract,
+            bytes32 salt,
+            uint256[] memory extensions
+        ) = fastPay.eip712Domain();
+        assertEq(fields, bytes1(0x0f));
+        assertEq(name, "FastPay");
+        assertEq(version, "1");
+        assertEq(chainId, block.chainid);
+        assertEq(verifyingContract, address(fastPay));
+        assertEq(salt, bytes32(0));
+        assertEq(extensions.length, 0);
+    }
+
+    function test_ComputesTheQuorum() public {
+        uint256[2][10] memory sizeAndQuorum = [
+            [uint256(4), 3],
+            [uint256(5), 3],
+            [uint256(6), 3],
+            [uint256(7), 5],
+            [uint256(9), 5],
+            [uint256(10), 7],
+            [uint256(20), 13],
+            [uint256(45), 29],
+            [uint256(100), 67],
+            [uint256(255), 169]
+        ];
+        for (uint256 i = 0; i < sizeAndQuorum.length; ++i) {
+            (uint256 size, uint256 quorum) = (sizeAndQuorum[i][0], sizeAndQuorum[i][1]);
+            assertEq(new FastPay(authorities(size)).quorum(0), quorum, vm.toString(size));
+        }
+    }
+
+    function test_TheLargestCommitteeFitsIntoOneTransaction() public {
+        Authority[] memory given = authorities(255);
+        FastPay large = new FastPay(given);
+        assertLt(vm.lastCallGas().gasTotalUsed, 16_000_000); // a transaction may take 2^24
+        assertEq(abi.encode(large.committee(0)), abi.encode(given));
+    }
+
+    function test_RevertIf_TooFewMembers() public {
+        for (uint256 size = 0; size < 4; ++size) {
+            vm.expectRevert(abi.encodeWithSelector(IFastPay.InvalidCommitteeSize.selector, size));
+            new FastPay(authorities(size));
+        }
+    }
+
+    function test_RevertIf_TooManyMembers() public {
+        vm.expectRevert(abi.encodeWithSelector(IFastPay.InvalidCommitteeSize.selector, 256));
+        new FastPay(authorities(256));
+    }
+
+    function test_RevertIf_VotingKeysAreUnsorted() public {
+        Authority[] memory list = authorities(4);
+        (list[1], list[2]) = (list[2], list[1]);
+        vm.expectRevert(abi.encodeWithSelector(IFastPay.VotingKeysNotAscending.selector, 2));
+        new FastPay(list);
+    }
+
+    function test_RevertIf_AVotingKeyIsRepeated() public {
+        Authority[] memory list = authorities(4);
+        list[3].votingKey = list[2].votingKey;
+        vm.expectRevert(abi.encodeWithSelector(IFastPay.VotingKeysNotAscending.selector, 3));
+        new FastPay(list);
+    }
+
+    function test_RevertIf_AVotingKeyIsZero() public {
+        Authority[] memory list = authorities(4);
+        list[0].votingKey = 0;
+        vm.expectRevert(abi.encodeWithSelector(IFastPay.ZeroKey.selector, 0));
+        new FastPay(list);
+    }
+
+    function test_RevertIf_ARedemptionKeyIsZero() public {
+        Authority[] memory list = authorities(4);
+        list[2].redemptionKey = address(0);
+        vm.expectRevert(abi.encodeWithSelector(IFastPay.ZeroKey.selector, 2));
+        new FastPay(list);
+    }
+
+    function test_RevertIf_ARedemptionKeyIsRepeated() public {
+        Authority[] memory list = authorities(7);
+        list[6].redemptionKey = list[1].redemptionKey;
+        vm.expectRevert(abi.encodeWithSelector(IFastPay.RepeatedRedemptionKey.selector, 1, 6));
+        new FastPay(list);
+    }
+
+    function test_RevertIf_TheEpochIsUnknown() public {
+        vm.expectRevert(abi.encodeWithSelector(IFastPay.UnknownEpoch.selector, 1));
+        fastPay.committee(1);
+        vm.expectRevert(abi.encodeWithSelector(IFastPay.UnknownEpoch.selector, 1));
+        fastPay.quorum(1);
+    }
+
+    function test_TheScriptSortsTheCommittee() public {
+        string memory path = string.concat(vm.projectRoot(), "/target/forge/committee.json");
+        vm.createDir(string.concat(vm.projectRoot(), "/target/forge"), true);
+        Authority[] memory given = authorities(5);
+        string memory list;
+        for (uint256 i = 0; i < 5; ++i) {
+            Authority memory one = given[(i * 3 + 2) % 5];
+            list = string.concat(
+                list,
+                i == 0 ? "" : ",",
+                '{"votingKey":"',
+                vm.toString(one.votingKey),
+                '","redemptionKey":"',
+                vm.toString(one.redemptionKey),
+                '"}'
+            );
+        }
+        vm.writeFile(path, string.concat('{"authorities":[', list, "]}"));
+        assertEq(abi.encode(new Deploy().readCommittee(path)), abi.encode(given));
+    }
+}

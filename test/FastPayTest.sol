@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity ^0.8.28;
+
+import {FastPay} from "../contracts/FastPay.sol";
+import {Authority, CertifiedRedemption, IFastPay, Redemption} from "../contracts/interfaces/IFastPay.sol";
+import {DemoToken} from "./tokens/DemoToken.sol";
+import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
+import {Test} from "forge-std/Test.sol";
+
+/// @title A committee whose keys are known, and what it can sign
+abstract contract FastPayTest is Test {
+    address internal constant ETHER = address(0);
+    bytes32 internal constant ACCOUNT = keccak256("an Ed25519 account");
+    uint128 internal constant CAP = uint128(type(int128).max);
+
+    FastPay internal fastPay;
+    DemoToken internal token;
+
+    address internal alice = makeAddr("alice");
+    address internal bob = makeAddr("bob");
+    address internal relayer = makeAddr("relayer");
+
+    function setUp() public virtual {
+        fastPay = new FastPay(authorities(4));
+        token = new DemoToken("Demo", "DEMO", 6, type(uint256).max);
+    }
+
+    // ----------------------------------------------------------------------------- the committee
+
+    /// @dev The redemption key of a member of any committee here.
+    function memberKey(uint256 member) internal pure returns (uint256) {
+        return uint256(keccak256(abi.encode("redemption key", member)));
+    }
+
+    function authorities(uint256 size) internal pure returns (Authority[] memory list) {
+        list = new Authority[](size);
+        for (uint256 i = 0; i < size; ++i) {
+            list[i] = Authority({votingKey: bytes32((i + 1) << 240), redemptionKey: vm.addr(memberKey(i))});
+        }
+    }
+
+    /// @dev One vote, as the contract reads it.
+    function vote(uint8 member, uint256 key, bytes32 digest) internal pure returns (bytes memory) {
+        (uint8 v, bytes32 r, bytes32 s) = vm.sign(key, digest);
+        return abi.encodePacked(member, r, s, v);
+    }
+
+    /// @dev Votes of the members `first`, `first + 1`, … for a digest.
+    function votesOf(uint8 first, uint256 count, bytes32 digest) internal pure returns (bytes memory votes) {
+        for (uint256 i = 0; i < count; ++i) {
+            // forge-lint: disable-next-line(unsafe-typecast)
+            uint8 member = uint8(first + i);
+            votes = bytes.concat(votes, vote(member, memberKey(member), digest));
+        }
+    }
+
+    /// @dev The votes of a quorum for a redemption in epoch 0.
+    function certify(Redemption memory order) internal view returns (bytes memory) {
+        return votesOf(0, fastPay.quorum(0), fastPay.redemptionVoteDigest(0, order));
+    }
+
+    function certified(Redemption memory order) internal view returns (CertifiedRedemption memory) {
+        return CertifiedRedemption({redemption: order, epoch: 0, votes: certify(order)});
+    }
+
+    // ---------------------------------------------------------------------- orders and deposits
+
+    function redemption(address asset, uint128 amount, uint128 fee, uint64 sequence)
+        internal
+        view
+        returns (Redemption memory)
+    {
+        return Redemption({
+            sender: ACCOUNT,
+            recipient: bob,
+            asset: asset,
+            amount: amount,
+            fee: fee,
+            sequence: sequence,
+            memo: bytes32(0)
+        });
+    }
+
+    function redeem(Redemption memory order) internal {
+        bytes memory votes = certify(order);
+        vm.prank(relayer);
+        fastPay.redeem(order, 0, votes);
+    }
+
+    /// @dev Expects the next redemption of `order` to fail with `revertData`.
+    function redeemFails(Redemption memory order, bytes memory revertData) internal {
+        bytes memory votes = certify(order);
+        vm.expectRevert(revertData);
+        vm.prank(relayer);
+        fastPay.redeem(order, 0, votes);
+    }
+
+    function fundEther(uint256 amount) internal {
+        vm.deal(alice, alice.balance + amount);
+        vm.prank(alice);
+        fastPay.depositEther{value: amount}(ACCOUNT);
+    }
+
+    function fundToken(IERC20 asset, uint128 amount) internal {
+        if (asset.balanceOf(alice) < amount) require(asset.transfer(alice, amount));
+        vm.startPrank(alice);
+        asset.approve(address(fastPay), amount);
+        fastPay.depositToken(ACCOUNT, asset, amount);
+        vm.stopPrank();
+    }
+
+    function assertHolding(address asset, uint256 balance, uint256 claims) internal view {
+        assertEq(fastPay.totalBalance(asset), balance, "totalBalance");
+        assertEq(fastPay.totalClaims(asset), claims, "totalClaims");
+        uint256 held = asset == ETHER ? address(fastPay).balance : IERC20(asset).balanceOf(address(fastPay));
+        assertGe(held, balance + claims, "the contract holds less than it owes");
+    }
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity ^0.8.28;
+
+import {FastPay} from "../contracts/FastPay.sol";
+import {CertifiedRedemption, Redemption} from "../contracts/interfaces/IFastPay.sol";
+import {FastPayTest} from "./FastPayTest.sol";
+import {DemoToken} from "./tokens/DemoToken.sol";
+
+/// @title What users pay, as whole transactions, against snapshots/gas.json
+/// @notice Under `isolate`, forge executes each call from a test as a transaction of its own, so that the figures
+/// include the base cost, the cost of calldata and the refund, and every account and slot starts cold. Redemptions
+/// are of ETH, without a fee, to a recipient that has ETH, from an account that has redeemed before; the relayer,
+/// the payer and the account have been seen before too. A bundle's figure is per redemption.
+///
+/// `UPDATE_GAS=true forge test --match-contract GasTest` writes the file anew.
+/// forge-config: default.isolate = true
+contract GasTest is FastPayTest {
+    string private constant PATH = "snapshots/gas.json";
+
+    string private _figures;
+
+    function setUp() public override {
+        super.setUp();
+        vm.deal(bob, 1 ether);
+        vm.deal(relayer, 1 ether);
+    }
+
+    function test_GasIsAsInTheSnapshot() public {
+        _check("redeem_n4", _redeem(4));
+        _check("redeem_n10", _redeem(10));
+        _check("redeem_n20", _redeem(20));
+        _check("bundle10_n4", _bundle(4, 10));
+        _check("deposit_eth", _depositEther());
+        _check("deposit_erc20", _depositToken());
+        if (vm.envOr("UPDATE_GAS", false)) vm.writeJson(_figures, PATH);
+    }
+
+    function _check(string memory name, uint256 gas) private {
+        if (vm.envOr("UPDATE_GAS", false)) {
+            _figures = vm.serializeUint("gas", name, gas);
+        } else {
+            assertEq(gas, vm.parseJsonUint(vm.readFile(PATH), string.concat(".", name)), name);
+        }
+    }
+
+    function _redeem(uint256 size) private returns (uint256) {
+        _deploy(size);
+        Redemption memory order = redemption(ETHER, 0.123456789 ether, 0, 77);
+        bytes memory votes = certify(order);
+        vm.prank(relayer);
+        fastPay.redeem(order, 0, votes);
+        return vm.lastCallGas().gasTotalUsed;
+    }
+
+    function _bundle(uint256 size, uint256 count) private returns (uint256) {
+        _deploy(size);
+        CertifiedRedemption[] memory items = new CertifiedRedemption[](count);
+        for (uint64 i = 0; i < count; ++i) {
+            Redemption memory order = redemption(ETHER, 0.123456789 ether, 0, 77);
+            order.sender = keccak256(abi.encode("account", i));
+            order.recipient = address(uint160(uint256(keccak256(abi.encode("recipient", i)))));
+            vm.deal(order.recipient, 1 ether);
+            order.sequence = 1;
+            redeem(order);
+            order.sequence = 77;
+            items[i] = certified(order);
+        }
+        vm.prank(relayer);
+        fastPay.redeemMany(items);
+        return vm.lastCallGas().gasTotalUsed / count;
+    }
+
+    function _depositEther() private returns (uint256) {
+        _deploy(4);
+        vm.deal(alice, 10 ether);
+        vm.prank(alice);
+        fastPay.depositEther{value: 0.123456789 ether}(ACCOUNT);
+        return vm.lastCallGas().gasTotalUsed;
+    }
+
+    function _depositToken() private returns (uint256) {
+        _deploy(4);
+        fundToken(token, 1e12);
+        token.transfer(alice, 1e12);
+        vm.prank(alice);
+        token.approve(address(fastPay), type(uint256).max);
+        vm.prank(alice);
+        fastPay.depositToken(ACCOUNT, token, 123_456_789);
+        return vm.lastCallGas().gasTotalUsed;
+    }
+
+    /// @dev A contract in use: funded, and with one redemption from the account behind it.
+    function _deploy(uint256 size) private {
+        fastPay = new FastPay(authorities(size));
+        fundEther(100 ether);
+        redeem(redemption(ETHER, 1 ether, 0, 1));
+    }
+}
