@@ -1,1 +1,51 @@
-//! Contract bindings, finalized-event reader and transaction sender.
+//! FastPay's side of Ethereum: contract bindings, the reader of finalized deposits, and the sender of
+//! transactions.
+//!
+//! ```text
+//!                       ┌─► DepositReader ─► DepositBatch ─► an authority's follower
+//!  RPC URLs ─► Primary ─┼─► views: committee, totals, is_redeemed, Token … ─► wallet, relayer
+//!                       └─► Sender ◄─ Call (deposit, approve, redeem, claim) ─► Inclusion
+//! ```
+//! Modules in reading order: `contract` (what the chain offers) and `revert` (how it says no), `error`,
+//! `finality`, `endpoint` (one node) and `primary` (all of them), `funded` (the rules of the deposit log)
+//! and `deposits` (reading it), `token`, `fees`, `submission`, `sender` and
+//! `drive`.
+//!
+//! Invariants: nothing is believed before the configured [`Finality`]; deposits never rest on one node's
+//! word where several are configured; an error says whether trying again can help
+//! ([`PrimaryError::is_retryable`], [`DepositsError::is_retryable`], [`SendError::is_retryable`]).
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
+
+mod contract;
+mod deposits;
+mod drive;
+mod endpoint;
+mod error;
+mod fees;
+mod finality;
+mod funded;
+mod primary;
+mod revert;
+mod sender;
+mod submission;
+#[cfg(feature = "testing")]
+pub mod testing;
+mod token;
+
+pub use contract::{
+    CertifiedRedemption, ContractAuthority, ContractRedemption, IFastPay, IToken, certified_redemption,
+};
+pub use deposits::{Cursor, DepositBatch, DepositReader, DepositsError, RANGE_BLOCKS_DEFAULT};
+pub use drive::Progress;
+pub use error::PrimaryError;
+pub use fees::{Fees, SenderConfig};
+pub use finality::{BlockHead, Finality};
+pub use funded::Alarm;
+pub use primary::{Primary, PrimaryConfig};
+pub use revert::Revert;
+pub use sender::{SendError, Sender};
+pub use submission::{Attempt, Call, Inclusion, Status, Submission};
+pub use token::{Permit, Token, TokenMetadata};
+
+/// A secp256k1 key in memory that signs transactions.
+pub use alloy::signers::local::PrivateKeySigner;

@@ -1,0 +1,244 @@
+//! Reads deposits from finalized blocks, for an authority's follower.
+//!
+//! ```text
+//!  every node ─► final head ─► the cursor's block still the same? ─► logs of a range of whole blocks
+//!                                                                         │  all nodes agree?
+//!            DepositBatch { deposits, cursor } ◄── check (pure) ◄─────────┘  count of the contract?
+//! ```
+//! Stops rather than guesses: what cannot be explained by delay is an [`Alarm`], and no alarm is ever
+//! retried into silence. Everything else is retryable and loses nothing, because the cursor moves only
+//! with a batch.
+
+use alloy::primitives::B256;
+use alloy::rpc::types::Log;
+use alloy::sol_types::SolEvent;
+use fastpay_core::{Deposit, TransactionIndex};
+use serde::{Deserialize, Serialize};
+
+use crate::contract::IFastPay;
+use crate::endpoint::{At, Endpoint};
+use crate::error::PrimaryError;
+use crate::finality::BlockHead;
+use crate::funded::{Alarm, BlockRange, check};
+use crate::primary::Primary;
+
+/// How many blocks are asked for at once by default: providers commonly refuse more.
+pub const RANGE_BLOCKS_DEFAULT: u64 = 1_000;
+/// More logs than this in one range are read in smaller ranges, to bound a batch.
+const RANGE_LOGS_MAX: usize = 10_000;
+
+/// How far the chain was read. Store it with the deposits of its batch, in one atomic step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cursor {
+    /// The last block that was read.
+    pub block_number: u64,
+    /// Its hash: final, so it must not change.
+    pub block_hash: B256,
+    /// The index of the last deposit in or before it.
+    pub last_index: TransactionIndex,
+}
+
+/// The deposits of a range of blocks, and where the next range starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DepositBatch {
+    /// In the order of their indices, which follow those before the batch.
+    pub deposits: Vec<Deposit>,
+    /// The new cursor.
+    pub cursor: Cursor,
+    /// The newest final block on which all nodes agree that it exists. Nothing is left to read now where
+    /// the cursor is there.
+    pub final_block: u64,
+}
+
+/// Why there is no batch.
+#[derive(Debug, thiserror::Error)]
+pub enum DepositsError {
+    /// A node could not be asked.
+    #[error(transparent)]
+    Primary(#[from] PrimaryError),
+    /// A node has not yet come to where we were: it lags or is syncing.
+    #[error(
+        "the Ethereum node {node} is at final block {head}, behind block {cursor} that was read before; it is tried again"
+    )]
+    Lagging {
+        /// Who was asked.
+        node: String,
+        /// Its newest final block.
+        head: u64,
+        /// Our last block.
+        cursor: u64,
+    },
+    /// The chain changed while it was read, in blocks that were not final before.
+    #[error("block {block} changed while it was read; it is tried again")]
+    Moved {
+        /// The block's number.
+        block: u64,
+    },
+    /// The node says what cannot be true.
+    #[error("deposits are no longer taken: {0}")]
+    Alarm(#[from] Alarm),
+}
+
+impl DepositsError {
+    /// True where trying again later is right, and false where the follower must stop until a person
+    /// has looked.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::Primary(error) => error.is_retryable(),
+            Self::Lagging { .. } | Self::Moved { .. } => true,
+            Self::Alarm(_) => false,
+        }
+    }
+}
+
+/// Reads deposits range by range. Holds no position of its own: the caller keeps the cursor.
+#[derive(Debug)]
+pub struct DepositReader {
+    primary: Primary,
+    range_blocks_max: u64,
+    range_blocks: u64,
+}
+
+impl DepositReader {
+    /// A reader of ranges of at most `range_blocks_max` blocks (at least 1).
+    #[must_use]
+    pub fn new(primary: Primary, range_blocks_max: u64) -> Self {
+        let range_blocks_max = range_blocks_max.max(1);
+        Self { primary, range_blocks_max, range_blocks: range_blocks_max }
+    }
+
+    /// The cursor before the contract's first block, for a follower that has none.
+    ///
+    /// # Errors
+    /// Retryable while that block is not final.
+    pub async fn start(&self) -> Result<Cursor, DepositsError> {
+        let number = self.primary.deployment_block().await?.saturating_sub(1);
+        let mut start: Option<Cursor> = None;
+        for node in self.primary.endpoints() {
+            let head = node.final_head(self.primary.finality()).await?;
+            if head.number() < number {
+                return Err(DepositsError::Lagging { node: node.label().into(), head: head.number(), cursor: number });
+            }
+            let block_hash = block_hash(node, number).await?;
+            let cursor = Cursor { block_number: number, block_hash, last_index: TransactionIndex(0) };
+            if start.is_some_and(|first| first != cursor) {
+                return Err(Alarm::Disagreement { block: number, node: node.label().into() }.into());
+            }
+            start = Some(cursor);
+        }
+        start.ok_or(DepositsError::Primary(PrimaryError::NoUrl))
+    }
+
+    /// The next deposits after `cursor`: all those of the next whole blocks that are final at every node.
+    /// An empty batch with a new cursor where those blocks have none, and with the same cursor where no
+    /// new block is final.
+    ///
+    /// # Errors
+    /// See [`DepositsError::is_retryable`].
+    pub async fn next(&mut self, cursor: &Cursor) -> Result<DepositBatch, DepositsError> {
+        let final_block = self.common_final_block(cursor).await?;
+        if final_block == cursor.block_number {
+            return Ok(DepositBatch { deposits: Vec::new(), cursor: *cursor, final_block });
+        }
+        loop {
+            let first = cursor.block_number.saturating_add(1);
+            let last = cursor.block_number.saturating_add(self.range_blocks).min(final_block);
+            match self.read(cursor, first, last, final_block).await {
+                // The node may find the range too large, or we do.
+                Err(DepositsError::Primary(PrimaryError::Refused { method: "eth_getLogs", message, .. }))
+                    if self.range_blocks > 1 =>
+                {
+                    self.range_blocks = (last.saturating_sub(first) / 2).max(1);
+                    tracing::debug!(blocks = self.range_blocks, %message, "reading smaller ranges");
+                }
+                Ok(batch) => {
+                    self.range_blocks = self.range_blocks.saturating_mul(2).min(self.range_blocks_max);
+                    return Ok(batch);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// The newest block that is final at every node, after checking that each still has the cursor's
+    /// block.
+    async fn common_final_block(&self, cursor: &Cursor) -> Result<u64, DepositsError> {
+        let mut common = u64::MAX;
+        for node in self.primary.endpoints() {
+            let head: BlockHead = node.final_head(self.primary.finality()).await?;
+            if head.number() < cursor.block_number {
+                let (node, head) = (node.label().into(), head.number());
+                return Err(DepositsError::Lagging { node, head, cursor: cursor.block_number });
+            }
+            let found = if head.number() == cursor.block_number {
+                head.hash
+            } else {
+                block_hash(node, cursor.block_number).await?
+            };
+            if found != cursor.block_hash {
+                let (block, expected) = (cursor.block_number, cursor.block_hash);
+                return Err(Alarm::Reorganised { node: node.label().into(), block, expected, found }.into());
+            }
+            common = common.min(head.number());
+        }
+        Ok(common)
+    }
+
+    async fn read(&self, cursor: &Cursor, first: u64, last: u64, newest: u64) -> Result<DepositBatch, DepositsError> {
+        let mut agreed: Option<(B256, Vec<Log>, Vec<Deposit>)> = None;
+        for node in self.primary.endpoints() {
+            let hash = block_hash(node, last).await?;
+            let mut logs = node.logs(IFastPay::Funded::SIGNATURE_HASH, first, last).await?;
+            // Only some nodes add the time of the block, so it cannot be compared. Nothing rests on it.
+            logs.iter_mut().for_each(|log| log.block_timestamp = None);
+            if logs.len() > RANGE_LOGS_MAX && last > first {
+                let message = format!("more than {RANGE_LOGS_MAX} deposits");
+                let node = node.label().into();
+                return Err(PrimaryError::Refused { node, method: "eth_getLogs", code: 0, message }.into());
+            }
+            let count = self.count(node, hash, last == newest).await?;
+            // Were the block exchanged between the requests, they would speak of different chains.
+            if block_hash(node, last).await? != hash {
+                return Err(DepositsError::Moved { block: last });
+            }
+            let range = BlockRange { first, last, last_hash: hash };
+            let deposits = check(cursor.last_index, self.primary.contract(), &range, &logs, count)?;
+            match &agreed {
+                None => agreed = Some((hash, logs, deposits)),
+                Some((first_hash, first_logs, _)) if *first_hash == hash && *first_logs == logs => {}
+                Some(_) => return Err(Alarm::Disagreement { block: last, node: node.label().into() }.into()),
+            }
+        }
+        let (block_hash, _, deposits) = agreed.ok_or(PrimaryError::NoUrl)?;
+        let last_index = deposits.last().map_or(cursor.last_index, |deposit| deposit.index);
+        let cursor = Cursor { block_number: last, block_hash, last_index };
+        Ok(DepositBatch { deposits, cursor, final_block: newest })
+    }
+
+    /// How many deposits the contract counted up to the block `hash`. None where the node no longer has
+    /// the state of so old a block; the range that ends at the newest block is never without it, so an
+    /// omitted log is found at the latest there.
+    async fn count(
+        &self,
+        node: &Endpoint,
+        hash: B256,
+        is_newest: bool,
+    ) -> Result<Option<TransactionIndex>, DepositsError> {
+        let call = IFastPay::lastTransactionIndexCall {};
+        match node.view(self.primary.contract(), &call, At::Hash(hash)).await {
+            Ok(count) => Ok(Some(TransactionIndex(count))),
+            Err(PrimaryError::Refused { .. }) if !is_newest => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+async fn block_hash(node: &Endpoint, number: u64) -> Result<B256, DepositsError> {
+    let block = node.block(At::Number(number)).await?;
+    match block {
+        Some(block) if block.number() == number => Ok(block.hash),
+        Some(_) => Err(node.bad_answer("eth_getBlockByNumber", "another block than the one asked for").into()),
+        None => Err(node.bad_answer("eth_getBlockByNumber", "no such block, though a later one is final").into()),
+    }
+}

@@ -1,0 +1,161 @@
+//! The loop that stays with one submission until it is final.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use alloy::primitives::B256;
+
+use crate::error::PrimaryError;
+use crate::sender::{SendError, Sender};
+use crate::submission::{Call, Inclusion, Status, Submission};
+
+/// What a person who waits may want to see.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// The call would succeed, and use about this much gas.
+    Simulated {
+        /// The node's estimate.
+        gas: u64,
+    },
+    /// Sent, for the first time, again, or with a better offer.
+    Submitted {
+        /// The transaction's hash.
+        hash: B256,
+    },
+    /// In a block that may still change.
+    Included {
+        /// The block's number.
+        block_number: u64,
+    },
+    /// No progress now.
+    Waiting {
+        /// Why.
+        reason: String,
+    },
+    /// In a final block.
+    Final {
+        /// The block's number.
+        block_number: u64,
+    },
+}
+
+impl Sender {
+    /// Carries out a call: simulates, sends, raises, sends again, and returns when it is final.
+    ///
+    /// # Errors
+    /// See [`SendError::is_retryable`]. After an error the call may still happen; a caller that must not
+    /// repeat it uses [`Sender::prepare`] and [`Sender::drive`], and stores the submission.
+    pub async fn send_and_wait(
+        &self,
+        call: Call,
+        progress: &mut (dyn FnMut(Progress) + Send),
+    ) -> Result<Inclusion, SendError> {
+        let gas = self.simulate(&call).await?;
+        progress(Progress::Simulated { gas });
+        let submission = self.prepare_with_gas(call, gas).await?;
+        self.drive(submission, &mut |_| Ok(()), progress).await
+    }
+
+    /// Stays with a submission, new or stored, until it is final. `store` is called before every
+    /// broadcast of something new, and has to return when the submission is on disk.
+    ///
+    /// Waits without limit while no node answers or the offer is too low; the caller may drop the future
+    /// at any time and drive the stored submission again.
+    ///
+    /// # Errors
+    /// Where it reverted or was superseded, could not be stored, or a person has to help.
+    pub async fn drive(
+        &self,
+        mut submission: Submission,
+        store: &mut (dyn FnMut(&Submission) -> io::Result<()> + Send),
+        progress: &mut (dyn FnMut(Progress) + Send),
+    ) -> Result<Inclusion, SendError> {
+        store(&submission)?;
+        self.tell(&submission, self.broadcast(&submission).await, progress)?;
+        let mut offered_at = Instant::now();
+        let mut shown_in = None;
+        loop {
+            match self.status(&submission).await {
+                Ok(Status::Final(inclusion)) => return finish(inclusion, progress),
+                Ok(Status::Superseded) => {
+                    return Err(SendError::Superseded { from: submission.from, nonce: submission.nonce });
+                }
+                Ok(Status::Included(inclusion)) => {
+                    if shown_in.replace(inclusion.block_hash) != Some(inclusion.block_hash) {
+                        progress(Progress::Included { block_number: inclusion.block_number });
+                    }
+                    offered_at = Instant::now();
+                }
+                Ok(Status::Pending { known }) => {
+                    let stuck = offered_at.elapsed() >= Duration::from_millis(self.config().stuck_after_ms);
+                    let raised = if stuck { self.raised_or_wait(&submission, progress).await? } else { None };
+                    if raised.is_some() || stuck {
+                        offered_at = Instant::now();
+                    }
+                    let changed = raised.is_some();
+                    if let Some(raised) = raised {
+                        store(&raised)?;
+                        submission = raised;
+                    }
+                    if changed || !known {
+                        self.tell(&submission, self.broadcast(&submission).await, progress)?;
+                    }
+                }
+                Err(error) => wait_or_stop(error.into(), progress)?,
+            }
+            tokio::time::sleep(Duration::from_millis(self.config().poll_interval_ms.max(1))).await;
+        }
+    }
+
+    async fn raised_or_wait(
+        &self,
+        submission: &Submission,
+        progress: &mut (dyn FnMut(Progress) + Send),
+    ) -> Result<Option<Submission>, SendError> {
+        match self.raised(submission).await {
+            Ok(None) => {
+                progress(Progress::Waiting {
+                    reason: "the fee is at its cap; waiting for the base fee to fall".into(),
+                });
+                Ok(None)
+            }
+            Ok(raised) => Ok(raised),
+            Err(error) => wait_or_stop(error, progress).map(|()| None),
+        }
+    }
+
+    fn tell(
+        &self,
+        submission: &Submission,
+        sent: Result<(), SendError>,
+        progress: &mut (dyn FnMut(Progress) + Send),
+    ) -> Result<(), SendError> {
+        match (sent, submission.attempts.last()) {
+            (Ok(()), Some(attempt)) => progress(Progress::Submitted { hash: attempt.hash }),
+            (Ok(()), None) => {}
+            // An earlier offer may be waiting already: then the lack of funds for a better one is no end.
+            (Err(SendError::Primary(error @ PrimaryError::InsufficientFunds)), _) if submission.attempts.len() > 1 => {
+                progress(Progress::Waiting { reason: error.to_string() });
+            }
+            (Err(error), _) => wait_or_stop(error, progress)?,
+        }
+        Ok(())
+    }
+}
+
+fn finish(inclusion: Inclusion, progress: &mut (dyn FnMut(Progress) + Send)) -> Result<Inclusion, SendError> {
+    let Inclusion { hash, block_number, success, .. } = inclusion;
+    if !success {
+        return Err(SendError::RevertedOnChain { hash, block_number });
+    }
+    progress(Progress::Final { block_number });
+    Ok(inclusion)
+}
+
+fn wait_or_stop(error: SendError, progress: &mut (dyn FnMut(Progress) + Send)) -> Result<(), SendError> {
+    if !error.is_retryable() {
+        return Err(error);
+    }
+    progress(Progress::Waiting { reason: error.to_string() });
+    Ok(())
+}

@@ -1,0 +1,158 @@
+//! One Ethereum node: JSON-RPC with a time-out, and the check that it serves our chain and contract.
+//!
+//! A node is checked before its first answer is used and again after every time it was away, because
+//! what comes back at an address may be another node.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use alloy::primitives::{Address, Bytes, U64};
+use alloy::rpc::client::RpcClient;
+use alloy::rpc::json_rpc::RpcRecv;
+use alloy::rpc::types::Log;
+use alloy::sol_types::SolCall;
+use serde_json::{Value, json};
+use url::Url;
+
+use crate::error::{PrimaryError, quote};
+use crate::finality::{BlockHead, Finality};
+
+/// Where to look: JSON-RPC's block parameter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum At {
+    /// The newest block.
+    Latest,
+    /// The newest block and what waits to be included.
+    Pending,
+    /// The block of this number.
+    Number(u64),
+    /// The block of this hash (EIP-1898), and no other of the same number.
+    Hash(alloy::primitives::B256),
+}
+
+impl At {
+    pub(crate) fn to_json(self) -> Value {
+        match self {
+            Self::Latest => json!("latest"),
+            Self::Pending => json!("pending"),
+            Self::Number(number) => json!(U64::from(number)),
+            Self::Hash(hash) => json!({ "blockHash": hash }),
+        }
+    }
+}
+
+/// A node that is asked by HTTP.
+#[derive(Debug)]
+pub(crate) struct Endpoint {
+    label: String,
+    client: RpcClient,
+    timeout: Duration,
+    chain_id: u64,
+    contract: Address,
+    verified: AtomicBool,
+}
+
+impl Endpoint {
+    pub(crate) fn new(url: Url, timeout: Duration, chain_id: u64, contract: Address) -> Self {
+        // Neither path nor user info: providers put keys there.
+        let label = url.origin().ascii_serialization();
+        Self { label, client: RpcClient::new_http(url), timeout, chain_id, contract, verified: AtomicBool::new(false) }
+    }
+
+    /// The URL's origin, for messages.
+    pub(crate) fn label(&self) -> &str {
+        &self.label
+    }
+
+    /// Checks chain id and contract, unless that was done since the node was last away.
+    pub(crate) async fn verify(&self) -> Result<(), PrimaryError> {
+        if self.verified.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let found: U64 = self.ask("eth_chainId", json!([])).await?;
+        let found = found.to::<u64>();
+        if found != self.chain_id {
+            return Err(PrimaryError::WrongChain { node: self.label.clone(), expected: self.chain_id, found });
+        }
+        let code: Bytes = self.ask("eth_getCode", json!([self.contract, "latest"])).await?;
+        if code.is_empty() {
+            return Err(PrimaryError::NoContract { node: self.label.clone(), address: self.contract });
+        }
+        self.verified.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Asks the verified node.
+    pub(crate) async fn request<T: RpcRecv>(&self, method: &'static str, params: Value) -> Result<T, PrimaryError> {
+        self.verify().await?;
+        self.ask(method, params).await
+    }
+
+    async fn ask<T: RpcRecv>(&self, method: &'static str, params: Value) -> Result<T, PrimaryError> {
+        let request = self.client.request::<Value, T>(method, params);
+        let answer = match tokio::time::timeout(self.timeout, request).await {
+            Ok(answer) => answer.map_err(|error| PrimaryError::from_transport(&self.label, method, error)),
+            Err(_) => Err(PrimaryError::Unreachable {
+                node: self.label.clone(),
+                reason: format!("no answer to {method} within {} ms", self.timeout.as_millis()),
+            }),
+        };
+        if matches!(answer, Err(PrimaryError::Unreachable { .. })) {
+            self.verified.store(false, Ordering::Release);
+        }
+        answer
+    }
+
+    /// The error for an answer of the right type that makes no sense.
+    pub(crate) fn bad_answer(&self, method: &'static str, reason: &str) -> PrimaryError {
+        PrimaryError::BadAnswer { node: self.label.clone(), method, reason: quote(reason) }
+    }
+
+    /// What a view of a contract returns.
+    pub(crate) async fn view<C: SolCall>(&self, to: Address, call: &C, at: At) -> Result<C::Return, PrimaryError> {
+        let data = Bytes::from(call.abi_encode());
+        let answer: Bytes = self.request("eth_call", json!([{ "to": to, "data": data }, at.to_json()])).await?;
+        C::abi_decode_returns_validate(&answer).map_err(|error| self.bad_answer(C::SIGNATURE, &error.to_string()))
+    }
+
+    /// The block at `at`; none where the node has no such block.
+    pub(crate) async fn block(&self, at: At) -> Result<Option<BlockHead>, PrimaryError> {
+        match at {
+            At::Hash(hash) => self.request("eth_getBlockByHash", json!([hash, false])).await,
+            at => self.request("eth_getBlockByNumber", json!([at.to_json(), false])).await,
+        }
+    }
+
+    /// The newest block that is final by `rule`.
+    pub(crate) async fn final_head(&self, rule: Finality) -> Result<BlockHead, PrimaryError> {
+        let tag = |tag: &'static str| self.request("eth_getBlockByNumber", json!([tag, false]));
+        let head: Option<BlockHead> = match rule {
+            Finality::Finalized => tag("finalized").await?,
+            Finality::Safe => tag("safe").await?,
+            Finality::Confirmations(depth) => {
+                let newest: Option<BlockHead> = tag("latest").await?;
+                match newest.and_then(|newest| newest.number().checked_sub(depth)) {
+                    Some(number) => self.block(At::Number(number)).await?,
+                    None => None,
+                }
+            }
+        };
+        head.ok_or_else(|| PrimaryError::NoFinalBlock { node: self.label.clone() })
+    }
+
+    /// The contract's logs of one event in whole blocks from `first` to `last`.
+    pub(crate) async fn logs(
+        &self,
+        event: alloy::primitives::B256,
+        first: u64,
+        last: u64,
+    ) -> Result<Vec<Log>, PrimaryError> {
+        let filter = json!([{
+            "address": self.contract,
+            "topics": [event],
+            "fromBlock": U64::from(first),
+            "toBlock": U64::from(last),
+        }]);
+        self.request("eth_getLogs", filter).await
+    }
+}

@@ -1,0 +1,159 @@
+//! What can go wrong between here and the Primary, sorted by what the caller should do.
+
+use alloy::primitives::{Address, Bytes, U256};
+use alloy::rpc::json_rpc::{ErrorPayload, RpcError};
+use alloy::transports::TransportError;
+use fastpay_core::{CommitteeError, Epoch};
+
+use crate::revert::Revert;
+
+/// How much of an Ethereum node's own words goes into an error, in characters: a page of HTML helps nobody.
+const QUOTE_LENGTH_MAX: usize = 200;
+
+/// Why the Primary gave no usable answer. `node` is the RPC URL without its path, which may hold a key.
+#[derive(Debug, thiserror::Error)]
+pub enum PrimaryError {
+    /// No RPC URL is configured.
+    #[error("no Ethereum RPC URL is given; configure at least one")]
+    NoUrl,
+    /// No answer: the node is down, cannot be reached, or is too slow.
+    #[error("the Ethereum node {node} does not answer ({reason}); it is tried again")]
+    Unreachable {
+        /// Who was asked.
+        node: String,
+        /// What the transport said.
+        reason: String,
+    },
+    /// The node answered with an error, such as a rate limit or a range that it will not search.
+    #[error("the Ethereum node {node} refused {method}: {message} (code {code}); it is tried again")]
+    Refused {
+        /// Who was asked.
+        node: String,
+        /// What was asked.
+        method: &'static str,
+        /// The JSON-RPC error code.
+        code: i64,
+        /// The node's words.
+        message: String,
+    },
+    /// The node's answer is not what the method returns.
+    #[error("the Ethereum node {node} gave an unreadable answer to {method}: {reason}; it is tried again")]
+    BadAnswer {
+        /// Who was asked.
+        node: String,
+        /// What was asked.
+        method: &'static str,
+        /// What is wrong with the answer.
+        reason: String,
+    },
+    /// The node knows no final block yet: it is starting up, or the chain is too short.
+    #[error("the Ethereum node {node} has no final block yet; it is tried again")]
+    NoFinalBlock {
+        /// Who was asked.
+        node: String,
+    },
+    /// The node serves another chain than the configured one.
+    #[error("the Ethereum node {node} serves chain {found}, not {expected}; correct the RPC URL or the chain id")]
+    WrongChain {
+        /// Who was asked.
+        node: String,
+        /// The configured chain id.
+        expected: u64,
+        /// The node's chain id.
+        found: u64,
+    },
+    /// There is no contract at the configured address.
+    #[error("there is no contract at {address} (asked {node}); correct the address or the RPC URL")]
+    NoContract {
+        /// Who was asked.
+        node: String,
+        /// The configured address.
+        address: Address,
+    },
+    /// The call would revert.
+    #[error("the call is refused: {0}")]
+    Reverted(Box<Revert>),
+    /// The account cannot pay for value and gas.
+    #[error("the Ethereum account cannot pay for the value and the gas; send it some ETH")]
+    InsufficientFunds,
+    /// The contract's committee is none by FastPay's rules.
+    #[error("the contract's committee of epoch {epoch} is not one: {error}; is this the right contract?")]
+    Committee {
+        /// The epoch that was asked for.
+        epoch: Epoch,
+        /// Which rule it breaks.
+        error: CommitteeError,
+    },
+    /// The contract lists the committee in another order than votes are counted by, or wants another
+    /// number of votes, so its certificates would not stand up there.
+    #[error(
+        "the contract counts the votes of epoch {epoch} otherwise: quorum {contract} there, {here} here; is this the right contract?"
+    )]
+    CommitteeOrder {
+        /// The epoch that was asked for.
+        epoch: Epoch,
+        /// The quorum by the contract.
+        contract: U256,
+        /// The quorum by our rules.
+        here: usize,
+    },
+    /// Not a usable ERC-20 token.
+    #[error("{token} is not a usable token: {reason}; check the address")]
+    BadToken {
+        /// Its address.
+        token: Address,
+        /// What is missing.
+        reason: &'static str,
+    },
+}
+
+impl PrimaryError {
+    /// True where the same request may succeed later or at another node, and false where only a person
+    /// can help.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } | Self::Refused { .. } | Self::BadAnswer { .. } | Self::NoFinalBlock { .. } => {
+                true
+            }
+            Self::NoUrl
+            | Self::WrongChain { .. }
+            | Self::NoContract { .. }
+            | Self::Reverted(_)
+            | Self::InsufficientFunds
+            | Self::Committee { .. }
+            | Self::CommitteeOrder { .. }
+            | Self::BadToken { .. } => false,
+        }
+    }
+
+    /// Sorts a transport's error.
+    pub(crate) fn from_transport(node: &str, method: &'static str, error: TransportError) -> Self {
+        let node = node.to_owned();
+        match error {
+            RpcError::Transport(error) => Self::Unreachable { node, reason: quote(&error.to_string()) },
+            RpcError::ErrorResp(payload) => Self::from_payload(node, method, &payload),
+            error => Self::BadAnswer { node, method, reason: quote(&error.to_string()) },
+        }
+    }
+
+    fn from_payload(node: String, method: &'static str, payload: &ErrorPayload) -> Self {
+        if let Some(data) = payload.as_revert_data() {
+            return Self::Reverted(Box::new(Revert::decode(data)));
+        }
+        let message = payload.message.to_ascii_lowercase();
+        // Code 3 is what nodes answer to a call that reverts (without data, it had no reason).
+        if payload.code == 3 || message.contains("execution reverted") {
+            return Self::Reverted(Box::new(Revert::Unknown(Bytes::new())));
+        }
+        if message.contains("insufficient funds") {
+            return Self::InsufficientFunds;
+        }
+        Self::Refused { node, method, code: payload.code, message: quote(&payload.message) }
+    }
+}
+
+/// The start of a text from outside, on one line.
+pub(crate) fn quote(text: &str) -> String {
+    text.chars().take(QUOTE_LENGTH_MAX).map(|c| if c.is_control() { ' ' } else { c }).collect()
+}

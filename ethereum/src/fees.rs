@@ -1,0 +1,108 @@
+//! What a transaction offers to be included (EIP-1559), and how the offer rises while it waits.
+
+use serde::{Deserialize, Serialize};
+
+use alloy::serde::quantity;
+
+/// What is offered, in wei per gas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fees {
+    /// The most that is paid in all.
+    #[serde(with = "quantity")]
+    pub max_fee_per_gas: u128,
+    /// The part of it that goes to the block's proposer.
+    #[serde(with = "quantity")]
+    pub max_priority_fee_per_gas: u128,
+}
+
+/// How a sender behaves. Readable from TOML; everything has a default.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SenderConfig {
+    /// Never offer more than this in all, in gwei per gas.
+    pub max_fee_cap_gwei: u64,
+    /// Never offer the proposer more than this, in gwei per gas.
+    pub max_priority_fee_cap_gwei: u64,
+    /// Raise the offer of a transaction that waits longer than this, in milliseconds.
+    pub stuck_after_ms: u64,
+    /// How often to look, in milliseconds.
+    pub poll_interval_ms: u64,
+}
+
+impl Default for SenderConfig {
+    fn default() -> Self {
+        Self { max_fee_cap_gwei: 300, max_priority_fee_cap_gwei: 20, stuck_after_ms: 60_000, poll_interval_ms: 2_000 }
+    }
+}
+
+impl SenderConfig {
+    fn max_fee_cap(&self) -> u128 {
+        u128::from(self.max_fee_cap_gwei).saturating_mul(1_000_000_000)
+    }
+
+    fn max_priority_fee_cap(&self) -> u128 {
+        u128::from(self.max_priority_fee_cap_gwei).saturating_mul(1_000_000_000).min(self.max_fee_cap())
+    }
+
+    /// The first offer: room for the base fee to double, and what the node suggests for the proposer;
+    /// both at most their caps. Where the base fee is above the cap, the transaction waits for it to fall.
+    pub(crate) fn first_offer(&self, base_fee: u128, suggested_priority_fee: u128) -> Fees {
+        let max_priority_fee_per_gas = suggested_priority_fee.clamp(1, self.max_priority_fee_cap().max(1));
+        let wanted = base_fee.saturating_mul(2).saturating_add(max_priority_fee_per_gas);
+        let max_fee_per_gas = wanted.min(self.max_fee_cap()).max(max_priority_fee_per_gas);
+        Fees { max_fee_per_gas, max_priority_fee_per_gas }
+    }
+
+    /// The offer that replaces `last`: each part at least an eighth above it, because nodes ignore a
+    /// replacement that is less than a tenth better, and at least `fresh`. None where that would break a
+    /// cap.
+    pub(crate) fn next_offer(&self, last: Fees, fresh: Fees) -> Option<Fees> {
+        let raised = |fee: u128| fee.saturating_add(fee.div_ceil(8)).saturating_add(1);
+        let max_priority_fee_per_gas = raised(last.max_priority_fee_per_gas).max(fresh.max_priority_fee_per_gas);
+        let max_fee_per_gas = raised(last.max_fee_per_gas).max(fresh.max_fee_per_gas).max(max_priority_fee_per_gas);
+        let within_caps =
+            max_fee_per_gas <= self.max_fee_cap() && max_priority_fee_per_gas <= self.max_priority_fee_cap();
+        within_caps.then_some(Fees { max_fee_per_gas, max_priority_fee_per_gas })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GWEI: u128 = 1_000_000_000;
+
+    #[test]
+    fn offers_rise_by_an_eighth_until_the_cap() {
+        let config = SenderConfig { max_fee_cap_gwei: 100, max_priority_fee_cap_gwei: 10, ..Default::default() };
+        let mut fees = config.first_offer(20 * GWEI, GWEI);
+        assert_eq!(fees, Fees { max_fee_per_gas: 41 * GWEI, max_priority_fee_per_gas: GWEI });
+        let mut rounds = 0;
+        while let Some(next) = config.next_offer(fees, config.first_offer(20 * GWEI, GWEI)) {
+            assert!(next.max_fee_per_gas * 8 >= fees.max_fee_per_gas * 9);
+            assert!(next.max_priority_fee_per_gas * 8 >= fees.max_priority_fee_per_gas * 9);
+            assert!(next.max_fee_per_gas <= 100 * GWEI && next.max_priority_fee_per_gas <= 10 * GWEI);
+            fees = next;
+            rounds += 1;
+        }
+        assert_eq!(rounds, 7);
+    }
+
+    #[test]
+    fn a_replacement_follows_the_base_fee() {
+        let config = SenderConfig::default();
+        let fresh = config.first_offer(50 * GWEI, 2 * GWEI);
+        let next = config.next_offer(config.first_offer(10 * GWEI, GWEI), fresh).unwrap();
+        assert_eq!(next, fresh);
+    }
+
+    #[test]
+    fn no_offer_is_above_the_caps_or_inconsistent() {
+        let config = SenderConfig { max_fee_cap_gwei: 5, max_priority_fee_cap_gwei: 50, ..Default::default() };
+        let fees = config.first_offer(u128::MAX, u128::MAX);
+        assert_eq!(fees, Fees { max_fee_per_gas: 5 * GWEI, max_priority_fee_per_gas: 5 * GWEI });
+        assert_eq!(config.next_offer(fees, fees), None);
+        let free = config.first_offer(0, 0);
+        assert!(free.max_priority_fee_per_gas <= free.max_fee_per_gas);
+    }
+}

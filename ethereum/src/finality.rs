@@ -1,0 +1,55 @@
+//! From which block on a user of FastPay believes that the chain will not change any more.
+
+use alloy::primitives::{B256, U64, U256};
+use serde::{Deserialize, Serialize};
+
+/// The rule by which a block counts as final. In TOML: `"finalized"`, `"safe"` or
+/// `{ confirmations = 12 }`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Finality {
+    /// The chain's own finality: reversing it would cost a third of all stake. About 13 minutes.
+    #[default]
+    Finalized,
+    /// The chain's "safe" head: justified, not yet finalized. About 7 minutes.
+    Safe,
+    /// A number of blocks on top, for chains without a finality of their own. 0 takes the newest block.
+    Confirmations(u64),
+}
+
+/// A block by its number and hash, and what the fee rule says in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BlockHead {
+    /// Counted from 0.
+    number: U64,
+    /// Of its header.
+    pub hash: B256,
+    /// In wei per gas (EIP-1559); none on a chain from before it.
+    pub base_fee_per_gas: Option<U256>,
+}
+
+impl BlockHead {
+    /// The block's number, counted from 0.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.number.to()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rule_reads_as_documented() {
+        let check = |text: &str, expected: Option<Finality>| {
+            assert_eq!(serde_json::from_str(text).ok(), expected, "{text}");
+        };
+        check(r#""finalized""#, Some(Finality::Finalized));
+        check(r#""safe""#, Some(Finality::Safe));
+        check(r#"{"confirmations": 12}"#, Some(Finality::Confirmations(12)));
+        check(r#""latest""#, None);
+        check(r#"{"confirmations": -1}"#, None);
+    }
+}

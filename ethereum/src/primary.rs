@@ -1,0 +1,318 @@
+//! The contract on the Primary, as one or more Ethereum nodes show it.
+//!
+//! Reads go to the first node that answers. What must not rest on one node's word, the deposits, is
+//! read from all of them in [`crate::DepositReader`].
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use alloy::primitives::{Address, U64, U256};
+use alloy::rpc::json_rpc::RpcRecv;
+use alloy::sol_types::SolCall;
+use fastpay_core::{
+    AccountId, Asset, Authority, AuthorityName, Committee, Domain, Epoch, SequenceNumber, TransactionIndex,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use url::Url;
+
+use crate::contract::IFastPay;
+use crate::endpoint::{At, Endpoint};
+use crate::error::PrimaryError;
+use crate::finality::{BlockHead, Finality};
+
+/// Where the Primary is. Readable from TOML.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PrimaryConfig {
+    /// HTTP URLs of Ethereum nodes, the preferred one first.
+    pub rpc_urls: Vec<Url>,
+    /// The chain's id (EIP-155).
+    pub chain_id: u64,
+    /// The address of the FastPay contract.
+    pub contract: Address,
+    /// From which block on the chain is believed.
+    #[serde(default)]
+    pub finality: Finality,
+    /// How long an answer may take, in milliseconds.
+    #[serde(default = "default_request_timeout_ms")]
+    pub request_timeout_ms: u64,
+}
+
+fn default_request_timeout_ms() -> u64 {
+    10_000
+}
+
+impl PrimaryConfig {
+    /// A configuration with the default finality and time-out.
+    #[must_use]
+    pub fn new(rpc_urls: Vec<Url>, chain_id: u64, contract: Address) -> Self {
+        let (finality, request_timeout_ms) = (Finality::default(), default_request_timeout_ms());
+        Self { rpc_urls, chain_id, contract, finality, request_timeout_ms }
+    }
+}
+
+/// A connection to the contract. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Primary {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    chain_id: u64,
+    contract: Address,
+    finality: Finality,
+    endpoints: Vec<Endpoint>,
+}
+
+impl Primary {
+    /// Connects, and checks at every node that answers that it serves the chain and the contract.
+    /// Nodes that do not answer now are checked when they do.
+    ///
+    /// # Errors
+    /// Where no node answers (retryable), or one of them serves another chain or no contract.
+    pub async fn connect(config: PrimaryConfig) -> Result<Self, PrimaryError> {
+        let primary = Self::connect_lazily(config)?;
+        let mut first_failure = None;
+        let mut reached = false;
+        for endpoint in primary.endpoints() {
+            match endpoint.verify().await {
+                Ok(()) => reached = true,
+                Err(error) if error.is_retryable() => {
+                    tracing::warn!(node = endpoint.label(), %error, "an Ethereum node cannot be used yet");
+                    first_failure.get_or_insert(error);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        match first_failure {
+            Some(error) if !reached => Err(error),
+            _ => Ok(primary),
+        }
+    }
+
+    /// As [`Primary::connect`], but every check waits until a node is first asked. For services that
+    /// start before their Ethereum node does.
+    ///
+    /// # Errors
+    /// Where there is no URL.
+    pub fn connect_lazily(config: PrimaryConfig) -> Result<Self, PrimaryError> {
+        let PrimaryConfig { rpc_urls, chain_id, contract, finality, request_timeout_ms } = config;
+        if rpc_urls.is_empty() {
+            return Err(PrimaryError::NoUrl);
+        }
+        let timeout = Duration::from_millis(request_timeout_ms.max(1));
+        let endpoints = rpc_urls.into_iter().map(|url| Endpoint::new(url, timeout, chain_id, contract)).collect();
+        Ok(Self { shared: Arc::new(Shared { chain_id, contract, finality, endpoints }) })
+    }
+
+    /// The chain's id (EIP-155).
+    #[must_use]
+    pub fn chain_id(&self) -> u64 {
+        self.shared.chain_id
+    }
+
+    /// The contract's address.
+    #[must_use]
+    pub fn contract(&self) -> Address {
+        self.shared.contract
+    }
+
+    /// From which block on the chain is believed.
+    #[must_use]
+    pub fn finality(&self) -> Finality {
+        self.shared.finality
+    }
+
+    /// The EIP-712 domain of everything that is signed for this contract.
+    #[must_use]
+    pub fn domain(&self) -> Domain {
+        Domain::new(self.chain_id(), self.contract())
+    }
+
+    pub(crate) fn endpoints(&self) -> &[Endpoint] {
+        &self.shared.endpoints
+    }
+
+    /// The answer of the first node that gives one.
+    ///
+    /// # Errors
+    /// The first final error, or the first node's error where none answers.
+    pub(crate) async fn request<T: RpcRecv>(&self, method: &'static str, params: Value) -> Result<T, PrimaryError> {
+        let mut failure = PrimaryError::NoUrl;
+        for (position, endpoint) in self.endpoints().iter().enumerate() {
+            match endpoint.request(method, params.clone()).await {
+                Err(error) if error.is_retryable() => {
+                    if position == 0 {
+                        failure = error;
+                    }
+                }
+                answer => return answer,
+            }
+        }
+        Err(failure)
+    }
+
+    /// What a view of any contract returns in the newest block.
+    pub(crate) async fn view<C: SolCall>(&self, to: Address, call: &C) -> Result<C::Return, PrimaryError> {
+        self.view_at(to, call, At::Latest).await
+    }
+
+    pub(crate) async fn view_at<C: SolCall>(&self, to: Address, call: &C, at: At) -> Result<C::Return, PrimaryError> {
+        let mut failure = PrimaryError::NoUrl;
+        for (position, endpoint) in self.endpoints().iter().enumerate() {
+            match endpoint.view(to, call, at).await {
+                Err(error) if error.is_retryable() => {
+                    if position == 0 {
+                        failure = error;
+                    }
+                }
+                answer => return answer,
+            }
+        }
+        Err(failure)
+    }
+
+    /// The newest block.
+    ///
+    /// # Errors
+    /// Where no node answers.
+    pub async fn latest_head(&self) -> Result<BlockHead, PrimaryError> {
+        self.request("eth_getBlockByNumber", json!(["latest", false])).await
+    }
+
+    /// The newest block that is final by the configured rule.
+    ///
+    /// # Errors
+    /// Where no node answers or there is no final block yet.
+    pub async fn final_head(&self) -> Result<BlockHead, PrimaryError> {
+        let mut failure = PrimaryError::NoUrl;
+        for (position, endpoint) in self.endpoints().iter().enumerate() {
+            match endpoint.final_head(self.finality()).await {
+                Err(error) if error.is_retryable() => {
+                    if position == 0 {
+                        failure = error;
+                    }
+                }
+                answer => return answer,
+            }
+        }
+        Err(failure)
+    }
+
+    /// The current epoch.
+    ///
+    /// # Errors
+    /// Where no node answers.
+    pub async fn epoch(&self) -> Result<Epoch, PrimaryError> {
+        Ok(Epoch(self.view(self.contract(), &IFastPay::epochCall {}).await?))
+    }
+
+    /// The committee of an epoch, checked to be one by core's rules and to count votes as the contract
+    /// does.
+    ///
+    /// # Errors
+    /// Where no node answers, the epoch is unknown, or the list is no committee.
+    pub async fn committee(&self, epoch: Epoch) -> Result<Committee, PrimaryError> {
+        let listed = self.view(self.contract(), &IFastPay::committeeCall { epoch: epoch.0 }).await?;
+        let quorum = self.view(self.contract(), &IFastPay::quorumCall { epoch: epoch.0 }).await?;
+        let members: Vec<_> = listed
+            .iter()
+            .map(|member| Authority { name: AuthorityName(member.votingKey.0), redemption_key: member.redemptionKey })
+            .collect();
+        let committee =
+            Committee::new(epoch, members.clone()).map_err(|error| PrimaryError::Committee { epoch, error })?;
+        if committee.members() != members || quorum != U256::from(committee.quorum()) {
+            return Err(PrimaryError::CommitteeOrder { epoch, contract: quorum, here: committee.quorum() });
+        }
+        Ok(committee)
+    }
+
+    /// What the contract holds of `asset` for accounts: all deposits less all redemptions.
+    ///
+    /// # Errors
+    /// Where no node answers.
+    pub async fn total_balance(&self, asset: Asset) -> Result<U256, PrimaryError> {
+        self.view(self.contract(), &IFastPay::totalBalanceCall { asset: asset.0 }).await
+    }
+
+    /// What the contract holds of `asset` for claims.
+    ///
+    /// # Errors
+    /// Where no node answers.
+    pub async fn total_claims(&self, asset: Asset) -> Result<U256, PrimaryError> {
+        self.view(self.contract(), &IFastPay::totalClaimsCall { asset: asset.0 }).await
+    }
+
+    /// What `owner` can claim of `asset`.
+    ///
+    /// # Errors
+    /// Where no node answers.
+    pub async fn claim_of(&self, owner: Address, asset: Asset) -> Result<U256, PrimaryError> {
+        self.view(self.contract(), &IFastPay::claimOfCall { owner, asset: asset.0 }).await
+    }
+
+    /// The number of deposits in the newest block.
+    ///
+    /// # Errors
+    /// Where no node answers.
+    pub async fn last_transaction_index(&self) -> Result<TransactionIndex, PrimaryError> {
+        Ok(TransactionIndex(self.view(self.contract(), &IFastPay::lastTransactionIndexCall {}).await?))
+    }
+
+    /// Whether the order `sequence` of `sender` is redeemed in the newest block.
+    ///
+    /// # Errors
+    /// Where no node answers.
+    pub async fn is_redeemed(&self, sender: AccountId, sequence: SequenceNumber) -> Result<bool, PrimaryError> {
+        let call = IFastPay::isRedeemedCall { sender: sender.0.into(), sequence: sequence.0 };
+        self.view(self.contract(), &call).await
+    }
+
+    /// Whether the order `sequence` of `sender` is redeemed in the block of this number, such as that of
+    /// [`Primary::final_head`]. Nodes keep the state of recent blocks only.
+    ///
+    /// # Errors
+    /// Where no node answers.
+    pub async fn is_redeemed_at(
+        &self,
+        sender: AccountId,
+        sequence: SequenceNumber,
+        block_number: u64,
+    ) -> Result<bool, PrimaryError> {
+        let call = IFastPay::isRedeemedCall { sender: sender.0.into(), sequence: sequence.0 };
+        self.view_at(self.contract(), &call, At::Number(block_number)).await
+    }
+
+    /// The block of the deployment, where a reader of events starts.
+    ///
+    /// # Errors
+    /// Where no node answers.
+    pub async fn deployment_block(&self) -> Result<u64, PrimaryError> {
+        let block = self.view(self.contract(), &IFastPay::deploymentBlockCall {}).await?;
+        Ok(block.saturating_to())
+    }
+
+    /// The ETH that an address holds, in wei.
+    ///
+    /// # Errors
+    /// Where no node answers.
+    pub async fn ether_balance(&self, owner: Address) -> Result<U256, PrimaryError> {
+        self.request("eth_getBalance", json!([owner, "latest"])).await
+    }
+
+    /// The number of transactions sent by `owner`, counting those that wait.
+    pub(crate) async fn transaction_count(&self, owner: Address, at: At) -> Result<u64, PrimaryError> {
+        let count: U64 = self.request("eth_getTransactionCount", json!([owner, at.to_json()])).await?;
+        Ok(count.to())
+    }
+
+    /// The block at `at`, from the first node that has it.
+    pub(crate) async fn block(&self, at: At) -> Result<Option<BlockHead>, PrimaryError> {
+        match at {
+            At::Hash(hash) => self.request("eth_getBlockByHash", json!([hash, false])).await,
+            at => self.request("eth_getBlockByNumber", json!([at.to_json(), false])).await,
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Why the contract refused a call, in words that say what to do.
+
+use std::fmt;
+
+use alloy::primitives::{Bytes, U256};
+use alloy::sol_types::{Panic, Revert as ReasonString, SolError, SolInterface};
+
+use crate::contract::{IFastPay::IFastPayErrors, IToken::ITokenErrors};
+
+/// What a reverted call returned.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Revert {
+    /// An error of the FastPay contract.
+    FastPay(IFastPayErrors),
+    /// An error of a token.
+    Token(ITokenErrors),
+    /// A text, as most older contracts return.
+    Reason(String),
+    /// A failed assertion of the compiler, by its code.
+    Panic(U256),
+    /// Something else; empty where the call ran out of gas or the callee has no such function.
+    Unknown(Bytes),
+}
+
+impl Revert {
+    /// Reads the data of a revert.
+    #[must_use]
+    pub fn decode(data: Bytes) -> Self {
+        if let Ok(error) = IFastPayErrors::abi_decode(&data) {
+            return Self::FastPay(error);
+        }
+        if let Ok(error) = ITokenErrors::abi_decode(&data) {
+            return Self::Token(error);
+        }
+        if let Ok(error) = ReasonString::abi_decode(&data) {
+            return Self::Reason(error.reason.chars().take(200).collect());
+        }
+        match Panic::abi_decode(&data) {
+            Ok(error) => Self::Panic(error.code),
+            Err(_) => Self::Unknown(data),
+        }
+    }
+
+    /// Which item of a bundle is at fault, where the contract says so.
+    #[must_use]
+    pub fn item(&self) -> Option<usize> {
+        use IFastPayErrors as E;
+        let Self::FastPay(error) = self else { return None };
+        let item = match error {
+            E::ZeroRedemption(e) => e.item,
+            E::FeeAboveAmount(e) => e.item,
+            E::BalanceTooLow(e) => e.item,
+            E::WrongVotesLength(e) => e.item,
+            E::VotesNotAscending(e) => e.item,
+            E::UnknownMember(e) => e.item,
+            E::MalleableVote(e) => e.item,
+            E::InvalidRecoveryId(e) => e.item,
+            E::WrongSigner(e) => e.item,
+            _ => return None,
+        };
+        usize::try_from(item).ok()
+    }
+
+    /// True where there is nothing left to do, because somebody else has done it.
+    #[must_use]
+    pub fn is_already_redeemed(&self) -> bool {
+        matches!(self, Self::FastPay(IFastPayErrors::AlreadyRedeemed(_)))
+    }
+}
+
+impl fmt::Display for Revert {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::FastPay(error) => describe(error, f),
+            Self::Token(error) => describe_token(error, f),
+            Self::Reason(reason) => write!(f, "the contract says {reason:?}"),
+            Self::Panic(code) => write!(f, "an assertion in the contract failed (panic code {code})"),
+            Self::Unknown(data) if data.is_empty() => {
+                f.write_str("the contract gave no reason: too little gas, or it has no such function")
+            }
+            Self::Unknown(data) => {
+                let start = data.get(..data.len().min(36)).unwrap_or_default();
+                write!(f, "the contract gave an unknown reason, which starts with 0x{}", alloy::hex::encode(start))
+            }
+        }
+    }
+}
+
+fn describe(error: &IFastPayErrors, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    use IFastPayErrors as E;
+    match error {
+        E::ZeroRecipient(_) => f.write_str("the recipient is zero; give an account that somebody owns"),
+        E::ZeroAsset(_) => f.write_str("ETH is deposited by depositEther, not as a token"),
+        E::AssetWithoutCode(e) => write!(f, "there is no token at {}; check the address and the chain", e.asset),
+        E::NothingReceived(e) => write!(f, "nothing of {} arrived; deposit more than zero", e.asset),
+        E::AssetCapExceeded(e) => write!(
+            f,
+            "the contract holds {} of {} and can take no {} more (cap {}); deposit less",
+            e.held, e.asset, e.received, e.cap
+        ),
+        E::PermitRefused(e) => write!(
+            f,
+            "{} refused the permit, and its allowance {} is below {}; sign a new permit or approve first",
+            e.asset, e.allowance, e.amount
+        ),
+        E::AlreadyRedeemed(e) => {
+            write!(f, "order {} of {} is already redeemed; nothing is left to do", e.sequence, e.sender)
+        }
+        E::ZeroRedemption(e) => write!(f, "item {} redeems nothing", e.item),
+        E::FeeAboveAmount(e) => write!(f, "item {}: the fee {} is above the amount {}", e.item, e.fee, e.amount),
+        E::BalanceTooLow(e) => write!(
+            f,
+            "item {}: the contract holds {} of {}, less than the {} to redeem; audit the committee",
+            e.item, e.balance, e.asset, e.amount
+        ),
+        E::UnknownEpoch(e) => write!(f, "the contract knows no committee of epoch {}", e.epoch),
+        E::NothingToClaim(e) => write!(f, "{} has nothing of {} to claim", e.owner, e.asset),
+        E::ClaimRefused(e) => {
+            write!(f, "{} refused {} of {}; claim to another address", e.to, e.amount, e.asset)
+        }
+        E::InsufficientGas(e) => {
+            write!(f, "too little gas: {} are left and {} needed; send again with more", e.available, e.required)
+        }
+        E::InvalidCommitteeSize(e) => write!(f, "a committee has 4 to 255 members, not {}", e.size),
+        E::ZeroKey(e) => write!(f, "the authority at {} has a zero key", e.index),
+        E::VotingKeysNotAscending(e) => write!(f, "the voting key at {} is not above the one before it", e.index),
+        E::RepeatedRedemptionKey(e) => {
+            write!(f, "the authorities at {} and {} have the same redemption key", e.first, e.second)
+        }
+        E::WrongVotesLength(_)
+        | E::VotesNotAscending(_)
+        | E::UnknownMember(_)
+        | E::MalleableVote(_)
+        | E::InvalidRecoveryId(_)
+        | E::WrongSigner(_) => describe_votes(error, f),
+    }
+}
+
+fn describe_votes(error: &IFastPayErrors, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    use IFastPayErrors as E;
+    match error {
+        E::WrongVotesLength(e) => {
+            write!(f, "item {}: {} bytes of votes where a quorum has {}", e.item, e.length, e.expected)
+        }
+        E::VotesNotAscending(e) => {
+            write!(f, "item {}: the vote at {} of member {} is out of order or repeated", e.item, e.position, e.member)
+        }
+        E::UnknownMember(e) => {
+            write!(f, "item {}: the vote at {} names member {}, who does not exist", e.item, e.position, e.member)
+        }
+        E::MalleableVote(e) => write!(f, "item {}: the vote at {} is malleable (high s)", e.item, e.position),
+        E::InvalidRecoveryId(e) => {
+            write!(f, "item {}: the vote at {} has recovery id {} instead of 27 or 28", e.item, e.position, e.v)
+        }
+        E::WrongSigner(e) => write!(
+            f,
+            "item {}: the vote at {} was signed by {}, not by member {}; is the certificate of this chain and contract?",
+            e.item, e.position, e.recovered, e.member
+        ),
+        _ => f.write_str("the votes do not stand up"),
+    }
+}
+
+fn describe_token(error: &ITokenErrors, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    use ITokenErrors as E;
+    match error {
+        E::ERC20InsufficientBalance(e) => {
+            write!(f, "{} holds {} of the token, and {} are needed", e.sender, e.balance, e.needed)
+        }
+        E::ERC20InsufficientAllowance(e) => {
+            write!(f, "the allowance of {} is {}, and {} are needed; approve first", e.spender, e.allowance, e.needed)
+        }
+        E::ERC2612ExpiredSignature(e) => write!(f, "the permit expired at {}; sign a new one", e.deadline),
+        E::ERC2612InvalidSigner(e) => write!(f, "the permit was signed by {}, not by {}", e.signer, e.owner),
+        E::SafeERC20FailedOperation(e) => write!(f, "the token {} refused the transfer", e.token),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloy::primitives::{Address, B256};
+
+    use crate::contract::IFastPay;
+
+    #[test]
+    fn every_kind_of_revert_is_read_and_says_what_happened() {
+        let wrong_signer = IFastPay::WrongSigner {
+            item: U256::from(3),
+            position: U256::from(1),
+            member: 2,
+            recovered: Address::repeat_byte(7),
+        };
+        let revert = Revert::decode(wrong_signer.abi_encode().into());
+        assert_eq!(revert.item(), Some(3));
+        assert!(revert.to_string().contains("not by member 2"), "{revert}");
+
+        let again = IFastPay::AlreadyRedeemed { sender: B256::ZERO, sequence: 5 };
+        assert!(Revert::decode(again.abi_encode().into()).is_already_redeemed());
+
+        let reason = ReasonString { reason: "paused".into() };
+        assert_eq!(Revert::decode(reason.abi_encode().into()), Revert::Reason("paused".into()));
+        assert_eq!(Revert::decode(Panic { code: U256::from(17) }.abi_encode().into()), Revert::Panic(U256::from(17)));
+        assert!(Revert::decode(Bytes::new()).to_string().contains("too little gas"));
+        assert!(matches!(Revert::decode(vec![1, 2, 3].into()), Revert::Unknown(_)));
+    }
+
+    #[test]
+    fn an_item_number_that_no_bundle_can_have_is_none() {
+        let zero = IFastPay::ZeroRedemption { item: U256::MAX };
+        assert_eq!(Revert::decode(zero.abi_encode().into()).item(), None);
+    }
+}

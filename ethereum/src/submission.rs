@@ -1,0 +1,144 @@
+//! A transaction on its way: what is stored before it is sent, and what became of it.
+
+use alloy::primitives::{Address, B256, Bytes, U256};
+use alloy::sol_types::SolCall;
+use fastpay_core::{AccountId, Amount, Asset};
+use serde::{Deserialize, Serialize};
+
+use crate::contract::{CertifiedRedemption, IFastPay};
+use crate::fees::Fees;
+
+/// What a transaction does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Call {
+    /// Who is called.
+    pub to: Address,
+    /// How much ETH goes along, in wei.
+    pub value: U256,
+    /// The function and its arguments.
+    pub data: Bytes,
+}
+
+impl Call {
+    fn of(contract: Address, value: Amount, call: &impl SolCall) -> Self {
+        Self { to: contract, value: U256::from(value.0), data: call.abi_encode().into() }
+    }
+
+    /// Deposits ETH for `recipient`.
+    #[must_use]
+    pub fn deposit_ether(contract: Address, recipient: AccountId, amount: Amount) -> Self {
+        Self::of(contract, amount, &IFastPay::depositEtherCall { recipient: recipient.0.into() })
+    }
+
+    /// Deposits a token for `recipient`; the contract must be allowed to take it.
+    #[must_use]
+    pub fn deposit_token(contract: Address, recipient: AccountId, asset: Asset, amount: Amount) -> Self {
+        let call = IFastPay::depositTokenCall { recipient: recipient.0.into(), asset: asset.0, amount: amount.0 };
+        Self::of(contract, Amount::ZERO, &call)
+    }
+
+    /// Deposits a token for `recipient` with the owner's signature of a [`crate::Permit`].
+    #[must_use]
+    pub fn deposit_token_with_permit(
+        contract: Address,
+        recipient: AccountId,
+        asset: Asset,
+        amount: Amount,
+        deadline: U256,
+        signature: &alloy::primitives::Signature,
+    ) -> Self {
+        let call = IFastPay::depositTokenWithPermitCall {
+            recipient: recipient.0.into(),
+            asset: asset.0,
+            amount: amount.0,
+            deadline,
+            v: 27 + u8::from(signature.v()),
+            r: signature.r().into(),
+            s: signature.s().into(),
+        };
+        Self::of(contract, Amount::ZERO, &call)
+    }
+
+    /// Redeems one certificate.
+    #[must_use]
+    pub fn redeem(contract: Address, certified: CertifiedRedemption) -> Self {
+        let CertifiedRedemption { redemption, epoch, votes } = certified;
+        Self::of(contract, Amount::ZERO, &IFastPay::redeemCall { redemption, epoch, votes })
+    }
+
+    /// Redeems several certificates; those already redeemed are skipped.
+    #[must_use]
+    pub fn redeem_many(contract: Address, certified: Vec<CertifiedRedemption>) -> Self {
+        Self::of(contract, Amount::ZERO, &IFastPay::redeemManyCall { certified })
+    }
+
+    /// Collects what the sender could not be paid earlier.
+    #[must_use]
+    pub fn claim(contract: Address, asset: Asset) -> Self {
+        Self::of(contract, Amount::ZERO, &IFastPay::claimCall { asset: asset.0 })
+    }
+
+    /// Collects what the sender could not be paid earlier, to another address.
+    #[must_use]
+    pub fn claim_to(contract: Address, asset: Asset, to: Address) -> Self {
+        Self::of(contract, Amount::ZERO, &IFastPay::claimToCall { asset: asset.0, to })
+    }
+}
+
+/// A signed transaction and those that replaced it. All have one nonce, so at most one of them happens.
+/// Store it before it is broadcast: with it and the key the very same transactions can be sent again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Submission {
+    /// What the transaction does.
+    pub call: Call,
+    /// Who sends it.
+    pub from: Address,
+    /// Its number among the transactions of its sender.
+    pub nonce: u64,
+    /// The most gas that it may use.
+    pub gas_limit: u64,
+    /// One for each offer of fees, the newest last.
+    pub attempts: Vec<Attempt>,
+}
+
+/// One offer of fees. Signing is deterministic, so the signed transaction need not be stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Attempt {
+    /// The transaction's hash.
+    pub hash: B256,
+    /// What it offers.
+    pub fees: Fees,
+}
+
+/// Where a transaction came into the chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inclusion {
+    /// The hash of the attempt that was included.
+    pub hash: B256,
+    /// The block's number.
+    pub block_number: u64,
+    /// The block's hash.
+    pub block_hash: B256,
+    /// False where it reverted: then it cost gas and did nothing else.
+    pub success: bool,
+    /// The gas that it used.
+    pub gas_used: u64,
+}
+
+/// What became of a submission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// In no block (any more).
+    Pending {
+        /// Whether a node has it waiting; if not, it is to be sent again.
+        known: bool,
+    },
+    /// In a block that may still change.
+    Included(Inclusion),
+    /// In a final block.
+    Final(Inclusion),
+    /// Another transaction with its nonce is final, so it will never happen.
+    Superseded,
+}

@@ -1,0 +1,244 @@
+//! A real chain for tests: an anvil of its own for each, and the compiled contract deployed on it.
+//!
+//! Not for production: it panics where the set-up is missing. Needs `node_modules/` and `out/`, which
+//! `make setup` brings.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::missing_panics_doc, clippy::indexing_slicing)]
+
+mod lying_node;
+
+pub use lying_node::LyingNode;
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use alloy::consensus::{SignableTransaction, TxEip1559};
+use alloy::eips::eip2718::Encodable2718;
+use alloy::primitives::{Address, B256, Bytes, TxKind, U64, U256};
+use alloy::rpc::client::RpcClient;
+use alloy::rpc::json_rpc::RpcRecv;
+use alloy::signers::{SignerSync, local::PrivateKeySigner};
+use alloy::sol_types::SolValue;
+use fastpay_core::Committee;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use url::Url;
+
+use crate::contract::ContractAuthority;
+use crate::primary::{Primary, PrimaryConfig};
+use crate::sender::Sender;
+use crate::{Finality, SenderConfig};
+
+/// Anvil's chain id.
+pub const CHAIN_ID: u64 = 31_337;
+
+/// The repository's root.
+#[must_use]
+pub fn workspace_root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+/// A chain that mines when told to, and ends with this value.
+#[derive(Debug)]
+pub struct Anvil {
+    child: Child,
+    url: Url,
+    rpc: RpcClient,
+    _state: tempfile::TempDir,
+}
+
+/// How a test's chain makes blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mining {
+    /// One block for each transaction, at once.
+    Each,
+    /// Only by [`Anvil::mine`].
+    Manual,
+    /// One block each so many milliseconds.
+    EveryMs(u64),
+}
+
+impl Anvil {
+    /// Starts a chain on a free port, whose finalized block is two behind the newest.
+    #[must_use]
+    pub fn start(mining: Mining) -> Self {
+        Self::start_at(mining, 0)
+    }
+
+    /// As [`Anvil::start`], on this port.
+    #[must_use]
+    pub fn start_at(mining: Mining, port: u16) -> Self {
+        let binary = workspace_root().join("node_modules/.bin/anvil");
+        assert!(binary.exists(), "{} is missing: run `make setup` first", binary.display());
+        // Its cache of states goes where it is deleted with the test.
+        let state = tempfile::tempdir().unwrap();
+        let mut command = Command::new(native_anvil(&binary));
+        command.args(["--port", &port.to_string(), "--slots-in-an-epoch", "1", "--host", "127.0.0.1"]);
+        command.args(["--chain-id", &CHAIN_ID.to_string()]).env("HOME", state.path()).current_dir(state.path());
+        match mining {
+            Mining::Each => {}
+            Mining::Manual => drop(command.arg("--no-mining")),
+            Mining::EveryMs(ms) => {
+                let seconds = Duration::from_millis(ms).as_secs_f64().to_string();
+                command.args(["--block-time", &seconds, "--mixed-mining"]);
+            }
+        }
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let address = lines
+            .by_ref()
+            .find_map(|line| line.ok()?.strip_prefix("Listening on ").map(str::to_owned))
+            .expect("anvil starts");
+        // Its later words are read and dropped, or it would block on a full pipe.
+        std::thread::spawn(move || lines.for_each(drop));
+        let url: Url = format!("http://{address}").parse().unwrap();
+        Self { child, rpc: RpcClient::new_http(url.clone()), url, _state: state }
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn url(&self) -> Url {
+        self.url.clone()
+    }
+
+    /// Its port.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.url.port().unwrap()
+    }
+
+    /// Any JSON-RPC request.
+    pub async fn request<T: RpcRecv>(&self, method: &'static str, params: Value) -> T {
+        self.rpc.request::<Value, T>(method, params).await.unwrap_or_else(|error| panic!("{method}: {error}"))
+    }
+
+    /// Mines so many blocks.
+    pub async fn mine(&self, count: u64) {
+        let _: Value = self.request("anvil_mine", json!([U64::from(count)])).await;
+    }
+
+    /// The newest block's number.
+    pub async fn block_number(&self) -> u64 {
+        self.request::<U64>("eth_blockNumber", json!([])).await.to()
+    }
+
+    /// Replaces the newest `depth` blocks by as many empty ones.
+    pub async fn reorganise(&self, depth: u64) {
+        let _: Value = self.request("anvil_reorg", json!([depth, []])).await;
+    }
+
+    /// A key with 10,000 ETH. Each number is another key.
+    #[must_use]
+    pub fn rich_key(&self, number: u32) -> PrivateKeySigner {
+        rich_key(number)
+    }
+
+    /// Deploys FastPay with this committee, and mines the block where mining is manual.
+    pub async fn deploy(&self, committee: &Committee) -> Address {
+        let members: Vec<_> = committee.members().iter().map(ContractAuthority::from).collect();
+        self.deploy_artifact("FastPay.sol/FastPay.json", &(members,).abi_encode_params()).await
+    }
+
+    /// Deploys what Foundry compiled to `out/<artifact>`, with these encoded arguments.
+    pub async fn deploy_artifact(&self, artifact: &str, arguments: &[u8]) -> Address {
+        #[derive(Deserialize)]
+        struct Artifact {
+            bytecode: Code,
+        }
+        #[derive(Deserialize)]
+        struct Code {
+            object: Bytes,
+        }
+        let path = workspace_root().join("out").join(artifact);
+        let text =
+            std::fs::read(&path).unwrap_or_else(|_| panic!("{} is missing: run `make setup` first", path.display()));
+        let artifact: Artifact = serde_json::from_slice(&text).unwrap();
+        let code = [&artifact.bytecode.object, arguments].concat();
+        let deployer = rich_key(9);
+        let nonce: U64 = self.request("eth_getTransactionCount", json!([deployer.address(), "latest"])).await;
+        let hash = self.send_raw(&deployer, nonce.to(), TxKind::Create, U256::ZERO, code.into()).await;
+        self.mined_receipt(hash).await["contractAddress"].as_str().unwrap().parse().unwrap()
+    }
+
+    /// Signs and submits a transaction without any of the sender's care.
+    pub async fn send_raw(&self, key: &PrivateKeySigner, nonce: u64, to: TxKind, value: U256, input: Bytes) -> B256 {
+        let transaction = TxEip1559 {
+            chain_id: CHAIN_ID,
+            nonce,
+            gas_limit: 12_000_000,
+            max_fee_per_gas: 100_000_000_000,
+            max_priority_fee_per_gas: 1_000_000_000,
+            to,
+            value,
+            access_list: Default::default(),
+            input,
+        };
+        let signature = key.sign_hash_sync(&transaction.signature_hash()).unwrap();
+        let raw = Bytes::from(transaction.into_signed(signature).encoded_2718());
+        self.request("eth_sendRawTransaction", json!([raw])).await
+    }
+
+    /// The receipt, after mining a block if there is none yet.
+    pub async fn mined_receipt(&self, hash: B256) -> Value {
+        for _ in 0..100 {
+            let receipt: Value = self.request("eth_getTransactionReceipt", json!([hash])).await;
+            if !receipt.is_null() {
+                assert_eq!(receipt["status"], "0x1", "transaction {hash} failed");
+                return receipt;
+            }
+            self.mine(1).await;
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        panic!("transaction {hash} is not mined");
+    }
+
+    /// How to reach `contract` here.
+    #[must_use]
+    pub fn config(&self, contract: Address) -> PrimaryConfig {
+        PrimaryConfig::new(vec![self.url()], CHAIN_ID, contract)
+    }
+
+    /// A connection to `contract` here.
+    pub async fn primary(&self, contract: Address, finality: Finality) -> Primary {
+        Primary::connect(PrimaryConfig { finality, ..self.config(contract) }).await.unwrap()
+    }
+
+    /// A sender that looks often.
+    pub async fn sender(&self, contract: Address, key: PrivateKeySigner, finality: Finality) -> Sender {
+        let config = SenderConfig { poll_interval_ms: 30, stuck_after_ms: 300, ..SenderConfig::default() };
+        Sender::new(self.primary(contract, finality).await, key, config)
+    }
+}
+
+impl Drop for Anvil {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// One of the keys of anvil's well-known mnemonic, by its number from 0 to 9.
+#[must_use]
+pub fn rich_key(number: u32) -> PrivateKeySigner {
+    const KEYS: [&str; 10] = [
+        "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80",
+        "59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d",
+        "5de4111afa1a4b94908f83103eb1f1706367c2e68ca870fc3fb9a804cdab365a",
+        "7c852118294e51e653712a81e05800f419141751be58f605c371e15141b007a6",
+        "47e179ec197488593b187f80a00eb0da91f1b9d0b13f8733639f19c30a34926a",
+        "8b3a350cf5c34c9194ca85829a2df0ec3153be0318b5e2d3348e872092edffba",
+        "92db14e403b83dfe3df233f83dfa3a0d7096f21ca9b0d6d6b8d88b2b4ec1564e",
+        "4bbbf85ce3377467afe5d46f804f221813b2bb87f24d81f60f1fcdbf7cbf4356",
+        "dbda1821b80551c9d65939329250298aa3472ba22feea921c0cf5d620ea67b97",
+        "2a871d0798f97d79848a013d4936a73bf4cc922c825d33c1cf7073dff6d409c6",
+    ];
+    KEYS[number as usize].parse().unwrap()
+}
+
+/// The program itself, where the package's launcher is a script: a killed launcher would leave it behind.
+fn native_anvil(launcher: &Path) -> PathBuf {
+    let packages = std::fs::read_dir(workspace_root().join("node_modules/@foundry-rs")).into_iter().flatten();
+    let native = packages.flatten().map(|package| package.path().join("bin/anvil")).find(|path| path.is_file());
+    native.unwrap_or_else(|| launcher.to_owned())
+}

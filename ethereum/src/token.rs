@@ -1,0 +1,118 @@
+//! ERC-20 tokens as a wallet sees them. Tokens are written by strangers: every answer is bounded, and a
+//! token that does not answer as it should gets a typed error.
+
+use alloy::primitives::{Address, B256, U256, keccak256};
+use alloy::sol_types::{SolCall, SolStruct};
+
+use crate::contract::{IToken, Permit as PermitStatement};
+use crate::error::PrimaryError;
+use crate::primary::Primary;
+use crate::submission::Call;
+
+/// The longest symbol that is shown, in characters.
+const SYMBOL_LENGTH_MAX: usize = 16;
+
+/// How a token calls itself and counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenMetadata {
+    /// Its short name, shortened and without control characters. Anyone can deploy a token that calls
+    /// itself USDC: what identifies a token is its address.
+    pub symbol: String,
+    /// How many decimals its smallest unit is below one whole.
+    pub decimals: u8,
+}
+
+/// An ERC-20 token.
+#[derive(Clone, Debug)]
+pub struct Token {
+    primary: Primary,
+    address: Address,
+}
+
+/// What an owner signs so that a contract may take tokens without a transaction before (ERC-2612).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Permit {
+    /// What to sign: with v 27 or 28 it goes into `depositTokenWithPermit`.
+    pub digest: B256,
+    /// The value that is permitted, in the token's smallest unit.
+    pub value: U256,
+    /// Until when, in seconds since 1970.
+    pub deadline: U256,
+}
+
+impl Token {
+    /// The token at `address`, not yet asked anything.
+    #[must_use]
+    pub fn new(primary: Primary, address: Address) -> Self {
+        Self { primary, address }
+    }
+
+    /// Its address.
+    #[must_use]
+    pub fn address(&self) -> Address {
+        self.address
+    }
+
+    /// Its symbol and decimals.
+    ///
+    /// # Errors
+    /// [`PrimaryError::BadToken`] where it has no readable ones, or no node answers.
+    pub async fn metadata(&self) -> Result<TokenMetadata, PrimaryError> {
+        let decimals = self.view(&IToken::decimalsCall {}, "it does not say its decimals").await?;
+        if decimals > 77 {
+            return Err(self.bad("it has more decimals than a number has digits"));
+        }
+        let symbol = self.view(&IToken::symbolCall {}, "it does not say its symbol").await?;
+        let symbol: String = symbol.chars().filter(|c| !c.is_control()).take(SYMBOL_LENGTH_MAX).collect();
+        Ok(TokenMetadata { symbol, decimals })
+    }
+
+    /// What `owner` holds, in the smallest unit.
+    ///
+    /// # Errors
+    /// [`PrimaryError::BadToken`] where it does not say, or no node answers.
+    pub async fn balance_of(&self, owner: Address) -> Result<U256, PrimaryError> {
+        self.view(&IToken::balanceOfCall { account: owner }, "it does not say balances").await
+    }
+
+    /// How much of `owner`'s the FastPay contract may take, in the smallest unit.
+    ///
+    /// # Errors
+    /// [`PrimaryError::BadToken`] where it does not say, or no node answers.
+    pub async fn allowance(&self, owner: Address) -> Result<U256, PrimaryError> {
+        let call = IToken::allowanceCall { owner, spender: self.primary.contract() };
+        self.view(&call, "it does not say allowances").await
+    }
+
+    /// The call by which its sender lets the FastPay contract take up to `value`. Some tokens want an
+    /// allowance to go through zero before it is changed.
+    #[must_use]
+    pub fn approve(&self, value: U256) -> Call {
+        let call = IToken::approveCall { spender: self.primary.contract(), value };
+        Call { to: self.address, value: U256::ZERO, data: call.abi_encode().into() }
+    }
+
+    /// What `owner` signs to let the FastPay contract take `value` until `deadline`.
+    ///
+    /// # Errors
+    /// [`PrimaryError::BadToken`] where the token has no permits, or no node answers.
+    pub async fn permit(&self, owner: Address, value: U256, deadline: U256) -> Result<Permit, PrimaryError> {
+        let nonce = self.view(&IToken::noncesCall { owner }, "it has no permits (ERC-2612)").await?;
+        let separator = self.view(&IToken::DOMAIN_SEPARATORCall {}, "it has no permits (ERC-2612)").await?;
+        let statement = PermitStatement { owner, spender: self.primary.contract(), value, nonce, deadline };
+        let hash = statement.eip712_hash_struct();
+        let digest = keccak256([[0x19, 0x01].as_slice(), separator.as_slice(), hash.as_slice()].concat());
+        Ok(Permit { digest, value, deadline })
+    }
+
+    async fn view<C: SolCall>(&self, call: &C, reason: &'static str) -> Result<C::Return, PrimaryError> {
+        self.primary.view(self.address, call).await.map_err(|error| match error {
+            PrimaryError::Reverted(_) | PrimaryError::BadAnswer { .. } => self.bad(reason),
+            error => error,
+        })
+    }
+
+    fn bad(&self, reason: &'static str) -> PrimaryError {
+        PrimaryError::BadToken { token: self.address, reason }
+    }
+}
