@@ -1,0 +1,441 @@
+//! An authority's data folder: who may use it, whose it is, and what is where.
+//!
+//! ```text
+//! data/
+//!   lock                     held by the process that uses the folder
+//!   meta.json                whose folder this is; written last by `create`
+//!   shard-000/journal/       see `journal`
+//!   shard-000/checkpoint/    see `checkpoint`
+//! ```
+//! Invariants: one process at a time; a folder is either whole or has no `meta.json`; it never serves
+//! another authority, contract or number of shards than the one that it was made for. The folder is
+//! closed to other users of the machine.
+
+use super::disk::{replace_file, sync_folder};
+use super::journal::{Journal, JournalError, JournalOptions, JournalWrite};
+use fastpay_core::JournalPosition;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+const FORMAT_VERSION: u32 = 1;
+const LOCK_FILE: &str = "lock";
+const META_FILE: &str = "meta.json";
+/// Far above what a real one has; a larger file is something else and not worth reading.
+const META_BYTES_MAX: u64 = 64 << 10;
+const OWNER_ONLY: u32 = 0o700;
+
+/// Whose folder it is. All of it is fixed when the folder is created.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FolderIdentity {
+    /// The authority's name, in hex.
+    pub authority: String,
+    /// How many shards share the accounts: with another number accounts would change their shard.
+    pub shards: u32,
+    /// The Primary's chain id, or the one that a stand-alone network signs for.
+    pub chain_id: u64,
+    /// The contract's address as the caller writes it.
+    pub contract: String,
+}
+
+/// `meta.json`.
+#[derive(Serialize, Deserialize)]
+struct Meta {
+    format_version: u32,
+    #[serde(flatten)]
+    rest: serde_json::Map<String, serde_json::Value>,
+}
+
+/// Why the data folder cannot be used.
+#[derive(Debug, Error)]
+pub enum StorageError {
+    /// The file system failed.
+    #[error("cannot {action} {path}: {source}")]
+    Io {
+        /// What was tried, as a verb with its object's article.
+        action: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// What the file system said.
+        source: io::Error,
+    },
+
+    /// Another process has the folder open.
+    #[error(
+        "the data folder {path} is in use by another process: stop that one first, or give this \
+         authority a folder of its own; two processes on one folder could sign two different orders"
+    )]
+    InUse {
+        /// The data folder.
+        path: PathBuf,
+    },
+
+    /// The folder has not been created, or not to the end.
+    #[error("{path} is not an authority's data folder: check the path, or create the folder with `init`")]
+    NotCreated {
+        /// The data folder.
+        path: PathBuf,
+    },
+
+    /// The folder is already somebody's.
+    #[error(
+        "{path} already is an authority's data folder: start the authority on it, or choose another \
+         folder"
+    )]
+    AlreadyCreated {
+        /// The data folder.
+        path: PathBuf,
+    },
+
+    /// `meta.json` does not parse.
+    #[error("{path} is damaged ({reason}): restore it from a copy")]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What the parser said.
+        reason: String,
+    },
+
+    /// The folder was written by newer software.
+    #[error(
+        "the data folder {path} has format version {found}, this program reads up to {supported}: \
+         use a newer program"
+    )]
+    UnsupportedVersion {
+        /// The data folder.
+        path: PathBuf,
+        /// The version found.
+        found: u32,
+        /// The newest version that is understood.
+        supported: u32,
+    },
+
+    /// The folder belongs to another authority, deployment or layout.
+    #[error(
+        "the data folder {path} was created for the {what} {stored}, but this authority is \
+         configured for {configured}: correct the configuration, or use the folder made for it"
+    )]
+    Mismatch {
+        /// The data folder.
+        path: PathBuf,
+        /// What differs.
+        what: &'static str,
+        /// The value in the folder.
+        stored: String,
+        /// The value that the caller gave.
+        configured: String,
+    },
+
+    /// A shard's journal could not be created.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+}
+
+/// Where one shard keeps what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShardFolders {
+    /// For [`super::Journal::open`].
+    pub journal: PathBuf,
+    /// For [`super::CheckpointStore::open`].
+    pub checkpoint: PathBuf,
+}
+
+/// A data folder that this process alone may use while the value lives.
+#[derive(Debug)]
+pub struct DataFolder {
+    path: PathBuf,
+    shards: u32,
+    /// Unlocked when dropped, or by the kernel when the process dies in any way.
+    _lock: File,
+}
+
+impl DataFolder {
+    /// Makes a data folder with an empty journal per shard, durably. One that an earlier attempt
+    /// left half made is completed.
+    ///
+    /// # Errors
+    /// `AlreadyCreated`, `InUse`, `Journal`, `Io`.
+    pub fn create(path: &Path, identity: &FolderIdentity) -> Result<Self, StorageError> {
+        create_folder(path)?;
+        let folder = Self::lock(path, identity.shards)?;
+        let meta_path = path.join(META_FILE);
+        if meta_path.exists() {
+            let path = path.to_owned();
+            return Err(StorageError::AlreadyCreated { path });
+        }
+        for shard in 0..identity.shards {
+            let Some(folders) = folder.shard(shard) else {
+                continue;
+            };
+            create_folder(&folders.journal)?;
+            folder.create_journal(&folders.journal)?;
+        }
+        let meta = Meta::of(identity, &meta_path)?;
+        let mut bytes = serde_json::to_vec_pretty(&meta).map_err(|error| malformed(&meta_path, &error))?;
+        bytes.push(b'\n');
+        replace_file(&meta_path, &bytes).map_err(|source| io_error("write the file", &meta_path, source))?;
+        Ok(folder)
+    }
+
+    /// Locks the folder of an authority and checks that it is this one's.
+    ///
+    /// # Errors
+    /// `NotCreated`, `InUse`, `Malformed`, `UnsupportedVersion`, `Mismatch`, `Io`.
+    pub fn open(path: &Path, identity: &FolderIdentity) -> Result<Self, StorageError> {
+        // Before the lock, so that a mistyped path gets no lock file.
+        let meta_path = path.join(META_FILE);
+        if !meta_path.exists() {
+            let path = path.to_owned();
+            return Err(StorageError::NotCreated { path });
+        }
+        let folder = Self::lock(path, identity.shards)?;
+        let stored = read_identity(path, &meta_path)?;
+        expect(path, "authority", &stored.authority, &identity.authority)?;
+        expect(path, "number of shards", &stored.shards, &identity.shards)?;
+        expect(path, "chain id", &stored.chain_id, &identity.chain_id)?;
+        expect(path, "contract", &stored.contract, &identity.contract)?;
+        Ok(folder)
+    }
+
+    /// The folder itself, for other files of the authority; write them with [`replace_file`].
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The folders of a shard, counted from zero; `None` if the authority has no such shard.
+    pub fn shard(&self, shard: u32) -> Option<ShardFolders> {
+        let folder = self.path.join(format!("shard-{shard:03}"));
+        (shard < self.shards)
+            .then(|| ShardFolders { journal: folder.join("journal"), checkpoint: folder.join("checkpoint") })
+    }
+
+    fn create_journal(&self, folder: &Path) -> Result<(), StorageError> {
+        let options = JournalOptions::default();
+        let journal = match Journal::create(folder, options) {
+            Err(JournalError::AlreadyExists { .. }) => Journal::open(folder, options, JournalPosition::default()),
+            created => created,
+        }?;
+        // An empty one is left by an attempt that did not get as far as `meta.json`; with records in
+        // it, the folder was in use and has lost its `meta.json`.
+        if journal.end() == JournalPosition::default() {
+            return Ok(());
+        }
+        Err(StorageError::AlreadyCreated { path: self.path.clone() })
+    }
+
+    fn lock(path: &Path, shards: u32) -> Result<Self, StorageError> {
+        let lock_path = path.join(LOCK_FILE);
+        let failed = |source| io_error("lock the file", &lock_path, source);
+        let lock =
+            OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&lock_path).map_err(failed)?;
+        let path = path.to_owned();
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(StorageError::InUse { path }),
+            Err(TryLockError::Error(source)) => return Err(failed(source)),
+        }
+        fs::set_permissions(&path, Permissions::from_mode(OWNER_ONLY))
+            .map_err(|source| io_error("close to other users the folder", &path, source))?;
+        Ok(Self { path, shards, _lock: lock })
+    }
+}
+
+impl Meta {
+    fn of(identity: &FolderIdentity, path: &Path) -> Result<Self, StorageError> {
+        let rest =
+            serde_json::to_value(identity).and_then(serde_json::from_value).map_err(|error| malformed(path, &error))?;
+        Ok(Self { format_version: FORMAT_VERSION, rest })
+    }
+}
+
+fn read_identity(folder: &Path, path: &Path) -> Result<FolderIdentity, StorageError> {
+    let failed = |source| io_error("read the file", path, source);
+    let length = fs::metadata(path).map_err(failed)?.len();
+    if length > META_BYTES_MAX {
+        return Err(malformed(path, &format!("{length} bytes are too many")));
+    }
+    let bytes = fs::read(path).map_err(failed)?;
+    let meta: Meta = serde_json::from_slice(&bytes).map_err(|error| malformed(path, &error))?;
+    // Before the rest: a newer version may have other fields.
+    if meta.format_version > FORMAT_VERSION {
+        return Err(StorageError::UnsupportedVersion {
+            path: folder.to_owned(),
+            found: meta.format_version,
+            supported: FORMAT_VERSION,
+        });
+    }
+    serde_json::from_value(serde_json::Value::Object(meta.rest)).map_err(|error| malformed(path, &error))
+}
+
+fn expect<T: PartialEq + ToString>(
+    path: &Path,
+    what: &'static str,
+    stored: &T,
+    configured: &T,
+) -> Result<(), StorageError> {
+    if stored == configured {
+        return Ok(());
+    }
+    Err(StorageError::Mismatch {
+        path: path.to_owned(),
+        what,
+        stored: stored.to_string(),
+        configured: configured.to_string(),
+    })
+}
+
+/// Creates a folder and those above it that are missing, closed to other users and durably.
+fn create_folder(path: &Path) -> Result<(), StorageError> {
+    let failed = |source| io_error("create the folder", path, source);
+    let missing: Vec<_> = path.ancestors().take_while(|path| !path.exists()).collect();
+    DirBuilder::new().recursive(true).mode(OWNER_ONLY).create(path).map_err(failed)?;
+    for folder in missing.iter().rev() {
+        if let Some(parent) = folder.parent() {
+            sync_folder(parent).map_err(failed)?;
+        }
+    }
+    Ok(())
+}
+
+fn io_error(action: &'static str, path: &Path, source: io::Error) -> StorageError {
+    StorageError::Io { action, path: path.to_owned(), source }
+}
+
+fn malformed(path: &Path, reason: &dyn ToString) -> StorageError {
+    StorageError::Malformed { path: path.to_owned(), reason: reason.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn identity() -> FolderIdentity {
+        FolderIdentity { authority: "aa".into(), shards: 2, chain_id: 31337, contract: "0x01".into() }
+    }
+
+    fn temporary() -> (tempfile::TempDir, PathBuf) {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("a/data");
+        (parent, path)
+    }
+
+    #[test]
+    fn a_created_folder_opens_and_is_closed_to_others() {
+        let (_parent, path) = temporary();
+        drop(DataFolder::create(&path, &identity()).unwrap());
+        let folder = DataFolder::open(&path, &identity()).unwrap();
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, OWNER_ONLY);
+        assert_eq!(folder.shard(2), None);
+        let shard = folder.shard(1).unwrap();
+        let start = JournalPosition::default();
+        Journal::open(&shard.journal, JournalOptions::default(), start).unwrap();
+    }
+
+    #[test]
+    fn permissions_that_were_opened_are_closed_again() {
+        let (_parent, path) = temporary();
+        drop(DataFolder::create(&path, &identity()).unwrap());
+        fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+        DataFolder::open(&path, &identity()).unwrap();
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, OWNER_ONLY);
+    }
+
+    #[test]
+    fn a_second_opener_is_refused_until_the_first_is_gone() {
+        let (_parent, path) = temporary();
+        let first = DataFolder::create(&path, &identity()).unwrap();
+        let refused = DataFolder::open(&path, &identity()).unwrap_err();
+        assert!(matches!(refused, StorageError::InUse { .. }), "{refused}");
+        assert!(refused.to_string().contains("stop that one first"));
+        drop(first);
+        DataFolder::open(&path, &identity()).unwrap();
+    }
+
+    #[test]
+    fn each_mismatch_names_both_values() {
+        let (_parent, path) = temporary();
+        drop(DataFolder::create(&path, &identity()).unwrap());
+        let mut others = [identity(), identity(), identity(), identity()];
+        others[0].authority = "bb".into();
+        others[1].shards = 4;
+        others[2].chain_id = 1;
+        others[3].contract = "0x02".into();
+        let expected = [
+            ("authority", "aa", "bb"),
+            ("number of shards", "2", "4"),
+            ("chain id", "31337", "1"),
+            ("contract", "0x01", "0x02"),
+        ];
+        for (other, expected) in others.iter().zip(expected) {
+            let refused = DataFolder::open(&path, other).unwrap_err();
+            let StorageError::Mismatch { what, stored, configured, .. } = &refused else {
+                panic!("{refused}");
+            };
+            let found = (*what, stored.as_str(), configured.as_str());
+            assert_eq!(found, expected);
+        }
+    }
+
+    #[test]
+    fn a_folder_is_created_once_and_opened_only_after_that() {
+        let (_parent, path) = temporary();
+        let refused = DataFolder::open(&path, &identity()).unwrap_err();
+        assert!(matches!(refused, StorageError::NotCreated { .. }));
+        assert!(!path.exists());
+        drop(DataFolder::create(&path, &identity()).unwrap());
+        let refused = DataFolder::create(&path, &identity()).unwrap_err();
+        assert!(matches!(refused, StorageError::AlreadyCreated { .. }));
+    }
+
+    #[test]
+    fn a_half_made_folder_is_completed_but_never_one_with_records() {
+        let (_parent, path) = temporary();
+        let folder = DataFolder::create(&path, &identity()).unwrap();
+        let journal = folder.shard(1).unwrap().journal;
+        drop(folder);
+        fs::remove_file(path.join(META_FILE)).unwrap();
+        drop(DataFolder::create(&path, &identity()).unwrap());
+
+        let start = JournalPosition::default();
+        let mut journal = Journal::open(&journal, JournalOptions::default(), start).unwrap();
+        journal.append(b"a vote").unwrap();
+        journal.commit().unwrap();
+        fs::remove_file(path.join(META_FILE)).unwrap();
+        let refused = DataFolder::create(&path, &identity()).unwrap_err();
+        assert!(matches!(refused, StorageError::AlreadyCreated { .. }));
+    }
+
+    #[test]
+    fn a_damaged_or_newer_meta_file_is_refused() {
+        let (_parent, path) = temporary();
+        drop(DataFolder::create(&path, &identity()).unwrap());
+        let meta = path.join(META_FILE);
+        let good = fs::read_to_string(&meta).unwrap();
+        let newer = good.replace("\"format_version\": 1", "\"format_version\": 2");
+        fs::write(&meta, newer.replace("chain_id", "chain")).unwrap();
+        let refused = DataFolder::open(&path, &identity()).unwrap_err();
+        assert!(matches!(refused, StorageError::UnsupportedVersion { found: 2, .. }), "{refused}");
+        let huge = good.clone() + &" ".repeat(META_BYTES_MAX as usize);
+        for bad in [&good[..good.len() / 2], "", &good.replace("chain", "x"), &huge] {
+            fs::write(&meta, bad).unwrap();
+            let refused = DataFolder::open(&path, &identity()).unwrap_err();
+            assert!(matches!(refused, StorageError::Malformed { .. }));
+        }
+    }
+
+    #[test]
+    fn what_is_no_folder_is_an_error_with_its_path() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("file");
+        fs::write(&path, b"").unwrap();
+        let refused = DataFolder::create(&path, &identity()).unwrap_err();
+        assert!(matches!(refused, StorageError::Io { .. }), "{refused}");
+        assert!(refused.to_string().contains("file"));
+    }
+}

@@ -1,0 +1,150 @@
+//! The few file operations that storage needs, so that tests can put a failing disk under it.
+//!
+//! Invariant: what [`replace_file`] and [`SegmentFile::sync`] have returned from survives a power
+//! cut; nothing else is promised.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Files as the journal sees them.
+pub trait Disk: Send + Sync {
+    /// The names of all entries of a folder, in no order.
+    fn list(&self, folder: &Path) -> io::Result<Vec<String>>;
+
+    /// Opens an existing file to read and write.
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn SegmentFile>>;
+
+    /// Creates or replaces a whole small file; see [`replace_file`].
+    fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()>;
+}
+
+/// One open file, read and written at given offsets (in bytes) by any thread.
+pub trait SegmentFile: Send + Sync {
+    /// The file's length in bytes.
+    fn length(&self) -> io::Result<u64>;
+
+    /// Fills `bytes` from `offset`, or fails.
+    fn read_exact_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()>;
+
+    /// Writes all of `bytes` at `offset`, extending the file as needed. Not durable before `sync`.
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
+
+    /// Cuts the file to `length` bytes. Not durable before `sync`.
+    fn truncate(&self, length: u64) -> io::Result<()>;
+
+    /// Makes all writes so far durable, with the file's length.
+    fn sync(&self) -> io::Result<()>;
+}
+
+/// The operating system's files.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RealDisk;
+
+impl Disk for RealDisk {
+    fn list(&self, folder: &Path) -> io::Result<Vec<String>> {
+        fs::read_dir(folder)?
+            // A name that is not UTF-8 is not one of ours; the lossy form cannot become one.
+            .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+            .collect()
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn SegmentFile>> {
+        Ok(Arc::new(OpenOptions::new().read(true).write(true).open(path)?))
+    }
+
+    fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        replace_file(path, bytes)
+    }
+}
+
+impl SegmentFile for File {
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+
+    fn read_exact_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+        FileExt::read_exact_at(self, bytes, offset)
+    }
+
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        FileExt::write_all_at(self, bytes, offset)
+    }
+
+    fn truncate(&self, length: u64) -> io::Result<()> {
+        self.set_len(length)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.sync_data()
+    }
+}
+
+/// Replaces or creates a small file, atomically and durably: after a crash at any instant the path
+/// holds either all of the old bytes or all of the new ones, and the new ones once this returned.
+/// The file is readable by its owner alone. One writer per path at a time.
+///
+/// # Errors
+/// Any error of the file system. The old file is then still there, or the new one is.
+pub fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{} does not name a file", path.display())));
+    };
+    let mut temporary_name = std::ffi::OsString::from(".");
+    temporary_name.push(name);
+    temporary_name.push(".tmp");
+    let temporary = folder.join(temporary_name);
+
+    // A leftover of a crash may have any permissions: start from a new file.
+    match fs::remove_file(&temporary) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(&temporary, path)?;
+    sync_folder(folder)
+}
+
+/// Makes the entries of a folder durable: files created, renamed and removed in it.
+pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
+    // `Path::parent` of a bare file name is the empty path.
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    File::open(folder)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn replace_creates_then_replaces_and_only_the_owner_may_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("small");
+        replace_file(&path, b"one").unwrap();
+        replace_file(&path, b"2").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"2");
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert_eq!(RealDisk.list(folder.path()).unwrap(), ["small"]);
+    }
+
+    #[test]
+    fn replace_ignores_the_leftover_of_a_crash() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("small");
+        fs::write(folder.path().join(".small.tmp"), b"a half writ").unwrap();
+        replace_file(&path, b"whole").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"whole");
+    }
+
+    #[test]
+    fn replace_refuses_what_is_no_file_name() {
+        let error = replace_file(Path::new("/"), b"").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+    }
+}

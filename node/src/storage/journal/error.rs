@@ -1,0 +1,162 @@
+//! What can go wrong with a journal, and what to do then.
+
+use fastpay_core::JournalPosition;
+use std::io;
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// Why the journal refused. Positions are byte offsets over all segments.
+#[derive(Debug, Error)]
+pub enum JournalError {
+    /// The file system failed. From a commit, the journal is poisoned by it.
+    #[error("cannot {action} {path}: {source}")]
+    Io {
+        /// What was tried, as a verb with its object's article.
+        action: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// What the file system said.
+        source: io::Error,
+    },
+
+    /// An earlier write or sync failed, so nobody knows what is on disk.
+    #[error(
+        "the journal takes no more records since an earlier write failed: \
+         free or replace the disk, then restart"
+    )]
+    Poisoned,
+
+    /// The record is larger than [`super::RECORD_BYTES_MAX`]. Nothing was appended.
+    #[error("a record of {bytes} bytes is above the {bytes_max} bytes that the journal takes")]
+    RecordTooLarge {
+        /// The size of the refused record.
+        bytes: usize,
+        /// The largest size that is taken.
+        bytes_max: usize,
+    },
+
+    /// The batch has no room for the record: commit first, then append again. Nothing was appended.
+    #[error("the batch would grow above {bytes_max} bytes: commit it before appending more")]
+    BatchFull {
+        /// The largest size of a batch.
+        bytes_max: usize,
+    },
+
+    /// There is no committed record at or after the position.
+    #[error("position {position} is not before the journal's end at {end}")]
+    OutOfRange {
+        /// The position asked for.
+        position: JournalPosition,
+        /// The first position after the last committed record.
+        end: JournalPosition,
+    },
+
+    /// No intact record starts at the position: it points into the middle of something, or the
+    /// record was damaged on disk. A caller who got the position from outside refuses it; a caller
+    /// who got it from its own state stops.
+    #[error("no intact record starts at position {position}")]
+    BadRecord {
+        /// The position asked for.
+        position: JournalPosition,
+    },
+
+    /// Committed bytes are damaged or missing. Nothing was changed.
+    #[error(
+        "the journal is damaged at position {position} ({path}): {damage}; \
+         restore this file from a copy, and do not start the authority without it"
+    )]
+    Corrupt {
+        /// The first position that cannot be read.
+        position: JournalPosition,
+        /// The segment that holds it.
+        path: PathBuf,
+        /// How we know.
+        damage: Damage,
+    },
+
+    /// The folder holds no journal.
+    #[error(
+        "{folder} holds no journal: check the path, or restore the folder from a copy; \
+         an authority that starts without its journal forgets what it has signed"
+    )]
+    NotFound {
+        /// The folder.
+        folder: PathBuf,
+    },
+
+    /// A journal cannot be created where one is.
+    #[error("{folder} already holds a journal")]
+    AlreadyExists {
+        /// The folder.
+        folder: PathBuf,
+    },
+
+    /// A file looks like a segment, but its name is not the position of its first frame.
+    #[error("{path} is not named by the position where it starts: restore its name")]
+    SegmentName {
+        /// The file.
+        path: PathBuf,
+    },
+
+    /// Two neighbouring segments do not meet, or the first one is missing.
+    #[error(
+        "the journal's segment from position {expected} on is missing or has the wrong length: \
+         the next one starts at {found}; restore it from a copy"
+    )]
+    SegmentMissing {
+        /// Where a segment should start, or reach to.
+        expected: JournalPosition,
+        /// Where the next one found starts.
+        found: JournalPosition,
+    },
+
+    /// The segment belongs to another journal.
+    #[error("{path} belongs to another journal: put the segments back where they came from")]
+    ForeignSegment {
+        /// The file.
+        path: PathBuf,
+    },
+
+    /// The file was written by newer software.
+    #[error(
+        "{path} has format version {found} at position {position}, this program reads up to \
+         {supported}: use a newer program"
+    )]
+    UnsupportedVersion {
+        /// The file.
+        path: PathBuf,
+        /// Where the version stands.
+        position: JournalPosition,
+        /// The version found.
+        found: u16,
+        /// The newest version that is understood.
+        supported: u16,
+    },
+
+    /// The checkpoint includes records that the journal does not have. Nothing was changed.
+    #[error(
+        "the checkpoint includes the journal up to {checkpoint}, but the journal ends at \
+         {journal_end}: records are missing; restore the journal from a copy"
+    )]
+    BehindCheckpoint {
+        /// Where the intact journal ends.
+        journal_end: JournalPosition,
+        /// What the checkpoint includes.
+        checkpoint: JournalPosition,
+    },
+}
+
+/// How damage shows itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Damage {
+    /// The header of the segment's file is not intact.
+    #[error("the segment's header is damaged")]
+    SegmentHeader,
+
+    /// A batch is not intact, although a later one was written, which is done only after a sync.
+    #[error("this batch was synced, since another one follows at position {follower}")]
+    BatchBeforeAnother {
+        /// Where the later batch starts.
+        follower: JournalPosition,
+    },
+}

@@ -1,0 +1,40 @@
+//! What an authority keeps on disk: one journal and one checkpoint store per shard, in one locked
+//! folder.
+//!
+//! Flow: a shard appends the records of its outcomes to its [`Journal`] and commits them with one
+//! sync; only then it applies and answers them. In the background it writes changed accounts to its
+//! [`CheckpointStore`], each time with the journal position that they include. Recovery takes the
+//! newest checkpoint, opens the journal from there, and replays what follows.
+//!
+//! Invariants:
+//! - The journal is the truth; a checkpoint only saves time. It may be lost, but it may never be
+//!   ahead of its journal: that means records are missing, and [`JournalError::BehindCheckpoint`]
+//!   stops the shard.
+//! - Nothing here is created by the way: [`DataFolder::create`] and [`Journal::create`] make, `open`
+//!   refuses what is not there. A path mistyped at start must not give an authority without memory.
+//! - After a failed write or sync nothing more is accepted until the folder is opened again.
+//! - Everything is bytes here: what a record or an account means is the shard's business.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `data_folder` | the folder with its lock and `meta.json`, and where each shard keeps what |
+//! | `journal/` | the append-only log of records |
+//! | `checkpoint` | accounts at a journal position, in fjall |
+//! | `disk` | the file operations of the journal, and the atomic replacement of small files |
+//! | `memory_disk` | a disk for tests that fills up, fails to sync and loses power |
+
+mod checkpoint;
+mod data_folder;
+mod disk;
+mod journal;
+mod memory_disk;
+
+pub use checkpoint::{Checkpoint, CheckpointError, CheckpointOptions, CheckpointStore, StoreKey};
+pub use data_folder::{DataFolder, FolderIdentity, ShardFolders, StorageError};
+pub use disk::{Disk, RealDisk, SegmentFile, replace_file};
+pub use fastpay_core::JournalPosition;
+pub use journal::{
+    BATCH_BYTES_MAX, Damage, Journal, JournalError, JournalOptions, JournalRead, JournalReader, JournalWrite,
+    RECORD_BYTES_MAX, RecordStream, Recovery,
+};
+pub use memory_disk::MemoryDisk;
