@@ -111,6 +111,28 @@ impl VerifiedCertificate {
     }
 }
 
+/// Anything that a client submits, once it is verified: so that orders and certificates can share a
+/// batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum VerifiedRequest {
+    /// Asks for a vote.
+    Order(VerifiedOrder),
+    /// Asks for a confirmation.
+    Certificate(VerifiedCertificate),
+}
+
+impl From<Deferred<VerifiedOrder>> for Deferred<VerifiedRequest> {
+    fn from(order: Deferred<VerifiedOrder>) -> Self {
+        order.map(VerifiedRequest::Order)
+    }
+}
+
+impl From<Deferred<VerifiedCertificate>> for Deferred<VerifiedRequest> {
+    fn from(certificate: Deferred<VerifiedCertificate>) -> Self {
+        certificate.map(VerifiedRequest::Certificate)
+    }
+}
+
 /// Why a certificate proves nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CertificateError {

@@ -34,7 +34,7 @@ mod vote;
 
 pub use account::{Account, PendingOrder};
 pub use amount::{Amount, Asset, Balance, Epoch, Memo, ParseAmountError, SequenceNumber, TransactionIndex};
-pub use certificate::{Certificate, CertificateError, VerifiedCertificate};
+pub use certificate::{Certificate, CertificateError, VerifiedCertificate, VerifiedRequest};
 pub use committee::{Authority, COMMITTEE_SIZE_MAX, COMMITTEE_SIZE_MIN, Committee, CommitteeError};
 pub use genesis::{Genesis, GenesisBalance};
 pub use history::{Find, History, JournalPosition, Link};

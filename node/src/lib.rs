@@ -2,5 +2,6 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
 
 pub mod metrics;
+pub mod network;
 pub mod shard;
 pub mod storage;

@@ -1,0 +1,120 @@
+//! The network room: from bytes of a stranger to a verified command for a shard, and back.
+//!
+//! ```text
+//!  TCP ─► bounded connections ─► gRPC ─► convert (lengths) ─► verify in batches ─► shard's queue
+//!  TCP ◄──────────────────────── gRPC ◄─ convert ◄─────────────────────────────── answers
+//! ```
+//!
+//! Each shard has a port and a server of its own. Invariants: nothing unverified enters a shard's
+//! queue; a peer's work is bounded (connections, streams and requests in flight, message size, time
+//! to say the first word), and what exceeds it is refused or left unread, never buffered.
+
+mod incoming;
+mod service;
+mod submit;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fastpay_core::{Authority, Committee, Domain};
+use fastpay_rpc::MESSAGE_BYTES_MAX;
+use fastpay_rpc::proto::shard_server::ShardServer;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tonic::transport::{Identity, Server, ServerTlsConfig};
+
+use crate::metrics::NetworkMetrics;
+use crate::shard::{HistoryReader, ShardHandle};
+use incoming::Incoming;
+use service::ShardService;
+
+/// Bounds of one shard's server.
+#[derive(Clone, Copy, Debug)]
+pub struct NetworkLimits {
+    /// At most so many connections; further ones are closed at once.
+    pub connections_max: usize,
+    /// At most so many streams and calls at a time on one connection.
+    pub streams_per_connection_max: u32,
+    /// At most so many history reads at a time: each holds a blocking thread.
+    pub history_reads_max: usize,
+    /// A connection that has sent nothing for this long after it was opened is closed.
+    pub first_byte_timeout: Duration,
+    /// A silent peer is asked for a sign of life after this long.
+    pub keepalive_interval: Duration,
+    /// And closed where none comes for this long.
+    pub keepalive_timeout: Duration,
+}
+
+impl Default for NetworkLimits {
+    fn default() -> Self {
+        Self {
+            connections_max: 1_024,
+            streams_per_connection_max: 32,
+            history_reads_max: 16,
+            first_byte_timeout: Duration::from_secs(10),
+            keepalive_interval: Duration::from_secs(30),
+            keepalive_timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+/// What a shard's server needs to know of its authority.
+#[derive(Clone)]
+pub struct ShardContext {
+    /// This authority.
+    pub authority: Authority,
+    /// The deployment.
+    pub domain: Domain,
+    /// The committee.
+    pub committee: Arc<Committee>,
+    /// This shard's number.
+    pub shard: fastpay_core::ShardId,
+    /// How many shards there are.
+    pub shard_count: u32,
+    /// The way to the shard.
+    pub handle: ShardHandle,
+    /// The shard's journal.
+    pub history: HistoryReader,
+    /// Counters.
+    pub metrics: Arc<NetworkMetrics>,
+}
+
+/// Serves one shard until `stop` turns true; then finishes what is in flight.
+///
+/// # Errors
+/// Where the server fails as a whole.
+pub async fn serve(
+    listener: TcpListener,
+    context: ShardContext,
+    limits: NetworkLimits,
+    tls: Option<Identity>,
+    mut stop: watch::Receiver<bool>,
+) -> Result<(), tonic::transport::Error> {
+    let incoming = Incoming::new(listener, limits, context.metrics.clone());
+    let service = ShardServer::new(ShardService::new(context, limits, stop.clone()))
+        .max_decoding_message_size(MESSAGE_BYTES_MAX)
+        .max_encoding_message_size(MESSAGE_BYTES_MAX);
+    let mut server = Server::builder()
+        .max_concurrent_streams(limits.streams_per_connection_max)
+        .http2_keepalive_interval(Some(limits.keepalive_interval))
+        .http2_keepalive_timeout(Some(limits.keepalive_timeout))
+        .http2_max_pending_accept_reset_streams(Some(32))
+        .initial_stream_window_size(1 << 20)
+        .initial_connection_window_size(1 << 20);
+    if let Some(identity) = tls {
+        server = server.tls_config(ServerTlsConfig::new().identity(identity))?;
+    }
+    let stopped = async move {
+        let _ = stop.wait_for(|stop| *stop).await;
+    };
+    server.add_service(service).serve_with_incoming_shutdown(incoming, stopped).await
+}
+
+/// Opens a port.
+///
+/// # Errors
+/// Where the port is taken or not ours to open.
+pub async fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    TcpListener::bind(address).await
+}
