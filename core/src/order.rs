@@ -121,6 +121,18 @@ impl Transfer {
     }
 }
 
+impl From<Payment> for Transfer {
+    fn from(payment: Payment) -> Self {
+        Self::Payment(payment)
+    }
+}
+
+impl From<Redemption> for Transfer {
+    fn from(redemption: Redemption) -> Self {
+        Self::Redemption(redemption)
+    }
+}
+
 /// Why nobody may order this, whoever signs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidTransfer {

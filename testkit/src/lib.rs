@@ -1,1 +1,32 @@
-//! Builders and simulated committees for tests.
+//! Builders and simulated authorities for tests. Everything is fixed by small numbers, so that a test
+//! that fails fails again.
+//!
+//! ```text
+//!  payment(from, to, …) ─► TestAccount::sign ─► TransferOrder ─► TestCommittee::certificate
+//!                                                    │                     │
+//!                                                    ▼                     ▼
+//!                                   TestAuthority: routes to ─► TestShard: decide, journal, apply
+//! ```
+//!
+//! For tests only: a wrong use panics, and secrets are public.
+#![allow(clippy::indexing_slicing)]
+
+mod account;
+mod authority;
+mod committee;
+mod journal;
+mod shard;
+
+pub use account::{TestAccount, payment, redemption};
+pub use authority::{Refusal, TestAuthority};
+pub use committee::{TestCommittee, test_domain};
+pub use journal::MemoryJournal;
+pub use shard::{Outcome, TestShard};
+
+/// 32 secret bytes, the same for the same arguments. A valid key of either curve.
+#[must_use]
+pub fn secret(purpose: u8, number: u64) -> [u8; 32] {
+    let mut bytes = [purpose; 32];
+    bytes[24..].copy_from_slice(&number.to_be_bytes());
+    bytes
+}

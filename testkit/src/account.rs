@@ -1,0 +1,74 @@
+//! Account owners, and what they order.
+
+use fastpay_core::{
+    AccountId, AccountKey, Amount, Asset, Domain, Memo, Payment, PrimaryAddress, Redemption, SequenceNumber, Transfer,
+    TransferOrder,
+};
+
+use crate::secret;
+
+/// The owner of an account.
+#[derive(Clone, Debug)]
+pub struct TestAccount {
+    /// The owner's key.
+    pub key: AccountKey,
+}
+
+impl TestAccount {
+    /// The Ed25519 account of this number.
+    #[must_use]
+    pub fn ed25519(number: u64) -> Self {
+        Self { key: AccountKey::ed25519(secret(1, number)) }
+    }
+
+    /// The Ethereum account of this number.
+    #[must_use]
+    pub fn ethereum(number: u64) -> Self {
+        Self { key: AccountKey::ethereum(secret(2, number)).expect("test secrets are valid keys") }
+    }
+
+    /// The account of this number: Ed25519 where it is even, Ethereum where it is odd.
+    #[must_use]
+    pub fn numbered(number: u64) -> Self {
+        if number.is_multiple_of(2) { Self::ed25519(number) } else { Self::ethereum(number) }
+    }
+
+    /// The account's address.
+    #[must_use]
+    pub fn id(&self) -> AccountId {
+        self.key.account()
+    }
+
+    /// The signed order of a transfer.
+    #[must_use]
+    pub fn sign(&self, domain: &Domain, transfer: impl Into<Transfer>) -> TransferOrder {
+        self.key.order(domain, transfer.into())
+    }
+}
+
+/// A payment of ETH without memo. Other fields: `Payment { memo, ..payment(…) }`.
+#[must_use]
+pub fn payment(sender: AccountId, recipient: AccountId, amount: u128, sequence: u64) -> Payment {
+    Payment {
+        sender,
+        recipient,
+        asset: Asset::ETHER,
+        amount: Amount(amount),
+        sequence: SequenceNumber(sequence),
+        memo: Memo::ZERO,
+    }
+}
+
+/// A redemption of ETH without fee and memo. Other fields: `Redemption { fee, ..redemption(…) }`.
+#[must_use]
+pub fn redemption(sender: AccountId, recipient: PrimaryAddress, amount: u128, sequence: u64) -> Redemption {
+    Redemption {
+        sender,
+        recipient,
+        asset: Asset::ETHER,
+        amount: Amount(amount),
+        fee: Amount::ZERO,
+        sequence: SequenceNumber(sequence),
+        memo: Memo::ZERO,
+    }
+}

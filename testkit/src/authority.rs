@@ -1,0 +1,135 @@
+//! An honest authority of several shards. Messages between its shards wait until the test delivers
+//! them.
+
+use fastpay_core::{
+    Account, AccountId, AuthorityKeys, Balance, Certificate, CertificateError, Committee, CrossShardCredit, Deposit,
+    Domain, OrderError, Rejection, ShardId, ShardLayout, SynchronizationOrder, TransferOrder, Vote, sign_vote,
+};
+
+use crate::{Outcome, TestCommittee, TestShard};
+
+/// Why an authority does not do what it is asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The order is bad in itself.
+    #[error(transparent)]
+    Order(#[from] OrderError),
+    /// The certificate is bad in itself.
+    #[error(transparent)]
+    Certificate(#[from] CertificateError),
+    /// The rules say no.
+    #[error(transparent)]
+    Rejection(#[from] Rejection),
+}
+
+/// An authority: its keys and its shards.
+#[derive(Clone, Debug)]
+pub struct TestAuthority {
+    domain: Domain,
+    committee: Committee,
+    keys: AuthorityKeys,
+    layout: ShardLayout,
+    /// Its shards, by number.
+    pub shards: Vec<TestShard>,
+}
+
+impl TestAuthority {
+    /// The member at `index`, with `shard_count` shards and a Primary.
+    #[must_use]
+    pub fn new(committee: &TestCommittee, index: usize, shard_count: u32) -> Self {
+        let layout = ShardLayout::new(shard_count.try_into().expect("at least one shard"));
+        Self {
+            domain: committee.domain,
+            committee: committee.committee.clone(),
+            keys: committee.keys[index].clone(),
+            layout,
+            shards: layout.shards().map(|id| TestShard::new(id, layout, true)).collect(),
+        }
+    }
+
+    /// The whole committee, each member with as many shards as `shard_counts` says for it.
+    #[must_use]
+    pub fn all(committee: &TestCommittee, shard_counts: &[u32]) -> Vec<Self> {
+        let members = 0..committee.keys.len();
+        members.map(|index| Self::new(committee, index, shard_counts[index % shard_counts.len()])).collect()
+    }
+
+    /// The shard that owns an account.
+    pub fn shard(&mut self, account: &AccountId) -> &mut TestShard {
+        let shard = self.layout.shard_of(account);
+        &mut self.shards[shard.0 as usize]
+    }
+
+    /// An account as this authority knows it.
+    #[must_use]
+    pub fn account(&self, account: &AccountId) -> Account {
+        self.shards[self.layout.shard_of(account).0 as usize].account(account)
+    }
+
+    /// Votes for an order, or gives its vote again.
+    ///
+    /// # Errors
+    /// Where an honest authority refuses.
+    pub fn order(&mut self, order: &TransferOrder) -> Result<Vote, Refusal> {
+        let verified = order.clone().verify(&self.domain)?;
+        self.shard(&verified.transfer().sender()).lock(&verified)?;
+        Ok(sign_vote(&self.keys, &self.domain, self.committee.epoch(), &order.transfer, verified.digest()))
+    }
+
+    /// Executes a certificate.
+    ///
+    /// # Errors
+    /// Where an honest authority refuses.
+    pub fn confirm(&mut self, certificate: &Certificate) -> Result<Outcome, Refusal> {
+        let verified = certificate.clone().verify(&self.domain, &self.committee)?;
+        Ok(self.shard(&verified.transfer().sender()).confirm(&verified)?)
+    }
+
+    /// Follows the Primary to a deposit, on all shards. Deposits must come in their order.
+    ///
+    /// # Errors
+    /// As the rules say.
+    pub fn deposit(&mut self, deposit: &Deposit) -> Result<(), Rejection> {
+        let owner = self.layout.shard_of(&deposit.recipient);
+        for shard in &mut self.shards {
+            let deposit_here = (shard.rules().id() == owner).then(|| deposit.clone());
+            let after = shard.ledger().synchronized;
+            shard.synchronize(&SynchronizationOrder { after, up_to: deposit.index, deposit: deposit_here })?;
+        }
+        Ok(())
+    }
+
+    /// The credits on their way, with the shard that each is for.
+    #[must_use]
+    pub fn credits_waiting(&self) -> Vec<(ShardId, CrossShardCredit)> {
+        let ledgers = self.shards.iter().map(TestShard::ledger);
+        ledgers
+            .flat_map(|ledger| &ledger.outboxes)
+            .flat_map(|(to, outbox)| outbox.waiting.iter().map(|credit| (*to, credit.clone())))
+            .collect()
+    }
+
+    /// Brings a credit to its shard, and tells the sending shard of it.
+    ///
+    /// # Errors
+    /// As the rules say, where it is not its turn.
+    pub fn deliver(&mut self, to: ShardId, credit: &CrossShardCredit) -> Result<Outcome, Rejection> {
+        let outcome = self.shards[to.0 as usize].credit(credit)?;
+        self.shards[credit.from.0 as usize].acknowledge(to, credit.number);
+        Ok(outcome)
+    }
+
+    /// Delivers all credits that wait, in order.
+    pub fn deliver_all(&mut self) {
+        for (to, credit) in self.credits_waiting() {
+            self.deliver(to, &credit).expect("credits wait in the order of their numbers");
+        }
+    }
+
+    /// The sum of all balances in all assets, over all accounts of all shards.
+    #[must_use]
+    pub fn balances_total(&self) -> Balance {
+        let accounts = self.shards.iter().flat_map(|shard| shard.accounts().into_values());
+        accounts.flat_map(|account| account.balances.into_values()).fold(Balance::ZERO, Balance::plus)
+    }
+}

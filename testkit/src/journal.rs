@@ -1,0 +1,45 @@
+//! A shard's journal in memory: the encoded records one after the other, as they would be on disk.
+
+use fastpay_core::{JournalPosition, Record};
+
+/// Records by position, which counts their bytes as a journal on disk does.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryJournal {
+    bytes: Vec<u8>,
+}
+
+impl MemoryJournal {
+    /// Adds a record and says where it stands.
+    pub fn append(&mut self, record: &Record) -> JournalPosition {
+        let position = self.end();
+        borsh::to_writer(&mut self.bytes, record).expect("writing to memory does not fail");
+        position
+    }
+
+    /// Where the next record will stand.
+    #[must_use]
+    pub fn end(&self) -> JournalPosition {
+        JournalPosition(self.bytes.len() as u64)
+    }
+
+    /// The record at `position`, which must be one that [`MemoryJournal::append`] gave.
+    #[must_use]
+    pub fn read(&self, position: JournalPosition) -> Record {
+        self.records_from(position).next().expect("a position before the end").1
+    }
+
+    /// All records from `position` on.
+    pub fn records_from(&self, position: JournalPosition) -> impl Iterator<Item = (JournalPosition, Record)> {
+        let start = usize::try_from(position.0).expect("the journal is in memory");
+        let mut rest = &self.bytes[start..];
+        std::iter::from_fn(move || {
+            let position = JournalPosition((self.bytes.len() - rest.len()) as u64);
+            (!rest.is_empty()).then(|| (position, borsh::BorshDeserialize::deserialize(&mut rest).expect("as written")))
+        })
+    }
+
+    /// All records from the first.
+    pub fn records(&self) -> impl Iterator<Item = (JournalPosition, Record)> {
+        self.records_from(JournalPosition(0))
+    }
+}
