@@ -171,10 +171,9 @@ pub struct Path {
 impl From<&core::Vote> for Vote {
     fn from(vote: &core::Vote) -> Self {
         let (signature, path) = match &vote.signature {
-            core::VoteSignature::Payment { signature, path } => (
-                signature.0.into(),
-                Some(Path { directions: path.directions, siblings: path.siblings.clone() }),
-            ),
+            core::VoteSignature::Payment { signature, path } => {
+                (signature.0.into(), Some(Path { directions: path.directions, siblings: path.siblings.clone() }))
+            }
             core::VoteSignature::Redemption { signature } => (signature.0.into(), None),
         };
         Self { authority: vote.authority.0.into(), signature, path }

@@ -7,6 +7,7 @@
 
 mod curve;
 mod json;
+mod payments;
 mod redemptions;
 
 use serde::Serialize;

@@ -266,9 +266,8 @@ fn bad_statements(committee: &TestCommittee) -> Vec<Case> {
         let other = TestCommittee::with(4, domain, epoch);
         case(name, &plain(), 0, votes(&other, &plain(), &quorum), false)
     };
-    let itself = |name: &str, redemption: Redemption| {
-        case(name, &redemption, 0, votes(committee, &redemption, &quorum), false)
-    };
+    let itself =
+        |name: &str, redemption: Redemption| case(name, &redemption, 0, votes(committee, &redemption, &quorum), false);
     let next_epoch = TestCommittee::with(4, test_domain(), Epoch(1));
     vec![
         altered("another amount", Redemption { amount: Amount(1_000_001), ..plain() }),
@@ -280,11 +279,7 @@ fn bad_statements(committee: &TestCommittee) -> Vec<Case> {
         altered("another sender", Redemption { sender: TestAccount::numbered(1).id(), ..plain() }),
         elsewhere("signed for another epoch", test_domain(), Epoch(1)),
         elsewhere("signed for another chain", Domain::new(1, test_domain().contract()), Epoch(0)),
-        elsewhere(
-            "signed for another contract",
-            Domain::new(31337, PrimaryAddress::repeat_byte(0xFB)),
-            Epoch(0),
-        ),
+        elsewhere("signed for another contract", Domain::new(31337, PrimaryAddress::repeat_byte(0xFB)), Epoch(0)),
         case("of an epoch without committee", &plain(), 1, votes(&next_epoch, &plain(), &quorum), false),
         case("moved to an epoch without committee", &plain(), 1, signed.clone(), false),
         itself("an amount of zero", Redemption { amount: Amount(0), fee: Amount(0), ..plain() }),
