@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
-import {FastPay} from "../contracts/FastPay.sol";
 import {CertifiedRedemption, Redemption} from "../contracts/interfaces/IFastPay.sol";
 import {FastPayTest} from "./FastPayTest.sol";
 import {DemoToken} from "./tokens/DemoToken.sol";
@@ -44,7 +43,7 @@ contract GasTest is FastPayTest {
     }
 
     function _redeem(uint256 size) private returns (uint256) {
-        _deploy(size);
+        _prepare(size);
         Redemption memory order = redemption(ETHER, 0.123456789 ether, 0, 77);
         bytes memory votes = certify(order);
         vm.prank(relayer);
@@ -53,7 +52,7 @@ contract GasTest is FastPayTest {
     }
 
     function _bundle(uint256 size, uint256 count) private returns (uint256) {
-        _deploy(size);
+        _prepare(size);
         CertifiedRedemption[] memory items = new CertifiedRedemption[](count);
         for (uint64 i = 0; i < count; ++i) {
             Redemption memory order = redemption(ETHER, 0.123456789 ether, 0, 77);
@@ -71,7 +70,7 @@ contract GasTest is FastPayTest {
     }
 
     function _depositEther() private returns (uint256) {
-        _deploy(4);
+        _prepare(4);
         vm.deal(alice, 10 ether);
         vm.prank(alice);
         fastPay.depositEther{value: 0.123456789 ether}(ACCOUNT);
@@ -79,7 +78,7 @@ contract GasTest is FastPayTest {
     }
 
     function _depositToken() private returns (uint256) {
-        _deploy(4);
+        _prepare(4);
         fundToken(token, 1e12);
         token.transfer(alice, 1e12);
         vm.prank(alice);
@@ -90,8 +89,8 @@ contract GasTest is FastPayTest {
     }
 
     /// @dev A contract in use: funded, and with one redemption from the account behind it.
-    function _deploy(uint256 size) private {
-        fastPay = new FastPay(authorities(size));
+    function _prepare(uint256 size) private {
+        fastPay = deploy(size);
         fundEther(100 ether);
         redeem(redemption(ETHER, 1 ether, 0, 1));
     }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
-import {FastPay} from "../contracts/FastPay.sol";
-import {Authority, Redemption} from "../contracts/interfaces/IFastPay.sol";
+import {Authority, IFastPay, Redemption} from "../contracts/interfaces/IFastPay.sol";
 import {Redemptions} from "../contracts/libraries/Redemptions.sol";
 import {MoodyToken} from "./tokens/WeirdTokens.sol";
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
@@ -14,14 +13,14 @@ contract VectorsTest is Test {
     string private constant PATH = "vectors/redemptions.json";
 
     string private _json;
-    FastPay private _fastPay;
+    IFastPay private _fastPay;
 
     function setUp() public {
         _json = vm.readFile(PATH);
         vm.chainId(vm.parseJsonUint(_json, ".domain.chainId"));
         address deployment = vm.parseJsonAddress(_json, ".domain.verifyingContract");
         deployCodeTo("FastPay.sol:FastPay", abi.encode(_committee()), deployment);
-        _fastPay = FastPay(payable(deployment));
+        _fastPay = IFastPay(payable(deployment));
         vm.deal(address(this), type(uint128).max);
     }
 

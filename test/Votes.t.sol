@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
-import {FastPay} from "../contracts/FastPay.sol";
 import {IFastPay, Redemption} from "../contracts/interfaces/IFastPay.sol";
 import {Votes} from "../contracts/libraries/Votes.sol";
 import {FastPayTest} from "./FastPayTest.sol";
@@ -79,7 +78,7 @@ contract VotesTest is FastPayTest {
 
     function testFuzz_AnyQuorumOfAnyCommittee(uint256 size, uint256 seed) public {
         size = bound(size, 4, 60);
-        fastPay = new FastPay(authorities(size));
+        fastPay = deploy(size);
         fundEther(1 ether);
         bytes32 digest = fastPay.redemptionVoteDigest(0, _order);
         uint256 missing = size - fastPay.quorum(0);
@@ -253,7 +252,7 @@ contract VotesTest is FastPayTest {
     }
 
     function test_RevertIf_TheVotesAreForAnotherContract() public {
-        bytes32 other = new FastPay(authorities(4)).redemptionVoteDigest(0, _order);
+        bytes32 other = deploy(4).redemptionVoteDigest(0, _order);
         _failsPartially(votesOf(0, 3, other), IFastPay.WrongSigner.selector);
     }
 

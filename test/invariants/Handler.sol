@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
-import {FastPay} from "../../contracts/FastPay.sol";
 import {CertifiedRedemption, IFastPay, Redemption} from "../../contracts/interfaces/IFastPay.sol";
 import {MoodyRecipient} from "../surroundings/Recipients.sol";
 import {FeeToken, MoodyToken, ZooToken} from "../tokens/WeirdTokens.sol";
@@ -17,7 +16,7 @@ contract Handler is CommonBase, StdUtils {
     uint256 private constant ACCOUNTS = 3;
     uint64 private constant SEQUENCES = 12; // few, so that the same numbers come up again and again
 
-    FastPay public immutable fastPay;
+    IFastPay public immutable fastPay;
     uint256[3] private _keys; // of a quorum: members 0, 1 and 2
 
     address[] public assets; // ETH, a token that behaves, one that takes a fee, one with moods
@@ -32,7 +31,7 @@ contract Handler is CommonBase, StdUtils {
     mapping(bytes32 sender => mapping(uint64 sequence => uint256)) public payments; // times that a number was paid
     uint256 public deposits;
 
-    constructor(FastPay fastPay_, uint256[3] memory keys) {
+    constructor(IFastPay fastPay_, uint256[3] memory keys) {
         fastPay = fastPay_;
         _keys = keys;
         _moody = new MoodyToken();
