@@ -1,7 +1,15 @@
 //! An authority: shards, storage, network, follower, HTTP.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
 
+pub mod authority;
+pub mod config;
+pub mod deployment;
+pub mod follower;
+pub mod http;
+pub mod keys;
 pub mod metrics;
 pub mod network;
+pub mod setup;
 pub mod shard;
+pub mod status;
 pub mod storage;

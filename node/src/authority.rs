@@ -1,0 +1,284 @@
+//! One authority as a process: opens what is on disk, starts the parts, and ends them in order.
+//!
+//! ```text
+//!  deployment (contract or genesis) ─► data folder (locked) ─► shards recovered ─► shard threads
+//!     ─► ports opened ─► follower or genesis ─► serving … ─► stop: ports, follower, shards
+//! ```
+//! A part that ends by itself ends the process: an authority that limps is worse than one that is away.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use fastpay_core::{AuthorityKeys, Committee, Domain, Genesis, ShardId, ShardLayout, TransactionIndex};
+use fastpay_ethereum::{Primary, PrimaryError};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tonic::transport::Identity;
+
+use crate::config::{Config, ConfigError};
+use crate::deployment::{self, Deployment, DeploymentError};
+use crate::follower::{Feed, Follower, Progress};
+use crate::http::{self, HttpContext};
+use crate::metrics::Metrics;
+use crate::network::{self, NetworkLimits, ShardContext};
+use crate::shard::{self, Command, HistoryReader, RecoveredShard, ShardError, ShardHandle, ShardLimits, ShardSettings};
+use crate::storage::{DataFolder, StorageError};
+
+/// How long clients in flight may take at shutdown.
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
+
+/// Why an authority cannot start, or ended.
+#[derive(Debug, thiserror::Error)]
+pub enum AuthorityError {
+    /// The configuration is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The committee is not to be had, or this authority is not in it.
+    #[error(transparent)]
+    Deployment(#[from] DeploymentError),
+    /// The data folder cannot be used.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// A shard cannot start, or ended.
+    #[error("shard {shard}: {error}")]
+    Shard {
+        /// Which.
+        shard: ShardId,
+        /// Why.
+        error: ShardError,
+    },
+    /// A shard's thread ended by a defect.
+    #[error("shard {0} ended by a defect; see the log above")]
+    ShardPanicked(ShardId),
+    /// A port cannot be opened.
+    #[error("cannot listen on {address}: {error}; is another node running, or the port taken?")]
+    Listen {
+        /// Where.
+        address: std::net::SocketAddr,
+        /// What the system says.
+        error: std::io::Error,
+    },
+    /// A file of the TLS configuration cannot be read.
+    #[error("cannot read {path}: {error}")]
+    Tls {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: std::io::Error,
+    },
+    /// The URLs of the Primary are no good.
+    #[error(transparent)]
+    Primary(#[from] PrimaryError),
+    /// A server failed as a whole.
+    #[error("a server failed: {0}")]
+    Server(String),
+}
+
+/// What all parts share.
+struct Parts {
+    keys: Arc<AuthorityKeys>,
+    domain: Domain,
+    committee: Arc<Committee>,
+    layout: ShardLayout,
+    metrics: Arc<Metrics>,
+}
+
+type ShardThread = (ShardId, ShardHandle, JoinHandle<Result<(), ShardError>>);
+
+/// Runs an authority until `stop` turns true.
+///
+/// # Errors
+/// See [`AuthorityError`].
+pub async fn run(config: Config, keys: AuthorityKeys, stop: watch::Receiver<bool>) -> Result<(), AuthorityError> {
+    let deployment = deployment::load(&config).await?;
+    deployment.check_member(keys.public())?;
+    let identity = deployment.folder_identity(keys.public().name, config.shards);
+    let folder = DataFolder::open(&config.data, &identity)?;
+    deployment.remember(folder.path())?;
+    let parts = Parts {
+        keys: Arc::new(keys),
+        domain: deployment.domain(),
+        committee: Arc::new(deployment.committee().clone()),
+        layout: ShardLayout::new(config.shards),
+        metrics: Arc::new(Metrics::new(config.shards.get())),
+    };
+    let with_primary = deployment.genesis().is_none();
+    let recovered = recover(&folder, parts.layout, with_primary).await?;
+    let histories: Vec<HistoryReader> = recovered.iter().map(RecoveredShard::history).collect();
+    let threads = start_shards(&parts, recovered)?;
+    let outcome = serve(&config, &parts, deployment, &folder, &threads, histories, stop).await;
+    let ended = end_shards(threads).await;
+    drop(folder);
+    outcome.and(ended)
+}
+
+async fn recover(
+    folder: &DataFolder,
+    layout: ShardLayout,
+    with_primary: bool,
+) -> Result<Vec<RecoveredShard>, AuthorityError> {
+    let mut work = Vec::new();
+    for id in layout.shards() {
+        let folders = folder.shard(id.0).expect("the data folder was opened with this number of shards");
+        work.push((id, tokio::task::spawn_blocking(move || shard::recover(&folders, id, layout, with_primary))));
+    }
+    let mut recovered = Vec::new();
+    for (id, task) in work {
+        let shard = task.await.map_err(|_| AuthorityError::ShardPanicked(id))?;
+        let shard = shard.map_err(|error| AuthorityError::Shard { shard: id, error })?;
+        let journal = shard.journal_recovery();
+        tracing::info!(shard = %id, replayed = shard.replayed, journal_end = %journal.end, bytes_cut = journal.bytes_cut, "recovered");
+        recovered.push(shard);
+    }
+    Ok(recovered)
+}
+
+fn start_shards(parts: &Parts, recovered: Vec<RecoveredShard>) -> Result<Vec<ShardThread>, AuthorityError> {
+    let limits = ShardLimits::default();
+    let queues: Vec<_> = parts.metrics.shards.iter().map(|m| ShardHandle::new(&limits, m.clone())).collect();
+    let handles: BTreeMap<ShardId, ShardHandle> =
+        parts.layout.shards().zip(&queues).map(|(id, (handle, _))| (id, handle.clone())).collect();
+    let mut threads = Vec::new();
+    for ((id, shard), (handle, queue)) in parts.layout.shards().zip(recovered).zip(queues) {
+        let settings = ShardSettings {
+            keys: parts.keys.clone(),
+            domain: parts.domain,
+            committee: parts.committee.clone(),
+            limits,
+        };
+        let mut siblings = handles.clone();
+        siblings.remove(&id);
+        let thread = shard::start(settings, shard, queue, siblings)
+            .map_err(|error| AuthorityError::Shard { shard: id, error })?;
+        threads.push((id, handle, thread));
+    }
+    Ok(threads)
+}
+
+/// Serves until told to stop, or until a part ends by itself.
+async fn serve(
+    config: &Config,
+    parts: &Parts,
+    deployment: Deployment,
+    folder: &DataFolder,
+    threads: &[ShardThread],
+    histories: Vec<HistoryReader>,
+    mut stop: watch::Receiver<bool>,
+) -> Result<(), AuthorityError> {
+    // Told to all parts at once, whoever is the cause.
+    let (end, ended) = watch::channel(false);
+    let (progress, progress_seen) = watch::channel(Progress::CatchingUp);
+    let mut servers: JoinSet<Result<(), String>> = JoinSet::new();
+
+    let tls = tls_identity(config)?;
+    for ((address, (id, handle, _)), history) in config.shard_addresses()?.into_iter().zip(threads).zip(histories) {
+        let listener = listen(address).await?;
+        let context = ShardContext {
+            authority: parts.keys.public(),
+            domain: parts.domain,
+            committee: parts.committee.clone(),
+            shard: *id,
+            shard_count: parts.layout.count(),
+            handle: handle.clone(),
+            history,
+            metrics: parts.metrics.network.clone(),
+        };
+        let (tls, ended) = (tls.clone(), ended.clone());
+        servers.spawn(async move {
+            network::serve(listener, context, NetworkLimits::default(), tls, ended).await.map_err(|e| e.to_string())
+        });
+    }
+    let listener = listen(config.http).await?;
+    let context =
+        HttpContext { metrics: parts.metrics.clone(), progress: progress_seen, authority: parts.keys.public().name };
+    let http_ended = ended.clone();
+    servers.spawn(async move { http::serve(listener, context, http_ended).await.map_err(|e| e.to_string()) });
+
+    let handles = threads.iter().map(|(_, handle, _)| handle.clone()).collect();
+    let feed = Feed::new(parts.layout, handles);
+    let follower = match deployment {
+        Deployment::StandAlone(genesis) => tokio::spawn(apply_genesis(genesis, feed, progress)),
+        Deployment::OnPrimary { config: primary, .. } => {
+            let primary = Primary::connect_lazily(primary)?;
+            let cursor_file = folder.path().join("follower.json");
+            let follower = Follower::new(primary, feed, cursor_file, parts.metrics.follower.clone(), progress);
+            tokio::spawn(follower.run(ended))
+        }
+    };
+    tracing::info!(authority = %parts.keys.public().name, shards = parts.layout.count(), listen = %config.listen, http = %config.http, "serving");
+
+    let outcome = tokio::select! {
+        _ = stop.wait_for(|stop| *stop) => Ok(()),
+        Some(server) = servers.join_next() => Err(AuthorityError::Server(describe(server))),
+        id = first_to_end(threads) => Err(AuthorityError::ShardPanicked(id)),
+    };
+    tracing::info!("stopping");
+    end.send_replace(true);
+    let drained = tokio::time::timeout(SHUTDOWN_GRACE, async { while servers.join_next().await.is_some() {} });
+    if drained.await.is_err() {
+        tracing::warn!("clients were still connected; closing their connections");
+    }
+    servers.shutdown().await;
+    follower.abort();
+    outcome
+}
+
+fn describe(server: Result<Result<(), String>, tokio::task::JoinError>) -> String {
+    match server {
+        Ok(Ok(())) => "it ended by itself".into(),
+        Ok(Err(error)) => error,
+        Err(error) => error.to_string(),
+    }
+}
+
+/// Waits until a shard's thread is no longer running.
+async fn first_to_end(threads: &[ShardThread]) -> ShardId {
+    loop {
+        if let Some((id, ..)) = threads.iter().find(|(_, _, thread)| thread.is_finished()) {
+            return *id;
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+/// Tells every shard to end, and takes what it says. What is queued before the word is still served.
+async fn end_shards(threads: Vec<ShardThread>) -> Result<(), AuthorityError> {
+    let mut outcome = Ok(());
+    for (id, handle, thread) in threads {
+        let ended = tokio::task::spawn_blocking(move || {
+            while let Err(std::sync::mpsc::TrySendError::Full(_)) = handle.try_send(Command::Stop) {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            thread.join()
+        });
+        let result = match ended.await {
+            Ok(Ok(Ok(()))) => Ok(()),
+            Ok(Ok(Err(error))) => Err(AuthorityError::Shard { shard: id, error }),
+            Ok(Err(_)) | Err(_) => Err(AuthorityError::ShardPanicked(id)),
+        };
+        outcome = outcome.and(result);
+    }
+    outcome
+}
+
+async fn apply_genesis(genesis: Genesis, feed: Feed, progress: watch::Sender<Progress>) {
+    let deposits: Vec<_> = genesis.deposits().collect();
+    let up_to = deposits.last().map_or(TransactionIndex(0), |deposit| deposit.index);
+    if feed.apply(TransactionIndex(0), &deposits, up_to).await {
+        progress.send_replace(Progress::AtHead);
+    }
+}
+
+async fn listen(address: std::net::SocketAddr) -> Result<TcpListener, AuthorityError> {
+    network::listen(address).await.map_err(|error| AuthorityError::Listen { address, error })
+}
+
+fn tls_identity(config: &Config) -> Result<Option<Identity>, AuthorityError> {
+    let Some(files) = &config.tls else { return Ok(None) };
+    let read = |path: &PathBuf| std::fs::read(path).map_err(|error| AuthorityError::Tls { path: path.clone(), error });
+    Ok(Some(Identity::from_pem(read(&files.certificate)?, read(&files.key)?)))
+}

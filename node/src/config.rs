@@ -1,0 +1,200 @@
+//! The node's configuration: a TOML file, whose paths are relative to its own folder, with overrides
+//! by flag or environment.
+
+use std::net::SocketAddr;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+
+use fastpay_ethereum::PrimaryConfig;
+use serde::Deserialize;
+
+use crate::keys::KeyFiles;
+
+/// Each shard is a thread with its own journal, store and port.
+const SHARDS_MAX: u32 = 64;
+
+/// What `fastpay-node run` needs to know.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The folder of journals and checkpoints.
+    pub data: PathBuf,
+    /// How many shards. Fixed when the data folder is created.
+    pub shards: NonZeroU32,
+    /// Where shard 0 listens; shard k listens k ports above.
+    pub listen: SocketAddr,
+    /// Where health, readiness and metrics are served.
+    pub http: SocketAddr,
+    /// The authority's keys.
+    pub keys: KeyFiles,
+    /// The Primary that is followed. Exactly one of this and `genesis` is given.
+    pub primary: Option<PrimaryConfig>,
+    /// The beginning of a committee without a Primary.
+    pub genesis: Option<PathBuf>,
+    /// Encrypts the shards' ports.
+    pub tls: Option<TlsFiles>,
+}
+
+/// A certificate chain and its key, PEM.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TlsFiles {
+    /// The chain, the node's own certificate first.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+}
+
+/// What flags and environment put in place of the file's words.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Overrides {
+    /// Use this data folder instead of the configured one
+    #[arg(long, env = "FASTPAY_NODE_DATA")]
+    pub data: Option<PathBuf>,
+    /// Listen here instead: the address of shard 0, shard k is k ports above
+    #[arg(long, env = "FASTPAY_NODE_LISTEN")]
+    pub listen: Option<SocketAddr>,
+    /// Serve health, readiness and metrics here instead
+    #[arg(long, env = "FASTPAY_NODE_HTTP")]
+    pub http: Option<SocketAddr>,
+    /// Ask this Ethereum node instead; several times for several, which must then agree
+    #[arg(long = "rpc-url", env = "FASTPAY_NODE_RPC_URLS", value_delimiter = ',')]
+    pub rpc_urls: Vec<url::Url>,
+}
+
+/// Why there is no configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// No such file, or it cannot be read.
+    #[error("cannot read the configuration {path}: {error}; `fastpay-node init` writes one")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: std::io::Error,
+    },
+    /// Not TOML, an unknown key, or a value of another type.
+    #[error("the configuration {path} is wrong: {error}")]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// Where and what.
+        error: toml::de::Error,
+    },
+    /// Neither or both of the two.
+    #[error("the configuration must have either [primary] or genesis, and not both")]
+    PrimaryOrGenesis,
+    /// A number out of its range.
+    #[error("the configuration asks for {0} shards; at most {SHARDS_MAX} are possible")]
+    Shards(u32),
+    /// The last shard would have no port.
+    #[error("the configuration has no port for every shard: {0} is too high")]
+    Ports(SocketAddr),
+}
+
+impl Config {
+    /// Reads the file, applies overrides, and checks what can be checked without the world.
+    ///
+    /// # Errors
+    /// See [`ConfigError`].
+    pub fn read(path: &Path, overrides: Overrides) -> Result<Self, ConfigError> {
+        let text =
+            std::fs::read_to_string(path).map_err(|error| ConfigError::Unreadable { path: path.into(), error })?;
+        let mut config: Self =
+            toml::from_str(&text).map_err(|error| ConfigError::Malformed { path: path.into(), error })?;
+        config.resolve(path.parent().unwrap_or(Path::new(".")));
+        if let Some(data) = overrides.data {
+            config.data = data;
+        }
+        config.listen = overrides.listen.unwrap_or(config.listen);
+        config.http = overrides.http.unwrap_or(config.http);
+        if let (Some(primary), false) = (&mut config.primary, overrides.rpc_urls.is_empty()) {
+            primary.rpc_urls = overrides.rpc_urls;
+        }
+        config.check()?;
+        Ok(config)
+    }
+
+    fn resolve(&mut self, folder: &Path) {
+        let tls = self.tls.as_mut().map(|tls| [&mut tls.certificate, &mut tls.key]);
+        let paths = [&mut self.data, &mut self.keys.voting, &mut self.keys.redemption];
+        for path in paths.into_iter().chain(self.genesis.as_mut()).chain(tls.into_iter().flatten()) {
+            *path = folder.join(&*path);
+        }
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        if self.primary.is_some() == self.genesis.is_some() {
+            return Err(ConfigError::PrimaryOrGenesis);
+        }
+        if self.shards.get() > SHARDS_MAX {
+            return Err(ConfigError::Shards(self.shards.get()));
+        }
+        self.shard_addresses().map(|_| ())
+    }
+
+    /// Where each shard listens, from the first.
+    ///
+    /// # Errors
+    /// Where a port would be above 65,535.
+    pub fn shard_addresses(&self) -> Result<Vec<SocketAddr>, ConfigError> {
+        let address = |shard: u32| {
+            let port = u16::try_from(shard).ok().and_then(|shard| self.listen.port().checked_add(shard));
+            port.map(|port| SocketAddr::new(self.listen.ip(), port)).ok_or(ConfigError::Ports(self.listen))
+        };
+        (0..self.shards.get()).map(address).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"
+        data = "data"
+        shards = 2
+        listen = "127.0.0.1:9000"
+        http = "127.0.0.1:9100"
+        genesis = "/etc/genesis.json"
+        [keys]
+        voting = "keys/voting.json"
+        redemption = "keys/redemption.json"
+    "#;
+
+    fn read(text: &str, overrides: Overrides) -> Result<Config, ConfigError> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("authority.toml");
+        std::fs::write(&path, text).unwrap();
+        Config::read(&path, overrides).map(|mut config| {
+            config.data = config.data.strip_prefix(folder.path()).unwrap().into();
+            config
+        })
+    }
+
+    #[test]
+    fn paths_are_relative_to_the_file_and_flags_come_first() {
+        let overrides = Overrides { listen: Some("127.0.0.1:7000".parse().unwrap()), ..Overrides::default() };
+        let config = read(GOOD, overrides).unwrap();
+        assert_eq!(config.data, Path::new("data"));
+        assert!(config.keys.voting.is_absolute());
+        assert_eq!(config.genesis.as_deref(), Some(Path::new("/etc/genesis.json")));
+        let ports: Vec<u16> = config.shard_addresses().unwrap().iter().map(SocketAddr::port).collect();
+        assert_eq!(ports, [7000, 7001]);
+    }
+
+    #[test]
+    fn wrong_configurations_are_refused_with_the_reason() {
+        let check = |text: String, expected: &str| {
+            let error = read(&text, Overrides::default()).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        };
+        check(format!("colour = 1\n{GOOD}"), "unknown field `colour`");
+        check(GOOD.replace("shards = 2", "shards = 0"), "nonzero");
+        check(GOOD.replace("shards = 2", "shards = 65"), "at most 64");
+        check(GOOD.replace(":9000", ":65535"), "no port for every shard");
+        check(GOOD.replace("genesis", "#"), "either [primary] or genesis");
+        check(GOOD.replace("listen", "#"), "missing field `listen`");
+        let missing = Config::read(Path::new("/nowhere/authority.toml"), Overrides::default()).unwrap_err();
+        assert!(missing.to_string().contains("fastpay-node init"));
+    }
+}

@@ -1,0 +1,281 @@
+//! Follows the deposits of the Primary [FP §4.3]: finalized blocks in, synchronization orders out.
+//!
+//! ```text
+//!  DepositReader ─► batch of whole blocks ─► per shard: its own deposits, in order ─► all shards have
+//!  it on disk ─► cursor on disk ─► next batch
+//! ```
+//! Every shard keeps the index up to which it has applied its deposits, so repeating a batch changes
+//! nothing; the cursor on disk only saves reading the chain again. What the Ethereum node says that
+//! cannot be true stops the follower with an alarm; payments go on.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::TrySendError;
+use std::time::Duration;
+
+use fastpay_core::{Deposit, ShardId, ShardLayout, SynchronizationOrder, TransactionIndex};
+use fastpay_ethereum::{Cursor, DepositReader, DepositsError, Primary, RANGE_BLOCKS_DEFAULT};
+use tokio::sync::{oneshot, watch};
+
+use crate::metrics::FollowerMetrics;
+use crate::shard::{Command, ShardHandle};
+use crate::storage::replace_file;
+
+/// How long to wait where nothing new is final.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// The longest wait after repeated failures.
+const RETRY_WAIT_MAX: Duration = Duration::from_secs(30);
+/// At most so many deposits in one message to a shard.
+const DEPOSITS_PER_MESSAGE_MAX: usize = 512;
+
+/// Where the follower has come to, for readiness.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Has not read up to the final head since the start.
+    CatchingUp,
+    /// Has been at the final head.
+    AtHead,
+    /// Stopped: a person must look.
+    Stopped(String),
+}
+
+/// The shards have ended: so does the follower.
+struct ShardsEnded;
+
+/// Hands deposits to every shard.
+pub struct Feed {
+    layout: ShardLayout,
+    shards: Vec<ShardHandle>,
+}
+
+impl Feed {
+    /// A feed for these shards, from the first.
+    #[must_use]
+    pub fn new(layout: ShardLayout, shards: Vec<ShardHandle>) -> Self {
+        Self { layout, shards }
+    }
+
+    /// Brings every shard from index `after` to `up_to`. False where the shards have ended.
+    pub async fn apply(&self, after: TransactionIndex, deposits: &[Deposit], up_to: TransactionIndex) -> bool {
+        self.try_apply(after, deposits, up_to).await.is_ok()
+    }
+
+    async fn try_apply(
+        &self,
+        after: TransactionIndex,
+        deposits: &[Deposit],
+        up_to: TransactionIndex,
+    ) -> Result<(), ShardsEnded> {
+        for (shard, handle) in self.layout.shards().zip(&self.shards) {
+            let orders = orders_for(shard, self.layout, after, deposits, up_to);
+            for message in orders.chunks(DEPOSITS_PER_MESSAGE_MAX) {
+                let expected = message.last().map_or(after, |order| order.up_to);
+                let applied = synchronize(handle, message.to_vec()).await?;
+                if applied < expected {
+                    // Cannot happen while the cursor is behind every shard; never go on over it.
+                    tracing::error!(%shard, %applied, %expected, "a shard did not follow");
+                    return Err(ShardsEnded);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The index that every shard has applied.
+    async fn synchronized(&self) -> Result<TransactionIndex, ShardsEnded> {
+        let mut least = None;
+        for handle in &self.shards {
+            let applied = synchronize(handle, Vec::new()).await?;
+            least = Some(least.map_or(applied, |least: TransactionIndex| least.min(applied)));
+        }
+        least.ok_or(ShardsEnded)
+    }
+}
+
+/// The steps by which one shard gets from `after` to `up_to`: one for each of its own deposits, and one
+/// over the foreign ones at the end.
+fn orders_for(
+    shard: ShardId,
+    layout: ShardLayout,
+    after: TransactionIndex,
+    deposits: &[Deposit],
+    up_to: TransactionIndex,
+) -> Vec<SynchronizationOrder> {
+    let mut orders = Vec::new();
+    let mut at = after;
+    for deposit in deposits.iter().filter(|deposit| layout.shard_of(&deposit.recipient) == shard) {
+        orders.push(SynchronizationOrder { after: at, up_to: deposit.index, deposit: Some(deposit.clone()) });
+        at = deposit.index;
+    }
+    if at < up_to {
+        orders.push(SynchronizationOrder { after: at, up_to, deposit: None });
+    }
+    orders
+}
+
+async fn synchronize(handle: &ShardHandle, orders: Vec<SynchronizationOrder>) -> Result<TransactionIndex, ShardsEnded> {
+    let (reply, answer) = oneshot::channel();
+    let mut command = Command::Synchronize(orders, reply);
+    loop {
+        match handle.try_send(command) {
+            Ok(()) => return answer.await.map_err(|_| ShardsEnded),
+            Err(TrySendError::Disconnected(_)) => return Err(ShardsEnded),
+            Err(TrySendError::Full(back)) => {
+                command = back;
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        }
+    }
+}
+
+/// Follows one contract until told to stop, or until its Ethereum node cannot be right.
+pub struct Follower {
+    reader: DepositReader,
+    feed: Feed,
+    cursor_file: PathBuf,
+    metrics: Arc<FollowerMetrics>,
+    progress: watch::Sender<Progress>,
+}
+
+impl Follower {
+    /// A follower that keeps its cursor in `cursor_file`.
+    #[must_use]
+    pub fn new(
+        primary: Primary,
+        feed: Feed,
+        cursor_file: PathBuf,
+        metrics: Arc<FollowerMetrics>,
+        progress: watch::Sender<Progress>,
+    ) -> Self {
+        Self { reader: DepositReader::new(primary, RANGE_BLOCKS_DEFAULT), feed, cursor_file, metrics, progress }
+    }
+
+    /// Runs until stopped.
+    pub async fn run(mut self, mut stop: watch::Receiver<bool>) {
+        tokio::select! {
+            () = self.follow() => {}
+            _ = stop.wait_for(|stop| *stop) => {}
+        }
+    }
+
+    async fn follow(&mut self) {
+        let Ok(applied) = self.feed.synchronized().await else { return };
+        let mut cursor = self.stored_cursor(applied);
+        let mut wait = POLL_INTERVAL;
+        loop {
+            match self.step(&mut cursor, applied).await {
+                Ok(Some(again_at_once)) => {
+                    wait = POLL_INTERVAL;
+                    if !again_at_once {
+                        tokio::time::sleep(POLL_INTERVAL).await;
+                    }
+                }
+                Ok(None) => {
+                    self.progress.send_replace(Progress::Stopped("a shard has ended or did not follow".into()));
+                    return;
+                }
+                Err(error) if error.is_retryable() => {
+                    tracing::warn!(%error, wait_ms = wait.as_millis(), "the Primary cannot be followed just now");
+                    self.metrics.retries.inc();
+                    tokio::time::sleep(wait).await;
+                    wait = wait.saturating_mul(2).min(RETRY_WAIT_MAX);
+                }
+                Err(error) => {
+                    tracing::error!(%error, "the follower stops: no deposit is credited until an operator has looked");
+                    self.metrics.alarm.set(1);
+                    self.progress.send_replace(Progress::Stopped(error.to_string()));
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Reads and applies one batch. Says whether more is waiting; none where the shards have ended.
+    async fn step(
+        &mut self,
+        cursor: &mut Option<Cursor>,
+        applied: TransactionIndex,
+    ) -> Result<Option<bool>, DepositsError> {
+        let at = match *cursor {
+            Some(cursor) => cursor,
+            None => {
+                let start = self.reader.start().await?;
+                tracing::info!(block = start.block_number, %applied, "following from the contract's first block");
+                start
+            }
+        };
+        let batch = self.reader.next(&at).await?;
+        if !self.feed.apply(at.last_index, &batch.deposits, batch.cursor.last_index).await {
+            return Ok(None);
+        }
+        if batch.cursor != at {
+            self.store_cursor(&batch.cursor);
+            let gauge = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+            self.metrics.block.set(gauge(batch.cursor.block_number));
+            self.metrics.deposits.set(gauge(batch.cursor.last_index.0));
+        }
+        *cursor = Some(batch.cursor);
+        let more = batch.cursor.block_number < batch.final_block;
+        if !more {
+            self.progress.send_if_modified(|progress| {
+                let changed = *progress != Progress::AtHead;
+                *progress = Progress::AtHead;
+                changed
+            });
+        }
+        Ok(Some(more))
+    }
+
+    /// The cursor of an earlier run, unless it is missing, unreadable, or ahead of a shard: then the
+    /// chain is read from the start, which only takes time.
+    fn stored_cursor(&self, applied: TransactionIndex) -> Option<Cursor> {
+        let bytes = std::fs::read(&self.cursor_file).ok()?;
+        let cursor: Option<Cursor> = serde_json::from_slice(&bytes).ok();
+        cursor.filter(|cursor| cursor.last_index <= applied)
+    }
+
+    fn store_cursor(&self, cursor: &Cursor) {
+        let written = serde_json::to_vec(cursor).map_err(std::io::Error::from);
+        if let Err(error) = written.and_then(|bytes| replace_file(&self.cursor_file, &bytes)) {
+            // Costs time at the next start, nothing else.
+            tracing::warn!(%error, file = %self.cursor_file.display(), "cannot store how far the chain was read");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastpay_core::{AccountId, Amount, Asset};
+
+    #[test]
+    fn every_shard_gets_its_own_deposits_and_steps_over_the_others() {
+        let layout = ShardLayout::new(2.try_into().unwrap());
+        let deposits: Vec<Deposit> = (1..=40_u8)
+            .map(|index| Deposit {
+                index: TransactionIndex(u64::from(index) + 7),
+                recipient: AccountId::from_ed25519(&[index; 32]),
+                asset: Asset::ETHER,
+                amount: Amount(1),
+            })
+            .collect();
+        let mut seen = 0;
+        for shard in layout.shards() {
+            let orders = orders_for(shard, layout, TransactionIndex(7), &deposits, TransactionIndex(47));
+            let mut at = TransactionIndex(7);
+            for order in &orders {
+                assert_eq!(order.after, at);
+                assert!(order.up_to > at);
+                at = order.up_to;
+                if let Some(deposit) = &order.deposit {
+                    assert_eq!(deposit.index, order.up_to);
+                    assert_eq!(layout.shard_of(&deposit.recipient), shard);
+                    seen += 1;
+                }
+            }
+            assert_eq!(at, TransactionIndex(47));
+        }
+        assert_eq!(seen, deposits.len());
+        assert!(orders_for(ShardId(0), layout, TransactionIndex(47), &[], TransactionIndex(47)).is_empty());
+    }
+}

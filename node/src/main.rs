@@ -1,0 +1,192 @@
+//! `fastpay-node`: makes an authority's keys, sets it up, runs it, and asks how it is.
+
+use std::net::SocketAddr;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use fastpay_node::config::{Config, Overrides};
+use fastpay_node::keys::{self, KeyFiles, PassphraseSource};
+use fastpay_node::{authority, setup, status};
+use tokio::sync::watch;
+
+/// An authority of a FastPay committee.
+#[derive(Parser)]
+#[command(name = "fastpay-node", version, about)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Make the authority's two keys and print their public side, which the committee lists
+    Keygen {
+        /// The folder for the keys
+        #[arg(long)]
+        keys: PathBuf,
+        /// Do not encrypt: anyone who can read the files can vote in this authority's name
+        #[arg(long)]
+        plain: bool,
+        /// Read the passphrase from the first line of this file instead of FASTPAY_PASSPHRASE or the terminal
+        #[arg(long)]
+        passphrase_file: Option<PathBuf>,
+    },
+    /// Write a configuration, create an empty data folder, and print the authority's endpoints
+    Init(InitArguments),
+    /// Run the authority until SIGTERM or Ctrl-C
+    Run {
+        /// The configuration
+        #[arg(long, default_value = "authority.toml")]
+        config: PathBuf,
+        /// Read the passphrase from the first line of this file instead of FASTPAY_PASSPHRASE or the terminal
+        #[arg(long)]
+        passphrase_file: Option<PathBuf>,
+        #[command(flatten)]
+        overrides: Overrides,
+    },
+    /// Ask a running authority how it is
+    Status {
+        /// The configuration
+        #[arg(long, default_value = "authority.toml")]
+        config: PathBuf,
+        /// One JSON document instead of a table
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        overrides: Overrides,
+    },
+}
+
+#[derive(clap::Args)]
+struct InitArguments {
+    /// The configuration to write; never overwritten
+    #[arg(long, default_value = "authority.toml")]
+    config: PathBuf,
+    /// The folder of journals and checkpoints to create
+    #[arg(long)]
+    data: PathBuf,
+    /// The folder with the authority's keys
+    #[arg(long)]
+    keys: PathBuf,
+    /// How many shards: threads that share the accounts. Cannot be changed later
+    #[arg(long, default_value = "1")]
+    shards: NonZeroU32,
+    /// Where shard 0 listens; shard k listens k ports above
+    #[arg(long)]
+    listen: SocketAddr,
+    /// Where health, readiness and metrics are served
+    #[arg(long)]
+    http: SocketAddr,
+    /// An Ethereum node; several times for several, which must then agree
+    #[arg(long = "rpc-url", requires = "contract", required_unless_present = "genesis")]
+    rpc_urls: Vec<url::Url>,
+    /// The chain of the Primary (EIP-155)
+    #[arg(long, requires = "contract")]
+    chain_id: Option<u64>,
+    /// The FastPay contract
+    #[arg(long, requires_all = ["rpc_urls", "chain_id"])]
+    contract: Option<fastpay_core::PrimaryAddress>,
+    /// From which block on the Primary is believed: finalized, safe, or a number of confirmations
+    #[arg(long, default_value = "finalized")]
+    finality: setup::FinalityArgument,
+    /// Run without a Primary, from this genesis
+    #[arg(long, conflicts_with = "contract")]
+    genesis: Option<PathBuf>,
+    /// Read the passphrase from the first line of this file instead of FASTPAY_PASSPHRASE or the terminal
+    #[arg(long)]
+    passphrase_file: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    match execute(Arguments::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+type BoxError = Box<dyn std::error::Error>;
+
+fn execute(command: Command) -> Result<(), BoxError> {
+    match command {
+        Command::Keygen { keys: folder, plain, passphrase_file } => {
+            let source = PassphraseSource { file: passphrase_file };
+            let first = KeyFiles::in_folder(&folder, !plain).voting;
+            let passphrase = if plain { None } else { Some(source.get(&first, true)?) };
+            let (_, keys) = keys::generate(&folder, passphrase.as_ref().map(|p| p.as_str()))?;
+            println!("{}", serde_json::to_string(&keys.public())?);
+            Ok(())
+        }
+        Command::Init(arguments) => init(arguments),
+        Command::Run { config, passphrase_file, overrides } => {
+            log_to_stderr();
+            let config = Config::read(&config, overrides)?;
+            let keys = keys::read(&config.keys, &PassphraseSource { file: passphrase_file })?;
+            Ok(runtime()?
+                .block_on(async { authority::run(config, keys, stop_signal()?).await.map_err(BoxError::from) })?)
+        }
+        Command::Status { config, json, overrides } => {
+            let config = Config::read(&config, overrides)?;
+            let report = runtime()?.block_on(status::ask(&config))?;
+            println!("{}", if json { serde_json::to_string_pretty(&report)? } else { report.to_string() });
+            Ok(())
+        }
+    }
+}
+
+fn init(arguments: InitArguments) -> Result<(), BoxError> {
+    let files = KeyFiles::find(&arguments.keys);
+    let keys = keys::read(&files, &PassphraseSource { file: arguments.passphrase_file })?;
+    let primary = match (arguments.contract, arguments.chain_id) {
+        (Some(contract), Some(chain_id)) => Some(setup::PrimarySection {
+            rpc_urls: arguments.rpc_urls,
+            chain_id,
+            contract,
+            finality: arguments.finality.0,
+        }),
+        _ => None,
+    };
+    let request = setup::Request {
+        config: arguments.config,
+        data: arguments.data,
+        keys: files,
+        shards: arguments.shards,
+        listen: arguments.listen,
+        http: arguments.http,
+        primary,
+        genesis: arguments.genesis,
+    };
+    let endpoints = setup::init(request, keys.public().name)?;
+    println!("{}", serde_json::to_string(&endpoints)?);
+    Ok(())
+}
+
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()
+}
+
+/// Turns true at SIGTERM or Ctrl-C.
+fn stop_signal() -> std::io::Result<watch::Receiver<bool>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let (stop, stopped) = watch::channel(false);
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        stop.send_replace(true);
+    });
+    Ok(stopped)
+}
+
+fn log_to_stderr() {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("FASTPAY_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+}

@@ -1,0 +1,179 @@
+//! Setting up an authority: its configuration and its empty data folder.
+//!
+//! Only here is a data folder made. `run` refuses one that is not there: a path mistyped at start must
+//! not give an authority that has forgotten its votes.
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use fastpay_core::{AuthorityName, Domain, Genesis, PrimaryAddress};
+use fastpay_ethereum::Finality;
+use fastpay_rpc::AuthorityEndpoints;
+use serde::Serialize;
+
+use crate::config::{Config, ConfigError, Overrides};
+use crate::deployment::folder_identity;
+use crate::keys::KeyFiles;
+use crate::storage::{DataFolder, StorageError};
+
+/// The configuration's `[primary]`.
+#[derive(Clone, Debug, Serialize)]
+pub struct PrimarySection {
+    /// Ethereum nodes.
+    pub rpc_urls: Vec<url::Url>,
+    /// The chain.
+    pub chain_id: u64,
+    /// The contract.
+    pub contract: PrimaryAddress,
+    /// From which block on the chain is believed.
+    pub finality: Finality,
+}
+
+/// What is to be set up.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The configuration to write.
+    pub config: PathBuf,
+    /// The data folder to create.
+    pub data: PathBuf,
+    /// The keys that there are.
+    pub keys: KeyFiles,
+    /// How many shards.
+    pub shards: NonZeroU32,
+    /// Where shard 0 listens.
+    pub listen: SocketAddr,
+    /// Where health and metrics are served.
+    pub http: SocketAddr,
+    /// The Primary.
+    pub primary: Option<PrimarySection>,
+    /// Or the genesis.
+    pub genesis: Option<PathBuf>,
+}
+
+/// Why an authority cannot be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    /// A file cannot be read or written.
+    #[error("cannot use {path}: {error}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: std::io::Error,
+    },
+    /// There is a configuration already.
+    #[error("{0} exists already; configurations are never overwritten")]
+    Exists(PathBuf),
+    /// The genesis is not one.
+    #[error("{path} is not a genesis: {reason}")]
+    Genesis {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The configuration would be wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The data folder cannot be created.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+/// As in the configuration file.
+#[derive(Serialize)]
+struct ConfigFile<'a> {
+    data: &'a Path,
+    shards: NonZeroU32,
+    listen: SocketAddr,
+    http: SocketAddr,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    genesis: Option<&'a Path>,
+    keys: &'a KeyFiles,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    primary: Option<&'a PrimarySection>,
+}
+
+/// Writes the configuration and creates the data folder. Answers with how clients reach the authority.
+///
+/// # Errors
+/// See [`SetupError`].
+pub fn init(request: Request, authority: AuthorityName) -> Result<AuthorityEndpoints, SetupError> {
+    let request = Request {
+        data: absolute(&request.data)?,
+        keys: KeyFiles { voting: absolute(&request.keys.voting)?, redemption: absolute(&request.keys.redemption)? },
+        genesis: request.genesis.as_deref().map(absolute).transpose()?,
+        ..request
+    };
+    let domain = domain(&request)?;
+    write_config(&request)?;
+    let config = Config::read(&request.config, Overrides::default())?;
+    DataFolder::create(&config.data, &folder_identity(authority, config.shards, &domain))?;
+    Ok(AuthorityEndpoints {
+        name: authority,
+        shards: config.shard_addresses()?.iter().map(|address| format!("http://{address}")).collect(),
+        http: Some(format!("http://{}", config.http)),
+        tls_ca: None,
+    })
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, SetupError> {
+    std::path::absolute(path).map_err(|error| SetupError::Io { path: path.into(), error })
+}
+
+fn domain(request: &Request) -> Result<Domain, SetupError> {
+    if let Some(primary) = &request.primary {
+        return Ok(Domain::new(primary.chain_id, primary.contract));
+    }
+    let path = request.genesis.clone().ok_or(ConfigError::PrimaryOrGenesis)?;
+    let text = std::fs::read_to_string(&path).map_err(|error| SetupError::Io { path: path.clone(), error })?;
+    let genesis: Result<Genesis, String> = serde_json::from_str(&text).map_err(|error| error.to_string());
+    let genesis = genesis.and_then(|genesis| genesis.committee().map(|_| genesis).map_err(|error| error.to_string()));
+    genesis.map(|genesis| genesis.domain()).map_err(|reason| SetupError::Genesis { path, reason })
+}
+
+fn write_config(request: &Request) -> Result<(), SetupError> {
+    let content = toml::to_string(&ConfigFile {
+        data: &request.data,
+        shards: request.shards,
+        listen: request.listen,
+        http: request.http,
+        genesis: request.genesis.as_deref(),
+        keys: &request.keys,
+        primary: request.primary.as_ref(),
+    })
+    .expect("paths, numbers and addresses can be written as TOML");
+    let path = &request.config;
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder).map_err(|error| SetupError::Io { path: folder.into(), error })?;
+    }
+    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).open(path).map_err(|error| {
+        if error.kind() == std::io::ErrorKind::AlreadyExists {
+            SetupError::Exists(path.clone())
+        } else {
+            SetupError::Io { path: path.clone(), error }
+        }
+    })?;
+    file.write_all(content.as_bytes()).map_err(|error| SetupError::Io { path: path.clone(), error })
+}
+
+/// A finality rule as a flag: `finalized`, `safe`, or a number of confirmations.
+#[derive(Clone, Copy, Debug)]
+pub struct FinalityArgument(pub Finality);
+
+impl FromStr for FinalityArgument {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "finalized" => Ok(Self(Finality::Finalized)),
+            "safe" => Ok(Self(Finality::Safe)),
+            number => number
+                .parse()
+                .map(|confirmations| Self(Finality::Confirmations(confirmations)))
+                .map_err(|_| "give finalized, safe, or a number of confirmations".into()),
+        }
+    }
+}

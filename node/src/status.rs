@@ -1,0 +1,108 @@
+//! Asking a running authority how it is, through its own ports.
+
+use std::fmt;
+
+use fastpay_rpc::{ClientError, ClientOptions, ShardClient};
+use serde::Serialize;
+
+use crate::config::{Config, ConfigError};
+
+/// What each shard says.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    shards: Vec<ShardReport>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ShardReport {
+    shard: u32,
+    address: String,
+    authority: String,
+    epoch: u64,
+    version: String,
+    /// The index up to which all deposits are applied.
+    synchronized: u64,
+    redemptions: u64,
+    credits_in_flight: u64,
+    totals: Vec<TotalReport>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct TotalReport {
+    asset: String,
+    /// In the asset's smallest unit.
+    accounts: String,
+    redeemed: String,
+}
+
+/// Why there is no status.
+#[derive(Debug, thiserror::Error)]
+pub enum StatusError {
+    /// The configuration is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A shard does not answer.
+    #[error("shard {shard} at {address}: {error}; is the node running?")]
+    Shard {
+        /// Which.
+        shard: usize,
+        /// Where.
+        address: String,
+        /// What happened.
+        error: ClientError,
+    },
+}
+
+/// Asks every shard.
+///
+/// # Errors
+/// Where one does not answer.
+pub async fn ask(config: &Config) -> Result<Report, StatusError> {
+    let scheme = if config.tls.is_some() { "https" } else { "http" };
+    let tls_ca = config.tls.as_ref().and_then(|tls| std::fs::read_to_string(&tls.certificate).ok());
+    let mut shards = Vec::new();
+    for (shard, address) in config.shard_addresses()?.into_iter().enumerate() {
+        let address = format!("{scheme}://{address}");
+        let failed = |error| StatusError::Shard { shard, address: address.clone(), error };
+        let client = ShardClient::new(&address, tls_ca.as_deref(), ClientOptions::default()).map_err(failed)?;
+        let status = client.status().await.map_err(failed)?;
+        let totals = status.totals.iter().map(|(asset, totals)| TotalReport {
+            asset: asset.to_string(),
+            accounts: totals.accounts.to_string(),
+            redeemed: totals.redeemed.to_string(),
+        });
+        shards.push(ShardReport {
+            shard: status.shard.0,
+            authority: status.authority.to_string(),
+            epoch: status.epoch.0,
+            version: status.version,
+            synchronized: status.synchronized.0,
+            redemptions: status.redemptions,
+            credits_in_flight: status.credits_in_flight,
+            totals: totals.collect(),
+            address,
+        });
+    }
+    Ok(Report { shards })
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(first) = self.shards.first() {
+            writeln!(f, "authority {} (version {}, epoch {})", first.authority, first.version, first.epoch)?;
+        }
+        for shard in &self.shards {
+            writeln!(
+                f,
+                "shard {} at {}: deposits up to {}, {} redemptions, {} credits in flight",
+                shard.shard, shard.address, shard.synchronized, shard.redemptions, shard.credits_in_flight
+            )?;
+            for total in &shard.totals {
+                writeln!(f, "  asset {}: {} held, {} redeemed", total.asset, total.accounts, total.redeemed)?;
+            }
+        }
+        Ok(())
+    }
+}
