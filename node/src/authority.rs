@@ -131,7 +131,10 @@ async fn recover(
         let shard = task.await.map_err(|_| AuthorityError::ShardPanicked(id))?;
         let shard = shard.map_err(|error| AuthorityError::Shard { shard: id, error })?;
         let journal = shard.journal_recovery();
-        tracing::info!(shard = %id, replayed = shard.replayed, journal_end = %journal.end, bytes_cut = journal.bytes_cut, "recovered");
+        tracing::info!(shard = %id, replayed = shard.replayed, journal_end = %journal.end, "recovered");
+        if journal.bytes_cut > 0 {
+            tracing::warn!(shard = %id, bytes = journal.bytes_cut, "a write that a crash tore was cut off; nothing of it was ever answered");
+        }
         recovered.push(shard);
     }
     Ok(recovered)

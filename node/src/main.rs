@@ -186,7 +186,10 @@ fn stop_signal() -> std::io::Result<watch::Receiver<bool>> {
 }
 
 fn log_to_stderr() {
+    use std::io::IsTerminal;
+    // The store's own words at "info" are about its files only.
     let filter = tracing_subscriber::EnvFilter::try_from_env("FASTPAY_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info,fjall=warn,lsm_tree=warn"));
+    let colours = std::io::stderr().is_terminal();
+    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colours).with_writer(std::io::stderr).init();
 }
