@@ -55,15 +55,15 @@ contract DeploymentTest is FastPayTest {
     function test_ComputesTheQuorum() public {
         uint256[2][10] memory sizeAndQuorum = [
             [uint256(4), 3],
-            [uint256(5), 3],
-            [uint256(6), 3],
+            [uint256(5), 4],
+            [uint256(6), 4],
             [uint256(7), 5],
-            [uint256(9), 5],
+            [uint256(9), 6],
             [uint256(10), 7],
-            [uint256(20), 13],
-            [uint256(45), 29],
+            [uint256(20), 14],
+            [uint256(45), 30],
             [uint256(100), 67],
-            [uint256(255), 169]
+            [uint256(255), 170]
         ];
         for (uint256 i = 0; i < sizeAndQuorum.length; ++i) {
             (uint256 size, uint256 quorum) = (sizeAndQuorum[i][0], sizeAndQuorum[i][1]);

@@ -208,7 +208,7 @@ interface IFastPay is IERC5267 {
     /// @notice The committee of an epoch, in the order in which votes name its members.
     function committee(uint64 epoch) external view returns (Authority[] memory);
 
-    /// @notice How many votes make a quorum: 2f + 1 of n, with f = (n - 1) / 3.
+    /// @notice How many votes make a quorum of n: (n + f) / 2 + 1 with f = (n - 1) / 3, which is 2f + 1 for n = 3f + 1.
     function quorum(uint64 epoch) external view returns (uint256);
 
     /// @notice What the contract holds of `asset` for FastPay accounts: all deposits less all redemptions.

@@ -85,8 +85,10 @@ library Committees {
         }
     }
 
-    /// @notice 2f + 1 of `size` members, with f = (size - 1) / 3.
+    /// @notice How many of `size` members decide: (size + f) / 2 + 1, with f = (size - 1) / 3, all rounded down. For
+    /// size = 3f + 1 that is 2f + 1. For other sizes it is more: of 5 members, two sets of 3 may share only the one
+    /// that is Byzantine, which would vote for two different orders.
     function quorum(uint256 size) internal pure returns (uint256) {
-        return 2 * ((size - 1) / 3) + 1;
+        return (size + (size - 1) / 3) / 2 + 1;
     }
 }
