@@ -196,9 +196,11 @@ contract FastPay is IFastPay, EIP712, ReentrancyGuardTransient {
             AssetCapExceeded(asset, held, received, HOLDING_MAX)
         );
 
-        _holdings[asset].balance = holding.balance + uint128(received);
+        // forge-lint: disable-next-line(unsafe-typecast) -- HOLDING_MAX fits
+        uint128 amount = uint128(received);
+        _holdings[asset].balance = holding.balance + amount;
         uint64 index = ++lastTransactionIndex;
-        emit Funded(index, recipient, asset, uint128(received), msg.sender);
+        emit Funded(index, recipient, asset, amount, msg.sender);
     }
 
     /// @dev Executes a redemption; false if it was executed before, which is all that is then checked.
@@ -246,7 +248,8 @@ contract FastPay is IFastPay, EIP712, ReentrancyGuardTransient {
         uint256 amount = _claims[msg.sender][asset];
         require(amount > 0, NothingToClaim(msg.sender, asset));
         _claims[msg.sender][asset] = 0;
-        _holdings[asset].claims -= uint128(amount); // a claim is a part of all claims, which fit
+        // forge-lint: disable-next-line(unsafe-typecast) -- a claim is a part of all claims, which fit
+        _holdings[asset].claims -= uint128(amount);
         emit Claimed(msg.sender, asset, to, amount);
         require(Payouts.send(asset, to, amount, gasleft()), ClaimRefused(to, asset, amount));
     }

@@ -15,10 +15,10 @@ contract DeployDemoToken is Script {
         uint256 decimals = vm.envOr("TOKEN_DECIMALS", uint256(6));
         require(decimals <= type(uint8).max, "TOKEN_DECIMALS is above 255");
         vm.startBroadcast();
-        // forge-lint: disable-next-line(unsafe-typecast)
         token = new DemoToken(
             vm.envOr("TOKEN_NAME", string("FastPay demo token")),
             symbol,
+            // forge-lint: disable-next-line(unsafe-typecast) -- checked above
             uint8(decimals),
             vm.envOr("TOKEN_SUPPLY", uint256(1e9) * 10 ** decimals)
         );

@@ -3,6 +3,7 @@ pragma solidity ^0.8.28;
 
 import {FastPay} from "../contracts/FastPay.sol";
 import {Authority, IFastPay} from "../contracts/interfaces/IFastPay.sol";
+import {Committees} from "../contracts/libraries/Committees.sol";
 import {Deploy} from "../script/Deploy.s.sol";
 import {FastPayTest} from "./FastPayTest.sol";
 
@@ -68,6 +69,15 @@ contract DeploymentTest is FastPayTest {
         for (uint256 i = 0; i < sizeAndQuorum.length; ++i) {
             (uint256 size, uint256 quorum) = (sizeAndQuorum[i][0], sizeAndQuorum[i][1]);
             assertEq(new FastPay(authorities(size)).quorum(0), quorum, vm.toString(size));
+        }
+    }
+
+    function test_AnyTwoQuorumsShareAnHonestMemberAndTheHonestSuffice() public pure {
+        for (uint256 n = Committees.SIZE_MIN; n <= Committees.SIZE_MAX; ++n) {
+            (uint256 f, uint256 quorum) = ((n - 1) / 3, Committees.quorum(n));
+            assertGt(2 * quorum - n, f, vm.toString(n));
+            assertLe(quorum, n - f, vm.toString(n));
+            if (n == 3 * f + 1) assertEq(quorum, 2 * f + 1);
         }
     }
 

@@ -54,6 +54,7 @@ library Committees {
             previous = votingKey;
         }
         CommitteeCode code = new CommitteeCode(abi.encodePacked(STOP, voters, names));
+        // forge-lint: disable-next-line(unsafe-typecast) -- SIZE_MAX fits
         return Committee({code: address(code), size: uint8(size)});
     }
 
