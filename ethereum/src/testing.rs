@@ -168,7 +168,8 @@ impl Anvil {
             nonce,
             gas_limit: 12_000_000,
             max_fee_per_gas: 100_000_000_000,
-            max_priority_fee_per_gas: 1_000_000_000,
+            // A better tip than a sender offers, so that this one comes first.
+            max_priority_fee_per_gas: 2_000_000_000,
             to,
             value,
             access_list: Default::default(),

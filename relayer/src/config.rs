@@ -1,0 +1,231 @@
+//! The relayer's configuration: a TOML file, with single values overridden by flags or environment.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use fastpay_core::{Amount, Asset};
+use fastpay_ethereum::{PrimaryConfig, SenderConfig};
+use serde::Deserialize;
+use url::Url;
+
+/// Everything that the relayer is told. Paths are relative to the file's folder.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The contract and the Ethereum nodes.
+    pub primary: PrimaryConfig,
+    /// The file that says where the authorities are reached.
+    pub endpoints: PathBuf,
+    /// The folder for what must survive a restart.
+    pub data_dir: PathBuf,
+    /// The gas key.
+    pub key: KeyConfig,
+    /// How transactions are paid for.
+    #[serde(default)]
+    pub sender: SenderConfig,
+    /// What goes into one transaction.
+    #[serde(default)]
+    pub bundle: BundleConfig,
+    /// The least fee for which an asset's redemptions are submitted, in its smallest unit, by the asset's
+    /// address. An asset that is not listed has `default_minimum_fee`.
+    #[serde(default)]
+    pub minimum_fees: BTreeMap<Asset, Amount>,
+    /// The least fee for other assets. With the default of 0 the relayer works for nothing, at the cost
+    /// of its gas.
+    #[serde(default = "no_fee")]
+    pub default_minimum_fee: Amount,
+    /// How often feeds and chain are looked at, in milliseconds.
+    #[serde(default = "default_poll_interval_ms")]
+    pub poll_interval_ms: u64,
+}
+
+fn no_fee() -> Amount {
+    Amount::ZERO
+}
+
+fn default_poll_interval_ms() -> u64 {
+    2_000
+}
+
+/// Where the gas key is.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeyConfig {
+    /// A keystore (Web3 secret storage), or 64 hexadecimal digits in a file readable by its owner alone.
+    pub file: PathBuf,
+    /// A file whose first line is the keystore's passphrase. Without it the passphrase comes from
+    /// `FASTPAY_RELAYER_PASSPHRASE` or is asked for.
+    pub passphrase_file: Option<PathBuf>,
+}
+
+/// What goes into one transaction.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct BundleConfig {
+    /// At most so many redemptions. One costs about 60,000 gas alone and 36,000 among ten.
+    pub items_max: usize,
+    /// A redemption waits at most so long for company, in milliseconds.
+    pub wait_ms_max: u64,
+    /// At most so many transactions that are not final yet.
+    pub in_flight_max: usize,
+}
+
+impl Default for BundleConfig {
+    fn default() -> Self {
+        Self { items_max: 50, wait_ms_max: 10_000, in_flight_max: 16 }
+    }
+}
+
+/// Values given by flags or environment; they win over the file.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Overrides {
+    /// An Ethereum RPC URL, in place of the configured ones; may be repeated.
+    #[arg(long = "rpc-url", env = "FASTPAY_RELAYER_RPC_URLS", value_delimiter = ',')]
+    pub rpc_urls: Vec<Url>,
+    /// The file of the authorities' endpoints.
+    #[arg(long, env = "FASTPAY_RELAYER_ENDPOINTS")]
+    pub endpoints: Option<PathBuf>,
+    /// The folder for what must survive a restart.
+    #[arg(long, env = "FASTPAY_RELAYER_DATA_DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// The file of the gas key.
+    #[arg(long, env = "FASTPAY_RELAYER_KEY_FILE")]
+    pub key_file: Option<PathBuf>,
+    /// A file whose first line is the passphrase of the gas key.
+    #[arg(long, env = "FASTPAY_RELAYER_PASSPHRASE_FILE")]
+    pub passphrase_file: Option<PathBuf>,
+}
+
+/// Why the configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file is missing or cannot be read.
+    #[error(
+        "cannot read the configuration {path}: {error}; give its path with --config, or make one with `fastpay-relayer init`"
+    )]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: std::io::Error,
+    },
+    /// The file has an unknown key, misses one, or has a value of the wrong kind.
+    #[error("the configuration {path} is wrong: {error}")]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and where.
+        error: String,
+    },
+}
+
+impl Config {
+    /// Reads the file and applies the overrides.
+    ///
+    /// # Errors
+    /// Where the file cannot be read or is wrong.
+    pub fn read(path: &Path, overrides: Overrides) -> Result<Self, ConfigError> {
+        let text =
+            std::fs::read_to_string(path).map_err(|error| ConfigError::Unreadable { path: path.to_owned(), error })?;
+        let malformed = |error: String| ConfigError::Malformed { path: path.to_owned(), error };
+        let mut config: Self = toml::from_str(&text).map_err(|error| malformed(error.to_string()))?;
+        if config.bundle.items_max == 0 || config.bundle.in_flight_max == 0 {
+            return Err(malformed("bundle.items_max and bundle.in_flight_max must be at least 1".into()));
+        }
+        let folder = path.parent().unwrap_or(Path::new(""));
+        for relative in [&mut config.endpoints, &mut config.data_dir, &mut config.key.file] {
+            *relative = folder.join(&*relative);
+        }
+        config.key.passphrase_file = config.key.passphrase_file.map(|file| folder.join(file));
+        config.apply(overrides);
+        Ok(config)
+    }
+
+    fn apply(&mut self, overrides: Overrides) {
+        let Overrides { rpc_urls, endpoints, data_dir, key_file, passphrase_file } = overrides;
+        if !rpc_urls.is_empty() {
+            self.primary.rpc_urls = rpc_urls;
+        }
+        self.endpoints = endpoints.unwrap_or(std::mem::take(&mut self.endpoints));
+        self.data_dir = data_dir.unwrap_or(std::mem::take(&mut self.data_dir));
+        self.key.file = key_file.unwrap_or(std::mem::take(&mut self.key.file));
+        self.key.passphrase_file = passphrase_file.or(self.key.passphrase_file.take());
+    }
+
+    /// The least fee for a redemption of `asset`.
+    #[must_use]
+    pub fn minimum_fee(&self, asset: Asset) -> Amount {
+        self.minimum_fees.get(&asset).copied().unwrap_or(self.default_minimum_fee)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINIMAL: &str = r#"
+        endpoints = "endpoints.json"
+        data_dir = "/data"
+        [primary]
+        rpc_urls = ["http://127.0.0.1:8545"]
+        chain_id = 31337
+        contract = "0x0101010101010101010101010101010101010101"
+        [key]
+        file = "gas.key"
+    "#;
+
+    fn read(text: &str, overrides: Overrides) -> Result<(PathBuf, Config), ConfigError> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("relayer.toml");
+        std::fs::write(&path, text).unwrap();
+        Config::read(&path, overrides).map(|config| (folder.path().to_owned(), config))
+    }
+
+    #[test]
+    fn the_least_configuration_has_defaults_and_paths_beside_the_file() {
+        let (folder, config) = read(MINIMAL, Overrides::default()).unwrap();
+        assert_eq!(config.endpoints, folder.join("endpoints.json"));
+        assert_eq!(config.data_dir, Path::new("/data"));
+        assert_eq!(config.minimum_fee(Asset::ETHER), Amount::ZERO);
+        assert_eq!(config.bundle.items_max, 50);
+    }
+
+    #[test]
+    fn fees_and_finality_are_read() {
+        let text = format!(
+            "default_minimum_fee = \"7\"\n{}\n[minimum_fees]\n\"{}\" = \"1000\"\n",
+            MINIMAL.replace("[primary]", "[primary]\nfinality = { confirmations = 3 }"),
+            Asset::ETHER
+        );
+        let (_, config) = read(&text, Overrides::default()).unwrap();
+        assert_eq!(config.minimum_fee(Asset::ETHER), Amount(1000));
+        assert_eq!(config.minimum_fee(Asset([1; 20].into())), Amount(7));
+        assert_eq!(config.primary.finality, fastpay_ethereum::Finality::Confirmations(3));
+    }
+
+    #[test]
+    fn flags_win_over_the_file() {
+        let overrides = Overrides {
+            rpc_urls: vec!["http://127.0.0.1:1".parse().unwrap()],
+            key_file: Some("/other.key".into()),
+            ..Default::default()
+        };
+        let (_, config) = read(MINIMAL, overrides).unwrap();
+        assert_eq!(config.primary.rpc_urls[0].port(), Some(1));
+        assert_eq!(config.key.file, Path::new("/other.key"));
+    }
+
+    #[test]
+    fn a_wrong_configuration_names_its_fault() {
+        let check = |text: &str, words: &str| {
+            let error = read(text, Overrides::default()).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        };
+        check(&format!("colour = 1\n{MINIMAL}"), "unknown field `colour`");
+        check(&MINIMAL.replace("chain_id = 31337", ""), "missing field `chain_id`");
+        check(&MINIMAL.replace("chain_id", "chainid"), "unknown field `chainid`");
+        check(&format!("{MINIMAL}\n[bundle]\nitems_max = 0\n"), "at least 1");
+        let missing = Config::read(Path::new("/nowhere/relayer.toml"), Overrides::default()).unwrap_err();
+        assert!(missing.to_string().contains("/nowhere/relayer.toml"), "{missing}");
+    }
+}

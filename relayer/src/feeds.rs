@@ -1,0 +1,90 @@
+//! Reads the feeds of redemptions that the authorities publish, each shard on its own.
+//!
+//! An authority may be away, slow, or lie: every request has a time limit, a shard that fails is left
+//! alone for a while, and what a feed says is only taken as a claim.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use fastpay_core::{AuthorityName, Certificate};
+use fastpay_rpc::{AuthorityClient, ClientError, ClientOptions, Endpoints, Page};
+use tokio::task::JoinSet;
+
+/// How long one shard may take to answer.
+const OPTIONS: ClientOptions =
+    ClientOptions { connect_timeout: Duration::from_secs(2), request_timeout: Duration::from_secs(3) };
+/// The longest time for which a failing shard is left alone.
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+
+/// One shard of one authority.
+pub(crate) type ShardKey = (AuthorityName, usize);
+
+/// A page of one feed.
+#[derive(Debug)]
+pub(crate) struct FeedPage {
+    pub(crate) shard: ShardKey,
+    /// The number of the first entry.
+    pub(crate) start: u64,
+    pub(crate) page: Page<Certificate>,
+}
+
+/// Clients of all authorities.
+#[derive(Debug)]
+pub(crate) struct Feeds {
+    authorities: Vec<AuthorityClient>,
+    /// Shards that failed: how often in a row, and when to ask again.
+    failing: HashMap<ShardKey, (u32, Instant)>,
+}
+
+impl Feeds {
+    pub(crate) fn new(endpoints: &Endpoints) -> Result<Self, ClientError> {
+        let authorities = endpoints.authorities.iter().map(|authority| AuthorityClient::new(authority, OPTIONS));
+        Ok(Self { authorities: authorities.collect::<Result<_, _>>()?, failing: HashMap::new() })
+    }
+
+    /// Every authority with the number of its shards.
+    pub(crate) fn shards(&self) -> impl Iterator<Item = (AuthorityName, usize)> {
+        self.authorities.iter().map(|authority| (authority.name(), authority.shards().len()))
+    }
+
+    /// One page of every feed that answers, from `start` on, and how many did not answer.
+    pub(crate) async fn read(&mut self, start: impl Fn(&ShardKey) -> u64) -> (Vec<FeedPage>, usize) {
+        let mut requests = JoinSet::new();
+        let now = Instant::now();
+        let mut silent = 0;
+        for authority in &self.authorities {
+            for (index, client) in authority.shards().iter().enumerate() {
+                let shard = (authority.name(), index);
+                if self.failing.get(&shard).is_some_and(|(_, until)| *until > now) {
+                    silent += 1;
+                    continue;
+                }
+                let (client, start) = (client.clone(), start(&shard));
+                requests.spawn(async move { (shard, start, client.redemptions(start).await) });
+            }
+        }
+        let mut pages = Vec::new();
+        while let Some(answer) = requests.join_next().await {
+            let Ok((shard, start, answer)) = answer else { continue };
+            match answer {
+                Ok(page) => {
+                    self.failing.remove(&shard);
+                    pages.push(FeedPage { shard, start, page });
+                }
+                Err(error) => {
+                    silent += 1;
+                    self.note_failure(shard, &error);
+                }
+            }
+        }
+        pages.sort_by_key(|page| page.shard);
+        (pages, silent)
+    }
+
+    fn note_failure(&mut self, shard: ShardKey, error: &ClientError) {
+        let failures = self.failing.get(&shard).map_or(0, |(failures, _)| *failures);
+        let pause = Duration::from_millis(500).saturating_mul(1 << failures.min(10)).min(PAUSE_MAX);
+        self.failing.insert(shard, (failures.saturating_add(1), Instant::now() + pause));
+        tracing::warn!(authority = %shard.0, shard = shard.1, %error, pause_ms = pause.as_millis(), "no answer");
+    }
+}

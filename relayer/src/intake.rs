@@ -1,0 +1,149 @@
+//! From the authorities' feeds to waiting items: verified, worth their fee, not yet redeemed, not known.
+
+use fastpay_core::{Certificate, Committee, Epoch, Transfer};
+use fastpay_ethereum::PrimaryError;
+use fastpay_rpc::PAGE_ENTRIES_MAX;
+
+use crate::feeds::{FeedPage, ShardKey};
+use crate::item::{Item, ItemId};
+use crate::relayer::{Relayer, RelayerError, Tick, now_ms, wait_or_stop};
+use crate::store::ITEMS_MAX;
+
+/// Where an item stands on the chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OnChain {
+    /// Not redeemed.
+    Open,
+    /// Redeemed in a block that may still change.
+    Settling,
+    /// Redeemed for good.
+    Done,
+}
+
+impl Relayer {
+    /// Takes one page of every feed. Cursors move only past entries that were dealt with.
+    pub(crate) async fn take_feeds(&mut self) -> Result<Tick, RelayerError> {
+        self.align_cursors();
+        if self.state.items.len() >= ITEMS_MAX {
+            tracing::warn!(items = ITEMS_MAX, "feeds are not read until some of the waiting redemptions are done");
+            return Ok(Tick { answered: 1, ..Tick::default() });
+        }
+        let cursors = self.state.cursors.clone();
+        let cursor = |shard: &ShardKey| {
+            cursors.get(&shard.0).and_then(|shards| shards.get(shard.1)).copied().unwrap_or_default()
+        };
+        let (pages, silent) = self.feeds.read(cursor).await;
+        let mut tick = Tick { answered: pages.len(), silent, caught_up: true, ..Tick::default() };
+        for page in pages {
+            let (shard, total) = (page.shard, page.page.total);
+            let next = self.take_page(page).await?;
+            tick.caught_up &= next >= total;
+            self.set_cursor(shard, next);
+        }
+        Ok(tick)
+    }
+
+    /// An authority that changed its number of shards has other feeds: they are read from their start.
+    fn align_cursors(&mut self) {
+        for (authority, count) in self.feeds.shards() {
+            let cursors = self.state.cursors.entry(authority).or_default();
+            if cursors.len() != count {
+                *cursors = vec![0; count];
+                self.changed = true;
+            }
+        }
+    }
+
+    fn set_cursor(&mut self, (authority, index): ShardKey, next: u64) {
+        let cursor = self.state.cursors.get_mut(&authority).and_then(|shards| shards.get_mut(index));
+        if let Some(cursor) = cursor
+            && *cursor != next
+        {
+            *cursor = next;
+            self.changed = true;
+        }
+    }
+
+    /// Deals with the entries of a page, and returns the number of the first one that was not.
+    async fn take_page(&mut self, page: FeedPage) -> Result<u64, RelayerError> {
+        let FeedPage { shard, start, page } = page;
+        if page.total < start {
+            tracing::warn!(authority = %shard.0, shard = shard.1, start, total = page.total, "a feed became shorter; it is read again");
+            return Ok(0);
+        }
+        let mut next = start;
+        for certificate in page.entries.into_iter().take(PAGE_ENTRIES_MAX as usize) {
+            if self.state.items.len() >= ITEMS_MAX {
+                break;
+            }
+            if let Err(error) = self.take(certificate, shard).await {
+                wait_or_stop(error)?;
+                break;
+            }
+            next = next.saturating_add(1);
+        }
+        Ok(next)
+    }
+
+    /// Takes one certificate, or finds that there is no need to.
+    async fn take(&mut self, certificate: Certificate, from: ShardKey) -> Result<(), PrimaryError> {
+        if let Transfer::Redemption(redemption) = &certificate.order.transfer {
+            let id = ItemId { sender: redemption.sender, sequence: redemption.sequence };
+            if self.finished.contains(&id) || self.state.position(&id).is_some() {
+                return Ok(());
+            }
+        }
+        let domain = self.sender.primary().domain();
+        let committee = self.committee(certificate.epoch).await?;
+        let item = committee.and_then(|committee| {
+            let verified = certificate.verify(&domain, committee).ok()?;
+            Item::new(&verified, committee, now_ms())
+        });
+        let Some(item) = item else {
+            // Only a faulty authority shows such an entry, and it harms nobody to pass it by.
+            tracing::warn!(authority = %from.0, shard = from.1, "a feed has an entry that is no valid redemption");
+            self.state.totals.invalid = self.state.totals.invalid.saturating_add(1);
+            return Ok(());
+        };
+        let (id, fee) = (item.id(), item.redemption.fee);
+        let minimum = self.config.minimum_fee(item.redemption.asset);
+        if fee < minimum {
+            tracing::info!(sender = %id.sender, sequence = %id.sequence, %fee, %minimum, "left to others: fee too small");
+            self.state.totals.below_minimum = self.state.totals.below_minimum.saturating_add(1);
+            self.finished.insert(id);
+            return Ok(());
+        }
+        let final_block = self.sender.primary().final_head().await?.number();
+        if self.on_chain(&id, final_block).await? == OnChain::Done {
+            self.finished.insert(id);
+            return Ok(());
+        }
+        tracing::info!(sender = %id.sender, sequence = %id.sequence, %fee, "a redemption to bring to the contract");
+        self.state.items.push(item);
+        self.changed = true;
+        Ok(())
+    }
+
+    /// The committee of an epoch that the contract knows; none for an epoch that it does not.
+    async fn committee(&mut self, epoch: Epoch) -> Result<Option<&Committee>, PrimaryError> {
+        if !self.committees.contains_key(&epoch) {
+            let primary = self.sender.primary();
+            if primary.epoch().await? < epoch {
+                return Ok(None);
+            }
+            let committee = primary.committee(epoch).await?;
+            self.committees.insert(epoch, committee);
+        }
+        Ok(self.committees.get(&epoch))
+    }
+
+    /// Where an item stands on the chain, whose newest final block has the number `final_block`.
+    pub(crate) async fn on_chain(&self, id: &ItemId, final_block: u64) -> Result<OnChain, PrimaryError> {
+        let primary = self.sender.primary();
+        if !primary.is_redeemed(id.sender, id.sequence).await? {
+            return Ok(OnChain::Open);
+        }
+        let is_final = primary.is_redeemed_at(id.sender, id.sequence, final_block).await?;
+        Ok(if is_final { OnChain::Done } else { OnChain::Settling })
+    }
+}

@@ -1,0 +1,126 @@
+//! One redemption on its way to the contract.
+
+use alloy::primitives::Bytes;
+use fastpay_core::{AccountId, Committee, Epoch, Redemption, SequenceNumber, VerifiedCertificate};
+use fastpay_ethereum::{CertifiedRedemption, certified_redemption};
+use serde::{Deserialize, Serialize};
+
+/// An item that fails this often is given up: its owner can still redeem it.
+const ATTEMPTS_MAX: u32 = 10;
+/// The first pause after a failure, in milliseconds; it doubles each time.
+const PAUSE_MS: u64 = 30_000;
+/// The longest pause, in milliseconds.
+const PAUSE_MS_MAX: u64 = 3_600_000;
+
+/// Names a redemption: no two certified ones have the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ItemId {
+    /// Who redeems.
+    pub sender: AccountId,
+    /// The order's number in its account.
+    pub sequence: SequenceNumber,
+}
+
+/// A redemption with its quorum, as the contract takes it. Made from verified certificates only, or read
+/// from our own disk.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Item {
+    /// What is to be paid.
+    pub redemption: Redemption,
+    /// The committee that voted.
+    pub epoch: Epoch,
+    /// The votes, encoded for the contract.
+    pub votes: Bytes,
+    /// When it was first seen, in milliseconds since 1970.
+    pub seen_at_ms: u64,
+    /// Set while it is left out because it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parked: Option<Parked>,
+}
+
+/// Why an item is left out, and until when.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Parked {
+    /// What the contract said.
+    pub reason: String,
+    /// How often it has failed.
+    pub attempts: u32,
+    /// When it is tried again, in milliseconds since 1970.
+    pub until_ms: u64,
+}
+
+impl Item {
+    /// The item of a verified certificate; none where that is not of a redemption.
+    #[must_use]
+    pub fn new(verified: &VerifiedCertificate, committee: &Committee, now_ms: u64) -> Option<Self> {
+        let certificate = verified.certificate();
+        let fastpay_core::Transfer::Redemption(redemption) = &certificate.order.transfer else { return None };
+        let votes = certified_redemption(certificate, committee)?.votes;
+        let (redemption, epoch) = (redemption.clone(), certificate.epoch);
+        Some(Self { redemption, epoch, votes, seen_at_ms: now_ms, parked: None })
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn id(&self) -> ItemId {
+        ItemId { sender: self.redemption.sender, sequence: self.redemption.sequence }
+    }
+
+    /// As the contract takes it.
+    #[must_use]
+    pub fn certified(&self) -> CertifiedRedemption {
+        let Self { redemption, epoch, votes, .. } = self;
+        CertifiedRedemption { redemption: redemption.into(), epoch: epoch.0, votes: votes.clone() }
+    }
+
+    /// True while it is left out.
+    #[must_use]
+    pub fn is_parked(&self, now_ms: u64) -> bool {
+        self.parked.as_ref().is_some_and(|parked| parked.until_ms > now_ms)
+    }
+
+    /// Leaves it out for a while, longer each time. False where it has failed too often.
+    #[must_use]
+    pub fn park(&mut self, reason: String, now_ms: u64) -> bool {
+        let attempts = self.parked.as_ref().map_or(0, |parked| parked.attempts).saturating_add(1);
+        let doublings = attempts.saturating_sub(1).min(20);
+        let pause_ms = PAUSE_MS.saturating_mul(1 << doublings).min(PAUSE_MS_MAX);
+        self.parked = Some(Parked { reason, attempts, until_ms: now_ms.saturating_add(pause_ms) });
+        attempts < ATTEMPTS_MAX
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use fastpay_core::{Amount, Asset};
+
+    pub(crate) fn item(sequence: u64) -> Item {
+        let redemption = Redemption {
+            sender: AccountId([1; 32]),
+            recipient: [2; 20].into(),
+            asset: Asset::ETHER,
+            amount: Amount(10),
+            fee: Amount(1),
+            sequence: SequenceNumber(sequence),
+            memo: Default::default(),
+        };
+        Item { redemption, epoch: Epoch(0), votes: vec![7; 66].into(), seen_at_ms: 1_000, parked: None }
+    }
+
+    #[test]
+    fn a_failing_item_pauses_longer_each_time_and_is_given_up_in_the_end() {
+        let mut item = item(0);
+        let mut pauses = Vec::new();
+        let mut now = 0;
+        while item.park("no".into(), now) {
+            let until = item.parked.as_ref().unwrap().until_ms;
+            assert!(item.is_parked(until - 1) && !item.is_parked(until));
+            pauses.push((until - now) / 1_000);
+            now = until;
+        }
+        assert_eq!(pauses, [30, 60, 120, 240, 480, 960, 1_920, 3_600, 3_600]);
+    }
+}

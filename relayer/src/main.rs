@@ -1,0 +1,211 @@
+//! The `fastpay-relayer` command.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use fastpay_core::PrimaryAddress;
+use fastpay_relayer::{Config, Overrides, Relayer, State, create_key, read_key};
+use serde_json::json;
+use url::Url;
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Brings redemption certificates to the FastPay contract.
+#[derive(Debug, Parser)]
+#[command(name = "fastpay-relayer", version)]
+struct Arguments {
+    /// The configuration.
+    #[arg(long, global = true, env = "FASTPAY_RELAYER_CONFIG", default_value = "relayer.toml")]
+    config: PathBuf,
+    /// The form of the log on standard error; RUST_LOG says how much.
+    #[arg(long, global = true, value_enum, env = "FASTPAY_RELAYER_LOG_FORMAT", default_value = "text")]
+    log_format: LogFormat,
+    #[command(subcommand)]
+    command: Action,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum LogFormat {
+    Text,
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Makes a gas key and a configuration.
+    Init(Init),
+    /// Relays until stopped.
+    Run {
+        /// Relay what there is now, wait until it is final, and end.
+        #[arg(long)]
+        once: bool,
+        #[command(flatten)]
+        overrides: Overrides,
+    },
+    /// Shows what the relayer last wrote to disk.
+    Status {
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        overrides: Overrides,
+    },
+}
+
+#[derive(Debug, Args)]
+struct Init {
+    /// An Ethereum RPC URL; may be repeated.
+    #[arg(long = "rpc-url", required = true)]
+    rpc_urls: Vec<Url>,
+    /// The chain's id.
+    #[arg(long)]
+    chain_id: u64,
+    /// The address of the FastPay contract.
+    #[arg(long)]
+    contract: PrimaryAddress,
+    /// The file of the authorities' endpoints, relative to the configuration.
+    #[arg(long, default_value = "endpoints.json")]
+    endpoints: PathBuf,
+    /// A file whose first line is the passphrase of the new key.
+    #[arg(long)]
+    passphrase_file: Option<PathBuf>,
+    /// Leave the key unencrypted, in a file readable by its owner alone.
+    #[arg(long)]
+    unencrypted_key: bool,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    start_log(arguments.log_format);
+    match carry_out(arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn start_log(format: LogFormat) {
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    match format {
+        LogFormat::Text => log.init(),
+        LogFormat::Json => log.json().init(),
+    }
+}
+
+fn carry_out(arguments: Arguments) -> Result<(), Failure> {
+    match arguments.command {
+        Action::Init(init) => initialise(&arguments.config, &init),
+        Action::Run { once, overrides } => run(Config::read(&arguments.config, overrides)?, once),
+        Action::Status { json, overrides } => show_status(&Config::read(&arguments.config, overrides)?, json),
+    }
+}
+
+fn initialise(path: &Path, init: &Init) -> Result<(), Failure> {
+    let refused = |error| format!("cannot write the configuration {}: {error}", path.display());
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let key = create_key(&folder.join("gas.key"), init.passphrase_file.as_deref(), init.unencrypted_key)?;
+    let quoted = |value: &dyn std::fmt::Display| toml::Value::String(value.to_string()).to_string();
+    let urls: Vec<_> = init.rpc_urls.iter().map(|url| quoted(url)).collect();
+    let passphrase = match &init.passphrase_file {
+        Some(file) if !init.unencrypted_key => {
+            format!("passphrase_file = {}\n", quoted(&std::path::absolute(file)?.display()))
+        }
+        _ => String::new(),
+    };
+    let text = format!(
+        "# The relayer's configuration. Paths are relative to this file.\n\
+         endpoints = {}\ndata_dir = \"relayer-data\"\n\
+         # The least fee per redemption, in the asset's smallest unit.\ndefault_minimum_fee = \"0\"\n\n\
+         [primary]\nrpc_urls = [{}]\nchain_id = {}\ncontract = {}\nfinality = \"finalized\"\n\n\
+         [key]\nfile = \"gas.key\"\n{passphrase}",
+        quoted(&init.endpoints.display()),
+        urls.join(", "),
+        init.chain_id,
+        quoted(&init.contract),
+    );
+    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).open(path).map_err(refused)?;
+    std::io::Write::write_all(&mut file, text.as_bytes()).map_err(refused)?;
+    println!("wrote {}; send some ETH for gas to {}", path.display(), key.address());
+    Ok(())
+}
+
+fn run(config: Config, once: bool) -> Result<(), Failure> {
+    let key = read_key(&config.key.file, config.key.passphrase_file.as_deref())?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    runtime.block_on(async {
+        let mut relayer = Relayer::open(config, key).await?;
+        if once {
+            let tick = relayer.run_once().await?;
+            let totals = relayer.state().totals;
+            println!("{}", json!({ "redeemed": totals.redeemed, "parked": tick.parked, "silent": tick.silent }));
+            return Ok(());
+        }
+        relayer.run(stop_signal()).await?;
+        Ok(())
+    })
+}
+
+/// Ready when the process is asked to stop.
+async fn stop_signal() {
+    let terminated = async {
+        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+            Ok(mut signal) => drop(signal.recv().await),
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        () = terminated => {}
+    }
+    tracing::info!("stopping");
+}
+
+fn show_status(config: &Config, as_json: bool) -> Result<(), Failure> {
+    let state = State::read(&config.data_dir)?;
+    let under_way: usize = state.bundles.iter().map(|bundle| bundle.items.len()).sum();
+    let parked: Vec<_> = state.items.iter().filter_map(|item| Some((item.id(), item.parked.as_ref()?))).collect();
+    if !as_json {
+        let t = state.totals;
+        println!("contract       {} on chain {}", state.contract, state.chain_id);
+        println!("redeemed       {} by us, {} by others", t.redeemed, t.redeemed_by_others);
+        println!("to do          {}, of which {under_way} in {} transactions", state.items.len(), state.bundles.len());
+        println!(
+            "left out       {} for a while, {} for good, {} for their fee",
+            parked.len(),
+            t.given_up,
+            t.below_minimum
+        );
+        for (id, parked) in parked {
+            println!("               {} order {}: {}", id.sender, id.sequence, parked.reason);
+        }
+        return Ok(());
+    }
+    let transactions: Vec<_> = state
+        .bundles
+        .iter()
+        .map(|bundle| {
+            json!({
+                "nonce": bundle.submission.nonce,
+                "hashes": bundle.submission.attempts.iter().map(|attempt| attempt.hash).collect::<Vec<_>>(),
+                "items": bundle.items,
+            })
+        })
+        .collect();
+    let parked: Vec<_> = parked.iter().map(|(id, parked)| json!({ "item": id, "parked": parked })).collect();
+    let status = json!({
+        "chainId": state.chain_id,
+        "contract": state.contract,
+        "totals": state.totals,
+        "items": state.items.len(),
+        "transactions": transactions,
+        "parked": parked,
+        "cursors": state.cursors,
+    });
+    println!("{status:#}");
+    Ok(())
+}

@@ -1,0 +1,235 @@
+//! The loop: take what the feeds have, follow what is under way, submit what is waiting.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use fastpay_core::{Committee, Epoch, PrimaryAddress};
+use fastpay_ethereum::{Primary, PrimaryError, PrivateKeySigner, SendError, Sender};
+use fastpay_rpc::{ClientError, Endpoints, EndpointsError};
+
+use crate::config::Config;
+use crate::feeds::Feeds;
+use crate::item::ItemId;
+use crate::store::{State, Store, StoreError};
+
+/// So many finished items are remembered in memory, to recognise them in the feeds of other authorities
+/// without asking the chain.
+const FINISHED_MAX: usize = 100_000;
+
+/// Why the relayer stops. Everything else it waits out.
+#[derive(Debug, thiserror::Error)]
+pub enum RelayerError {
+    /// The state cannot be kept, and nothing may be sent that is not kept.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The file of endpoints cannot be used.
+    #[error(transparent)]
+    Endpoints(#[from] EndpointsError),
+    /// An address in it cannot be used.
+    #[error(transparent)]
+    Address(#[from] ClientError),
+    /// The configuration of the Primary is wrong.
+    #[error(transparent)]
+    Primary(#[from] PrimaryError),
+    /// A stored transaction cannot go on.
+    #[error(transparent)]
+    Send(#[from] SendError),
+    /// `--once` and nobody answers.
+    #[error("no authority answered; check the endpoints and try again")]
+    NoAuthority,
+}
+
+/// What one round found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tick {
+    /// Shards that answered.
+    pub answered: usize,
+    /// Shards that did not.
+    pub silent: usize,
+    /// Nothing is left to read at the shards that answered.
+    pub caught_up: bool,
+    /// Items that wait to be submitted now.
+    pub waiting: usize,
+    /// Items left out for a while because they failed.
+    pub parked: usize,
+    /// Transactions that are not final yet.
+    pub under_way: usize,
+}
+
+/// A relayer and all that it holds.
+#[derive(Debug)]
+pub struct Relayer {
+    pub(crate) config: Config,
+    pub(crate) sender: Sender,
+    pub(crate) feeds: Feeds,
+    store: Store,
+    pub(crate) state: State,
+    /// True while the state differs from the file.
+    pub(crate) changed: bool,
+    pub(crate) committees: BTreeMap<Epoch, Committee>,
+    pub(crate) finished: Finished,
+    /// When each transaction was last offered, by its nonce.
+    pub(crate) offered_at: HashMap<u64, Instant>,
+}
+
+impl Relayer {
+    /// Opens the state and prepares all connections; nothing is sent yet. Must be called within a tokio
+    /// runtime.
+    ///
+    /// # Errors
+    /// Where the endpoints, the state or the Primary cannot be used. An Ethereum node that does not answer
+    /// is no error: it is waited for.
+    pub async fn open(config: Config, key: PrivateKeySigner) -> Result<Self, RelayerError> {
+        let endpoints = Endpoints::read(&config.endpoints)?;
+        let feeds = Feeds::new(&endpoints)?;
+        let primary = match Primary::connect(config.primary.clone()).await {
+            Err(error) if error.is_retryable() => {
+                tracing::warn!(%error, "starting without the Primary");
+                Primary::connect_lazily(config.primary.clone())?
+            }
+            primary => primary?,
+        };
+        let (store, state) = Store::open(&config.data_dir, primary.chain_id(), primary.contract())?;
+        let sender = Sender::new(primary, key, config.sender.clone());
+        let (items, bundles) = (state.items.len(), state.bundles.len());
+        tracing::info!(address = %sender.address(), items, bundles, "relayer opened");
+        Ok(Self {
+            config,
+            sender,
+            feeds,
+            store,
+            state,
+            changed: false,
+            committees: BTreeMap::new(),
+            finished: Finished::default(),
+            offered_at: HashMap::new(),
+        })
+    }
+
+    /// What it knows.
+    #[must_use]
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Who pays for the gas and gets the fees.
+    #[must_use]
+    pub fn address(&self) -> PrimaryAddress {
+        self.sender.address()
+    }
+
+    /// Works until `stop` is ready. A round that is under way is finished first, so the state is whole;
+    /// it would be whole without that too.
+    ///
+    /// # Errors
+    /// See [`RelayerError`].
+    pub async fn run(&mut self, stop: impl Future<Output = ()>) -> Result<(), RelayerError> {
+        let mut stop = std::pin::pin!(stop);
+        loop {
+            let tick = self.tick(false).await?;
+            tracing::debug!(?tick, "round done");
+            tokio::select! {
+                () = &mut stop => return Ok(()),
+                () = tokio::time::sleep(self.poll_interval()) => {}
+            }
+        }
+    }
+
+    /// Works until everything that the feeds have now is final or parked.
+    ///
+    /// # Errors
+    /// See [`RelayerError`]; also where no authority answers.
+    pub async fn run_once(&mut self) -> Result<Tick, RelayerError> {
+        loop {
+            let tick = self.tick(true).await?;
+            if tick.answered == 0 {
+                return Err(RelayerError::NoAuthority);
+            }
+            if tick.caught_up && tick.waiting == 0 && tick.under_way == 0 {
+                return Ok(tick);
+            }
+            tokio::time::sleep(self.poll_interval()).await;
+        }
+    }
+
+    /// One round. `eager` submits without waiting for company.
+    ///
+    /// # Errors
+    /// See [`RelayerError`].
+    pub async fn tick(&mut self, eager: bool) -> Result<Tick, RelayerError> {
+        let mut tick = self.take_feeds().await?;
+        self.save()?;
+        self.follow_bundles().await?;
+        self.submit_bundles(eager).await?;
+        self.save()?;
+        let now = now_ms();
+        let open = self.state.items.iter().filter(|item| !self.state.is_under_way(&item.id()));
+        let (parked, waiting): (Vec<_>, Vec<_>) = open.partition(|item| item.is_parked(now));
+        (tick.parked, tick.waiting, tick.under_way) = (parked.len(), waiting.len(), self.state.bundles.len());
+        Ok(tick)
+    }
+
+    /// Puts the state on disk if it has changed.
+    pub(crate) fn save(&mut self) -> Result<(), RelayerError> {
+        if self.changed {
+            self.store.save(&self.state)?;
+            self.changed = false;
+        }
+        Ok(())
+    }
+
+    /// Forgets an item that is redeemed for good.
+    pub(crate) fn finish(&mut self, id: ItemId) {
+        if let Some(position) = self.state.position(&id) {
+            self.state.items.remove(position);
+            self.changed = true;
+        }
+        self.finished.insert(id);
+    }
+
+    fn poll_interval(&self) -> Duration {
+        Duration::from_millis(self.config.poll_interval_ms.max(1))
+    }
+}
+
+/// Waits out what time can cure, and what a person can without touching us, such as an empty gas account.
+pub(crate) fn wait_or_stop(error: PrimaryError) -> Result<(), RelayerError> {
+    match error {
+        PrimaryError::InsufficientFunds | PrimaryError::Reverted(_) => {}
+        ref error if error.is_retryable() => {}
+        error => return Err(error.into()),
+    }
+    tracing::warn!(%error, "waiting");
+    Ok(())
+}
+
+/// Milliseconds since 1970.
+pub(crate) fn now_ms() -> u64 {
+    let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The items that were finished last.
+#[derive(Debug, Default)]
+pub(crate) struct Finished {
+    ids: HashSet<ItemId>,
+    order: VecDeque<ItemId>,
+}
+
+impl Finished {
+    pub(crate) fn contains(&self, id: &ItemId) -> bool {
+        self.ids.contains(id)
+    }
+
+    pub(crate) fn insert(&mut self, id: ItemId) {
+        if !self.ids.insert(id) {
+            return;
+        }
+        self.order.push_back(id);
+        if self.order.len() > FINISHED_MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.ids.remove(&oldest);
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! What the relayer knows after a restart: one JSON file, replaced as a whole and synced before anything
+//! that it speaks of leaves.
+//!
+//! Losing it costs time and nothing else: the feeds are read again, and the chain says what is done.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use alloy::primitives::Address;
+use fastpay_core::AuthorityName;
+use fastpay_ethereum::Submission;
+use serde::{Deserialize, Serialize};
+
+use crate::item::{Item, ItemId};
+
+/// The form of the file. One with another number is refused.
+const VERSION: u32 = 1;
+/// At most so many items are kept; feeds are not read further until some are done. Bounds the file to
+/// about 3 MB.
+pub(crate) const ITEMS_MAX: usize = 2_000;
+
+/// All that survives a restart.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct State {
+    /// The form of the file.
+    pub version: u32,
+    /// The chain that all of this is about.
+    pub chain_id: u64,
+    /// The contract that all of this is about.
+    pub contract: Address,
+    /// For each shard of each authority, the number of the first feed entry not read yet.
+    pub cursors: BTreeMap<AuthorityName, Vec<u64>>,
+    /// The redemptions to be brought to the contract, in the order of arrival, with those under way.
+    pub items: Vec<Item>,
+    /// The transactions that are not final yet.
+    pub bundles: Vec<Bundle>,
+    /// What was done so far.
+    pub totals: Totals,
+}
+
+/// A transaction and the redemptions that it makes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bundle {
+    /// The transaction.
+    pub submission: Submission,
+    /// Which items it redeems.
+    pub items: Vec<ItemId>,
+}
+
+/// Counts since the state was created.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Totals {
+    /// Redemptions that were brought to a final block by us.
+    pub redeemed: u64,
+    /// Redemptions that somebody else brought there.
+    pub redeemed_by_others: u64,
+    /// Redemptions left to others because their fee is too small.
+    pub below_minimum: u64,
+    /// Feed entries that are no valid redemption certificates.
+    pub invalid: u64,
+    /// Redemptions that failed too often.
+    pub given_up: u64,
+}
+
+/// Why the state cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The disk did not do it.
+    #[error("cannot use the state file {path}: {error}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: std::io::Error,
+    },
+    /// Not a state file.
+    #[error("the state file {path} cannot be read: {reason}; delete it to start again from the feeds, nothing is lost")]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Of another chain or contract.
+    #[error("the state in {0} is of another chain or contract; give every deployment its own data_dir")]
+    OtherDeployment(PathBuf),
+    /// Another relayer is running on the same folder.
+    #[error("another relayer uses {0}; stop it, or give this one its own data_dir and key")]
+    InUse(PathBuf),
+}
+
+impl State {
+    fn new(chain_id: u64, contract: Address) -> Self {
+        let (cursors, items, bundles) = (BTreeMap::new(), Vec::new(), Vec::new());
+        Self { version: VERSION, chain_id, contract, cursors, items, bundles, totals: Totals::default() }
+    }
+
+    /// Reads a state file, for looking at it.
+    ///
+    /// # Errors
+    /// Where there is none, or it is damaged.
+    pub fn read(data_dir: &Path) -> Result<Self, StoreError> {
+        let path = data_dir.join("state.json");
+        let text = std::fs::read(&path).map_err(|error| StoreError::Io { path: path.clone(), error })?;
+        let malformed = |reason: String| StoreError::Malformed { path: path.clone(), reason };
+        let state: Self = serde_json::from_slice(&text).map_err(|error| malformed(error.to_string()))?;
+        if state.version != VERSION {
+            return Err(malformed(format!("it has version {}, not {VERSION}", state.version)));
+        }
+        Ok(state)
+    }
+
+    /// Where the item of this name is.
+    pub(crate) fn position(&self, id: &ItemId) -> Option<usize> {
+        self.items.iter().position(|item| item.id() == *id)
+    }
+
+    /// True while a transaction that redeems it is not final.
+    pub(crate) fn is_under_way(&self, id: &ItemId) -> bool {
+        self.bundles.iter().any(|bundle| bundle.items.contains(id))
+    }
+}
+
+/// The state file, held by this process alone.
+#[derive(Debug)]
+pub(crate) struct Store {
+    folder: PathBuf,
+    _lock: File,
+}
+
+impl Store {
+    /// Opens the folder and reads the state, or starts a new one.
+    pub(crate) fn open(folder: &Path, chain_id: u64, contract: Address) -> Result<(Self, State), StoreError> {
+        let io = |error| StoreError::Io { path: folder.to_owned(), error };
+        std::fs::create_dir_all(folder).map_err(io)?;
+        let lock = File::create(folder.join("lock")).map_err(io)?;
+        lock.try_lock().map_err(|_| StoreError::InUse(folder.to_owned()))?;
+        let store = Self { folder: folder.to_owned(), _lock: lock };
+        let state = match State::read(folder) {
+            Ok(state) => state,
+            Err(StoreError::Io { error, .. }) if error.kind() == std::io::ErrorKind::NotFound => {
+                State::new(chain_id, contract)
+            }
+            Err(error) => return Err(error),
+        };
+        if (state.chain_id, state.contract) != (chain_id, contract) {
+            return Err(StoreError::OtherDeployment(folder.to_owned()));
+        }
+        Ok((store, state))
+    }
+
+    /// Replaces the file; on return the new one is on disk.
+    pub(crate) fn save(&self, state: &State) -> Result<(), StoreError> {
+        let path = self.folder.join("state.json");
+        self.replace(state, &path).map_err(|error| StoreError::Io { path, error })
+    }
+
+    fn replace(&self, state: &State, path: &Path) -> std::io::Result<()> {
+        let new = self.folder.join("state.json.new");
+        let mut file = File::create(&new)?;
+        file.write_all(&serde_json::to_vec(state)?)?;
+        file.sync_all()?;
+        std::fs::rename(&new, path)?;
+        // The rename is on disk when the folder is.
+        File::open(&self.folder)?.sync_all()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::item::tests::item;
+
+    #[test]
+    fn what_is_saved_is_read_again_and_only_by_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let contract = Address::repeat_byte(3);
+        let (store, mut state) = Store::open(folder.path(), 1, contract).unwrap();
+        state.items.push(item(4));
+        state.cursors.insert(AuthorityName([5; 32]), vec![1, 2]);
+        store.save(&state).unwrap();
+        assert!(matches!(Store::open(folder.path(), 1, contract), Err(StoreError::InUse(_))));
+        drop(store);
+        let (store, again) = Store::open(folder.path(), 1, contract).unwrap();
+        assert_eq!(again, state);
+        drop(store);
+        assert!(matches!(Store::open(folder.path(), 2, contract), Err(StoreError::OtherDeployment(_))));
+    }
+
+    #[test]
+    fn a_damaged_or_newer_file_is_refused_with_advice() {
+        let folder = tempfile::tempdir().unwrap();
+        for text in ["{", r#"{"version": 2}"#] {
+            std::fs::write(folder.path().join("state.json"), text).unwrap();
+            let error = Store::open(folder.path(), 1, Address::ZERO).unwrap_err().to_string();
+            assert!(error.contains("delete it to start again"), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_file_is_bounded() {
+        let size = serde_json::to_vec(&item(u64::MAX)).unwrap().len() + 85 * 66 * 2;
+        assert!(size * ITEMS_MAX < 32 << 20, "{size} bytes for an item of a committee of 127");
+    }
+}
