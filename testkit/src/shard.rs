@@ -1,6 +1,6 @@
 //! A shard with a journal: what a node does around the rules, without threads and disk.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fastpay_core::{
     Account, AccountId, CrossShardCredit, Decision, JournalPosition, Record, Rejection, Shard, ShardId, ShardLayout,
@@ -36,6 +36,8 @@ pub struct TestShard {
     checkpoint: Checkpoint,
     /// Accounts out of memory, as they are now.
     evicted: BTreeMap<AccountId, Account>,
+    /// Every account that a record of the journal changes.
+    named: BTreeSet<AccountId>,
 }
 
 impl TestShard {
@@ -49,6 +51,7 @@ impl TestShard {
             journal: MemoryJournal::default(),
             checkpoint: Checkpoint::default(),
             evicted: BTreeMap::new(),
+            named: BTreeSet::new(),
         }
     }
 
@@ -99,6 +102,7 @@ impl TestShard {
                 }
                 Decision::Commit(record) => {
                     let position = self.journal.append(&record);
+                    self.named.extend(record.accounts());
                     self.shard.apply(&record, position);
                     return Ok(Outcome::Committed);
                 }
@@ -144,11 +148,10 @@ impl TestShard {
         self.evicted = stored;
     }
 
-    /// All accounts that any record or checkpoint names, in memory or not.
+    /// All accounts that any record changed, in memory or not.
     #[must_use]
     pub fn accounts(&self) -> BTreeMap<AccountId, Account> {
-        let named = self.journal.records().flat_map(|(_, record)| record.accounts().collect::<Vec<_>>());
-        named.map(|account| (account, self.account(&account))).collect()
+        self.named.iter().map(|account| (*account, self.account(account))).collect()
     }
 
     /// An account, which need not be in memory. A new one where nothing is known of it.

@@ -1,0 +1,397 @@
+//! A chain, three honest authorities of 1, 2 and 3 shards, a Byzantine one that votes for everything,
+//! and a few owners, some of whom sign conflicting orders. Nothing happens but what a step says.
+
+use std::collections::{BTreeMap, HashMap};
+
+use fastpay_core::{
+    AccountId, Amount, Asset, Balance, Certificate, CrossShardCredit, Deposit, Digest, Payment, PrimaryAddress,
+    Redemption, Rejection, SequenceNumber, ShardId, ShardLedger, SynchronizationOrder, TransactionIndex, Transfer,
+    TransferOrder, Vote,
+};
+use fastpay_testkit::{Outcome, Refusal, TestAccount, TestAuthority, TestCommittee, TestShard, payment, redemption};
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+/// Shards of each honest authority.
+const SHARD_COUNTS: [u32; 3] = [1, 2, 3];
+/// The member that votes for everything.
+const BYZANTINE: usize = 3;
+const OWNERS: u64 = 5;
+pub const ASSETS: [Asset; 2] = [Asset::ETHER, Asset(PrimaryAddress::repeat_byte(0x70))];
+
+/// One thing that happens. Indices pick among what there is at that time; masks pick authorities.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// Somebody funds an account on the Primary.
+    Deposit { owner: Index, asset: Index, amount: u8 },
+    /// An authority's shard sees the next deposit, or one that it has seen.
+    Follow { authority: Index, shard: Index, again: bool },
+    /// All shards of authorities see the next deposit.
+    FollowAll { mask: u8 },
+    /// An owner signs an order: with the next number (or goes on with the order that has it), or in
+    /// conflict with that order, or with a number too high, or one used before.
+    Sign { owner: Index, to: Index, asset: Index, amount: u8, number: u8, redeems: bool },
+    /// A recent order is sent to authorities.
+    Submit { order: Index, mask: u8 },
+    /// A recent certificate is sent to authorities.
+    Confirm { certificate: Index, mask: u8 },
+    /// An authority's credit goes to its shard; perhaps one that has been there, perhaps the
+    /// acknowledgement is lost.
+    Deliver { authority: Index, credit: Index, acknowledge: bool },
+    /// A credit that was delivered long ago comes again.
+    DeliverAgain { authority: Index, credit: Index },
+    /// A shard takes its accounts out of memory.
+    Evict { authority: Index, shard: Index },
+    /// A shard writes a checkpoint.
+    Checkpoint { authority: Index, shard: Index },
+    /// A shard crashes, and starts from its checkpoint and the journal's tail, or the journal alone.
+    Crash { authority: Index, shard: Index, from_checkpoint: bool },
+}
+
+/// Some authorities, often all.
+fn mask() -> impl Strategy<Value = u8> {
+    prop_oneof![Just(u8::MAX), any::<u8>()]
+}
+
+/// Any step.
+pub fn step() -> impl Strategy<Value = Step> {
+    let index = any::<Index>;
+    prop_oneof![
+        2 => (index(), index(), 1..100_u8).prop_map(|(owner, asset, amount)| Step::Deposit { owner, asset, amount }),
+        3 => (index(), index(), prop::bool::weighted(0.2))
+            .prop_map(|(authority, shard, again)| Step::Follow { authority, shard, again }),
+        4 => (index(), index(), index(), 1..60_u8, any::<u8>(), prop::bool::weighted(0.3)).prop_map(
+            |(owner, to, asset, amount, number, redeems)| Step::Sign { owner, to, asset, amount, number, redeems }
+        ),
+        3 => mask().prop_map(|mask| Step::FollowAll { mask }),
+        8 => (index(), mask()).prop_map(|(order, mask)| Step::Submit { order, mask }),
+        5 => (index(), mask()).prop_map(|(certificate, mask)| Step::Confirm { certificate, mask }),
+        3 => (index(), index(), any::<bool>())
+            .prop_map(|(authority, credit, acknowledge)| Step::Deliver { authority, credit, acknowledge }),
+        1 => (index(), index()).prop_map(|(authority, credit)| Step::DeliverAgain { authority, credit }),
+        1 => (index(), index()).prop_map(|(authority, shard)| Step::Evict { authority, shard }),
+        1 => (index(), index()).prop_map(|(authority, shard)| Step::Checkpoint { authority, shard }),
+        2 => (index(), index(), any::<bool>())
+            .prop_map(|(authority, shard, from_checkpoint)| Step::Crash { authority, shard, from_checkpoint }),
+    ]
+}
+
+/// Everything that there is, and everything that was ever said.
+pub struct World {
+    pub committee: TestCommittee,
+    pub authorities: Vec<TestAuthority>,
+    owners: Vec<TestAccount>,
+    deposits: Vec<Deposit>,
+    orders: Vec<(TransferOrder, Vec<Vote>)>,
+    pub certificates: Vec<Certificate>,
+    /// Which transfer has the certificate of a number.
+    certified: HashMap<(AccountId, SequenceNumber), Digest>,
+    /// Per honest authority, what it voted for.
+    voted: Vec<HashMap<(AccountId, SequenceNumber), Digest>>,
+    /// Per honest authority, the credits that reached their shards.
+    delivered: Vec<Vec<(ShardId, CrossShardCredit)>>,
+}
+
+impl World {
+    pub fn new() -> Self {
+        let committee = TestCommittee::new(4);
+        let authorities = TestAuthority::all(&committee, &SHARD_COUNTS);
+        Self {
+            authorities: authorities.into_iter().take(BYZANTINE).collect(),
+            committee,
+            owners: (0..OWNERS).map(TestAccount::numbered).collect(),
+            deposits: Vec::new(),
+            orders: Vec::new(),
+            certificates: Vec::new(),
+            certified: HashMap::new(),
+            voted: vec![HashMap::new(); BYZANTINE],
+            delivered: vec![Vec::new(); BYZANTINE],
+        }
+    }
+
+    /// Does what the step says, and checks what must hold where it was done.
+    pub fn take(&mut self, step: &Step) {
+        match step {
+            Step::Deposit { owner, asset, amount } => {
+                let index = TransactionIndex(self.deposits.len() as u64 + 1);
+                let recipient = owner.get(&self.owners).id();
+                let (asset, amount) = (*asset.get(&ASSETS), Amount(u128::from(*amount)));
+                self.deposits.push(Deposit { index, recipient, asset, amount });
+            }
+            Step::Follow { authority, shard, again } => {
+                let at = authority.index(BYZANTINE);
+                let shard = shard.index(self.authorities[at].shards.len());
+                self.follow(at, shard, *again);
+            }
+            Step::FollowAll { mask } => {
+                for at in chosen(*mask) {
+                    (0..self.authorities[at].shards.len()).for_each(|shard| self.follow(at, shard, false));
+                }
+            }
+            Step::Sign { owner, to, asset, amount, number, redeems } => {
+                self.sign(owner.index(self.owners.len()), to, *asset.get(&ASSETS), *amount, *number, *redeems);
+            }
+            Step::Submit { order, mask } => {
+                if let Some(order) = recent(order, self.orders.len()) {
+                    chosen(*mask).for_each(|at| self.submit(order, at));
+                }
+            }
+            Step::Confirm { certificate, mask } => {
+                if let Some(certificate) = recent(certificate, self.certificates.len()) {
+                    chosen(*mask).for_each(|at| self.confirm(certificate, at));
+                }
+            }
+            Step::Deliver { authority, credit, acknowledge } => {
+                let at = authority.index(BYZANTINE);
+                let waiting = self.authorities[at].credits_waiting();
+                if !waiting.is_empty() {
+                    self.deliver(at, credit.get(&waiting), *acknowledge);
+                }
+            }
+            Step::DeliverAgain { authority, credit } => {
+                let at = authority.index(BYZANTINE);
+                if !self.delivered[at].is_empty() {
+                    let (to, credit) = credit.get(&self.delivered[at]).clone();
+                    assert_eq!(self.authorities[at].deliver(to, &credit), Ok(Outcome::Already));
+                }
+            }
+            Step::Evict { authority, shard } => self.shard(authority, shard).evict(),
+            Step::Checkpoint { authority, shard } => self.shard(authority, shard).checkpoint(),
+            Step::Crash { authority, shard, from_checkpoint } => {
+                crash(self.shard(authority, shard), *from_checkpoint);
+                self.check_locks(authority.index(BYZANTINE));
+            }
+        }
+        self.authorities.iter().flat_map(|authority| &authority.shards).for_each(check_totals);
+    }
+
+    fn shard(&mut self, authority: &Index, shard: &Index) -> &mut TestShard {
+        let shards = &mut self.authorities[authority.index(BYZANTINE)].shards;
+        let shard = shard.index(shards.len());
+        &mut shards[shard]
+    }
+
+    fn follow(&mut self, at: usize, shard: usize, again: bool) {
+        let layout = fastpay_core::ShardLayout::new(SHARD_COUNTS[at].try_into().unwrap());
+        let shard = &mut self.authorities[at].shards[shard];
+        let synchronized = shard.ledger().synchronized;
+        let up_to = TransactionIndex(if again { synchronized.0 } else { synchronized.0 + 1 });
+        let Some(deposit) = up_to.0.checked_sub(1).and_then(|at| self.deposits.get(usize::try_from(at).unwrap()))
+        else {
+            return;
+        };
+        let mine = layout.shard_of(&deposit.recipient) == shard.rules().id();
+        let after = TransactionIndex(up_to.0 - 1);
+        let order = SynchronizationOrder { after, up_to, deposit: mine.then(|| deposit.clone()) };
+        let expected = if again { Outcome::Already } else { Outcome::Committed };
+        assert_eq!(shard.synchronize(&order), Ok(expected));
+    }
+
+    fn sign(&mut self, owner: usize, to: &Index, asset: Asset, amount: u8, number: u8, redeems: bool) {
+        let owner = &self.owners[owner];
+        let next = self.certified.keys().filter(|(account, _)| *account == owner.id()).count() as u64;
+        let sequence = match number {
+            0..=10 => next + 1,
+            11..=20 => next.saturating_sub(1),
+            _ => next,
+        };
+        let same_number =
+            |order: &TransferOrder| (order.transfer.sender(), order.transfer.sequence().0) == (owner.id(), sequence);
+        if number > 40
+            && let Some(begun) = self.orders.iter().position(|(order, _)| same_number(order))
+        {
+            let begun = self.orders.remove(begun);
+            self.orders.push(begun);
+            return;
+        }
+        let amount = u128::from(amount);
+        let transfer: Transfer = if redeems {
+            let recipient = PrimaryAddress::repeat_byte(number | 1);
+            Redemption { asset, ..redemption(owner.id(), recipient, amount, sequence) }.into()
+        } else {
+            Payment { asset, ..payment(owner.id(), to.get(&self.owners).id(), amount, sequence) }.into()
+        };
+        let order = owner.sign(&self.committee.domain, transfer);
+        let vote = self.committee.vote(BYZANTINE, &order);
+        self.orders.push((order, vec![vote]));
+    }
+
+    /// Asks an honest authority for its vote, and makes a certificate once there is a quorum.
+    fn submit(&mut self, order: usize, at: usize) {
+        let (order, votes) = &mut self.orders[order];
+        let vote = match self.authorities[at].order(order) {
+            Ok(vote) => vote,
+            Err(Refusal::Rejection(Rejection::OrderPending { pending })) => {
+                assert_ne!(pending.transfer, order.transfer, "refused for itself");
+                assert_eq!(pending.transfer.sender(), order.transfer.sender());
+                return;
+            }
+            Err(Refusal::Rejection(
+                Rejection::SequenceTooHigh { .. }
+                | Rejection::AlreadyConfirmed { .. }
+                | Rejection::InsufficientBalance { .. },
+            )) => return,
+            Err(refusal) => panic!("{refusal}"),
+        };
+        let digest = self.committee.domain.transfer_digest(&order.transfer);
+        let number = (order.transfer.sender(), order.transfer.sequence());
+        assert_eq!(*self.voted[at].entry(number).or_insert(digest), digest, "authority {at} voted for two orders");
+        if votes.iter().all(|known| known.authority != vote.authority) {
+            votes.push(vote);
+        }
+        let verified = self.committee.verified(order);
+        if let Some(certificate) = Certificate::from_votes(&verified, &self.committee.committee, votes.clone()) {
+            let first = *self.certified.entry(number).or_insert(digest);
+            assert_eq!(first, digest, "two certificates for one number");
+            self.certificates.push(certificate.into_certificate());
+        }
+        self.check_locks(at);
+    }
+
+    fn confirm(&mut self, certificate: usize, at: usize) {
+        let certificate = &self.certificates[certificate];
+        let sequence = certificate.order.transfer.sequence();
+        match self.authorities[at].confirm(certificate) {
+            Ok(Outcome::Committed) => {
+                assert_eq!(self.authorities[at].confirm(certificate), Ok(Outcome::Already), "confirmed twice");
+            }
+            Ok(Outcome::Already) => {}
+            Err(Refusal::Rejection(Rejection::MissingCertificate { missing })) => assert!(missing < sequence),
+            Err(refusal) => panic!("a certificate is refused: {refusal}"),
+        }
+    }
+
+    fn deliver(&mut self, at: usize, (to, credit): &(ShardId, CrossShardCredit), acknowledge: bool) {
+        let authority = &mut self.authorities[at];
+        let answer =
+            if acknowledge { authority.deliver(*to, credit) } else { authority.shards[to.0 as usize].credit(credit) };
+        match answer {
+            Ok(Outcome::Committed) => self.delivered[at].push((*to, credit.clone())),
+            Ok(Outcome::Already) => assert!(self.delivered[at].contains(&(*to, credit.clone()))),
+            Err(Rejection::CreditGap { expected }) => assert!(expected < credit.number),
+            Err(rejection) => panic!("{rejection}"),
+        }
+    }
+
+    /// What an authority voted for it is still locked on, until a certificate of that number comes.
+    fn check_locks(&self, at: usize) {
+        for ((account, sequence), digest) in &self.voted[at] {
+            let state = self.authorities[at].account(account);
+            if state.next_sequence() <= *sequence {
+                assert_eq!(state.next_sequence(), *sequence, "voted ahead");
+                let pending = state.pending.expect("a vote is forgotten");
+                assert_eq!(pending.digest, *digest, "locked on another order");
+            }
+        }
+    }
+
+    /// Everything that is under way arrives everywhere; then all honest authorities must agree, and
+    /// nothing may be lost, made or owed.
+    pub fn settle(&mut self) {
+        let mut certificates: Vec<usize> = (0..self.certificates.len()).collect();
+        certificates.sort_by_key(|at| self.certificates[*at].order.transfer.sequence());
+        for at in 0..BYZANTINE {
+            for shard in 0..self.authorities[at].shards.len() {
+                (0..self.deposits.len()).for_each(|_| self.follow(at, shard, false));
+            }
+            certificates.iter().for_each(|certificate| self.confirm(*certificate, at));
+            self.authorities[at].deliver_all();
+            assert_eq!(self.authorities[at].credits_waiting(), []);
+            self.check_locks(at);
+            self.authorities[at].shards.iter().for_each(check_totals);
+            self.check_value(at);
+        }
+        let views: Vec<_> = self.authorities.iter().map(|authority| self.view(authority)).collect();
+        assert_eq!(views[0], views[1]);
+        assert_eq!(views[0], views[2]);
+        for (account, sequence) in self.certified.keys() {
+            assert!(self.authorities[0].account(account).next_sequence() > *sequence, "a certificate is not settled");
+        }
+    }
+
+    /// Deposits = balances + redemptions, for each asset, and nobody owes anything.
+    fn check_value(&self, at: usize) {
+        for asset in ASSETS {
+            let of_asset = self.deposits.iter().filter(|deposit| deposit.asset == asset);
+            let deposited = of_asset.fold(Balance::ZERO, |sum, deposit| sum.credit(deposit.amount));
+            let redeemed = self.certificates_once().filter(|certificate| {
+                certificate.order.transfer.asset() == asset
+                    && matches!(certificate.order.transfer, Transfer::Redemption(_))
+            });
+            let redeemed =
+                redeemed.fold(Balance::ZERO, |sum, certificate| sum.credit(certificate.order.transfer.amount()));
+            let balances = self.owners.iter().map(|owner| self.authorities[at].account(&owner.id()).balance(asset));
+            let balances: Vec<Balance> = balances.collect();
+            assert!(balances.iter().all(|balance| *balance >= Balance::ZERO), "an account owes: {balances:?}");
+            assert_eq!(balances.into_iter().fold(redeemed, Balance::plus), deposited, "{asset}");
+        }
+    }
+
+    /// One certificate for each transfer that has one.
+    fn certificates_once(&self) -> impl Iterator<Item = &Certificate> {
+        let by_number = self.certificates.iter().map(|certificate| {
+            let transfer = &certificate.order.transfer;
+            ((transfer.sender(), transfer.sequence()), certificate)
+        });
+        by_number.collect::<BTreeMap<_, _>>().into_values()
+    }
+
+    /// What must be the same at every authority.
+    fn view(&self, authority: &TestAuthority) -> Vec<(SequenceNumber, u64, u64, Vec<Balance>)> {
+        let accounts = self.owners.iter().map(|owner| authority.account(&owner.id()));
+        accounts
+            .map(|account| {
+                let balances = ASSETS.map(|asset| account.balance(asset)).to_vec();
+                (account.next_sequence(), account.received.count(), account.deposits.count(), balances)
+            })
+            .collect()
+    }
+}
+
+/// The honest authorities of a mask.
+fn chosen(mask: u8) -> impl Iterator<Item = usize> {
+    (0..BYZANTINE).filter(move |at| mask >> at & 1 == 1)
+}
+
+/// One of the newest few of `count`.
+fn recent(pick: &Index, count: usize) -> Option<usize> {
+    (count > 0).then(|| count - 1 - pick.index(count.min(6)))
+}
+
+/// What a shard knows after a crash is what it knew, but for acknowledgements, which only spare it
+/// repeating itself.
+fn crash(shard: &mut TestShard, from_checkpoint: bool) {
+    let (accounts, ledger) = (shard.accounts(), shard.ledger().clone());
+    if from_checkpoint {
+        shard.restart();
+    } else {
+        shard.restart_from_journal();
+    }
+    assert_eq!(shard.accounts(), accounts);
+    let without_waiting = |ledger: &ShardLedger| {
+        let mut ledger = ledger.clone();
+        ledger.outboxes.values_mut().for_each(|outbox| outbox.waiting.clear());
+        ledger
+    };
+    assert_eq!(without_waiting(shard.ledger()), without_waiting(&ledger));
+    for (to, before) in &ledger.outboxes {
+        let after = &shard.ledger().outboxes[to].waiting;
+        let repeated = after.len().checked_sub(before.waiting.len()).expect("a credit is forgotten");
+        assert!(after.iter().skip(repeated).eq(&before.waiting));
+    }
+}
+
+/// Per asset: accounts = deposited + credited − forwarded − redeemed, and the total is that of the
+/// accounts themselves.
+fn check_totals(shard: &TestShard) {
+    let accounts = shard.accounts();
+    for (asset, totals) in &shard.ledger().totals {
+        let held = accounts.values().fold(Balance::ZERO, |sum, account| sum.plus(account.balance(*asset)));
+        assert_eq!(totals.accounts, held, "{asset}");
+        let came = totals.deposited.plus(totals.credited);
+        let went = totals.forwarded.plus(totals.redeemed);
+        assert_eq!(totals.accounts, came.plus(went.negated()), "{asset}");
+    }
+    let listed = accounts.values().flat_map(|account| account.balances.keys());
+    assert!(listed.into_iter().all(|asset| shard.ledger().totals.contains_key(asset)));
+}
