@@ -17,7 +17,7 @@ pub enum PrimaryError {
     #[error("no Ethereum RPC URL is given; configure at least one")]
     NoUrl,
     /// No answer: the node is down, cannot be reached, or is too slow.
-    #[error("the Ethereum node {node} does not answer ({reason}); it is tried again")]
+    #[error("the Ethereum node {node} does not answer ({reason}); check that it runs, or try again later")]
     Unreachable {
         /// Who was asked.
         node: String,
@@ -25,7 +25,7 @@ pub enum PrimaryError {
         reason: String,
     },
     /// The node answered with an error, such as a rate limit or a range that it will not search.
-    #[error("the Ethereum node {node} refused {method}: {message} (code {code}); it is tried again")]
+    #[error("the Ethereum node {node} refused {method}: {message} (code {code}); try again later")]
     Refused {
         /// Who was asked.
         node: String,
@@ -37,7 +37,7 @@ pub enum PrimaryError {
         message: String,
     },
     /// The node's answer is not what the method returns.
-    #[error("the Ethereum node {node} gave an unreadable answer to {method}: {reason}; it is tried again")]
+    #[error("the Ethereum node {node} gave an unreadable answer to {method}: {reason}; try again later")]
     BadAnswer {
         /// Who was asked.
         node: String,
@@ -47,7 +47,7 @@ pub enum PrimaryError {
         reason: String,
     },
     /// The node knows no final block yet: it is starting up, or the chain is too short.
-    #[error("the Ethereum node {node} has no final block yet; it is tried again")]
+    #[error("the Ethereum node {node} has no final block yet; try again later")]
     NoFinalBlock {
         /// Who was asked.
         node: String,

@@ -125,6 +125,12 @@ impl Sender {
         self.signer.address()
     }
 
+    /// Keeps the nonce of a stored submission from being given away again. For a caller that starts with
+    /// submissions under way; broadcasting does the same.
+    pub fn adopt(&self, submission: &Submission) {
+        self.next_nonce.fetch_max(submission.nonce.saturating_add(1), Ordering::AcqRel);
+    }
+
     /// The contract and its nodes.
     #[must_use]
     pub fn primary(&self) -> &Primary {
@@ -201,7 +207,7 @@ impl Sender {
     pub async fn broadcast(&self, submission: &Submission) -> Result<(), SendError> {
         let Some(attempt) = submission.attempts.last() else { return Ok(()) };
         let (_, raw) = self.sign(submission, attempt.fees)?;
-        self.next_nonce.fetch_max(submission.nonce.saturating_add(1), Ordering::AcqRel);
+        self.adopt(submission);
         let mut failure = None;
         let mut taken = false;
         for node in self.primary.endpoints() {

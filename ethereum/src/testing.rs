@@ -207,7 +207,7 @@ impl Anvil {
 
     /// A sender that looks often.
     pub async fn sender(&self, contract: Address, key: PrivateKeySigner, finality: Finality) -> Sender {
-        let config = SenderConfig { poll_interval_ms: 30, stuck_after_ms: 300, ..SenderConfig::default() };
+        let config = SenderConfig { poll_interval_ms: 30, stuck_after_ms: 1_500, ..SenderConfig::default() };
         Sender::new(self.primary(contract, finality).await, key, config)
     }
 }

@@ -72,7 +72,7 @@ impl Drive {
     }
 
     async fn until(&self, what: &str, condition: impl Fn(&[Submission], &[Progress]) -> bool) {
-        for _ in 0..500 {
+        for _ in 0..1_500 {
             if condition(&self.stored.lock().unwrap(), &self.seen.lock().unwrap()) {
                 return;
             }

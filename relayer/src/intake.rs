@@ -72,21 +72,26 @@ impl Relayer {
             return Ok(0);
         }
         let mut next = start;
+        let invalid_before = self.state.totals.invalid;
         for certificate in page.entries.into_iter().take(PAGE_ENTRIES_MAX as usize) {
             if self.state.items.len() >= ITEMS_MAX {
                 break;
             }
-            if let Err(error) = self.take(certificate, shard).await {
+            if let Err(error) = self.take(certificate).await {
                 wait_or_stop(error)?;
                 break;
             }
             next = next.saturating_add(1);
         }
+        let entries = self.state.totals.invalid.saturating_sub(invalid_before);
+        if entries > 0 {
+            tracing::warn!(authority = %shard.0, shard = shard.1, entries, "a feed has entries that are no valid redemptions");
+        }
         Ok(next)
     }
 
     /// Takes one certificate, or finds that there is no need to.
-    async fn take(&mut self, certificate: Certificate, from: ShardKey) -> Result<(), PrimaryError> {
+    async fn take(&mut self, certificate: Certificate) -> Result<(), PrimaryError> {
         if let Transfer::Redemption(redemption) = &certificate.order.transfer {
             let id = ItemId { sender: redemption.sender, sequence: redemption.sequence };
             if self.finished.contains(&id) || self.state.position(&id).is_some() {
@@ -101,7 +106,6 @@ impl Relayer {
         });
         let Some(item) = item else {
             // Only a faulty authority shows such an entry, and it harms nobody to pass it by.
-            tracing::warn!(authority = %from.0, shard = from.1, "a feed has an entry that is no valid redemption");
             self.state.totals.invalid = self.state.totals.invalid.saturating_add(1);
             return Ok(());
         };

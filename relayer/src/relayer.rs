@@ -91,6 +91,7 @@ impl Relayer {
         };
         let (store, state) = Store::open(&config.data_dir, primary.chain_id(), primary.contract())?;
         let sender = Sender::new(primary, key, config.sender.clone());
+        state.bundles.iter().for_each(|bundle| sender.adopt(&bundle.submission));
         let (items, bundles) = (state.items.len(), state.bundles.len());
         tracing::info!(address = %sender.address(), items, bundles, "relayer opened");
         Ok(Self {
@@ -118,19 +119,23 @@ impl Relayer {
         self.sender.address()
     }
 
-    /// Works until `stop` is ready. A round that is under way is finished first, so the state is whole;
-    /// it would be whole without that too.
+    /// Works until `stop` is ready. That may be in the middle of a round: what was begun is on disk.
     ///
     /// # Errors
     /// See [`RelayerError`].
     pub async fn run(&mut self, stop: impl Future<Output = ()>) -> Result<(), RelayerError> {
         let mut stop = std::pin::pin!(stop);
         loop {
-            let tick = self.tick(false).await?;
-            tracing::debug!(?tick, "round done");
+            let pause = self.poll_interval();
+            let round = async {
+                let tick = self.tick(false).await?;
+                tracing::debug!(?tick, "round done");
+                tokio::time::sleep(pause).await;
+                Ok::<_, RelayerError>(())
+            };
             tokio::select! {
                 () = &mut stop => return Ok(()),
-                () = tokio::time::sleep(self.poll_interval()) => {}
+                result = round => result?,
             }
         }
     }

@@ -4,11 +4,13 @@
 
 mod scene;
 
+use std::sync::{Arc, Mutex};
+
 use alloy::primitives::U256;
 use fastpay_core::{Amount, Asset, Redemption, SequenceNumber, Transfer};
 use fastpay_ethereum::testing::{LyingNode, Mining};
 use fastpay_ethereum::{Call, CertifiedRedemption};
-use fastpay_relayer::{BundleConfig, Config, Relayer, RelayerError, StoreError};
+use fastpay_relayer::{BundleConfig, Config, Relayer, RelayerError, State, StoreError};
 use scene::{RECIPIENT, Scene, UNFUNDED};
 
 #[tokio::test]
@@ -46,11 +48,11 @@ async fn many_go_in_bundles_of_bounded_size() {
 #[tokio::test]
 async fn a_redemption_waits_for_company_but_not_too_long() {
     let mut scene = Scene::new(Mining::Manual).await;
-    scene.config.bundle = BundleConfig { wait_ms_max: 400, items_max: 2, ..scene.config.bundle.clone() };
+    scene.config.bundle = BundleConfig { wait_ms_max: 2_000, items_max: 2, ..scene.config.bundle.clone() };
     scene.publish([0]);
     let mut relayer = scene.relayer().await;
     assert_eq!(relayer.tick(false).await.unwrap().under_way, 0);
-    tokio::time::sleep(std::time::Duration::from_millis(450)).await;
+    tokio::time::sleep(std::time::Duration::from_millis(2_050)).await;
     assert_eq!(relayer.tick(false).await.unwrap().under_way, 1);
     scene.publish([1, 2]);
     assert_eq!(relayer.tick(false).await.unwrap().under_way, 2, "two are company enough");
@@ -208,6 +210,31 @@ async fn a_restart_at_any_point_sends_nothing_twice() {
     assert!(relayer.run_once().await.unwrap().caught_up);
     assert_eq!(relayer.state().cursors.values().next().unwrap(), &[2]);
     assert_eq!((scene.paid_out().await, scene.transactions().await), (200, 1));
+}
+
+#[tokio::test]
+async fn nothing_is_sent_that_is_not_on_disk() {
+    let mut scene = Scene::new(Mining::Manual).await;
+    let node = LyingNode::start(&scene.anvil.url());
+    scene.config.primary.rpc_urls = vec![node.url()];
+    scene.config.sender.stuck_after_ms = 50;
+    scene.publish([0]);
+    let data_dir = scene.config.data_dir.clone();
+    let sent = Arc::new(Mutex::new(Vec::new()));
+    let seen = sent.clone();
+    node.lie(move |method, _, answer| {
+        if method == "eth_sendRawTransaction" {
+            let state = State::read(&data_dir).unwrap();
+            let attempts = &state.bundles[0].submission.attempts;
+            let on_disk = answer["result"] == serde_json::json!(attempts.last().unwrap().hash);
+            seen.lock().unwrap().push(on_disk);
+        }
+    });
+    let mut relayer = scene.relayer().await;
+    relayer.tick(true).await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_millis(60)).await;
+    relayer.tick(true).await.unwrap();
+    assert_eq!(*sent.lock().unwrap(), [true, true], "the first offer and the better one");
 }
 
 #[tokio::test]
