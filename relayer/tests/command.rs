@@ -1,5 +1,7 @@
 //! The command makes what it needs, and says what is wrong.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+mod scene;
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -58,4 +60,31 @@ fn a_missing_file_and_an_unknown_key_are_said_so() {
     std::fs::write(folder.path().join("relayer.toml"), "colour = 1\n").unwrap();
     let (output, words) = run(folder.path(), &["run"]);
     assert!(!output.status.success() && words.contains("colour"), "{words}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn once_redeems_what_there_is_and_status_shows_it() {
+    let scene = scene::Scene::new(fastpay_ethereum::testing::Mining::EveryMs(100)).await;
+    scene.publish(0..2);
+    let folder = tempfile::tempdir().unwrap();
+    assert!(init(folder.path(), &["--unencrypted-key"]).status.success());
+    let key = scene.anvil.rich_key(0).to_bytes();
+    std::fs::write(folder.path().join("gas.key"), key.to_string()).unwrap();
+    let path = folder.path().join("relayer.toml");
+    let contract = scene.primary.contract().to_string();
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replace("0x0101010101010101010101010101010101010101", &contract)).unwrap();
+    let (url, endpoints) = (scene.anvil.url().to_string(), scene.config.endpoints.display().to_string());
+    let here = folder.path().to_owned();
+    let run_once = move || run(&here, &["run", "--once", "--rpc-url", &url, "--endpoints", &endpoints]);
+    let (output, words) = tokio::task::spawn_blocking(run_once).await.unwrap();
+    assert!(output.status.success(), "{words}");
+    let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(result["redeemed"], 2);
+    assert_eq!(scene.paid_out().await, 200);
+    let (output, words) = run(folder.path(), &["status", "--json"]);
+    assert!(output.status.success(), "{words}");
+    let status: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&status["totals"]["redeemed"], &status["items"]), (&2.into(), &0.into()));
+    assert!(run(folder.path(), &["status"]).0.status.success());
 }

@@ -1,5 +1,7 @@
 //! A committee of four whose keys the test holds, their feeds served over gRPC, and a chain with the
 //! contract.
+// Each test program uses a part of it.
+#![allow(dead_code)]
 
 use std::path::PathBuf;
 use std::pin::Pin;
