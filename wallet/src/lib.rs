@@ -1,1 +1,45 @@
-//! Client library and the fastpay command.
+//! The client's side of FastPay: a library, and the `fastpay` command on top of it.
+//!
+//! ```text
+//!  Wallet ──┬─► folder   (what is on disk: keys, orders written ahead, received certificates)
+//!           ├─► drive    (an order to its certificate, a certificate to a quorum of confirmations)
+//!           └─► network  (the committee, and a client for each authority)
+//!  ChainAccount ─► the Primary: deposit, redeem by oneself, claim; written ahead as well
+//! ```
+//! Modules in reading order: `network`, `drive`, `standing` (rules for answers of which some are lies),
+//! `folder`, `wallet`, `receive`, `view`, `chain`, `arrival`, `audit`, `open`.
+//!
+//! Invariants: what an authority says is verified or agreed by f + 1 before it is acted on; an order is on
+//! disk before it is sent; no second order is ever signed for a sequence number; whatever a crash leaves
+//! unfinished, [`Wallet::resume`] finishes.
+//!
+//! A program that keeps no folder, such as a bench, uses [`Network`] and [`Driver`] alone.
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
+
+mod arrival;
+mod audit;
+mod chain;
+mod decimal;
+mod drive;
+mod error;
+pub mod folder;
+mod network;
+mod open;
+mod receive;
+mod standing;
+mod view;
+mod wallet;
+
+pub use arrival::wait_for_redemption;
+pub use audit::{AssetAudit, AuditReport, AuthorityAudit};
+pub use chain::{ChainAccount, ChainListener, Finished};
+pub use decimal::{DecimalError, format_units, parse_amount};
+pub use drive::{
+    CertificateSource, DriveError, DriveOptions, Driver, Listener, NoCertificates, Progress, Settled, Trouble, short,
+};
+pub use error::WalletError;
+pub use network::{Answers, BogusCertificate, Network, NetworkError};
+pub use open::{learn_chain_id, read_genesis, set_up};
+pub use standing::AgreedBalance;
+pub use view::{AccountView, AuthorityView, assets_of};
+pub use wallet::{Intent, LOCK_PATIENCE, Receipt, Resumed, Wallet};

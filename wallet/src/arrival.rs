@@ -1,0 +1,98 @@
+//! Waiting for what others do: authorities that credit a deposit, a relayer that redeems a certificate.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use fastpay_core::{AccountId, Asset, Deposit, SequenceNumber, TransactionIndex};
+use fastpay_ethereum::Primary;
+use fastpay_rpc::{AuthorityClient, ClientError, PAGE_ENTRIES_MAX};
+use tokio::time::{Instant, sleep};
+
+use crate::error::WalletError;
+use crate::wallet::{READ_PATIENCE, Wallet};
+
+const POLL_MIN: Duration = Duration::from_millis(100);
+const POLL_MAX: Duration = Duration::from_secs(2);
+
+impl Wallet {
+    /// Waits until a quorum has credited a deposit to `recipient` of a higher index than `after`. `heard` is
+    /// told how many have.
+    ///
+    /// # Errors
+    /// [`WalletError::TimedOut`]: it will be credited all the same, once the authorities see its block final.
+    pub async fn wait_for_credit(
+        &self,
+        recipient: AccountId,
+        asset: Asset,
+        after: TransactionIndex,
+        patience: Duration,
+        heard: &(dyn Fn(usize) + Send + Sync),
+    ) -> Result<Deposit, WalletError> {
+        let quorum = self.network().committee().quorum();
+        let until = Instant::now() + patience;
+        let (mut pause, mut told) = (POLL_MIN, 0);
+        loop {
+            let answers = self.network().ask_all(Instant::now() + READ_PATIENCE, move |authority| async move {
+                newest_deposits(&authority, recipient).await
+            });
+            let mut credited: BTreeMap<TransactionIndex, (usize, Deposit)> = BTreeMap::new();
+            for deposit in answers.await.into_iter().filter_map(|(_, answer)| answer.ok()).flatten() {
+                if deposit.index > after && deposit.asset == asset && deposit.recipient == recipient {
+                    credited.entry(deposit.index).or_insert_with(|| (0, deposit)).0 += 1;
+                }
+            }
+            let most = credited.values().map(|(count, _)| *count).max().unwrap_or(0);
+            if most > told {
+                heard(most);
+                told = most;
+            }
+            if let Some((_, deposit)) = credited.into_values().find(|(count, _)| *count >= quorum) {
+                return Ok(deposit);
+            }
+            if Instant::now() >= until {
+                let hint = "the authorities credit it once its block is final for them; see `fastpay balance`";
+                return Err(timed_out("the deposit's credit", patience, hint));
+            }
+            sleep(pause).await;
+            pause = pause.saturating_mul(2).min(POLL_MAX);
+        }
+    }
+}
+
+/// Waits until a redemption is redeemed in the newest block.
+///
+/// # Errors
+/// [`WalletError::TimedOut`]: a relayer may still come, or the owner redeems it alone.
+pub async fn wait_for_redemption(
+    primary: &Primary,
+    sender: AccountId,
+    sequence: SequenceNumber,
+    patience: Duration,
+) -> Result<(), WalletError> {
+    let until = Instant::now() + patience;
+    let mut pause = POLL_MIN;
+    loop {
+        match primary.is_redeemed(sender, sequence).await {
+            Ok(true) => return Ok(()),
+            Ok(false) => {}
+            Err(error) if error.is_retryable() => tracing::warn!(%error, "the Primary does not answer"),
+            Err(error) => return Err(error.into()),
+        }
+        if Instant::now() >= until {
+            let hint = "wait longer, or redeem it yourself with `fastpay redeem --sequence <number> --self`";
+            return Err(timed_out("the redemption by a relayer", patience, hint));
+        }
+        sleep(pause).await;
+        pause = pause.saturating_mul(2).min(POLL_MAX);
+    }
+}
+
+fn timed_out(what: &'static str, patience: Duration, hint: &'static str) -> WalletError {
+    WalletError::TimedOut { what, seconds: patience.as_secs(), hint }
+}
+
+async fn newest_deposits(authority: &AuthorityClient, account: AccountId) -> Result<Vec<Deposit>, ClientError> {
+    let shard = authority.shard_of(&account);
+    let total = shard.account(account).await?.deposits;
+    Ok(shard.deposits(account, total.saturating_sub(u64::from(PAGE_ENTRIES_MAX))).await?.entries)
+}

@@ -1,0 +1,277 @@
+//! The public audit: per asset, does what the contract holds equal what the accounts hold at an authority,
+//! what is on its way between its shards, and what is certified but not yet redeemed?
+//!
+//! ```text
+//!  contract's total = accounts + in flight + redeemable − ahead
+//! ```
+//! *Redeemable* is certified and confirmed here but not redeemed on the Primary; *ahead* is redeemed on the
+//! Primary but not yet confirmed here. Every redemption counted is a verified certificate. The two sides are
+//! compared where they have seen the same deposits and nothing moved while they were read.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use alloy::primitives::U256;
+use fastpay_core::{
+    AccountId, Amount, Asset, AuthorityName, Balance, Certificate, GenesisBalance, SequenceNumber, TransactionIndex,
+    Transfer,
+};
+use fastpay_ethereum::Primary;
+use fastpay_rpc::{AuthorityClient, ClientError, ShardStatus};
+use serde::Serialize;
+use tokio::time::{Instant, sleep};
+
+use crate::error::WalletError;
+use crate::open::read_genesis;
+use crate::wallet::Wallet;
+
+const POLL: Duration = Duration::from_millis(300);
+
+/// The outcome of an audit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AuditReport {
+    /// True where a quorum of authorities answered and every one that answered balances in every asset.
+    pub ok: bool,
+    /// The last deposit of the contract.
+    pub last_transaction_index: TransactionIndex,
+    /// By asset.
+    pub assets: Vec<AssetAudit>,
+    /// Authorities that did not answer, and why.
+    pub silent: BTreeMap<String, String>,
+    /// What does not fit.
+    pub findings: Vec<String>,
+}
+
+/// One asset.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AssetAudit {
+    /// Which.
+    pub asset: Asset,
+    /// What the contract holds for accounts.
+    pub contract_total: Balance,
+    /// By authority.
+    pub authorities: Vec<AuthorityAudit>,
+    /// True where all of them balance.
+    pub ok: bool,
+}
+
+/// One asset at one authority.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AuthorityAudit {
+    /// Who.
+    pub authority: AuthorityName,
+    /// The sum of all balances.
+    pub accounts_total: Balance,
+    /// On the way between its shards.
+    pub in_flight: Balance,
+    /// Confirmed here, not redeemed on the Primary.
+    pub redeemable: Balance,
+    /// Redeemed on the Primary, not confirmed here.
+    pub ahead: Balance,
+    /// True where the sum is the contract's total.
+    pub ok: bool,
+}
+
+/// What names a redemption, and what it moved.
+type Redemptions = BTreeMap<(AccountId, SequenceNumber), (Asset, Amount)>;
+
+/// One authority, as it was read.
+struct Reading {
+    statuses: Vec<ShardStatus>,
+    redemptions: Redemptions,
+}
+
+/// The other side: the contract, or the genesis.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Ledger {
+    last_transaction_index: TransactionIndex,
+    totals: BTreeMap<Asset, Balance>,
+}
+
+impl Wallet {
+    /// Audits the committee. Waits up to `patience` for authorities to follow the contract's last deposit
+    /// and for a moment in which nothing moves.
+    ///
+    /// # Errors
+    /// Where the Primary or a quorum of authorities does not answer. That the sums do not fit is no error
+    /// here, but in the report.
+    pub async fn audit(&self, patience: Duration) -> Result<AuditReport, WalletError> {
+        let config = self.folder().config()?;
+        let primary = if config.primary.is_some() { Some(self.primary().await?) } else { None };
+        let genesis = match &config.genesis {
+            Some(path) => read_genesis(path)?.balances,
+            None => Vec::new(),
+        };
+        let until = Instant::now() + patience;
+        loop {
+            let (report, is_still) = self.audit_once(primary.as_ref(), &genesis).await?;
+            if (report.ok && is_still) || Instant::now() >= until {
+                return Ok(report);
+            }
+            sleep(POLL).await;
+        }
+    }
+
+    async fn audit_once(
+        &self,
+        primary: Option<&Primary>,
+        genesis: &[GenesisBalance],
+    ) -> Result<(AuditReport, bool), WalletError> {
+        let (mut readings, mut silent) = (BTreeMap::new(), BTreeMap::new());
+        for authority in self.network().authorities() {
+            match self.read_authority(authority).await {
+                Ok(reading) => drop(readings.insert(authority.name(), reading)),
+                Err(error) => drop(silent.insert(authority.name().to_string(), error.to_string())),
+            }
+        }
+        let quorum = self.network().committee().quorum();
+        if readings.len() < quorum {
+            return Err(WalletError::TooFewAnswers { answered: readings.len(), quorum });
+        }
+        let assets: BTreeSet<_> = readings
+            .values()
+            .flat_map(|reading| &reading.statuses)
+            .flat_map(|s| s.totals.iter().map(|t| t.0))
+            .collect();
+        let (ledger, redeemed, is_still) = match primary {
+            Some(primary) => read_primary(primary, &assets, &readings).await?,
+            None => (read_genesis_ledger(genesis), Redemptions::new(), true),
+        };
+        let mut again = true;
+        for authority in self.network().authorities() {
+            let Some(reading) = readings.get(&authority.name()) else { continue };
+            let now = crate::network::authority_status(authority).await;
+            again &= now.is_ok_and(|now| now == reading.statuses);
+        }
+        Ok((judge(&ledger, &readings, &redeemed, silent), is_still && again))
+    }
+
+    async fn read_authority(&self, authority: &AuthorityClient) -> Result<Reading, ClientError> {
+        let statuses = crate::network::authority_status(authority).await?;
+        let mut redemptions = Redemptions::new();
+        for (shard, status) in authority.shards().iter().zip(&statuses) {
+            let mut start = 0_u64;
+            while start < status.redemptions {
+                let page = shard.redemptions(start).await?;
+                if page.entries.is_empty() {
+                    break;
+                }
+                start = start.saturating_add(u64::try_from(page.entries.len()).unwrap_or(u64::MAX));
+                for certificate in page.entries {
+                    self.count_redemption(authority.name(), certificate, &mut redemptions);
+                }
+            }
+        }
+        Ok(Reading { statuses, redemptions })
+    }
+
+    fn count_redemption(&self, authority: AuthorityName, certificate: Certificate, redemptions: &mut Redemptions) {
+        let verified = certificate.verify(self.network().domain(), self.network().committee());
+        match verified.as_ref().map(|certificate| certificate.transfer()) {
+            Ok(Transfer::Redemption(redemption)) => {
+                let value = (redemption.asset, redemption.amount);
+                redemptions.insert((redemption.sender, redemption.sequence), value);
+            }
+            Ok(Transfer::Payment(_)) => tracing::warn!(%authority, "a payment in the feed of redemptions"),
+            Err(error) => tracing::warn!(%authority, %error, "a bad certificate in the feed of redemptions"),
+        }
+    }
+}
+
+/// The contract's side, those of the known redemptions that are redeemed, and whether all was read of one
+/// block.
+async fn read_primary(
+    primary: &Primary,
+    assets: &BTreeSet<Asset>,
+    readings: &BTreeMap<AuthorityName, Reading>,
+) -> Result<(Ledger, Redemptions, bool), WalletError> {
+    let before = primary.latest_head().await?;
+    let last_transaction_index = primary.last_transaction_index().await?;
+    let mut totals = BTreeMap::new();
+    for asset in assets {
+        totals.insert(*asset, to_balance(primary.total_balance(*asset).await?));
+    }
+    let mut redeemed = Redemptions::new();
+    for ((sender, sequence), value) in readings.values().flat_map(|reading| &reading.redemptions) {
+        if !redeemed.contains_key(&(*sender, *sequence)) && primary.is_redeemed(*sender, *sequence).await? {
+            redeemed.insert((*sender, *sequence), *value);
+        }
+    }
+    let is_still = primary.latest_head().await?.hash == before.hash;
+    Ok((Ledger { last_transaction_index, totals }, redeemed, is_still))
+}
+
+fn read_genesis_ledger(balances: &[GenesisBalance]) -> Ledger {
+    let mut totals: BTreeMap<Asset, Balance> = BTreeMap::new();
+    for balance in balances {
+        let total = totals.entry(balance.asset).or_default();
+        *total = total.credit(balance.amount);
+    }
+    let count = u64::try_from(balances.len()).unwrap_or(u64::MAX);
+    Ledger { last_transaction_index: TransactionIndex(count), totals }
+}
+
+fn to_balance(value: U256) -> Balance {
+    Balance::from_be_bytes(value.to_be_bytes())
+}
+
+fn sum(redemptions: &Redemptions, asset: Asset, other: &Redemptions) -> Balance {
+    let rest = redemptions.iter().filter(|(name, _)| !other.contains_key(*name));
+    rest.filter(|(_, (of, _))| *of == asset).fold(Balance::ZERO, |sum, (_, (_, amount))| sum.credit(*amount))
+}
+
+/// The sums and what does not fit in them.
+fn judge(
+    ledger: &Ledger,
+    readings: &BTreeMap<AuthorityName, Reading>,
+    redeemed: &Redemptions,
+    silent: BTreeMap<String, String>,
+) -> AuditReport {
+    let mut findings = Vec::new();
+    for (name, reading) in readings {
+        for shard in &reading.statuses {
+            if shard.synchronized != ledger.last_transaction_index {
+                let (at, of) = (shard.synchronized, ledger.last_transaction_index);
+                findings.push(format!("authority {name}, shard {}: at deposit {at} of {of}", shard.shard));
+            }
+            for (asset, totals) in &shard.totals {
+                let flow = totals.deposited.plus(totals.credited);
+                let gone = totals.forwarded.plus(totals.redeemed);
+                if totals.accounts != flow.plus(gone.negated()) {
+                    findings.push(format!("authority {name}, shard {}: its own sums of {asset} differ", shard.shard));
+                }
+            }
+        }
+    }
+    let nothing = Redemptions::new();
+    let mut assets = Vec::new();
+    for (asset, contract_total) in &ledger.totals {
+        let mut authorities = Vec::new();
+        for (name, reading) in readings {
+            let total = |part: fn(&fastpay_core::AssetTotals) -> Balance| {
+                let of_asset = reading.statuses.iter().flat_map(|shard| &shard.totals).filter(|(of, _)| of == asset);
+                of_asset.fold(Balance::ZERO, |sum, (_, totals)| sum.plus(part(totals)))
+            };
+            let accounts_total = total(|totals| totals.accounts);
+            let in_flight = total(|totals| totals.forwarded.plus(totals.credited.negated()));
+            if total(|totals| totals.redeemed) != sum(&reading.redemptions, *asset, &nothing) {
+                findings.push(format!("authority {name}: its redemptions of {asset} are not those of its feed"));
+            }
+            let redeemable = sum(&reading.redemptions, *asset, redeemed);
+            let ahead = sum(redeemed, *asset, &reading.redemptions);
+            let found = accounts_total.plus(in_flight).plus(redeemable).plus(ahead.negated());
+            let ok = found == *contract_total;
+            if !ok {
+                findings.push(format!("authority {name}: {found} of {asset}, the contract has {contract_total}"));
+            }
+            authorities.push(AuthorityAudit { authority: *name, accounts_total, in_flight, redeemable, ahead, ok });
+        }
+        let ok = authorities.iter().all(|authority| authority.ok);
+        assets.push(AssetAudit { asset: *asset, contract_total: *contract_total, authorities, ok });
+    }
+    let last_transaction_index = ledger.last_transaction_index;
+    AuditReport { ok: findings.is_empty(), last_transaction_index, assets, silent, findings }
+}

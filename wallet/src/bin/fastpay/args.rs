@@ -1,0 +1,343 @@
+//! The command line, parsed once into meaning.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use alloy::primitives::{Address, B256};
+use clap::{Args, Parser, Subcommand};
+use fastpay_core::{Asset, Memo};
+use fastpay_ethereum::Finality;
+use url::Url;
+
+/// Pay instantly with money that is deposited on Ethereum.
+#[derive(Debug, Parser)]
+#[command(name = "fastpay", version, about, max_term_width = 100)]
+pub struct Cli {
+    /// The wallet's folder.
+    #[arg(long, global = true, env = "FASTPAY_HOME", value_name = "FOLDER")]
+    pub home: Option<PathBuf>,
+    /// Write one JSON document to standard output; errors too.
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// A file with the passphrase of the keys. Otherwise FASTPAY_PASSPHRASE or a prompt.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub passphrase_file: Option<PathBuf>,
+    /// Give up waiting for the authorities after so many seconds.
+    #[arg(long, global = true, default_value_t = 30, value_name = "SECONDS")]
+    pub timeout: u64,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Set the wallet up for one FastPay contract.
+    Init(InitArgs),
+    /// Make, import and list keys.
+    #[command(subcommand)]
+    Keys(KeysCommand),
+    /// Show the address at which a key is paid.
+    Address(FromArgs),
+    /// Move money from Ethereum into a FastPay account.
+    Deposit(DepositArgs),
+    /// Pay a FastPay account: final in one round trip.
+    Pay(PayArgs),
+    /// Move money from a FastPay account to Ethereum.
+    Redeem(RedeemArgs),
+    /// Show what an account holds.
+    Balance(AccountArgs),
+    /// Show what an account sent, received and deposited, as this wallet knows it.
+    History(AccountArgs),
+    /// Take in and verify incoming payments.
+    Receive(ReceiveArgs),
+    /// Finish what an earlier command left unfinished.
+    Resume(ResumeArgs),
+    /// Collect a payout that could not be paid earlier.
+    Claim(ClaimArgs),
+    /// Show the authorities: who answers, who lags.
+    Status,
+    /// Check that the contract holds what the accounts hold.
+    Audit(AuditArgs),
+}
+
+/// Where everything is.
+#[derive(Debug, Args)]
+pub struct InitArgs {
+    /// An Ethereum node's HTTP URL; give several for safety, the preferred one first.
+    #[arg(long, value_name = "URL", required_unless_present = "genesis", conflicts_with = "genesis")]
+    pub rpc_url: Vec<Url>,
+    /// The FastPay contract.
+    #[arg(long, value_name = "ADDRESS", required_unless_present = "genesis", conflicts_with = "genesis")]
+    pub contract: Option<Address>,
+    /// The chain's id; asked of the node where it is not given.
+    #[arg(long, value_name = "ID")]
+    pub chain_id: Option<u64>,
+    /// From which block on the chain is believed: finalized, safe, or a number of blocks on top.
+    #[arg(long, default_value = "finalized", value_parser = parse_finality)]
+    pub finality: Finality,
+    /// How often to ask the chain while waiting, in milliseconds.
+    #[arg(long, value_name = "MS")]
+    pub poll_interval_ms: Option<u64>,
+    /// The genesis file of a committee without Ethereum.
+    #[arg(long, value_name = "FILE")]
+    pub genesis: Option<PathBuf>,
+    /// The JSON file that says where the authorities are reached.
+    #[arg(long, value_name = "FILE")]
+    pub endpoints: PathBuf,
+    /// Replace an existing configuration. Keys and orders stay.
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// Keys.
+#[derive(Debug, Subcommand)]
+pub enum KeysCommand {
+    /// Make a new key.
+    New(NewKeyArgs),
+    /// Import a key: from a prompt, a file of hexadecimal digits, or a key file of another program.
+    Import(ImportKeyArgs),
+    /// List the keys and their accounts.
+    List,
+    /// Write out a key's file, encrypted as it is.
+    Export {
+        /// The key's name.
+        name: String,
+    },
+}
+
+/// A new key.
+#[derive(Debug, Args)]
+pub struct NewKeyArgs {
+    /// What to call it.
+    pub name: String,
+    #[command(flatten)]
+    pub kind: KindArgs,
+}
+
+/// An imported key.
+#[derive(Debug, Args)]
+pub struct ImportKeyArgs {
+    /// What to call it.
+    pub name: String,
+    #[command(flatten)]
+    pub kind: KindArgs,
+    /// A file with the secret as 64 hexadecimal digits; - is standard input.
+    #[arg(long, value_name = "FILE", conflicts_with = "keystore")]
+    pub secret_file: Option<PathBuf>,
+    /// A key file of Web3 secret storage, such as another wallet's.
+    #[arg(long, value_name = "FILE")]
+    pub keystore: Option<PathBuf>,
+    /// The passphrase of that file, where it is another one than this wallet's.
+    #[arg(long, value_name = "FILE", requires = "keystore")]
+    pub keystore_passphrase_file: Option<PathBuf>,
+}
+
+/// The kind of a key.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub struct KindArgs {
+    /// For a FastPay account only (fp1…).
+    #[arg(long)]
+    pub ed25519: bool,
+    /// For a FastPay account and the Ethereum account of the same address (0x…).
+    #[arg(long)]
+    pub ethereum: bool,
+}
+
+/// Which key.
+#[derive(Debug, Args)]
+pub struct FromArgs {
+    /// The key's name; not needed where there is only one.
+    #[arg(long, value_name = "KEY")]
+    pub from: Option<String>,
+}
+
+/// Which account.
+#[derive(Debug, Args)]
+pub struct AccountArgs {
+    /// A key of this wallet; not needed where there is only one.
+    #[arg(long, value_name = "KEY", conflicts_with = "account")]
+    pub from: Option<String>,
+    /// Any account, also of others.
+    #[arg(long, value_name = "ACCOUNT")]
+    pub account: Option<String>,
+}
+
+/// A deposit.
+#[derive(Debug, Args)]
+pub struct DepositArgs {
+    /// How much, such as 1.5.
+    pub amount: String,
+    /// What: ETH, or the address of a token.
+    #[arg(long, default_value = "ETH", value_parser = parse_asset)]
+    pub asset: Asset,
+    /// The account to fund, or the name of a key of this wallet; by default the account of the paying key.
+    #[arg(long, value_name = "ACCOUNT")]
+    pub to: Option<String>,
+    /// The Ethereum key that pays.
+    #[arg(long, value_name = "KEY")]
+    pub from: Option<String>,
+    /// Wait at most so many seconds for the authorities to credit it; 0 returns when it is final.
+    #[arg(long, default_value_t = 1800, value_name = "SECONDS")]
+    pub wait: u64,
+}
+
+/// A payment.
+#[derive(Debug, Args)]
+pub struct PayArgs {
+    /// The account to pay (fp1… or 0x…), or the name of a key of this wallet.
+    pub recipient: String,
+    /// How much, such as 1.5.
+    pub amount: String,
+    /// What: ETH, or the address of a token.
+    #[arg(long, default_value = "ETH", value_parser = parse_asset)]
+    pub asset: Asset,
+    /// For the recipient: up to 32 bytes of text, or 0x and 64 hexadecimal digits.
+    #[arg(long, default_value = "", value_parser = parse_memo)]
+    pub memo: Memo,
+    /// The paying key.
+    #[arg(long, value_name = "KEY")]
+    pub from: Option<String>,
+}
+
+/// A redemption.
+#[derive(Debug, Args)]
+pub struct RedeemArgs {
+    /// How much is taken off the account, such as 1.5.
+    #[arg(required_unless_present = "sequence")]
+    pub amount: Option<String>,
+    /// What: ETH, or the address of a token.
+    #[arg(long, default_value = "ETH", value_parser = parse_asset)]
+    pub asset: Asset,
+    /// The Ethereum address that is paid; by default that of the account, where it has one.
+    #[arg(long, value_name = "ADDRESS")]
+    pub to: Option<Address>,
+    /// The part of the amount that goes to whoever brings it to the contract.
+    #[arg(long, default_value = "0", value_name = "AMOUNT")]
+    pub fee: String,
+    /// For the records: up to 32 bytes of text, or 0x and 64 hexadecimal digits.
+    #[arg(long, default_value = "", value_parser = parse_memo)]
+    pub memo: Memo,
+    /// The key of the account.
+    #[arg(long, value_name = "KEY")]
+    pub from: Option<String>,
+    /// Bring it to the contract oneself, without a relayer.
+    #[arg(long = "self")]
+    pub by_self: bool,
+    /// The Ethereum key that pays for the gas of --self.
+    #[arg(long, value_name = "KEY", requires = "by_self")]
+    pub gas_key: Option<String>,
+    /// Wait at most so many seconds for a relayer; 0 returns when the redemption is final in FastPay.
+    #[arg(long, default_value_t = 0, default_missing_value = "1800", num_args = 0..=1, value_name = "SECONDS")]
+    pub wait: u64,
+    /// Go on with the redemption of this number, ordered before.
+    #[arg(long, conflicts_with = "amount", value_name = "NUMBER")]
+    pub sequence: Option<u64>,
+}
+
+/// Incoming payments.
+#[derive(Debug, Args)]
+pub struct ReceiveArgs {
+    #[command(flatten)]
+    pub account: AccountArgs,
+    /// Wait at most so many seconds for a new payment.
+    #[arg(long, default_value_t = 0, value_name = "SECONDS")]
+    pub wait: u64,
+    /// Go on until interrupted; with --json one document for each payment, on a line of its own.
+    #[arg(long)]
+    pub follow: bool,
+}
+
+/// What to finish.
+#[derive(Debug, Args)]
+pub struct ResumeArgs {
+    /// The key; all keys where it is not given.
+    #[arg(long, value_name = "KEY")]
+    pub from: Option<String>,
+}
+
+/// A claim.
+#[derive(Debug, Args)]
+pub struct ClaimArgs {
+    /// What: ETH, or the address of a token.
+    #[arg(long, default_value = "ETH", value_parser = parse_asset)]
+    pub asset: Asset,
+    /// Where it is to be paid; by default to the claiming address.
+    #[arg(long, value_name = "ADDRESS")]
+    pub to: Option<Address>,
+    /// The Ethereum key that has the claim.
+    #[arg(long, value_name = "KEY")]
+    pub from: Option<String>,
+}
+
+/// An audit.
+#[derive(Debug, Args)]
+pub struct AuditArgs {
+    /// Wait at most so many seconds for the authorities to have seen all deposits and for a quiet moment.
+    #[arg(long, default_value_t = 30, value_name = "SECONDS")]
+    pub wait: u64,
+}
+
+fn parse_asset(text: &str) -> Result<Asset, String> {
+    if text.eq_ignore_ascii_case("eth") {
+        return Ok(Asset::ETHER);
+    }
+    let wrong = |_| format!("{text:?} is not an asset: give ETH, or the address of a token (0x…)");
+    // Through the account's rules, which check the capitals of an address.
+    let account = fastpay_core::AccountId::from_str(text).map_err(wrong)?;
+    account.ethereum_address().map(Asset).ok_or_else(|| format!("{text} is an account, not a token"))
+}
+
+fn parse_finality(text: &str) -> Result<Finality, String> {
+    match text {
+        "finalized" => Ok(Finality::Finalized),
+        "safe" => Ok(Finality::Safe),
+        text => text.parse().map(Finality::Confirmations).map_err(|_| "give finalized, safe or a number".into()),
+    }
+}
+
+fn parse_memo(text: &str) -> Result<Memo, String> {
+    if let Some(digits) = text.strip_prefix("0x")
+        && digits.len() == 64
+    {
+        return B256::from_str(text).map_err(|error| error.to_string());
+    }
+    let mut memo = [0; 32];
+    let bytes = text.as_bytes();
+    match memo.get_mut(..bytes.len()) {
+        Some(start) => start.copy_from_slice(bytes),
+        None => return Err(format!("the memo has {} bytes, and 32 are the most", bytes.len())),
+    }
+    Ok(memo.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn memos_are_text_or_a_hash() {
+        assert_eq!(parse_memo("").unwrap(), Memo::ZERO);
+        assert!(parse_memo("invoice 7").unwrap().starts_with(b"invoice 7\0"));
+        assert_eq!(parse_memo(&format!("0x{}", "ab".repeat(32))).unwrap(), Memo::repeat_byte(0xab));
+        assert!(parse_memo(&"x".repeat(33)).is_err());
+        assert!(parse_memo(&format!("0x{}", "zz".repeat(32))).is_err());
+    }
+
+    #[test]
+    fn assets_are_eth_or_a_token() {
+        assert_eq!(parse_asset("eth"), Ok(Asset::ETHER));
+        assert!(parse_asset("0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96045").is_ok());
+        for wrong in ["", "USDC", "0xD8dA6BF26964aF9D7eEd9e03E53415D37aA96045", "0x12"] {
+            assert!(parse_asset(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! What every command starts from: the folder, the passphrase, the wallet.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use fastpay_core::{AccountId, AccountKey, Amount, Asset};
+use fastpay_ethereum::Primary;
+use fastpay_wallet::folder::{Folder, FolderError, KeyEntry, KeyKind};
+use fastpay_wallet::{ChainAccount, DriveOptions, Wallet, WalletError, parse_amount};
+use zeroize::Zeroizing;
+
+use crate::args::AccountArgs;
+use crate::output::Screen;
+
+/// The surroundings of a command.
+pub struct Context {
+    pub folder: Folder,
+    pub json: bool,
+    pub screen: Screen,
+    passphrase_file: Option<PathBuf>,
+    timeout: Duration,
+}
+
+impl Context {
+    pub fn new(
+        home: Option<PathBuf>,
+        json: bool,
+        passphrase_file: Option<PathBuf>,
+        timeout: u64,
+    ) -> Result<Self, WalletError> {
+        let missing = || WalletError::Argument("there is no home folder; name the wallet's folder with --home".into());
+        let home = match home {
+            Some(home) => home,
+            None => std::env::home_dir().ok_or_else(missing)?.join(".fastpay"),
+        };
+        let (screen, timeout) = (Screen::new(), Duration::from_secs(timeout.max(1)));
+        Ok(Self { folder: Folder::new(home), json, screen, passphrase_file, timeout })
+    }
+
+    /// The wallet, telling of its progress.
+    pub fn wallet(&self) -> Result<Wallet, WalletError> {
+        let options = DriveOptions { deadline: self.timeout, ..DriveOptions::default() };
+        let screen = self.screen;
+        Ok(Wallet::open(self.folder.clone(), options)?.with_listener(Arc::new(move |progress| screen.hear(progress))))
+    }
+
+    /// The passphrase of this wallet's keys.
+    pub fn passphrase(&self, prompt: &str) -> Result<Zeroizing<String>, WalletError> {
+        match &self.passphrase_file {
+            Some(path) => read_passphrase(path),
+            None => match std::env::var("FASTPAY_PASSPHRASE") {
+                Ok(passphrase) => Ok(Zeroizing::new(passphrase)),
+                Err(_) => ask(prompt),
+            },
+        }
+    }
+
+    /// The passphrase for a new key, asked for twice where a person types it.
+    pub fn new_passphrase(&self) -> Result<Zeroizing<String>, WalletError> {
+        let typed = self.passphrase_file.is_none() && std::env::var_os("FASTPAY_PASSPHRASE").is_none();
+        let passphrase = self.passphrase("Passphrase for the new key: ")?;
+        if typed && *ask("The same passphrase again: ")? != *passphrase {
+            return Err(WalletError::Argument("the two passphrases differ; try again".into()));
+        }
+        if passphrase.is_empty() {
+            return Err(WalletError::Argument("the passphrase is empty; choose one".into()));
+        }
+        Ok(passphrase)
+    }
+
+    /// Decrypts a key.
+    pub fn unlock(&self, entry: &KeyEntry) -> Result<AccountKey, WalletError> {
+        let passphrase = self.passphrase(&format!("Passphrase of key {}: ", entry.name))?;
+        Ok(self.folder.keys().unlock(&entry.name, &passphrase)?)
+    }
+
+    /// The key that is meant.
+    pub fn choose(&self, name: Option<&str>, kind: Option<KeyKind>) -> Result<KeyEntry, WalletError> {
+        Ok(self.folder.keys().choose(name, kind)?)
+    }
+
+    /// An account by its address, or by the name of a key of this wallet.
+    pub fn account(&self, text: &str) -> Result<AccountId, WalletError> {
+        if text.starts_with("0x") || text.starts_with("fp1") {
+            return text.parse().map_err(|error| WalletError::Argument(format!("{error}")));
+        }
+        Ok(self.folder.keys().entry(text)?.account)
+    }
+
+    /// The account that a reading command is about.
+    pub fn account_of(&self, args: &AccountArgs) -> Result<AccountId, WalletError> {
+        match &args.account {
+            Some(text) => self.account(text),
+            None => Ok(self.choose(args.from.as_deref(), None)?.account),
+        }
+    }
+
+    /// The Primary's side of an Ethereum key.
+    pub fn chain_account(&self, primary: Primary, entry: &KeyEntry) -> Result<ChainAccount, WalletError> {
+        let key = self.unlock(entry)?;
+        let sender = self.folder.config()?.primary()?.sender.clone();
+        let screen = self.screen;
+        let account = ChainAccount::new(&self.folder, primary, &entry.name, &key, sender)?;
+        Ok(account.with_listener(Arc::new(move |errand, progress| screen.hear_chain(errand, progress))))
+    }
+
+    /// An amount of an asset, in its smallest unit.
+    pub async fn amount(&self, wallet: &Wallet, asset: Asset, text: &str) -> Result<Amount, WalletError> {
+        Ok(parse_amount(text, wallet.asset_info(asset).await?.decimals)?)
+    }
+}
+
+/// The first line of a file.
+pub fn read_passphrase(path: &Path) -> Result<Zeroizing<String>, WalletError> {
+    let content = std::fs::read_to_string(path).map(Zeroizing::new);
+    let content = content.map_err(|error| FolderError::Io { path: path.into(), error })?;
+    Ok(Zeroizing::new(content.lines().next().unwrap_or_default().to_owned()))
+}
+
+/// Asks at the terminal, without showing what is typed.
+pub fn ask(prompt: &str) -> Result<Zeroizing<String>, WalletError> {
+    rpassword::prompt_password(prompt).map(Zeroizing::new).map_err(|_| {
+        let hint = "there is no terminal to ask at; give --passphrase-file or set FASTPAY_PASSPHRASE";
+        WalletError::Argument(hint.into())
+    })
+}

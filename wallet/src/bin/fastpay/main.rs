@@ -1,0 +1,89 @@
+//! `fastpay`: the wallet on the command line.
+//!
+//! Results go to standard output (with `--json` one document), progress to standard error. The exit code
+//! tells the kind of an error; see `WalletError::exit_code`.
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
+
+mod args;
+mod context;
+mod onchain;
+mod output;
+mod setup;
+mod transfers;
+mod views;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use fastpay_wallet::WalletError;
+
+use args::{Cli, Command};
+use context::Context;
+use output::{Report, error_json};
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refuse_arguments(&error),
+    };
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "warn".into());
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).without_time().init();
+    let json = cli.json;
+    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("error: the system gives no threads: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let outcome = runtime.block_on(run(cli));
+    // What goes on in the background is only for the convenience of others.
+    runtime.shutdown_background();
+    match outcome {
+        Ok(report) => {
+            if json {
+                println!("{}", report.json);
+            } else if !report.text.is_empty() {
+                println!("{}", report.text);
+            }
+            ExitCode::from(report.exit_code)
+        }
+        Err(error) => {
+            if json {
+                println!("{}", error_json(&error));
+            }
+            eprintln!("error: {error}");
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+/// The parser's own errors; with `--json` in the same form as all others.
+fn refuse_arguments(error: &clap::Error) -> ExitCode {
+    if error.use_stderr() && std::env::args_os().any(|argument| argument == "--json") {
+        let message = error.to_string();
+        println!("{}", serde_json::json!({ "error": { "kind": "argument", "message": message.trim() } }));
+    }
+    let _ = error.print();
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(1))
+}
+
+async fn run(cli: Cli) -> Result<Report, WalletError> {
+    let Cli { home, json, passphrase_file, timeout, command } = cli;
+    let context = Context::new(home, json, passphrase_file, timeout)?;
+    match command {
+        Command::Init(args) => setup::init(&context, args).await,
+        Command::Keys(command) => setup::keys(&context, command),
+        Command::Address(args) => setup::address(&context, args.from.as_deref()),
+        Command::Deposit(args) => onchain::deposit(&context, args).await,
+        Command::Pay(args) => transfers::pay(&context, args).await,
+        Command::Redeem(args) => transfers::redeem(&context, args).await,
+        Command::Balance(args) => views::balance(&context, args).await,
+        Command::History(args) => views::history(&context, args).await,
+        Command::Receive(args) => views::receive(&context, args).await,
+        Command::Resume(args) => transfers::resume(&context, args.from.as_deref()).await,
+        Command::Claim(args) => onchain::claim(&context, args).await,
+        Command::Status => views::status(&context).await,
+        Command::Audit(args) => views::audit(&context, args.wait).await,
+    }
+}

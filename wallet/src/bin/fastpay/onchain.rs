@@ -1,0 +1,83 @@
+//! `deposit`, `claim`.
+
+use std::time::Duration;
+
+use fastpay_core::AccountId;
+use fastpay_wallet::folder::{Errand, KeyKind};
+use fastpay_wallet::{Finished, WalletError};
+use serde_json::json;
+
+use crate::args::{ClaimArgs, DepositArgs};
+use crate::context::Context;
+use crate::output::{Money, Report};
+
+pub async fn deposit(context: &Context, args: DepositArgs) -> Result<Report, WalletError> {
+    let wallet = context.wallet()?;
+    let primary = wallet.primary().await?;
+    let payer = context.choose(args.from.as_deref(), Some(KeyKind::Ethereum))?;
+    let recipient = match &args.to {
+        Some(text) => context.account(text)?,
+        None => payer.account,
+    };
+    if recipient == AccountId::ZERO {
+        return Err(WalletError::Argument("nobody owns the account of the zero address; give another one".into()));
+    }
+    let amount = context.amount(&wallet, args.asset, &args.amount).await?;
+    if amount.0 == 0 {
+        return Err(WalletError::Argument("the amount is zero; deposit more".into()));
+    }
+    let chain = context.chain_account(primary, &payer)?;
+    let Finished { entry, inclusion, resumed } = chain.deposit(recipient, args.asset, amount).await?;
+    let money = Money::of(&wallet, args.asset).await;
+    let mut json = json!({
+        "recipient": recipient,
+        "value": money.json(amount),
+        "transaction": inclusion.hash,
+        "block": inclusion.block_number,
+        "gas": inclusion.gas_used,
+        "resumed": resumed,
+        "state": "final",
+    });
+    let mut text =
+        format!("deposited {} for {recipient}, final in block {}", money.text(amount), inclusion.block_number);
+    if args.wait > 0
+        && let Errand::Deposit { after, .. } = entry.errand
+    {
+        let quorum = wallet.network().committee().quorum();
+        let screen = context.screen;
+        let heard = move |count| screen.say(format!("deposit: credited by {count} authorities ({quorum} needed)"));
+        let patience = Duration::from_secs(args.wait);
+        let deposit = wallet.wait_for_credit(recipient, args.asset, after, patience, &heard).await?;
+        text = format!("{text}\ncredited as deposit {}: {}", deposit.index, money.text(deposit.amount));
+        if let Some(object) = json.as_object_mut() {
+            object.insert("state".into(), "credited".into());
+            object.insert("index".into(), json!(deposit.index));
+            object.insert("credited".into(), money.json(deposit.amount));
+        }
+    }
+    Ok(Report::new(json, text))
+}
+
+pub async fn claim(context: &Context, args: ClaimArgs) -> Result<Report, WalletError> {
+    let wallet = context.wallet()?;
+    let primary = wallet.primary().await?;
+    let owner = context.choose(args.from.as_deref(), Some(KeyKind::Ethereum))?;
+    let chain = context.chain_account(primary, &owner)?;
+    let claimable = chain.primary().claim_of(chain.address(), args.asset).await?;
+    let money = Money::of(&wallet, args.asset).await;
+    let pending = context.folder.transactions(chain.address()).pending()?;
+    if claimable.is_zero() && pending.is_empty() {
+        return Err(WalletError::Argument(format!("{} has nothing to claim of this asset", chain.address())));
+    }
+    let Finished { inclusion, resumed, .. } = chain.claim(args.asset, args.to).await?;
+    let to = args.to.unwrap_or_else(|| chain.address());
+    let json = json!({
+        "owner": chain.address(),
+        "to": to,
+        "value": money.json(claimable),
+        "transaction": inclusion.hash,
+        "block": inclusion.block_number,
+        "resumed": resumed,
+    });
+    Ok(Report::new(json, format!("claimed {} to {to} in block {}", money.text(claimable), inclusion.block_number)))
+}

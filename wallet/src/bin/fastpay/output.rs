@@ -1,0 +1,171 @@
+//! What people and programs see: results on standard output, progress with its time on standard error.
+
+use std::time::Instant;
+
+use fastpay_core::{AccountId, Asset, Memo, Transfer};
+use fastpay_ethereum::Progress as ChainProgress;
+use fastpay_wallet::folder::{AssetInfo, Errand};
+use fastpay_wallet::{Progress, Wallet, WalletError, format_units, short};
+use serde_json::{Value, json};
+
+/// The outcome of a command.
+#[derive(Debug)]
+pub struct Report {
+    /// For programs.
+    pub json: Value,
+    /// For people.
+    pub text: String,
+    /// 0 where all is well.
+    pub exit_code: u8,
+}
+
+impl Report {
+    /// A good outcome.
+    pub fn new(json: Value, text: impl Into<String>) -> Self {
+        Self { json, text: text.into(), exit_code: 0 }
+    }
+}
+
+/// Where progress goes.
+#[derive(Clone, Copy, Debug)]
+pub struct Screen {
+    started: Instant,
+}
+
+impl Screen {
+    pub fn new() -> Self {
+        Self { started: Instant::now() }
+    }
+
+    /// One line of progress.
+    pub fn say(&self, text: impl AsRef<str>) {
+        eprintln!("[{:8.3} s] {}", self.started.elapsed().as_secs_f64(), text.as_ref());
+    }
+
+    /// Progress of an order.
+    pub fn hear(&self, progress: &Progress) {
+        match progress {
+            Progress::Vote { authority, votes, quorum } => {
+                self.say(format!("vote {votes} of {quorum} from authority {}", short(authority)));
+            }
+            Progress::Certified => self.say("certificate complete: the transfer is final"),
+            Progress::Confirmed { authority, confirmations, quorum } => {
+                self.say(format!("confirmation {confirmations} of {quorum} from authority {}", short(authority)));
+            }
+            Progress::CatchingUp { authority, account, sequence } => {
+                self.say(format!("bringing certificate {sequence} of {account} to authority {}", short(authority)));
+            }
+            Progress::Waiting { authority, trouble } => {
+                self.say(format!("authority {}: {trouble}", short(authority)));
+            }
+        }
+    }
+
+    /// Progress of a transaction.
+    pub fn hear_chain(&self, errand: &Errand, progress: &ChainProgress) {
+        let what = match errand {
+            Errand::Approve { .. } => "approval",
+            Errand::Deposit { .. } => "deposit",
+            Errand::Redeem { .. } => "redemption",
+            Errand::Claim { .. } => "claim",
+        };
+        self.say(match progress {
+            ChainProgress::Simulated { gas } => format!("{what}: would succeed with about {gas} gas"),
+            ChainProgress::Submitted { hash } => format!("{what}: submitted as {hash}"),
+            ChainProgress::Included { block_number } => format!("{what}: in block {block_number}, not final yet"),
+            ChainProgress::Waiting { reason } => format!("{what}: waiting: {reason}"),
+            ChainProgress::Final { block_number } => format!("{what}: final in block {block_number}"),
+        });
+    }
+}
+
+/// Amounts of one asset, written for people and programs.
+pub struct Money {
+    asset: Asset,
+    info: Option<AssetInfo>,
+}
+
+impl Money {
+    /// How `asset` is written. Where its decimals cannot be learned now, amounts are shown in its smallest
+    /// unit, and said to be.
+    pub async fn of(wallet: &Wallet, asset: Asset) -> Self {
+        let info = match wallet.asset_info(asset).await {
+            Ok(info) => Some(info),
+            Err(error) => {
+                tracing::warn!(%asset, %error, "the asset's decimals are not known; amounts are in its smallest unit");
+                None
+            }
+        };
+        Self { asset, info }
+    }
+
+    pub fn text(&self, units: impl std::fmt::Display) -> String {
+        match &self.info {
+            Some(info) => format!("{} {}", format_units(units, info.decimals), info.symbol),
+            None => format!("{units} smallest units of {}", self.asset),
+        }
+    }
+
+    /// `units` is exact; `amount` is the same in whole units.
+    pub fn json(&self, units: impl std::fmt::Display) -> Value {
+        let amount = self.info.as_ref().map(|info| format_units(&units, info.decimals));
+        let symbol = self.info.as_ref().map(|info| info.symbol.clone());
+        json!({ "asset": self.asset, "symbol": symbol, "amount": amount, "units": units.to_string() })
+    }
+}
+
+/// A memo as its author wrote it: text where it is text.
+pub fn memo_text(memo: &Memo) -> String {
+    let end = memo.iter().rposition(|byte| *byte != 0).map_or(0, |last| last.saturating_add(1));
+    let text = memo.get(..end).and_then(|bytes| std::str::from_utf8(bytes).ok());
+    match text {
+        Some(text) if !text.chars().any(char::is_control) => text.to_owned(),
+        _ => memo.to_string(),
+    }
+}
+
+/// A transfer for programs.
+pub fn transfer_json(transfer: &Transfer, money: &Money) -> Value {
+    let (kind, recipient, fee) = match transfer {
+        Transfer::Payment(payment) => ("payment", payment.recipient.to_string(), None),
+        Transfer::Redemption(redemption) => {
+            ("redemption", redemption.recipient.to_string(), Some(money.json(redemption.fee)))
+        }
+    };
+    json!({
+        "kind": kind,
+        "sender": transfer.sender(),
+        "recipient": recipient,
+        "value": money.json(transfer.amount()),
+        "fee": fee,
+        "sequence": transfer.sequence(),
+        "memo": memo_text(&transfer.memo()),
+    })
+}
+
+/// A transfer in one line.
+pub fn transfer_text(transfer: &Transfer, money: &Money) -> String {
+    let memo = memo_text(&transfer.memo());
+    let memo = if memo.is_empty() { memo } else { format!(" ({memo})") };
+    let (verb, recipient) = match transfer {
+        Transfer::Payment(payment) => ("paid", payment.recipient.to_string()),
+        Transfer::Redemption(redemption) => ("redeemed", format!("{} on Ethereum", redemption.recipient)),
+    };
+    format!("#{} {verb} {} to {recipient}{memo}", transfer.sequence(), money.text(transfer.amount()))
+}
+
+/// The error for programs.
+pub fn error_json(error: &WalletError) -> Value {
+    json!({ "error": { "kind": error.kind(), "message": error.to_string() } })
+}
+
+/// A payment that came in, for programs.
+pub fn received_json(sender: AccountId, transfer: &Transfer, money: &Money, at_ms: u64) -> Value {
+    json!({
+        "sender": sender,
+        "value": money.json(transfer.amount()),
+        "sequence": transfer.sequence(),
+        "memo": memo_text(&transfer.memo()),
+        "receivedAtMs": at_ms,
+    })
+}

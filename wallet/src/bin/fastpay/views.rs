@@ -1,0 +1,304 @@
+//! `balance`, `history`, `receive`, `status`, `audit`.
+
+use std::time::Duration;
+
+use fastpay_core::{AccountId, Asset, Transfer};
+use fastpay_ethereum::{Primary, Token};
+use fastpay_wallet::folder::{Errand, OrderState, ReceivedPayment};
+use fastpay_wallet::{AccountView, AuthorityView, Wallet, WalletError, assets_of, short};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use crate::args::{AccountArgs, ReceiveArgs};
+use crate::context::Context;
+use crate::output::{Money, Report, memo_text, received_json, transfer_json, transfer_text};
+
+/// How often to look for incoming payments.
+const POLL: Duration = Duration::from_millis(250);
+
+pub async fn balance(context: &Context, args: AccountArgs) -> Result<Report, WalletError> {
+    let wallet = context.wallet()?;
+    let account = context.account_of(&args)?;
+    let view = wallet.view(account).await?;
+    let (mut balances, mut lines) = (Vec::new(), vec![format!("{account}, next order #{}", view.next_sequence)]);
+    for balance in &view.balances {
+        let money = Money::of(&wallet, balance.asset).await;
+        let mut json = money.json(balance.balance);
+        if let Some(object) = json.as_object_mut() {
+            object.insert("agreeing".into(), balance.agreeing.into());
+            object.insert("answered".into(), balance.answered.into());
+        }
+        balances.push(json);
+        let note = if balance.agreeing == balance.answered {
+            String::new()
+        } else {
+            format!("  ({} of {} authorities agree; others lag or differ)", balance.agreeing, balance.answered)
+        };
+        lines.push(format!("  {}{note}", money.text(balance.balance)));
+    }
+    if view.balances.is_empty() {
+        lines.push("  nothing".into());
+    }
+    for (name, error) in &view.silent {
+        lines.push(format!("  authority {} does not answer: {error}", short(name)));
+    }
+    let on_chain = chain_side(context, &wallet, &view, &mut lines).await?;
+    let silent: serde_json::Map<_, _> =
+        view.silent.iter().map(|(name, error)| (name.to_string(), error.to_string().into())).collect();
+    let json = json!({
+        "account": account,
+        "nextSequence": view.next_sequence,
+        "balances": balances,
+        "silent": silent,
+        "ethereum": on_chain,
+    });
+    Ok(Report::new(json, lines.join("\n")))
+}
+
+/// What the account's owner has on Ethereum. An Ethereum node that does not answer is no reason to hide
+/// what the committee says.
+async fn chain_side(
+    context: &Context,
+    wallet: &Wallet,
+    view: &AccountView,
+    lines: &mut Vec<String>,
+) -> Result<Value, WalletError> {
+    let Some(owner) = view.account.ethereum_address() else { return Ok(Value::Null) };
+    if context.folder.config()?.primary.is_none() {
+        return Ok(Value::Null);
+    }
+    let mut pending = Vec::new();
+    for entry in wallet.pending_deposits(owner)? {
+        let Errand::Deposit { recipient, asset, amount, .. } = &entry.errand else { continue };
+        let money = Money::of(wallet, *asset).await;
+        lines.push(format!(
+            "  unfinished deposit of {} for {recipient}; `fastpay resume` finishes it",
+            money.text(amount)
+        ));
+        pending.push(json!({ "recipient": recipient, "value": money.json(amount) }));
+    }
+    let found = async {
+        let primary = wallet.primary().await?;
+        on_chain(wallet, &primary, view, owner, lines).await
+    };
+    match found.await {
+        Ok((held, claimable)) => {
+            Ok(json!({ "address": owner, "balances": held, "claimable": claimable, "pendingDeposits": pending }))
+        }
+        Err(error) => {
+            lines.push(format!("  Ethereum: {error}"));
+            Ok(json!({ "address": owner, "error": error.to_string(), "pendingDeposits": pending }))
+        }
+    }
+}
+
+async fn on_chain(
+    wallet: &Wallet,
+    primary: &Primary,
+    view: &AccountView,
+    owner: alloy::primitives::Address,
+    lines: &mut Vec<String>,
+) -> Result<(Vec<Value>, Vec<Value>), WalletError> {
+    let (mut held, mut claimable) = (Vec::new(), Vec::new());
+    for asset in assets_of(view) {
+        let money = Money::of(wallet, asset).await;
+        let balance = if asset == Asset::ETHER {
+            primary.ether_balance(owner).await?
+        } else {
+            Token::new(primary.clone(), asset.0).balance_of(owner).await?
+        };
+        lines.push(format!("  on Ethereum: {}", money.text(balance)));
+        held.push(money.json(balance));
+        let claim = primary.claim_of(owner, asset).await?;
+        if !claim.is_zero() {
+            lines.push(format!("  to claim with `fastpay claim`: {}", money.text(claim)));
+            claimable.push(money.json(claim));
+        }
+    }
+    Ok((held, claimable))
+}
+
+pub async fn history(context: &Context, args: AccountArgs) -> Result<Report, WalletError> {
+    let wallet = context.wallet()?;
+    let account = context.account_of(&args)?;
+    let mut events: Vec<(u64, Value, String)> = Vec::new();
+    for entry in context.folder.orders(account).entries()? {
+        let Some(transfer) = entry.transfer() else { continue };
+        let money = Money::of(&wallet, transfer.asset()).await;
+        let mut json = transfer_json(transfer, &money);
+        let state = match entry.state {
+            OrderState::Created => "unfinished",
+            OrderState::Certified => "final, not settled",
+            OrderState::Settled => "settled",
+            OrderState::Superseded => "in place of this wallet's own order",
+        };
+        add(
+            &mut json,
+            [("state", json!(entry.state)), ("atMs", entry.created_at_ms.into()), ("direction", "out".into())],
+        );
+        events.push((entry.created_at_ms, json, format!("{} [{state}]", transfer_text(transfer, &money))));
+    }
+    for received in context.folder.inbox(account).payments()? {
+        let (mut json, text) = describe_received(&wallet, &received).await;
+        add(&mut json, [("direction", "in".into()), ("atMs", received.received_at_ms.into())]);
+        events.push((received.received_at_ms, json, text));
+    }
+    if let Some(owner) = account.ethereum_address() {
+        for entry in context.folder.transactions(owner).entries()? {
+            let text = format!("transaction {}: {:?}", entry.submission.nonce, entry.errand);
+            let mut json = json!({ "errand": entry.errand, "nonce": entry.submission.nonce, "state": entry.state });
+            add(&mut json, [("direction", "ethereum".into()), ("atMs", entry.created_at_ms.into())]);
+            events.push((entry.created_at_ms, json, text));
+        }
+    }
+    events.sort_by_key(|(at, ..)| *at);
+    let text = events.iter().map(|(_, _, text)| text.as_str()).collect::<Vec<_>>().join("\n");
+    let events: Vec<_> = events.into_iter().map(|(_, json, _)| json).collect();
+    Ok(Report::new(json!({ "account": account, "events": events }), text))
+}
+
+fn add<const N: usize>(json: &mut Value, fields: [(&str, Value); N]) {
+    if let Some(object) = json.as_object_mut() {
+        object.extend(fields.map(|(name, value)| (name.to_owned(), value)));
+    }
+}
+
+async fn describe_received(wallet: &Wallet, received: &ReceivedPayment) -> (Value, String) {
+    let payment = &received.payment;
+    let money = Money::of(wallet, payment.asset).await;
+    let transfer = Transfer::Payment(payment.clone());
+    let memo = memo_text(&payment.memo);
+    let memo = if memo.is_empty() { memo } else { format!(" ({memo})") };
+    let text = format!("received {} from {}{memo}", money.text(payment.amount), payment.sender);
+    (received_json(payment.sender, &transfer, &money, received.received_at_ms), text)
+}
+
+pub async fn receive(context: &Context, args: ReceiveArgs) -> Result<Report, WalletError> {
+    let wallet = context.wallet()?;
+    let account = context.account_of(&args.account)?;
+    let until = Instant::now() + Duration::from_secs(args.wait);
+    loop {
+        let new = match wallet.collect(account).await {
+            Ok(new) => new,
+            // Whoever follows wants to go on when the authorities are back.
+            Err(error @ WalletError::TooFewAnswers { .. }) if args.follow => {
+                context.screen.say(error.to_string());
+                Vec::new()
+            }
+            Err(error) => return Err(error),
+        };
+        if args.follow {
+            for received in &new {
+                let (json, text) = describe_received(&wallet, received).await;
+                if context.json { println!("{json}") } else { println!("{text}") }
+            }
+        } else if !new.is_empty() || Instant::now() >= until {
+            return received_report(&wallet, account, &new).await;
+        }
+        sleep(POLL).await;
+    }
+}
+
+async fn received_report(wallet: &Wallet, account: AccountId, new: &[ReceivedPayment]) -> Result<Report, WalletError> {
+    let (mut payments, mut lines) = (Vec::new(), Vec::new());
+    for received in new {
+        let (json, text) = describe_received(wallet, received).await;
+        payments.push(json);
+        lines.push(text);
+    }
+    if lines.is_empty() {
+        lines.push("nothing new".into());
+    }
+    Ok(Report::new(json!({ "account": account, "payments": payments }), lines.join("\n")))
+}
+
+pub async fn status(context: &Context) -> Result<Report, WalletError> {
+    let wallet = context.wallet()?;
+    let authorities = wallet.authorities().await;
+    let last_index = match context.folder.config()?.primary {
+        Some(_) => match wallet.primary().await {
+            Ok(primary) => Some(primary.last_transaction_index().await?),
+            Err(error @ WalletError::CommitteeChanged) => return Err(error),
+            Err(error) => {
+                context.screen.say(format!("Ethereum: {error}"));
+                None
+            }
+        },
+        None => None,
+    };
+    let reached = authorities.iter().filter(|authority| authority.status.is_ok()).count();
+    let (size, quorum) = (authorities.len(), wallet.network().committee().quorum());
+    let mut lines = vec![format!("{reached} of {size} authorities answer, {quorum} are needed")];
+    let mut list = Vec::new();
+    for authority in &authorities {
+        let (json, line) = describe_authority(authority, last_index.map(|index| index.0));
+        list.push(json);
+        lines.push(line);
+    }
+    let json = json!({
+        "epoch": wallet.network().committee().epoch(),
+        "quorum": quorum,
+        "answering": reached,
+        "lastTransactionIndex": last_index,
+        "authorities": list,
+    });
+    let exit_code = if reached < quorum { 8 } else { 0 };
+    Ok(Report { exit_code, ..Report::new(json, lines.join("\n")) })
+}
+
+fn describe_authority(authority: &AuthorityView, last_index: Option<u64>) -> (Value, String) {
+    let name = authority.name;
+    let shards = match &authority.status {
+        Ok(shards) => shards,
+        Err(error) => {
+            let json = json!({ "authority": name, "answers": false, "error": error.to_string() });
+            return (json, format!("  {name}: {error}"));
+        }
+    };
+    let synchronized = authority.synchronized().map_or(0, |index| index.0);
+    let behind = last_index.map(|last| last.saturating_sub(synchronized));
+    let version = shards.first().map(|shard| shard.version.clone());
+    let in_flight = shards.iter().fold(0_u64, |sum, shard| sum.saturating_add(shard.credits_in_flight));
+    let json = json!({
+        "authority": name,
+        "answers": true,
+        "consistent": authority.consistent,
+        "shards": shards.len(),
+        "synchronized": synchronized,
+        "depositsBehind": behind,
+        "creditsInFlight": in_flight,
+        "version": version,
+    });
+    let lag = match behind {
+        Some(0) | None => String::new(),
+        Some(behind) => format!(", {behind} behind"),
+    };
+    let warning = if authority.consistent { "" } else { ", SAYS ANOTHER NAME, COMMITTEE OR CONTRACT" };
+    (json, format!("  {name}: {} shards, deposits up to {synchronized}{lag}{warning}", shards.len()))
+}
+
+pub async fn audit(context: &Context, wait: u64) -> Result<Report, WalletError> {
+    let wallet = context.wallet()?;
+    let report = wallet.audit(Duration::from_secs(wait)).await?;
+    let mut lines = Vec::new();
+    for asset in &report.assets {
+        let money = Money::of(&wallet, asset.asset).await;
+        lines.push(format!("{}: the contract holds {}", asset.asset, money.text(asset.contract_total)));
+        for authority in &asset.authorities {
+            let verdict = if authority.ok { "balances" } else { "DOES NOT BALANCE" };
+            lines.push(format!(
+                "  authority {}: accounts {}, in flight {}, to be redeemed {}, ahead {}: {verdict}",
+                short(&authority.authority),
+                money.text(authority.accounts_total),
+                money.text(authority.in_flight),
+                money.text(authority.redeemable),
+                money.text(authority.ahead),
+            ));
+        }
+    }
+    lines.extend(report.silent.iter().map(|(name, error)| format!("authority {name} does not answer: {error}")));
+    lines.extend(report.findings.iter().map(|finding| format!("finding: {finding}")));
+    lines.push(if report.ok { "the audit balances".into() } else { "THE AUDIT FAILS".to_owned() });
+    let exit_code = if report.ok { 0 } else { WalletError::Audit(String::new()).exit_code() };
+    Ok(Report { json: json!(report), text: lines.join("\n"), exit_code })
+}

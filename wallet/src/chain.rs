@@ -1,0 +1,311 @@
+//! The wallet's transactions on the Primary: deposits, redemptions by oneself, claims. Each is written down
+//! before it is sent and finished before the next one is made, so a command that crashed and is repeated
+//! does not pay twice.
+
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use alloy::primitives::{Address, B256, U256};
+use alloy::signers::SignerSync;
+use fastpay_core::{AccountId, AccountKey, Amount, Asset, Committee, Transfer, VerifiedCertificate};
+use fastpay_ethereum::{
+    Call, Inclusion, Primary, PrimaryError, PrivateKeySigner, Progress, SendError, Sender, SenderConfig, Token,
+    certified_redemption,
+};
+use tokio::sync::Notify;
+
+use crate::error::WalletError;
+use crate::folder::{Errand, Folder, KeyError, TransactionEntry, TransactionJournal, TransactionState, Transactions};
+use crate::wallet::LOCK_PATIENCE;
+
+/// A permit stays valid so long: a transaction may wait for fees to fall.
+const PERMIT_LIFETIME: Duration = Duration::from_secs(24 * 3600);
+
+/// Hears of a transaction's progress.
+pub type ChainListener = Arc<dyn Fn(&Errand, &Progress) + Send + Sync>;
+
+/// An Ethereum key of this wallet, with a connection to the Primary.
+pub struct ChainAccount {
+    transactions: Transactions,
+    sender: Sender,
+    signer: PrivateKeySigner,
+    listener: Option<ChainListener>,
+}
+
+/// A transaction that is final.
+#[derive(Clone, Debug)]
+pub struct Finished {
+    /// What it was for.
+    pub entry: TransactionEntry,
+    /// Where it is.
+    pub inclusion: Inclusion,
+    /// True where it was unfinished from before, and only finished now.
+    pub resumed: bool,
+}
+
+impl ChainAccount {
+    /// The account of `key`, whose transactions are kept in `folder`.
+    ///
+    /// # Errors
+    /// Where the key is not an Ethereum key.
+    pub fn new(
+        folder: &Folder,
+        primary: Primary,
+        name: &str,
+        key: &AccountKey,
+        config: SenderConfig,
+    ) -> Result<Self, WalletError> {
+        let AccountKey::Ethereum(_) = key else { return Err(KeyError::NotEthereum(name.into()).into()) };
+        let signer = PrivateKeySigner::from_bytes(&B256::from(key.to_secret_bytes())).map_err(|_| KeyError::Secret)?;
+        let transactions = folder.transactions(signer.address());
+        Ok(Self { transactions, sender: Sender::new(primary, signer.clone(), config), signer, listener: None })
+    }
+
+    /// The same, which tells `listener` of its progress.
+    #[must_use]
+    pub fn with_listener(mut self, listener: ChainListener) -> Self {
+        self.listener = Some(listener);
+        self
+    }
+
+    /// Its address.
+    #[must_use]
+    pub fn address(&self) -> Address {
+        self.signer.address()
+    }
+
+    /// The Primary.
+    #[must_use]
+    pub fn primary(&self) -> &Primary {
+        self.sender.primary()
+    }
+
+    /// Finishes the transactions that are unfinished.
+    ///
+    /// # Errors
+    /// The first that cannot be finished.
+    pub async fn finish_pending(&self) -> Result<Vec<Finished>, WalletError> {
+        let journal = self.transactions.lock(LOCK_PATIENCE).await?;
+        self.finish_all(&journal).await
+    }
+
+    async fn finish_all(&self, journal: &TransactionJournal) -> Result<Vec<Finished>, WalletError> {
+        let mut finished = Vec::new();
+        for entry in self.transactions.pending()? {
+            match self.stay(journal, entry).await {
+                Ok(done) => finished.push(Finished { resumed: true, ..done }),
+                // Known never to happen now; it is noted, and does not stand in the way of another.
+                Err(WalletError::Send(error @ (SendError::RevertedOnChain { .. } | SendError::Superseded { .. }))) => {
+                    tracing::warn!(%error, "an earlier transaction did nothing");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(finished)
+    }
+
+    /// Deposits for a FastPay account and returns when the deposit is final. Where the same deposit is
+    /// unfinished from before, that one is finished and no second one made.
+    ///
+    /// # Errors
+    /// See [`WalletError`]. Until the error is [`SendError::RevertedOnChain`] or [`SendError::Superseded`],
+    /// the deposit may still happen: the same call again goes on with it.
+    pub async fn deposit(&self, recipient: AccountId, asset: Asset, amount: Amount) -> Result<Finished, WalletError> {
+        let journal = self.transactions.lock(LOCK_PATIENCE).await?;
+        let is_same = |errand: &Errand| match errand {
+            Errand::Deposit { recipient: to, asset: of, amount: much, .. } => {
+                (*to, *of, *much) == (recipient, asset, amount)
+            }
+            _ => false,
+        };
+        let finished = self.finish_all(&journal).await?;
+        if let Some(same) = finished.into_iter().find(|finished| is_same(&finished.entry.errand)) {
+            return Ok(same);
+        }
+        let after = self.primary().last_transaction_index().await?;
+        let errand = Errand::Deposit { recipient, asset, amount, after };
+        let contract = self.primary().contract();
+        if asset == Asset::ETHER {
+            return self.run(&journal, errand, Call::deposit_ether(contract, recipient, amount)).await;
+        }
+        let token = Token::new(self.primary().clone(), asset.0);
+        let plain = Call::deposit_token(contract, recipient, asset, amount);
+        let allowance = token.allowance(self.address()).await?;
+        if allowance >= U256::from(amount.0) {
+            return self.run(&journal, errand, plain).await;
+        }
+        if let Some(call) = self.permitted(&token, recipient, asset, amount).await? {
+            match self.run(&journal, errand.clone(), call).await {
+                // Some tokens sign permits of another kind: then an approval does.
+                Err(WalletError::Send(SendError::Primary(PrimaryError::Reverted(_)))) => {}
+                outcome => return outcome,
+            }
+        }
+        self.approve(&journal, &token, asset, amount, allowance).await?;
+        self.run(&journal, errand, plain).await
+    }
+
+    async fn permitted(
+        &self,
+        token: &Token,
+        recipient: AccountId,
+        asset: Asset,
+        amount: Amount,
+    ) -> Result<Option<Call>, WalletError> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let deadline = U256::from(now.saturating_add(PERMIT_LIFETIME).as_secs());
+        let permit = match token.permit(self.address(), U256::from(amount.0), deadline).await {
+            Ok(permit) => permit,
+            Err(PrimaryError::BadToken { .. }) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let signature = self.signer.sign_hash_sync(&permit.digest).map_err(SendError::Signing)?;
+        let contract = self.primary().contract();
+        Ok(Some(Call::deposit_token_with_permit(contract, recipient, asset, amount, deadline, &signature)))
+    }
+
+    /// Lets the contract take `amount`. Waits for a block only, not for finality: the deposit that follows
+    /// cannot happen without it.
+    async fn approve(
+        &self,
+        journal: &TransactionJournal,
+        token: &Token,
+        asset: Asset,
+        amount: Amount,
+        allowance: U256,
+    ) -> Result<(), WalletError> {
+        let errand = |amount| Errand::Approve { asset, amount };
+        let prepared = match self.sender.prepare(token.approve(U256::from(amount.0))).await {
+            // Some tokens want an allowance to go through zero before it is changed.
+            Err(SendError::Primary(PrimaryError::Reverted(_))) if !allowance.is_zero() => {
+                let reset = self.sender.prepare(token.approve(U256::ZERO)).await?;
+                let entry = journal.create(errand(Amount::ZERO), reset)?;
+                self.stay_until_included(journal, entry).await?;
+                self.sender.prepare(token.approve(U256::from(amount.0))).await?
+            }
+            prepared => prepared?,
+        };
+        let entry = journal.create(errand(amount), prepared)?;
+        self.stay_until_included(journal, entry).await
+    }
+
+    /// Redeems a certificate by oneself. None where it has been redeemed already.
+    ///
+    /// # Errors
+    /// Where the certificate is not of a redemption, or the Primary refuses.
+    pub async fn redeem(
+        &self,
+        certificate: &VerifiedCertificate,
+        committee: &Committee,
+    ) -> Result<Option<Finished>, WalletError> {
+        let (Transfer::Redemption(redemption), Some(certified)) =
+            (certificate.transfer(), certified_redemption(certificate.certificate(), committee))
+        else {
+            return Err(WalletError::Argument("this is the certificate of a payment, not of a redemption".into()));
+        };
+        let (sender, sequence) = (redemption.sender, redemption.sequence);
+        let journal = self.transactions.lock(LOCK_PATIENCE).await?;
+        let errand = Errand::Redeem { sender, sequence };
+        let finished = self.finish_all(&journal).await?;
+        if let Some(same) = finished.into_iter().find(|finished| finished.entry.errand == errand) {
+            return Ok(Some(same));
+        }
+        if self.primary().is_redeemed(sender, sequence).await? {
+            return Ok(None);
+        }
+        match self.run(&journal, errand, Call::redeem(self.primary().contract(), certified)).await {
+            Err(WalletError::Send(SendError::Primary(PrimaryError::Reverted(revert))))
+                if revert.is_already_redeemed() =>
+            {
+                Ok(None)
+            }
+            // A relayer may have come first.
+            Err(WalletError::Send(SendError::RevertedOnChain { .. }))
+                if self.primary().is_redeemed(sender, sequence).await? =>
+            {
+                Ok(None)
+            }
+            outcome => outcome.map(Some),
+        }
+    }
+
+    /// Collects what could not be paid out earlier.
+    ///
+    /// # Errors
+    /// Where there is nothing to claim, or the Primary refuses.
+    pub async fn claim(&self, asset: Asset, to: Option<Address>) -> Result<Finished, WalletError> {
+        let journal = self.transactions.lock(LOCK_PATIENCE).await?;
+        let errand = Errand::Claim { asset };
+        let finished = self.finish_all(&journal).await?;
+        if let Some(same) = finished.into_iter().find(|finished| finished.entry.errand == errand) {
+            return Ok(same);
+        }
+        let contract = self.primary().contract();
+        let call = match to {
+            Some(to) => Call::claim_to(contract, asset, to),
+            None => Call::claim(contract, asset),
+        };
+        self.run(&journal, errand, call).await
+    }
+
+    async fn run(&self, journal: &TransactionJournal, errand: Errand, call: Call) -> Result<Finished, WalletError> {
+        let submission = self.sender.prepare(call).await?;
+        let entry = journal.create(errand, submission)?;
+        self.stay(journal, entry).await
+    }
+
+    /// Stays with a transaction that is written down until it is final, and notes its end.
+    async fn stay(&self, journal: &TransactionJournal, entry: TransactionEntry) -> Result<Finished, WalletError> {
+        let outcome = {
+            let mut store = |submission: &_| journal.store(&entry, submission).map_err(io::Error::other);
+            let mut progress = |progress: Progress| self.tell(&entry.errand, &progress);
+            self.sender.drive(entry.submission.clone(), &mut store, &mut progress).await
+        };
+        match outcome {
+            Ok(inclusion) => {
+                journal.finish(entry.number, TransactionState::Final(inclusion))?;
+                let entry = TransactionEntry { state: TransactionState::Final(inclusion), ..entry };
+                Ok(Finished { entry, inclusion, resumed: false })
+            }
+            Err(error) => {
+                match &error {
+                    SendError::RevertedOnChain { .. } => journal.finish(entry.number, TransactionState::Reverted)?,
+                    SendError::Superseded { .. } => journal.finish(entry.number, TransactionState::Superseded)?,
+                    _ => {}
+                }
+                Err(error.into())
+            }
+        }
+    }
+
+    async fn stay_until_included(
+        &self,
+        journal: &TransactionJournal,
+        entry: TransactionEntry,
+    ) -> Result<(), WalletError> {
+        let included = Notify::new();
+        let mut store = |submission: &_| journal.store(&entry, submission).map_err(io::Error::other);
+        let mut progress = |progress: Progress| {
+            self.tell(&entry.errand, &progress);
+            if matches!(progress, Progress::Included { .. }) {
+                included.notify_one();
+            }
+        };
+        tokio::select! {
+            biased;
+            outcome = self.sender.drive(entry.submission.clone(), &mut store, &mut progress) => {
+                let inclusion = outcome?;
+                journal.finish(entry.number, TransactionState::Final(inclusion))?;
+            }
+            () = included.notified() => {}
+        }
+        Ok(())
+    }
+
+    fn tell(&self, errand: &Errand, progress: &Progress) {
+        if let Some(listener) = &self.listener {
+            listener(errand, progress);
+        }
+    }
+}

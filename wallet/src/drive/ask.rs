@@ -1,0 +1,158 @@
+//! The conversation with one authority about one order: ask for its vote, do what its refusal calls for,
+//! and ask again, until the tally has decided.
+
+use fastpay_core::{AuthorityName, SequenceNumber, TransferOrder, VerifiedOrder, Vote};
+use fastpay_rpc::{AuthorityClient, ClientError, Refusal};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::tally::{Heard, Trouble};
+use super::{Backoff, Driver};
+
+/// What to do after a refusal.
+enum Next {
+    /// Say so; the conversation is over.
+    Finish(Heard),
+    /// Say so and ask again later.
+    Later(Heard),
+    /// The authority was brought up to date: ask again at once.
+    Again,
+}
+
+impl Driver {
+    /// Ends when the tally no longer listens, or nothing more can come from this authority.
+    pub(super) async fn ask(
+        self,
+        authority: AuthorityClient,
+        order: VerifiedOrder,
+        heard: mpsc::Sender<(AuthorityName, Heard)>,
+    ) {
+        let name = authority.name();
+        let sender = order.transfer().sender();
+        let mut backoff = Backoff::new(self.options);
+        let mut poor_since = None;
+        loop {
+            let next = match authority.shard_of(&sender).order(order.order()).await {
+                Ok(vote) => Next::Finish(self.check_vote(name, &order, vote)),
+                Err(error) => self.after_refusal(&authority, &order, error, &mut poor_since).await,
+            };
+            match next {
+                Next::Finish(answer) => {
+                    let _ = heard.send((name, answer)).await;
+                    return;
+                }
+                Next::Later(answer) => {
+                    if heard.send((name, answer)).await.is_err() {
+                        return;
+                    }
+                }
+                Next::Again => backoff.reset(),
+            }
+            // Also after progress: an authority that lies about it must not make this loop spin.
+            backoff.wait().await;
+        }
+    }
+
+    fn check_vote(&self, name: AuthorityName, order: &VerifiedOrder, vote: Vote) -> Heard {
+        let (domain, committee) = (self.network.domain(), self.network.committee());
+        let checked = vote.verify(domain, committee, order.transfer(), order.digest());
+        match checked {
+            Ok(()) if vote.authority == name => Heard::Vote(vote),
+            Ok(()) => self.misbehaved(name, "the vote of another authority"),
+            Err(error) => self.misbehaved(name, &error.to_string()),
+        }
+    }
+
+    fn misbehaved(&self, name: AuthorityName, what: &str) -> Heard {
+        tracing::warn!(authority = %name, what, "an authority gave a wrong answer; it is ignored");
+        Heard::Out(Trouble::Misbehaved(what.to_owned()))
+    }
+
+    async fn after_refusal(
+        &self,
+        authority: &AuthorityClient,
+        order: &VerifiedOrder,
+        error: ClientError,
+        poor_since: &mut Option<Instant>,
+    ) -> Next {
+        let refusal = match error {
+            ClientError::Refused(refusal) => refusal,
+            ClientError::Address { .. } => return Next::Finish(Heard::Out(Trouble::Silent(error.to_string()))),
+            ClientError::Malformed(what) => return Next::Later(Heard::Later(Trouble::Misbehaved(what))),
+            ClientError::Unreachable(_) | ClientError::TimedOut(_) | ClientError::NotFound => {
+                return Next::Later(Heard::Later(Trouble::Silent(error.to_string())));
+            }
+        };
+        match refusal {
+            Refusal::OrderPending(pending) => self.after_pending(authority, order, *pending).await,
+            Refusal::SequenceTooHigh(expected) | Refusal::MissingCertificate(expected) => {
+                self.after_gap(authority, order, expected).await
+            }
+            Refusal::AlreadyConfirmed(_) => self.after_confirmed(authority, order).await,
+            Refusal::InsufficientBalance(balance) => {
+                let since = *poor_since.get_or_insert_with(Instant::now);
+                let trouble = Trouble::InsufficientBalance(balance);
+                if since.elapsed() >= self.options.funds_patience {
+                    return Next::Finish(Heard::Out(trouble));
+                }
+                match self.push_received(authority, order.transfer().sender()).await {
+                    Ok(0) | Err(_) => Next::Later(Heard::Later(trouble)),
+                    Ok(_) => Next::Again,
+                }
+            }
+            Refusal::NoPrimary => Next::Finish(Heard::Out(Trouble::NoPrimary)),
+            Refusal::Busy | Refusal::Stopping => Next::Later(Heard::Later(Trouble::Silent(refusal.to_string()))),
+            Refusal::Malformed(_) | Refusal::Invalid(_) | Refusal::WrongShard(_) => {
+                Next::Finish(Heard::Out(Trouble::Refused(refusal.to_string())))
+            }
+        }
+    }
+
+    /// It is locked. On an earlier order: then it lags. On another order of this number: then the sender
+    /// has signed two.
+    async fn after_pending(&self, authority: &AuthorityClient, order: &VerifiedOrder, pending: TransferOrder) -> Next {
+        let name = authority.name();
+        let transfer = order.transfer();
+        let pending = match pending.verify(self.network.domain()) {
+            Ok(pending) if pending.transfer().sender() == transfer.sender() => pending,
+            Ok(_) => return Next::Finish(self.misbehaved(name, "a pending order of another account")),
+            Err(error) => {
+                return Next::Finish(self.misbehaved(name, &format!("a pending order that is not one: {error}")));
+            }
+        };
+        let sequence = pending.transfer().sequence();
+        if sequence < transfer.sequence() {
+            self.after_gap(authority, order, sequence).await
+        } else if sequence > transfer.sequence() {
+            self.after_confirmed(authority, order).await
+        } else if pending.digest() == order.digest() {
+            Next::Finish(self.misbehaved(name, "a refusal because of this very order"))
+        } else {
+            Next::Later(Heard::Locked(Box::new(pending)))
+        }
+    }
+
+    async fn after_gap(&self, authority: &AuthorityClient, order: &VerifiedOrder, expected: SequenceNumber) -> Next {
+        let transfer = order.transfer();
+        if expected >= transfer.sequence() {
+            return Next::Finish(self.misbehaved(authority.name(), "a gap where there is none"));
+        }
+        match self.push_sent(authority, transfer.sender(), expected, transfer.sequence()).await {
+            Ok(()) => Next::Again,
+            Err(trouble) => Next::Later(Heard::Later(trouble)),
+        }
+    }
+
+    /// It claims that the number is used; a certificate of it proves that.
+    async fn after_confirmed(&self, authority: &AuthorityClient, order: &VerifiedOrder) -> Next {
+        let transfer = order.transfer();
+        match self.network.find_certificate(transfer.sender(), transfer.sequence()).await {
+            Some(certificate) => Next::Finish(Heard::Finished(Box::new(certificate))),
+            None => {
+                let what = "the number is said to be used, but nobody has its certificate";
+                tracing::warn!(authority = %authority.name(), what, "an authority cannot prove what it says");
+                Next::Later(Heard::Later(Trouble::Misbehaved(what.to_owned())))
+            }
+        }
+    }
+}

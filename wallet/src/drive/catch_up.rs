@@ -1,0 +1,153 @@
+//! Brings one authority up to date with certificates that it lacks: of the sender's own earlier orders, and
+//! of payments that the sender received. Certificates never depend on a balance, so each chain is followed
+//! along one sender's numbers, and nothing here recurses.
+
+use std::collections::HashSet;
+
+use fastpay_core::{AccountId, SequenceNumber, VerifiedCertificate};
+use fastpay_rpc::{AuthorityClient, ClientError, PAGE_ENTRIES_MAX, Received, Refusal};
+
+use super::tally::Trouble;
+use super::{Driver, Progress};
+
+/// At most so many of the newest pages of received payments are compared.
+const RECEIVED_PAGES_MAX: u64 = 20;
+/// At most so often one confirmation is repeated after predecessors were brought.
+const CONFIRM_ROUNDS_MAX: usize = 4;
+
+impl Driver {
+    /// A verified certificate, from the wallet's own files or else from whichever authority has it.
+    pub(crate) async fn certificate(
+        &self,
+        account: AccountId,
+        sequence: SequenceNumber,
+    ) -> Option<VerifiedCertificate> {
+        if let Some(certificate) = self.source.certificate(account, sequence) {
+            match self.network.verify_certificate(certificate, account, sequence) {
+                Ok(certificate) => return Some(certificate),
+                Err(error) => tracing::warn!(%account, %sequence, %error, "a stored certificate does not stand up"),
+            }
+        }
+        self.network.find_certificate(account, sequence).await
+    }
+
+    /// Has the certificates of `account` from one number up to another (exclusive) confirmed.
+    pub(super) async fn push_sent(
+        &self,
+        authority: &AuthorityClient,
+        account: AccountId,
+        from: SequenceNumber,
+        to: SequenceNumber,
+    ) -> Result<(), Trouble> {
+        let mut sequence = from;
+        while sequence < to {
+            let certificate = self.certificate(account, sequence).await.ok_or(Trouble::Behind(sequence))?;
+            self.tell(Progress::CatchingUp { authority: authority.name(), account, sequence });
+            let next = authority.shard_of(&account).confirm(certificate.certificate()).await.map_err(trouble)?;
+            if next <= sequence {
+                return Err(Trouble::Misbehaved(format!("it confirmed {sequence} and expects {next}")));
+            }
+            // It may be further than it said before; numbers beyond `to` need not interest us.
+            sequence = next;
+        }
+        Ok(())
+    }
+
+    /// Has a certificate confirmed, and before it those of the same sender that are missing.
+    pub(super) async fn confirm(
+        &self,
+        authority: &AuthorityClient,
+        certificate: &VerifiedCertificate,
+    ) -> Result<(), Trouble> {
+        let (account, sequence) = (certificate.transfer().sender(), certificate.transfer().sequence());
+        let mut last_missing = None;
+        for _ in 0..CONFIRM_ROUNDS_MAX {
+            match authority.shard_of(&account).confirm(certificate.certificate()).await {
+                Ok(next) if next > sequence => return Ok(()),
+                Ok(next) => {
+                    return Err(Trouble::Misbehaved(format!("it confirmed {sequence} and expects {next}")));
+                }
+                Err(ClientError::Refused(Refusal::MissingCertificate(missing))) if missing < sequence => {
+                    if last_missing.is_some_and(|last| missing <= last) {
+                        return Err(Trouble::Misbehaved(format!("it asks for certificate {missing} again and again")));
+                    }
+                    last_missing = Some(missing);
+                    self.push_sent(authority, account, missing, sequence).await?;
+                }
+                Err(error) => return Err(trouble(error)),
+            }
+        }
+        Err(Trouble::Misbehaved("it asks for ever more certificates".into()))
+    }
+
+    /// Brings payments to `account` that other authorities list and this one does not. Returns how many
+    /// it took.
+    pub(super) async fn push_received(
+        &self,
+        authority: &AuthorityClient,
+        account: AccountId,
+    ) -> Result<usize, Trouble> {
+        let known = newest_received(authority, account).await.map_err(trouble)?;
+        let mut known: HashSet<_> = known.iter().map(name_of).collect();
+        let mut brought = 0_usize;
+        for other in self.network.authorities() {
+            if other.name() == authority.name() {
+                continue;
+            }
+            // One that does not answer or lies must not keep us from asking the next.
+            let Ok(listed) = newest_received(other, account).await else { continue };
+            for received in listed {
+                if !known.insert(name_of(&received)) {
+                    continue;
+                }
+                let (sender, sequence) = name_of(&received);
+                let Some(certificate) = self.network.find_received(account, sender, sequence).await else {
+                    tracing::warn!(authority = %other.name(), %sender, %sequence, "a listed payment has no certificate");
+                    continue;
+                };
+                self.tell(Progress::CatchingUp { authority: authority.name(), account: sender, sequence });
+                self.confirm(authority, &certificate).await?;
+                brought = brought.saturating_add(1);
+            }
+        }
+        Ok(brought)
+    }
+}
+
+fn name_of(received: &Received) -> (AccountId, SequenceNumber) {
+    (received.payment.sender, received.payment.sequence)
+}
+
+/// The newest pages of what an authority lists as received.
+async fn newest_received(authority: &AuthorityClient, account: AccountId) -> Result<Vec<Received>, ClientError> {
+    let shard = authority.shard_of(&account);
+    let total = shard.account(account).await?.received;
+    let page = u64::from(PAGE_ENTRIES_MAX);
+    let mut start = total.saturating_sub(page.saturating_mul(RECEIVED_PAGES_MAX));
+    let mut received = Vec::new();
+    for _ in 0..=RECEIVED_PAGES_MAX {
+        let entries = shard.received(account, start).await?.entries;
+        if entries.is_empty() {
+            break;
+        }
+        start = start.saturating_add(u64::try_from(entries.len()).unwrap_or(u64::MAX));
+        received.extend(entries);
+        if start >= total {
+            break;
+        }
+    }
+    Ok(received)
+}
+
+/// What an error means to whoever has to go on.
+pub(super) fn trouble(error: ClientError) -> Trouble {
+    match error {
+        ClientError::Refused(refusal) if refusal.is_retryable() => Trouble::Silent(refusal.to_string()),
+        ClientError::Refused(Refusal::MissingCertificate(missing) | Refusal::SequenceTooHigh(missing)) => {
+            Trouble::Behind(missing)
+        }
+        ClientError::Refused(refusal) => Trouble::Refused(refusal.to_string()),
+        ClientError::Malformed(what) => Trouble::Misbehaved(what),
+        error => Trouble::Silent(error.to_string()),
+    }
+}

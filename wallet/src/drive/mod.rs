@@ -1,0 +1,294 @@
+//! Drives an order to its certificate, and a certificate to a quorum of confirmations.
+//!
+//! ```text
+//!  VerifiedOrder ─► ask every authority ─► Tally (pure) ─► VerifiedCertificate ─► confirm everywhere ─► Settled
+//!                     │  ▲ refused: bring it up to date (catch_up), wait, ask again       │ the rest goes on
+//!                     └──┘                                                               in the background
+//! ```
+//! One task per authority talks to it; the tally decides. A quorum's answers are enough, so f authorities
+//! may be silent, slow or lying. Nothing that an authority says is acted on before it is verified: votes,
+//! pending orders and certificates by their signatures, a sequence number by the certificate before it.
+
+mod ask;
+mod catch_up;
+mod settle;
+mod tally;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fastpay_core::{
+    AccountId, AuthorityName, Balance, Certificate, SequenceNumber, TransferOrder, VerifiedCertificate, VerifiedOrder,
+};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout_at};
+
+use crate::network::Network;
+
+pub use settle::Settled;
+pub use tally::Trouble;
+use tally::{Heard, Tally, Verdict};
+
+/// How long to try.
+#[derive(Clone, Copy, Debug)]
+pub struct DriveOptions {
+    /// For a certificate, and again for its settlement.
+    pub deadline: Duration,
+    /// How long an authority may say that the money is not there, while deposits and payments are on their
+    /// way to it.
+    pub funds_patience: Duration,
+    /// How long the authorities beyond a quorum are brought up to date in the background.
+    pub background: Duration,
+    /// Before the first repetition.
+    pub backoff_min: Duration,
+    /// Between later repetitions; each waits twice as long as the one before, up to this.
+    pub backoff_max: Duration,
+}
+
+impl Default for DriveOptions {
+    fn default() -> Self {
+        Self {
+            deadline: Duration::from_secs(30),
+            funds_patience: Duration::from_secs(10),
+            background: Duration::from_secs(10),
+            backoff_min: Duration::from_millis(20),
+            backoff_max: Duration::from_secs(1),
+        }
+    }
+}
+
+/// What happens on the way, for people who wait.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// A valid vote came.
+    Vote {
+        /// Of whom.
+        authority: AuthorityName,
+        /// How many there are now.
+        votes: usize,
+        /// How many are needed.
+        quorum: usize,
+    },
+    /// The certificate exists: the transfer is final.
+    Certified,
+    /// An authority has confirmed the certificate.
+    Confirmed {
+        /// Which.
+        authority: AuthorityName,
+        /// How many there are now.
+        confirmations: usize,
+        /// How many are needed.
+        quorum: usize,
+    },
+    /// An authority lacks an earlier certificate and gets it.
+    CatchingUp {
+        /// Which.
+        authority: AuthorityName,
+        /// Whose certificate.
+        account: AccountId,
+        /// Its number.
+        sequence: SequenceNumber,
+    },
+    /// An authority is asked again later.
+    Waiting {
+        /// Which.
+        authority: AuthorityName,
+        /// Why.
+        trouble: Trouble,
+    },
+}
+
+/// Hears of progress.
+pub type Listener = Arc<dyn Fn(&Progress) + Send + Sync>;
+
+/// Where certificates may be found before authorities are asked. What comes out is verified.
+pub trait CertificateSource: Send + Sync {
+    /// The certificate that `account` sent under `sequence`, where it is here.
+    fn certificate(&self, account: AccountId, sequence: SequenceNumber) -> Option<Certificate>;
+}
+
+/// A source that has nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct NoCertificates;
+
+impl CertificateSource for NoCertificates {
+    fn certificate(&self, _: AccountId, _: SequenceNumber) -> Option<Certificate> {
+        None
+    }
+}
+
+/// Why an order has no certificate, or a certificate no quorum of confirmations, yet.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum DriveError {
+    /// Too many authorities are locked on another order of the same account and number.
+    #[error(
+        "{locked} of {size} authorities are locked on another order of account {} with sequence number {}: the same \
+         key is used by another copy of this wallet. Stop that one, then run `fastpay resume`",
+        .other.transfer.sender(), .other.transfer.sequence()
+    )]
+    Conflict {
+        /// The other order, signed with the same key.
+        other: Box<TransferOrder>,
+        /// At how many authorities it stands in the way.
+        locked: usize,
+        /// How many authorities there are.
+        size: usize,
+    },
+    /// Another order took the number, and is final.
+    #[error(
+        "sequence number {} of account {} was used for another transfer, by another copy of this wallet; this one \
+         did not and will not happen. Look at `fastpay history`, then order it again",
+        .certificate.transfer().sequence(), .certificate.transfer().sender()
+    )]
+    Superseded {
+        /// The certificate of the other order.
+        certificate: Box<VerifiedCertificate>,
+    },
+    /// The money is not there.
+    #[error(
+        "the account's balance does not cover this: an authority reports {balance} of the asset's smallest unit. \
+         The order keeps its number; add funds and run `fastpay resume`"
+    )]
+    InsufficientBalance {
+        /// The highest balance that f + 1 authorities agree is exceeded or met.
+        balance: Balance,
+    },
+    /// Nothing can be redeemed.
+    #[error("this committee runs without a Primary: nothing can be redeemed")]
+    NoPrimary,
+    /// Too few good answers.
+    #[error("{heard} of the {quorum} {what} that are needed came {}; nothing is lost: run `fastpay resume` to go on. {}",
+        if *.timed_out { "in time" } else { "and no more can come" }, list(.troubles))]
+    NoQuorum {
+        /// What was asked for: votes or confirmations.
+        what: &'static str,
+        /// How many came.
+        heard: usize,
+        /// How many are needed.
+        quorum: usize,
+        /// Whether waiting longer might have helped.
+        timed_out: bool,
+        /// What stood in the way, by authority.
+        troubles: Vec<(AuthorityName, Trouble)>,
+    },
+}
+
+fn list(troubles: &[(AuthorityName, Trouble)]) -> String {
+    let lines = troubles.iter().map(|(name, trouble)| format!("{}: {trouble}", short(name)));
+    lines.collect::<Vec<_>>().join("; ")
+}
+
+/// An authority's name, shortened for people.
+#[must_use]
+pub fn short(name: &AuthorityName) -> String {
+    name.to_string().chars().take(10).collect()
+}
+
+/// Drives orders. Cheap to clone.
+#[derive(Clone)]
+pub struct Driver {
+    network: Network,
+    source: Arc<dyn CertificateSource>,
+    options: DriveOptions,
+    listener: Option<Listener>,
+}
+
+impl Driver {
+    /// A driver that looks for certificates in `source` before it asks authorities.
+    #[must_use]
+    pub fn new(network: Network, source: Arc<dyn CertificateSource>, options: DriveOptions) -> Self {
+        Self { network, source, options, listener: None }
+    }
+
+    /// The same, which tells `listener` of its progress.
+    #[must_use]
+    pub fn with_listener(mut self, listener: Listener) -> Self {
+        self.listener = Some(listener);
+        self
+    }
+
+    /// The committee that it speaks to.
+    #[must_use]
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// How long it tries.
+    #[must_use]
+    pub fn options(&self) -> &DriveOptions {
+        &self.options
+    }
+
+    fn tell(&self, progress: Progress) {
+        tracing::debug!(?progress);
+        if let Some(listener) = &self.listener {
+            listener(&progress);
+        }
+    }
+
+    /// Collects votes until there is a certificate. The order must be on disk before this is called.
+    ///
+    /// # Errors
+    /// See [`DriveError`]. The same order may always be driven again.
+    pub async fn certify(&self, order: &VerifiedOrder) -> Result<VerifiedCertificate, DriveError> {
+        let deadline = Instant::now() + self.options.deadline;
+        let mut tally = Tally::new(self.network.committee().clone(), order.clone());
+        let (heard, mut hearing) = mpsc::channel(64);
+        let mut asking = JoinSet::new();
+        for authority in self.network.authorities() {
+            asking.spawn(self.clone().ask(authority.clone(), order.clone(), heard.clone()));
+        }
+        drop(heard);
+        loop {
+            let Ok(Some((authority, heard))) = timeout_at(deadline, hearing.recv()).await else {
+                return Err(tally.failure(true));
+            };
+            self.tell_heard(&tally, authority, &heard);
+            match tally.hear(authority, heard) {
+                Verdict::Wait => {}
+                Verdict::Certified(certificate) => {
+                    self.tell(Progress::Certified);
+                    return Ok(*certificate);
+                }
+                Verdict::Superseded(certificate) => return Err(DriveError::Superseded { certificate }),
+                Verdict::Impossible => return Err(tally.failure(false)),
+            }
+        }
+    }
+
+    fn tell_heard(&self, tally: &Tally, authority: AuthorityName, heard: &Heard) {
+        match heard {
+            Heard::Vote(_) => {
+                let (votes, quorum) = (tally.votes().saturating_add(1), self.network.committee().quorum());
+                self.tell(Progress::Vote { authority, votes, quorum });
+            }
+            Heard::Later(trouble) | Heard::Out(trouble) => {
+                self.tell(Progress::Waiting { authority, trouble: trouble.clone() });
+            }
+            Heard::Finished(_) | Heard::Locked(_) => {}
+        }
+    }
+}
+
+/// Waits before repetitions: twice as long each time, and not all clients at the same moment.
+struct Backoff {
+    next: Duration,
+    options: DriveOptions,
+}
+
+impl Backoff {
+    fn new(options: DriveOptions) -> Self {
+        Self { next: options.backoff_min, options }
+    }
+
+    fn reset(&mut self) {
+        self.next = self.options.backoff_min;
+    }
+
+    async fn wait(&mut self) {
+        let jitter = rand::random_range(0.5..1.0);
+        tokio::time::sleep(self.next.mul_f64(jitter)).await;
+        self.next = self.next.saturating_mul(2).min(self.options.backoff_max);
+    }
+}

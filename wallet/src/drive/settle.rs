@@ -1,0 +1,97 @@
+//! Has a certificate confirmed: settled once a quorum has, while the others are brought along in the
+//! background for a bounded time.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use fastpay_core::{AuthorityName, VerifiedCertificate};
+use fastpay_rpc::AuthorityClient;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::{Instant, timeout_at};
+
+use super::tally::Trouble;
+use super::{Backoff, DriveError, Driver, Progress};
+
+/// A certificate that a quorum has confirmed.
+#[derive(Debug)]
+pub struct Settled {
+    /// Who has confirmed it so far.
+    pub confirmed: Vec<AuthorityName>,
+    /// Goes on with the other authorities; ends with how many have confirmed in all. Dropping it lets it go
+    /// on; a program that ends may wait for it.
+    pub rest: JoinHandle<usize>,
+}
+
+/// The newest trouble with each authority.
+type Troubles = Arc<Mutex<BTreeMap<AuthorityName, Trouble>>>;
+
+type Confirming = JoinSet<(AuthorityName, bool)>;
+
+impl Driver {
+    /// Sends a certificate to all authorities, until a quorum has confirmed it.
+    ///
+    /// # Errors
+    /// [`DriveError::NoQuorum`]. The certificate is final all the same; settle it again.
+    pub async fn settle(&self, certificate: &VerifiedCertificate) -> Result<Settled, DriveError> {
+        let quorum = self.network.committee().quorum();
+        let deadline = Instant::now() + self.options.deadline;
+        let troubles = Troubles::default();
+        let mut confirming = Confirming::new();
+        for authority in self.network.authorities() {
+            let driver = self.clone();
+            confirming.spawn(driver.confirm_patiently(authority.clone(), certificate.clone(), troubles.clone()));
+        }
+        let mut confirmed = Vec::new();
+        loop {
+            let (name, outcome) = match timeout_at(deadline, confirming.join_next()).await {
+                Ok(Some(Ok(outcome))) => outcome,
+                Ok(Some(Err(_))) => continue,
+                Ok(None) | Err(_) => {
+                    let timed_out = !confirming.is_empty();
+                    let heard = confirmed.len();
+                    let troubles = troubles.lock().unwrap_or_else(PoisonError::into_inner);
+                    let troubles = troubles.iter().map(|(name, trouble)| (*name, trouble.clone())).collect();
+                    return Err(DriveError::NoQuorum { what: "confirmations", heard, quorum, timed_out, troubles });
+                }
+            };
+            if outcome {
+                confirmed.push(name);
+                self.tell(Progress::Confirmed { authority: name, confirmations: confirmed.len(), quorum });
+            }
+            if confirmed.len() >= quorum {
+                let until = Instant::now() + self.options.background;
+                let rest = tokio::spawn(finish(confirming, confirmed.len(), until));
+                return Ok(Settled { confirmed, rest });
+            }
+        }
+    }
+
+    async fn confirm_patiently(
+        self,
+        authority: AuthorityClient,
+        certificate: VerifiedCertificate,
+        troubles: Troubles,
+    ) -> (AuthorityName, bool) {
+        let name = authority.name();
+        let mut backoff = Backoff::new(self.options);
+        loop {
+            let Err(trouble) = self.confirm(&authority, &certificate).await else { return (name, true) };
+            self.tell(Progress::Waiting { authority: name, trouble: trouble.clone() });
+            let is_final = matches!(trouble, Trouble::Refused(_) | Trouble::NoPrimary);
+            troubles.lock().unwrap_or_else(PoisonError::into_inner).insert(name, trouble);
+            if is_final {
+                return (name, false);
+            }
+            backoff.wait().await;
+        }
+    }
+}
+
+async fn finish(mut confirming: Confirming, mut confirmed: usize, until: Instant) -> usize {
+    while let Ok(Some(outcome)) = timeout_at(until, confirming.join_next()).await {
+        if matches!(outcome, Ok((_, true))) {
+            confirmed = confirmed.saturating_add(1);
+        }
+    }
+    confirmed
+}

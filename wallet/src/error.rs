@@ -1,0 +1,139 @@
+//! What the wallet says when it cannot do what it was asked, sorted by what the caller should do.
+
+use fastpay_core::{AccountId, Amount, Asset, Balance, SequenceNumber};
+use fastpay_ethereum::{PrimaryError, SendError};
+
+use crate::decimal::DecimalError;
+use crate::drive::DriveError;
+use crate::folder::{ConfigError, FolderError, KeyError};
+use crate::network::NetworkError;
+
+/// Why an operation of the wallet did not succeed.
+#[derive(Debug, thiserror::Error)]
+pub enum WalletError {
+    /// The wallet's files.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// The wallet's configuration.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The wallet's keys.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// The committee or its addresses.
+    #[error(transparent)]
+    Network(#[from] NetworkError),
+    /// An order or its certificate.
+    #[error(transparent)]
+    Drive(#[from] DriveError),
+    /// The Primary's answers.
+    #[error(transparent)]
+    Primary(#[from] PrimaryError),
+    /// A transaction on the Primary.
+    #[error(transparent)]
+    Send(#[from] SendError),
+    /// An amount.
+    #[error(transparent)]
+    Amount(#[from] DecimalError),
+    /// The transfer breaks a rule, whoever orders it.
+    #[error(transparent)]
+    Order(#[from] fastpay_core::OrderError),
+    /// The account holds too little; nothing was signed.
+    #[error(
+        "account {account} has {available} of {asset} (smallest unit), and {needed} are needed; nothing was signed"
+    )]
+    Funds {
+        /// Who would pay.
+        account: AccountId,
+        /// What.
+        asset: Asset,
+        /// How much.
+        needed: Amount,
+        /// What f + 1 authorities vouch for.
+        available: Balance,
+    },
+    /// The key is used elsewhere, with an order that is not finished.
+    #[error(
+        "account {account} has an unfinished order of sequence number {sequence} that this wallet did not make: the \
+         key is used by another copy of this wallet. Run `fastpay resume` to finish it; nothing was signed"
+    )]
+    ForeignOrder {
+        /// Whose.
+        account: AccountId,
+        /// Its number.
+        sequence: SequenceNumber,
+    },
+    /// A read needs the answers of a quorum.
+    #[error("{answered} of the {quorum} authorities that are needed answered; try again when more can be reached")]
+    TooFewAnswers {
+        /// How many answered.
+        answered: usize,
+        /// How many are needed.
+        quorum: usize,
+    },
+    /// It did not happen in the time given.
+    #[error("{what} did not happen within {seconds} s; it may still: {hint}")]
+    TimedOut {
+        /// What was waited for.
+        what: &'static str,
+        /// How long.
+        seconds: u64,
+        /// What to do.
+        hint: &'static str,
+    },
+    /// The committee that the wallet knows is not the contract's.
+    #[error("the contract has another committee than this wallet learned; run `fastpay init --force` to learn it anew")]
+    CommitteeChanged,
+    /// An argument makes no sense.
+    #[error("{0}")]
+    Argument(String),
+    /// The sums do not fit.
+    #[error("the audit failed: {0}")]
+    Audit(String),
+}
+
+impl WalletError {
+    /// A short word for programs. It never changes its meaning.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Folder(FolderError::Busy { .. }) => "busy",
+            Self::Folder(FolderError::OtherOrder { .. }) | Self::ForeignOrder { .. } => "conflict",
+            Self::Drive(DriveError::Conflict { .. } | DriveError::Superseded { .. }) => "conflict",
+            Self::Folder(_) => "storage",
+            Self::Config(_) | Self::Network(_) | Self::CommitteeChanged | Self::Drive(DriveError::NoPrimary) => {
+                "config"
+            }
+            Self::Key(KeyError::Passphrase(_)) => "passphrase",
+            Self::Key(_) => "key",
+            Self::Drive(DriveError::InsufficientBalance { .. }) | Self::Funds { .. } => "funds",
+            Self::Primary(PrimaryError::InsufficientFunds) => "funds",
+            Self::Send(SendError::Primary(PrimaryError::InsufficientFunds)) => "funds",
+            Self::Drive(DriveError::NoQuorum { .. }) | Self::TooFewAnswers { .. } => "unreachable",
+            Self::Primary(_) | Self::Send(_) => "primary",
+            Self::Amount(_) | Self::Order(_) | Self::Argument(_) => "argument",
+            Self::TimedOut { .. } => "timeout",
+            Self::Audit(_) => "audit",
+        }
+    }
+
+    /// The exit code of the command, one for each kind. 2 is the argument parser's own.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        match self.kind() {
+            "argument" => 2,
+            "config" => 3,
+            "key" => 4,
+            "passphrase" => 5,
+            "funds" => 6,
+            "conflict" => 7,
+            "unreachable" => 8,
+            "primary" => 9,
+            "busy" => 10,
+            "timeout" => 11,
+            "audit" => 12,
+            "storage" => 13,
+            _ => 1,
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! The wallet's configuration, `config.toml`: where the Primary, the contract and the authorities are.
+
+use std::path::{Path, PathBuf};
+
+use alloy::primitives::Address;
+use fastpay_ethereum::{Finality, PrimaryConfig, SenderConfig};
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+use super::durable;
+
+/// What the wallet is told by its owner. Everything else it learns from the contract.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The JSON file that says where the authorities are reached.
+    pub endpoints: PathBuf,
+    /// The Primary; none in stand-alone mode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub primary: Option<PrimarySettings>,
+    /// The genesis file of a committee without a Primary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub genesis: Option<PathBuf>,
+}
+
+/// Where the Primary is and when it is believed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PrimarySettings {
+    /// HTTP URLs of Ethereum nodes, the preferred one first.
+    pub rpc_urls: Vec<Url>,
+    /// The chain's id (EIP-155).
+    pub chain_id: u64,
+    /// The address of the FastPay contract.
+    pub contract: Address,
+    /// From which block on the chain is believed: `"finalized"`, `"safe"` or `{ confirmations = 12 }`.
+    #[serde(default)]
+    pub finality: Finality,
+    /// How transactions are sent and what they may cost.
+    #[serde(default)]
+    pub sender: SenderConfig,
+}
+
+impl PrimarySettings {
+    /// In the form that the connection takes.
+    #[must_use]
+    pub fn connection(&self) -> PrimaryConfig {
+        let mut config = PrimaryConfig::new(self.rpc_urls.clone(), self.chain_id, self.contract);
+        config.finality = self.finality;
+        config
+    }
+}
+
+/// Why there is no usable configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// Not set up.
+    #[error("there is no wallet in {0}; make one with `fastpay init`, or name another folder with --home")]
+    Missing(PathBuf),
+    /// Set up already.
+    #[error("{0} exists already; give --force to replace it")]
+    Exists(PathBuf),
+    /// Not readable or writable.
+    #[error("cannot use {path}: {error}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: std::io::Error,
+    },
+    /// Not of this form.
+    #[error("{path} is not a valid configuration: {reason}")]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// This command needs a Primary.
+    #[error("this wallet is set up without a Primary: there is no chain to deposit on or redeem to")]
+    NoPrimary,
+}
+
+impl Config {
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// Where it is missing or not of this form.
+    pub fn read(path: &Path) -> Result<Self, ConfigError> {
+        let io = |error| ConfigError::Io { path: path.into(), error };
+        let content = durable::read(path).map_err(io)?.ok_or_else(|| ConfigError::Missing(path.into()))?;
+        let malformed = |reason: String| ConfigError::Malformed { path: path.into(), reason };
+        let text = String::from_utf8(content).map_err(|error| malformed(error.to_string()))?;
+        let config: Self = toml::from_str(&text).map_err(|error| malformed(error.to_string()))?;
+        if config.primary.is_some() == config.genesis.is_some() {
+            return Err(malformed("give either [primary] or genesis".into()));
+        }
+        Ok(config)
+    }
+
+    /// Writes the file; it must not exist unless `replace`.
+    ///
+    /// # Errors
+    /// Where it exists or the disk refuses.
+    pub fn write(&self, path: &Path, replace: bool) -> Result<(), ConfigError> {
+        let io = |error| ConfigError::Io { path: path.into(), error };
+        let malformed =
+            |error: toml::ser::Error| ConfigError::Malformed { path: path.into(), reason: error.to_string() };
+        let text = toml::to_string_pretty(self).map_err(malformed)?;
+        if replace {
+            durable::replace(path, text.as_bytes()).map_err(io)
+        } else if durable::create(path, text.as_bytes()).map_err(io)? {
+            Ok(())
+        } else {
+            Err(ConfigError::Exists(path.into()))
+        }
+    }
+
+    /// The Primary's settings.
+    ///
+    /// # Errors
+    /// In stand-alone mode.
+    pub fn primary(&self) -> Result<&PrimarySettings, ConfigError> {
+        self.primary.as_ref().ok_or(ConfigError::NoPrimary)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Config, ConfigError> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config.toml");
+        std::fs::write(&path, text).unwrap();
+        Config::read(&path)
+    }
+
+    const PRIMARY: &str = "endpoints = \"e.json\"\n[primary]\nrpc_urls = [\"http://127.0.0.1:8545\"]\nchain_id = 31337\n\
+        contract = \"0x5FbDB2315678afecb367f032d93F642f64180aa3\"\n";
+
+    #[test]
+    fn a_configuration_is_read_as_it_is_written() {
+        let config = read(&format!("{PRIMARY}finality = {{ confirmations = 2 }}\n")).unwrap();
+        assert_eq!(config.primary().unwrap().finality, Finality::Confirmations(2));
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config.toml");
+        config.write(&path, false).unwrap();
+        assert_eq!(Config::read(&path).unwrap(), config);
+        assert!(matches!(config.write(&path, false), Err(ConfigError::Exists(_))));
+        config.write(&path, true).unwrap();
+    }
+
+    #[test]
+    fn unfit_configurations_are_refused() {
+        assert!(matches!(Config::read(Path::new("/nonexistent/config.toml")), Err(ConfigError::Missing(_))));
+        for wrong in [
+            "endpoints = \"e.json\"\n".to_owned(),
+            format!("genesis = \"g.json\"\n{PRIMARY}"),
+            format!("{PRIMARY}colour = 1\n"),
+            format!("unknown = 1\n{PRIMARY}"),
+            "endpoints = ".to_owned(),
+        ] {
+            assert!(matches!(read(&wrong), Err(ConfigError::Malformed { .. })), "{wrong}");
+        }
+        let standalone = read("endpoints = \"e.json\"\ngenesis = \"g.json\"\n").unwrap();
+        assert!(matches!(standalone.primary(), Err(ConfigError::NoPrimary)));
+    }
+}

@@ -1,0 +1,56 @@
+//! What can go wrong with the wallet's own files.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use fastpay_core::{AccountId, Digest, SequenceNumber};
+
+/// Why the wallet's folder cannot be used as asked.
+#[derive(Debug, thiserror::Error)]
+pub enum FolderError {
+    /// The system refused.
+    #[error("cannot use {path}: {error}")]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// Another command is at work.
+    #[error("another fastpay command is using this ({path}); wait until it has finished and try again")]
+    Busy {
+        /// The lock.
+        path: PathBuf,
+    },
+    /// A file is not as the wallet wrote it.
+    #[error("{path} is damaged ({reason}); restore the wallet's folder from a backup, or move this file away")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Signing a second order for one sequence number could lock the account for ever.
+    #[error(
+        "sequence number {sequence} of account {account} belongs to order {existing} already; \
+         finish that one with `fastpay resume`"
+    )]
+    OtherOrder {
+        /// Whose order.
+        account: AccountId,
+        /// Its number.
+        sequence: SequenceNumber,
+        /// The digest of the order that has the number.
+        existing: Digest,
+    },
+}
+
+impl FolderError {
+    pub(crate) fn io(path: &Path, error: io::Error) -> Self {
+        Self::Io { path: path.into(), error }
+    }
+
+    pub(crate) fn damaged(path: &Path, reason: impl ToString) -> Self {
+        Self::Damaged { path: path.into(), reason: reason.to_string() }
+    }
+}

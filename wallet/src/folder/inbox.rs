@@ -1,0 +1,154 @@
+//! What an account received, with the certificates that prove it, each once, by sender and number. How far
+//! each authority's list was read is a cursor of its own, moved after what it passed is on disk.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use fastpay_core::{AccountId, AuthorityName, Certificate, Payment, SequenceNumber, Transfer, VerifiedCertificate};
+use serde::{Deserialize, Serialize};
+
+use super::durable;
+use super::error::FolderError;
+use super::lock::Lock;
+use super::orders::{decode_hex, encode_hex, now_ms};
+
+/// A payment that the wallet verified.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ReceivedPayment {
+    /// When the wallet saw it first, in milliseconds since 1970.
+    pub received_at_ms: u64,
+    /// The payment.
+    pub payment: Payment,
+    /// The certificate, encoded.
+    certificate: String,
+}
+
+/// One account's incoming payments. Reading needs no lock.
+#[derive(Clone, Debug)]
+pub struct Inbox {
+    account: AccountId,
+    folder: PathBuf,
+}
+
+impl Inbox {
+    pub(crate) fn new(inboxes: &Path, account: AccountId) -> Self {
+        Self { account, folder: inboxes.join(hex::encode(account.0)) }
+    }
+
+    /// Whose payments.
+    #[must_use]
+    pub fn account(&self) -> AccountId {
+        self.account
+    }
+
+    /// Takes the right to write, after waiting for another command as long as `patience`.
+    ///
+    /// # Errors
+    /// Where another command holds it, or the folder cannot be used.
+    pub async fn lock(&self, patience: Duration) -> Result<InboxJournal, FolderError> {
+        Ok(InboxJournal { _lock: Lock::acquire(&self.folder, patience).await?, inbox: self.clone() })
+    }
+
+    /// All payments, in the order in which the wallet saw them.
+    ///
+    /// # Errors
+    /// Where the folder cannot be read or a file is damaged.
+    pub fn payments(&self) -> Result<Vec<ReceivedPayment>, FolderError> {
+        let names = durable::names(&self.folder).map_err(|error| FolderError::io(&self.folder, error))?;
+        let files = names.iter().filter(|name| name.ends_with(".payment"));
+        let payments = files.filter_map(|name| read(&self.folder.join(name)).transpose());
+        let mut payments: Vec<ReceivedPayment> = payments.collect::<Result<_, _>>()?;
+        payments.sort_by_key(|received| received.received_at_ms);
+        Ok(payments)
+    }
+
+    /// True where the wallet has this payment.
+    #[must_use]
+    pub fn has(&self, sender: AccountId, sequence: SequenceNumber) -> bool {
+        self.path(sender, sequence).exists()
+    }
+
+    /// The certificate of a payment that the wallet has, to be verified again before it is used.
+    ///
+    /// # Errors
+    /// Where the file is damaged.
+    pub fn certificate(&self, sender: AccountId, sequence: SequenceNumber) -> Result<Option<Certificate>, FolderError> {
+        let path = self.path(sender, sequence);
+        let stored: Option<ReceivedPayment> = read(&path)?;
+        stored.map(|stored| decode_hex(&path, &stored.certificate)).transpose()
+    }
+
+    fn path(&self, sender: AccountId, sequence: SequenceNumber) -> PathBuf {
+        self.folder.join(format!("{}-{}.payment", hex::encode(sender.0), sequence.0))
+    }
+
+    fn cursors_path(&self) -> PathBuf {
+        self.folder.join("cursors.json")
+    }
+}
+
+/// The right to write one account's incoming payments, held until it is dropped.
+#[derive(Debug)]
+pub struct InboxJournal {
+    inbox: Inbox,
+    _lock: Lock,
+}
+
+impl InboxJournal {
+    /// For reading.
+    #[must_use]
+    pub fn inbox(&self) -> &Inbox {
+        &self.inbox
+    }
+
+    /// How far the list of each authority was read.
+    ///
+    /// # Errors
+    /// Where the file is damaged.
+    pub fn cursors(&self) -> Result<BTreeMap<AuthorityName, u64>, FolderError> {
+        let stored: BTreeMap<String, u64> = read(&self.inbox.cursors_path())?.unwrap_or_default();
+        let parsed = stored.iter().map(|(name, number)| Ok((name.parse()?, *number)));
+        let parsed: Result<_, fastpay_core::ParseIdentityError> = parsed.collect();
+        parsed.map_err(|error| FolderError::damaged(&self.inbox.cursors_path(), error))
+    }
+
+    /// Moves the cursors, after what they pass was added.
+    ///
+    /// # Errors
+    /// Where the disk refuses.
+    pub fn move_cursors(&self, cursors: &BTreeMap<AuthorityName, u64>) -> Result<(), FolderError> {
+        let path = self.inbox.cursors_path();
+        let named: BTreeMap<String, u64> = cursors.iter().map(|(name, number)| (name.to_string(), *number)).collect();
+        let content = serde_json::to_vec_pretty(&named).map_err(|error| FolderError::damaged(&path, error))?;
+        durable::replace(&path, &content).map_err(|error| FolderError::io(&path, error))
+    }
+
+    /// Adds a payment with its certificate. None where the wallet has it already.
+    ///
+    /// # Errors
+    /// Where the disk refuses.
+    pub fn add(&self, certificate: &VerifiedCertificate) -> Result<Option<ReceivedPayment>, FolderError> {
+        let Transfer::Payment(payment) = certificate.transfer() else { return Ok(None) };
+        if payment.recipient != self.inbox.account {
+            return Ok(None);
+        }
+        let path = self.inbox.path(payment.sender, payment.sequence);
+        let received = ReceivedPayment {
+            received_at_ms: now_ms(),
+            payment: payment.clone(),
+            certificate: encode_hex(certificate.certificate()),
+        };
+        let content = serde_json::to_vec_pretty(&received).map_err(|error| FolderError::damaged(&path, error))?;
+        let new = durable::create(&path, &content).map_err(|error| FolderError::io(&path, error))?;
+        Ok(new.then_some(received))
+    }
+}
+
+fn read<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<Option<T>, FolderError> {
+    let Some(content) = durable::read(path).map_err(|error| FolderError::io(path, error))? else {
+        return Ok(None);
+    };
+    serde_json::from_slice(&content).map(Some).map_err(|error| FolderError::damaged(path, error))
+}

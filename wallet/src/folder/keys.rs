@@ -1,0 +1,309 @@
+//! The wallet's secret keys: one file of Web3 secret storage each, encrypted under a passphrase, for both
+//! kinds of account. Which kind a key is and which account it owns stand next to the ciphertext, so that
+//! listing needs no passphrase; on unlocking, the account is checked against the key.
+
+use std::path::{Path, PathBuf};
+
+use eth_keystore::{EthKeystore, KdfparamsType, KeystoreError};
+use fastpay_core::{AccountId, AccountKey};
+use rand::RngExt;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use zeroize::Zeroizing;
+
+use super::durable;
+
+/// Names become file names; this is long enough for people.
+const NAME_LENGTH_MAX: usize = 64;
+/// A longer file is none of ours.
+const FILE_BYTES_MAX: usize = 1 << 16;
+/// The most memory that a foreign file may make scrypt use: 128 · n · r bytes.
+const SCRYPT_BYTES_MAX: u64 = 1 << 30;
+const SCRYPT_PARALLELISM_MAX: u32 = 16;
+const PBKDF2_ROUNDS_MAX: u32 = 10_000_000;
+/// Where this wallet's own words stand in the file.
+const METADATA: &str = "fastpay";
+
+/// The kind of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum KeyKind {
+    /// Owns an Ed25519 account.
+    Ed25519,
+    /// Owns an Ethereum account, and can send transactions.
+    Ethereum,
+}
+
+/// A key in the wallet, without its secret.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct KeyEntry {
+    /// What its owner calls it.
+    pub name: String,
+    /// Its kind.
+    pub kind: KeyKind,
+    /// The account that it owns.
+    pub account: AccountId,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Metadata {
+    kind: KeyKind,
+    account: AccountId,
+}
+
+/// Why a key cannot be used or made.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    /// Not usable as a file name.
+    #[error("{0:?} is not a name for a key: use 1 to 64 of the letters a-z, digits, '-' and '_'")]
+    Name(String),
+    /// The name is taken.
+    #[error("there is a key named {0} already; choose another name")]
+    Exists(String),
+    /// No such key.
+    #[error("there is no key named {0}; `fastpay keys list` shows those there are")]
+    Unknown(String),
+    /// There is no key to choose.
+    #[error("this wallet has no {0} key yet; make one with `fastpay keys new` or `fastpay keys import`")]
+    None(&'static str),
+    /// There are several to choose from.
+    #[error("this wallet has several keys ({0}); say which with --from")]
+    Ambiguous(String),
+    /// The wrong passphrase.
+    #[error("wrong passphrase for key {0}; try again")]
+    Passphrase(String),
+    /// Not Web3 secret storage, or of an unknown sort.
+    #[error("{path} is not a key file that this wallet can read: {reason}")]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Not 32 bytes of hexadecimal digits, or not a key.
+    #[error("this is not a secret key; give 64 hexadecimal digits or a key file")]
+    Secret,
+    /// The key is of the wrong kind.
+    #[error("key {0} is an Ed25519 key, which Ethereum does not know; give an Ethereum key")]
+    NotEthereum(String),
+    /// The system refused.
+    #[error("cannot use {path}: {error}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: std::io::Error,
+    },
+}
+
+/// The folder of keys.
+#[derive(Clone, Debug)]
+pub struct Keys {
+    folder: PathBuf,
+}
+
+impl Keys {
+    pub(crate) fn new(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    /// All keys, by name.
+    ///
+    /// # Errors
+    /// Where the folder cannot be read or a file is none of ours.
+    pub fn list(&self) -> Result<Vec<KeyEntry>, KeyError> {
+        let names = durable::names(&self.folder).map_err(|error| io(&self.folder, error))?;
+        names.iter().filter_map(|name| name.strip_suffix(".json")).map(|name| self.entry(name)).collect()
+    }
+
+    /// One key.
+    ///
+    /// # Errors
+    /// Where there is none of this name.
+    pub fn entry(&self, name: &str) -> Result<KeyEntry, KeyError> {
+        let path = self.path(name)?;
+        let content = durable::read(&path).map_err(|error| io(&path, error))?;
+        let content = content.ok_or_else(|| KeyError::Unknown(name.into()))?;
+        let malformed = |reason: String| KeyError::Malformed { path: path.clone(), reason };
+        let mut file: Map<String, Value> =
+            serde_json::from_slice(&content).map_err(|error| malformed(error.to_string()))?;
+        let metadata =
+            file.remove(METADATA).ok_or_else(|| malformed("it does not say which account it owns".into()))?;
+        let Metadata { kind, account } =
+            serde_json::from_value(metadata).map_err(|error| malformed(error.to_string()))?;
+        Ok(KeyEntry { name: name.into(), kind, account })
+    }
+
+    /// The key that is meant: the one named, or else the only one that `fits`.
+    ///
+    /// # Errors
+    /// Where there is none, or more than one.
+    pub fn choose(&self, name: Option<&str>, kind: Option<KeyKind>) -> Result<KeyEntry, KeyError> {
+        if let Some(name) = name {
+            let entry = self.entry(name)?;
+            if kind == Some(KeyKind::Ethereum) && entry.kind != KeyKind::Ethereum {
+                return Err(KeyError::NotEthereum(name.into()));
+            }
+            return Ok(entry);
+        }
+        let mut fitting = self.list()?;
+        fitting.retain(|entry| kind.is_none_or(|kind| entry.kind == kind));
+        let names = fitting.iter().map(|entry| entry.name.as_str()).collect::<Vec<_>>().join(", ");
+        match (fitting.pop(), fitting.is_empty()) {
+            (Some(only), true) => Ok(only),
+            (Some(_), false) => Err(KeyError::Ambiguous(names)),
+            (None, _) => Err(KeyError::None(if kind == Some(KeyKind::Ethereum) { "Ethereum" } else { "" })),
+        }
+    }
+
+    /// Makes a new key.
+    ///
+    /// # Errors
+    /// Where the name is taken or unfit.
+    pub fn create(&self, name: &str, kind: KeyKind, passphrase: &str) -> Result<KeyEntry, KeyError> {
+        loop {
+            let mut secret = Zeroizing::new([0_u8; 32]);
+            rand::rng().fill(secret.as_mut_slice());
+            // About one in 2^128 secrets is not a secp256k1 key.
+            if account_key(kind, &secret).is_ok() {
+                return self.import(name, kind, &secret, passphrase);
+            }
+        }
+    }
+
+    /// Stores a given secret.
+    ///
+    /// # Errors
+    /// Where it is not a key, or the name is taken or unfit.
+    pub fn import(&self, name: &str, kind: KeyKind, secret: &[u8; 32], passphrase: &str) -> Result<KeyEntry, KeyError> {
+        let path = self.path(name)?;
+        durable::create_folder(&self.folder).map_err(|error| io(&self.folder, error))?;
+        let account = account_key(kind, secret)?.account();
+        let content = encrypt(&path, secret, passphrase, &Metadata { kind, account })?;
+        if !durable::create(&path, &content).map_err(|error| io(&path, error))? {
+            return Err(KeyError::Exists(name.into()));
+        }
+        Ok(KeyEntry { name: name.into(), kind, account })
+    }
+
+    /// Decrypts a key.
+    ///
+    /// # Errors
+    /// [`KeyError::Passphrase`], or the file is damaged.
+    pub fn unlock(&self, name: &str, passphrase: &str) -> Result<AccountKey, KeyError> {
+        let entry = self.entry(name)?;
+        let path = self.path(name)?;
+        let secret = decrypt(&path, name, passphrase)?;
+        let key = account_key(entry.kind, &secret)?;
+        if key.account() != entry.account {
+            return Err(KeyError::Malformed { path, reason: "it holds the key of another account".into() });
+        }
+        Ok(key)
+    }
+
+    /// The file of a key.
+    ///
+    /// # Errors
+    /// Where the name is unfit.
+    pub fn path(&self, name: &str) -> Result<PathBuf, KeyError> {
+        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
+        if name.is_empty() || name.len() > NAME_LENGTH_MAX || !name.chars().all(fits) {
+            return Err(KeyError::Name(name.chars().take(NAME_LENGTH_MAX).collect()));
+        }
+        Ok(self.folder.join(format!("{name}.json")))
+    }
+}
+
+fn io(path: &Path, error: std::io::Error) -> KeyError {
+    KeyError::Io { path: path.into(), error }
+}
+
+fn account_key(kind: KeyKind, secret: &[u8; 32]) -> Result<AccountKey, KeyError> {
+    match kind {
+        KeyKind::Ed25519 => Ok(AccountKey::ed25519(*secret)),
+        KeyKind::Ethereum => AccountKey::ethereum(*secret).map_err(|_| KeyError::Secret),
+    }
+}
+
+/// Reads a secret written as 64 hexadecimal digits.
+///
+/// # Errors
+/// Where it is not that.
+pub fn parse_secret(text: &str) -> Result<Zeroizing<[u8; 32]>, KeyError> {
+    let mut secret = Zeroizing::new([0; 32]);
+    let digits = text.trim();
+    hex::decode_to_slice(digits.strip_prefix("0x").unwrap_or(digits), secret.as_mut_slice())
+        .map_err(|_| KeyError::Secret)?;
+    Ok(secret)
+}
+
+/// Reads the secret out of a file of Web3 secret storage, of this wallet or of another program.
+///
+/// # Errors
+/// [`KeyError::Passphrase`], or the file is not one.
+pub fn read_keystore(path: &Path, passphrase: &str) -> Result<Zeroizing<[u8; 32]>, KeyError> {
+    decrypt(path, &path.display().to_string(), passphrase)
+}
+
+fn encrypt(path: &Path, secret: &[u8; 32], passphrase: &str, metadata: &Metadata) -> Result<Vec<u8>, KeyError> {
+    let malformed = |reason: String| KeyError::Malformed { path: path.into(), reason };
+    // The library writes to a folder of its own; only ciphertext ever comes there.
+    let folder = path.with_file_name(format!(".new-{:016x}", rand::random::<u64>()));
+    durable::create_folder(&folder).map_err(|error| io(&folder, error))?;
+    let mut rng = rand_keystore::rngs::OsRng;
+    let written = eth_keystore::encrypt_key(&folder, &mut rng, secret, passphrase, Some("key"));
+    let content = std::fs::read(folder.join("key"));
+    std::fs::remove_dir_all(&folder).map_err(|error| io(&folder, error))?;
+    written.map_err(|error| malformed(error.to_string()))?;
+    let content = content.map_err(|error| io(&folder, error))?;
+    let mut file: Map<String, Value> =
+        serde_json::from_slice(&content).map_err(|error| malformed(error.to_string()))?;
+    if let Some(address) = metadata.account.ethereum_address() {
+        // Other programs expect the address of an Ethereum key here.
+        file.insert("address".into(), hex::encode(address).into());
+    }
+    let metadata = serde_json::to_value(metadata).map_err(|error| malformed(error.to_string()))?;
+    file.insert(METADATA.into(), metadata);
+    serde_json::to_vec_pretty(&file).map_err(|error| malformed(error.to_string()))
+}
+
+fn decrypt(path: &Path, name: &str, passphrase: &str) -> Result<Zeroizing<[u8; 32]>, KeyError> {
+    let malformed = |reason: &str| KeyError::Malformed { path: path.into(), reason: reason.into() };
+    let content = durable::read(path).map_err(|error| io(path, error))?;
+    let content = content.ok_or_else(|| KeyError::Unknown(name.into()))?;
+    if content.len() > FILE_BYTES_MAX {
+        return Err(malformed("it is too long"));
+    }
+    let parsed: EthKeystore = serde_json::from_slice(&content).map_err(|error| malformed(&error.to_string()))?;
+    check_parameters(&parsed).map_err(malformed)?;
+    let secret = eth_keystore::decrypt_key(path, passphrase).map(Zeroizing::new).map_err(|error| match error {
+        KeystoreError::MacMismatch => KeyError::Passphrase(name.into()),
+        error => malformed(&error.to_string()),
+    })?;
+    let secret: [u8; 32] = secret.as_slice().try_into().map_err(|_| malformed("its secret is not 32 bytes long"))?;
+    Ok(Zeroizing::new(secret))
+}
+
+/// The library slices by these lengths and allocates by these costs, so they are bounded first.
+fn check_parameters(file: &EthKeystore) -> Result<(), &'static str> {
+    let crypto = &file.crypto;
+    if file.version != 3 || crypto.cipher != "aes-128-ctr" {
+        return Err("only version 3 with aes-128-ctr is known");
+    }
+    if crypto.cipherparams.iv.len() != 16 || crypto.mac.len() != 32 {
+        return Err("its initialisation vector or checksum has a wrong length");
+    }
+    let (dklen, bounded) = match &crypto.kdfparams {
+        KdfparamsType::Pbkdf2 { c, dklen, .. } => (*dklen, (1..=PBKDF2_ROUNDS_MAX).contains(c)),
+        KdfparamsType::Scrypt { dklen, n, p, r, .. } => {
+            let bytes = u64::from(*n).saturating_mul(u64::from(*r)).saturating_mul(128);
+            let fits = n.is_power_of_two() && *n > 1 && *r > 0 && (1..=SCRYPT_PARALLELISM_MAX).contains(p);
+            (*dklen, fits && bytes <= SCRYPT_BYTES_MAX)
+        }
+    };
+    if dklen != 32 || !bounded {
+        return Err("its key derivation is out of bounds");
+    }
+    Ok(())
+}

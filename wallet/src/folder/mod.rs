@@ -1,0 +1,102 @@
+//! The wallet's folder, by default `~/.fastpay`:
+//!
+//! ```text
+//!  config.toml       what the owner says: Primary, contract, endpoints
+//!  committee.json    what the contract said of its committee
+//!  assets.json       what tokens said of their decimals
+//!  keys/             secret keys, encrypted
+//!  orders/<account>/ every order that an account sent, written ahead of sending
+//!  inbox/<account>/  every verified certificate that an account received
+//!  primary/<owner>/  every transaction on the Primary, written ahead of sending
+//! ```
+//! Nothing here is ever changed in place: files are created once or replaced whole.
+
+mod config;
+mod durable;
+mod error;
+mod inbox;
+mod keys;
+mod learned;
+mod lock;
+mod orders;
+mod transactions;
+
+use std::path::{Path, PathBuf};
+
+use alloy::primitives::Address;
+use fastpay_core::AccountId;
+
+pub use config::{Config, ConfigError, PrimarySettings};
+pub use error::FolderError;
+pub use inbox::{Inbox, InboxJournal, ReceivedPayment};
+pub use keys::{KeyEntry, KeyError, KeyKind, Keys, parse_secret, read_keystore};
+pub use learned::{AssetInfo, KnownCommittee};
+pub use lock::Lock;
+pub use orders::{OrderEntry, OrderJournal, OrderState, Orders};
+pub use transactions::{Errand, TransactionEntry, TransactionJournal, TransactionState, Transactions};
+
+/// A wallet's folder.
+#[derive(Clone, Debug)]
+pub struct Folder {
+    home: PathBuf,
+}
+
+impl Folder {
+    /// The folder at `home`, which need not exist yet.
+    #[must_use]
+    pub fn new(home: impl Into<PathBuf>) -> Self {
+        Self { home: home.into() }
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn home(&self) -> &Path {
+        &self.home
+    }
+
+    /// Makes the folder, readable by its owner alone.
+    ///
+    /// # Errors
+    /// Where the system refuses.
+    pub fn create(&self) -> Result<(), FolderError> {
+        durable::create_folder(&self.home).map_err(|error| FolderError::io(&self.home, error))
+    }
+
+    /// The file of the configuration.
+    #[must_use]
+    pub fn config_path(&self) -> PathBuf {
+        self.home.join("config.toml")
+    }
+
+    /// The configuration.
+    ///
+    /// # Errors
+    /// Where it is missing or malformed.
+    pub fn config(&self) -> Result<Config, ConfigError> {
+        Config::read(&self.config_path())
+    }
+
+    /// The secret keys.
+    #[must_use]
+    pub fn keys(&self) -> Keys {
+        Keys::new(self.home.join("keys"))
+    }
+
+    /// What an account sent.
+    #[must_use]
+    pub fn orders(&self, account: AccountId) -> Orders {
+        Orders::new(&self.home.join("orders"), account)
+    }
+
+    /// What an account received.
+    #[must_use]
+    pub fn inbox(&self, account: AccountId) -> Inbox {
+        Inbox::new(&self.home.join("inbox"), account)
+    }
+
+    /// What an Ethereum key sent to the Primary.
+    #[must_use]
+    pub fn transactions(&self, owner: Address) -> Transactions {
+        Transactions::new(&self.home.join("primary"), owner)
+    }
+}

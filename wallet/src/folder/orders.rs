@@ -1,0 +1,308 @@
+//! An account's orders on disk, written ahead: an order is there before it is first sent, so a retry
+//! sends the same bytes and no second order is ever signed for the same number.
+//!
+//! ```text
+//!  NNN.order ──► NNN.certificate ──► NNN.settled         (files of the account's folder, by sequence number)
+//!  created       certified           settled
+//! ```
+//! Each file is written once and never changed, so a crash leaves one of the states and nothing in
+//! between. A certificate of another order than NNN.order (of a copy of this wallet) means that ours was
+//! superseded. What is read here is not trusted: it is verified again before it is used.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use borsh::{BorshDeserialize, BorshSerialize};
+use fastpay_core::{
+    AccountId, Certificate, Digest, Domain, SequenceNumber, Transfer, TransferOrder, VerifiedCertificate, VerifiedOrder,
+};
+use serde::{Deserialize, Serialize};
+
+use super::durable;
+use super::error::FolderError;
+use super::lock::Lock;
+
+/// What has become of an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OrderState {
+    /// Written down; it may have been sent.
+    Created,
+    /// It has its certificate: final.
+    Certified,
+    /// Confirmed by a quorum.
+    Settled,
+    /// Another order took its number.
+    Superseded,
+}
+
+/// An order in the wallet.
+#[derive(Clone, Debug)]
+pub struct OrderEntry {
+    /// Its number.
+    pub sequence: SequenceNumber,
+    /// What this wallet ordered; none where only another copy's certificate is known.
+    pub order: Option<TransferOrder>,
+    /// The certificate of that number.
+    pub certificate: Option<Certificate>,
+    /// When it was written down, in milliseconds since 1970.
+    pub created_at_ms: u64,
+    /// What has become of it.
+    pub state: OrderState,
+}
+
+impl OrderEntry {
+    /// What happened, or is to happen, under this number.
+    #[must_use]
+    pub fn transfer(&self) -> Option<&Transfer> {
+        let certified = self.certificate.as_ref().map(|certificate| &certificate.order.transfer);
+        certified.or(self.order.as_ref().map(|order| &order.transfer))
+    }
+}
+
+/// For people who look into the folder, the transfer stands next to the bytes.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredOrder {
+    created_at_ms: u64,
+    digest: Digest,
+    transfer: Transfer,
+    order: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredCertificate {
+    certified_at_ms: u64,
+    digest: Digest,
+    certificate: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredSettlement {
+    settled_at_ms: u64,
+}
+
+/// One account's orders. Reading needs no lock.
+#[derive(Clone, Debug)]
+pub struct Orders {
+    account: AccountId,
+    folder: PathBuf,
+}
+
+impl Orders {
+    pub(crate) fn new(accounts: &Path, account: AccountId) -> Self {
+        Self { account, folder: accounts.join(hex::encode(account.0)) }
+    }
+
+    /// Whose orders.
+    #[must_use]
+    pub fn account(&self) -> AccountId {
+        self.account
+    }
+
+    /// Takes the right to write, after waiting for another command as long as `patience`.
+    ///
+    /// # Errors
+    /// Where another command holds it, or the folder cannot be used.
+    pub async fn lock(&self, patience: Duration) -> Result<OrderJournal, FolderError> {
+        let lock = Lock::acquire(&self.folder, patience).await?;
+        Ok(OrderJournal { orders: self.clone(), _lock: lock })
+    }
+
+    /// The number after the last one that this wallet knows to be taken.
+    ///
+    /// # Errors
+    /// Where the folder cannot be read.
+    pub fn next_sequence(&self) -> Result<SequenceNumber, FolderError> {
+        let last = self.sequences()?.last().copied();
+        Ok(last.map_or(SequenceNumber(0), |last| last.next().unwrap_or(SequenceNumber(u64::MAX))))
+    }
+
+    /// All entries, oldest first.
+    ///
+    /// # Errors
+    /// Where the folder cannot be read or a file is damaged.
+    pub fn entries(&self) -> Result<Vec<OrderEntry>, FolderError> {
+        self.sequences()?.into_iter().filter_map(|sequence| self.entry(sequence).transpose()).collect()
+    }
+
+    /// The entries that are neither settled nor superseded, oldest first.
+    ///
+    /// # Errors
+    /// Where the folder cannot be read or a file is damaged.
+    pub fn unfinished(&self) -> Result<Vec<OrderEntry>, FolderError> {
+        let names = self.names()?;
+        let numbers = |kind: &str| names.iter().filter_map(|name| sequence_of(name, kind)).collect::<Vec<_>>();
+        let settled: std::collections::HashSet<_> = numbers("settled").into_iter().collect();
+        let mut open = numbers("order");
+        open.extend(numbers("certificate"));
+        open.sort_unstable();
+        open.dedup();
+        open.retain(|sequence| !settled.contains(sequence));
+        let entries = open.into_iter().filter_map(|sequence| self.entry(sequence).transpose());
+        entries.filter(|entry| !matches!(entry, Ok(OrderEntry { state: OrderState::Superseded, .. }))).collect()
+    }
+
+    /// The entry of a number; none where this wallet knows nothing of it.
+    ///
+    /// # Errors
+    /// Where a file cannot be read or is damaged.
+    pub fn entry(&self, sequence: SequenceNumber) -> Result<Option<OrderEntry>, FolderError> {
+        let stored: Option<StoredOrder> = self.read(sequence, "order")?;
+        let certified: Option<StoredCertificate> = self.read(sequence, "certificate")?;
+        let settled: Option<StoredSettlement> = self.read(sequence, "settled")?;
+        let state = match (&stored, &certified) {
+            (None, None) => return Ok(None),
+            (Some(order), Some(certificate)) if order.digest != certificate.digest => OrderState::Superseded,
+            (Some(_), None) => OrderState::Created,
+            _ if settled.is_some() => OrderState::Settled,
+            _ => OrderState::Certified,
+        };
+        let created_at_ms = stored.as_ref().map(|stored| stored.created_at_ms);
+        let created_at_ms = created_at_ms.or(certified.as_ref().map(|c| c.certified_at_ms)).unwrap_or_default();
+        let order = stored.map(|stored| self.decode(sequence, "order", &stored.order)).transpose()?;
+        let certificate =
+            certified.map(|stored| self.decode(sequence, "certificate", &stored.certificate)).transpose()?;
+        Ok(Some(OrderEntry { sequence, order, certificate, created_at_ms, state }))
+    }
+
+    fn sequences(&self) -> Result<Vec<SequenceNumber>, FolderError> {
+        let names = self.names()?;
+        let mut sequences: Vec<_> = names
+            .iter()
+            .filter_map(|name| sequence_of(name, "order").or_else(|| sequence_of(name, "certificate")))
+            .collect();
+        sequences.sort_unstable();
+        sequences.dedup();
+        Ok(sequences)
+    }
+
+    fn names(&self) -> Result<Vec<String>, FolderError> {
+        durable::names(&self.folder).map_err(|error| FolderError::io(&self.folder, error))
+    }
+
+    fn path(&self, sequence: SequenceNumber, kind: &str) -> PathBuf {
+        self.folder.join(format!("{:020}.{kind}", sequence.0))
+    }
+
+    fn read<T: for<'a> Deserialize<'a>>(&self, sequence: SequenceNumber, kind: &str) -> Result<Option<T>, FolderError> {
+        let path = self.path(sequence, kind);
+        let Some(content) = durable::read(&path).map_err(|error| FolderError::io(&path, error))? else {
+            return Ok(None);
+        };
+        serde_json::from_slice(&content).map(Some).map_err(|error| FolderError::damaged(&path, error))
+    }
+
+    fn decode<T: BorshDeserialize>(
+        &self,
+        sequence: SequenceNumber,
+        kind: &str,
+        encoded: &str,
+    ) -> Result<T, FolderError> {
+        decode_hex(&self.path(sequence, kind), encoded)
+    }
+}
+
+fn sequence_of(name: &str, kind: &str) -> Option<SequenceNumber> {
+    name.strip_suffix(kind)?.strip_suffix('.')?.parse().ok().map(SequenceNumber)
+}
+
+pub(crate) fn encode_hex(value: &impl BorshSerialize) -> String {
+    hex::encode(borsh::to_vec(value).expect("writing to memory does not fail"))
+}
+
+pub(crate) fn decode_hex<T: BorshDeserialize>(path: &Path, encoded: &str) -> Result<T, FolderError> {
+    let bytes = hex::decode(encoded).map_err(|error| FolderError::damaged(path, error))?;
+    borsh::from_slice(&bytes).map_err(|error| FolderError::damaged(path, error))
+}
+
+/// Now, in milliseconds since 1970.
+pub(crate) fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The right to write one account's orders, held until it is dropped.
+#[derive(Debug)]
+pub struct OrderJournal {
+    orders: Orders,
+    _lock: Lock,
+}
+
+impl OrderJournal {
+    /// For reading.
+    #[must_use]
+    pub fn orders(&self) -> &Orders {
+        &self.orders
+    }
+
+    /// Writes an order down. Once this has returned, it may be sent. The same order again is fine.
+    ///
+    /// # Errors
+    /// [`FolderError::OtherOrder`] where the number belongs to another order; or the disk's.
+    pub fn create(&self, order: &VerifiedOrder) -> Result<(), FolderError> {
+        let sequence = order.transfer().sequence();
+        let stored = StoredOrder {
+            created_at_ms: now_ms(),
+            digest: order.digest(),
+            transfer: order.transfer().clone(),
+            order: encode_hex(order.order()),
+        };
+        if let Some(certified) = self.orders.read::<StoredCertificate>(sequence, "certificate")?
+            && certified.digest != order.digest()
+        {
+            return Err(self.other_order(sequence, certified.digest));
+        }
+        if self.write(sequence, "order", &stored)? {
+            return Ok(());
+        }
+        match self.orders.read::<StoredOrder>(sequence, "order")? {
+            Some(existing) if existing.digest == order.digest() => Ok(()),
+            Some(existing) => Err(self.other_order(sequence, existing.digest)),
+            None => Err(FolderError::damaged(&self.orders.path(sequence, "order"), "it vanished")),
+        }
+    }
+
+    /// Writes the certificate of a number down, of this wallet's order or of one that superseded it.
+    ///
+    /// # Errors
+    /// Where the disk refuses.
+    pub fn certify(&self, certificate: &VerifiedCertificate) -> Result<(), FolderError> {
+        let stored = StoredCertificate {
+            certified_at_ms: now_ms(),
+            digest: certificate.digest(),
+            certificate: encode_hex(certificate.certificate()),
+        };
+        self.write(certificate.transfer().sequence(), "certificate", &stored).map(drop)
+    }
+
+    /// Notes that a quorum has confirmed the certificate of a number.
+    ///
+    /// # Errors
+    /// Where the disk refuses.
+    pub fn settle(&self, sequence: SequenceNumber) -> Result<(), FolderError> {
+        self.write(sequence, "settled", &StoredSettlement { settled_at_ms: now_ms() }).map(drop)
+    }
+
+    fn other_order(&self, sequence: SequenceNumber, existing: Digest) -> FolderError {
+        FolderError::OtherOrder { account: self.orders.account, sequence, existing }
+    }
+
+    fn write(&self, sequence: SequenceNumber, kind: &str, content: &impl Serialize) -> Result<bool, FolderError> {
+        let path = self.orders.path(sequence, kind);
+        let content = serde_json::to_vec_pretty(content).map_err(|error| FolderError::damaged(&path, error))?;
+        durable::create(&path, &content).map_err(|error| FolderError::io(&path, error))
+    }
+}
+
+impl OrderEntry {
+    /// The order of this entry, verified for a deployment.
+    ///
+    /// # Errors
+    /// Where the file was altered, or belongs to another deployment.
+    pub fn verify(&self, domain: &Domain) -> Option<Result<VerifiedOrder, fastpay_core::OrderError>> {
+        self.order.clone().map(|order| order.verify(domain))
+    }
+}

@@ -1,0 +1,208 @@
+//! The transactions that an Ethereum key of this wallet sends to the Primary, written ahead: each is on
+//! disk with its nonce before it is first sent, so that a command that crashed cannot pay twice. The next
+//! command finishes what is unfinished before it starts anything new.
+//!
+//! ```text
+//!  NNN.transaction (replaced with every better offer) ──► NNN.outcome
+//! ```
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use alloy::primitives::Address;
+use fastpay_core::{AccountId, Amount, Asset, SequenceNumber, TransactionIndex};
+use fastpay_ethereum::{Inclusion, Submission};
+use serde::{Deserialize, Serialize};
+
+use super::durable;
+use super::error::FolderError;
+use super::lock::Lock;
+use super::orders::now_ms;
+
+/// What a transaction is for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "kind", deny_unknown_fields)]
+pub enum Errand {
+    /// Allows the contract to take a token, ahead of a deposit.
+    Approve {
+        /// The token.
+        asset: Asset,
+        /// How much of it.
+        amount: Amount,
+    },
+    /// Funds a FastPay account.
+    Deposit {
+        /// The account.
+        recipient: AccountId,
+        /// What is deposited.
+        asset: Asset,
+        /// How much of it.
+        amount: Amount,
+        /// The contract's last deposit before this one was sent: this one has a higher index.
+        after: TransactionIndex,
+    },
+    /// Redeems a certificate.
+    Redeem {
+        /// Who ordered it.
+        sender: AccountId,
+        /// The order's number.
+        sequence: SequenceNumber,
+    },
+    /// Collects a claim.
+    Claim {
+        /// What is claimed.
+        asset: Asset,
+    },
+}
+
+/// What has become of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "state", deny_unknown_fields)]
+pub enum TransactionState {
+    /// It may have been sent, and may be in a block that is not final.
+    Pending,
+    /// It is in a final block and did what it should.
+    Final(Inclusion),
+    /// It is in a block and changed nothing.
+    Reverted,
+    /// Another transaction took its nonce, so it will never happen.
+    Superseded,
+}
+
+/// A transaction in the wallet.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TransactionEntry {
+    /// Its place among those of its key in this wallet, from 0.
+    pub number: u64,
+    /// When it was written down, in milliseconds since 1970.
+    pub created_at_ms: u64,
+    /// What it is for.
+    pub errand: Errand,
+    /// With nonce and fees.
+    pub submission: Submission,
+    /// What has become of it.
+    pub state: TransactionState,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Stored {
+    created_at_ms: u64,
+    errand: Errand,
+    submission: Submission,
+}
+
+/// One Ethereum key's transactions. Reading needs no lock.
+#[derive(Clone, Debug)]
+pub struct Transactions {
+    folder: PathBuf,
+}
+
+impl Transactions {
+    pub(crate) fn new(primary: &Path, owner: Address) -> Self {
+        Self { folder: primary.join(hex::encode(owner)) }
+    }
+
+    /// Takes the right to send, after waiting for another command as long as `patience`.
+    ///
+    /// # Errors
+    /// Where another command holds it, or the folder cannot be used.
+    pub async fn lock(&self, patience: Duration) -> Result<TransactionJournal, FolderError> {
+        Ok(TransactionJournal { _lock: Lock::acquire(&self.folder, patience).await?, transactions: self.clone() })
+    }
+
+    /// All entries, oldest first.
+    ///
+    /// # Errors
+    /// Where the folder cannot be read or a file is damaged.
+    pub fn entries(&self) -> Result<Vec<TransactionEntry>, FolderError> {
+        self.numbers()?.into_iter().map(|number| self.entry(number)).collect()
+    }
+
+    /// Those of which the end is not known, oldest first.
+    ///
+    /// # Errors
+    /// Where the folder cannot be read or a file is damaged.
+    pub fn pending(&self) -> Result<Vec<TransactionEntry>, FolderError> {
+        let open = self.numbers()?.into_iter().filter(|number| !self.path(*number, "outcome").exists());
+        open.map(|number| self.entry(number)).collect()
+    }
+
+    fn entry(&self, number: u64) -> Result<TransactionEntry, FolderError> {
+        let path = self.path(number, "transaction");
+        let Stored { created_at_ms, errand, submission } =
+            read(&path)?.ok_or_else(|| FolderError::damaged(&path, "it vanished"))?;
+        let state = read(&self.path(number, "outcome"))?.unwrap_or(TransactionState::Pending);
+        Ok(TransactionEntry { number, created_at_ms, errand, submission, state })
+    }
+
+    fn numbers(&self) -> Result<Vec<u64>, FolderError> {
+        let names = durable::names(&self.folder).map_err(|error| FolderError::io(&self.folder, error))?;
+        Ok(names.iter().filter_map(|name| name.strip_suffix(".transaction")?.parse().ok()).collect())
+    }
+
+    fn path(&self, number: u64, kind: &str) -> PathBuf {
+        self.folder.join(format!("{number:020}.{kind}"))
+    }
+}
+
+/// The right to send one key's transactions, held until it is dropped.
+#[derive(Debug)]
+pub struct TransactionJournal {
+    transactions: Transactions,
+    _lock: Lock,
+}
+
+impl TransactionJournal {
+    /// For reading.
+    #[must_use]
+    pub fn transactions(&self) -> &Transactions {
+        &self.transactions
+    }
+
+    /// Writes a new transaction down. Once this has returned, it may be sent.
+    ///
+    /// # Errors
+    /// Where the disk refuses.
+    pub fn create(&self, errand: Errand, submission: Submission) -> Result<TransactionEntry, FolderError> {
+        let last = self.transactions.numbers()?.last().copied();
+        let number = last.map_or(0, |last| last.saturating_add(1));
+        let created_at_ms = now_ms();
+        let state = TransactionState::Pending;
+        let entry = TransactionEntry { number, created_at_ms, errand, submission, state };
+        self.store(&entry, &entry.submission)?;
+        Ok(entry)
+    }
+
+    /// Writes a better offer of the same transaction down.
+    ///
+    /// # Errors
+    /// Where the disk refuses.
+    pub fn store(&self, entry: &TransactionEntry, submission: &Submission) -> Result<(), FolderError> {
+        let path = self.transactions.path(entry.number, "transaction");
+        let stored =
+            Stored { created_at_ms: entry.created_at_ms, errand: entry.errand.clone(), submission: submission.clone() };
+        write(&path, &stored)
+    }
+
+    /// Notes the end of a transaction.
+    ///
+    /// # Errors
+    /// Where the disk refuses.
+    pub fn finish(&self, number: u64, state: TransactionState) -> Result<(), FolderError> {
+        write(&self.transactions.path(number, "outcome"), &state)
+    }
+}
+
+fn write(path: &Path, value: &impl Serialize) -> Result<(), FolderError> {
+    let content = serde_json::to_vec_pretty(value).map_err(|error| FolderError::damaged(path, error))?;
+    durable::replace(path, &content).map_err(|error| FolderError::io(path, error))
+}
+
+fn read<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<Option<T>, FolderError> {
+    let Some(content) = durable::read(path).map_err(|error| FolderError::io(path, error))? else {
+        return Ok(None);
+    };
+    serde_json::from_slice(&content).map(Some).map_err(|error| FolderError::damaged(path, error))
+}

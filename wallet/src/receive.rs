@@ -1,0 +1,105 @@
+//! Incoming payments: read every authority's list from where the wallet left it, fetch each certificate,
+//! verify it, keep it. One honest answer is enough, and no number of liars can make a payment up.
+
+use std::collections::BTreeMap;
+
+use fastpay_core::{AccountId, SequenceNumber, VerifiedCertificate};
+use fastpay_rpc::{AuthorityClient, ClientError, Received};
+use tokio::time::Instant;
+
+use crate::error::WalletError;
+use crate::folder::{InboxJournal, ReceivedPayment};
+use crate::wallet::{LOCK_PATIENCE, READ_PATIENCE, Wallet};
+
+/// At most so many pages of one authority in one go; the next call reads on.
+const PAGES_MAX: usize = 20;
+
+impl Wallet {
+    /// Takes in the payments to `account` that are new to this wallet, oldest first. A payment that few
+    /// authorities list is brought to all of them, so that it can be spent.
+    ///
+    /// # Errors
+    /// Where fewer authorities than a quorum answer, or the wallet's files cannot be used.
+    pub async fn collect(&self, account: AccountId) -> Result<Vec<ReceivedPayment>, WalletError> {
+        let journal = self.folder().inbox(account).lock(LOCK_PATIENCE).await?;
+        let mut cursors = journal.cursors()?;
+        let starts = cursors.clone();
+        let answers = self.network().ask_all(Instant::now() + READ_PATIENCE, move |authority| {
+            let start = starts.get(&authority.name()).copied().unwrap_or(0);
+            async move { read_from(&authority, account, start).await }
+        });
+        let answers = answers.await;
+        let answered = answers.iter().filter(|(_, answer)| answer.is_ok()).count();
+        let quorum = self.network().committee().quorum();
+        if answered < quorum {
+            return Err(WalletError::TooFewAnswers { answered, quorum });
+        }
+        let mut listed: BTreeMap<(AccountId, SequenceNumber), usize> = BTreeMap::new();
+        for (_, answer) in &answers {
+            for received in answer.iter().flatten() {
+                let count = listed.entry((received.payment.sender, received.payment.sequence)).or_default();
+                *count = count.saturating_add(1);
+            }
+        }
+        let mut new = Vec::new();
+        for (name, answer) in answers {
+            let Ok(entries) = answer else { continue };
+            let mut cursor = cursors.get(&name).copied().unwrap_or(0);
+            for entry in entries {
+                let count = listed.get(&(entry.payment.sender, entry.payment.sequence)).copied().unwrap_or(0);
+                let known = journal.inbox().has(entry.payment.sender, entry.payment.sequence);
+                if !known {
+                    // Without a proof it stays unread: it may be a lie, or its certificate out of reach now.
+                    let Some(received) = self.take_in(&journal, account, &entry, count < quorum).await? else { break };
+                    new.extend(received);
+                }
+                cursor = cursor.max(entry.number.saturating_add(1));
+            }
+            cursors.insert(name, cursor);
+        }
+        journal.move_cursors(&cursors)?;
+        Ok(new)
+    }
+
+    async fn take_in(
+        &self,
+        journal: &InboxJournal,
+        account: AccountId,
+        entry: &Received,
+        spread: bool,
+    ) -> Result<Option<Option<ReceivedPayment>>, WalletError> {
+        let (sender, sequence) = (entry.payment.sender, entry.payment.sequence);
+        let Some(certificate) = self.network().find_received(account, sender, sequence).await else {
+            tracing::warn!(%sender, %sequence, "a payment is listed without a valid certificate; it is not counted");
+            return Ok(None);
+        };
+        let received = journal.add(&certificate)?;
+        if spread {
+            self.spread(&certificate).await;
+        }
+        Ok(Some(received))
+    }
+
+    async fn spread(&self, certificate: &VerifiedCertificate) {
+        if let Err(error) = self.driver().settle(certificate).await {
+            tracing::warn!(%error, "a received payment is final, but not confirmed everywhere yet");
+        }
+    }
+}
+
+async fn read_from(authority: &AuthorityClient, account: AccountId, start: u64) -> Result<Vec<Received>, ClientError> {
+    let shard = authority.shard_of(&account);
+    let mut entries: Vec<Received> = Vec::new();
+    for _ in 0..PAGES_MAX {
+        let from = start.saturating_add(u64::try_from(entries.len()).unwrap_or(u64::MAX));
+        let page = shard.received(account, from).await?;
+        if page.entries.iter().zip(from..).any(|(entry, number)| entry.number != number) {
+            return Err(ClientError::Malformed("a page whose numbers do not follow".into()));
+        }
+        if page.entries.is_empty() {
+            break;
+        }
+        entries.extend(page.entries);
+    }
+    Ok(entries)
+}

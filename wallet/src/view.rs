@@ -1,0 +1,131 @@
+//! What the wallet shows of an account and of the committee.
+
+use std::collections::BTreeMap;
+
+use alloy::primitives::Address;
+use fastpay_core::{AccountId, Asset, AuthorityName, SequenceNumber, TransactionIndex};
+use fastpay_rpc::{AccountState, ClientError, ShardStatus};
+use tokio::time::Instant;
+
+use crate::error::WalletError;
+use crate::folder::{Errand, TransactionEntry};
+use crate::network::authority_status;
+use crate::standing::{AgreedBalance, agreed_balances};
+use crate::wallet::{READ_PATIENCE, Wallet};
+
+/// An account as the committee knows it.
+#[derive(Clone, Debug)]
+pub struct AccountView {
+    /// Whose.
+    pub account: AccountId,
+    /// Per asset, what it holds.
+    pub balances: Vec<AgreedBalance>,
+    /// The number of its next order, proven.
+    pub next_sequence: SequenceNumber,
+    /// What each authority says.
+    pub states: BTreeMap<AuthorityName, AccountState>,
+    /// Who did not answer, and why.
+    pub silent: BTreeMap<AuthorityName, ClientError>,
+}
+
+/// An authority as it describes itself.
+#[derive(Clone, Debug)]
+pub struct AuthorityView {
+    /// Who.
+    pub name: AuthorityName,
+    /// Its shards; or why it does not answer.
+    pub status: Result<Vec<ShardStatus>, ClientError>,
+    /// Whether it says what it should: its own name, the committee, chain and contract of this wallet.
+    pub consistent: bool,
+}
+
+impl AuthorityView {
+    /// The deposit up to which all its shards have followed the Primary.
+    #[must_use]
+    pub fn synchronized(&self) -> Option<TransactionIndex> {
+        self.status.as_ref().ok()?.iter().map(|shard| shard.synchronized).min()
+    }
+}
+
+impl Wallet {
+    /// What the committee says of an account.
+    ///
+    /// # Errors
+    /// Where fewer authorities than a quorum answer.
+    pub async fn view(&self, account: AccountId) -> Result<AccountView, WalletError> {
+        let answers = self.ask_account(account).await?;
+        let known = self.folder().orders(account).next_sequence()?;
+        let next_sequence = self.proven_next(account, known, &answers).await;
+        let (mut states, mut silent) = (BTreeMap::new(), BTreeMap::new());
+        for (name, answer) in answers {
+            match answer {
+                Ok(state) => drop(states.insert(name, state)),
+                Err(error) => drop(silent.insert(name, error)),
+            }
+        }
+        for authority in self.network().committee().members() {
+            if !states.contains_key(&authority.name) {
+                silent.entry(authority.name).or_insert_with(|| ClientError::Unreachable("no answer yet".into()));
+            }
+        }
+        let listed: Vec<_> = states.values().collect();
+        let balances = agreed_balances(&listed, self.network().trusted_count());
+        Ok(AccountView { account, balances, next_sequence, states, silent })
+    }
+
+    /// The deposits that an Ethereum key of this wallet has sent and that are not known to be final.
+    ///
+    /// # Errors
+    /// Where the wallet's files cannot be read.
+    pub fn pending_deposits(&self, owner: Address) -> Result<Vec<TransactionEntry>, WalletError> {
+        let mut pending = self.folder().transactions(owner).pending()?;
+        pending.retain(|entry| matches!(entry.errand, Errand::Deposit { .. }));
+        Ok(pending)
+    }
+
+    /// What every authority says of itself; waits for the slowest up to the time-out of a request.
+    pub async fn authorities(&self) -> Vec<AuthorityView> {
+        let mut asking = tokio::task::JoinSet::new();
+        for authority in self.network().authorities().to_vec() {
+            asking.spawn(async move { (authority.name(), authority_status(&authority).await) });
+        }
+        let until = Instant::now() + READ_PATIENCE;
+        let mut found = BTreeMap::new();
+        while let Ok(Some(answer)) = tokio::time::timeout_at(until, asking.join_next()).await {
+            if let Ok((name, status)) = answer {
+                found.insert(name, status);
+            }
+        }
+        let members = self.network().committee().members().iter();
+        members
+            .map(|member| {
+                let missing = || Err(ClientError::TimedOut(READ_PATIENCE));
+                let status = found.remove(&member.name).unwrap_or_else(missing);
+                let consistent = status.as_ref().is_ok_and(|shards| self.is_consistent(member.name, shards));
+                AuthorityView { name: member.name, status, consistent }
+            })
+            .collect()
+    }
+
+    fn is_consistent(&self, name: AuthorityName, shards: &[ShardStatus]) -> bool {
+        let (domain, committee) = (self.network().domain(), self.network().committee());
+        shards.iter().zip(0..).all(|(shard, number)| {
+            shard.authority == name
+                && shard.shard.0 == number
+                && usize::try_from(shard.shard_count).is_ok_and(|count| count == shards.len())
+                && (shard.chain_id, shard.contract) == (domain.chain_id(), domain.contract())
+                && shard.epoch == committee.epoch()
+                && shard.committee == committee.members()
+        })
+    }
+}
+
+/// The assets that an account may hold: those that the committee names, and ETH.
+#[must_use]
+pub fn assets_of(view: &AccountView) -> Vec<Asset> {
+    let mut assets: Vec<_> = view.balances.iter().map(|balance| balance.asset).collect();
+    assets.push(Asset::ETHER);
+    assets.sort_unstable();
+    assets.dedup();
+    assets
+}
