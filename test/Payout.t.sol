@@ -135,6 +135,16 @@ contract PayoutTest is FastPayTest {
         _tokenBecomesAClaim(MoodyToken.Mood.ReturnsOneByte);
     }
 
+    /// @dev With an answer that is a byte short of a word, what memory held before must not complete it to `true`.
+    function test_ATokenThatReturns31BytesBecomesAClaim() public {
+        address endsInOne = address(0x1234567890123456789012345678901234567801);
+        vm.etch(endsInOne, address(_moody).code);
+        _moody = MoodyToken(endsInOne);
+        _moody.mint(alice, 1000);
+        fundToken(_moody, 1000);
+        _tokenBecomesAClaim(MoodyToken.Mood.Returns31Bytes);
+    }
+
     function test_ATokenThatRevertsBecomesAClaim() public {
         _tokenBecomesAClaim(MoodyToken.Mood.Reverts);
     }

@@ -48,10 +48,8 @@ library Payouts {
         bytes memory data = abi.encodeCall(IERC20.transfer, (to, amount));
         uint256 returned;
         uint256 returnedBytes;
-        // As above: at most one word of return data is copied, into scratch space, which is cleared before because
-        // a shorter answer leaves the rest as it was.
+        // As above: at most one word of return data is copied, into scratch space.
         assembly ("memory-safe") {
-            mstore(0, 0)
             success := call(gasLimit, asset, 0, add(data, 0x20), mload(data), 0, 0x20)
             returned := mload(0)
             returnedBytes := returndatasize()

@@ -45,7 +45,8 @@ contract MoodyToken is ZooToken {
         ReturnsMuch,
         Reverts,
         RevertsWithMuch,
-        BurnsGas
+        BurnsGas,
+        Returns31Bytes
     }
 
     Mood public mood;
@@ -107,6 +108,10 @@ contract MoodyToken is ZooToken {
             }
             case 6 { revert(0, 0) }
             case 7 { revert(0, 200000) }
+            case 9 {
+                mstore(0, 0)
+                return(0, 0x1f)
+            }
         }
     }
 }
