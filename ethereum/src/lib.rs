@@ -9,7 +9,7 @@
 //! Modules in reading order: `contract` (what the chain offers) and `revert` (how it says no), `error`,
 //! `finality`, `endpoint` (one node) and `primary` (all of them), `funded` (the rules of the deposit log)
 //! and `deposits` (reading it), `token`, `fees`, `submission`, `sender` and
-//! `drive`.
+//! `drive`; and `keystore`, secret keys on disk.
 //!
 //! Invariants: nothing is believed before the configured [`Finality`]; deposits never rest on one node's
 //! word where several are configured; an error says whether trying again can help
@@ -24,6 +24,7 @@ mod error;
 mod fees;
 mod finality;
 mod funded;
+pub mod keystore;
 mod primary;
 mod revert;
 mod sender;

@@ -157,8 +157,8 @@ mod tests {
         http = "127.0.0.1:9100"
         genesis = "/etc/genesis.json"
         [keys]
-        voting = "keys/voting.json"
-        redemption = "keys/redemption.json"
+        voting = "keys/voting.key"
+        redemption = "keys/redemption.key"
     "#;
 
     fn read(text: &str, overrides: Overrides) -> Result<Config, ConfigError> {

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use fastpay_node::config::{Config, Overrides};
-use fastpay_node::keys::{self, KeyFiles, PassphraseSource};
+use fastpay_node::keys::{self, KeyFiles, passphrase_source};
 use fastpay_node::{authority, setup, status};
 use tokio::sync::watch;
 
@@ -114,10 +114,10 @@ type BoxError = Box<dyn std::error::Error>;
 fn execute(command: Command) -> Result<(), BoxError> {
     match command {
         Command::Keygen { keys: folder, plain, passphrase_file } => {
-            let source = PassphraseSource { file: passphrase_file };
-            let first = KeyFiles::in_folder(&folder, !plain).voting;
+            let source = passphrase_source(passphrase_file);
+            let first = KeyFiles::in_folder(&folder).voting;
             let passphrase = if plain { None } else { Some(source.get(&first, true)?) };
-            let (_, keys) = keys::generate(&folder, passphrase.as_ref().map(|p| p.as_str()))?;
+            let keys = keys::generate(&folder, passphrase.as_ref().map(|p| p.as_str()))?;
             println!("{}", serde_json::to_string(&keys.public())?);
             Ok(())
         }
@@ -125,7 +125,7 @@ fn execute(command: Command) -> Result<(), BoxError> {
         Command::Run { config, passphrase_file, overrides } => {
             log_to_stderr();
             let config = Config::read(&config, overrides)?;
-            let keys = keys::read(&config.keys, &PassphraseSource { file: passphrase_file })?;
+            let keys = keys::read(&config.keys, &passphrase_source(passphrase_file))?;
             Ok(runtime()?
                 .block_on(async { authority::run(config, keys, stop_signal()?).await.map_err(BoxError::from) })?)
         }
@@ -139,8 +139,8 @@ fn execute(command: Command) -> Result<(), BoxError> {
 }
 
 fn init(arguments: InitArguments) -> Result<(), BoxError> {
-    let files = KeyFiles::find(&arguments.keys);
-    let keys = keys::read(&files, &PassphraseSource { file: arguments.passphrase_file })?;
+    let files = KeyFiles::in_folder(&arguments.keys);
+    let keys = keys::read(&files, &passphrase_source(arguments.passphrase_file))?;
     let primary = match (arguments.contract, arguments.chain_id) {
         (Some(contract), Some(chain_id)) => Some(setup::PrimarySection {
             rpc_urls: arguments.rpc_urls,

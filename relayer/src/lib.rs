@@ -26,6 +26,6 @@ mod submit;
 
 pub use config::{BundleConfig, Config, ConfigError, KeyConfig, Overrides};
 pub use item::{Item, ItemId, Parked};
-pub use key::{KeyError, create_key, read_key};
+pub use key::{create_key, read_key};
 pub use relayer::{Relayer, RelayerError, Tick};
 pub use store::{Bundle, State, StoreError, Totals};
