@@ -185,6 +185,11 @@ impl World {
         let order = SynchronizationOrder { after, up_to, deposit: mine.then(|| deposit.clone()) };
         let expected = if again { Outcome::Already } else { Outcome::Committed };
         assert_eq!(shard.synchronize(&order), Ok(expected));
+        // A step over deposits that the shard has not seen.
+        let synchronized = shard.ledger().synchronized;
+        let [after, up_to] = [1, 2].map(|ahead| TransactionIndex(synchronized.0 + ahead));
+        let skipping = SynchronizationOrder { after, up_to, deposit: None };
+        assert_eq!(shard.synchronize(&skipping), Err(Rejection::SynchronizationGap { synchronized }));
     }
 
     fn sign(&mut self, owner: usize, to: &Index, asset: Asset, amount: u8, number: u8, redeems: bool) {
