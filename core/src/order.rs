@@ -103,16 +103,24 @@ impl Transfer {
     }
 
     /// The rules that an order can break all by itself.
-    fn check(&self) -> Result<(), InvalidTransfer> {
+    fn check(&self, domain: &Domain) -> Result<(), InvalidTransfer> {
         if self.amount() == Amount::ZERO {
             return Err(InvalidTransfer::ZeroAmount);
         }
         if self.sequence().next().is_none() {
             return Err(InvalidTransfer::LastSequence);
         }
+        let recipient = match self {
+            Self::Payment(payment) => payment.recipient,
+            Self::Redemption(redemption) => AccountId::from_ethereum(redemption.recipient),
+        };
+        if recipient == AccountId::ZERO {
+            return Err(InvalidTransfer::ZeroRecipient);
+        }
+        if recipient == AccountId::from_ethereum(domain.contract()) {
+            return Err(InvalidTransfer::ContractRecipient);
+        }
         match self {
-            Self::Payment(payment) if payment.recipient == AccountId::ZERO => Err(InvalidTransfer::ZeroRecipient),
-            Self::Redemption(redemption) if redemption.recipient.is_zero() => Err(InvalidTransfer::ZeroRecipient),
             Self::Redemption(redemption) if redemption.fee > redemption.amount => {
                 Err(InvalidTransfer::FeeAboveAmount { amount: redemption.amount, fee: redemption.fee })
             }
@@ -150,6 +158,9 @@ pub enum InvalidTransfer {
     /// Nobody can hold the key of the zero address: the value would be lost.
     #[error("the recipient is the zero address, which nobody owns; give the recipient's account")]
     ZeroRecipient,
+    /// The contract cannot sign, and cannot collect what it would be paid: the value would be lost.
+    #[error("the recipient is the FastPay contract itself, which cannot spend; give the recipient's account")]
+    ContractRecipient,
     /// No number could follow it.
     #[error("sequence number 2^64 - 1 cannot be used")]
     LastSequence,
@@ -188,7 +199,7 @@ impl TransferOrder {
     /// Where the transfer is invalid, the key does not own the account, or an Ethereum signature is
     /// bad.
     pub fn prepare(self, domain: &Domain) -> Result<Deferred<VerifiedOrder>, OrderError> {
-        self.transfer.check()?;
+        self.transfer.check(domain)?;
         let digest = domain.transfer_digest(&self.transfer);
         let sender = self.transfer.sender();
         let by = Signatory::Sender(sender);

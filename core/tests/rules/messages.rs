@@ -78,6 +78,15 @@ fn zero_recipient() {
 }
 
 #[test]
+fn contract_as_recipient() {
+    let contract = test_domain().contract();
+    let to_contract = |owner: &_| Payment { recipient: AccountId::from_ethereum(contract), ..plain(owner) };
+    check_transfer(|owner| to_contract(owner).into(), InvalidTransfer::ContractRecipient);
+    let out_to_contract = |owner: &_| Redemption { recipient: contract, ..plain_redemption(owner) };
+    check_transfer(|owner| out_to_contract(owner).into(), InvalidTransfer::ContractRecipient);
+}
+
+#[test]
 fn last_sequence() {
     let last = SequenceNumber(u64::MAX);
     check_transfer(|owner| Payment { sequence: last, ..plain(owner) }.into(), InvalidTransfer::LastSequence);
