@@ -1,1 +1,32 @@
-//! Real processes on a real anvil: the demo, the localnet, the bench and end-to-end tests.
+//! Real processes on a real anvil: what the demo, the localnet, the bench and the end-to-end tests share.
+//!
+//! ```text
+//!  Place (folder, programs) ─► Ports ─► Chain (anvil, deployment) ─► Authority × n ─► Relayer ─► Network
+//!                                                                                      Person ─┘ (the `fastpay` command)
+//! ```
+//! Everything is reached as a user reaches it: through command lines, ports and files. Nothing here looks into a
+//! part's memory. Invariants: every process that is started ends with the value that stands for it; every wait has
+//! a limit and says what was waited for, with the end of the process's log; no two networks share a port, not even
+//! those of two test programs that run at once.
+
+mod authority;
+mod chain;
+mod failure;
+mod http;
+mod network;
+mod person;
+mod place;
+mod ports;
+mod process;
+mod relayer;
+
+pub use authority::Authority;
+pub use chain::{CHAIN_ID, Chain, RICH_KEYS, Token};
+pub use failure::{Failure, wait_for, within};
+pub use http::http_get;
+pub use network::{Layout, Network, Primary};
+pub use person::Person;
+pub use place::{Place, program};
+pub use ports::Ports;
+pub use process::{Finished, Program, run};
+pub use relayer::Relayer;

@@ -1,0 +1,225 @@
+//! One authority as its operator handles it: keys, configuration, process.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use fastpay_core::{Authority as Member, AuthorityKeys};
+use fastpay_rpc::{AuthorityClient, AuthorityEndpoints, ClientOptions};
+
+use crate::failure::{Failure, wait_for};
+use crate::http::http_get;
+use crate::network::Primary;
+use crate::place::{Place, program};
+use crate::ports::Ports;
+use crate::process::{Finished, Program, run};
+
+const READY_PATIENCE: Duration = Duration::from_secs(30);
+const STOP_PATIENCE: Duration = Duration::from_secs(20);
+
+/// An authority, running or not.
+#[derive(Debug)]
+pub struct Authority {
+    name: String,
+    member: Member,
+    config: PathBuf,
+    keys: PathBuf,
+    log: PathBuf,
+    endpoints: Option<AuthorityEndpoints>,
+    program: Option<Program>,
+    /// A core that the process is bound to.
+    core: Option<usize>,
+}
+
+impl Authority {
+    /// Makes the keys of authority `number`.
+    ///
+    /// # Errors
+    /// Where the command fails.
+    pub fn with_new_keys(place: &Place, number: usize) -> Result<Self, Failure> {
+        let name = format!("authority-{number}");
+        let keys = place.path(&name).join("keys");
+        let made = run(Command::new(program("fastpay-node")?).args(["keygen", "--plain", "--keys"]).arg(&keys))?;
+        let member = serde_json::from_str(&made.success()?.out).map_err(Failure::wrong)?;
+        let config = place.path(&name).join("authority.toml");
+        let log = place.log(&name);
+        Ok(Self { name, member, config, keys, log, endpoints: None, program: None, core: None })
+    }
+
+    /// Writes its configuration and makes its data folder.
+    ///
+    /// # Errors
+    /// Where the command fails.
+    pub fn init(&mut self, ports: &mut Ports, shards: u16, primary: &Primary) -> Result<(), Failure> {
+        let (listen, http) = (ports.next(shards)?, ports.next(1)?);
+        let mut command = Command::new(program("fastpay-node")?);
+        command.arg("init").arg("--config").arg(&self.config).arg("--keys").arg(&self.keys);
+        command.arg("--data").arg(self.data()).args(["--shards", &shards.to_string()]);
+        command.args(["--listen", &format!("127.0.0.1:{listen}"), "--http", &format!("127.0.0.1:{http}")]);
+        match primary {
+            Primary::Contract { rpc_url, chain_id, contract } => {
+                command.args(["--rpc-url", rpc_url, "--chain-id", &chain_id.to_string()]);
+                command.args(["--contract", &contract.to_string()]);
+            }
+            Primary::Genesis(path) => drop(command.arg("--genesis").arg(path)),
+        }
+        let made = run(&mut command)?.success()?;
+        self.endpoints = Some(serde_json::from_str(&made.out).map_err(Failure::wrong)?);
+        Ok(())
+    }
+
+    /// Binds the process to one core, from its next start on.
+    pub fn bind_to_core(&mut self, core: usize) {
+        self.core = Some(core);
+    }
+
+    /// Its process's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// As the committee lists it.
+    #[must_use]
+    pub fn member(&self) -> Member {
+        self.member
+    }
+
+    /// Its configuration file.
+    #[must_use]
+    pub fn config(&self) -> &PathBuf {
+        &self.config
+    }
+
+    /// Its data folder.
+    #[must_use]
+    pub fn data(&self) -> PathBuf {
+        self.config.with_file_name("data")
+    }
+
+    /// The folder of its keys.
+    #[must_use]
+    pub fn keys_folder(&self) -> &PathBuf {
+        &self.keys
+    }
+
+    /// How it is reached.
+    ///
+    /// # Errors
+    /// Before [`Authority::init`].
+    pub fn endpoints(&self) -> Result<&AuthorityEndpoints, Failure> {
+        self.endpoints.as_ref().ok_or_else(|| Failure::Wrong(format!("{} is not set up", self.name)))
+    }
+
+    /// A client of it.
+    ///
+    /// # Errors
+    /// Before [`Authority::init`].
+    pub fn client(&self) -> Result<AuthorityClient, Failure> {
+        AuthorityClient::new(self.endpoints()?, ClientOptions::default()).map_err(Failure::wrong)
+    }
+
+    /// Its secret keys, for tests that play a Byzantine authority and for the bench.
+    ///
+    /// # Errors
+    /// Where they are not in the clear.
+    pub fn secret_keys(&self) -> Result<AuthorityKeys, Failure> {
+        let secret = |name: &str| {
+            let path = self.keys.join(name).with_extension("key");
+            let text = std::fs::read_to_string(&path).map_err(|error| Failure::Io { path: path.clone(), error })?;
+            let bytes = alloy::primitives::hex::decode(text.trim()).map_err(Failure::wrong)?;
+            <[u8; 32]>::try_from(bytes).map_err(|_| Failure::Wrong(format!("{} is no key", path.display())))
+        };
+        AuthorityKeys::from_secrets(secret("voting")?, secret("redemption")?).map_err(Failure::wrong)
+    }
+
+    /// The command that runs it.
+    ///
+    /// # Errors
+    /// Where the program was not built.
+    pub fn run_command(&self) -> Result<Command, Failure> {
+        let node = program("fastpay-node")?;
+        let mut command = match self.core {
+            None => Command::new(node),
+            Some(core) => {
+                let mut command = Command::new("taskset");
+                command.args(["-c", &core.to_string()]).arg(node);
+                command
+            }
+        };
+        command.arg("run").arg("--config").arg(&self.config);
+        Ok(command)
+    }
+
+    /// Starts the process, without waiting until it is ready.
+    ///
+    /// # Errors
+    /// Where it cannot be started.
+    pub fn start(&mut self) -> Result<(), Failure> {
+        self.program = Some(Program::start(&self.name, &mut self.run_command()?, &self.log)?);
+        Ok(())
+    }
+
+    /// Waits until it votes and has followed the Primary to its head.
+    ///
+    /// # Errors
+    /// Where it ends or takes too long.
+    pub async fn wait_ready(&mut self) -> Result<(), Failure> {
+        let http = self.endpoints()?.http.clone().unwrap_or_default();
+        let name = self.name.clone();
+        let program = &mut self.program;
+        let mut ended = None;
+        let ready = wait_for(READY_PATIENCE, || {
+            ended = program.as_mut().and_then(|program| program.check().err());
+            let (has_ended, http, name) = (ended.is_some(), http.clone(), name.clone());
+            async move {
+                if has_ended {
+                    return Ok(());
+                }
+                match http_get(&http, "/ready").await {
+                    Ok((200, _)) => Ok(()),
+                    Ok((_, body)) => Err(format!("{name} is not ready: {body}")),
+                    Err(error) => Err(format!("{name} is not ready: {error}")),
+                }
+            }
+        });
+        ready.await?;
+        ended.map_or(Ok(()), Err)
+    }
+
+    /// Its running process.
+    ///
+    /// # Errors
+    /// Where it is not running.
+    pub fn program(&mut self) -> Result<&mut Program, Failure> {
+        self.program.as_mut().ok_or_else(|| Failure::Wrong(format!("{} is not running", self.name)))
+    }
+
+    /// Ends it as a power cut would: `kill -9`.
+    pub fn kill(&mut self) {
+        if let Some(mut program) = self.program.take() {
+            program.kill();
+        }
+    }
+
+    /// Ends it as its operator would: SIGTERM, and it must end by itself, well.
+    ///
+    /// # Errors
+    /// Where it does not.
+    pub fn stop(&mut self) -> Result<(), Failure> {
+        let Some(mut program) = self.program.take() else { return Ok(()) };
+        let status = program.stop(STOP_PATIENCE)?;
+        if status.success() {
+            return Ok(());
+        }
+        Err(Failure::Ended { name: self.name.clone(), status: status.to_string(), log: program.log_tail() })
+    }
+
+    /// Runs it to its end, for starts that must fail.
+    ///
+    /// # Errors
+    /// Where it cannot be started.
+    pub fn run_to_end(&self) -> Result<Finished, Failure> {
+        run(&mut self.run_command()?)
+    }
+}

@@ -1,0 +1,208 @@
+//! The Primary: an anvil of its own, with the contract and a token deployed by the repository's own scripts.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use alloy::primitives::{Address, Bytes, U64, U256};
+use alloy::rpc::client::RpcClient;
+use alloy::rpc::json_rpc::RpcRecv;
+use alloy::sol_types::SolCall;
+use fastpay_core::Authority as Member;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::failure::{Failure, wait_for};
+use crate::place::{Place, foundry, root};
+use crate::ports::Ports;
+use crate::process::{Program, run};
+
+/// Anvil's own.
+pub const CHAIN_ID: u64 = 31_337;
+
+/// Keys of anvil's well-known mnemonic, each with 10,000 ETH on every anvil in the world. Worth nothing elsewhere.
+pub const RICH_KEYS: [&str; 4] = [
+    "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80",
+    "59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d",
+    "5de4111afa1a4b94908f83103eb1f1706367c2e68ca870fc3fb9a804cdab365a",
+    "7c852118294e51e653712a81e05800f419141751be58f605c371e15141b007a6",
+];
+const DEPLOYER_KEY: &str = RICH_KEYS[3];
+/// The address of that key; anvil signs for it.
+const DEPLOYER: Address = alloy::primitives::address!("0x90F79bf6EB2c4f870365E785982E1f101E93b906");
+
+const START_PATIENCE: Duration = Duration::from_secs(20);
+const RECEIPT_PATIENCE: Duration = Duration::from_secs(30);
+
+#[allow(missing_docs)]
+mod abi {
+    alloy::sol! {
+        function transfer(address to, uint256 value) external returns (bool);
+    }
+}
+
+/// A running chain.
+#[derive(Debug)]
+pub struct Chain {
+    program: Program,
+    url: String,
+    rpc: RpcClient,
+}
+
+/// A token to try FastPay with.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Token {
+    /// Its contract.
+    #[serde(rename = "token")]
+    pub address: Address,
+    /// Its short name.
+    pub symbol: String,
+    /// Of one unit.
+    pub decimals: u8,
+}
+
+#[derive(Deserialize)]
+struct Deployment {
+    contract: Address,
+}
+
+impl Chain {
+    /// Starts a chain that makes a block at each transaction and every `block_time`, and whose finalized block is two
+    /// behind the newest.
+    ///
+    /// # Errors
+    /// Where it does not come up.
+    pub async fn start(place: &Place, ports: &mut Ports, block_time: Duration) -> Result<Self, Failure> {
+        Self::start_with_id(place, ports.next(1)?, block_time, CHAIN_ID).await
+    }
+
+    /// The same on a known port, as the chain `id`.
+    ///
+    /// # Errors
+    /// Where it does not come up.
+    pub async fn start_with_id(place: &Place, port: u16, block_time: Duration, id: u64) -> Result<Self, Failure> {
+        let mut command = Command::new(foundry("anvil")?);
+        command.args(["--host", "127.0.0.1", "--slots-in-an-epoch", "1", "--mixed-mining"]);
+        command.args(["--port", &port.to_string(), "--chain-id", &id.to_string()]);
+        command.args(["--block-time", &block_time.as_secs_f64().to_string()]);
+        // It keeps files of its own in the home folder.
+        command.env("HOME", place.folder()).current_dir(place.folder());
+        let mut program = Program::start("anvil", &mut command, &place.log("anvil"))?;
+        let url = format!("http://127.0.0.1:{port}");
+        let parsed = url.parse().map_err(Failure::wrong)?;
+        let rpc = RpcClient::new_http(parsed);
+        let up = wait_for(START_PATIENCE, async || {
+            rpc.request::<_, U64>("eth_chainId", json!([])).await.map_err(|error| format!("anvil is not up: {error}"))
+        });
+        match up.await {
+            Ok(_) => Ok(Self { program, url, rpc }),
+            Err(late) => Err(program.check().err().unwrap_or(late)),
+        }
+    }
+
+    /// Its JSON-RPC address.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Its process.
+    pub fn program(&mut self) -> &mut Program {
+        &mut self.program
+    }
+
+    /// Any JSON-RPC request.
+    ///
+    /// # Errors
+    /// Where the chain says no, or nothing.
+    pub async fn request<T: RpcRecv>(&self, method: &'static str, params: Value) -> Result<T, Failure> {
+        let answer = self.rpc.request::<Value, T>(method, params).await;
+        answer.map_err(|error| Failure::Wrong(format!("{method}: {error}")))
+    }
+
+    /// Deploys the contract for a committee.
+    ///
+    /// # Errors
+    /// Where the script fails.
+    pub fn deploy(&self, place: &Place, members: &[Member]) -> Result<Address, Failure> {
+        let list: Vec<_> = members
+            .iter()
+            .map(|member| json!({ "votingKey": member.name, "redemptionKey": member.redemption_key }))
+            .collect();
+        let committee = place.write("committee.json", json!({ "authorities": list }).to_string())?;
+        let deployment = place.path("deployment.json");
+        self.script(place, "script/Deploy.s.sol", &deployment, &[("COMMITTEE", &committee)])?;
+        Ok(read::<Deployment>(&deployment)?.contract)
+    }
+
+    /// Deploys a token, all of which belongs to the deployer.
+    ///
+    /// # Errors
+    /// Where the script fails.
+    pub fn deploy_token(&self, place: &Place) -> Result<Token, Failure> {
+        let deployment = place.path("token.json");
+        self.script(place, "script/DeployDemoToken.s.sol", &deployment, &[])?;
+        read(&deployment)
+    }
+
+    fn script(
+        &self,
+        place: &Place,
+        script: &str,
+        deployment: &Path,
+        variables: &[(&str, &Path)],
+    ) -> Result<(), Failure> {
+        // Two of them at once would write each other's records.
+        static ONE_AT_A_TIME: std::sync::Mutex<()> = std::sync::Mutex::new(());
+        let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut command = Command::new(foundry("forge")?);
+        command.args(["script", script, "--rpc-url", &self.url, "--private-key", DEPLOYER_KEY, "--broadcast"]);
+        command.current_dir(root()).env("DEPLOYMENT", deployment).envs(variables.iter().copied());
+        command.env("FOUNDRY_BROADCAST", place.path("broadcast"));
+        run(&mut command)?.success().map(drop)
+    }
+
+    /// Gives ETH to an address.
+    ///
+    /// # Errors
+    /// Where the chain refuses.
+    pub async fn give_ether(&self, to: Address, wei: U256) -> Result<(), Failure> {
+        self.send(to, wei, Bytes::new()).await
+    }
+
+    /// Gives units of a token to an address.
+    ///
+    /// # Errors
+    /// Where the chain refuses.
+    pub async fn give_token(&self, token: &Token, to: Address, units: U256) -> Result<(), Failure> {
+        let call = abi::transferCall { to, value: units };
+        self.send(token.address, U256::ZERO, call.abi_encode().into()).await
+    }
+
+    async fn send(&self, to: Address, value: U256, data: Bytes) -> Result<(), Failure> {
+        let transaction = json!([{ "from": DEPLOYER, "to": to, "value": value, "data": data }]);
+        let hash: Value = self.request("eth_sendTransaction", transaction).await?;
+        let status = wait_for(RECEIPT_PATIENCE, async || {
+            let receipt = self.request::<Value>("eth_getTransactionReceipt", json!([hash])).await;
+            let receipt = receipt.map_err(|error| error.to_string())?;
+            receipt.get("status").cloned().ok_or_else(|| format!("transaction {hash} is not mined"))
+        });
+        match status.await? {
+            status if status == json!("0x1") => Ok(()),
+            _ => Err(Failure::Wrong(format!("transaction {hash} failed"))),
+        }
+    }
+
+    /// What an address holds, in wei.
+    ///
+    /// # Errors
+    /// Where the chain does not answer.
+    pub async fn ether_of(&self, owner: Address) -> Result<U256, Failure> {
+        self.request("eth_getBalance", json!([owner, "latest"])).await
+    }
+}
+
+pub(crate) fn read<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<T, Failure> {
+    let bytes = std::fs::read(path).map_err(|error| Failure::Io { path: path.into(), error })?;
+    serde_json::from_slice(&bytes).map_err(|error| Failure::Wrong(format!("{}: {error}", path.display())))
+}

@@ -1,0 +1,253 @@
+//! A whole committee: with the contract on a chain and a relayer, or alone from a genesis.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use alloy::primitives::Address;
+use fastpay_core::{Authority as Member, Committee, Domain, Epoch, Genesis, GenesisBalance};
+use fastpay_rpc::{AuthorityClient, Endpoints};
+use fastpay_wallet::NetworkError;
+
+use crate::authority::Authority;
+use crate::chain::{CHAIN_ID, Chain};
+use crate::failure::Failure;
+use crate::place::Place;
+use crate::ports::Ports;
+use crate::relayer::Relayer;
+
+/// How large a network is.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout {
+    /// How many authorities.
+    pub authorities: usize,
+    /// How many shards each of them has.
+    pub shards: u16,
+    /// How often the chain makes a block.
+    pub block_time: Duration,
+}
+
+impl Default for Layout {
+    fn default() -> Self {
+        Self { authorities: 4, shards: 2, block_time: Duration::from_millis(300) }
+    }
+}
+
+/// What the committee's money is.
+#[derive(Clone, Debug)]
+pub enum Primary {
+    /// In a contract.
+    Contract {
+        /// An Ethereum node.
+        rpc_url: String,
+        /// The chain.
+        chain_id: u64,
+        /// FastPay.
+        contract: Address,
+    },
+    /// In a file.
+    Genesis(PathBuf),
+}
+
+/// A committee, its chain and its relayer. All processes end with it.
+#[derive(Debug)]
+pub struct Network {
+    /// The authorities.
+    pub authorities: Vec<Authority>,
+    /// The relayer, where there is a chain.
+    pub relayer: Option<Relayer>,
+    /// The chain, where there is one.
+    pub chain: Option<Chain>,
+    primary: Primary,
+    domain: Domain,
+    committee: Committee,
+    ports: Ports,
+    // Last, so that the processes are gone before their files.
+    place: Place,
+}
+
+fn committee(members: Vec<Member>) -> Result<Committee, Failure> {
+    Committee::new(Epoch(0), members).map_err(Failure::wrong)
+}
+
+fn new_authorities(place: &Place, count: usize) -> Result<Vec<Authority>, Failure> {
+    (0..count).map(|number| Authority::with_new_keys(place, number)).collect()
+}
+
+impl Network {
+    /// Starts a chain, deploys for a new committee, and sets its authorities and a relayer up. Starts none of them.
+    ///
+    /// # Errors
+    /// Where a step fails.
+    pub async fn prepare(place: Place, layout: Layout) -> Result<Self, Failure> {
+        let mut ports = Ports::take()?;
+        let chain = Chain::start(&place, &mut ports, layout.block_time).await?;
+        Self::on_chain(place, ports, layout, chain, None).await
+    }
+
+    /// The same on a chain that runs already. The authorities reach it at `rpc_url` where one is given.
+    ///
+    /// # Errors
+    /// Where a step fails.
+    pub async fn on_chain(
+        place: Place,
+        mut ports: Ports,
+        layout: Layout,
+        chain: Chain,
+        rpc_url: Option<String>,
+    ) -> Result<Self, Failure> {
+        let mut authorities = new_authorities(&place, layout.authorities)?;
+        let members: Vec<_> = authorities.iter().map(Authority::member).collect();
+        let contract = chain.deploy(&place, &members)?;
+        let primary = Primary::Contract { rpc_url: chain.url().to_owned(), chain_id: CHAIN_ID, contract };
+        let theirs = match (&primary, rpc_url) {
+            (Primary::Contract { chain_id, contract, .. }, Some(rpc_url)) => {
+                Primary::Contract { rpc_url, chain_id: *chain_id, contract: *contract }
+            }
+            (primary, _) => primary.clone(),
+        };
+        for authority in &mut authorities {
+            authority.init(&mut ports, layout.shards, &theirs)?;
+        }
+        write_endpoints(&place, &authorities)?;
+        let relayer = Some(Relayer::init(&place, &chain, &primary).await?);
+        let domain = Domain::new(CHAIN_ID, contract);
+        let committee = committee(members)?;
+        Ok(Self { authorities, relayer, chain: Some(chain), primary, domain, committee, ports, place })
+    }
+
+    /// Sets a committee up without a Primary. Starts nothing.
+    ///
+    /// # Errors
+    /// Where a step fails.
+    pub fn prepare_standalone(place: Place, layout: Layout, balances: Vec<GenesisBalance>) -> Result<Self, Failure> {
+        let mut ports = Ports::take()?;
+        let mut authorities = new_authorities(&place, layout.authorities)?;
+        let members: Vec<_> = authorities.iter().map(Authority::member).collect();
+        let genesis = Genesis { committee: members.clone(), balances };
+        let text = serde_json::to_string(&genesis).map_err(Failure::wrong)?;
+        let primary = Primary::Genesis(place.write("genesis.json", text)?);
+        for authority in &mut authorities {
+            authority.init(&mut ports, layout.shards, &primary)?;
+        }
+        write_endpoints(&place, &authorities)?;
+        let (domain, committee) = (genesis.domain(), committee(members)?);
+        Ok(Self { authorities, relayer: None, chain: None, primary, domain, committee, ports, place })
+    }
+
+    /// Starts all authorities, and waits until they are ready.
+    ///
+    /// # Errors
+    /// Where one is not.
+    pub async fn start_authorities(&mut self) -> Result<(), Failure> {
+        for authority in &mut self.authorities {
+            authority.start()?;
+        }
+        for authority in &mut self.authorities {
+            authority.wait_ready().await?;
+        }
+        Ok(())
+    }
+
+    /// Starts the relayer.
+    ///
+    /// # Errors
+    /// Where there is none.
+    pub fn start_relayer(&mut self) -> Result<(), Failure> {
+        self.relayer()?.start()
+    }
+
+    /// The authority of this number.
+    ///
+    /// # Errors
+    /// Where there is none.
+    pub fn authority(&mut self, number: usize) -> Result<&mut Authority, Failure> {
+        self.authorities.get_mut(number).ok_or_else(|| Failure::Wrong(format!("there is no authority {number}")))
+    }
+
+    /// The relayer.
+    ///
+    /// # Errors
+    /// Where there is none.
+    pub fn relayer(&mut self) -> Result<&mut Relayer, Failure> {
+        self.relayer.as_mut().ok_or_else(|| Failure::Wrong("there is no relayer without a chain".into()))
+    }
+
+    /// The chain.
+    ///
+    /// # Errors
+    /// Where there is none.
+    pub fn chain(&self) -> Result<&Chain, Failure> {
+        self.chain.as_ref().ok_or_else(|| Failure::Wrong("this network has no chain".into()))
+    }
+
+    /// What the committee's money is.
+    #[must_use]
+    pub fn primary(&self) -> &Primary {
+        &self.primary
+    }
+
+    /// The contract.
+    ///
+    /// # Errors
+    /// Where there is none.
+    pub fn contract(&self) -> Result<Address, Failure> {
+        match &self.primary {
+            Primary::Contract { contract, .. } => Ok(*contract),
+            Primary::Genesis(_) => Err(Failure::Wrong("this network has no contract".into())),
+        }
+    }
+
+    /// The domain of everything that is signed here.
+    #[must_use]
+    pub fn domain(&self) -> &Domain {
+        &self.domain
+    }
+
+    /// The committee.
+    #[must_use]
+    pub fn committee(&self) -> &Committee {
+        &self.committee
+    }
+
+    /// The network's folder.
+    #[must_use]
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// Its ports, for whatever else is to listen.
+    pub fn ports(&mut self) -> &mut Ports {
+        &mut self.ports
+    }
+
+    /// The file that says where the authorities are.
+    #[must_use]
+    pub fn endpoints_file(&self) -> PathBuf {
+        self.place.path("endpoints.json")
+    }
+
+    /// A client of every authority.
+    ///
+    /// # Errors
+    /// Where an address is malformed.
+    pub fn clients(&self) -> Result<Vec<AuthorityClient>, Failure> {
+        self.authorities.iter().map(Authority::client).collect()
+    }
+
+    /// The committee as the wallet library speaks to it.
+    ///
+    /// # Errors
+    /// Where the file of endpoints is malformed.
+    pub fn wallet_network(&self) -> Result<fastpay_wallet::Network, Failure> {
+        let endpoints = Endpoints::read(&self.endpoints_file()).map_err(Failure::wrong)?;
+        let network = fastpay_wallet::Network::new(self.domain, self.committee.clone(), &endpoints);
+        network.map_err(|error: NetworkError| Failure::wrong(error))
+    }
+}
+
+fn write_endpoints(place: &Place, authorities: &[Authority]) -> Result<(), Failure> {
+    let list: Result<Vec<_>, _> = authorities.iter().map(|authority| authority.endpoints().cloned()).collect();
+    let endpoints = Endpoints { authorities: list? };
+    let text = serde_json::to_string_pretty(&endpoints).map_err(Failure::wrong)?;
+    place.write("endpoints.json", text).map(drop)
+}

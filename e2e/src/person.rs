@@ -1,0 +1,135 @@
+//! A person with a wallet: every action is the `fastpay` command.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::process::Command;
+
+use fastpay_core::AccountId;
+use serde_json::Value;
+
+use crate::chain::RICH_KEYS;
+use crate::failure::Failure;
+use crate::network::{Network, Primary};
+use crate::place::program;
+use crate::process::{Finished, Program, run};
+
+/// Test keys are encrypted too, with this.
+const PASSPHRASE: &str = "correct horse battery staple";
+
+/// A wallet's folder and its commands.
+#[derive(Clone, Debug)]
+pub struct Person {
+    name: String,
+    home: PathBuf,
+    passphrase: PathBuf,
+    log: PathBuf,
+}
+
+impl Person {
+    /// A new wallet for this network.
+    ///
+    /// # Errors
+    /// Where the command fails.
+    pub fn new(network: &Network, name: &str) -> Result<Self, Failure> {
+        let home = network.place().path("wallets").join(name);
+        std::fs::create_dir_all(&home).map_err(|error| Failure::Io { path: home.clone(), error })?;
+        let passphrase = network.place().write("passphrase", format!("{PASSPHRASE}\n"))?;
+        let person = Self { name: name.to_owned(), home, passphrase, log: network.place().log(name) };
+        let endpoints = network.endpoints_file();
+        let mut arguments = vec!["init".into(), "--endpoints".into(), endpoints.into_os_string()];
+        match network.primary() {
+            Primary::Contract { rpc_url, chain_id, contract } => {
+                let rest = ["--rpc-url", rpc_url, "--poll-interval-ms", "200", "--contract", &contract.to_string()];
+                arguments.extend(rest.map(Into::into));
+                arguments.extend(["--chain-id".into(), chain_id.to_string().into()]);
+            }
+            Primary::Genesis(path) => arguments.extend(["--genesis".into(), path.clone().into_os_string()]),
+        }
+        person.fastpay(arguments)?;
+        Ok(person)
+    }
+
+    /// What to call them.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The wallet's folder.
+    #[must_use]
+    pub fn home(&self) -> &PathBuf {
+        &self.home
+    }
+
+    /// The file with the passphrase of its keys.
+    #[must_use]
+    pub fn passphrase_file(&self) -> &PathBuf {
+        &self.passphrase
+    }
+
+    fn command(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<Command, Failure> {
+        let mut command = Command::new(program("fastpay")?);
+        command.arg("--home").arg(&self.home).arg("--passphrase-file").arg(&self.passphrase).arg("--json");
+        command.args(arguments);
+        Ok(command)
+    }
+
+    /// Runs `fastpay --json …` and reads its answer.
+    ///
+    /// # Errors
+    /// Where it fails, or answers with no JSON.
+    pub fn fastpay(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<Value, Failure> {
+        let done = run(&mut self.command(arguments)?)?.success()?;
+        serde_json::from_str(&done.out)
+            .map_err(|error| Failure::Wrong(format!("{}: {error}: {}", done.command, done.out)))
+    }
+
+    /// Runs it to its end, where it may fail.
+    ///
+    /// # Errors
+    /// Where it cannot be started.
+    pub fn try_fastpay(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<Finished, Failure> {
+        run(&mut self.command(arguments)?)
+    }
+
+    /// Starts it and does not wait.
+    ///
+    /// # Errors
+    /// Where it cannot be started.
+    pub fn start_fastpay(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<Program, Failure> {
+        Program::start(&self.name, &mut self.command(arguments)?, &self.log)
+    }
+
+    /// Takes in one of the rich keys of the chain, and says its account.
+    ///
+    /// # Errors
+    /// Where the command fails.
+    pub fn import_rich_key(&self, name: &str, number: usize) -> Result<AccountId, Failure> {
+        let secret = RICH_KEYS.get(number).ok_or_else(|| Failure::Wrong(format!("there is no rich key {number}")))?;
+        let file = self.home.join(format!("{name}.secret"));
+        std::fs::write(&file, format!("{secret}\n")).map_err(|error| Failure::Io { path: file.clone(), error })?;
+        let file_text = file.to_string_lossy().into_owned();
+        self.fastpay(["keys", "import", name, "--ethereum", "--secret-file", &file_text])?;
+        std::fs::remove_file(&file).map_err(|error| Failure::Io { path: file, error })?;
+        self.account(name)
+    }
+
+    /// Makes an Ed25519 key, and says its account.
+    ///
+    /// # Errors
+    /// Where the command fails.
+    pub fn new_ed25519_key(&self, name: &str) -> Result<AccountId, Failure> {
+        self.fastpay(["keys", "new", name, "--ed25519"])?;
+        self.account(name)
+    }
+
+    /// The account of a key.
+    ///
+    /// # Errors
+    /// Where the command fails.
+    pub fn account(&self, key: &str) -> Result<AccountId, Failure> {
+        let answer = self.fastpay(["address", "--from", key])?;
+        let account = answer.get("account").and_then(Value::as_str).unwrap_or_default();
+        account.parse().map_err(|_| Failure::Wrong(format!("no account in {answer}")))
+    }
+}

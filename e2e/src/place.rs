@@ -1,0 +1,115 @@
+//! Where things are: the repository, the programs, and a folder for each network.
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::failure::Failure;
+
+/// The repository's root.
+pub(crate) fn root() -> &'static Path {
+    static ROOT: OnceLock<PathBuf> = OnceLock::new();
+    ROOT.get_or_init(|| {
+        let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+        own.parent().unwrap_or(own).to_owned()
+    })
+}
+
+/// A program of this workspace: beside the running one, or for a test one folder above it.
+///
+/// # Errors
+/// Where it was not built.
+pub fn program(name: &str) -> Result<PathBuf, Failure> {
+    let own = std::env::current_exe().map_err(|error| Failure::Io { path: name.into(), error })?;
+    let mut folder = own.parent().unwrap_or(Path::new("."));
+    if folder.ends_with("deps") {
+        folder = folder.parent().unwrap_or(folder);
+    }
+    let path = folder.join(name);
+    if path.is_file() { Ok(path) } else { Err(Failure::Missing(path)) }
+}
+
+/// A tool of Foundry, itself where the package of this platform has it: a launcher that is killed would leave it
+/// behind.
+pub(crate) fn foundry(name: &str) -> Result<PathBuf, Failure> {
+    let packages = std::fs::read_dir(root().join("node_modules/@foundry-rs")).into_iter().flatten().flatten();
+    let prefix = format!("{name}-");
+    let ours = packages.filter(|package| package.file_name().to_string_lossy().starts_with(&prefix));
+    let native = ours.map(|package| package.path().join("bin").join(name)).find(|path| path.is_file());
+    let launcher = root().join("node_modules/.bin").join(name);
+    native.or_else(|| launcher.exists().then(|| launcher.clone())).ok_or(Failure::Missing(launcher))
+}
+
+/// The folder of one network, under `target/`: configurations, keys, data and logs.
+#[derive(Debug)]
+pub struct Place {
+    folder: PathBuf,
+    keep: bool,
+}
+
+impl Place {
+    /// An empty folder with a fixed name, which stays when this value goes.
+    ///
+    /// # Errors
+    /// Where the old one cannot be removed or the new one not made.
+    pub fn fixed(name: &str) -> Result<Self, Failure> {
+        let folder = root().join("target").join(name);
+        if folder.exists() {
+            std::fs::remove_dir_all(&folder).map_err(|error| Failure::Io { path: folder.clone(), error })?;
+        }
+        Self { folder, keep: true }.made()
+    }
+
+    /// An empty folder of its own, which goes with this value, except after a panic: then its logs are wanted.
+    ///
+    /// # Errors
+    /// Where it cannot be made.
+    pub fn temporary(name: &str) -> Result<Self, Failure> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let folder = root().join("target/e2e").join(format!("{name}-{}-{number}", std::process::id()));
+        Self { folder, keep: false }.made()
+    }
+
+    fn made(self) -> Result<Self, Failure> {
+        let logs = self.folder.join("logs");
+        std::fs::create_dir_all(&logs).map_err(|error| Failure::Io { path: logs, error })?;
+        Ok(self)
+    }
+
+    /// The folder.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// A path in it.
+    #[must_use]
+    pub fn path(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// Where the process `name` writes its log.
+    #[must_use]
+    pub fn log(&self, name: &str) -> PathBuf {
+        self.folder.join("logs").join(name).with_extension("log")
+    }
+
+    /// Writes a file in it.
+    ///
+    /// # Errors
+    /// Where the system refuses.
+    pub fn write(&self, name: impl AsRef<Path>, content: impl AsRef<[u8]>) -> Result<PathBuf, Failure> {
+        let path = self.path(name);
+        std::fs::write(&path, content).map_err(|error| Failure::Io { path: path.clone(), error })?;
+        Ok(path)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if !self.keep && !std::thread::panicking() {
+            let _ = std::fs::remove_dir_all(&self.folder);
+        }
+    }
+}

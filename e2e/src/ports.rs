@@ -1,0 +1,53 @@
+//! Free ports, also among test programs that run at the same time.
+//!
+//! They come in aligned blocks below the system's own range for outgoing connections. Whoever listens on the first
+//! port of a block owns the block; so a port stays its owner's while a node is down and comes back.
+
+use std::net::TcpListener;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::failure::Failure;
+
+const FIRST: u16 = 12_288;
+const BLOCK: u16 = 64;
+const BLOCKS: u32 = 300;
+
+/// A block of ports that nobody else uses as long as this value lives.
+#[derive(Debug)]
+pub struct Ports {
+    _guard: TcpListener,
+    next: u16,
+    end: u16,
+}
+
+impl Ports {
+    /// Takes a free block.
+    ///
+    /// # Errors
+    /// Where there is none.
+    pub fn take() -> Result<Self, Failure> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        // Programs that start together begin at different places.
+        let start = std::process::id().wrapping_mul(7);
+        for _ in 0..BLOCKS {
+            let block = start.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % BLOCKS;
+            let first = FIRST + BLOCK * u16::try_from(block).unwrap_or_default();
+            let Ok(guard) = TcpListener::bind(("127.0.0.1", first)) else { continue };
+            let is_free = |port| TcpListener::bind(("127.0.0.1", port)).is_ok();
+            if (first + 1..first + BLOCK).all(is_free) {
+                return Ok(Self { _guard: guard, next: first + 1, end: first + BLOCK });
+            }
+        }
+        Err(Failure::Ports)
+    }
+
+    /// The first of `count` ports in a row.
+    ///
+    /// # Errors
+    /// Where the block is used up.
+    pub fn next(&mut self, count: u16) -> Result<u16, Failure> {
+        let first = self.next;
+        self.next = first.checked_add(count).filter(|end| *end <= self.end).ok_or(Failure::Ports)?;
+        Ok(first)
+    }
+}

@@ -1,0 +1,116 @@
+//! The relayer as its operator handles it.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use alloy::primitives::{Address, U256};
+use serde_json::Value;
+
+use crate::chain::Chain;
+use crate::failure::Failure;
+use crate::network::Primary;
+use crate::place::{Place, program};
+use crate::process::{Program, run};
+
+const STOP_PATIENCE: Duration = Duration::from_secs(20);
+/// For gas: 100 ETH.
+const GAS_WEI: u128 = 100_000_000_000_000_000_000;
+
+/// A relayer, running or not.
+#[derive(Debug)]
+pub struct Relayer {
+    config: PathBuf,
+    log: PathBuf,
+    address: Address,
+    program: Option<Program>,
+}
+
+impl Relayer {
+    /// Makes a gas key with some ETH and a configuration that looks often and waits for no company.
+    ///
+    /// # Errors
+    /// Where a command fails.
+    pub async fn init(place: &Place, chain: &Chain, primary: &Primary) -> Result<Self, Failure> {
+        let Primary::Contract { rpc_url, chain_id, contract } = primary else {
+            return Err(Failure::Wrong("without a Primary there is nothing to relay".into()));
+        };
+        let folder = place.path("relayer");
+        std::fs::create_dir_all(&folder).map_err(|error| Failure::Io { path: folder.clone(), error })?;
+        let config = folder.join("relayer.toml");
+        let mut command = Command::new(program("fastpay-relayer")?);
+        command.arg("--config").arg(&config).args(["init", "--unencrypted-key", "--rpc-url", rpc_url]);
+        command.args(["--chain-id", &chain_id.to_string(), "--contract", &contract.to_string()]);
+        command.arg("--endpoints").arg(place.path("endpoints.json"));
+        let made = run(&mut command)?.success()?;
+        let address = made.out.split_whitespace().last().and_then(|word| word.parse().ok());
+        let address = address.ok_or_else(|| Failure::Wrong(format!("no gas address in {:?}", made.out)))?;
+        let io = |error| Failure::Io { path: config.clone(), error };
+        let written = std::fs::read_to_string(&config).map_err(io)?;
+        let text = format!(
+            "poll_interval_ms = 200\n{written}\n[bundle]\nwait_ms_max = 300\n\n[sender]\npoll_interval_ms = 200\n"
+        );
+        std::fs::write(&config, text).map_err(io)?;
+        chain.give_ether(address, U256::from(GAS_WEI)).await?;
+        Ok(Self { config, log: place.log("relayer"), address, program: None })
+    }
+
+    /// The address that pays for gas.
+    #[must_use]
+    pub fn address(&self) -> Address {
+        self.address
+    }
+
+    /// Its configuration file.
+    #[must_use]
+    pub fn config(&self) -> &PathBuf {
+        &self.config
+    }
+
+    /// Starts it.
+    ///
+    /// # Errors
+    /// Where it cannot be started.
+    pub fn start(&mut self) -> Result<(), Failure> {
+        let mut command = Command::new(program("fastpay-relayer")?);
+        command.arg("--config").arg(&self.config).arg("run");
+        self.program = Some(Program::start("relayer", &mut command, &self.log)?);
+        Ok(())
+    }
+
+    /// Its running process.
+    ///
+    /// # Errors
+    /// Where it is not running.
+    pub fn program(&mut self) -> Result<&mut Program, Failure> {
+        self.program.as_mut().ok_or_else(|| Failure::Wrong("the relayer is not running".into()))
+    }
+
+    /// Ends it as a power cut would: `kill -9`.
+    pub fn kill(&mut self) {
+        if let Some(mut program) = self.program.take() {
+            program.kill();
+        }
+    }
+
+    /// Ends it as its operator would.
+    ///
+    /// # Errors
+    /// Where it does not end.
+    pub fn stop(&mut self) -> Result<(), Failure> {
+        match self.program.take() {
+            Some(mut program) => program.stop(STOP_PATIENCE).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// What it last wrote to disk.
+    ///
+    /// # Errors
+    /// Where the command fails.
+    pub fn status(&self) -> Result<Value, Failure> {
+        let mut command = Command::new(program("fastpay-relayer")?);
+        command.arg("--config").arg(&self.config).args(["status", "--json"]);
+        serde_json::from_str(&run(&mut command)?.success()?.out).map_err(Failure::wrong)
+    }
+}
