@@ -1,0 +1,461 @@
+//! A committee of in-process authorities behind real gRPC: honest ones by core's rules, and ones that act
+//! parts which a real node cannot be made to act.
+#![allow(dead_code, clippy::unwrap_used, clippy::indexing_slicing, clippy::missing_panics_doc)]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use fastpay_core::{
+    AccountId, AccountKey, Amount, Asset, Certificate, Deposit, Memo, Payment, SequenceNumber, Transfer,
+    TransactionIndex, TransferOrder, Vote, VoteSignature,
+};
+use fastpay_rpc::proto::shard_server::{Shard, ShardServer};
+use fastpay_rpc::proto::submit_request::Request as Ask;
+use fastpay_rpc::proto::submit_response::Response as Answer;
+use fastpay_rpc::{AuthorityEndpoints, ClientOptions, Endpoints, PAGE_ENTRIES_MAX, Refusal, proto};
+use fastpay_testkit::{Outcome, Refusal as TestRefusal, TestAccount, TestAuthority, TestCommittee};
+use fastpay_wallet::folder::Folder;
+use fastpay_wallet::{DriveOptions, Intent, Network, Wallet};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
+use tonic::{Request, Response, Status, Streaming};
+
+/// The part that an authority plays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    Honest,
+    /// Answers nothing, ever.
+    Silent,
+    /// Refuses every request as a stopped process does.
+    Down,
+    /// Answers, late.
+    Slow(Duration),
+    /// Votes with a signature of something else.
+    BadVote,
+    /// Gives the vote of the next authority as its own.
+    StolenVote,
+    /// Says that the account is ahead of the order.
+    FalseAlreadyConfirmed,
+    /// Says that earlier certificates are missing.
+    FalseGap,
+    /// Says that later certificates are missing.
+    FalseFuture,
+    /// Says that the account has nothing.
+    FalsePoverty,
+    /// Shows a pending order that nobody signed.
+    ForgedPending,
+    /// Confirms without doing so, naming an old number.
+    FalseConfirmation,
+    /// Lists payments and states that never were.
+    FalseHistory,
+    /// Answers with garbage.
+    Garbage,
+}
+
+pub const LIES: [Part; 10] = [
+    Part::BadVote,
+    Part::StolenVote,
+    Part::FalseAlreadyConfirmed,
+    Part::FalseGap,
+    Part::FalseFuture,
+    Part::FalsePoverty,
+    Part::ForgedPending,
+    Part::FalseConfirmation,
+    Part::FalseHistory,
+    Part::Garbage,
+];
+
+struct State {
+    authority: TestAuthority,
+    part: Part,
+    certificates: BTreeMap<(AccountId, u64), Certificate>,
+    received: BTreeMap<AccountId, Vec<Payment>>,
+    deposits: BTreeMap<AccountId, Vec<Deposit>>,
+    redemptions: Vec<Certificate>,
+    /// Digests of the orders that came, in order.
+    orders_seen: Vec<TransferOrder>,
+}
+
+/// One authority.
+#[derive(Clone)]
+pub struct Fake {
+    index: usize,
+    committee: Arc<TestCommittee>,
+    state: Arc<Mutex<State>>,
+}
+
+impl Fake {
+    pub fn play(&self, part: Part) {
+        self.state.lock().unwrap().part = part;
+    }
+
+    pub fn next_sequence(&self, account: AccountId) -> u64 {
+        self.state.lock().unwrap().authority.account(&account).next_sequence().0
+    }
+
+    pub fn balance(&self, account: AccountId) -> i128 {
+        self.state.lock().unwrap().authority.account(&account).balance(Asset::ETHER).to_string().parse().unwrap()
+    }
+
+    pub fn orders_seen(&self) -> Vec<TransferOrder> {
+        self.state.lock().unwrap().orders_seen.clone()
+    }
+
+    pub fn is_locked(&self, account: AccountId) -> bool {
+        self.state.lock().unwrap().authority.account(&account).pending.is_some()
+    }
+
+    /// As if the order had come to this authority alone.
+    pub fn lock(&self, order: &TransferOrder) {
+        self.state.lock().unwrap().authority.order(order).unwrap();
+    }
+
+    /// As if the certificate had come to this authority alone.
+    pub fn confirm(&self, certificate: &Certificate) {
+        self.state.lock().unwrap().confirm(certificate).unwrap();
+    }
+
+    pub fn deposit(&self, deposit: &Deposit) {
+        let mut state = self.state.lock().unwrap();
+        state.authority.deposit(deposit).unwrap();
+        state.deposits.entry(deposit.recipient).or_default().push(deposit.clone());
+    }
+
+    async fn endure(&self) -> Result<Part, Status> {
+        let part = self.state.lock().unwrap().part;
+        match part {
+            Part::Silent => std::future::pending().await,
+            Part::Slow(by) => tokio::time::sleep(by).await,
+            Part::Down => return Err(Status::unavailable("down")),
+            _ => {}
+        }
+        Ok(part)
+    }
+
+    fn answer(&self, ask: Ask, part: Part) -> Answer {
+        let mut state = self.state.lock().unwrap();
+        match ask {
+            Ask::Order(order) => {
+                let order: TransferOrder = order.try_into().unwrap();
+                state.orders_seen.push(order.clone());
+                drop(state);
+                self.answer_order(&order, part)
+            }
+            Ask::Certificate(certificate) => {
+                let certificate: Certificate = certificate.try_into().unwrap();
+                let account = certificate.order.transfer.sender();
+                if part == Part::FalseConfirmation {
+                    return Answer::Confirmed(proto::Confirmed { next_sequence: 0 });
+                }
+                match state.confirm(&certificate) {
+                    Ok(_) => {
+                        let next_sequence = state.authority.account(&account).next_sequence().0;
+                        Answer::Confirmed(proto::Confirmed { next_sequence })
+                    }
+                    Err(refusal) => Answer::Refused((&refusal_of(refusal)).into()),
+                }
+            }
+        }
+    }
+
+    fn answer_order(&self, order: &TransferOrder, part: Part) -> Answer {
+        let refuse = |refusal: Refusal| Answer::Refused((&refusal).into());
+        let sequence = order.transfer.sequence();
+        match part {
+            Part::FalseAlreadyConfirmed => {
+                return refuse(Refusal::AlreadyConfirmed(SequenceNumber(sequence.0 + 1)));
+            }
+            Part::FalseGap => return refuse(Refusal::SequenceTooHigh(SequenceNumber(0))),
+            Part::FalseFuture => return refuse(Refusal::SequenceTooHigh(SequenceNumber(u64::MAX))),
+            Part::FalsePoverty => return refuse(Refusal::InsufficientBalance(fastpay_core::Balance::ZERO)),
+            Part::ForgedPending => {
+                let mut forged = order.clone();
+                if let Transfer::Payment(payment) = &mut forged.transfer {
+                    payment.amount = Amount(1);
+                }
+                return refuse(Refusal::OrderPending(Box::new(forged)));
+            }
+            Part::StolenVote => {
+                let vote = self.committee.vote((self.index + 1) % 4, order);
+                return Answer::Vote((&vote).into());
+            }
+            Part::Garbage => return Answer::Vote(proto::Vote::default()),
+            _ => {}
+        }
+        match self.state.lock().unwrap().authority.order(order) {
+            Ok(mut vote) => {
+                if part == Part::BadVote {
+                    spoil(&mut vote);
+                }
+                Answer::Vote((&vote).into())
+            }
+            Err(refusal) => refuse(refusal_of(refusal)),
+        }
+    }
+}
+
+fn spoil(vote: &mut Vote) {
+    match &mut vote.signature {
+        VoteSignature::Payment { signature, .. } => signature.0[3] ^= 1,
+        VoteSignature::Redemption { signature } => signature.0[3] ^= 1,
+    }
+}
+
+fn refusal_of(refusal: TestRefusal) -> Refusal {
+    match refusal {
+        TestRefusal::Rejection(rejection) => rejection.into(),
+        other => Refusal::Invalid(other.to_string()),
+    }
+}
+
+impl State {
+    fn confirm(&mut self, certificate: &Certificate) -> Result<Outcome, TestRefusal> {
+        let outcome = self.authority.confirm(certificate)?;
+        self.authority.deliver_all();
+        let transfer = &certificate.order.transfer;
+        let name = (transfer.sender(), transfer.sequence().0);
+        if self.certificates.insert(name, certificate.clone()).is_none() {
+            match transfer {
+                Transfer::Payment(payment) => {
+                    self.received.entry(payment.recipient).or_default().push(payment.clone());
+                }
+                Transfer::Redemption(_) => self.redemptions.push(certificate.clone()),
+            }
+        }
+        Ok(outcome)
+    }
+}
+
+fn page<T: Clone>(list: Option<&Vec<T>>, start: u64) -> (Vec<(u64, T)>, u64) {
+    let list = list.cloned().unwrap_or_default();
+    let total = list.len() as u64;
+    let numbered = (0_u64..).zip(list).skip(usize::try_from(start).unwrap_or(usize::MAX));
+    (numbered.take(PAGE_ENTRIES_MAX as usize).collect(), total)
+}
+
+fn account_id(bytes: &[u8]) -> AccountId {
+    AccountId(bytes.try_into().unwrap())
+}
+
+#[tonic::async_trait]
+impl Shard for Fake {
+    type SubmitStream = Pin<Box<ReceiverStream<Result<proto::SubmitResponse, Status>>>>;
+
+    async fn submit(
+        &self,
+        requests: Request<Streaming<proto::SubmitRequest>>,
+    ) -> Result<Response<Self::SubmitStream>, Status> {
+        self.endure().await?;
+        let (answers, stream) = mpsc::channel(64);
+        let mut requests = requests.into_inner();
+        let fake = self.clone();
+        tokio::spawn(async move {
+            while let Ok(Some(request)) = requests.message().await {
+                let (fake, answers) = (fake.clone(), answers.clone());
+                tokio::spawn(async move {
+                    let answer = match fake.endure().await {
+                        Ok(part) => {
+                            let response = Some(fake.answer(request.request.unwrap(), part));
+                            Ok(proto::SubmitResponse { id: request.id, response })
+                        }
+                        Err(status) => Err(status),
+                    };
+                    let _ = answers.send(answer).await;
+                });
+            }
+        });
+        Ok(Response::new(Box::pin(ReceiverStream::new(stream))))
+    }
+
+    async fn get_account(
+        &self,
+        request: Request<proto::AccountRequest>,
+    ) -> Result<Response<proto::AccountResponse>, Status> {
+        let part = self.endure().await?;
+        let id = account_id(&request.into_inner().account);
+        let state = self.state.lock().unwrap();
+        let account = state.authority.account(&id);
+        let mut answer = proto::AccountResponse {
+            next_sequence: account.next_sequence().0,
+            pending: account.pending.as_ref().map(|pending| (&pending.order).into()),
+            holdings: account
+                .balances
+                .iter()
+                .map(|(asset, balance)| proto::Holding {
+                    asset: asset.0.to_vec().into(),
+                    balance: balance.to_be_bytes().to_vec().into(),
+                })
+                .collect(),
+            received: state.received.get(&id).map_or(0, |list| list.len() as u64),
+            deposits: state.deposits.get(&id).map_or(0, |list| list.len() as u64),
+        };
+        if part == Part::FalseHistory {
+            answer.next_sequence = 1_000_000;
+            answer.received = u64::MAX;
+            answer.holdings.clear();
+        }
+        Ok(Response::new(answer))
+    }
+
+    async fn get_certificate(
+        &self,
+        request: Request<proto::CertificateRequest>,
+    ) -> Result<Response<proto::Certificate>, Status> {
+        let part = self.endure().await?;
+        let request = request.into_inner();
+        let state = self.state.lock().unwrap();
+        if part == Part::FalseHistory {
+            // Any certificate at all, in place of the one asked for.
+            let any = state.certificates.values().next().ok_or_else(|| Status::not_found("none"))?;
+            return Ok(Response::new(any.into()));
+        }
+        let found = state.certificates.get(&(account_id(&request.account), request.sequence));
+        found.map(|certificate| Response::new(certificate.into())).ok_or_else(|| Status::not_found("none"))
+    }
+
+    async fn list_received(
+        &self,
+        request: Request<proto::AccountPageRequest>,
+    ) -> Result<Response<proto::ReceivedPage>, Status> {
+        let part = self.endure().await?;
+        let request = request.into_inner();
+        let account = account_id(&request.account);
+        if part == Part::FalseHistory && request.start < 100 {
+            let sender = TestAccount::numbered(77).id();
+            let invented = fastpay_testkit::payment(sender, account, 1_000_000, request.start);
+            let payments = vec![proto::Received { number: request.start, payment: Some((&invented).into()) }];
+            return Ok(Response::new(proto::ReceivedPage { payments, total: u64::MAX }));
+        }
+        let state = self.state.lock().unwrap();
+        let (entries, total) = page(state.received.get(&account), request.start);
+        let payments =
+            entries.iter().map(|(number, payment)| proto::Received { number: *number, payment: Some(payment.into()) });
+        Ok(Response::new(proto::ReceivedPage { payments: payments.collect(), total }))
+    }
+
+    async fn list_deposits(
+        &self,
+        request: Request<proto::AccountPageRequest>,
+    ) -> Result<Response<proto::DepositPage>, Status> {
+        self.endure().await?;
+        let request = request.into_inner();
+        let state = self.state.lock().unwrap();
+        let (entries, total) = page(state.deposits.get(&account_id(&request.account)), request.start);
+        let deposits = entries.iter().map(|(_, deposit)| deposit.into()).collect();
+        Ok(Response::new(proto::DepositPage { deposits, total }))
+    }
+
+    async fn list_redemptions(
+        &self,
+        request: Request<proto::PageRequest>,
+    ) -> Result<Response<proto::CertificatePage>, Status> {
+        self.endure().await?;
+        let state = self.state.lock().unwrap();
+        let (entries, total) = page(Some(&state.redemptions), request.into_inner().start);
+        let certificates = entries.iter().map(|(_, certificate)| certificate.into()).collect();
+        Ok(Response::new(proto::CertificatePage { certificates, total }))
+    }
+
+    async fn get_status(&self, _: Request<proto::StatusRequest>) -> Result<Response<proto::StatusResponse>, Status> {
+        Err(Status::unimplemented("not needed here"))
+    }
+}
+
+/// Four authorities, served on loopback.
+pub struct Committee {
+    pub committee: Arc<TestCommittee>,
+    pub fakes: Vec<Fake>,
+    pub endpoints: Endpoints,
+}
+
+impl Committee {
+    pub async fn start() -> Self {
+        let committee = Arc::new(TestCommittee::new(4));
+        let (mut fakes, mut authorities) = (Vec::new(), Vec::new());
+        for index in 0..4 {
+            let state = State {
+                authority: TestAuthority::new(&committee, index, 1),
+                part: Part::Honest,
+                certificates: BTreeMap::new(),
+                received: BTreeMap::new(),
+                deposits: BTreeMap::new(),
+                redemptions: Vec::new(),
+                orders_seen: Vec::new(),
+            };
+            let fake = Fake { index, committee: committee.clone(), state: Arc::new(Mutex::new(state)) };
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = listener.local_addr().unwrap();
+            let server = tonic::transport::Server::builder().add_service(ShardServer::new(fake.clone()));
+            tokio::spawn(server.serve_with_incoming(TcpListenerStream::new(listener)));
+            let name = committee.committee.members()[index].name;
+            let shards = vec![format!("http://{address}")];
+            authorities.push(AuthorityEndpoints { name, shards, http: None, tls_ca: None });
+            fakes.push(fake);
+        }
+        Self { committee, fakes, endpoints: Endpoints { authorities } }
+    }
+
+    pub fn network(&self) -> Network {
+        let options = ClientOptions {
+            connect_timeout: Duration::from_millis(500),
+            request_timeout: Duration::from_millis(700),
+        };
+        let TestCommittee { domain, committee, .. } = &*self.committee;
+        Network::with_options(*domain, committee.clone(), &self.endpoints, options).unwrap()
+    }
+
+    pub fn wallet(&self, home: &Path) -> Wallet {
+        Wallet::new(Folder::new(home), self.network(), options())
+    }
+
+    /// Deposit number `index` for an account, at the authorities of these numbers.
+    pub fn fund(&self, index: u64, account: AccountId, amount: u128, at: &[usize]) {
+        let index = TransactionIndex(index);
+        let deposit = Deposit { index, recipient: account, asset: Asset::ETHER, amount: Amount(amount) };
+        at.iter().for_each(|authority| self.fakes[*authority].deposit(&deposit));
+    }
+
+    pub fn order(&self, key: &AccountKey, intent: &Intent, sequence: u64) -> TransferOrder {
+        key.order(&self.committee.domain, intent.transfer(key.account(), SequenceNumber(sequence)))
+    }
+
+    /// Waits until all authorities have done what goes on in the background.
+    pub async fn until(&self, condition: impl Fn(&Fake) -> bool) {
+        for _ in 0..500 {
+            if self.fakes.iter().all(&condition) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("the authorities did not come to the expected state");
+    }
+}
+
+pub fn options() -> DriveOptions {
+    DriveOptions {
+        deadline: Duration::from_secs(5),
+        funds_patience: Duration::from_secs(2),
+        background: Duration::from_secs(5),
+        backoff_min: Duration::from_millis(5),
+        backoff_max: Duration::from_millis(50),
+    }
+}
+
+pub fn pay(recipient: AccountId, amount: u128) -> Intent {
+    Intent::Pay { recipient, asset: Asset::ETHER, amount: Amount(amount), memo: Memo::ZERO }
+}
+
+pub fn alice() -> AccountKey {
+    TestAccount::numbered(0).key
+}
+
+pub fn bob() -> AccountKey {
+    TestAccount::numbered(1).key
+}
+
+pub fn carol() -> AccountKey {
+    TestAccount::numbered(2).key
+}
