@@ -1,0 +1,117 @@
+//! Incoming payments count when their certificates are verified: one honest authority is enough, and no
+//! authority can make a payment up.
+
+mod support;
+
+use std::time::Duration;
+
+use fastpay_core::Amount;
+use support::{Committee, Part, alice, bob, carol, pay};
+
+#[tokio::test]
+async fn payments_are_taken_in_once_with_their_proof() {
+    let committee = Committee::start().await;
+    committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
+    let (home, bobs_home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (wallet, bobs) = (committee.wallet(home.path()), committee.wallet(bobs_home.path()));
+    for amount in [1, 2, 3] {
+        wallet.send(&alice(), &pay(bob().account(), amount)).await.unwrap();
+        wallet.send(&alice(), &pay(carol().account(), 1)).await.unwrap();
+    }
+    let new = bobs.collect(bob().account()).await.unwrap();
+    let amounts: Vec<_> = new.iter().map(|received| received.payment.amount).collect();
+    assert_eq!(amounts, [Amount(1), Amount(2), Amount(3)]);
+    assert!(bobs.collect(bob().account()).await.unwrap().is_empty());
+    // A new process with the same folder knows them too.
+    let bobs = committee.wallet(bobs_home.path());
+    assert!(bobs.collect(bob().account()).await.unwrap().is_empty());
+    let inbox = bobs.folder().inbox(bob().account());
+    assert_eq!(inbox.payments().unwrap().len(), 3);
+    let certificate = inbox.certificate(alice().account(), fastpay_core::SequenceNumber(0)).unwrap().unwrap();
+    certificate.verify(&committee.committee.domain, &committee.committee.committee).unwrap();
+}
+
+#[tokio::test]
+async fn invented_payments_do_not_count_and_hide_none() {
+    let committee = Committee::start().await;
+    committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
+    let (home, bobs_home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    committee.wallet(home.path()).send(&alice(), &pay(bob().account(), 5)).await.unwrap();
+    committee.fakes[0].play(Part::FalseHistory);
+    let bobs = committee.wallet(bobs_home.path());
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        seen.extend(bobs.collect(bob().account()).await.unwrap());
+    }
+    assert_eq!(seen.len(), 1);
+    assert_eq!(seen[0].payment.amount, Amount(5));
+}
+
+#[tokio::test]
+async fn a_payment_that_one_authority_knows_is_brought_to_all_and_can_be_spent() {
+    let committee = Committee::start().await;
+    committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
+    let order = committee.order(&alice(), &pay(bob().account(), 5), 0);
+    // A sender who only wanted to show that it paid.
+    committee.fakes[2].confirm(&committee.committee.certificate(&order));
+    let bobs_home = tempfile::tempdir().unwrap();
+    let bobs = committee.wallet(bobs_home.path());
+    assert_eq!(bobs.collect(bob().account()).await.unwrap().len(), 1);
+    committee.until(|fake| fake.balance(bob().account()) == 5).await;
+    bobs.send(&bob(), &pay(carol().account(), 5)).await.unwrap();
+}
+
+#[tokio::test]
+async fn spending_takes_in_what_is_needed_without_being_asked() {
+    let committee = Committee::start().await;
+    committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
+    let order = committee.order(&alice(), &pay(bob().account(), 5), 0);
+    committee.fakes[1].confirm(&committee.committee.certificate(&order));
+    let bobs_home = tempfile::tempdir().unwrap();
+    committee.wallet(bobs_home.path()).send(&bob(), &pay(carol().account(), 5)).await.unwrap();
+}
+
+#[tokio::test]
+async fn more_than_a_page_is_read() {
+    let committee = Committee::start().await;
+    committee.fund(1, alice().account(), 1000, &[0, 1, 2, 3]);
+    for sequence in 0..130 {
+        let order = committee.order(&alice(), &pay(bob().account(), 1), sequence);
+        let certificate = committee.committee.certificate(&order);
+        committee.fakes.iter().for_each(|fake| fake.confirm(&certificate));
+    }
+    let bobs_home = tempfile::tempdir().unwrap();
+    assert_eq!(committee.wallet(bobs_home.path()).collect(bob().account()).await.unwrap().len(), 130);
+}
+
+#[tokio::test]
+async fn a_read_needs_a_quorum() {
+    let committee = Committee::start().await;
+    committee.fakes[0].play(Part::Down);
+    committee.fakes[1].play(Part::Down);
+    let home = tempfile::tempdir().unwrap();
+    let wallet = committee.wallet(home.path());
+    assert_eq!(wallet.collect(bob().account()).await.unwrap_err().kind(), "unreachable");
+    assert_eq!(wallet.view(bob().account()).await.unwrap_err().kind(), "unreachable");
+}
+
+#[tokio::test]
+async fn a_balance_is_what_an_honest_authority_vouches_for() {
+    let committee = Committee::start().await;
+    committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
+    committee.fakes[3].play(Part::FalseHistory);
+    let home = tempfile::tempdir().unwrap();
+    let wallet = committee.wallet(home.path());
+    let view = wallet.view(alice().account()).await.unwrap();
+    assert_eq!(view.balances.len(), 1);
+    assert_eq!(view.balances[0].balance, Amount(100).into());
+    assert_eq!((view.balances[0].agreeing, view.next_sequence.0), (3, 0));
+    let waited = wallet.wait_for_credit(
+        alice().account(),
+        fastpay_core::Asset::ETHER,
+        fastpay_core::TransactionIndex(0),
+        Duration::from_secs(5),
+        &|_| {},
+    );
+    assert_eq!(waited.await.unwrap().amount, Amount(100));
+}
