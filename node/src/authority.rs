@@ -113,7 +113,11 @@ pub async fn run(config: Config, keys: AuthorityKeys, stop: watch::Receiver<bool
     let outcome = serve(&config, &parts, deployment, &folder, &threads, histories, stop).await;
     let ended = end_shards(threads).await;
     drop(folder);
-    outcome.and(ended)
+    match outcome {
+        // That a thread ended was seen from outside; why, the thread itself says.
+        Err(AuthorityError::ShardPanicked(_)) => ended.and(outcome),
+        _ => outcome.and(ended),
+    }
 }
 
 async fn recover(
@@ -203,7 +207,7 @@ async fn serve(
 
     let handles = threads.iter().map(|(_, handle, _)| handle.clone()).collect();
     let feed = Feed::new(parts.layout, handles);
-    let follower = match deployment {
+    let mut follower = match deployment {
         Deployment::StandAlone(genesis) => tokio::spawn(apply_genesis(genesis, feed, progress)),
         Deployment::OnPrimary { config: primary, .. } => {
             let primary = Primary::connect_lazily(primary)?;
@@ -218,6 +222,7 @@ async fn serve(
         _ = stop.wait_for(|stop| *stop) => Ok(()),
         Some(server) = servers.join_next() => Err(AuthorityError::Server(describe(server))),
         id = first_to_end(threads) => Err(AuthorityError::ShardPanicked(id)),
+        error = defect(&mut follower) => Err(AuthorityError::Server(format!("the follower: {error}"))),
     };
     tracing::info!("stopping");
     end.send_replace(true);
@@ -235,6 +240,15 @@ fn describe(server: Result<Result<(), String>, tokio::task::JoinError>) -> Strin
         Ok(Ok(())) => "it ended by itself".into(),
         Ok(Err(error)) => error,
         Err(error) => error.to_string(),
+    }
+}
+
+/// Waits until a task ends by a defect. One that ends well, or stops with an alarm, is no reason to end:
+/// payments go on.
+async fn defect(task: &mut tokio::task::JoinHandle<()>) -> tokio::task::JoinError {
+    match task.await {
+        Ok(()) => std::future::pending().await,
+        Err(error) => error,
     }
 }
 

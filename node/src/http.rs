@@ -1,6 +1,11 @@
 //! The port for people and programs: health, readiness, metrics.
 
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -8,8 +13,10 @@ use axum::response::IntoResponse;
 use axum::routing::get;
 use axum::{Json, Router};
 use serde_json::json;
-use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::{Instant, Sleep, sleep};
 
 use crate::follower::Progress;
 use crate::metrics::Metrics;
@@ -42,7 +49,72 @@ pub async fn serve(
     let stopped = async move {
         let _ = stop.wait_for(|stop| *stop).await;
     };
-    axum::serve(listener, router).with_graceful_shutdown(stopped).await
+    axum::serve(Bounded::new(listener), router).with_graceful_shutdown(stopped).await
+}
+
+/// At most so many connections at a time: a flood here must not take the files that shards' ports need.
+const CONNECTIONS_MAX: usize = 64;
+/// A connection on which nothing arrives for this long is closed.
+const SILENCE_MAX: Duration = Duration::from_secs(30);
+
+/// A port that waits with further connections until others are closed.
+struct Bounded {
+    listener: TcpListener,
+    free: Arc<Semaphore>,
+}
+
+impl Bounded {
+    fn new(listener: TcpListener) -> Self {
+        Self { listener, free: Arc::new(Semaphore::new(CONNECTIONS_MAX)) }
+    }
+}
+
+impl axum::serve::Listener for Bounded {
+    type Io = Bound;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
+        let permit = self.free.clone().acquire_owned().await.expect("this semaphore is never closed");
+        let (stream, address) = axum::serve::Listener::accept(&mut self.listener).await;
+        (Bound { stream, deadline: Box::pin(sleep(SILENCE_MAX)), _permit: permit }, address)
+    }
+
+    fn local_addr(&self) -> io::Result<Self::Addr> {
+        self.listener.local_addr()
+    }
+}
+
+/// A connection that fails where its peer is silent for too long.
+struct Bound {
+    stream: TcpStream,
+    deadline: Pin<Box<Sleep>>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl AsyncRead for Bound {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        if read.is_ready() {
+            self.deadline.as_mut().reset(Instant::now() + SILENCE_MAX);
+            return read;
+        }
+        ready!(self.deadline.as_mut().poll(cx));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl AsyncWrite for Bound {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
 }
 
 /// Ready: votes, and credits deposits. A node whose follower has stopped still votes, but an operator

@@ -25,9 +25,12 @@ pub use convert::Malformed;
 pub use endpoints::{AuthorityEndpoints, Endpoints, EndpointsError};
 pub use refusal::Refusal;
 
-/// The longest message that either side takes, in bytes. A certificate of 255 authorities with the
-/// longest Merkle paths has about 120,000; a page is cut to fit.
+/// The longest message that either side takes, in bytes. A page is cut to fit.
 pub const MESSAGE_BYTES_MAX: usize = 1 << 20;
+/// The longest request that an authority takes, in bytes: it may have to hold one for each stream of
+/// each connection. A certificate with the votes of 255 authorities, each with the longest Merkle
+/// path, has about 115,000.
+pub const REQUEST_BYTES_MAX: usize = 1 << 17;
 /// At most so many entries in one page of history.
 pub const PAGE_ENTRIES_MAX: u32 = 100;
 /// At most so many requests of one client in flight on one stream; the server reads no further.

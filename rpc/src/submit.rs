@@ -43,7 +43,10 @@ impl Submitter {
 
 async fn run(channel: Channel, mut requests: mpsc::Receiver<(Request, Reply)>) {
     while let Some(first) = requests.recv().await {
-        drive(channel.clone(), first, &mut requests).await;
+        // Who has given up waiting is owed no attempt.
+        if !first.1.is_closed() {
+            drive(channel.clone(), first, &mut requests).await;
+        }
     }
 }
 
@@ -66,8 +69,13 @@ async fn drive(channel: Channel, first: (Request, Reply), requests: &mut mpsc::R
     let mut answers = match grpc.submit(ReceiverStream::new(outgoing)).await {
         Ok(response) => response.into_inner(),
         Err(status) => {
+            let error = ClientError::from_status(&status);
+            // Those that queued meanwhile have waited for the same attempt: one each would be too slow.
+            while let Ok((_, reply)) = requests.try_recv() {
+                let _ = reply.send(Err(error.clone()));
+            }
             for (_, reply) in waiting.drain() {
-                let _ = reply.send(Err(ClientError::from_status(&status)));
+                let _ = reply.send(Err(error.clone()));
             }
             return;
         }

@@ -4,16 +4,21 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use tokio_stream::Stream;
 use tonic::transport::server::{Connected, TcpConnectInfo};
 
 use super::NetworkLimits;
 use crate::metrics::NetworkMetrics;
+
+/// The first words of every HTTP/2 client, before which a server's own keepalive does not run. A TLS
+/// client says more than that at once.
+const GREETING_BYTES: usize = 24;
 
 /// Accepted connections, at most so many at a time.
 pub(super) struct Incoming {
@@ -49,13 +54,12 @@ impl Stream for Incoming {
                     };
                     let _ = stream.set_nodelay(true);
                     self.metrics.connections.inc();
-                    let deadline = Some(Box::pin(sleep(self.limits.first_byte_timeout)));
                     let open = Open { _permit: permit, metrics: self.metrics.clone() };
-                    return Poll::Ready(Some(Ok(Connection { stream, deadline, _open: open })));
+                    return Poll::Ready(Some(Ok(Connection::new(stream, &self.limits, open))));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept connections; trying again");
-                    self.pause = Some(Box::pin(sleep(std::time::Duration::from_millis(100))));
+                    self.pause = Some(Box::pin(sleep(Duration::from_millis(100))));
                 }
             }
         }
@@ -74,11 +78,51 @@ impl Drop for Open {
     }
 }
 
-/// A connection that fails where its peer says nothing at first.
+/// A connection that fails where its peer is too slow with its first words, or silent for too long.
+///
+/// HTTP/2 asks a silent peer for a sign of life, but only once both have greeted each other: before
+/// that, and under TLS, nobody else would ever close the connection of a peer that stalls.
 pub(super) struct Connection {
     stream: TcpStream,
-    deadline: Option<Pin<Box<Sleep>>>,
+    /// How many bytes are still to come before the first deadline.
+    greeting: usize,
+    heard_at: Instant,
+    silence_max: Duration,
+    deadline: Pin<Box<Sleep>>,
     _open: Open,
+}
+
+impl Connection {
+    fn new(stream: TcpStream, limits: &NetworkLimits, open: Open) -> Self {
+        let now = Instant::now();
+        Self {
+            stream,
+            greeting: GREETING_BYTES,
+            heard_at: now,
+            // A live peer answers the keepalive; twice as long leaves room for a slow machine.
+            silence_max: limits.keepalive_interval.saturating_add(limits.keepalive_timeout).saturating_mul(2),
+            deadline: Box::pin(sleep_until(now + limits.first_byte_timeout)),
+            _open: open,
+        }
+    }
+
+    /// Takes note of what arrived. The deadline of a peer that has greeted moves with each word, which
+    /// is only looked at when the deadline comes.
+    fn heard(&mut self, bytes: usize) {
+        self.heard_at = Instant::now();
+        self.greeting = self.greeting.saturating_sub(bytes);
+    }
+
+    fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            ready!(self.deadline.as_mut().poll(cx));
+            let quiet_until = self.heard_at + self.silence_max;
+            if self.greeting > 0 || quiet_until <= Instant::now() {
+                return Poll::Ready(());
+            }
+            self.deadline.as_mut().reset(quiet_until);
+        }
+    }
 }
 
 impl Connected for Connection {
@@ -91,15 +135,14 @@ impl Connected for Connection {
 
 impl AsyncRead for Connection {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
         if read.is_ready() {
-            self.deadline = None;
-        } else if let Some(deadline) = &mut self.deadline
-            && deadline.as_mut().poll(cx).is_ready()
-        {
-            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            self.heard(buffer.filled().len().saturating_sub(before));
+            return read;
         }
-        read
+        ready!(self.poll_deadline(cx));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }
 

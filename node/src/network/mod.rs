@@ -18,8 +18,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fastpay_core::{Authority, Committee, Domain};
-use fastpay_rpc::MESSAGE_BYTES_MAX;
 use fastpay_rpc::proto::shard_server::ShardServer;
+use fastpay_rpc::{MESSAGE_BYTES_MAX, REQUEST_BYTES_MAX};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tonic::transport::{Identity, Server, ServerTlsConfig};
@@ -38,7 +38,7 @@ pub struct NetworkLimits {
     pub streams_per_connection_max: u32,
     /// At most so many history reads at a time: each holds a blocking thread.
     pub history_reads_max: usize,
-    /// A connection that has sent nothing for this long after it was opened is closed.
+    /// A connection on which the peer has not greeted this long after it was opened is closed.
     pub first_byte_timeout: Duration,
     /// A silent peer is asked for a sign of life after this long.
     pub keepalive_interval: Duration,
@@ -93,7 +93,7 @@ pub async fn serve(
 ) -> Result<(), tonic::transport::Error> {
     let incoming = Incoming::new(listener, limits, context.metrics.clone());
     let service = ShardServer::new(ShardService::new(context, limits, stop.clone()))
-        .max_decoding_message_size(MESSAGE_BYTES_MAX)
+        .max_decoding_message_size(REQUEST_BYTES_MAX)
         .max_encoding_message_size(MESSAGE_BYTES_MAX);
     let mut server = Server::builder()
         .max_concurrent_streams(limits.streams_per_connection_max)
@@ -103,7 +103,7 @@ pub async fn serve(
         .initial_stream_window_size(1 << 20)
         .initial_connection_window_size(1 << 20);
     if let Some(identity) = tls {
-        server = server.tls_config(ServerTlsConfig::new().identity(identity))?;
+        server = server.tls_config(ServerTlsConfig::new().identity(identity).timeout(limits.first_byte_timeout))?;
     }
     let stopped = async move {
         let _ = stop.wait_for(|stop| *stop).await;

@@ -13,6 +13,10 @@ use super::submit::{self, Answers};
 use super::{NetworkLimits, ShardContext};
 use crate::shard::{Command, HistoryError, HistoryReader};
 
+/// At most so many assets are listed in one answer, ETH first: anyone can deposit tokens of their own
+/// making, and a list beyond the longest message would keep the rest of the answer from its reader.
+const ASSETS_LISTED_MAX: usize = 4_000;
+
 /// Answers one shard's clients.
 pub(super) struct ShardService {
     context: Arc<ShardContext>,
@@ -29,7 +33,7 @@ impl ShardService {
     /// Asks the shard and waits for its answer, which comes after what was queued before is on disk.
     async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, Status> {
         let (reply, answer) = oneshot::channel();
-        self.context.handle.try_send(command(reply)).map_err(|error| match error {
+        self.context.handle.try_submit(command(reply)).map_err(|error| match error {
             std::sync::mpsc::TrySendError::Full(_) => Status::resource_exhausted("busy; ask again later"),
             std::sync::mpsc::TrySendError::Disconnected(_) => stopping(),
         })?;
@@ -116,7 +120,7 @@ impl ShardRpc for ShardService {
         request: Request<proto::AccountRequest>,
     ) -> Result<Response<proto::AccountResponse>, Status> {
         let (_, account) = self.account(&request.into_inner().account).await?;
-        let holdings = account.balances.iter().map(|(asset, balance)| proto::Holding {
+        let holdings = account.balances.iter().take(ASSETS_LISTED_MAX).map(|(asset, balance)| proto::Holding {
             asset: copy(asset.0.as_slice()),
             balance: copy(&balance.to_be_bytes()),
         });
@@ -179,11 +183,11 @@ impl ShardRpc for ShardService {
         request: Request<proto::PageRequest>,
     ) -> Result<Response<proto::CertificatePage>, Status> {
         let request = request.into_inner();
-        let ledger: ShardLedger = self.ask(Command::ReadLedger).await?;
+        let ledger: Arc<ShardLedger> = self.ask(Command::ReadLedger).await?;
         let total = ledger.redemptions.count();
         let limit = if request.limit == 0 { PAGE_ENTRIES_MAX } else { request.limit };
         let limit = limit.min(self.certificates_per_page());
-        let entries = self.page(ledger.redemptions, request.start, limit, Record::redemption_link).await?;
+        let entries = self.page(ledger.redemptions.clone(), request.start, limit, Record::redemption_link).await?;
         let certificates = entries.iter().filter_map(|(_, record)| match record {
             Record::Confirmation { certificate, .. } => Some(certificate.into()),
             _ => None,
@@ -192,9 +196,9 @@ impl ShardRpc for ShardService {
     }
 
     async fn get_status(&self, _: Request<proto::StatusRequest>) -> Result<Response<proto::StatusResponse>, Status> {
-        let ledger: ShardLedger = self.ask(Command::ReadLedger).await?;
+        let ledger: Arc<ShardLedger> = self.ask(Command::ReadLedger).await?;
         let context = &self.context;
-        let totals = ledger.totals.iter().map(|(asset, totals)| proto::AssetTotals {
+        let totals = ledger.totals.iter().take(ASSETS_LISTED_MAX).map(|(asset, totals)| proto::AssetTotals {
             asset: copy(asset.0.as_slice()),
             accounts: copy(&totals.accounts.to_be_bytes()),
             deposited: copy(&totals.deposited.to_be_bytes()),

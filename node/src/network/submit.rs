@@ -6,8 +6,8 @@
 //! that does not read is not read either.
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::mpsc::TrySendError;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
 use fastpay_core::{Certificate, Deferred, TransferOrder, VerifiedRequest};
@@ -30,6 +30,7 @@ const VERIFY_BATCH_MAX: usize = 64;
 pub(super) struct Answers {
     channel: mpsc::Receiver<(u64, Answer)>,
     room: Arc<Semaphore>,
+    failure: Arc<OnceLock<Status>>,
 }
 
 impl Stream for Answers {
@@ -37,7 +38,10 @@ impl Stream for Answers {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         self.channel.poll_recv(cx).map(|answer| {
-            let (id, answer) = answer?;
+            let Some((id, answer)) = answer else {
+                // The last word, after all answers: once, since tonic reads no further after an error.
+                return self.failure.get().cloned().map(Err);
+            };
             self.room.add_permits(1);
             let response = match answer {
                 Answer::Vote(vote) => WireResponse::Vote((&vote).into()),
@@ -58,8 +62,10 @@ pub(super) fn serve(
 ) -> Answers {
     let (answers, channel) = mpsc::channel(STREAM_REQUESTS_IN_FLIGHT_MAX);
     let room = Arc::new(Semaphore::new(STREAM_REQUESTS_IN_FLIGHT_MAX));
-    tokio::spawn(Submission { context, requests, answers, room: room.clone() }.run(stop));
-    Answers { channel, room }
+    let failure = Arc::new(OnceLock::new());
+    let submission = Submission { context, requests, answers, room: room.clone(), failure: failure.clone() };
+    tokio::spawn(submission.run(stop));
+    Answers { channel, room, failure }
 }
 
 struct Submission {
@@ -67,6 +73,8 @@ struct Submission {
     requests: Streaming<SubmitRequest>,
     answers: mpsc::Sender<(u64, Answer)>,
     room: Arc<Semaphore>,
+    /// Why no more requests are read, where they cannot be: the client hears of it behind its answers.
+    failure: Arc<OnceLock<Status>>,
 }
 
 impl Submission {
@@ -81,6 +89,9 @@ impl Submission {
             };
             let Some(batch) = batch else { return };
             self.verify_and_queue(batch);
+            if self.failure.get().is_some() {
+                return;
+            }
         }
     }
 
@@ -89,26 +100,35 @@ impl Submission {
         // Room is taken before the request, and not given back: the answer does that.
         let mut batch = Vec::new();
         self.room.acquire().await.ok()?.forget();
-        let first = match self.requests.message().await {
-            Ok(Some(first)) => first,
+        match self.requests.message().await {
+            Ok(Some(first)) => batch.push(first),
             Ok(None) => return None,
             Err(status) => {
-                tracing::debug!(%status, "a stream ended");
+                self.fail(status);
                 return None;
             }
-        };
-        batch.push(first);
+        }
         while batch.len() < VERIFY_BATCH_MAX {
             let Ok(permit) = self.room.try_acquire() else { break };
             match poll_now(&mut self.requests) {
-                Some(request) => {
+                Poll::Ready(Some(Ok(request))) => {
                     permit.forget();
                     batch.push(request);
                 }
-                None => break,
+                Poll::Ready(Some(Err(status))) => {
+                    // What was read before is served; the stream itself is out of step and not read on.
+                    self.fail(status);
+                    break;
+                }
+                Poll::Ready(None) | Poll::Pending => break,
             }
         }
         Some(batch)
+    }
+
+    fn fail(&self, status: Status) {
+        tracing::debug!(%status, "a stream of requests cannot be read on");
+        let _ = self.failure.set(status);
     }
 
     fn verify_and_queue(&self, batch: Vec<SubmitRequest>) {
@@ -154,7 +174,7 @@ impl Submission {
 
     fn queue(&self, reply: ReplyTo, command: impl FnOnce(ReplyTo) -> Command) {
         let refuse = reply.clone();
-        match self.context.handle.try_send(command(reply)) {
+        match self.context.handle.try_submit(command(reply)) {
             Ok(()) => {}
             Err(TrySendError::Full(_)) => {
                 self.context.metrics.busy.inc();
@@ -171,11 +191,8 @@ impl Submission {
 }
 
 /// The next request where it has arrived already.
-fn poll_now(requests: &mut Streaming<SubmitRequest>) -> Option<SubmitRequest> {
-    // Whoever awaits the stream next registers its own waker; an error or the end is met then too.
+fn poll_now(requests: &mut Streaming<SubmitRequest>) -> Poll<Option<Result<SubmitRequest, Status>>> {
+    // Whoever awaits the stream next registers its own waker, and meets the end of the stream again.
     let mut cx = Context::from_waker(std::task::Waker::noop());
-    match Pin::new(requests).poll_next(&mut cx) {
-        Poll::Ready(Some(Ok(request))) => Some(request),
-        Poll::Ready(_) | Poll::Pending => None,
-    }
+    Pin::new(requests).poll_next(&mut cx)
 }

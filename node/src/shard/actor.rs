@@ -1,15 +1,17 @@
 //! The shard's thread: take what is queued, decide, commit once, sign, answer.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use fastpay_core::{
     Account, AccountId, AuthorityKeys, Committee, CrossShardCredit, Decision, Digest, Domain, Record, Shard, ShardId,
-    SynchronizationOrder, TransactionIndex, Transfer, VerifiedCertificate, VerifiedOrder, sign_payment_votes,
-    sign_vote,
+    ShardLedger, SynchronizationOrder, TransactionIndex, Transfer, VerifiedCertificate, VerifiedOrder,
+    sign_payment_votes, sign_vote,
 };
 use fastpay_rpc::Refusal;
 use tokio::sync::oneshot;
@@ -25,10 +27,14 @@ use crate::storage::{CheckpointStore, Journal, JournalError, JournalWrite};
 /// How long the thread sleeps at most when nothing happens: bounds how late a checkpoint is noticed.
 const IDLE_WAKE_UP: Duration = Duration::from_secs(5);
 
+/// Room in the queue that clients cannot take: for credits and acknowledgements of the other shards,
+/// the follower, and the word to stop. Without it a flood of requests could hold all of these up.
+const QUEUE_RESERVE: usize = 256;
+
 /// Sizes that bound a shard's memory and its batches.
 #[derive(Clone, Copy, Debug)]
 pub struct ShardLimits {
-    /// At most so many commands wait; further ones are refused as busy.
+    /// At most so many commands wait; further ones of clients are refused as busy.
     pub queue_commands_max: usize,
     /// At most so many commands share one sync.
     pub batch_commands_max: usize,
@@ -69,26 +75,43 @@ pub struct ShardSettings {
 #[derive(Clone)]
 pub struct ShardHandle {
     queue: SyncSender<Command>,
+    waiting: Arc<AtomicUsize>,
+    waiting_max: usize,
     metrics: Arc<ShardMetrics>,
 }
 
 impl ShardHandle {
-    /// Queues a command, or gives it back where the queue is full or the shard has ended.
+    /// Queues a command of this authority's own, or gives it back where the queue is full or the shard
+    /// has ended.
     ///
     /// # Errors
     /// The command.
     pub fn try_send(&self, command: Command) -> Result<(), TrySendError<Command>> {
-        let sent = self.queue.try_send(command);
-        if sent.is_ok() {
-            self.metrics.queued.inc();
+        // Counted first, so that the shard never takes what is not counted yet.
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        self.metrics.queued.inc();
+        self.queue.try_send(command).inspect_err(|_| {
+            self.waiting.fetch_sub(1, Ordering::Relaxed);
+            self.metrics.queued.dec();
+        })
+    }
+
+    /// Queues a client's command, which leaves room for the authority's own.
+    ///
+    /// # Errors
+    /// The command.
+    pub fn try_submit(&self, command: Command) -> Result<(), TrySendError<Command>> {
+        if self.waiting.load(Ordering::Relaxed) >= self.waiting_max {
+            return Err(TrySendError::Full(command));
         }
-        sent
+        self.try_send(command)
     }
 }
 
 /// A queue for a shard that is still to be started: shards need each other's.
 pub struct ShardQueue {
     commands: Receiver<Command>,
+    waiting: Arc<AtomicUsize>,
     metrics: Arc<ShardMetrics>,
 }
 
@@ -96,8 +119,10 @@ impl ShardHandle {
     /// A handle and the queue behind it.
     #[must_use]
     pub fn new(limits: &ShardLimits, metrics: Arc<ShardMetrics>) -> (Self, ShardQueue) {
-        let (queue, commands) = sync_channel(limits.queue_commands_max);
-        (Self { queue, metrics: metrics.clone() }, ShardQueue { commands, metrics })
+        let (queue, commands) = sync_channel(limits.queue_commands_max.saturating_add(QUEUE_RESERVE));
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let queue_end = ShardQueue { commands, waiting: waiting.clone(), metrics: metrics.clone() };
+        (Self { queue, waiting, waiting_max: limits.queue_commands_max, metrics }, queue_end)
     }
 }
 
@@ -123,6 +148,7 @@ pub fn start(
         deliveries: Deliveries::new(siblings),
         metrics: queue.metrics,
         commands: queue.commands,
+        waiting: queue.waiting,
         batch: Batch::default(),
     };
     std::thread::Builder::new().name(name).spawn(move || actor.run()).map_err(ShardError::Thread)
@@ -143,6 +169,7 @@ struct Batch {
     answers: Vec<(ReplyTo, Answer)>,
     synchronized: Vec<oneshot::Sender<TransactionIndex>>,
     accounts: Vec<(oneshot::Sender<Account>, Account)>,
+    ledgers: Vec<oneshot::Sender<Arc<ShardLedger>>>,
     /// The shards that sent credits.
     credited: Vec<ShardId>,
     records: u64,
@@ -160,6 +187,8 @@ struct Actor {
     limits: ShardLimits,
     metrics: Arc<ShardMetrics>,
     commands: Receiver<Command>,
+    /// How many commands are in the queue.
+    waiting: Arc<AtomicUsize>,
     batch: Batch,
 }
 
@@ -180,11 +209,13 @@ impl Actor {
                 Err(RecvTimeoutError::Timeout) => Next::GoOn,
                 Err(RecvTimeoutError::Disconnected) => Next::Stop,
             };
-            let stored = self.checkpointer.tend(&self.shard, &self.journal, &mut self.changed)?;
+            // Before the next checkpoint takes the changed accounts: they are what must stay.
+            let stored = self.checkpointer.collect()?;
             if stored && self.shard.accounts_in_memory() > self.limits.accounts_in_memory_max {
                 let changed = &self.changed;
                 self.shard.evict(|id| changed.contains(id));
             }
+            self.checkpointer.begin_if_due(&self.shard, &self.journal, &mut self.changed)?;
             if next == Next::Stop {
                 return self.checkpointer.finish(&self.shard, &self.journal, &mut self.changed);
             }
@@ -199,10 +230,11 @@ impl Actor {
             match self.commands.try_recv() {
                 Ok(command) => next = self.execute(command)?,
                 Err(TryRecvError::Empty) => break,
-                Err(TryRecvError::Disconnected) => next = Next::Stop,
+                Err(TryRecvError::Disconnected) => return self.commit_and_answer().map(|()| Next::Stop),
             }
             commands = commands.saturating_add(1);
         }
+        self.waiting.fetch_sub(commands, Ordering::Relaxed);
         self.metrics.queued.dec_by(i64::try_from(commands).unwrap_or(i64::MAX));
         self.commit_and_answer()?;
         Ok(next)
@@ -216,20 +248,21 @@ impl Actor {
             Command::Acknowledge { by, number } => self.shard.acknowledge(by, number),
             Command::Synchronize(orders, reply) => self.synchronize(&orders, reply)?,
             Command::ReadAccount(id, reply) => {
-                let account = match self.shard.account(&id) {
-                    Some(account) => account.clone(),
-                    None => stored_account(&self.store, &id)?.unwrap_or_default(),
-                };
+                let account = self.account(&id)?.into_owned();
                 self.batch.accounts.push((reply, account));
             }
-            Command::ReadLedger(reply) => {
-                // Only sums and counters: answered behind the batch's sync like everything else.
-                self.commit_and_answer()?;
-                let _ = reply.send(self.shard.ledger().clone());
-            }
+            Command::ReadLedger(reply) => self.batch.ledgers.push(reply),
             Command::Stop => return Ok(Next::Stop),
         }
         Ok(Next::GoOn)
+    }
+
+    /// An account as it is now, wherever it is. Brings nothing into memory.
+    fn account(&self, id: &AccountId) -> Result<Cow<'_, Account>, ShardError> {
+        match self.shard.account(id) {
+            Some(account) => Ok(Cow::Borrowed(account)),
+            None => Ok(Cow::Owned(stored_account(&self.store, id)?.unwrap_or_default())),
+        }
     }
 
     fn order(&mut self, order: &VerifiedOrder, reply: ReplyTo) -> Result<(), ShardError> {
@@ -245,11 +278,7 @@ impl Actor {
 
     fn confirm(&mut self, certificate: &VerifiedCertificate, reply: ReplyTo) -> Result<(), ShardError> {
         let answer = match self.decide_and_apply(|shard| shard.confirm(certificate))? {
-            Ok(()) => {
-                let sender = self.shard.account(&certificate.transfer().sender());
-                let next = sender.map(Account::next_sequence).unwrap_or_default();
-                Answer::Confirmed(next)
-            }
+            Ok(()) => Answer::Confirmed(self.account(&certificate.transfer().sender())?.next_sequence()),
             Err(refusal) => Answer::Refused(refusal),
         };
         self.batch.answers.push((reply, answer));
@@ -308,10 +337,8 @@ impl Actor {
                 }
             }
         };
-        if result.is_err() {
-            for id in loaded {
-                self.shard.unload(&id);
-            }
+        for id in loaded {
+            self.shard.unload(&id);
         }
         Ok(result)
     }
@@ -353,6 +380,13 @@ impl Actor {
         let ledger = self.shard.ledger();
         for reply in batch.synchronized {
             let _ = reply.send(ledger.synchronized);
+        }
+        if !batch.ledgers.is_empty() {
+            // It may hold many credits under way: copied once, however many ask.
+            let copy = Arc::new(ledger.clone());
+            for reply in batch.ledgers {
+                let _ = reply.send(copy.clone());
+            }
         }
         for from in batch.credited {
             self.deliveries.acknowledge(self.shard.id(), from, ledger.inbox(from));

@@ -52,35 +52,41 @@ impl Checkpointer {
         Self { store, limits, newest, newest_at: Instant::now(), writing: None }
     }
 
-    /// Begins a checkpoint where enough has happened since the newest one. Says whether one was
-    /// completed: then all accounts that have not changed since are in the store.
+    /// Takes the outcome of a checkpoint that has been written. Says whether there was one: then all
+    /// accounts that have not changed since it was begun are in the store.
     ///
     /// # Errors
-    /// Where the store failed, or the system gives no thread.
-    pub(super) fn tend(
+    /// Where the store failed.
+    pub(super) fn collect(&mut self) -> Result<bool, ShardError> {
+        if self.writing.as_ref().is_some_and(|thread| !thread.is_finished()) {
+            return Ok(false);
+        }
+        self.wait()
+    }
+
+    /// Begins a checkpoint where none is being written and enough has happened since the newest one.
+    ///
+    /// # Errors
+    /// Where the system gives no thread.
+    pub(super) fn begin_if_due(
         &mut self,
         shard: &Shard,
         journal: &Journal,
         changed: &mut HashSet<AccountId>,
-    ) -> Result<bool, ShardError> {
-        if self.writing.as_ref().is_some_and(|thread| !thread.is_finished()) {
-            return Ok(false);
-        }
-        let completed = self.wait()?;
+    ) -> Result<(), ShardError> {
         let bytes = journal.end().0.saturating_sub(self.newest.0);
         let due = bytes >= self.limits.checkpoint_journal_bytes
             || (bytes > 0 && self.newest_at.elapsed() >= self.limits.checkpoint_interval);
-        if due {
-            let snapshot = Snapshot::take(shard, journal, changed);
-            (self.newest, self.newest_at) = (snapshot.position, Instant::now());
-            let store = self.store.clone();
-            let thread = std::thread::Builder::new().name(format!("checkpoint-{}", shard.id()));
-            let begun = thread.spawn(move || snapshot.write(&store));
-            self.writing = Some(begun.map_err(ShardError::Thread)?);
+        if self.writing.is_some() || !due {
+            return Ok(());
         }
-        // A checkpoint that was begun just now needs the accounts' memory no longer, but the store
-        // does not have them yet.
-        Ok(completed && !due)
+        let snapshot = Snapshot::take(shard, journal, changed);
+        (self.newest, self.newest_at) = (snapshot.position, Instant::now());
+        let store = self.store.clone();
+        let thread = std::thread::Builder::new().name(format!("checkpoint-{}", shard.id()));
+        let begun = thread.spawn(move || snapshot.write(&store));
+        self.writing = Some(begun.map_err(ShardError::Thread)?);
+        Ok(())
     }
 
     fn wait(&mut self) -> Result<bool, ShardError> {

@@ -1,5 +1,7 @@
 //! Everything that a shard can be asked, as one closed list.
 
+use std::sync::Arc;
+
 use fastpay_core::{
     Account, AccountId, CrossShardCredit, SequenceNumber, ShardId, ShardLedger, SynchronizationOrder, TransactionIndex,
     VerifiedCertificate, VerifiedOrder, Vote,
@@ -57,7 +59,7 @@ pub enum Command {
     /// An account's state.
     ReadAccount(AccountId, oneshot::Sender<Account>),
     /// All but the accounts.
-    ReadLedger(oneshot::Sender<ShardLedger>),
+    ReadLedger(oneshot::Sender<Arc<ShardLedger>>),
     /// Commit what is queued, write a checkpoint, and end.
     Stop,
 }

@@ -4,36 +4,55 @@
 //! since when. A full queue or a lost message costs time, never a credit: the recipient applies each
 //! number once, whatever arrives how often.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use fastpay_core::{ShardId, ShardLedger};
+use fastpay_core::{CrossShardCredit, ShardId, ShardLedger};
 
 use super::actor::ShardHandle;
 use super::command::Command;
 
 /// At most so many credits in one message.
 const CREDITS_PER_MESSAGE_MAX: usize = 256;
-/// What was handed over and not acknowledged for this long is handed over again.
+/// At most so many credits handed over and not acknowledged: bounds what a slow shard has in its queue.
+const CREDITS_UNDER_WAY_MAX: usize = 4_096;
+/// Where nothing was acknowledged for this long, what is under way is handed over again.
 pub(super) const REDELIVERY_AFTER: Duration = Duration::from_secs(1);
 
 /// How far the credits for one shard were handed over.
 #[derive(Clone, Copy)]
 struct Delivery {
-    /// The newest credit handed over.
-    up_to: u64,
+    /// How many of the waiting credits, from the oldest, are under way.
+    under_way: usize,
+    /// The oldest waiting credit when last looked at.
+    oldest: u64,
+    /// When anything was acknowledged, or the first of those under way was handed over.
     since: Instant,
+}
+
+impl Delivery {
+    /// Takes in what was acknowledged since it was last looked at, and whether it has taken too long.
+    fn observe(&mut self, oldest: u64, now: Instant) {
+        let acknowledged = oldest.saturating_sub(self.oldest);
+        if acknowledged > 0 {
+            let acknowledged = usize::try_from(acknowledged).unwrap_or(usize::MAX);
+            *self = Self { under_way: self.under_way.saturating_sub(acknowledged), oldest, since: now };
+        }
+        if now.duration_since(self.since) >= REDELIVERY_AFTER {
+            *self = Self { under_way: 0, oldest, since: now };
+        }
+    }
 }
 
 /// The sending side of a shard's outboxes.
 pub(super) struct Deliveries {
     siblings: BTreeMap<ShardId, ShardHandle>,
-    under_way: BTreeMap<ShardId, Delivery>,
+    deliveries: BTreeMap<ShardId, Delivery>,
 }
 
 impl Deliveries {
     pub(super) fn new(siblings: BTreeMap<ShardId, ShardHandle>) -> Self {
-        Self { siblings, under_way: BTreeMap::new() }
+        Self { siblings, deliveries: BTreeMap::new() }
     }
 
     /// Hands over what is new and what was not acknowledged in time. Only for what is on disk. Says
@@ -42,37 +61,18 @@ impl Deliveries {
         let mut waiting = false;
         for (to, outbox) in &ledger.outboxes {
             let Some(first) = outbox.waiting.front() else {
-                self.under_way.remove(to);
+                self.deliveries.remove(to);
                 continue;
             };
             waiting = true;
-            let before_first = first.number.saturating_sub(1);
-            let mut delivery = *self.under_way.entry(*to).or_insert(Delivery { up_to: before_first, since: now });
-            if now.duration_since(delivery.since) >= REDELIVERY_AFTER {
-                delivery = Delivery { up_to: before_first, since: now };
+            let fresh = Delivery { under_way: 0, oldest: first.number, since: now };
+            let delivery = self.deliveries.entry(*to).or_insert(fresh);
+            delivery.observe(first.number, now);
+            if let Some(sibling) = self.siblings.get(to) {
+                hand_over(sibling, &outbox.waiting, delivery, now);
             }
-            self.hand_over(*to, outbox.waiting.iter(), &mut delivery, now);
-            self.under_way.insert(*to, delivery);
         }
         waiting
-    }
-
-    fn hand_over<'a>(
-        &self,
-        to: ShardId,
-        credits: impl Iterator<Item = &'a fastpay_core::CrossShardCredit>,
-        delivery: &mut Delivery,
-        now: Instant,
-    ) {
-        let Some(sibling) = self.siblings.get(&to) else { return };
-        let fresh: Vec<_> = credits.filter(|credit| credit.number > delivery.up_to).cloned().collect();
-        for message in fresh.chunks(CREDITS_PER_MESSAGE_MAX) {
-            let Some(last) = message.last() else { return };
-            if sibling.try_send(Command::Credit(message.to_vec())).is_err() {
-                return;
-            }
-            *delivery = Delivery { up_to: last.number, since: now };
-        }
     }
 
     /// Tells `to` that its credits up to `number` are on disk here. Where the message is lost, the
@@ -81,5 +81,21 @@ impl Deliveries {
         if let Some(sibling) = self.siblings.get(&to) {
             let _ = sibling.try_send(Command::Acknowledge { by, number });
         }
+    }
+}
+
+/// Sends as much as there is, as the other shard's queue takes, and as may be under way.
+fn hand_over(sibling: &ShardHandle, waiting: &VecDeque<CrossShardCredit>, delivery: &mut Delivery, now: Instant) {
+    let end = waiting.len().min(CREDITS_UNDER_WAY_MAX);
+    while delivery.under_way < end {
+        let until = delivery.under_way.saturating_add(CREDITS_PER_MESSAGE_MAX).min(end);
+        let message = waiting.range(delivery.under_way..until).cloned().collect();
+        if sibling.try_send(Command::Credit(message)).is_err() {
+            return;
+        }
+        if delivery.under_way == 0 {
+            delivery.since = now;
+        }
+        delivery.under_way = until;
     }
 }
