@@ -289,6 +289,10 @@ fn bad_orders() -> Vec<Order> {
         let signed = |transfer: Transfer| owner.sign(&domain, transfer);
         case("an amount of zero", signed(Payment { amount: Amount(0), ..plain(&owner) }.into()));
         case("to the zero account", signed(Payment { recipient: AccountId::ZERO, ..plain(&owner) }.into()));
+        let contract = domain.contract();
+        let to_contract = Payment { recipient: AccountId::from_ethereum(contract), ..plain(&owner) };
+        case("to the contract's account", signed(to_contract.into()));
+        case("a redemption to the contract", signed(Redemption { recipient: contract, ..redeem.clone() }.into()));
         case(
             "the last sequence number",
             signed(Payment { sequence: SequenceNumber(u64::MAX), ..plain(&owner) }.into()),
