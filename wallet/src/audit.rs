@@ -275,3 +275,88 @@ fn judge(
     let last_transaction_index = ledger.last_transaction_index;
     AuditReport { ok: findings.is_empty(), last_transaction_index, assets, silent, findings }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastpay_core::{AssetTotals, Epoch, PrimaryAddress, ShardId};
+
+    const ETHER: Asset = Asset::ETHER;
+
+    fn units(amount: u128) -> Balance {
+        Balance::from(Amount(amount))
+    }
+
+    fn shard(number: u32, totals: AssetTotals) -> ShardStatus {
+        ShardStatus {
+            authority: AuthorityName([1; 32]),
+            epoch: Epoch(0),
+            chain_id: 1,
+            contract: PrimaryAddress::ZERO,
+            shard: ShardId(number),
+            shard_count: 2,
+            synchronized: TransactionIndex(2),
+            redemptions: 0,
+            totals: vec![(ETHER, totals)],
+            credits_in_flight: 0,
+            version: String::new(),
+            committee: Vec::new(),
+        }
+    }
+
+    /// Two shards: 100 deposited, 30 paid across of which 20 have arrived, 15 redeemed in two orders.
+    fn reading() -> Reading {
+        let first = AssetTotals {
+            accounts: units(55),
+            deposited: units(100),
+            credited: units(0),
+            forwarded: units(30),
+            redeemed: units(15),
+        };
+        let second = AssetTotals { accounts: units(20), credited: units(20), ..AssetTotals::default() };
+        let redemptions = [(0, 10), (1, 5)].map(|(sequence, amount)| (name(sequence), (ETHER, Amount(amount))));
+        Reading { statuses: vec![shard(0, first), shard(1, second)], redemptions: redemptions.into() }
+    }
+
+    fn name(sequence: u64) -> (AccountId, SequenceNumber) {
+        (AccountId([7; 32]), SequenceNumber(sequence))
+    }
+
+    fn judged(reading: Reading, contract: u128, redeemed: &[(u64, u128)]) -> AuditReport {
+        let totals = BTreeMap::from([(ETHER, units(contract))]);
+        let ledger = Ledger { last_transaction_index: TransactionIndex(2), totals };
+        let redeemed = redeemed.iter().map(|(sequence, amount)| (name(*sequence), (ETHER, Amount(*amount)))).collect();
+        judge(&ledger, &BTreeMap::from([(AuthorityName([1; 32]), reading)]), &redeemed, BTreeMap::new())
+    }
+
+    #[test]
+    fn what_is_in_flight_and_what_is_to_be_redeemed_counts() {
+        // Nothing redeemed yet, one, both.
+        for (contract, redeemed) in [(100, &[][..]), (90, &[(0, 10)]), (85, &[(0, 10), (1, 5)])] {
+            let report = judged(reading(), contract, redeemed);
+            assert!(report.ok, "{:?}", report.findings);
+            assert_eq!(report.assets[0].authorities[0].in_flight, units(10));
+        }
+        // One that this authority has not heard of is redeemed already.
+        let report = judged(reading(), 100 - 15 - 4, &[(0, 10), (1, 5), (2, 4)]);
+        assert!(report.ok, "{:?}", report.findings);
+        assert_eq!(report.assets[0].authorities[0].ahead, units(4));
+    }
+
+    #[test]
+    fn a_missing_or_made_up_unit_is_found() {
+        assert!(!judged(reading(), 99, &[]).ok);
+        assert!(!judged(reading(), 101, &[]).ok);
+        assert!(!judged(reading(), 100, &[(0, 10)]).ok);
+        let mut made_up = reading();
+        made_up.statuses[0].totals[0].1.accounts = units(56);
+        let report = judged(made_up, 101, &[]);
+        assert!(report.assets[0].ok && !report.ok, "its own sums differ");
+        let mut hidden = reading();
+        hidden.redemptions.pop_first();
+        assert!(!judged(hidden, 90, &[]).ok, "its feed must explain what it counts as redeemed");
+        let mut behind = reading();
+        behind.statuses[1].synchronized = TransactionIndex(1);
+        assert!(judged(behind, 100, &[]).findings[0].contains("at deposit 1 of 2"));
+    }
+}

@@ -77,12 +77,18 @@ async fn killed_anywhere_a_payment_is_finished_with_the_same_bytes_and_paid_once
                 let receipt = wallet.send(&alice(), &pay(bob().account(), 40)).await.unwrap();
                 assert!(receipt.resumed, "{point:?}");
             } else {
-                assert!(matches!(wallet.resume(alice().account()).await.unwrap()[..], [Resumed::Settled(_)]), "{point:?}");
+                assert!(
+                    matches!(wallet.resume(alice().account()).await.unwrap()[..], [Resumed::Settled(_)]),
+                    "{point:?}"
+                );
             }
             assert_eq!(state(&wallet, alice().account(), 0).await, OrderState::Settled, "{point:?}");
             committee.until(|fake| fake.balance(bob().account()) == 40 && fake.balance(alice().account()) == 60).await;
             let order = committee.order(&alice(), &pay(bob().account(), 40), 0);
-            assert!(committee.fakes.iter().all(|fake| fake.orders_seen().iter().all(|seen| *seen == order)), "{point:?}");
+            assert!(
+                committee.fakes.iter().all(|fake| fake.orders_seen().iter().all(|seen| *seen == order)),
+                "{point:?}"
+            );
             assert!(wallet.resume(alice().account()).await.unwrap().is_empty(), "{point:?}");
         }
     }

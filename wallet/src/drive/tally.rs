@@ -154,3 +154,102 @@ fn balance_of(trouble: &Trouble) -> Option<Balance> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastpay_core::{SequenceNumber, TransferOrder};
+    use fastpay_testkit::{TestAccount, TestCommittee, payment};
+
+    struct Case {
+        committee: TestCommittee,
+        order: TransferOrder,
+        other: TransferOrder,
+        tally: Tally,
+    }
+
+    fn case() -> Case {
+        let committee = TestCommittee::new(4);
+        let (alice, bob) = (TestAccount::numbered(0), TestAccount::numbered(1));
+        let order = alice.sign(&committee.domain, fastpay_core::Transfer::Payment(payment(alice.id(), bob.id(), 5, 0)));
+        let other = alice.sign(&committee.domain, fastpay_core::Transfer::Payment(payment(alice.id(), bob.id(), 6, 0)));
+        let tally = Tally::new(committee.committee.clone(), committee.verified(&order));
+        Case { committee, order, other, tally }
+    }
+
+    impl Case {
+        fn name(&self, index: usize) -> AuthorityName {
+            self.committee.committee.members()[index].name
+        }
+
+        fn vote(&mut self, index: usize) -> Verdict {
+            let (name, vote) = (self.name(index), self.committee.vote(index, &self.order));
+            self.tally.hear(name, Heard::Vote(vote))
+        }
+
+        fn lock(&mut self, index: usize) -> Verdict {
+            let (name, other) = (self.name(index), self.committee.verified(&self.other));
+            self.tally.hear(name, Heard::Locked(Box::new(other)))
+        }
+
+        fn out(&mut self, index: usize, trouble: Trouble) -> Verdict {
+            self.tally.hear(self.name(index), Heard::Out(trouble))
+        }
+    }
+
+    #[test]
+    fn a_quorum_of_different_authorities_decides() {
+        let mut case = case();
+        assert_eq!(case.vote(1), Verdict::Wait);
+        assert_eq!(case.vote(1), Verdict::Wait);
+        assert_eq!(case.vote(3), Verdict::Wait);
+        let Verdict::Certified(certificate) = case.vote(0) else { panic!() };
+        let TestCommittee { domain, committee, .. } = &case.committee;
+        certificate.into_certificate().verify(domain, committee).unwrap();
+    }
+
+    #[test]
+    fn one_lock_is_survived_and_two_are_a_conflict() {
+        let mut locked = case();
+        assert_eq!(locked.lock(0), Verdict::Wait);
+        assert_eq!(locked.lock(1), Verdict::Impossible);
+        assert!(matches!(locked.tally.failure(false), DriveError::Conflict { locked: 2, size: 4, .. }));
+        // One that was released votes after all.
+        let mut released = case();
+        assert_eq!(released.lock(0), Verdict::Wait);
+        assert_eq!(released.vote(0), Verdict::Wait);
+        assert_eq!(released.lock(1), Verdict::Wait);
+        assert_eq!(released.vote(2), Verdict::Wait);
+        assert!(matches!(released.vote(3), Verdict::Certified(_)));
+    }
+
+    #[test]
+    fn a_certificate_for_the_number_ends_it_either_way() {
+        let mut ours = case();
+        let certificate = Box::new(ours.committee.certified(&ours.order));
+        assert!(matches!(ours.tally.hear(ours.name(0), Heard::Finished(certificate)), Verdict::Certified(_)));
+        let mut theirs = case();
+        let certificate = Box::new(theirs.committee.certified(&theirs.other));
+        assert!(matches!(theirs.tally.hear(theirs.name(0), Heard::Finished(certificate)), Verdict::Superseded(_)));
+    }
+
+    #[test]
+    fn the_reason_of_a_failure_is_what_an_honest_authority_says() {
+        let poor = |balance| Trouble::InsufficientBalance(Balance::from(fastpay_core::Amount(balance)));
+        let mut one_liar = case();
+        assert_eq!(one_liar.out(0, poor(0)), Verdict::Wait);
+        assert_eq!(one_liar.out(1, Trouble::Silent("gone".into())), Verdict::Impossible);
+        assert!(matches!(one_liar.tally.failure(false), DriveError::NoQuorum { heard: 0, .. }));
+        let mut poverty = case();
+        assert_eq!(poverty.out(0, poor(0)), Verdict::Wait);
+        assert_eq!(poverty.out(1, poor(3)), Verdict::Impossible);
+        let DriveError::InsufficientBalance { balance } = poverty.tally.failure(false) else { panic!() };
+        assert_eq!(balance, Balance::ZERO);
+        let mut standalone = case();
+        assert_eq!(standalone.out(0, Trouble::NoPrimary), Verdict::Wait);
+        assert_eq!(standalone.out(1, Trouble::NoPrimary), Verdict::Impossible);
+        assert!(matches!(standalone.tally.failure(false), DriveError::NoPrimary));
+        let behind = Trouble::Behind(SequenceNumber(0));
+        assert!(behind.to_string().contains("finish that order first"));
+    }
+}

@@ -65,7 +65,7 @@ pub enum KeyError {
     #[error("there is no key named {0}; `fastpay keys list` shows those there are")]
     Unknown(String),
     /// There is no key to choose.
-    #[error("this wallet has no {0} key yet; make one with `fastpay keys new` or `fastpay keys import`")]
+    #[error("this wallet has no {0}key yet; make one with `fastpay keys new` or `fastpay keys import`")]
     None(&'static str),
     /// There are several to choose from.
     #[error("this wallet has several keys ({0}); say which with --from")]
@@ -153,7 +153,7 @@ impl Keys {
         match (fitting.pop(), fitting.is_empty()) {
             (Some(only), true) => Ok(only),
             (Some(_), false) => Err(KeyError::Ambiguous(names)),
-            (None, _) => Err(KeyError::None(if kind == Some(KeyKind::Ethereum) { "Ethereum" } else { "" })),
+            (None, _) => Err(KeyError::None(if kind == Some(KeyKind::Ethereum) { "Ethereum " } else { "" })),
         }
     }
 
@@ -306,4 +306,118 @@ fn check_parameters(file: &EthKeystore) -> Result<(), &'static str> {
         return Err("its key derivation is out of bounds");
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys() -> (tempfile::TempDir, Keys) {
+        let folder = tempfile::tempdir().unwrap();
+        let keys = Keys::new(folder.path().join("keys"));
+        (folder, keys)
+    }
+
+    #[test]
+    fn keys_of_both_kinds_are_kept_under_their_passphrase() {
+        let (_folder, keys) = keys();
+        for (name, kind) in [("a", KeyKind::Ed25519), ("b", KeyKind::Ethereum)] {
+            let entry = keys.create(name, kind, "secret").unwrap();
+            assert_eq!(keys.entry(name).unwrap(), entry);
+            assert_eq!(keys.unlock(name, "secret").unwrap().account(), entry.account);
+            assert!(matches!(keys.unlock(name, "Secret"), Err(KeyError::Passphrase(_))));
+            assert!(matches!(keys.create(name, kind, "secret"), Err(KeyError::Exists(_))));
+        }
+        assert_eq!(keys.list().unwrap().len(), 2);
+        let names = std::fs::read_dir(&keys.folder).unwrap().count();
+        assert_eq!(names, 2, "nothing else is left in the folder");
+    }
+
+    #[test]
+    fn a_known_secret_gives_the_known_account_and_is_nowhere_in_the_file() {
+        let (_folder, keys) = keys();
+        let text = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
+        let secret = parse_secret(text).unwrap();
+        let entry = keys.import("rich", KeyKind::Ethereum, &secret, "p").unwrap();
+        assert_eq!(entry.account.to_string(), "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266");
+        let file = std::fs::read_to_string(keys.path("rich").unwrap()).unwrap();
+        assert!(!file.contains(&text[2..20]));
+        assert!(file.contains("\"address\": \"f39fd6e51aad88f6f4ce6ab8827279cfffb92266\""), "{file}");
+        for wrong in ["", "0x", "zz", &text[..60], "not a key"] {
+            assert!(matches!(parse_secret(wrong), Err(KeyError::Secret)), "{wrong}");
+        }
+        let zero = keys.import("zero", KeyKind::Ethereum, &[0; 32], "p");
+        assert!(matches!(zero, Err(KeyError::Secret)));
+    }
+
+    #[test]
+    fn names_cannot_leave_the_folder() {
+        let (_folder, keys) = keys();
+        for wrong in ["", "../x", "a/b", "A", "a.b", &"a".repeat(65)] {
+            assert!(matches!(keys.create(wrong, KeyKind::Ed25519, "p"), Err(KeyError::Name(_))), "{wrong}");
+        }
+        assert!(matches!(keys.unlock("nobody", "p"), Err(KeyError::Unknown(_))));
+    }
+
+    #[test]
+    fn the_key_that_is_meant_is_chosen_or_asked_for() {
+        let (_folder, keys) = keys();
+        assert!(matches!(keys.choose(None, None), Err(KeyError::None(_))));
+        keys.create("a", KeyKind::Ed25519, "p").unwrap();
+        assert_eq!(keys.choose(None, None).unwrap().name, "a");
+        assert!(matches!(keys.choose(None, Some(KeyKind::Ethereum)), Err(KeyError::None("Ethereum "))));
+        assert!(matches!(keys.choose(Some("a"), Some(KeyKind::Ethereum)), Err(KeyError::NotEthereum(_))));
+        keys.create("b", KeyKind::Ethereum, "p").unwrap();
+        assert!(matches!(keys.choose(None, None), Err(KeyError::Ambiguous(_))));
+        assert_eq!(keys.choose(None, Some(KeyKind::Ethereum)).unwrap().name, "b");
+    }
+
+    /// The test vector of the Web3 secret storage definition.
+    const FOREIGN: &str = r#"{"crypto": {"cipher": "aes-128-ctr",
+        "cipherparams": {"iv": "6087dab2f9fdbbfaddc31a909735c1e6"},
+        "ciphertext": "5318b4d5bcd28de64ee5559e671353e16f075ecae9f99c7a79a38af5f869aa46", "kdf": "pbkdf2",
+        "kdfparams": {"c": 262144, "dklen": 32, "prf": "hmac-sha256",
+            "salt": "ae3cd4e7013836a3df6bd7241b12db061dbe2c6785853cce422d148a624ce0bd"},
+        "mac": "517ead924a9d0dc3124507e3393d175ce3ff7c1e96529c6c555ce9e51205e9b2"},
+        "id": "3198bc9c-6672-5ab3-d995-4942343ae5b6", "version": 3}"#;
+
+    #[test]
+    fn key_files_of_other_programs_are_read_and_hostile_ones_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        let read = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            read_keystore(&path, "testpassword")
+        };
+        let secret = read(FOREIGN).unwrap();
+        assert_eq!(hex::encode(*secret), "7a28b5ba57c53603b0b07b56bba752f7784bf506fa95edc395f5cf6c7514fe9d");
+        for (from, to) in [
+            ("\"dklen\": 32", "\"dklen\": 8"),
+            ("6087dab2f9fdbbfaddc31a909735c1e6", "60"),
+            ("262144", "4000000000"),
+            ("262144", "0"),
+            ("aes-128-ctr", "rot13"),
+            ("\"version\": 3", "\"version\": 4"),
+            ("5318b4d5", ""),
+            ("{\"crypto\"", "[\"crypto\""),
+        ] {
+            let refused = read(&FOREIGN.replace(from, to));
+            assert!(matches!(refused, Err(KeyError::Malformed { .. } | KeyError::Passphrase(_))), "{to}: {refused:?}");
+        }
+        let scrypt = FOREIGN.replace("pbkdf2", "scrypt");
+        let scrypt = |parameters: &str| {
+            scrypt.replace(
+                "\"c\": 262144, \"dklen\": 32, \"prf\": \"hmac-sha256\"",
+                &format!("\"dklen\": 32, {parameters}"),
+            )
+        };
+        for parameters in [
+            "\"n\": 2147483648, \"p\": 1, \"r\": 8",
+            "\"n\": 3, \"p\": 1, \"r\": 8",
+            "\"n\": 4, \"p\": 0, \"r\": 8",
+            "\"n\": 4, \"p\": 1, \"r\": 4294967295",
+        ] {
+            assert!(matches!(read(&scrypt(parameters)), Err(KeyError::Malformed { .. })), "{parameters}");
+        }
+    }
 }

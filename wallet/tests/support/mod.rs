@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fastpay_core::{
-    AccountId, AccountKey, Amount, Asset, Certificate, Deposit, Memo, Payment, SequenceNumber, Transfer,
-    TransactionIndex, TransferOrder, Vote, VoteSignature,
+    AccountId, AccountKey, Amount, Asset, Certificate, Deposit, Memo, Payment, SequenceNumber, TransactionIndex,
+    Transfer, TransferOrder, Vote, VoteSignature,
 };
 use fastpay_rpc::proto::shard_server::{Shard, ShardServer};
 use fastpay_rpc::proto::submit_request::Request as Ask;
@@ -399,10 +399,8 @@ impl Committee {
     }
 
     pub fn network(&self) -> Network {
-        let options = ClientOptions {
-            connect_timeout: Duration::from_millis(500),
-            request_timeout: Duration::from_millis(700),
-        };
+        let options =
+            ClientOptions { connect_timeout: Duration::from_millis(500), request_timeout: Duration::from_millis(700) };
         let TestCommittee { domain, committee, .. } = &*self.committee;
         Network::with_options(*domain, committee.clone(), &self.endpoints, options).unwrap()
     }
