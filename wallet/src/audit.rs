@@ -107,8 +107,14 @@ impl Wallet {
         };
         let until = Instant::now() + patience;
         loop {
-            let (report, is_still) = self.audit_once(primary.as_ref(), &genesis).await?;
-            if (report.ok && is_still) || Instant::now() >= until {
+            let (mut report, is_still) = self.audit_once(primary.as_ref(), &genesis).await?;
+            if report.ok && is_still {
+                return Ok(report);
+            }
+            if Instant::now() >= until {
+                if !report.ok && !is_still {
+                    report.findings.push("money moved while it was counted; audit again at a quieter moment".into());
+                }
                 return Ok(report);
             }
             sleep(POLL).await;

@@ -10,8 +10,8 @@ use alloy::primitives::{Address, B256, U256};
 use alloy::signers::SignerSync;
 use fastpay_core::{AccountId, AccountKey, Amount, Asset, Committee, Transfer, VerifiedCertificate};
 use fastpay_ethereum::{
-    Call, Inclusion, Primary, PrimaryError, PrivateKeySigner, Progress, SendError, Sender, SenderConfig, Token,
-    certified_redemption,
+    Call, Inclusion, Primary, PrimaryError, PrivateKeySigner, Progress, SendError, Sender, SenderConfig, Status,
+    Submission, Token, certified_redemption,
 };
 use tokio::sync::Notify;
 
@@ -21,6 +21,9 @@ use crate::wallet::LOCK_PATIENCE;
 
 /// A permit stays valid so long: a transaction may wait for fees to fall.
 const PERMIT_LIFETIME: Duration = Duration::from_secs(24 * 3600);
+/// So often, and so far apart, the chain must say that a transaction will never happen.
+const SUPERSEDED_CHECKS: u32 = 5;
+const SUPERSEDED_CHECK_INTERVAL: Duration = Duration::from_millis(300);
 
 /// Hears of a transaction's progress.
 pub type ChainListener = Arc<dyn Fn(&Errand, &Progress) + Send + Sync>;
@@ -143,7 +146,10 @@ impl ChainAccount {
             }
         }
         self.approve(&journal, &token, asset, amount, allowance).await?;
-        self.run(&journal, errand, plain).await
+        let deposited = self.run(&journal, errand, plain).await?;
+        // The approval came before, so it is final too: note it.
+        self.finish_all(&journal).await?;
+        Ok(deposited)
     }
 
     async fn permitted(
@@ -256,27 +262,41 @@ impl ChainAccount {
     }
 
     /// Stays with a transaction that is written down until it is final, and notes its end.
-    async fn stay(&self, journal: &TransactionJournal, entry: TransactionEntry) -> Result<Finished, WalletError> {
-        let outcome = {
-            let mut store = |submission: &_| journal.store(&entry, submission).map_err(io::Error::other);
-            let mut progress = |progress: Progress| self.tell(&entry.errand, &progress);
-            self.sender.drive(entry.submission.clone(), &mut store, &mut progress).await
-        };
-        match outcome {
-            Ok(inclusion) => {
-                journal.finish(entry.number, TransactionState::Final(inclusion))?;
-                let entry = TransactionEntry { state: TransactionState::Final(inclusion), ..entry };
-                Ok(Finished { entry, inclusion, resumed: false })
-            }
-            Err(error) => {
-                match &error {
-                    SendError::RevertedOnChain { .. } => journal.finish(entry.number, TransactionState::Reverted)?,
-                    SendError::Superseded { .. } => journal.finish(entry.number, TransactionState::Superseded)?,
-                    _ => {}
+    async fn stay(&self, journal: &TransactionJournal, mut entry: TransactionEntry) -> Result<Finished, WalletError> {
+        loop {
+            let outcome = {
+                let mut store = |submission: &_| journal.store(&entry, submission).map_err(io::Error::other);
+                let mut progress = |progress: Progress| self.tell(&entry.errand, &progress);
+                self.sender.drive(entry.submission.clone(), &mut store, &mut progress).await
+            };
+            entry = journal.transactions().entry(entry.number)?;
+            let state = match &outcome {
+                Ok(inclusion) => TransactionState::Final(*inclusion),
+                Err(SendError::RevertedOnChain { .. }) => TransactionState::Reverted,
+                Err(SendError::Superseded { .. }) if self.is_superseded(&entry.submission).await => {
+                    TransactionState::Superseded
                 }
-                Err(error.into())
+                Err(SendError::Superseded { .. }) => continue,
+                Err(_) => TransactionState::Pending,
+            };
+            if state != TransactionState::Pending {
+                journal.finish(entry.number, state)?;
+            }
+            let inclusion = outcome?;
+            return Ok(Finished { entry: TransactionEntry { state, ..entry }, inclusion, resumed: false });
+        }
+    }
+
+    /// Whether the chain says so again and again. A node in the middle of taking a block in may know of the
+    /// nonce before it knows of the transaction; believing it once would have the owner pay twice.
+    async fn is_superseded(&self, submission: &Submission) -> bool {
+        for _ in 0..SUPERSEDED_CHECKS {
+            tokio::time::sleep(SUPERSEDED_CHECK_INTERVAL).await;
+            if !matches!(self.sender.status(submission).await, Ok(Status::Superseded)) {
+                return false;
             }
         }
+        true
     }
 
     async fn stay_until_included(
@@ -294,13 +314,13 @@ impl ChainAccount {
         };
         tokio::select! {
             biased;
-            outcome = self.sender.drive(entry.submission.clone(), &mut store, &mut progress) => {
-                let inclusion = outcome?;
-                journal.finish(entry.number, TransactionState::Final(inclusion))?;
-            }
-            () = included.notified() => {}
+            outcome = self.sender.drive(entry.submission.clone(), &mut store, &mut progress) => match outcome {
+                Ok(inclusion) => Ok(journal.finish(entry.number, TransactionState::Final(inclusion))?),
+                Err(SendError::Superseded { .. }) if !self.is_superseded(&entry.submission).await => Ok(()),
+                Err(error) => Err(error.into()),
+            },
+            () = included.notified() => Ok(()),
         }
-        Ok(())
     }
 
     fn tell(&self, errand: &Errand, progress: &Progress) {

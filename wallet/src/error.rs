@@ -52,6 +52,16 @@ pub enum WalletError {
         /// What f + 1 authorities vouch for.
         available: Balance,
     },
+    /// The same, in the asset's own decimals.
+    #[error("account {account} has {available}, and {needed} are needed; nothing was signed")]
+    NotCovered {
+        /// Who would pay.
+        account: AccountId,
+        /// How much.
+        needed: String,
+        /// What f + 1 authorities vouch for.
+        available: String,
+    },
     /// The key is used elsewhere, with an order that is not finished.
     #[error(
         "account {account} has an unfinished order of sequence number {sequence} that this wallet did not make: the \
@@ -106,7 +116,9 @@ impl WalletError {
             }
             Self::Key(KeyError::Passphrase(_)) => "passphrase",
             Self::Key(_) => "key",
-            Self::Drive(DriveError::InsufficientBalance { .. }) | Self::Funds { .. } => "funds",
+            Self::Drive(DriveError::InsufficientBalance { .. }) | Self::Funds { .. } | Self::NotCovered { .. } => {
+                "funds"
+            }
             Self::Primary(PrimaryError::InsufficientFunds) => "funds",
             Self::Send(SendError::Primary(PrimaryError::InsufficientFunds)) => "funds",
             Self::Drive(DriveError::NoQuorum { .. }) | Self::TooFewAnswers { .. } => "unreachable",

@@ -1,5 +1,6 @@
 //! Orders are driven to their certificates with any one authority of four silent, slow or lying, and
 //! authorities that lag are brought up to date.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 mod support;
 

@@ -1,5 +1,6 @@
 //! Incoming payments count when their certificates are verified: one honest authority is enough, and no
 //! authority can make a payment up.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 mod support;
 

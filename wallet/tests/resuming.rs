@@ -1,5 +1,6 @@
 //! A command may die at any point: whatever it leaves behind, the next one finishes, and pays once. Two
 //! copies of a wallet may collide: then what can be finished is, and the rest is explained.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 mod support;
 

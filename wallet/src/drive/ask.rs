@@ -1,7 +1,9 @@
 //! The conversation with one authority about one order: ask for its vote, do what its refusal calls for,
 //! and ask again, until the tally has decided.
 
-use fastpay_core::{AuthorityName, SequenceNumber, TransferOrder, VerifiedOrder, Vote};
+use std::collections::HashSet;
+
+use fastpay_core::{AccountId, AuthorityName, SequenceNumber, TransferOrder, VerifiedOrder, Vote};
 use fastpay_rpc::{AuthorityClient, ClientError, Refusal};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -19,6 +21,13 @@ enum Next {
     Again,
 }
 
+/// What was done about an authority that says that the money is not there.
+struct Poverty {
+    since: Instant,
+    /// What was brought to it, or what it has: not to be brought again, should it lie.
+    known: HashSet<(AccountId, SequenceNumber)>,
+}
+
 impl Driver {
     /// Ends when the tally no longer listens, or nothing more can come from this authority.
     pub(super) async fn ask(
@@ -30,11 +39,11 @@ impl Driver {
         let name = authority.name();
         let sender = order.transfer().sender();
         let mut backoff = Backoff::new(self.options);
-        let mut poor_since = None;
+        let mut poverty = None;
         loop {
             let next = match authority.shard_of(&sender).order(order.order()).await {
                 Ok(vote) => Next::Finish(self.check_vote(name, &order, vote)),
-                Err(error) => self.after_refusal(&authority, &order, error, &mut poor_since).await,
+                Err(error) => self.after_refusal(&authority, &order, error, &mut poverty).await,
             };
             match next {
                 Next::Finish(answer) => {
@@ -73,7 +82,7 @@ impl Driver {
         authority: &AuthorityClient,
         order: &VerifiedOrder,
         error: ClientError,
-        poor_since: &mut Option<Instant>,
+        poverty: &mut Option<Poverty>,
     ) -> Next {
         let refusal = match error {
             ClientError::Refused(refusal) => refusal,
@@ -90,12 +99,12 @@ impl Driver {
             }
             Refusal::AlreadyConfirmed(_) => self.after_confirmed(authority, order).await,
             Refusal::InsufficientBalance(balance) => {
-                let since = *poor_since.get_or_insert_with(Instant::now);
+                let poverty = poverty.get_or_insert_with(|| Poverty { since: Instant::now(), known: HashSet::new() });
                 let trouble = Trouble::InsufficientBalance(balance);
-                if since.elapsed() >= self.options.funds_patience {
+                if poverty.since.elapsed() >= self.options.funds_patience {
                     return Next::Finish(Heard::Out(trouble));
                 }
-                match self.push_received(authority, order.transfer().sender()).await {
+                match self.push_received(authority, order.transfer().sender(), &mut poverty.known).await {
                     Ok(0) | Err(_) => Next::Later(Heard::Later(trouble)),
                     Ok(_) => Next::Again,
                 }

@@ -80,15 +80,15 @@ impl Driver {
         Err(Trouble::Misbehaved("it asks for ever more certificates".into()))
     }
 
-    /// Brings payments to `account` that other authorities list and this one does not. Returns how many
-    /// it took.
+    /// Brings payments to `account` that other authorities list and this one does not, save those that are
+    /// `known` to be there. Returns how many it took.
     pub(super) async fn push_received(
         &self,
         authority: &AuthorityClient,
         account: AccountId,
+        known: &mut HashSet<(AccountId, SequenceNumber)>,
     ) -> Result<usize, Trouble> {
-        let known = newest_received(authority, account).await.map_err(trouble)?;
-        let mut known: HashSet<_> = known.iter().map(name_of).collect();
+        known.extend(newest_received(authority, account).await.map_err(trouble)?.iter().map(name_of));
         let mut brought = 0_usize;
         for other in self.network.authorities() {
             if other.name() == authority.name() {
@@ -97,16 +97,17 @@ impl Driver {
             // One that does not answer or lies must not keep us from asking the next.
             let Ok(listed) = newest_received(other, account).await else { continue };
             for received in listed {
-                if !known.insert(name_of(&received)) {
+                let (sender, sequence) = name_of(&received);
+                if known.contains(&(sender, sequence)) {
                     continue;
                 }
-                let (sender, sequence) = name_of(&received);
                 let Some(certificate) = self.network.find_received(account, sender, sequence).await else {
                     tracing::warn!(authority = %other.name(), %sender, %sequence, "a listed payment has no certificate");
                     continue;
                 };
                 self.tell(Progress::CatchingUp { authority: authority.name(), account: sender, sequence });
                 self.confirm(authority, &certificate).await?;
+                known.insert((sender, sequence));
                 brought = brought.saturating_add(1);
             }
         }

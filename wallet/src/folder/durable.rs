@@ -9,15 +9,19 @@ use std::path::Path;
 /// Temporary names start so; what a crash leaves behind is recognised by it.
 const TEMPORARY_PREFIX: &str = ".tmp-";
 
-/// Makes a folder that its owner alone can read, and those above it.
+/// Makes a folder that its owner alone can read, and those above it that are missing.
 pub(crate) fn create_folder(path: &Path) -> io::Result<()> {
-    if path.is_dir() {
+    if path.is_dir() || path.as_os_str().is_empty() {
         return Ok(());
     }
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => sync_folder(parent),
-        _ => Ok(()),
+    if let Some(parent) = path.parent() {
+        create_folder(parent)?;
+    }
+    match fs::DirBuilder::new().mode(0o700).create(path) {
+        // Another command came first.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+        Err(error) => Err(error),
+        Ok(()) => sync_parent(path),
     }
 }
 
@@ -80,7 +84,8 @@ fn write_temporary(path: &Path, content: &[u8]) -> io::Result<std::path::PathBuf
 }
 
 fn sync_parent(path: &Path) -> io::Result<()> {
-    path.parent().map_or(Ok(()), sync_folder)
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    sync_folder(parent.unwrap_or(Path::new(".")))
 }
 
 fn sync_folder(folder: &Path) -> io::Result<()> {

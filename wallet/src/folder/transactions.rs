@@ -129,7 +129,11 @@ impl Transactions {
         open.map(|number| self.entry(number)).collect()
     }
 
-    fn entry(&self, number: u64) -> Result<TransactionEntry, FolderError> {
+    /// One entry.
+    ///
+    /// # Errors
+    /// Where there is none of this number, or its file is damaged.
+    pub fn entry(&self, number: u64) -> Result<TransactionEntry, FolderError> {
         let path = self.path(number, "transaction");
         let Stored { created_at_ms, errand, submission } =
             read(&path)?.ok_or_else(|| FolderError::damaged(&path, "it vanished"))?;

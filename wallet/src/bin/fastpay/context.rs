@@ -41,7 +41,7 @@ impl Context {
     /// The wallet, telling of its progress.
     pub fn wallet(&self) -> Result<Wallet, WalletError> {
         let options = DriveOptions { deadline: self.timeout, ..DriveOptions::default() };
-        let screen = self.screen;
+        let screen = self.screen.clone();
         Ok(Wallet::open(self.folder.clone(), options)?.with_listener(Arc::new(move |progress| screen.hear(progress))))
     }
 
@@ -100,7 +100,7 @@ impl Context {
     pub fn chain_account(&self, primary: Primary, entry: &KeyEntry) -> Result<ChainAccount, WalletError> {
         let key = self.unlock(entry)?;
         let sender = self.folder.config()?.primary()?.sender.clone();
-        let screen = self.screen;
+        let screen = self.screen.clone();
         let account = ChainAccount::new(&self.folder, primary, &entry.name, &key, sender)?;
         Ok(account.with_listener(Arc::new(move |errand, progress| screen.hear_chain(errand, progress))))
     }

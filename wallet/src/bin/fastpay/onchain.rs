@@ -44,7 +44,7 @@ pub async fn deposit(context: &Context, args: DepositArgs) -> Result<Report, Wal
         && let Errand::Deposit { after, .. } = entry.errand
     {
         let quorum = wallet.network().committee().quorum();
-        let screen = context.screen;
+        let screen = context.screen.clone();
         let heard = move |count| screen.say(format!("deposit: credited by {count} authorities ({quorum} needed)"));
         let patience = Duration::from_secs(args.wait);
         let deposit = wallet.wait_for_credit(recipient, args.asset, after, patience, &heard).await?;

@@ -1,11 +1,13 @@
 //! What people and programs see: results on standard output, progress with its time on standard error.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use fastpay_core::{AccountId, Asset, Memo, Transfer};
+use fastpay_core::{AccountId, Asset, AuthorityName, Memo, Transfer};
 use fastpay_ethereum::Progress as ChainProgress;
 use fastpay_wallet::folder::{AssetInfo, Errand};
-use fastpay_wallet::{Progress, Wallet, WalletError, format_units, short};
+use fastpay_wallet::{Progress, Trouble, Wallet, WalletError, format_units, short};
 use serde_json::{Value, json};
 
 /// The outcome of a command.
@@ -27,14 +29,16 @@ impl Report {
 }
 
 /// Where progress goes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Screen {
     started: Instant,
+    /// The last trouble told of each authority: the same again is no news.
+    told: Arc<Mutex<BTreeMap<AuthorityName, Trouble>>>,
 }
 
 impl Screen {
     pub fn new() -> Self {
-        Self { started: Instant::now() }
+        Self { started: Instant::now(), told: Arc::default() }
     }
 
     /// One line of progress.
@@ -56,19 +60,17 @@ impl Screen {
                 self.say(format!("bringing certificate {sequence} of {account} to authority {}", short(authority)));
             }
             Progress::Waiting { authority, trouble } => {
-                self.say(format!("authority {}: {trouble}", short(authority)));
+                let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+                if told.insert(*authority, trouble.clone()).as_ref() != Some(trouble) {
+                    self.say(format!("authority {}: {trouble}", short(authority)));
+                }
             }
         }
     }
 
     /// Progress of a transaction.
     pub fn hear_chain(&self, errand: &Errand, progress: &ChainProgress) {
-        let what = match errand {
-            Errand::Approve { .. } => "approval",
-            Errand::Deposit { .. } => "deposit",
-            Errand::Redeem { .. } => "redemption",
-            Errand::Claim { .. } => "claim",
-        };
+        let what = errand_name(errand);
         self.say(match progress {
             ChainProgress::Simulated { gas } => format!("{what}: would succeed with about {gas} gas"),
             ChainProgress::Submitted { hash } => format!("{what}: submitted as {hash}"),
@@ -76,6 +78,16 @@ impl Screen {
             ChainProgress::Waiting { reason } => format!("{what}: waiting: {reason}"),
             ChainProgress::Final { block_number } => format!("{what}: final in block {block_number}"),
         });
+    }
+}
+
+/// What a transaction is for, in a word.
+pub fn errand_name(errand: &Errand) -> &'static str {
+    match errand {
+        Errand::Approve { .. } => "approval",
+        Errand::Deposit { .. } => "deposit",
+        Errand::Redeem { .. } => "redemption",
+        Errand::Claim { .. } => "claim",
     }
 }
 
@@ -148,8 +160,8 @@ pub fn transfer_text(transfer: &Transfer, money: &Money) -> String {
     let memo = memo_text(&transfer.memo());
     let memo = if memo.is_empty() { memo } else { format!(" ({memo})") };
     let (verb, recipient) = match transfer {
-        Transfer::Payment(payment) => ("paid", payment.recipient.to_string()),
-        Transfer::Redemption(redemption) => ("redeemed", format!("{} on Ethereum", redemption.recipient)),
+        Transfer::Payment(payment) => ("pays", payment.recipient.to_string()),
+        Transfer::Redemption(redemption) => ("redeems", format!("{} on Ethereum", redemption.recipient)),
     };
     format!("#{} {verb} {} to {recipient}{memo}", transfer.sequence(), money.text(transfer.amount()))
 }

@@ -27,7 +27,14 @@ pub async fn pay(context: &Context, args: PayArgs) -> Result<Report, WalletError
 
 async fn send(context: &Context, wallet: &Wallet, entry: &KeyEntry, intent: &Intent) -> Result<Receipt, WalletError> {
     let key = context.unlock(entry)?;
-    let mut receipt = wallet.send(&key, intent).await?;
+    let mut receipt = match wallet.send(&key, intent).await {
+        Err(WalletError::Funds { asset, needed, available, .. }) => {
+            let money = Money::of(wallet, asset).await;
+            let (account, needed, available) = (entry.account, money.text(needed), money.text(available));
+            return Err(WalletError::NotCovered { account, needed, available });
+        }
+        outcome => outcome?,
+    };
     let _ = tokio::time::timeout(REST, &mut receipt.rest).await;
     Ok(receipt)
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fastpay_core::{AccountId, Asset, Transfer};
 use fastpay_ethereum::{Primary, Token};
-use fastpay_wallet::folder::{Errand, OrderState, ReceivedPayment};
+use fastpay_wallet::folder::{Errand, OrderState, ReceivedPayment, TransactionEntry, TransactionState};
 use fastpay_wallet::{AccountView, AuthorityView, Wallet, WalletError, assets_of, short};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -145,7 +145,7 @@ pub async fn history(context: &Context, args: AccountArgs) -> Result<Report, Wal
     }
     if let Some(owner) = account.ethereum_address() {
         for entry in context.folder.transactions(owner).entries()? {
-            let text = format!("transaction {}: {:?}", entry.submission.nonce, entry.errand);
+            let text = errand_text(&wallet, &entry).await;
             let mut json = json!({ "errand": entry.errand, "nonce": entry.submission.nonce, "state": entry.state });
             add(&mut json, [("direction", "ethereum".into()), ("atMs", entry.created_at_ms.into())]);
             events.push((entry.created_at_ms, json, text));
@@ -161,6 +161,24 @@ fn add<const N: usize>(json: &mut Value, fields: [(&str, Value); N]) {
     if let Some(object) = json.as_object_mut() {
         object.extend(fields.map(|(name, value)| (name.to_owned(), value)));
     }
+}
+
+async fn errand_text(wallet: &Wallet, entry: &TransactionEntry) -> String {
+    let what = match &entry.errand {
+        Errand::Deposit { recipient, asset, amount, .. } => {
+            format!("deposit of {} for {recipient}", Money::of(wallet, *asset).await.text(amount))
+        }
+        Errand::Redeem { sender, sequence } => format!("redemption of #{sequence} of {sender}"),
+        Errand::Approve { asset, .. } => format!("approval of {asset}"),
+        Errand::Claim { asset } => format!("claim of {asset}"),
+    };
+    let state = match entry.state {
+        TransactionState::Pending => "unfinished".to_owned(),
+        TransactionState::Final(inclusion) => format!("final in block {}", inclusion.block_number),
+        TransactionState::Reverted => "reverted, changed nothing".to_owned(),
+        TransactionState::Superseded => "another transaction took its nonce".to_owned(),
+    };
+    format!("Ethereum: {what} [{state}]")
 }
 
 async fn describe_received(wallet: &Wallet, received: &ReceivedPayment) -> (Value, String) {
@@ -283,7 +301,7 @@ pub async fn audit(context: &Context, wait: u64) -> Result<Report, WalletError> 
     let mut lines = Vec::new();
     for asset in &report.assets {
         let money = Money::of(&wallet, asset.asset).await;
-        lines.push(format!("{}: the contract holds {}", asset.asset, money.text(asset.contract_total)));
+        lines.push(format!("asset {}: the contract holds {}", asset.asset, money.text(asset.contract_total)));
         for authority in &asset.authorities {
             let verdict = if authority.ok { "balances" } else { "DOES NOT BALANCE" };
             lines.push(format!(

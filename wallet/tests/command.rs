@@ -1,0 +1,203 @@
+//! The `fastpay` command: what it prints, how it ends, and that killing it at any moment costs nothing.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+mod support;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use fastpay_core::{AccountId, AccountKey};
+use fastpay_ethereum::Finality;
+use fastpay_wallet::folder::{Config, Folder, KnownCommittee, PrimarySettings};
+use serde_json::Value;
+use support::{Committee, Part};
+
+const ETHER: u128 = 1_000_000_000_000_000_000;
+
+fn fastpay(home: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fastpay"));
+    command.args(arguments).arg("--home").arg(home);
+    command.env("FASTPAY_PASSPHRASE", "the passphrase").stdin(Stdio::null());
+    command
+}
+
+fn run(home: &Path, arguments: &[&str]) -> Output {
+    fastpay(home, arguments).output().unwrap()
+}
+
+/// Runs with `--json` and returns the one document on standard output, and the exit code.
+fn json(home: &Path, arguments: &[&str]) -> (Value, i32) {
+    let output = fastpay(home, arguments).arg("--json").output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text:?} {errors}"));
+    (value, output.status.code().unwrap())
+}
+
+/// A wallet set up for an in-process committee, as `init` leaves it; nobody answers as the Primary.
+fn set_up(committee: &Committee, home: &Path) {
+    let endpoints = home.join("endpoints.json");
+    std::fs::write(&endpoints, serde_json::to_vec(&committee.endpoints).unwrap()).unwrap();
+    let domain = committee.committee.domain;
+    let primary = PrimarySettings {
+        rpc_urls: vec!["http://127.0.0.1:9".parse().unwrap()],
+        chain_id: domain.chain_id(),
+        contract: domain.contract(),
+        finality: Finality::default(),
+        sender: fastpay_ethereum::SenderConfig::default(),
+    };
+    let config = Config { endpoints, primary: Some(primary), genesis: None };
+    let folder = Folder::new(home);
+    config.write(&folder.config_path(), false).unwrap();
+    folder.learn_committee(&KnownCommittee::new(&domain, &committee.committee.committee)).unwrap();
+}
+
+fn new_key(home: &Path, name: &str, kind: &str) -> AccountId {
+    let (key, code) = json(home, &["keys", "new", name, kind]);
+    assert_eq!(code, 0, "{key}");
+    key["account"].as_str().unwrap().parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_people_pay_each_other_while_the_primary_is_away() {
+    let committee = Committee::start().await;
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    set_up(&committee, home);
+    let (alice, bob) = (new_key(home, "alice", "--ed25519"), new_key(home, "bob", "--ethereum"));
+    committee.fund(1, alice, 10 * ETHER, &[0, 1, 2, 3]);
+
+    let (paid, code) = json(home, &["pay", &bob.to_string(), "2.5", "--from", "alice", "--memo", "lunch"]);
+    assert_eq!((code, paid["state"].as_str(), paid["sequence"].as_u64()), (0, Some("settled"), Some(0)), "{paid}");
+    assert_eq!(paid["value"]["units"], "2500000000000000000");
+    let (received, code) = json(home, &["receive", "--from", "bob"]);
+    let payment = &received["payments"][0];
+    assert_eq!((code, payment["memo"].as_str(), payment["value"]["amount"].as_str()), (0, Some("lunch"), Some("2.5")));
+    let (_, code) = json(home, &["pay", "alice", "0.000000000000000001", "--from", "bob"]);
+    assert_eq!(code, 0);
+    let (balance, code) = json(home, &["balance", "--from", "bob"]);
+    assert_eq!((code, balance["balances"][0]["amount"].as_str()), (0, Some("2.499999999999999999")), "{balance}");
+    assert!(balance["ethereum"]["error"].as_str().unwrap().contains("does not answer"), "{balance}");
+    let (history, _) = json(home, &["history", "--from", "bob"]);
+    assert_eq!(history["events"].as_array().unwrap().len(), 2, "{history}");
+    let text = String::from_utf8(run(home, &["history", "--from", "alice"]).stdout).unwrap();
+    assert!(text.contains("#0 pays 2.5 ETH") && text.contains("(lunch) [settled]"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_refusal_has_its_kind_its_exit_code_and_says_what_to_do() {
+    let committee = Committee::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path();
+    let check = |arguments: &[&str], kind: &str, code: i32, says: &str| {
+        let (answer, found) = json(home, arguments);
+        let message = answer["error"]["message"].as_str().unwrap_or_default();
+        assert_eq!((answer["error"]["kind"].as_str(), found), (Some(kind), code), "{arguments:?}: {answer}");
+        assert!(message.contains(says), "{arguments:?}: {message}");
+    };
+    check(&["balance"], "config", 3, "fastpay init");
+    check(&["keys", "new", "Wrong Name", "--ed25519"], "key", 4, "letters a-z");
+    check(&["keys", "new", "k"], "argument", 2, "--ed25519");
+    set_up(&committee, home);
+    check(&["balance"], "key", 4, "fastpay keys new");
+    let alice = new_key(home, "alice", "--ed25519");
+    let to = &committee_account().to_string();
+    check(&["pay", to, "1"], "funds", 6, "has 0 ETH, and 1 ETH are needed");
+    check(&["pay", to, "-1"], "argument", 2, "");
+    check(&["pay", to, "1.0000000000000000001"], "argument", 2, "more decimals");
+    check(&["pay", to, "1e9"], "argument", 2, "decimal point");
+    check(&["pay", "0xD8dA6BF26964aF9D7eEd9e03E53415D37aA96045", "1"], "argument", 2, "checksum");
+    check(&["pay", "nobody", "1"], "key", 4, "fastpay keys list");
+    check(&["deposit", "1"], "primary", 9, "does not answer");
+    check(&["redeem", "1"], "argument", 2, "--to");
+    check(&["keys", "new", "alice", "--ed25519"], "key", 4, "choose another name");
+    new_key(home, "bob", "--ethereum");
+    check(&["pay", to, "1"], "key", 4, "--from");
+
+    committee.fund(1, alice, ETHER, &[0, 1, 2, 3]);
+    let mut wrong = fastpay(home, &["pay", to, "1", "--from", "alice", "--json"]);
+    let output = wrong.env("FASTPAY_PASSPHRASE", "another").output().unwrap();
+    assert_eq!(output.status.code(), Some(5));
+    committee.fakes[0].play(Part::Down);
+    committee.fakes[1].play(Part::Down);
+    check(&["pay", to, "1", "--from", "alice"], "unreachable", 8, "2 of the 3");
+    std::fs::write(home.join("config.toml"), "colour = 1").unwrap();
+    check(&["balance"], "config", 3, "not a valid configuration");
+}
+
+fn committee_account() -> AccountId {
+    support::carol().account()
+}
+
+#[test]
+fn no_secret_is_ever_printed() {
+    let folder = tempfile::tempdir().unwrap();
+    let secret = "59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d";
+    let file = folder.path().join("secret");
+    std::fs::write(&file, format!("0x{secret}\n")).unwrap();
+    let file = file.to_str().unwrap();
+    for arguments in [
+        &["keys", "import", "rich", "--ethereum", "--secret-file", file][..],
+        &["keys", "list"],
+        &["keys", "export", "rich"],
+        &["address", "--json"],
+    ] {
+        let output = run(folder.path(), arguments);
+        assert!(output.status.success(), "{output:?}");
+        let printed = [output.stdout, output.stderr].concat();
+        let printed = String::from_utf8(printed).unwrap().to_lowercase();
+        assert!(!printed.contains(secret) && !printed.contains("the passphrase"), "{printed}");
+    }
+    // What was exported can be imported elsewhere.
+    let exported = folder.path().join("exported.json");
+    std::fs::write(&exported, run(folder.path(), &["keys", "export", "rich"]).stdout).unwrap();
+    let other = tempfile::tempdir().unwrap();
+    let exported = exported.to_str().unwrap();
+    let (key, code) = json(other.path(), &["keys", "import", "again", "--ethereum", "--keystore", exported]);
+    assert_eq!((code, key["account"].as_str()), (0, Some("0x70997970C51812dc3A010C7d01b50e0d17dc79C8")), "{key}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_at_any_moment_it_signs_one_order_for_each_number_and_loses_none() {
+    let committee = Committee::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path();
+    set_up(&committee, home);
+    let key = AccountKey::ed25519([9; 32]);
+    let folder = Folder::new(home);
+    folder.keys().import("alice", fastpay_wallet::folder::KeyKind::Ed25519, &[9; 32], "the passphrase").unwrap();
+    committee.fund(1, key.account(), 1000 * ETHER, &[0, 1, 2, 3]);
+    committee.fakes.iter().for_each(|fake| fake.play(Part::Slow(Duration::from_millis(15))));
+    let to = committee_account().to_string();
+    let start = std::time::Instant::now();
+    assert!(run(home, &["pay", &to, "100"]).status.success());
+    let whole = start.elapsed();
+    // From before the wallet is open to after the payment is settled.
+    for step in 0..16_u32 {
+        let amount = (step + 1).to_string();
+        let mut child =
+            fastpay(home, &["pay", &to, &amount]).stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(whole * step / 14);
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    let (_, code) = json(home, &["resume"]);
+    assert_eq!(code, 0);
+    let entries = folder.orders(key.account()).entries().unwrap();
+    let numbers: Vec<_> = entries.iter().map(|entry| entry.sequence.0).collect();
+    assert_eq!(numbers, (0..numbers.len() as u64).collect::<Vec<_>>());
+    assert!((1..17).contains(&numbers.len()), "the first kill comes before an order: {}", numbers.len());
+    let sent: u128 = entries.iter().map(|entry| entry.transfer().unwrap().amount().0).sum();
+    let next = numbers.len() as u64;
+    committee.until(|fake| fake.next_sequence(key.account()) == next).await;
+    let mut orders: BTreeMap<u64, BTreeSet<String>> = BTreeMap::new();
+    for fake in &committee.fakes {
+        assert_eq!(fake.balance(committee_account()), i128::try_from(sent).unwrap());
+        for order in fake.orders_seen() {
+            orders.entry(order.transfer.sequence().0).or_default().insert(format!("{order:?}"));
+        }
+    }
+    assert!(orders.values().all(|orders| orders.len() == 1), "{orders:?}");
+}
