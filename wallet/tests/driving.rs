@@ -46,7 +46,7 @@ async fn a_slow_authority_is_not_waited_for() {
     let start = Instant::now();
     pays_despite(Part::Slow(Duration::from_millis(600))).await;
     // Reads wait a little for stragglers; orders and confirmations not at all.
-    assert!(start.elapsed() < Duration::from_millis(1200), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_millis(2400), "{:?}", start.elapsed());
 }
 
 #[tokio::test]
