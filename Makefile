@@ -35,6 +35,9 @@ setup: tools ## Install the pinned Solidity tools and compile the contracts
 		echo "installing the Solidity tools of package-lock.json"; \
 		npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && cp package-lock.json $(INSTALLED); }
 	@$(FOUNDRY)/forge build
+	@# A partial compilation (such as `forge build contracts`) leaves others without code; forge then takes them as done.
+	@for name in FastPay.sol/FastPay Deploy.s.sol/Deploy DeployDemoToken.s.sol/DeployDemoToken; do \
+		grep -q '"bytecode"' out/$$name.json || { $(FOUNDRY)/forge build --force; break; }; done
 
 build: setup ## Build the programs for development
 	$(CARGO) build $(PROGRAMS)

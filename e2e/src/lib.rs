@@ -9,8 +9,10 @@
 //! a limit and says what was waited for, with the end of the process's log; no two networks share a port, not even
 //! those of two test programs that run at once.
 
+mod audit;
 mod authority;
 mod chain;
+mod crowd;
 mod failure;
 mod http;
 mod network;
@@ -20,8 +22,10 @@ mod ports;
 mod process;
 mod relayer;
 
+pub use audit::{AssetLine, audit};
 pub use authority::Authority;
 pub use chain::{CHAIN_ID, Chain, RICH_KEYS, Token};
+pub use crowd::{Crowd, CrowdReport};
 pub use failure::{Failure, wait_for, within};
 pub use http::http_get;
 pub use network::{Layout, Network, Primary};

@@ -4,7 +4,9 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::Command;
 
-use fastpay_core::AccountId;
+use fastpay_core::{AccountId, AccountKey};
+use fastpay_wallet::folder::Folder;
+use fastpay_wallet::{DriveOptions, Wallet};
 use serde_json::Value;
 
 use crate::chain::RICH_KEYS;
@@ -30,7 +32,7 @@ impl Person {
     ///
     /// # Errors
     /// Where the command fails.
-    pub fn new(network: &Network, name: &str) -> Result<Self, Failure> {
+    pub async fn new(network: &Network, name: &str) -> Result<Self, Failure> {
         let home = network.place().path("wallets").join(name);
         std::fs::create_dir_all(&home).map_err(|error| Failure::Io { path: home.clone(), error })?;
         let passphrase = network.place().write("passphrase", format!("{PASSPHRASE}\n"))?;
@@ -45,7 +47,7 @@ impl Person {
             }
             Primary::Genesis(path) => arguments.extend(["--genesis".into(), path.clone().into_os_string()]),
         }
-        person.fastpay(arguments)?;
+        person.fastpay(arguments).await?;
         Ok(person)
     }
 
@@ -78,8 +80,8 @@ impl Person {
     ///
     /// # Errors
     /// Where it fails, or answers with no JSON.
-    pub fn fastpay(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<Value, Failure> {
-        let done = run(&mut self.command(arguments)?)?.success()?;
+    pub async fn fastpay(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<Value, Failure> {
+        let done = self.try_fastpay(arguments).await?.success()?;
         serde_json::from_str(&done.out)
             .map_err(|error| Failure::Wrong(format!("{}: {error}: {}", done.command, done.out)))
     }
@@ -88,8 +90,12 @@ impl Person {
     ///
     /// # Errors
     /// Where it cannot be started.
-    pub fn try_fastpay(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<Finished, Failure> {
-        run(&mut self.command(arguments)?)
+    pub async fn try_fastpay(
+        &self,
+        arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
+    ) -> Result<Finished, Failure> {
+        let mut command = self.command(arguments)?;
+        tokio::task::spawn_blocking(move || run(&mut command)).await.map_err(Failure::wrong)?
     }
 
     /// Starts it and does not wait.
@@ -104,31 +110,41 @@ impl Person {
     ///
     /// # Errors
     /// Where the command fails.
-    pub fn import_rich_key(&self, name: &str, number: usize) -> Result<AccountId, Failure> {
+    pub async fn import_rich_key(&self, name: &str, number: usize) -> Result<AccountId, Failure> {
         let secret = RICH_KEYS.get(number).ok_or_else(|| Failure::Wrong(format!("there is no rich key {number}")))?;
         let file = self.home.join(format!("{name}.secret"));
         std::fs::write(&file, format!("{secret}\n")).map_err(|error| Failure::Io { path: file.clone(), error })?;
         let file_text = file.to_string_lossy().into_owned();
-        self.fastpay(["keys", "import", name, "--ethereum", "--secret-file", &file_text])?;
+        self.fastpay(["keys", "import", name, "--ethereum", "--secret-file", &file_text]).await?;
         std::fs::remove_file(&file).map_err(|error| Failure::Io { path: file, error })?;
-        self.account(name)
+        self.account(name).await
     }
 
     /// Makes an Ed25519 key, and says its account.
     ///
     /// # Errors
     /// Where the command fails.
-    pub fn new_ed25519_key(&self, name: &str) -> Result<AccountId, Failure> {
-        self.fastpay(["keys", "new", name, "--ed25519"])?;
-        self.account(name)
+    pub async fn new_ed25519_key(&self, name: &str) -> Result<AccountId, Failure> {
+        self.fastpay(["keys", "new", name, "--ed25519"]).await?;
+        self.account(name).await
+    }
+
+    /// The same wallet through the library, and one of its keys.
+    ///
+    /// # Errors
+    /// Where the wallet cannot be opened or the key not decrypted.
+    pub fn open(&self, key: &str) -> Result<(Wallet, AccountKey), Failure> {
+        let folder = Folder::new(&self.home);
+        let key = folder.keys().unlock(key, PASSPHRASE).map_err(Failure::wrong)?;
+        Ok((Wallet::open(folder, DriveOptions::default()).map_err(Failure::wrong)?, key))
     }
 
     /// The account of a key.
     ///
     /// # Errors
     /// Where the command fails.
-    pub fn account(&self, key: &str) -> Result<AccountId, Failure> {
-        let answer = self.fastpay(["address", "--from", key])?;
+    pub async fn account(&self, key: &str) -> Result<AccountId, Failure> {
+        let answer = self.fastpay(["address", "--from", key]).await?;
         let account = answer.get("account").and_then(Value::as_str).unwrap_or_default();
         account.parse().map_err(|_| Failure::Wrong(format!("no account in {answer}")))
     }

@@ -1,0 +1,142 @@
+//! The audit of the demo and the tests, from what everyone can read: per asset and authority, the accounts one by
+//! one, the shards' own totals, the feed of redemptions, and the contract.
+//!
+//! The wallet has an audit of its own; this one is written apart from it, so that one can catch the other's mistake.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use fastpay_core::{AccountId, Asset, Balance, SequenceNumber, Transfer};
+use fastpay_ethereum::{Primary, PrimaryConfig};
+use fastpay_rpc::AuthorityClient;
+
+use crate::failure::{Failure, wait_for};
+use crate::network::Network;
+
+/// So long credits may be on their way between shards.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// One asset.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AssetLine {
+    /// Which.
+    pub asset: Asset,
+    /// What the contract holds for accounts.
+    pub contract_total: Balance,
+    /// The sum of all accounts: at every authority the same, where `ok`.
+    pub accounts_total: Balance,
+    /// Certified and not yet redeemed.
+    pub redeemable: Balance,
+    /// True where at every authority the contract's total is the sum of the other two.
+    pub ok: bool,
+    /// What does not fit.
+    pub findings: Vec<String>,
+}
+
+/// Audits all authorities, once nothing moves any more. `accounts` are all that ever held anything.
+///
+/// # Errors
+/// Where somebody does not answer. That the sums do not fit is in the answer.
+pub async fn audit(network: &Network, accounts: &[AccountId], assets: &[Asset]) -> Result<Vec<AssetLine>, Failure> {
+    let url = network.chain()?.url().parse().map_err(Failure::wrong)?;
+    let config = PrimaryConfig::new(vec![url], network.domain().chain_id(), network.contract()?);
+    let primary = Primary::connect(config).await.map_err(Failure::wrong)?;
+    let clients = network.clients()?;
+    let mut last = Vec::new();
+    let balanced = wait_for(PATIENCE, async || {
+        let mut lines = Vec::new();
+        for &asset in assets {
+            lines.push(audit_asset(network, &primary, &clients, accounts, asset).await.map_err(|e| e.to_string())?);
+        }
+        let findings: Vec<_> = lines.iter().flat_map(|line| line.findings.clone()).collect();
+        if findings.is_empty() { Ok(lines) } else { Err(findings.join("; ")) }
+    });
+    match balanced.await {
+        Ok(lines) => Ok(lines),
+        Err(_) => {
+            for &asset in assets {
+                last.push(audit_asset(network, &primary, &clients, accounts, asset).await?);
+            }
+            Ok(last)
+        }
+    }
+}
+
+async fn audit_asset(
+    network: &Network,
+    primary: &Primary,
+    clients: &[AuthorityClient],
+    accounts: &[AccountId],
+    asset: Asset,
+) -> Result<AssetLine, Failure> {
+    let total = primary.total_balance(asset).await.map_err(Failure::wrong)?;
+    let contract_total = Balance::from_be_bytes(total.to_be_bytes());
+    let mut findings = Vec::new();
+    let mut found = Vec::new();
+    for client in clients {
+        let name = client.name();
+        let (mut by_account, mut by_shard) = (Balance::ZERO, Balance::ZERO);
+        for account in accounts {
+            let state = client.shard_of(account).account(*account).await.map_err(Failure::wrong)?;
+            by_account = by_account.plus(state.balance(asset));
+        }
+        for shard in client.shards() {
+            let status = shard.status().await.map_err(Failure::wrong)?;
+            if status.credits_in_flight > 0 {
+                findings.push(format!("{name}: {} credits are on their way", status.credits_in_flight));
+            }
+            let totals = status.totals.iter().filter(|(of, _)| *of == asset);
+            by_shard = totals.fold(by_shard, |sum, (_, totals)| sum.plus(totals.accounts));
+        }
+        if by_account != by_shard {
+            findings.push(format!("{name}: accounts sum to {by_account} of {asset}, its shards say {by_shard}"));
+        }
+        let redeemable = redeemable(network, primary, client, asset).await?;
+        if by_account.plus(redeemable) != contract_total {
+            findings.push(format!(
+                "{name}: accounts {by_account} and redeemable {redeemable} of {asset}, the contract has {contract_total}"
+            ));
+        }
+        found.push((by_account, redeemable));
+    }
+    let (accounts_total, redeemable) = found.first().copied().unwrap_or_default();
+    if found.iter().any(|other| *other != (accounts_total, redeemable)) {
+        findings.push(format!("the authorities disagree on {asset}"));
+    }
+    Ok(AssetLine { asset, contract_total, accounts_total, redeemable, ok: findings.is_empty(), findings })
+}
+
+/// What an authority has confirmed to be redeemed and the contract has not paid.
+async fn redeemable(
+    network: &Network,
+    primary: &Primary,
+    client: &AuthorityClient,
+    asset: Asset,
+) -> Result<Balance, Failure> {
+    let mut open: BTreeMap<(AccountId, SequenceNumber), Balance> = BTreeMap::new();
+    for shard in client.shards() {
+        let mut start = 0;
+        loop {
+            let page = shard.redemptions(start).await.map_err(Failure::wrong)?;
+            start += page.entries.len() as u64;
+            let is_last = page.entries.is_empty() || start >= page.total;
+            for certificate in page.entries {
+                let verified = certificate.verify(network.domain(), network.committee()).map_err(Failure::wrong)?;
+                let Transfer::Redemption(redemption) = verified.transfer() else { continue };
+                if redemption.asset == asset {
+                    open.insert((redemption.sender, redemption.sequence), redemption.amount.into());
+                }
+            }
+            if is_last {
+                break;
+            }
+        }
+    }
+    let mut sum = Balance::ZERO;
+    for ((sender, sequence), amount) in open {
+        if !primary.is_redeemed(sender, sequence).await.map_err(Failure::wrong)? {
+            sum = sum.plus(amount);
+        }
+    }
+    Ok(sum)
+}

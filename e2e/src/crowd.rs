@@ -1,0 +1,177 @@
+//! Many accounts of both kinds that pay one another through the wallet library, all at once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use fastpay_core::{AccountId, AccountKey, Amount, Asset, Memo, PrimaryAddress, SequenceNumber};
+use fastpay_wallet::folder::Folder;
+use fastpay_wallet::{DriveOptions, Driver, Intent, NoCertificates, Wallet};
+use tokio::task::JoinSet;
+
+use crate::failure::Failure;
+use crate::network::Network;
+
+/// The accounts, with one wallet for all. Cheap to clone.
+#[derive(Clone)]
+pub struct Crowd {
+    wallet: Wallet,
+    keys: Arc<Vec<AccountKey>>,
+    settled: Arc<AtomicUsize>,
+}
+
+/// What many payments took.
+#[derive(Clone, Debug, Default)]
+pub struct CrowdReport {
+    /// How many were settled.
+    pub payments: usize,
+    /// From the first order to the last settlement.
+    pub elapsed: Duration,
+    /// From order to certificate, ascending.
+    pub certified_after: Vec<Duration>,
+}
+
+impl CrowdReport {
+    /// The time to a certificate that so many of a hundred payments stayed below.
+    #[must_use]
+    pub fn certified_percentile(&self, percent: usize) -> Duration {
+        let last = self.certified_after.len().saturating_sub(1);
+        self.certified_after.get(last * percent / 100).copied().unwrap_or_default()
+    }
+}
+
+impl Crowd {
+    /// So many new accounts, every other one of an Ethereum key.
+    ///
+    /// # Errors
+    /// Where the file of endpoints is malformed.
+    pub fn new(network: &Network, size: u8) -> Result<Self, Failure> {
+        let key = |number: u8| {
+            let secret = [number + 1; 32];
+            if number % 2 == 0 { Ok(AccountKey::ed25519(secret)) } else { AccountKey::ethereum(secret) }
+        };
+        let keys: Result<Vec<_>, _> = (0..size).map(key).collect();
+        let folder = Folder::new(network.place().path("wallets/crowd"));
+        folder.create().map_err(Failure::wrong)?;
+        let wallet = Wallet::new(folder, network.wallet_network()?, DriveOptions::default());
+        let keys = Arc::new(keys.map_err(Failure::wrong)?);
+        Ok(Self { wallet, keys, settled: Arc::default() })
+    }
+
+    /// The accounts.
+    #[must_use]
+    pub fn accounts(&self) -> Vec<AccountId> {
+        self.keys.iter().map(AccountKey::account).collect()
+    }
+
+    /// Their wallet.
+    #[must_use]
+    pub fn wallet(&self) -> &Wallet {
+        &self.wallet
+    }
+
+    /// How many payments are settled so far.
+    #[must_use]
+    pub fn settled(&self) -> usize {
+        self.settled.load(Ordering::Relaxed)
+    }
+
+    fn key(&self, member: usize) -> Result<&AccountKey, Failure> {
+        self.keys.get(member).ok_or_else(|| Failure::Wrong(format!("the crowd has no member {member}")))
+    }
+
+    /// One payment or redemption of a member. Returns how long its certificate took.
+    ///
+    /// # Errors
+    /// Where it is not settled.
+    pub async fn send(&self, member: usize, intent: Intent) -> Result<Duration, Failure> {
+        let receipt = self.wallet.send(self.key(member)?, &intent).await;
+        let receipt = receipt.map_err(|error| Failure::Wrong(format!("member {member}: {error}")))?;
+        self.settled.fetch_add(1, Ordering::Relaxed);
+        Ok(receipt.certified_after)
+    }
+
+    /// The payments that [`Crowd::pay`] makes: who pays, who is paid, what and how much. Each member in turn pays a
+    /// different member and the next asset; the amounts are 1, 2, 3 … of the asset's smallest unit, so that a payment
+    /// that is lost or doubled shows in the balances.
+    #[must_use]
+    pub fn plan(&self, each: usize, assets: &[Asset]) -> Vec<Vec<(AccountId, Asset, Amount)>> {
+        let accounts = self.accounts();
+        let one = |member: usize, round: usize| {
+            let step = 1 + round % accounts.len().saturating_sub(1).max(1);
+            let recipient = accounts.get((member + step) % accounts.len())?;
+            let asset = assets.get((member + round) % assets.len())?;
+            Some((*recipient, *asset, Amount(1 + round as u128)))
+        };
+        (0..accounts.len()).map(|member| (0..each).filter_map(|round| one(member, round)).collect()).collect()
+    }
+
+    /// Makes the payments of [`Crowd::plan`]: each member one after the other, all members at once.
+    ///
+    /// # Errors
+    /// The first payment that is not settled.
+    pub async fn pay(&self, each: usize, assets: &[Asset]) -> Result<CrowdReport, Failure> {
+        let start = Instant::now();
+        let mut paying = JoinSet::new();
+        for (member, payments) in self.plan(each, assets).into_iter().enumerate() {
+            let crowd = self.clone();
+            paying.spawn(async move {
+                let mut certified_after = Vec::new();
+                for (recipient, asset, amount) in payments {
+                    let intent = Intent::Pay { recipient, asset, amount, memo: Memo::ZERO };
+                    certified_after.push(crowd.send(member, intent).await?);
+                }
+                Ok(certified_after)
+            });
+        }
+        let mut report = CrowdReport::default();
+        while let Some(done) = paying.join_next().await {
+            let times: Result<_, Failure> = done.map_err(Failure::wrong)?;
+            report.certified_after.extend(times?);
+        }
+        report.certified_after.sort_unstable();
+        (report.payments, report.elapsed) = (report.certified_after.len(), start.elapsed());
+        Ok(report)
+    }
+
+    /// A member takes money out, to an address on the chain.
+    ///
+    /// # Errors
+    /// Where it is not settled.
+    pub async fn redeem(
+        &self,
+        member: usize,
+        recipient: PrimaryAddress,
+        asset: Asset,
+        amount: Amount,
+        fee: Amount,
+    ) -> Result<(), Failure> {
+        self.send(member, Intent::Redeem { recipient, asset, amount, fee, memo: Memo::ZERO }).await.map(drop)
+    }
+
+    /// Has what `accounts` sent confirmed at every authority, as any wallet can that finds one lagging: their last
+    /// certificates go to all, and what is missing before them follows.
+    ///
+    /// # Errors
+    /// Where an authority does not take them.
+    pub async fn bring_all_up_to_date(&self, accounts: &[AccountId]) -> Result<(), Failure> {
+        let network = self.wallet.network();
+        let driver = Driver::new(network.clone(), Arc::new(NoCertificates), DriveOptions::default());
+        let deadline = tokio::time::Instant::now() + Duration::from_secs(5);
+        for &account in accounts {
+            let answers = network.account(account, deadline.max(tokio::time::Instant::now())).await;
+            let next = answers.iter().filter_map(|(_, answer)| Some(answer.as_ref().ok()?.next_sequence)).max();
+            let Some(last) = next.and_then(|next| next.0.checked_sub(1)) else { continue };
+            let certificate = network.find_certificate(account, SequenceNumber(last)).await;
+            let lost = || Failure::Wrong(format!("nobody has certificate {last} of {account}"));
+            let settled = driver.settle(&certificate.ok_or_else(lost)?).await.map_err(Failure::wrong)?;
+            let confirmed = settled.rest.await.map_err(Failure::wrong)?;
+            if confirmed < network.authorities().len() {
+                return Err(Failure::Wrong(format!(
+                    "only {confirmed} authorities have certificate {last} of {account}"
+                )));
+            }
+        }
+        Ok(())
+    }
+}
