@@ -103,6 +103,8 @@ pub async fn serve(
         .initial_stream_window_size(1 << 20)
         .initial_connection_window_size(1 << 20);
     if let Some(identity) = tls {
+        // Fails where one is installed already, which is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         server = server.tls_config(ServerTlsConfig::new().identity(identity).timeout(limits.first_byte_timeout))?;
     }
     let stopped = async move {

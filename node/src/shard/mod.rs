@@ -26,7 +26,7 @@ use crate::storage::{CheckpointError, JournalError};
 pub use actor::{ShardHandle, ShardLimits, ShardQueue, ShardSettings, start};
 pub use command::{Answer, Command, ReplyTo};
 pub use history::{HistoryError, HistoryReader};
-pub use recovery::{RecoveredShard, recover};
+pub use recovery::{RecoveredShard, recover, recover_on};
 
 /// Why a shard cannot start, or ended before it was told to. What it has not answered may or may not
 /// be on disk; what it has answered is.

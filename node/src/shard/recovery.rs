@@ -1,6 +1,7 @@
 //! Bringing a shard back: the newest checkpoint, then the journal's tail on top of it.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use borsh::BorshDeserialize;
 use fastpay_core::{Account, AccountId, JournalPosition, Record, Shard, ShardId, ShardLayout, ShardLedger};
@@ -8,7 +9,7 @@ use fastpay_core::{Account, AccountId, JournalPosition, Record, Shard, ShardId, 
 use super::ShardError;
 use super::history::HistoryReader;
 use crate::storage::{
-    CheckpointOptions, CheckpointStore, Journal, JournalOptions, JournalRead, Recovery, ShardFolders,
+    CheckpointOptions, CheckpointStore, Disk, Journal, JournalOptions, JournalRead, RealDisk, Recovery, ShardFolders,
 };
 
 /// A shard as it was when it last answered, ready to be started.
@@ -54,6 +55,20 @@ pub fn recover(
     layout: ShardLayout,
     with_primary: bool,
 ) -> Result<RecoveredShard, ShardError> {
+    recover_on(Arc::new(RealDisk), folders, id, layout, with_primary)
+}
+
+/// As [`recover`], with the journal on a disk of the caller's choice.
+///
+/// # Errors
+/// As [`recover`].
+pub fn recover_on(
+    disk: Arc<dyn Disk>,
+    folders: &ShardFolders,
+    id: ShardId,
+    layout: ShardLayout,
+    with_primary: bool,
+) -> Result<RecoveredShard, ShardError> {
     let store = CheckpointStore::open(&folders.checkpoint, CheckpointOptions::default())?;
     let (checkpoint, ledger) = match store.latest()? {
         None => (JournalPosition::default(), ShardLedger::default()),
@@ -62,7 +77,7 @@ pub fn recover(
             (newest.position, ledger)
         }
     };
-    let journal = Journal::open(&folders.journal, JournalOptions::default(), checkpoint)?;
+    let journal = Journal::open_on(disk, &folders.journal, JournalOptions::default(), checkpoint)?;
     let mut shard = Shard::new(id, layout, with_primary, ledger);
     let (mut changed, mut replayed) = (HashSet::new(), 0_u64);
     for entry in journal.reader().read_from(checkpoint) {

@@ -1,0 +1,198 @@
+//! What was answered is still known after any crash, and what is not on disk is not answered.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use fastpay_core::{AccountId, Amount, Asset, Balance, ShardId};
+use fastpay_node::shard::{Answer, ShardError, ShardLimits, recover_on};
+use fastpay_node::storage::{Journal, JournalOptions, MemoryDisk};
+use fastpay_rpc::Refusal;
+use fastpay_testkit::{TestAccount, payment};
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+
+use crate::scene::{FORGETFUL, Shards, copy_folder, folders, layout};
+
+fn on_disk(disk: &MemoryDisk, folder: &Path, limits: ShardLimits) -> Shards {
+    let folders = folders(folder, ShardId(0));
+    if disk.paths().is_empty() {
+        Journal::create_on(Arc::new(disk.clone()), &folders.journal, JournalOptions::default()).unwrap();
+    }
+    let recovered = recover_on(Arc::new(disk.clone()), &folders, ShardId(0), layout(1), true).unwrap();
+    Shards::with(vec![recovered], folder, layout(1), limits)
+}
+
+#[test]
+fn nothing_is_said_of_a_batch_that_cannot_be_synced() {
+    let (disk, folder) = (MemoryDisk::new(), tempfile::tempdir().unwrap());
+    let (alice, bob) = (TestAccount::ed25519(0), TestAccount::ed25519(2));
+    let shards = on_disk(&disk, folder.path(), ShardLimits::default()).run();
+    shards.deposit(&[(alice.id(), 100)]);
+    let domain = shards.committee.domain;
+    shards.stop();
+
+    let shards = on_disk(&disk, folder.path(), ShardLimits::default());
+    let order = alice.sign(&domain, payment(alice.id(), bob.id(), 1, 0));
+    let conflicting = alice.sign(&domain, payment(alice.id(), bob.id(), 2, 0));
+    // The refusal of the second would tell of the vote for the first.
+    let pending = [shards.send_order(&order), shards.send_order(&conflicting)];
+    disk.set_failing_syncs(true);
+    let shards = shards.run();
+    for pending in pending {
+        assert_eq!(pending.wait(), None);
+    }
+    let ended = shards.join();
+    assert!(matches!(ended[..], [Err(ShardError::Journal(_))]), "{ended:?}");
+
+    // So the authority is free to vote for the other one, and for that only.
+    disk.set_failing_syncs(false);
+    disk.lose_power(|| false);
+    let shards = on_disk(&disk, folder.path(), ShardLimits::default()).run();
+    shards.vote(&conflicting);
+    assert_eq!(shards.refusal(&order), Refusal::OrderPending(Box::new(conflicting)));
+    shards.stop();
+}
+
+/// Payers of one unit each, in a world of few accounts.
+fn payers() -> Vec<TestAccount> {
+    (0..40).map(TestAccount::numbered).collect()
+}
+
+#[test]
+fn what_was_answered_survives_full_disks_and_lost_power() {
+    let seed: u64 = rand::random();
+    println!("seed {seed}");
+    let mut random = SmallRng::seed_from_u64(seed);
+    for limits in [ShardLimits { batch_commands_max: 3, ..FORGETFUL }, ShardLimits::default()] {
+        let (disk, folder) = (MemoryDisk::new(), tempfile::tempdir().unwrap());
+        let shards = on_disk(&disk, folder.path(), limits).run();
+        let payers = payers();
+        let deposits: Vec<_> = payers.iter().map(|payer| (payer.id(), 1_000)).collect();
+        shards.deposit(&deposits);
+        shards.stop();
+        let mut confirmed = vec![0_u64; payers.len()];
+        for _ in 0..8 {
+            disk.set_bytes_free(Some(random.random_range(0..60_000)));
+            let shards = on_disk(&disk, folder.path(), limits).run();
+            let (domain, committee) = (shards.committee.domain, shards.committee.clone());
+            let orders: Vec<_> = payers
+                .iter()
+                .zip(&confirmed)
+                .map(|(payer, next)| {
+                    // Whoever has voted for one order never votes for another of the same number.
+                    let amount = random.random_range(1..4);
+                    payer.sign(&domain, payment(payer.id(), payers[0].id(), amount, *next))
+                })
+                .collect();
+            let votes: Vec<_> = orders.iter().map(|order| shards.send_order(order)).collect();
+            let certificates: Vec<_> = orders.iter().map(|order| committee.certificate(order)).collect();
+            let confirmations: Vec<_> = certificates.iter().map(|c| shards.send_certificate(c)).collect();
+            let votes: Vec<_> = votes.into_iter().map(crate::scene::Pending::wait).collect();
+            let confirmations: Vec<_> = confirmations.into_iter().map(crate::scene::Pending::wait).collect();
+            shards.stop();
+
+            disk.lose_power(|| random.random());
+            disk.set_bytes_free(None);
+            let shards = on_disk(&disk, folder.path(), limits).run();
+            for (index, payer) in payers.iter().enumerate() {
+                let account = shards.account(&payer.id());
+                if confirmations[index].is_some() {
+                    assert_eq!(account.next_sequence().0, confirmed[index] + 1, "seed {seed}");
+                } else if let Some(Answer::Vote(_)) = &votes[index] {
+                    let locked = account.pending.is_some_and(|pending| pending.order == orders[index]);
+                    assert!(locked || account.sent.count() > confirmed[index], "seed {seed}");
+                }
+                confirmed[index] = account.sent.count();
+                // Free every account for the next round: one order is all that can be certified for it.
+                if let Some(pending) = shards.account(&payer.id()).pending {
+                    shards.confirm(&committee.certificate(&pending.order));
+                    confirmed[index] += 1;
+                }
+            }
+            let total = payers.iter().map(|payer| shards.account(&payer.id()).balance(Asset::ETHER));
+            let total = total.fold(Balance::ZERO, Balance::plus);
+            assert_eq!(total, Balance::from(Amount(40_000)), "seed {seed}");
+            assert!(shards.stop().into_iter().all(|ended| ended.is_ok()), "seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn a_restart_finds_the_same_accounts_with_and_without_checkpoints() {
+    let folder = tempfile::tempdir().unwrap();
+    let shards = Shards::start(folder.path(), 2, FORGETFUL);
+    let domain = shards.committee.domain;
+    let owners: Vec<_> = (0..12).map(|rank| shards.account_in(rank % 2, rank as usize)).collect();
+    let deposits: Vec<_> = owners.iter().map(|owner| (owner.id(), 100)).collect();
+    shards.deposit(&deposits);
+    let pay = |shards: &Shards, round: u64| {
+        for (index, owner) in owners.iter().enumerate() {
+            let to = owners[(index + 1 + round as usize) % owners.len()].id();
+            shards.pay(&owner.sign(&domain, payment(owner.id(), to, 1, round)));
+        }
+    };
+    pay(&shards, 0);
+    shards.settle();
+    assert!(shards.stop().into_iter().all(|ended| ended.is_ok()));
+    // What a crash would leave of a checkpoint: the last whole one.
+    let old_checkpoints = tempfile::tempdir().unwrap();
+    for id in layout(2).shards() {
+        copy_folder(&folders(folder.path(), id).checkpoint, &folders(old_checkpoints.path(), id).checkpoint);
+    }
+
+    let shards = Shards::start(folder.path(), 2, FORGETFUL);
+    assert_eq!(shards.replayed, [0, 0], "a good end leaves nothing to replay");
+    pay(&shards, 1);
+    let locked = owners[3].sign(&domain, payment(owners[3].id(), owners[0].id(), 7, 2));
+    shards.vote(&locked);
+    shards.settle();
+    let accounts = |shards: &Shards| -> Vec<_> { owners.iter().map(|owner| shards.account(&owner.id())).collect() };
+    let (expected, totals) = (accounts(&shards), shards.ledger(0).totals.clone());
+    let crashed = shards.journals_after_crash();
+    let with_old_checkpoints = shards.journals_after_crash();
+    shards.stop();
+    for id in layout(2).shards() {
+        copy_folder(
+            &folders(old_checkpoints.path(), id).checkpoint,
+            &folders(with_old_checkpoints.path(), id).checkpoint,
+        );
+    }
+
+    for (folder, limits) in
+        [(folder.path(), FORGETFUL), (crashed.path(), FORGETFUL), (with_old_checkpoints.path(), ShardLimits::default())]
+    {
+        let shards = Shards::start(folder, 2, limits);
+        shards.settle();
+        assert_eq!(accounts(&shards), expected);
+        assert_eq!(shards.ledger(0).totals, totals);
+        let other = owners[3].sign(&domain, payment(owners[3].id(), owners[0].id(), 8, 2));
+        assert_eq!(shards.refusal(&other), Refusal::OrderPending(Box::new(locked.clone())));
+        shards.vote(&locked);
+        assert!(shards.stop().into_iter().all(|ended| ended.is_ok()));
+    }
+}
+
+#[test]
+fn an_account_read_while_checkpoints_are_written_is_never_an_older_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let shards = Shards::start(folder.path(), 1, FORGETFUL);
+    let domain = shards.committee.domain;
+    let owners: Vec<_> = (0..6).map(TestAccount::numbered).collect();
+    let deposits: Vec<_> = owners.iter().map(|owner| (owner.id(), 1_000)).collect();
+    shards.deposit(&deposits);
+    let mut expected: std::collections::BTreeMap<AccountId, i64> =
+        owners.iter().map(|owner| (owner.id(), 1_000)).collect();
+    for sequence in 0..25 {
+        for (index, owner) in owners.iter().enumerate() {
+            let to = owners[(index + 1 + sequence as usize) % owners.len()].id();
+            shards.pay(&owner.sign(&domain, payment(owner.id(), to, 3, sequence)));
+            *expected.get_mut(&owner.id()).unwrap() -= 3;
+            *expected.get_mut(&to).unwrap() += 3;
+            for (account, balance) in &expected {
+                let found = shards.account(account).balance(Asset::ETHER);
+                assert_eq!(found.to_string(), balance.to_string(), "after {sequence}");
+            }
+        }
+    }
+    shards.stop();
+}

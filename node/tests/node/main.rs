@@ -1,0 +1,14 @@
+//! The parts of an authority at work: real threads, real journals in temporary folders, real gRPC on
+//! loopback. Nothing waits for a fixed time: what must happen is polled for, within [`scene::PATIENCE`].
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
+
+mod authority;
+mod credits;
+mod durability;
+mod feed;
+mod history;
+mod hostile_peers;
+mod network;
+mod process;
+mod scene;
+mod shard;

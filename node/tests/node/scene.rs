@@ -1,0 +1,314 @@
+//! One authority's shards on threads, and what a test asks of them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use fastpay_core::{
+    Account, AccountId, Amount, Asset, Certificate, Deposit, ShardId, ShardLayout, ShardLedger, TransactionIndex,
+    TransferOrder, Vote,
+};
+use fastpay_node::follower::Feed;
+use fastpay_node::metrics::Metrics;
+use fastpay_node::shard::{
+    self, Answer, Command, HistoryReader, RecoveredShard, ReplyTo, ShardError, ShardHandle, ShardLimits, ShardQueue,
+    ShardSettings,
+};
+use fastpay_node::storage::{DataFolder, FolderIdentity, ShardFolders};
+use fastpay_rpc::Refusal;
+use fastpay_testkit::{TestAccount, TestCommittee};
+use tokio::sync::{mpsc, oneshot};
+
+/// Nothing in these tests takes this long, however busy the machine is.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Checkpoints all the time, and nothing that could be evicted stays in memory.
+pub const FORGETFUL: ShardLimits = ShardLimits {
+    queue_commands_max: 8_192,
+    batch_commands_max: 512,
+    checkpoint_journal_bytes: 1,
+    checkpoint_interval: Duration::ZERO,
+    accounts_in_memory_max: 0,
+};
+
+/// Waits until `done`, or fails.
+#[track_caller]
+pub fn eventually(what: &str, mut done: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !done() {
+        assert!(Instant::now() < deadline, "never happened: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// The same without blocking the runtime.
+pub async fn eventually_async<F: Future<Output = bool>>(what: &str, mut done: impl FnMut() -> F) {
+    let deadline = Instant::now() + PATIENCE;
+    while !done().await {
+        assert!(Instant::now() < deadline, "never happened: {what}");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+pub fn layout(shards: u32) -> ShardLayout {
+    ShardLayout::new(shards.try_into().unwrap())
+}
+
+/// An answer that is on its way.
+pub struct Pending(mpsc::Receiver<(u64, Answer)>);
+
+impl Pending {
+    /// The answer, or none where the shard ended without one.
+    pub fn wait(mut self) -> Option<Answer> {
+        let mut answer = None;
+        eventually("an answer", || match self.0.try_recv() {
+            Ok((_, given)) => {
+                answer = Some(given);
+                true
+            }
+            Err(mpsc::error::TryRecvError::Empty) => false,
+            Err(mpsc::error::TryRecvError::Disconnected) => true,
+        });
+        answer
+    }
+}
+
+/// A shard that has ended answers nothing, which the receiver of the answer sees.
+fn queue(shard: &ShardHandle, command: Command) {
+    let sent = shard.try_send(command);
+    assert!(!matches!(sent, Err(std::sync::mpsc::TrySendError::Full(_))), "the queue is full");
+}
+
+/// Shards that are set up and whose threads are perhaps not running yet.
+pub struct Shards {
+    pub committee: TestCommittee,
+    pub layout: ShardLayout,
+    pub handles: BTreeMap<ShardId, ShardHandle>,
+    pub histories: Vec<HistoryReader>,
+    pub metrics: Arc<Metrics>,
+    pub folder: PathBuf,
+    /// How many records each shard replayed.
+    pub replayed: Vec<u64>,
+    limits: ShardLimits,
+    idle: Vec<(RecoveredShard, ShardQueue)>,
+    threads: Vec<JoinHandle<Result<(), ShardError>>>,
+}
+
+/// Where the shards of a test keep what.
+pub fn folders(folder: &Path, shard: ShardId) -> ShardFolders {
+    let folder = folder.join(format!("shard-{:03}", shard.0));
+    ShardFolders { journal: folder.join("journal"), checkpoint: folder.join("checkpoint") }
+}
+
+fn create(folder: &Path, shards: u32) {
+    let identity = FolderIdentity { authority: "test".into(), shards, chain_id: 31337, contract: "test".into() };
+    drop(DataFolder::create(folder, &identity).unwrap());
+}
+
+impl Shards {
+    /// Shards on `folder`, which is created where there is none, with their threads running.
+    pub fn start(folder: &Path, shards: u32, limits: ShardLimits) -> Self {
+        Self::prepare(folder, shards, limits).run()
+    }
+
+    /// The same, without their threads: what is sent waits in the queues.
+    pub fn prepare(folder: &Path, shards: u32, limits: ShardLimits) -> Self {
+        if !folder.join("meta.json").exists() {
+            create(folder, shards);
+        }
+        let layout = layout(shards);
+        let recovered = layout.shards().map(|id| shard::recover(&folders(folder, id), id, layout, true).unwrap());
+        Self::with(recovered.collect(), folder, layout, limits)
+    }
+
+    pub fn with(recovered: Vec<RecoveredShard>, folder: &Path, layout: ShardLayout, limits: ShardLimits) -> Self {
+        let metrics = Arc::new(Metrics::new(layout.count()));
+        let (handles, queues): (Vec<_>, Vec<_>) =
+            metrics.shards.iter().map(|metrics| ShardHandle::new(&limits, metrics.clone())).unzip();
+        Self {
+            committee: TestCommittee::new(4),
+            layout,
+            handles: layout.shards().zip(handles).collect(),
+            histories: recovered.iter().map(RecoveredShard::history).collect(),
+            metrics,
+            folder: folder.to_owned(),
+            replayed: recovered.iter().map(|shard| shard.replayed).collect(),
+            limits,
+            idle: recovered.into_iter().zip(queues).collect(),
+            threads: Vec::new(),
+        }
+    }
+
+    /// Starts the threads.
+    pub fn run(self) -> Self {
+        self.run_those(|_| true)
+    }
+
+    /// Starts the threads of some shards; the others take messages and lose them.
+    pub fn run_those(mut self, chosen: impl Fn(ShardId) -> bool) -> Self {
+        for (recovered, queue) in std::mem::take(&mut self.idle) {
+            let id = recovered.shard().id();
+            if !chosen(id) {
+                self.idle.push((recovered, queue));
+                continue;
+            }
+            let mut siblings = self.handles.clone();
+            siblings.remove(&id);
+            let settings = ShardSettings {
+                keys: Arc::new(self.committee.keys[0].clone()),
+                domain: self.committee.domain,
+                committee: Arc::new(self.committee.committee.clone()),
+                limits: self.limits,
+            };
+            self.threads.push(shard::start(settings, recovered, queue, siblings).unwrap());
+        }
+        self
+    }
+
+    pub fn handle_of(&self, account: &AccountId) -> &ShardHandle {
+        &self.handles[&self.layout.shard_of(account)]
+    }
+
+    pub fn history_of(&self, account: &AccountId) -> &HistoryReader {
+        &self.histories[self.layout.shard_of(account).0 as usize]
+    }
+
+    /// The account of that rank among those of a shard.
+    pub fn account_in(&self, shard: u32, rank: usize) -> TestAccount {
+        account_in(self.layout, shard, rank)
+    }
+
+    pub fn send_order(&self, order: &TransferOrder) -> Pending {
+        let (stream, answers) = mpsc::channel(1);
+        let verified = Box::new(self.committee.verified(order));
+        let command = Command::Order(verified, ReplyTo { id: 0, stream });
+        queue(self.handle_of(&order.transfer.sender()), command);
+        Pending(answers)
+    }
+
+    pub fn send_certificate(&self, certificate: &Certificate) -> Pending {
+        let (stream, answers) = mpsc::channel(1);
+        let verified = certificate.clone().verify(&self.committee.domain, &self.committee.committee).unwrap();
+        let command = Command::Confirm(Box::new(verified), ReplyTo { id: 0, stream });
+        queue(self.handle_of(&certificate.order.transfer.sender()), command);
+        Pending(answers)
+    }
+
+    pub fn order(&self, order: &TransferOrder) -> Answer {
+        self.send_order(order).wait().expect("the shard is at work")
+    }
+
+    /// The vote for an order, checked.
+    pub fn vote(&self, order: &TransferOrder) -> Vote {
+        let Answer::Vote(vote) = self.order(order) else { panic!("no vote for {order:?}") };
+        let verified = self.committee.verified(order);
+        let committee = &self.committee.committee;
+        vote.verify(&self.committee.domain, committee, verified.transfer(), verified.digest()).unwrap();
+        vote
+    }
+
+    pub fn refusal(&self, order: &TransferOrder) -> Refusal {
+        let Answer::Refused(refusal) = self.order(order) else { panic!("not refused: {order:?}") };
+        refusal
+    }
+
+    pub fn confirm(&self, certificate: &Certificate) -> Answer {
+        self.send_certificate(certificate).wait().expect("the shard is at work")
+    }
+
+    /// Votes for an order and confirms its certificate.
+    pub fn pay(&self, order: &TransferOrder) {
+        self.vote(order);
+        let next = order.transfer.sequence().next().unwrap();
+        assert_eq!(self.confirm(&self.committee.certificate(order)), Answer::Confirmed(next));
+    }
+
+    pub fn account(&self, account: &AccountId) -> Account {
+        let (reply, answer) = oneshot::channel();
+        self.handle_of(account).try_send(Command::ReadAccount(*account, reply)).unwrap();
+        answer.blocking_recv().expect("the shard is at work")
+    }
+
+    pub fn ledger(&self, shard: u32) -> Arc<ShardLedger> {
+        let (reply, answer) = oneshot::channel();
+        self.handles[&ShardId(shard)].try_send(Command::ReadLedger(reply)).unwrap();
+        answer.blocking_recv().expect("the shard is at work")
+    }
+
+    pub fn feed(&self) -> Feed {
+        Feed::new(self.layout, self.handles.values().cloned().collect())
+    }
+
+    /// Deposits ETH, to each account in turn.
+    pub fn deposit(&self, deposits: &[(AccountId, u128)]) {
+        let after = self.ledger(0).synchronized;
+        let deposits = deposits_after(after, deposits);
+        let up_to = deposits.last().unwrap().index;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        assert!(runtime.block_on(self.feed().apply(after, &deposits, up_to)));
+    }
+
+    /// Waits until no credit is on its way between shards.
+    pub fn settle(&self) {
+        eventually("all credits arrive", || {
+            self.layout.shards().all(|id| self.ledger(id.0).outboxes.values().all(|outbox| outbox.waiting.is_empty()))
+        });
+    }
+
+    /// Ends the threads in order, and says how each of them ended.
+    pub fn stop(self) -> Vec<Result<(), ShardError>> {
+        for handle in self.handles.values() {
+            let _ = handle.try_send(Command::Stop);
+        }
+        self.join()
+    }
+
+    /// Waits for the threads, which end by themselves.
+    pub fn join(self) -> Vec<Result<(), ShardError>> {
+        self.threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    }
+
+    /// What a crash at this instant would leave of the journals. The checkpoints, which may be lost at
+    /// any time, are not in it.
+    pub fn journals_after_crash(&self) -> tempfile::TempDir {
+        let copy = tempfile::tempdir().unwrap();
+        for id in self.layout.shards() {
+            copy_folder(&folders(&self.folder, id).journal, &folders(copy.path(), id).journal);
+        }
+        std::fs::copy(self.folder.join("meta.json"), copy.path().join("meta.json")).unwrap();
+        copy
+    }
+}
+
+pub fn copy_folder(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy_folder(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+pub fn account_in(layout: ShardLayout, shard: u32, rank: usize) -> TestAccount {
+    let accounts = (0..).map(TestAccount::numbered);
+    accounts.filter(|account| layout.shard_of(&account.id()) == ShardId(shard)).nth(rank).unwrap()
+}
+
+pub fn deposits_after(after: TransactionIndex, deposits: &[(AccountId, u128)]) -> Vec<Deposit> {
+    let indices = (after.0 + 1..).map(TransactionIndex);
+    let deposits = indices.zip(deposits);
+    deposits
+        .map(|(index, (recipient, amount))| Deposit {
+            index,
+            recipient: *recipient,
+            asset: Asset::ETHER,
+            amount: Amount(*amount),
+        })
+        .collect()
+}

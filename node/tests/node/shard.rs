@@ -1,0 +1,145 @@
+//! One shard: what is answered to whom, and how many share a sync.
+
+use std::sync::Arc;
+
+use fastpay_core::{Amount, Asset, Balance, SequenceNumber, ShardId, VoteSignature};
+use fastpay_node::shard::{Answer, ShardLimits, recover_on};
+use fastpay_node::storage::{Journal, JournalOptions, MemoryDisk};
+use fastpay_rpc::Refusal;
+use fastpay_testkit::{TestAccount, payment, redemption};
+
+use crate::scene::{FORGETFUL, Shards, folders, layout};
+
+fn one_shard(folder: &tempfile::TempDir, limits: ShardLimits) -> Shards {
+    Shards::start(folder.path(), 1, limits)
+}
+
+#[test]
+fn an_order_becomes_a_vote_and_its_certificate_a_confirmation() {
+    for limits in [ShardLimits::default(), FORGETFUL] {
+        let folder = tempfile::tempdir().unwrap();
+        let shards = one_shard(&folder, limits);
+        let domain = shards.committee.domain;
+        let (alice, bob) = (TestAccount::ed25519(0), TestAccount::ethereum(1));
+        shards.deposit(&[(alice.id(), 100)]);
+
+        let order = alice.sign(&domain, payment(alice.id(), bob.id(), 30, 0));
+        let other = alice.sign(&domain, payment(alice.id(), bob.id(), 31, 0));
+        let vote = shards.vote(&order);
+        assert_eq!(shards.vote(&order), vote, "the same order gets its vote again");
+        assert_eq!(shards.refusal(&other), Refusal::OrderPending(Box::new(order.clone())));
+        assert_eq!(shards.account(&alice.id()).pending.unwrap().order, order);
+
+        let certificate = shards.committee.certificate(&order);
+        for _ in 0..2 {
+            // Repeated, it changes nothing and is answered the same.
+            assert_eq!(shards.confirm(&certificate), Answer::Confirmed(SequenceNumber(1)));
+            let (payer, payee) = (shards.account(&alice.id()), shards.account(&bob.id()));
+            assert_eq!(payer.balance(Asset::ETHER), Balance::from(Amount(70)));
+            assert_eq!(payer.pending, None);
+            assert_eq!(payee.balance(Asset::ETHER), Balance::from(Amount(30)));
+            assert_eq!(payee.received.count(), 1);
+        }
+        assert_eq!(shards.refusal(&order), Refusal::AlreadyConfirmed(SequenceNumber(1)));
+        assert!(shards.stop().into_iter().all(|ended| ended.is_ok()));
+    }
+}
+
+#[test]
+fn orders_that_do_not_fit_the_account_are_refused_and_lock_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let shards = one_shard(&folder, FORGETFUL);
+    let domain = shards.committee.domain;
+    let (alice, bob) = (TestAccount::ed25519(0), TestAccount::ed25519(2));
+    shards.deposit(&[(alice.id(), 100)]);
+
+    let too_much = alice.sign(&domain, payment(alice.id(), bob.id(), 101, 0));
+    assert_eq!(shards.refusal(&too_much), Refusal::InsufficientBalance(Balance::from(Amount(100))));
+    let too_high = alice.sign(&domain, payment(alice.id(), bob.id(), 1, 3));
+    assert_eq!(shards.refusal(&too_high), Refusal::SequenceTooHigh(SequenceNumber(0)));
+    let gap = shards.committee.certificate(&too_high);
+    assert_eq!(shards.confirm(&gap), Answer::Refused(Refusal::MissingCertificate(SequenceNumber(0))));
+    assert_eq!(shards.account(&alice.id()).pending, None);
+    shards.stop();
+}
+
+#[test]
+fn a_valid_certificate_is_confirmed_without_funds_and_the_balance_shows_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let shards = one_shard(&folder, FORGETFUL);
+    let (alice, bob) = (TestAccount::ed25519(0), TestAccount::ed25519(2));
+    let order = alice.sign(&shards.committee.domain, payment(alice.id(), bob.id(), 5, 0));
+    let certificate = shards.committee.certificate(&order);
+    assert_eq!(shards.confirm(&certificate), Answer::Confirmed(SequenceNumber(1)));
+    assert_eq!(shards.account(&alice.id()).balance(Asset::ETHER), Balance::ZERO.debit(Amount(5)));
+    shards.deposit(&[(alice.id(), 5)]);
+    assert_eq!(shards.account(&alice.id()).balance(Asset::ETHER), Balance::ZERO);
+    shards.stop();
+}
+
+#[test]
+fn a_redemption_gets_a_signature_of_its_own_and_joins_the_feed() {
+    let folder = tempfile::tempdir().unwrap();
+    let shards = one_shard(&folder, FORGETFUL);
+    let alice = TestAccount::ethereum(1);
+    shards.deposit(&[(alice.id(), 100)]);
+    let to = fastpay_core::PrimaryAddress::repeat_byte(9);
+    let order = alice.sign(&shards.committee.domain, redemption(alice.id(), to, 40, 0));
+    assert!(matches!(shards.vote(&order).signature, VoteSignature::Redemption { .. }));
+    shards.pay(&order);
+    let ledger = shards.ledger(0);
+    assert_eq!(ledger.redemptions.count(), 1);
+    assert_eq!(ledger.totals[&Asset::ETHER].redeemed, Balance::from(Amount(40)));
+    shards.stop();
+}
+
+#[test]
+fn commands_that_wait_together_share_one_sync_and_one_signature() {
+    let disk = MemoryDisk::new();
+    let folder = tempfile::tempdir().unwrap();
+    let folders = folders(folder.path(), ShardId(0));
+    let journal = Journal::create_on(Arc::new(disk.clone()), &folders.journal, JournalOptions::default()).unwrap();
+    drop(journal);
+    let recovered = recover_on(Arc::new(disk.clone()), &folders, ShardId(0), layout(1), true).unwrap();
+    let shards = Shards::with(vec![recovered], folder.path(), layout(1), ShardLimits::default()).run();
+    let domain = shards.committee.domain;
+    let owners: Vec<TestAccount> = (0..300).map(|number| TestAccount::ed25519(2 * number)).collect();
+    let deposits: Vec<_> = owners.iter().map(|owner| (owner.id(), 1)).collect();
+    shards.deposit(&deposits);
+    assert!(shards.stop().into_iter().all(|ended| ended.is_ok()));
+
+    let recovered = recover_on(Arc::new(disk.clone()), &folders, ShardId(0), layout(1), true).unwrap();
+    let shards = Shards::with(vec![recovered], folder.path(), layout(1), ShardLimits::default());
+    let order = |owner: &TestAccount| owner.sign(&domain, payment(owner.id(), owners[0].id(), 1, 0));
+    let pending: Vec<_> = owners.iter().map(|owner| shards.send_order(&order(owner))).collect();
+    let before = disk.syncs();
+    let shards = shards.run();
+    let mut signatures = std::collections::HashSet::new();
+    for (owner, pending) in owners.iter().zip(pending) {
+        let Some(Answer::Vote(vote)) = pending.wait() else { panic!("no vote") };
+        let verified = shards.committee.verified(&order(owner));
+        let committee = &shards.committee.committee;
+        vote.verify(&domain, committee, verified.transfer(), verified.digest()).unwrap();
+        let VoteSignature::Payment { signature, .. } = vote.signature else { panic!("a payment's vote") };
+        signatures.insert(signature.0);
+    }
+    assert_eq!((disk.syncs() - before, signatures.len()), (1, 1));
+    shards.stop();
+}
+
+#[test]
+fn reading_what_is_not_there_brings_nothing_into_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let shards = one_shard(&folder, ShardLimits::default());
+    let bob = TestAccount::ed25519(2);
+    for number in 0..50 {
+        let stranger = TestAccount::numbered(number);
+        assert_eq!(shards.account(&stranger.id()), fastpay_core::Account::default());
+        let order = stranger.sign(&shards.committee.domain, payment(stranger.id(), bob.id(), 1, 0));
+        assert_eq!(shards.refusal(&order), Refusal::InsufficientBalance(Balance::ZERO));
+    }
+    let text = shards.metrics.text();
+    assert!(text.contains("fastpay_accounts_in_memory{shard=\"0\"} 0\n"), "{text}");
+    assert!(text.contains("fastpay_journal_bytes{shard=\"0\"} 0\n"), "{text}");
+    shards.stop();
+}
