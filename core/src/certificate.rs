@@ -10,7 +10,7 @@ use crate::identity::AuthorityName;
 use crate::order::{OrderError, Transfer, TransferOrder, VerifiedOrder};
 use crate::signature::{BadSignature, Deferred};
 use crate::statement::Domain;
-use crate::vote::{Vote, VoteError};
+use crate::vote::{VerifiedVote, Vote, VoteError};
 
 /// An order and the votes for it, not yet checked.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
@@ -24,14 +24,16 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// Makes a certificate of votes that were checked one by one. Takes the first quorum of them, in
-    /// the order of names. None where they are too few.
+    /// Makes a certificate of verified votes: the first quorum of those for this order, in the order of
+    /// names. None where they are too few.
     #[must_use]
     pub fn from_votes(
         order: &VerifiedOrder,
         committee: &Committee,
-        mut votes: Vec<Vote>,
+        votes: &[VerifiedVote],
     ) -> Option<VerifiedCertificate> {
+        let fitting = votes.iter().filter(|vote| vote.is_for(order, committee.epoch()));
+        let mut votes: Vec<Vote> = fitting.map(|vote| vote.vote().clone()).collect();
         votes.sort_by_key(|vote| vote.authority);
         votes.dedup_by_key(|vote| vote.authority);
         votes.truncate(committee.quorum());

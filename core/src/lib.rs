@@ -49,7 +49,7 @@ pub use record::{CrossShardCredit, Deposit, Effect, Record, SynchronizationOrder
 pub use shard::{Decision, Rejection, Shard};
 pub use signature::{BadSignature, Deferred, EcdsaSignature, Ed25519Signature, Signatory};
 pub use statement::{Domain, RedemptionVoteStatement, encode_redemption_votes};
-pub use vote::{Vote, VoteError, VoteSignature, sign_payment_votes, sign_vote};
+pub use vote::{VerifiedVote, Vote, VoteError, VoteSignature, sign_payment_votes, sign_vote};
 
 /// A 32-byte hash: an EIP-712 digest, or a node of a Merkle tree.
 pub type Digest = alloy_primitives::B256;

@@ -9,7 +9,7 @@ use crate::committee::Committee;
 use crate::identity::AuthorityName;
 use crate::keys::AuthorityKeys;
 use crate::merkle::{self, MerklePath, MerkleTree};
-use crate::order::Transfer;
+use crate::order::{Transfer, VerifiedOrder};
 use crate::signature::{BadSignature, Deferred, EcdsaSignature, Ed25519Signature, Signatory};
 use crate::statement::Domain;
 
@@ -77,13 +77,35 @@ impl Vote {
     /// # Errors
     /// As [`Vote::prepare`], or a bad Ed25519 signature.
     pub fn verify(
-        &self,
+        self,
         domain: &Domain,
         committee: &Committee,
-        transfer: &Transfer,
-        digest: Digest,
-    ) -> Result<(), VoteError> {
-        Ok(self.prepare(domain, committee, transfer, digest)?.check()?)
+        order: &VerifiedOrder,
+    ) -> Result<VerifiedVote, VoteError> {
+        self.prepare(domain, committee, order.transfer(), order.digest())?.check()?;
+        Ok(VerifiedVote { vote: self, epoch: committee.epoch(), digest: order.digest() })
+    }
+}
+
+/// A vote of a member for one order. Cannot be deserialised: only checking makes one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VerifiedVote {
+    vote: Vote,
+    epoch: Epoch,
+    digest: Digest,
+}
+
+impl VerifiedVote {
+    /// The vote.
+    #[must_use]
+    pub fn vote(&self) -> &Vote {
+        &self.vote
+    }
+
+    /// Whether it is for this order, in this epoch.
+    #[must_use]
+    pub fn is_for(&self, order: &VerifiedOrder, epoch: Epoch) -> bool {
+        self.digest == order.digest() && self.epoch == epoch
     }
 }
 

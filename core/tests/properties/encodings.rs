@@ -193,6 +193,7 @@ fn a_vote_from_the_largest_batch_verifies() {
     let mut digests = vec![Digest::ZERO; MERKLE_LEAVES_MAX];
     digests[700] = digest;
     let votes = sign_payment_votes(&committee.keys[0], &committee.domain, committee.committee.epoch(), &digests);
-    votes[700].verify(&committee.domain, &committee.committee, &order.transfer, digest).unwrap();
+    let order = committee.verified(&order);
+    votes[700].clone().verify(&committee.domain, &committee.committee, &order).unwrap();
     assert!(matches!(&votes[700].signature, VoteSignature::Payment { path, .. } if path.siblings.len() == 10));
 }

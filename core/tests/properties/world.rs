@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use fastpay_core::{
     AccountId, Amount, Asset, Balance, Certificate, CrossShardCredit, Deposit, Digest, Payment, PrimaryAddress,
     Redemption, Rejection, SequenceNumber, ShardId, ShardLedger, SynchronizationOrder, TransactionIndex, Transfer,
-    TransferOrder, Vote,
+    TransferOrder, VerifiedVote, Vote,
 };
 use fastpay_testkit::{Outcome, Refusal, TestAccount, TestAuthority, TestCommittee, TestShard, payment, redemption};
 use proptest::prelude::*;
@@ -82,7 +82,7 @@ pub struct World {
     pub authorities: Vec<TestAuthority>,
     owners: Vec<TestAccount>,
     deposits: Vec<Deposit>,
-    orders: Vec<(TransferOrder, Vec<Vote>)>,
+    orders: Vec<(TransferOrder, Vec<VerifiedVote>)>,
     pub certificates: Vec<Certificate>,
     /// Which transfer has the certificate of a number.
     certified: HashMap<(AccountId, SequenceNumber), Digest>,
@@ -218,8 +218,13 @@ impl World {
             Payment { asset, ..payment(owner.id(), to.get(&self.owners).id(), amount, sequence) }.into()
         };
         let order = owner.sign(&self.committee.domain, transfer);
-        let vote = self.committee.vote(BYZANTINE, &order);
+        let vote = self.check(self.committee.vote(BYZANTINE, &order), &order);
         self.orders.push((order, vec![vote]));
+    }
+
+    fn check(&self, vote: Vote, order: &TransferOrder) -> VerifiedVote {
+        let TestCommittee { domain, committee, .. } = &self.committee;
+        vote.verify(domain, committee, &self.committee.verified(order)).expect("a member's vote is valid")
     }
 
     /// Asks an honest authority for its vote, and makes a certificate once there is a quorum.
@@ -242,11 +247,13 @@ impl World {
         let digest = self.committee.domain.transfer_digest(&order.transfer);
         let number = (order.transfer.sender(), order.transfer.sequence());
         assert_eq!(*self.voted[at].entry(number).or_insert(digest), digest, "authority {at} voted for two orders");
-        if votes.iter().all(|known| known.authority != vote.authority) {
-            votes.push(vote);
-        }
         let verified = self.committee.verified(order);
-        if let Some(certificate) = Certificate::from_votes(&verified, &self.committee.committee, votes.clone()) {
+        if votes.iter().all(|known: &VerifiedVote| known.vote().authority != vote.authority) {
+            votes.push(
+                vote.verify(&self.committee.domain, &self.committee.committee, &verified).expect("a vote is valid"),
+            );
+        }
+        if let Some(certificate) = Certificate::from_votes(&verified, &self.committee.committee, votes) {
             let first = *self.certified.entry(number).or_insert(digest);
             assert_eq!(first, digest, "two certificates for one number");
             self.certificates.push(certificate.into_certificate());

@@ -189,8 +189,8 @@ impl Setting {
     #[track_caller]
     fn check_vote(&self, order: &TransferOrder, vote: &Vote, expected: Result<(), VoteError>) {
         let TestCommittee { domain, committee, .. } = &self.committee;
-        let digest = domain.transfer_digest(&order.transfer);
-        assert_eq!(vote.verify(domain, committee, &order.transfer, digest), expected);
+        let order = self.committee.verified(order);
+        assert_eq!(vote.clone().verify(domain, committee, &order).map(drop), expected);
     }
 
     #[track_caller]
@@ -307,13 +307,18 @@ fn certificate_from_votes_is_one_that_verifies() {
     let TestCommittee { domain, committee, .. } = &setting.committee;
     for order in [&setting.payment, &setting.redemption] {
         let verified = setting.committee.verified(order);
-        let votes = |members: &[usize]| members.iter().map(|index| setting.committee.vote(*index, order)).collect();
-        assert_eq!(Certificate::from_votes(&verified, committee, votes(&[0, 3])), None);
-        assert_eq!(Certificate::from_votes(&verified, committee, votes(&[0, 3, 3, 0])), None);
+        let vote = |index: &usize| setting.committee.vote(*index, order).verify(domain, committee, &verified).unwrap();
+        let votes = |members: &[usize]| -> Vec<_> { members.iter().map(vote).collect() };
+        assert_eq!(Certificate::from_votes(&verified, committee, &votes(&[0, 3])), None);
+        assert_eq!(Certificate::from_votes(&verified, committee, &votes(&[0, 3, 3, 0])), None);
         for members in [&[3, 1, 0][..], &[3, 2, 1, 0], &[2, 2, 0, 1, 1]] {
-            let made = Certificate::from_votes(&verified, committee, votes(members)).unwrap();
+            let made = Certificate::from_votes(&verified, committee, &votes(members)).unwrap();
             assert_eq!(made.certificate().clone().verify(domain, committee).as_ref(), Ok(&made));
         }
+        // Votes for another order do not count, however good they are.
+        let another = if order == &setting.payment { &setting.redemption } else { &setting.payment };
+        let another = setting.committee.verified(another);
+        assert_eq!(Certificate::from_votes(&another, committee, &votes(&[0, 1, 2, 3])), None);
     }
 }
 

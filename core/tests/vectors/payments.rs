@@ -155,7 +155,7 @@ fn judge_vote(domain: &Domain, committee: &Committee, case: &VoteCase) {
     let digest = domain.transfer_digest(&transfer);
     let (root, vote_digest) = root_and_digest(domain, committee.epoch(), &transfer, &case.vote.read());
     assert_eq!((root, vote_digest), (case.root, case.vote_digest), "{}", case.name);
-    let verdict = case.vote.read().verify(domain, committee, &transfer, digest);
+    let verdict = case.vote.read().prepare(domain, committee, &transfer, digest).and_then(|vote| Ok(vote.check()?));
     assert_eq!(verdict.is_ok(), case.valid, "{}: {verdict:?}", case.name);
 }
 

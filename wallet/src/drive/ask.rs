@@ -64,10 +64,9 @@ impl Driver {
 
     fn check_vote(&self, name: AuthorityName, order: &VerifiedOrder, vote: Vote) -> Heard {
         let (domain, committee) = (self.network.domain(), self.network.committee());
-        let checked = vote.verify(domain, committee, order.transfer(), order.digest());
-        match checked {
-            Ok(()) if vote.authority == name => Heard::Vote(vote),
-            Ok(()) => self.misbehaved(name, "the vote of another authority"),
+        match vote.verify(domain, committee, order) {
+            Ok(vote) if vote.vote().authority == name => Heard::Vote(vote),
+            Ok(_) => self.misbehaved(name, "the vote of another authority"),
             Err(error) => self.misbehaved(name, &error.to_string()),
         }
     }

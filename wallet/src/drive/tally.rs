@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use fastpay_core::{
-    AuthorityName, Balance, Certificate, Committee, Digest, SequenceNumber, VerifiedCertificate, VerifiedOrder, Vote,
+    AuthorityName, Balance, Certificate, Committee, Digest, SequenceNumber, VerifiedCertificate, VerifiedOrder,
+    VerifiedVote,
 };
 
 use super::DriveError;
@@ -39,7 +40,7 @@ pub enum Trouble {
 #[derive(Debug)]
 pub(crate) enum Heard {
     /// A valid vote of this very authority.
-    Vote(Vote),
+    Vote(VerifiedVote),
     /// The number has a certificate already, of this order or another.
     Finished(Box<VerifiedCertificate>),
     /// It is locked on another order that the sender did sign.
@@ -68,7 +69,7 @@ pub(crate) enum Verdict {
 pub(crate) struct Tally {
     committee: Committee,
     order: VerifiedOrder,
-    votes: BTreeMap<AuthorityName, Vote>,
+    votes: BTreeMap<AuthorityName, VerifiedVote>,
     locked: BTreeMap<AuthorityName, VerifiedOrder>,
     out: BTreeMap<AuthorityName, Trouble>,
     troubles: BTreeMap<AuthorityName, Trouble>,
@@ -90,8 +91,8 @@ impl Tally {
                 self.locked.remove(&authority);
                 self.troubles.remove(&authority);
                 self.votes.insert(authority, vote);
-                let votes = self.votes.values().cloned().collect();
-                if let Some(certificate) = Certificate::from_votes(&self.order, &self.committee, votes) {
+                let votes: Vec<_> = self.votes.values().cloned().collect();
+                if let Some(certificate) = Certificate::from_votes(&self.order, &self.committee, &votes) {
                     return Verdict::Certified(Box::new(certificate));
                 }
             }
@@ -184,6 +185,8 @@ mod tests {
 
         fn vote(&mut self, index: usize) -> Verdict {
             let (name, vote) = (self.name(index), self.committee.vote(index, &self.order));
+            let TestCommittee { domain, committee, .. } = &self.committee;
+            let vote = vote.verify(domain, committee, &self.committee.verified(&self.order)).unwrap();
             self.tally.hear(name, Heard::Vote(vote))
         }
 
