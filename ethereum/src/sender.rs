@@ -14,6 +14,7 @@
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use alloy::consensus::{SignableTransaction, TxEip1559};
 use alloy::eips::eip2718::Encodable2718;
@@ -28,6 +29,12 @@ use crate::error::PrimaryError;
 use crate::fees::{Fees, SenderConfig};
 use crate::primary::Primary;
 use crate::submission::{Attempt, Call, Inclusion, Status, Submission};
+
+/// So often, and so far apart, the chain must show no trace of a transaction whose nonce is used before it
+/// counts as superseded. A node in the middle of taking a block in may know of the nonce before it knows of
+/// the transaction; believing it once could have somebody pay twice.
+const SUPERSEDED_LOOKS: u32 = 6;
+const SUPERSEDED_LOOK_INTERVAL: Duration = Duration::from_millis(300);
 
 /// Why a call was not carried out.
 #[derive(Debug, thiserror::Error)]
@@ -231,11 +238,17 @@ impl Sender {
         // In this order: what is final now cannot be missing from the receipts asked for afterwards.
         let head = self.primary.final_head().await?;
         let final_nonce = self.primary.transaction_count(submission.from, At::Number(head.number())).await?;
-        for attempt in submission.attempts.iter().rev() {
-            if let Some(inclusion) = self.inclusion(attempt.hash).await? {
+        let mut looks = if final_nonce > submission.nonce { SUPERSEDED_LOOKS } else { 1 };
+        loop {
+            if let Some(inclusion) = self.any_inclusion(submission).await? {
                 let is_final = inclusion.block_number <= head.number();
                 return Ok(if is_final { Status::Final(inclusion) } else { Status::Included(inclusion) });
             }
+            looks = looks.saturating_sub(1);
+            if looks == 0 {
+                break;
+            }
+            tokio::time::sleep(SUPERSEDED_LOOK_INTERVAL).await;
         }
         if final_nonce > submission.nonce {
             return Ok(Status::Superseded);
@@ -247,6 +260,16 @@ impl Sender {
             known |= found.is_some();
         }
         Ok(Status::Pending { known })
+    }
+
+    /// Where one of the attempts is in the chain as it is now.
+    async fn any_inclusion(&self, submission: &Submission) -> Result<Option<Inclusion>, PrimaryError> {
+        for attempt in submission.attempts.iter().rev() {
+            if let Some(inclusion) = self.inclusion(attempt.hash).await? {
+                return Ok(Some(inclusion));
+            }
+        }
+        Ok(None)
     }
 
     /// Where the transaction is in the chain as it is now.

@@ -10,8 +10,8 @@ use alloy::primitives::{Address, B256, U256};
 use alloy::signers::SignerSync;
 use fastpay_core::{AccountId, AccountKey, Amount, Asset, Committee, Transfer, VerifiedCertificate};
 use fastpay_ethereum::{
-    Call, Inclusion, Primary, PrimaryError, PrivateKeySigner, Progress, SendError, Sender, SenderConfig, Status,
-    Submission, Token, certified_redemption,
+    Call, Inclusion, Primary, PrimaryError, PrivateKeySigner, Progress, SendError, Sender, SenderConfig, Token,
+    certified_redemption,
 };
 use tokio::sync::Notify;
 
@@ -21,9 +21,6 @@ use crate::wallet::LOCK_PATIENCE;
 
 /// A permit stays valid so long: a transaction may wait for fees to fall.
 const PERMIT_LIFETIME: Duration = Duration::from_secs(24 * 3600);
-/// So often, and so far apart, the chain must say that a transaction will never happen.
-const SUPERSEDED_CHECKS: u32 = 5;
-const SUPERSEDED_CHECK_INTERVAL: Duration = Duration::from_millis(300);
 
 /// Hears of a transaction's progress.
 pub type ChainListener = Arc<dyn Fn(&Errand, &Progress) + Send + Sync>;
@@ -263,40 +260,23 @@ impl ChainAccount {
 
     /// Stays with a transaction that is written down until it is final, and notes its end.
     async fn stay(&self, journal: &TransactionJournal, mut entry: TransactionEntry) -> Result<Finished, WalletError> {
-        loop {
-            let outcome = {
-                let mut store = |submission: &_| journal.store(&entry, submission).map_err(io::Error::other);
-                let mut progress = |progress: Progress| self.tell(&entry.errand, &progress);
-                self.sender.drive(entry.submission.clone(), &mut store, &mut progress).await
-            };
-            entry = journal.transactions().entry(entry.number)?;
-            let state = match &outcome {
-                Ok(inclusion) => TransactionState::Final(*inclusion),
-                Err(SendError::RevertedOnChain { .. }) => TransactionState::Reverted,
-                Err(SendError::Superseded { .. }) if self.is_superseded(&entry.submission).await => {
-                    TransactionState::Superseded
-                }
-                Err(SendError::Superseded { .. }) => continue,
-                Err(_) => TransactionState::Pending,
-            };
-            if state != TransactionState::Pending {
-                journal.finish(entry.number, state)?;
-            }
-            let inclusion = outcome?;
-            return Ok(Finished { entry: TransactionEntry { state, ..entry }, inclusion, resumed: false });
+        let outcome = {
+            let mut store = |submission: &_| journal.store(&entry, submission).map_err(io::Error::other);
+            let mut progress = |progress: Progress| self.tell(&entry.errand, &progress);
+            self.sender.drive(entry.submission.clone(), &mut store, &mut progress).await
+        };
+        entry = journal.transactions().entry(entry.number)?;
+        let state = match &outcome {
+            Ok(inclusion) => TransactionState::Final(*inclusion),
+            Err(SendError::RevertedOnChain { .. }) => TransactionState::Reverted,
+            Err(SendError::Superseded { .. }) => TransactionState::Superseded,
+            Err(_) => TransactionState::Pending,
+        };
+        if state != TransactionState::Pending {
+            journal.finish(entry.number, state)?;
         }
-    }
-
-    /// Whether the chain says so again and again. A node in the middle of taking a block in may know of the
-    /// nonce before it knows of the transaction; believing it once would have the owner pay twice.
-    async fn is_superseded(&self, submission: &Submission) -> bool {
-        for _ in 0..SUPERSEDED_CHECKS {
-            tokio::time::sleep(SUPERSEDED_CHECK_INTERVAL).await;
-            if !matches!(self.sender.status(submission).await, Ok(Status::Superseded)) {
-                return false;
-            }
-        }
-        true
+        let inclusion = outcome?;
+        Ok(Finished { entry: TransactionEntry { state, ..entry }, inclusion, resumed: false })
     }
 
     async fn stay_until_included(
@@ -316,7 +296,6 @@ impl ChainAccount {
             biased;
             outcome = self.sender.drive(entry.submission.clone(), &mut store, &mut progress) => match outcome {
                 Ok(inclusion) => Ok(journal.finish(entry.number, TransactionState::Final(inclusion))?),
-                Err(SendError::Superseded { .. }) if !self.is_superseded(&entry.submission).await => Ok(()),
                 Err(error) => Err(error.into()),
             },
             () = included.notified() => Ok(()),

@@ -162,8 +162,9 @@ impl Scene {
     pub fn certify(&self, transfer: Transfer) -> Certificate {
         let order = AccountKey::ed25519([9; 32]).order(&self.domain, transfer).verify(&self.domain).unwrap();
         let vote = |keys| sign_vote(keys, &self.domain, Epoch(0), order.transfer(), order.digest());
-        let votes = self.keys.iter().map(vote).collect();
-        Certificate::from_votes(&order, &self.committee, votes).unwrap().into_certificate()
+        let verified = |keys| vote(keys).verify(&self.domain, &self.committee, &order).unwrap();
+        let votes: Vec<_> = self.keys.iter().map(verified).collect();
+        Certificate::from_votes(&order, &self.committee, &votes).unwrap().into_certificate()
     }
 
     /// Certifies and publishes redemptions of 100 wei with these sequence numbers, at every authority.
