@@ -166,12 +166,12 @@ pub fn write_secret(path: &Path, secret: &Secret, passphrase: Option<&str>) -> R
 ///
 /// # Errors
 /// Where the folder cannot be written to.
-pub fn encrypt(path: &Path, secret: &Secret, passphrase: &str) -> Result<Vec<u8>, KeystoreError> {
+pub fn encrypt(path: &Path, secret: &[u8; 32], passphrase: &str) -> Result<Vec<u8>, KeystoreError> {
     // The library writes a file of its own, so it gets a folder of its own. Only ciphertext comes there.
     let folder = folder_of(path).join(format!(".new-{}", hex::encode(rand_keystore::random::<[u8; 8]>())));
     fs::DirBuilder::new().mode(0o700).create(&folder).map_err(io(&folder))?;
     let mut rng = rand_keystore::rngs::OsRng;
-    let written = eth_keystore::encrypt_key(&folder, &mut rng, **secret, passphrase, Some("key"));
+    let written = eth_keystore::encrypt_key(&folder, &mut rng, secret, passphrase, Some("key"));
     let content = fs::read(folder.join("key"));
     fs::remove_dir_all(&folder).map_err(io(&folder))?;
     written.map_err(|error| malformed(path)(&error.to_string()))?;

@@ -4,8 +4,8 @@
 
 use std::path::{Path, PathBuf};
 
-use eth_keystore::{EthKeystore, KdfparamsType, KeystoreError};
 use fastpay_core::{AccountId, AccountKey};
+use fastpay_ethereum::keystore::{self, KeystoreError, Secret};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -15,12 +15,6 @@ use super::durable;
 
 /// Names become file names; this is long enough for people.
 const NAME_LENGTH_MAX: usize = 64;
-/// A longer file is none of ours.
-const FILE_BYTES_MAX: usize = 1 << 16;
-/// The most memory that a foreign file may make scrypt use: 128 · n · r bytes.
-const SCRYPT_BYTES_MAX: u64 = 1 << 30;
-const SCRYPT_PARALLELISM_MAX: u32 = 16;
-const PBKDF2_ROUNDS_MAX: u32 = 10_000_000;
 /// Where this wallet's own words stand in the file.
 const METADATA: &str = "fastpay";
 
@@ -230,7 +224,7 @@ fn account_key(kind: KeyKind, secret: &[u8; 32]) -> Result<AccountKey, KeyError>
 ///
 /// # Errors
 /// Where it is not that.
-pub fn parse_secret(text: &str) -> Result<Zeroizing<[u8; 32]>, KeyError> {
+pub fn parse_secret(text: &str) -> Result<Secret, KeyError> {
     let mut secret = Zeroizing::new([0; 32]);
     let digits = text.trim();
     hex::decode_to_slice(digits.strip_prefix("0x").unwrap_or(digits), secret.as_mut_slice())
@@ -242,70 +236,36 @@ pub fn parse_secret(text: &str) -> Result<Zeroizing<[u8; 32]>, KeyError> {
 ///
 /// # Errors
 /// [`KeyError::Passphrase`], or the file is not one.
-pub fn read_keystore(path: &Path, passphrase: &str) -> Result<Zeroizing<[u8; 32]>, KeyError> {
+pub fn read_keystore(path: &Path, passphrase: &str) -> Result<Secret, KeyError> {
     decrypt(path, &path.display().to_string(), passphrase)
 }
 
 fn encrypt(path: &Path, secret: &[u8; 32], passphrase: &str, metadata: &Metadata) -> Result<Vec<u8>, KeyError> {
-    let malformed = |reason: String| KeyError::Malformed { path: path.into(), reason };
-    // The library writes to a folder of its own; only ciphertext ever comes there.
-    let folder = path.with_file_name(format!(".new-{:016x}", rand::random::<u64>()));
-    durable::create_folder(&folder).map_err(|error| io(&folder, error))?;
-    let mut rng = rand_keystore::rngs::OsRng;
-    let written = eth_keystore::encrypt_key(&folder, &mut rng, secret, passphrase, Some("key"));
-    let content = std::fs::read(folder.join("key"));
-    std::fs::remove_dir_all(&folder).map_err(|error| io(&folder, error))?;
-    written.map_err(|error| malformed(error.to_string()))?;
-    let content = content.map_err(|error| io(&folder, error))?;
-    let mut file: Map<String, Value> =
-        serde_json::from_slice(&content).map_err(|error| malformed(error.to_string()))?;
+    let malformed = |error: serde_json::Error| KeyError::Malformed { path: path.into(), reason: error.to_string() };
+    let content = keystore::encrypt(path, secret, passphrase).map_err(|error| refused(path, "", error))?;
+    let mut file: Map<String, Value> = serde_json::from_slice(&content).map_err(malformed)?;
     if let Some(address) = metadata.account.ethereum_address() {
         // Other programs expect the address of an Ethereum key here.
         file.insert("address".into(), hex::encode(address).into());
     }
-    let metadata = serde_json::to_value(metadata).map_err(|error| malformed(error.to_string()))?;
-    file.insert(METADATA.into(), metadata);
-    serde_json::to_vec_pretty(&file).map_err(|error| malformed(error.to_string()))
+    file.insert(METADATA.into(), serde_json::to_value(metadata).map_err(malformed)?);
+    serde_json::to_vec_pretty(&file).map_err(malformed)
 }
 
-fn decrypt(path: &Path, name: &str, passphrase: &str) -> Result<Zeroizing<[u8; 32]>, KeyError> {
-    let malformed = |reason: &str| KeyError::Malformed { path: path.into(), reason: reason.into() };
-    let content = durable::read(path).map_err(|error| io(path, error))?;
-    let content = content.ok_or_else(|| KeyError::Unknown(name.into()))?;
-    if content.len() > FILE_BYTES_MAX {
-        return Err(malformed("it is too long"));
-    }
-    let parsed: EthKeystore = serde_json::from_slice(&content).map_err(|error| malformed(&error.to_string()))?;
-    check_parameters(&parsed).map_err(malformed)?;
-    let secret = eth_keystore::decrypt_key(path, passphrase).map(Zeroizing::new).map_err(|error| match error {
-        KeystoreError::MacMismatch => KeyError::Passphrase(name.into()),
-        error => malformed(&error.to_string()),
-    })?;
-    let secret: [u8; 32] = secret.as_slice().try_into().map_err(|_| malformed("its secret is not 32 bytes long"))?;
-    Ok(Zeroizing::new(secret))
+fn decrypt(path: &Path, name: &str, passphrase: &str) -> Result<Secret, KeyError> {
+    keystore::decrypt(path, passphrase).map_err(|error| refused(path, name, error))
 }
 
-/// The library slices by these lengths and allocates by these costs, so they are bounded first.
-fn check_parameters(file: &EthKeystore) -> Result<(), &'static str> {
-    let crypto = &file.crypto;
-    if file.version != 3 || crypto.cipher != "aes-128-ctr" {
-        return Err("only version 3 with aes-128-ctr is known");
-    }
-    if crypto.cipherparams.iv.len() != 16 || crypto.mac.len() != 32 {
-        return Err("its initialisation vector or checksum has a wrong length");
-    }
-    let (dklen, bounded) = match &crypto.kdfparams {
-        KdfparamsType::Pbkdf2 { c, dklen, .. } => (*dklen, (1..=PBKDF2_ROUNDS_MAX).contains(c)),
-        KdfparamsType::Scrypt { dklen, n, p, r, .. } => {
-            let bytes = u64::from(*n).saturating_mul(u64::from(*r)).saturating_mul(128);
-            let fits = n.is_power_of_two() && *n > 1 && *r > 0 && (1..=SCRYPT_PARALLELISM_MAX).contains(p);
-            (*dklen, fits && bytes <= SCRYPT_BYTES_MAX)
+fn refused(path: &Path, name: &str, error: KeystoreError) -> KeyError {
+    match error {
+        KeystoreError::WrongPassphrase(_) => KeyError::Passphrase(name.into()),
+        KeystoreError::Io { error, .. } if error.kind() == std::io::ErrorKind::NotFound => {
+            KeyError::Unknown(name.into())
         }
-    };
-    if dklen != 32 || !bounded {
-        return Err("its key derivation is out of bounds");
+        KeystoreError::Io { path, error } => KeyError::Io { path, error },
+        KeystoreError::Malformed { path, reason } => KeyError::Malformed { path, reason },
+        error => KeyError::Malformed { path: path.into(), reason: error.to_string() },
     }
-    Ok(())
 }
 
 #[cfg(test)]
