@@ -48,7 +48,7 @@ impl Crowd {
     pub fn new(network: &Network, size: u8) -> Result<Self, Failure> {
         let key = |number: u8| {
             let secret = [number + 1; 32];
-            if number % 2 == 0 { Ok(AccountKey::ed25519(secret)) } else { AccountKey::ethereum(secret) }
+            if number.is_multiple_of(2) { Ok(AccountKey::ed25519(secret)) } else { AccountKey::ethereum(secret) }
         };
         let keys: Result<Vec<_>, _> = (0..size).map(key).collect();
         let folder = Folder::new(network.place().path("wallets/crowd"));

@@ -1,0 +1,115 @@
+//! Processes that end at any instant, and what they still know afterwards.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use fastpay_core::{AccountId, Amount, Asset, Balance};
+use fastpay_e2e::{Crowd, run, wait_for};
+use fastpay_rpc::{ClientError, Refusal};
+
+use crate::scene::{START, balance, key, payment, standalone};
+
+const CROWD: u8 = 12;
+const EACH: usize = 25;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_lost_or_doubled_when_authorities_are_killed_under_load() {
+    let accounts: Vec<_> = (0..CROWD).map(|number| key(number).account()).collect();
+    let mut network = standalone("kills", &accounts);
+    network.start_authorities().await.unwrap();
+    let crowd = Crowd::new(&network, CROWD).unwrap();
+    assert_eq!(crowd.accounts(), accounts);
+
+    let paying = tokio::spawn({
+        let crowd = crowd.clone();
+        async move { crowd.pay(EACH, &[Asset::ETHER]).await }
+    });
+    // One at a time is away, each several times, always while payments are under way.
+    let mut kills = 0;
+    while !paying.is_finished() {
+        tokio::time::sleep(Duration::from_millis(120)).await;
+        let authority = network.authority(kills % 4).unwrap();
+        authority.kill();
+        authority.start().unwrap();
+        authority.wait_ready().await.unwrap();
+        kills += 1;
+    }
+    let paid = paying.await.unwrap().unwrap();
+    assert_eq!(paid.payments, usize::from(CROWD) * EACH);
+    assert!(kills >= 3, "only {kills} kills: the load is too small");
+    crowd.bring_all_up_to_date(&accounts).await.unwrap();
+
+    let mut expected: BTreeMap<AccountId, Balance> = accounts.iter().map(|a| (*a, balance(START))).collect();
+    for (sender, payments) in accounts.iter().zip(crowd.plan(EACH, &[Asset::ETHER])) {
+        for (recipient, _, amount) in payments {
+            expected.entry(*sender).and_modify(|balance| *balance = balance.debit(amount));
+            expected.entry(recipient).and_modify(|balance| *balance = balance.credit(amount));
+        }
+    }
+    for client in network.clients().unwrap() {
+        wait_for(Duration::from_secs(10), async || {
+            for (account, expected) in &expected {
+                let state = client.shard_of(account).account(*account).await.map_err(|error| error.to_string())?;
+                let found = (state.balance(Asset::ETHER), state.next_sequence.0, state.pending.is_some());
+                if found != (*expected, EACH as u64, false) {
+                    return Err(format!("{}: {account} is {found:?}, not {expected}", client.name()));
+                }
+            }
+            Ok(())
+        })
+        .await
+        .unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_vote_locks_its_account_also_after_kill_9() {
+    let (sender, recipient) = (key(0), key(1).account());
+    let mut network = standalone("locked", &[sender.account()]);
+    let authority = network.authority(0).unwrap();
+    authority.start().unwrap();
+    authority.wait_ready().await.unwrap();
+    let domain = *network.domain();
+    let first = sender.order(&domain, payment(&sender, recipient, 5, 0));
+    let second = sender.order(&domain, payment(&sender, recipient, 6, 0));
+
+    let client = network.authority(0).unwrap().client().unwrap();
+    let shard = client.shard_of(&sender.account());
+    shard.order(&first).await.unwrap();
+    let authority = network.authority(0).unwrap();
+    authority.kill();
+    authority.start().unwrap();
+    authority.wait_ready().await.unwrap();
+
+    let client = network.authority(0).unwrap().client().unwrap();
+    let shard = client.shard_of(&sender.account());
+    match shard.order(&second).await {
+        Err(ClientError::Refused(Refusal::OrderPending(pending))) => assert_eq!(*pending, first),
+        other => panic!("a second vote for one number, or no reason: {other:?}"),
+    }
+    // The first one gets its vote again, and it counts.
+    let vote = shard.order(&first).await.unwrap();
+    vote.verify(&domain, network.committee(), &first.verify(&domain).unwrap()).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_node_on_the_same_data_folder_is_refused() {
+    let sender = key(2);
+    let mut network = standalone("second", &[sender.account()]);
+    let free = network.ports().next(3).unwrap();
+    let authority = network.authority(0).unwrap();
+    authority.start().unwrap();
+    authority.wait_ready().await.unwrap();
+    // On ports of its own, so that only the folder stands in its way.
+    let mut second = authority.run_command().unwrap();
+    second.args(["--listen", &format!("127.0.0.1:{free}"), "--http", &format!("127.0.0.1:{}", free + 2)]);
+    let second = tokio::task::spawn_blocking(move || run(&mut second)).await.unwrap().unwrap();
+    assert!(!second.status.success());
+    assert!(second.err.contains("in use by another process"), "{}", second.err);
+
+    // The first goes on as if nothing had happened, and ends well when asked.
+    let client = authority.client().unwrap();
+    let state = client.shard_of(&sender.account()).account(sender.account()).await.unwrap();
+    assert_eq!(state.balance(Asset::ETHER), Balance::from(Amount(START)));
+    authority.stop().unwrap();
+}

@@ -1,0 +1,22 @@
+//! All parts together, as real processes: what a user, an operator and an enemy can do to them from outside.
+//!
+//! | module | what it shows |
+//! |---|---|
+//! | `way` | deposit, pay, redeem through the relayer and alone; the demo itself |
+//! | `crashes` | `kill -9` under load, votes that survive it, one process per data folder |
+//! | `wire` | each bad order and certificate, over the wire, to a running node |
+//! | `peers` | garbage, silence, messages too long, peers that never read |
+//! | `setup` | configurations and keys that are wrong |
+//! | `primary` | an Ethereum node that goes away, or serves another chain |
+//! | `relaying` | a relayer killed between write and submit |
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
+
+mod crashes;
+mod peers;
+mod primary;
+mod proxy;
+mod relaying;
+mod scene;
+mod setup;
+mod way;
+mod wire;

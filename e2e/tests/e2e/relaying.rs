@@ -1,0 +1,78 @@
+//! A relayer that dies at the worst moment: it has written down what it is about to send, and has not sent it.
+
+use std::time::Duration;
+
+use alloy::primitives::{Address, U256};
+use fastpay_core::Asset;
+use fastpay_e2e::{Network, Person, audit, wait_for};
+use serde_json::Value;
+
+use crate::proxy::Proxy;
+use crate::scene::on_chain;
+
+const OUT: Address = Address::repeat_byte(0xcd);
+
+async fn wait_until_paid(network: &Network, ether: u64) {
+    let expected = U256::from(ether) * U256::from(10).pow(U256::from(18));
+    wait_for(Duration::from_secs(40), async || {
+        let found = network.chain().unwrap().ether_of(OUT).await.map_err(|error| error.to_string())?;
+        if found == expected { Ok(()) } else { Err(format!("{found} wei of {expected} are paid")) }
+    })
+    .await
+    .unwrap();
+}
+
+fn transactions(status: &Value) -> usize {
+    status["transactions"].as_array().unwrap().len()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_relayer_killed_between_write_and_submit_pays_once() {
+    let mut network = on_chain("relayer").await;
+    let url = network.chain().unwrap().url().to_owned();
+    let port = network.ports().next(1).unwrap();
+    let proxy = Proxy::start(port, &url).await;
+    let config = network.relayer().unwrap().config().clone();
+    let text = std::fs::read_to_string(&config).unwrap();
+    assert!(text.contains(&url), "{text}");
+    std::fs::write(&config, text.replace(&url, proxy.url())).unwrap();
+
+    network.start_authorities().await.unwrap();
+    let alice = Person::new(&network, "alice").await.unwrap();
+    let own = alice.import_rich_key("own", 0).await.unwrap();
+    alice.fastpay(["deposit", "10"]).await.unwrap();
+    for _ in 0..3 {
+        alice.fastpay(["redeem", "1", "--to", &OUT.to_string()]).await.unwrap();
+    }
+    proxy.cut_at(&url, "eth_sendRawTransaction");
+    network.start_relayer().unwrap();
+    proxy.wait_until_cut().await;
+    network.relayer().unwrap().kill();
+    // It knew what it was about to do, and nothing of it was done.
+    let status = network.relayer().unwrap().status().unwrap();
+    assert!(transactions(&status) > 0, "{status}");
+    wait_until_paid(&network, 0).await;
+
+    proxy.pass(&url);
+    network.start_relayer().unwrap();
+    wait_until_paid(&network, 3).await;
+    wait_for(Duration::from_secs(30), async || {
+        let status = network.relayer.as_ref().unwrap().status().map_err(|error| error.to_string())?;
+        if transactions(&status) == 0 && status["items"] == 0 {
+            Ok(())
+        } else {
+            Err(format!("still at work: {status}"))
+        }
+    })
+    .await
+    .unwrap();
+
+    // Killed and started once more, it finds nothing left to do.
+    network.relayer().unwrap().kill();
+    alice.fastpay(["redeem", "1", "--to", &OUT.to_string()]).await.unwrap();
+    network.start_relayer().unwrap();
+    wait_until_paid(&network, 4).await;
+    let lines = audit(&network, &[own], &[Asset::ETHER]).await.unwrap();
+    assert!(lines.iter().all(|line| line.ok), "{lines:?}");
+    assert_eq!(lines[0].contract_total.to_string(), "6000000000000000000");
+}

@@ -1,0 +1,72 @@
+//! What the tests share: fresh programs, small networks, funded accounts.
+
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use fastpay_core::{
+    AccountId, AccountKey, Amount, Asset, Balance, GenesisBalance, Memo, Payment, SequenceNumber, Transfer,
+};
+use fastpay_e2e::{Layout, Network, Place};
+
+/// What every account of a genesis starts with.
+pub const START: u128 = 1_000_000;
+
+/// Builds the programs that the tests start, once, so that no test runs yesterday's node.
+pub fn build() {
+    static BUILT: OnceLock<()> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        // Only cargo knows how; without it the programs are taken as they are.
+        let Some(cargo) = std::env::var_os("CARGO") else { return };
+        let mut command = Command::new(cargo);
+        command.args(["build", "-p", "fastpay-node", "-p", "fastpay-relayer", "-p", "fastpay-wallet", "--bins"]);
+        if cfg!(not(debug_assertions)) {
+            command.arg("--release");
+        }
+        let built = command.output().unwrap();
+        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    });
+}
+
+pub fn layout() -> Layout {
+    Layout { block_time: Duration::from_millis(250), ..Layout::default() }
+}
+
+/// A committee with a chain and a relayer; nothing runs yet but the chain.
+pub async fn on_chain(name: &str) -> Network {
+    build();
+    Network::prepare(Place::temporary(name).unwrap(), layout()).await.unwrap()
+}
+
+/// A committee without a Primary, on which these accounts have [`START`] each.
+pub fn standalone(name: &str, accounts: &[AccountId]) -> Network {
+    build();
+    let balance =
+        |account: &AccountId| GenesisBalance { account: *account, asset: Asset::ETHER, amount: Amount(START) };
+    let balances = accounts.iter().map(balance).collect();
+    Network::prepare_standalone(Place::temporary(name).unwrap(), layout(), balances).unwrap()
+}
+
+/// An account of the kind that its number says.
+pub fn key(number: u8) -> AccountKey {
+    if number.is_multiple_of(2) {
+        AccountKey::ed25519([number + 1; 32])
+    } else {
+        AccountKey::ethereum([number + 1; 32]).unwrap()
+    }
+}
+
+pub fn payment(sender: &AccountKey, recipient: AccountId, amount: u128, sequence: u64) -> Transfer {
+    Transfer::Payment(Payment {
+        sender: sender.account(),
+        recipient,
+        asset: Asset::ETHER,
+        amount: Amount(amount),
+        sequence: SequenceNumber(sequence),
+        memo: Memo::ZERO,
+    })
+}
+
+pub fn balance(amount: u128) -> Balance {
+    Balance::from(Amount(amount))
+}

@@ -1,0 +1,102 @@
+//! The whole way, through the commands that people use.
+
+use std::process::Command;
+
+use alloy::primitives::{Address, U256};
+use fastpay_core::Asset;
+use fastpay_e2e::{Person, audit};
+use serde_json::Value;
+
+use crate::scene::{build, on_chain, standalone};
+
+const OUT: Address = Address::repeat_byte(0xab);
+
+fn milli_ether(thousandths: u64) -> U256 {
+    U256::from(thousandths) * U256::from(10).pow(U256::from(15))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn money_goes_in_around_and_out_again() {
+    let mut network = on_chain("way").await;
+    network.start_authorities().await.unwrap();
+    network.start_relayer().unwrap();
+    let alice = Person::new(&network, "alice").await.unwrap();
+    let own = alice.import_rich_key("own", 0).await.unwrap();
+    let bob = Person::new(&network, "bob").await.unwrap();
+    let his = bob.new_ed25519_key("his").await.unwrap();
+
+    let deposit = alice.fastpay(["deposit", "5", "--wait", "60"]).await.unwrap();
+    assert_eq!(deposit["state"], "credited");
+    let paid = alice.fastpay(["pay", &his.to_string(), "2.5", "--memo", "rent"]).await.unwrap();
+    assert_eq!(paid["state"], "settled");
+    let received = bob.fastpay(["receive", "--wait", "10"]).await.unwrap();
+    assert!(received.to_string().contains("rent"), "{received}");
+
+    // More than there is: refused before a number is bound to it, with a code of its own.
+    let too_much = bob.try_fastpay(["pay", &own.to_string(), "2.6"]).await.unwrap();
+    assert_eq!(too_much.status.code(), Some(6), "{}{}", too_much.out, too_much.err);
+
+    // Through the relayer, which keeps its fee …
+    let out = OUT.to_string();
+    let redeemed = bob.fastpay(["redeem", "1", "--to", &out, "--fee", "0.25", "--wait", "60"]).await.unwrap();
+    assert_eq!(redeemed["redeemed"]["by"], "relayer");
+    assert_eq!(network.chain().unwrap().ether_of(OUT).await.unwrap(), milli_ether(750));
+
+    // … and alone, with nobody's help.
+    network.relayer().unwrap().stop().unwrap();
+    let alone = alice.fastpay(["redeem", "2", "--to", &out, "--self"]).await.unwrap();
+    assert_eq!(alone["redeemed"]["by"], "self");
+    assert_eq!(network.chain().unwrap().ether_of(OUT).await.unwrap(), milli_ether(2_750));
+    // Once is enough: the same again pays nothing.
+    let again = alice.try_fastpay(["redeem", "--sequence", "1", "--self"]).await.unwrap();
+    assert_eq!(network.chain().unwrap().ether_of(OUT).await.unwrap(), milli_ether(2_750), "{}", again.out);
+
+    let lines = audit(&network, &[own, his], &[Asset::ETHER]).await.unwrap();
+    assert!(lines.iter().all(|line| line.ok), "{lines:?}");
+    assert_eq!(alice.fastpay(["audit"]).await.unwrap()["ok"], true);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_committee_without_a_primary_pays_and_says_that_it_cannot_redeem() {
+    let key = crate::scene::key(0);
+    let mut network = standalone("alone", &[key.account()]);
+    network.start_authorities().await.unwrap();
+    let person = Person::new(&network, "person").await.unwrap();
+    let secret = network.place().write("secret", "01".repeat(32)).unwrap();
+    let secret = secret.to_string_lossy().into_owned();
+    person.fastpay(["keys", "import", "own", "--ed25519", "--secret-file", &secret]).await.unwrap();
+    let other = person.new_ed25519_key("other").await.unwrap();
+    let paid = person.fastpay(["pay", "other", "0.000000000000000007", "--from", "own"]).await.unwrap();
+    assert_eq!(paid["value"]["units"], "7");
+    let balance = person.fastpay(["balance", "--account", &other.to_string()]).await.unwrap();
+    assert!(balance.to_string().contains("\"7\""), "{balance}");
+    let out = OUT.to_string();
+    let redeem = ["redeem", "0.000000000000000001", "--from", "own", "--to", &out];
+    let redeem = person.try_fastpay(redeem).await.unwrap();
+    assert_eq!(redeem.status.code(), Some(3), "{}{}", redeem.out, redeem.err);
+    assert!(redeem.out.contains("without a Primary"), "{}", redeem.out);
+    // The balance can be audited against the genesis.
+    assert_eq!(person.fastpay(["audit"]).await.unwrap()["ok"], true);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_demo_tells_its_story_and_writes_it_down() {
+    build();
+    let demo = tokio::task::spawn_blocking(|| Command::new(env!("CARGO_BIN_EXE_fastpay-demo")).output());
+    let demo = demo.await.unwrap().unwrap();
+    let said = String::from_utf8_lossy(&demo.stdout);
+    assert!(demo.status.success(), "{said}{}", String::from_utf8_lossy(&demo.stderr));
+    let written = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../target/demo.json")).unwrap();
+    let outcome: Value = serde_json::from_slice(&written).unwrap();
+    assert_eq!(outcome["ok"], true);
+    for step in outcome["steps"].as_array().unwrap() {
+        assert!(step["name"].is_string() && step["ms"].is_u64() && step["ok"] == true, "{step}");
+    }
+    let audit = outcome["audit"].as_array().unwrap();
+    assert_eq!(audit.len(), 2);
+    for line in audit {
+        let number = |key: &str| line[key].as_str().unwrap().parse::<u128>().unwrap();
+        assert_eq!(number("contract_total"), number("accounts_total") + number("redeemable"), "{line}");
+        assert!(line["ok"] == true && line["asset"].is_string(), "{line}");
+    }
+}
