@@ -6,6 +6,7 @@
 //! can be sent any number of times).
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio_stream::wrappers::ReceiverStream;
@@ -17,6 +18,9 @@ use crate::proto::submit_request::Request;
 use crate::proto::submit_response::Response;
 use crate::proto::{SubmitRequest, SubmitResponse};
 use crate::{MESSAGE_BYTES_MAX, STREAM_REQUESTS_IN_FLIGHT_MAX};
+
+/// How often a stream with no place left is looked at.
+const STUCK_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 type Reply = oneshot::Sender<Result<Response, ClientError>>;
 
@@ -96,10 +100,9 @@ async fn drive(channel: Channel, first: (Request, Reply), requests: &mut mpsc::R
                     return;
                 }
             },
+            // The server owes an answer to callers that gave up, too: they keep their place until then …
             request = requests.recv(), if waiting.len() < STREAM_REQUESTS_IN_FLIGHT_MAX => match request {
                 Some(request) => {
-                    // Callers that gave up (time-out) leave no entry behind.
-                    waiting.retain(|_, reply| !reply.is_closed());
                     let request = enqueue(request, &mut waiting);
                     if stream.send(request).await.is_err() {
                         return;
@@ -107,6 +110,12 @@ async fn drive(channel: Channel, first: (Request, Reply), requests: &mut mpsc::R
                 }
                 None => return,
             },
+            // … unless there are no others: then nothing more can be hoped for on this stream.
+            () = tokio::time::sleep(STUCK_CHECK_INTERVAL), if waiting.len() >= STREAM_REQUESTS_IN_FLIGHT_MAX => {
+                if waiting.values().all(oneshot::Sender::is_closed) {
+                    return;
+                }
+            }
         }
     }
 }

@@ -1,0 +1,73 @@
+//! Refusals over the wire.
+
+use fastpay_core::{AccountId, Amount, Balance, Rejection, SequenceNumber, ShardId};
+use fastpay_rpc::{Refusal, proto};
+
+use crate::values::some_order;
+
+fn all() -> Vec<Refusal> {
+    vec![
+        Refusal::Malformed("field memo has 3 bytes".into()),
+        Refusal::Invalid("the amount is zero".into()),
+        Refusal::WrongShard(ShardId(u32::MAX)),
+        Refusal::OrderPending(Box::new(some_order(9))),
+        Refusal::SequenceTooHigh(SequenceNumber(u64::MAX)),
+        Refusal::AlreadyConfirmed(SequenceNumber(3)),
+        Refusal::InsufficientBalance(Balance::ZERO.debit(Amount(5))),
+        Refusal::MissingCertificate(SequenceNumber(0)),
+        Refusal::NoPrimary,
+        Refusal::Busy,
+        Refusal::Stopping,
+    ]
+}
+
+#[test]
+fn every_refusal_comes_back() {
+    for refusal in all() {
+        let wire = proto::Refused::from(&refusal);
+        assert!(!wire.message.is_empty(), "people read it too");
+        assert_eq!(Refusal::try_from(wire), Ok(refusal.clone()));
+        let retryable = matches!(refusal, Refusal::Busy | Refusal::Stopping);
+        assert_eq!(refusal.is_retryable(), retryable, "{refusal}");
+    }
+}
+
+#[test]
+fn refusals_that_say_nothing_are_malformed() {
+    let refused = |code: i32| proto::Refused { code, ..proto::Refused::default() };
+    for code in [0, 12, -1, i32::MAX] {
+        assert!(Refusal::try_from(refused(code)).is_err(), "{code}");
+    }
+    // Without the order, and without the balance.
+    assert!(Refusal::try_from(refused(proto::refused::Code::OrderPending.into())).is_err());
+    assert!(Refusal::try_from(refused(proto::refused::Code::InsufficientBalance.into())).is_err());
+}
+
+#[test]
+fn the_words_of_an_authority_are_cut_and_made_fit_for_a_terminal() {
+    let message = format!("\u{1b}[31mred\u{7}\n{}", "é".repeat(10_000));
+    let code = proto::refused::Code::Invalid.into();
+    let refused = proto::Refused { code, message, ..proto::Refused::default() };
+    let Ok(Refusal::Invalid(message)) = Refusal::try_from(refused) else { panic!("invalid") };
+    assert!(message.starts_with("[31mredé"));
+    assert!(message.chars().count() <= 300 && !message.chars().any(char::is_control));
+}
+
+#[test]
+fn every_rejection_of_the_rules_has_a_refusal() {
+    let (shard, expected, balance) = (ShardId(1), SequenceNumber(4), Balance::ZERO);
+    let pending = Box::new(some_order(4));
+    for (rejection, refusal) in [
+        (Rejection::WrongShard { account: AccountId::ZERO, shard }, Refusal::WrongShard(shard)),
+        (Rejection::OrderPending { pending: pending.clone() }, Refusal::OrderPending(pending)),
+        (Rejection::SequenceTooHigh { expected }, Refusal::SequenceTooHigh(expected)),
+        (Rejection::AlreadyConfirmed { expected }, Refusal::AlreadyConfirmed(expected)),
+        (Rejection::InsufficientBalance { balance, amount: Amount(1) }, Refusal::InsufficientBalance(balance)),
+        (Rejection::MissingCertificate { missing: expected }, Refusal::MissingCertificate(expected)),
+        (Rejection::NoPrimary, Refusal::NoPrimary),
+    ] {
+        assert_eq!(Refusal::from(rejection), refusal);
+    }
+    let inside = Rejection::CreditGap { expected: 3 };
+    assert_eq!(Refusal::from(inside.clone()), Refusal::Invalid(inside.to_string()));
+}

@@ -1,0 +1,129 @@
+//! A server that does what a test tells it.
+
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use fastpay_rpc::proto::shard_server::{Shard, ShardServer};
+use fastpay_rpc::proto::{self, SubmitRequest, SubmitResponse};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
+use tonic::{Request, Response, Status, Streaming};
+
+/// What it does with a stream: takes requests from the one side, and answers into the other.
+pub type Behaviour =
+    Arc<dyn Fn(Streaming<SubmitRequest>, mpsc::Sender<Result<SubmitResponse, Status>>) -> BoxFuture + Send + Sync>;
+pub type BoxFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// What it says to every read of an account.
+pub type Account = Arc<dyn Fn() -> Result<proto::AccountResponse, Status> + Send + Sync>;
+
+#[derive(Clone)]
+struct Scripted {
+    behaviour: Behaviour,
+    account: Account,
+}
+
+/// A server that ends with this value.
+pub struct Server {
+    pub address: SocketAddr,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+pub fn behaviour<F>(
+    run: impl Fn(Streaming<SubmitRequest>, mpsc::Sender<Result<SubmitResponse, Status>>) -> F + Send + Sync + 'static,
+) -> Behaviour
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    Arc::new(move |requests, answers| Box::pin(run(requests, answers)))
+}
+
+impl Server {
+    pub async fn start(behaviour: Behaviour) -> Self {
+        Self::start_at("127.0.0.1:0".parse().unwrap(), behaviour).await
+    }
+
+    pub async fn start_at(address: SocketAddr, behaviour: Behaviour) -> Self {
+        let account: Account = Arc::new(|| Err(Status::unimplemented("not here")));
+        Self::with(address, Scripted { behaviour, account }).await
+    }
+
+    /// One that answers reads of accounts, and no streams.
+    pub async fn reading(account: Account) -> Self {
+        let behaviour = behaviour(|_, _| std::future::ready(()));
+        Self::with("127.0.0.1:0".parse().unwrap(), Scripted { behaviour, account }).await
+    }
+
+    async fn with(address: SocketAddr, scripted: Scripted) -> Self {
+        let listener = TcpListener::bind(address).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = tonic::transport::Server::builder().add_service(ShardServer::new(scripted));
+        // A test that wants its connections gone as well, as when a process ends, stops them itself.
+        let task =
+            tokio::spawn(async move { server.serve_with_incoming(TcpListenerStream::new(listener)).await.unwrap() });
+        Self { address, task }
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+}
+
+#[tonic::async_trait]
+impl Shard for Scripted {
+    type SubmitStream = ReceiverStream<Result<SubmitResponse, Status>>;
+
+    async fn submit(
+        &self,
+        requests: Request<Streaming<SubmitRequest>>,
+    ) -> Result<Response<Self::SubmitStream>, Status> {
+        let (answers, stream) = mpsc::channel(4_096);
+        tokio::spawn((self.behaviour)(requests.into_inner(), answers));
+        Ok(Response::new(ReceiverStream::new(stream)))
+    }
+
+    async fn get_account(&self, _: Request<proto::AccountRequest>) -> Result<Response<proto::AccountResponse>, Status> {
+        (self.account)().map(Response::new)
+    }
+
+    async fn get_certificate(
+        &self,
+        _: Request<proto::CertificateRequest>,
+    ) -> Result<Response<proto::Certificate>, Status> {
+        Err(Status::unimplemented("not here"))
+    }
+
+    async fn list_received(
+        &self,
+        _: Request<proto::AccountPageRequest>,
+    ) -> Result<Response<proto::ReceivedPage>, Status> {
+        Err(Status::unimplemented("not here"))
+    }
+
+    async fn list_deposits(
+        &self,
+        _: Request<proto::AccountPageRequest>,
+    ) -> Result<Response<proto::DepositPage>, Status> {
+        Err(Status::unimplemented("not here"))
+    }
+
+    async fn list_redemptions(
+        &self,
+        _: Request<proto::PageRequest>,
+    ) -> Result<Response<proto::CertificatePage>, Status> {
+        Err(Status::unimplemented("not here"))
+    }
+
+    async fn get_status(&self, _: Request<proto::StatusRequest>) -> Result<Response<proto::StatusResponse>, Status> {
+        Err(Status::unimplemented("not here"))
+    }
+}
