@@ -278,4 +278,54 @@ mod tests {
         assert_eq!(seen, deposits.len());
         assert!(orders_for(ShardId(0), layout, TransactionIndex(47), &[], TransactionIndex(47)).is_empty());
     }
+
+    /// A follower of a contract that nobody serves, with this cursor file.
+    fn follower(cursor_file: PathBuf) -> Follower {
+        let url = "http://127.0.0.1:1".parse().unwrap();
+        let config = fastpay_ethereum::PrimaryConfig::new(vec![url], 1, fastpay_core::PrimaryAddress::ZERO);
+        let feed = Feed::new(ShardLayout::new(std::num::NonZeroU32::MIN), Vec::new());
+        let metrics = crate::metrics::Metrics::new(1).follower;
+        let (progress, _) = watch::channel(Progress::CatchingUp);
+        Follower::new(Primary::connect_lazily(config).unwrap(), feed, cursor_file, metrics, progress)
+    }
+
+    #[tokio::test]
+    async fn only_a_cursor_behind_every_shard_is_followed_from() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("follower.json");
+        let follower = follower(file.clone());
+        let cursor = Cursor { block_number: 9, block_hash: Default::default(), last_index: TransactionIndex(5) };
+        assert_eq!(follower.stored_cursor(TransactionIndex(7)), None, "there is none");
+        follower.store_cursor(&cursor);
+        assert_eq!(follower.stored_cursor(TransactionIndex(7)), Some(cursor), "older than the shards");
+        assert_eq!(follower.stored_cursor(TransactionIndex(5)), Some(cursor));
+        // Shards that lost their journals, or a file of another life: the deposits between are read again.
+        assert_eq!(follower.stored_cursor(TransactionIndex(4)), None, "ahead of a shard");
+        for garbage in [&b""[..], b"{", b"null", b"\xff\xfe", b"{\"block_number\": -1}", b"[1, 2, 3]"] {
+            std::fs::write(&file, garbage).unwrap();
+            assert_eq!(follower.stored_cursor(TransactionIndex(u64::MAX)), None);
+        }
+        std::fs::remove_file(&file).unwrap();
+        std::fs::create_dir(&file).unwrap();
+        assert_eq!(follower.stored_cursor(TransactionIndex(7)), None);
+        // Not being able to store it costs time at the next start, and nothing now.
+        follower.store_cursor(&cursor);
+    }
+
+    #[tokio::test]
+    async fn a_follower_ends_with_its_shards_and_with_the_word_to_stop() {
+        let limits = crate::shard::ShardLimits::default();
+        let (handle, queue) = ShardHandle::new(&limits, crate::metrics::Metrics::new(1).shards[0].clone());
+        let (stop, stopped) = watch::channel(false);
+        let mut waiting = follower(PathBuf::from("/nowhere/follower.json"));
+        waiting.feed.shards = vec![handle.clone()];
+        let task = tokio::spawn(waiting.run(stopped.clone()));
+        stop.send_replace(true);
+        task.await.unwrap();
+        drop(queue);
+        stop.send_replace(false);
+        let mut orphan = follower(PathBuf::from("/nowhere/follower.json"));
+        orphan.feed.shards = vec![handle];
+        orphan.run(stopped).await;
+    }
 }

@@ -115,6 +115,14 @@ pub struct ShardQueue {
     metrics: Arc<ShardMetrics>,
 }
 
+#[cfg(test)]
+impl ShardQueue {
+    /// What is sent, for a test that takes the shard's place.
+    pub(super) fn into_commands(self) -> Receiver<Command> {
+        self.commands
+    }
+}
+
 impl ShardHandle {
     /// A handle and the queue behind it.
     #[must_use]

@@ -99,3 +99,110 @@ fn hand_over(sibling: &ShardHandle, waiting: &VecDeque<CrossShardCredit>, delive
         delivery.under_way = until;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::Receiver;
+
+    use fastpay_core::{AccountId, Amount, Asset, Memo, Outbox, Payment, SequenceNumber};
+
+    use super::*;
+    use crate::metrics::Metrics;
+    use crate::shard::ShardLimits;
+
+    const TO: ShardId = ShardId(1);
+
+    fn deliveries(queue_commands_max: usize) -> (Deliveries, ShardHandle, Receiver<Command>) {
+        let limits = ShardLimits { queue_commands_max, ..ShardLimits::default() };
+        let (handle, queue) = ShardHandle::new(&limits, Metrics::new(1).shards[0].clone());
+        (Deliveries::new(BTreeMap::from([(TO, handle.clone())])), handle, queue.into_commands())
+    }
+
+    /// A ledger with the credits of these numbers waiting.
+    fn ledger(numbers: std::ops::RangeInclusive<u64>) -> ShardLedger {
+        let issued = *numbers.end();
+        let payment = Payment {
+            sender: AccountId([1; 32]),
+            recipient: AccountId([2; 32]),
+            asset: Asset::ETHER,
+            amount: Amount(1),
+            sequence: SequenceNumber(0),
+            memo: Memo::ZERO,
+        };
+        let waiting = numbers.map(|number| CrossShardCredit { from: ShardId(0), number, payment: payment.clone() });
+        let outbox = Outbox { issued, waiting: waiting.collect() };
+        ShardLedger { outboxes: BTreeMap::from([(TO, outbox)]), ..ShardLedger::default() }
+    }
+
+    /// The numbers of all credits in the queue.
+    fn received(commands: &Receiver<Command>) -> Vec<u64> {
+        let mut numbers = Vec::new();
+        while let Ok(command) = commands.try_recv() {
+            let Command::Credit(credits) = command else { panic!("{command:?}") };
+            assert!((1..=CREDITS_PER_MESSAGE_MAX).contains(&credits.len()));
+            numbers.extend(credits.iter().map(|credit| credit.number));
+        }
+        numbers
+    }
+
+    fn range(numbers: std::ops::RangeInclusive<u64>) -> Vec<u64> {
+        numbers.collect()
+    }
+
+    #[test]
+    fn each_credit_is_handed_over_once_until_it_has_taken_too_long() {
+        let (mut deliveries, _, commands) = deliveries(100);
+        let start = Instant::now();
+        let soon = start + REDELIVERY_AFTER / 2;
+        assert!(deliveries.deliver(&ledger(1..=600), start));
+        assert_eq!(received(&commands), range(1..=600));
+        deliveries.deliver(&ledger(1..=700), soon);
+        assert_eq!(received(&commands), range(601..=700), "new ones only");
+        // Something was acknowledged: the time counts from then.
+        deliveries.deliver(&ledger(300..=700), soon);
+        deliveries.deliver(&ledger(300..=700), start + REDELIVERY_AFTER);
+        assert!(received(&commands).is_empty());
+        // Nothing for too long: all that wait come again, once, however steadily new ones come.
+        let late = soon + REDELIVERY_AFTER;
+        deliveries.deliver(&ledger(300..=710), late);
+        deliveries.deliver(&ledger(300..=711), late);
+        assert_eq!(received(&commands), range(300..=711));
+        assert!(!deliveries.deliver(&ledger(712..=711), late));
+        // After an empty outbox it begins anew.
+        deliveries.deliver(&ledger(712..=713), late);
+        assert_eq!(received(&commands), [712, 713]);
+    }
+
+    #[test]
+    fn a_full_queue_costs_time_and_no_credit() {
+        let (mut deliveries, handle, commands) = deliveries(0);
+        let now = Instant::now();
+        while handle.try_send(Command::Acknowledge { by: TO, number: 0 }).is_ok() {}
+        assert!(deliveries.deliver(&ledger(1..=300), now));
+        while matches!(commands.recv(), Ok(Command::Acknowledge { .. })) {
+            if handle.try_send(Command::Stop).is_ok() {
+                break;
+            }
+        }
+        // One place is taken by another command again.
+        deliveries.deliver(&ledger(1..=300), now);
+        while !matches!(commands.recv(), Ok(Command::Stop)) {}
+        deliveries.deliver(&ledger(1..=300), now);
+        assert_eq!(received(&commands), range(1..=300));
+    }
+
+    #[test]
+    fn a_shard_that_does_not_follow_is_not_buried() {
+        let (mut deliveries, _, commands) = deliveries(1_000);
+        let now = Instant::now();
+        let bound = CREDITS_UNDER_WAY_MAX as u64;
+        deliveries.deliver(&ledger(1..=20_000), now);
+        deliveries.deliver(&ledger(1..=30_000), now);
+        assert_eq!(received(&commands), range(1..=bound));
+        deliveries.deliver(&ledger(501..=30_000), now);
+        assert_eq!(received(&commands), range(bound + 1..=bound + 500));
+        // As many again are acknowledged as were under way, and more: of an earlier life.
+        deliveries.deliver(&ledger(25_000..=30_000), now);
+        assert_eq!(received(&commands), range(25_000..=25_000 + bound - 1));
+    }
+}
