@@ -1,1 +1,321 @@
-//! To come.
+//! A whole authority inside the test's process: its start, its ports, its end, and what it refuses.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use borsh::BorshSerialize;
+use fastpay_core::{
+    Amount, Asset, AuthorityKeys, Balance, Genesis, GenesisBalance, JournalPosition, SequenceNumber, ShardLedger,
+};
+use fastpay_ethereum::{Finality, PrimaryConfig};
+use fastpay_node::authority::{self, AuthorityError};
+use fastpay_node::config::{Config, Overrides};
+use fastpay_node::deployment::{Deployment, DeploymentError, folder_identity};
+use fastpay_node::keys::KeyFiles;
+use fastpay_node::setup::{self, SetupError};
+use fastpay_node::shard::ShardError;
+use fastpay_node::storage::{CheckpointOptions, CheckpointStore, DataFolder, StorageError};
+use fastpay_rpc::{AuthorityClient, AuthorityEndpoints, ClientError, Refusal};
+use fastpay_testkit::{TestAccount, TestCommittee, payment};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::network::client_options;
+use crate::scene::eventually_async;
+
+/// Ports that are free just now: shards from the first, and one for HTTP.
+pub fn free_ports(shards: u16) -> (SocketAddr, SocketAddr) {
+    loop {
+        let Ok(first) = std::net::TcpListener::bind("127.0.0.1:0") else { continue };
+        let base = first.local_addr().unwrap().port();
+        let rest: Vec<_> =
+            (1..=shards).map_while(|n| std::net::TcpListener::bind(("127.0.0.1", base.checked_add(n)?)).ok()).collect();
+        if rest.len() == usize::from(shards) {
+            return (([127, 0, 0, 1], base).into(), ([127, 0, 0, 1], base + shards).into());
+        }
+    }
+}
+
+/// What the HTTP port answers: status and body. None where nobody listens.
+pub async fn get(http: SocketAddr, path: &str) -> Option<(u16, String)> {
+    let mut stream = TcpStream::connect(http).await.ok()?;
+    let request = format!("GET {path} HTTP/1.1\r\nhost: authority\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.ok()?;
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    Some((head.split(' ').nth(1)?.parse().ok()?, body.to_owned()))
+}
+
+/// A committee without a Primary, and a folder for one member of it.
+pub struct Scene {
+    pub folder: tempfile::TempDir,
+    pub committee: TestCommittee,
+    pub genesis: PathBuf,
+}
+
+pub fn write_genesis(path: &Path, members: &[AuthorityKeys]) -> Genesis {
+    let balances = (0..20).map(|n| GenesisBalance {
+        account: TestAccount::numbered(n).id(),
+        asset: Asset::ETHER,
+        amount: Amount(1_000),
+    });
+    let committee = members.iter().map(AuthorityKeys::public).collect();
+    let genesis = Genesis { committee, balances: balances.collect() };
+    std::fs::write(path, serde_json::to_vec(&genesis).unwrap()).unwrap();
+    genesis
+}
+
+impl Scene {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let genesis = folder.path().join("genesis.json");
+        let keys = TestCommittee::new(4).keys;
+        let domain = write_genesis(&genesis, &keys).domain();
+        Self { folder, committee: TestCommittee::with(4, domain, fastpay_core::Epoch(0)), genesis }
+    }
+
+    fn config_file(&self) -> PathBuf {
+        self.folder.path().join("authority.toml")
+    }
+
+    /// Writes a configuration and creates a data folder. Other members' keys sign for the rest.
+    fn init(&self, shards: u16) -> Result<AuthorityEndpoints, SetupError> {
+        let (listen, http) = free_ports(shards);
+        let request = setup::Request {
+            config: self.config_file(),
+            data: self.folder.path().join("data"),
+            keys: KeyFiles::in_folder(self.folder.path()),
+            shards: u32::from(shards).try_into().unwrap(),
+            listen,
+            http,
+            primary: None,
+            genesis: Some(self.genesis.clone()),
+        };
+        setup::init(request, self.keys().public().name)
+    }
+
+    fn keys(&self) -> AuthorityKeys {
+        self.committee.keys[0].clone()
+    }
+
+    fn config(&self) -> Config {
+        Config::read(&self.config_file(), Overrides::default()).unwrap()
+    }
+
+    /// The same on other ports.
+    fn config_elsewhere(&self) -> Config {
+        let (listen, http) = free_ports(2);
+        Config { listen, http, ..self.config() }
+    }
+}
+
+struct Running {
+    client: AuthorityClient,
+    http: SocketAddr,
+    stop: watch::Sender<bool>,
+    task: JoinHandle<Result<(), AuthorityError>>,
+}
+
+impl Running {
+    fn begin(config: Config, keys: AuthorityKeys) -> Self {
+        let endpoints = AuthorityEndpoints {
+            name: keys.public().name,
+            shards: config.shard_addresses().unwrap().iter().map(|address| format!("http://{address}")).collect(),
+            http: None,
+            tls_ca: None,
+        };
+        let client = AuthorityClient::new(&endpoints, client_options()).unwrap();
+        let (stop, stopped) = watch::channel(false);
+        let http = config.http;
+        Self { client, http, stop, task: tokio::spawn(authority::run(config, keys, stopped)) }
+    }
+
+    async fn ready(config: Config, keys: AuthorityKeys) -> Self {
+        let running = Self::begin(config, keys);
+        eventually_async("the authority is ready", || async {
+            assert!(!running.task.is_finished(), "it ended");
+            get(running.http, "/ready").await.is_some_and(|(code, _)| code == 200)
+        })
+        .await;
+        running
+    }
+
+    async fn stop(self) -> Result<(), AuthorityError> {
+        self.stop.send_replace(true);
+        self.task.await.unwrap()
+    }
+}
+
+/// How a start ends that must not succeed.
+async fn refused(config: Config, keys: AuthorityKeys) -> AuthorityError {
+    Running::begin(config, keys).task.await.unwrap().unwrap_err()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_authority_serves_ends_and_comes_back_with_its_locks_and_one_genesis() {
+    let scene = Scene::new();
+    let endpoints = scene.init(2).unwrap();
+    assert_eq!((endpoints.name, endpoints.shards.len()), (scene.keys().public().name, 2));
+    let (alice, bob) = (TestAccount::numbered(0), TestAccount::numbered(1));
+    let domain = scene.committee.domain;
+    let first = alice.sign(&domain, payment(alice.id(), bob.id(), 10, 0));
+    let locked = alice.sign(&domain, payment(alice.id(), bob.id(), 20, 1));
+    let conflicting = alice.sign(&domain, payment(alice.id(), bob.id(), 30, 1));
+    for start in 0..3 {
+        let running = Running::ready(scene.config(), scene.keys()).await;
+        let shard = running.client.shard_of(&alice.id());
+        if start == 0 {
+            shard.order(&first).await.unwrap();
+            let confirmed = shard.confirm(&scene.committee.certificate(&first)).await;
+            assert_eq!(confirmed, Ok(SequenceNumber(1)));
+            shard.order(&locked).await.unwrap();
+        }
+        let refusal = Refusal::OrderPending(Box::new(locked.clone()));
+        assert_eq!(shard.order(&conflicting).await, Err(ClientError::Refused(refusal)), "start {start}");
+        shard.order(&locked).await.unwrap();
+        for (account, balance) in [(&alice, 990), (&bob, 1_010)] {
+            let shard = running.client.shard_of(&account.id());
+            eventually_async("credits and genesis are applied once", || async {
+                let state = shard.account(account.id()).await.unwrap();
+                assert_eq!(state.deposits, 1);
+                state.balance(Asset::ETHER) == Balance::from(Amount(balance))
+            })
+            .await;
+        }
+        let (code, health) = get(running.http, "/health").await.unwrap();
+        assert_eq!((code, health.as_str()), (200, r#"{"status":"up"}"#));
+        let (_, ready) = get(running.http, "/ready").await.unwrap();
+        assert!(ready.contains(&scene.keys().public().name.to_string()), "{ready}");
+        let (code, metrics) = get(running.http, "/metrics").await.unwrap();
+        assert_eq!(code, 200);
+        for name in ["fastpay_votes_total{shard=\"0\"}", "fastpay_connections ", "fastpay_commit_seconds_count"] {
+            assert!(metrics.contains(name), "{name} is not in {metrics}");
+        }
+        assert_eq!(get(running.http, "/secrets").await.unwrap().0, 404);
+        running.stop().await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_folder_serves_one_process_and_only_what_it_was_made_for() {
+    let scene = Scene::new();
+    scene.init(2).unwrap();
+    assert!(matches!(scene.init(2), Err(SetupError::Exists(_))), "configurations are never overwritten");
+    let running = Running::ready(scene.config(), scene.keys()).await;
+    let second = refused(scene.config_elsewhere(), scene.keys()).await;
+    assert!(matches!(second, AuthorityError::Storage(StorageError::InUse { .. })), "{second}");
+    running.stop().await.unwrap();
+
+    let config = Config { shards: 1.try_into().unwrap(), ..scene.config() };
+    let other_layout = refused(config, scene.keys()).await;
+    assert!(matches!(other_layout, AuthorityError::Storage(StorageError::Mismatch { .. })), "{other_layout}");
+    let config = Config { data: scene.folder.path().join("dta"), ..scene.config() };
+    let mistyped = refused(config, scene.keys()).await;
+    assert!(matches!(mistyped, AuthorityError::Storage(StorageError::NotCreated { .. })), "{mistyped}");
+    assert!(!scene.folder.path().join("dta").exists());
+
+    // Keys of nobody, and one of each of two members.
+    let stranger = AuthorityKeys::from_secrets([1; 32], [2; 32]).unwrap();
+    let error = refused(scene.config(), stranger).await;
+    assert!(matches!(error, AuthorityError::Deployment(DeploymentError::NotAMember(_))), "{error}");
+    let other_member = refused(scene.config(), scene.committee.keys[1].clone()).await;
+    assert!(matches!(other_member, AuthorityError::Storage(StorageError::Mismatch { .. })), "{other_member}");
+
+    // Another genesis is another deployment; none is none.
+    write_genesis(&scene.genesis, &TestCommittee::new(7).keys);
+    let other_genesis = refused(scene.config(), scene.keys()).await;
+    assert!(matches!(other_genesis, AuthorityError::Storage(StorageError::Mismatch { .. })), "{other_genesis}");
+    for text in ["", "{}", "{\"committee\": [], \"balances\": []}"] {
+        std::fs::write(&scene.genesis, text).unwrap();
+        let error = refused(scene.config(), scene.keys()).await;
+        assert!(matches!(error, AuthorityError::Deployment(_)), "{error}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_taken_port_is_named_and_the_folder_left_as_it_was() {
+    let scene = Scene::new();
+    scene.init(2).unwrap();
+    for taken in [scene.config().shard_addresses().unwrap()[1], scene.config().http] {
+        let other = std::net::TcpListener::bind(taken).unwrap();
+        let error = refused(scene.config(), scene.keys()).await;
+        assert!(matches!(error, AuthorityError::Listen { address, .. } if address == taken), "{error}");
+        assert!(error.to_string().contains(&taken.to_string()), "{error}");
+        drop(other);
+    }
+    Running::ready(scene.config(), scene.keys()).await.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shard_that_dies_ends_the_authority_and_says_why() {
+    let scene = Scene::new();
+    scene.init(1).unwrap();
+    let config = Config { shards: 1.try_into().unwrap(), ..scene.config() };
+    let alice = TestAccount::numbered(0).id();
+    {
+        let folder = config.data.join("shard-000/checkpoint");
+        let store = CheckpointStore::open(&folder, CheckpointOptions::default()).unwrap();
+        let mut ledger = Vec::new();
+        ShardLedger::default().serialize(&mut ledger).unwrap();
+        store.write(JournalPosition(0), ledger, [(alice.0, b"no account".to_vec())]).unwrap();
+    }
+    let error = refused(config, scene.keys()).await;
+    let AuthorityError::Shard { error: ShardError::Account(account), .. } = error else { panic!("{error}") };
+    assert_eq!(account, alice);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_authority_starts_with_the_committee_it_knows_while_its_primary_is_away() {
+    let scene = Scene::new();
+    scene.init(2).unwrap();
+    let nobody = format!("http://{}", free_ports(1).1).parse().unwrap();
+    let domain = fastpay_testkit::test_domain();
+    let mut primary = PrimaryConfig::new(vec![nobody], domain.chain_id(), domain.contract());
+    (primary.finality, primary.request_timeout_ms) = (Finality::Confirmations(1), 500);
+    let data = scene.folder.path().join("data-of-contract");
+    let shards = 2.try_into().unwrap();
+    drop(DataFolder::create(&data, &folder_identity(scene.keys().public().name, shards, &domain)).unwrap());
+    let config = Config { data: data.clone(), genesis: None, primary: Some(primary.clone()), ..scene.config() };
+
+    let unknown = refused(config.clone(), scene.keys()).await;
+    assert!(matches!(unknown, AuthorityError::Deployment(DeploymentError::Primary(_))), "{unknown}");
+    let committee = TestCommittee::new(4).committee;
+    Deployment::OnPrimary { config: primary, committee }.remember(&data).unwrap();
+    let running = Running::begin(config.clone(), scene.keys());
+    eventually_async("it serves", || async { get(running.http, "/health").await.is_some() }).await;
+    // It votes, and says that it does not follow.
+    let alice = TestAccount::numbered(0);
+    let order = alice.sign(&domain, payment(alice.id(), TestAccount::numbered(1).id(), 1, 0));
+    let answer = running.client.shard_of(&alice.id()).order(&order).await;
+    assert_eq!(answer, Err(Refusal::InsufficientBalance(Balance::ZERO).into()));
+    let (code, ready) = get(running.http, "/ready").await.unwrap();
+    assert!(code == 503 && ready.contains("catching up"), "{ready}");
+    running.stop().await.unwrap();
+
+    std::fs::write(data.join("committee.json"), b"{\"epoch\": 0").unwrap();
+    let forgotten = refused(config, scene.keys()).await;
+    assert!(matches!(forgotten, AuthorityError::Deployment(DeploymentError::Primary(_))), "{forgotten}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn idle_clients_and_silent_ones_do_not_hold_up_the_end() {
+    let scene = Scene::new();
+    scene.init(2).unwrap();
+    let running = Running::ready(scene.config(), scene.keys()).await;
+    let status = running.client.shards()[0].status().await.unwrap();
+    assert_eq!(status.totals.len(), 1);
+    // An open stream with nothing on it, a peer that never says a word, and one on the HTTP port.
+    let alice = TestAccount::numbered(0);
+    let order = alice.sign(&scene.committee.domain, payment(alice.id(), TestAccount::numbered(1).id(), 1, 0));
+    running.client.shard_of(&alice.id()).order(&order).await.unwrap();
+    let silent = TcpStream::connect(scene.config().listen).await.unwrap();
+    let silent_http = TcpStream::connect(scene.config().http).await.unwrap();
+    let client = running.client.clone();
+    running.stop().await.unwrap();
+    drop((silent, silent_http));
+    let gone = client.shard_of(&alice.id()).order(&order).await.unwrap_err();
+    assert!(gone.is_retryable(), "{gone:?}");
+}

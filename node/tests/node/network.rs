@@ -141,7 +141,7 @@ async fn a_payment_from_order_to_confirmation_and_everything_that_can_be_read_of
     let order = alice.sign(&domain, payment(alice.id(), bob.id(), 30, 0));
     let verified = committee.verified(&order);
     let vote = here.order(&order).await.unwrap();
-    vote.verify(&domain, &committee.committee, verified.transfer(), verified.digest()).unwrap();
+    vote.verify(&domain, &committee.committee, &verified).unwrap();
     let state = here.account(alice.id()).await.unwrap();
     assert_eq!((state.pending, state.next_sequence), (Some(order.clone()), SequenceNumber(0)));
     let certificate = committee.certificate(&order);

@@ -1,1 +1,249 @@
-//! To come.
+//! `fastpay-node` as an operator runs it, and killed as power cuts kill it.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use fastpay_core::{Amount, Asset, AuthorityKeys, Balance, Epoch, SequenceNumber};
+use fastpay_node::keys;
+use fastpay_rpc::{AuthorityClient, AuthorityEndpoints, ClientError, Refusal};
+use fastpay_testkit::{TestAccount, TestCommittee, payment};
+
+use crate::authority::{free_ports, get, write_genesis};
+use crate::network::client_options;
+use crate::scene::eventually_async;
+
+fn node(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fastpay-node"));
+    command.args(arguments).stdin(Stdio::null()).env_remove("FASTPAY_PASSPHRASE");
+    command
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[track_caller]
+fn succeeds(output: &Output) -> String {
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+/// An authority that is set up, with the keys of three others.
+struct Operator {
+    folder: tempfile::TempDir,
+    committee: TestCommittee,
+    endpoints: AuthorityEndpoints,
+    http: SocketAddr,
+}
+
+impl Operator {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+        succeeds(&node(&["keygen", "--plain", "--keys", &path("keys")]).output().unwrap());
+        let files = keys::KeyFiles::in_folder(&folder.path().join("keys"));
+        let own = keys::read(&files, &keys::passphrase_source(None)).unwrap();
+        let others = TestCommittee::new(3 + 1).keys.into_iter().take(3);
+        let mut members: Vec<AuthorityKeys> = others.chain([own]).collect();
+        members.sort_by_key(|member| member.public().name);
+        let genesis = write_genesis(&folder.path().join("genesis.json"), &members);
+        let committee =
+            TestCommittee { domain: genesis.domain(), committee: genesis.committee().unwrap(), keys: members };
+        assert_eq!(committee.committee.epoch(), Epoch(0));
+
+        let (listen, http) = free_ports(2);
+        let (listen_text, http_text) = (listen.to_string(), http.to_string());
+        let (config, data, keys, genesis) = (path("authority.toml"), path("data"), path("keys"), path("genesis.json"));
+        let arguments = [
+            ["--config", &config],
+            ["--data", &data],
+            ["--keys", &keys],
+            ["--genesis", &genesis],
+            ["--shards", "2"],
+            ["--listen", &listen_text],
+            ["--http", &http_text],
+        ];
+        let output = node(&["init"]).args(arguments.as_flattened()).output().unwrap();
+        let endpoints = serde_json::from_str(&succeeds(&output)).unwrap();
+        Self { folder, committee, endpoints, http }
+    }
+
+    fn config(&self) -> PathBuf {
+        self.folder.path().join("authority.toml")
+    }
+
+    async fn run(&self) -> Process {
+        let config = self.config();
+        let child = node(&["run", "--config", config.to_str().unwrap()]).stderr(Stdio::null()).spawn().unwrap();
+        let mut process = Process(child);
+        eventually_async("the process is ready", || {
+            assert!(process.0.try_wait().unwrap().is_none(), "it ended");
+            async { get(self.http, "/ready").await.is_some_and(|(code, _)| code == 200) }
+        })
+        .await;
+        process
+    }
+
+    fn client(&self) -> AuthorityClient {
+        AuthorityClient::new(&self.endpoints, client_options()).unwrap()
+    }
+}
+
+/// Killed with the test.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_answered_survives_kill_9_at_any_instant() {
+    let operator = Operator::new();
+    let domain = operator.committee.domain;
+    let owners: Vec<_> = (0..20).map(TestAccount::numbered).collect();
+    let mut confirmed = vec![0_u64; owners.len()];
+    for round in 0..3_u64 {
+        let process = operator.run().await;
+        let client = operator.client();
+        let mut work = tokio::task::JoinSet::new();
+        for (index, owner) in owners.iter().cloned().enumerate() {
+            let (client, committee, to) =
+                (client.clone(), operator.committee.clone(), owners[(index + 3) % owners.len()].id());
+            let mut next = confirmed[index];
+            work.spawn(async move {
+                let shard = client.shard_of(&owner.id());
+                loop {
+                    let order = owner.sign(&domain, payment(owner.id(), to, 1, next));
+                    let (voted, vote) = (next, shard.order(&order).await);
+                    if vote.is_err() || shard.confirm(&committee.certificate(&order)).await.is_err() {
+                        break (index, next, vote.is_ok().then_some((voted, order)));
+                    }
+                    next += 1;
+                }
+            });
+        }
+        // In the middle of it.
+        eventually_async("payments flow", || async {
+            let state = client.shard_of(&owners[7].id()).account(owners[7].id()).await.unwrap();
+            state.next_sequence.0 >= confirmed[7] + 5 + round
+        })
+        .await;
+        drop(process);
+
+        let answered = work.join_all().await;
+        let process = operator.run().await;
+        let client = operator.client();
+        for (index, next, voted) in answered {
+            let owner = &owners[index];
+            let state = client.shard_of(&owner.id()).account(owner.id()).await.unwrap();
+            assert!(state.next_sequence.0 >= next, "a confirmation was forgotten");
+            if let Some((sequence, order)) = voted
+                && state.next_sequence == SequenceNumber(sequence)
+            {
+                assert_eq!(state.pending, Some(order), "a vote was forgotten");
+            }
+            // Free the account for the next round.
+            confirmed[index] = state.next_sequence.0;
+            if let Some(pending) = state.pending {
+                let certificate = operator.committee.certificate(&pending);
+                client.shard_of(&owner.id()).confirm(&certificate).await.unwrap();
+                confirmed[index] += 1;
+            }
+        }
+        // Nothing is lost or doubled, once the credits between the shards have arrived.
+        eventually_async("all value is there", || async {
+            let mut total = Balance::ZERO;
+            for owner in &owners {
+                let state = client.shard_of(&owner.id()).account(owner.id()).await.unwrap();
+                total = total.plus(state.balance(Asset::ETHER));
+            }
+            let mut under_way = 0;
+            for shard in client.shards() {
+                under_way += shard.status().await.unwrap().credits_in_flight;
+            }
+            if under_way == 0 {
+                assert_eq!(total, Balance::from(Amount(20_000)));
+            }
+            under_way == 0
+        })
+        .await;
+        drop(process);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn it_ends_when_asked_and_tells_how_it_is() {
+    let operator = Operator::new();
+    let mut process = operator.run().await;
+    let config = operator.config();
+    let config = config.to_str().unwrap();
+    let status = succeeds(&node(&["status", "--config", config, "--json"]).output().unwrap());
+    let status: serde_json::Value = serde_json::from_str(&status).unwrap();
+    assert_eq!(status["shards"].as_array().unwrap().len(), 2);
+    assert_eq!(status["shards"][1]["synchronized"], 20);
+    assert!(succeeds(&node(&["status", "--config", config]).output().unwrap()).contains("shard 1 at "));
+
+    // A second one on other ports, given by environment and flag, finds the folder taken.
+    let (listen, http) = free_ports(2);
+    let second = node(&["run", "--config", config, "--http", &http.to_string()])
+        .env("FASTPAY_NODE_LISTEN", listen.to_string())
+        .output()
+        .unwrap();
+    assert!(!second.status.success());
+    assert!(text(&second.stderr).contains("in use by another process"), "{}", text(&second.stderr));
+
+    let pid = process.0.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    eventually_async("it ends", || {
+        let ended = process.0.try_wait().unwrap();
+        async move { ended.is_some_and(|status| status.success()) }
+    })
+    .await;
+    let away = node(&["status", "--config", config]).output().unwrap();
+    assert!(!away.status.success() && text(&away.stderr).contains("is the node running?"), "{}", text(&away.stderr));
+    let client = operator.client();
+    let alice = TestAccount::numbered(0);
+    let order = alice.sign(&operator.committee.domain, payment(alice.id(), alice.id(), 1, 0));
+    assert!(matches!(client.shard_of(&alice.id()).order(&order).await, Err(ClientError::Unreachable(_))));
+
+    // Elsewhere, by environment and flag.
+    let child = node(&["run", "--config", config, "--listen", &listen.to_string()])
+        .env("FASTPAY_NODE_HTTP", http.to_string())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let _process = Process(child);
+    eventually_async("it is ready elsewhere", || async {
+        get(http, "/ready").await.is_some_and(|(code, _)| code == 200)
+    })
+    .await;
+    let shards = [listen, (listen.ip(), listen.port() + 1).into()].map(|address| format!("http://{address}"));
+    let moved = AuthorityEndpoints { shards: shards.into(), ..operator.endpoints.clone() };
+    let client = AuthorityClient::new(&moved, client_options()).unwrap();
+    let too_much = alice.sign(&operator.committee.domain, payment(alice.id(), TestAccount::numbered(1).id(), 1_001, 0));
+    let refused = client.shard_of(&alice.id()).order(&too_much).await;
+    assert_eq!(refused, Err(Refusal::InsufficientBalance(Balance::from(Amount(1_000))).into()));
+}
+
+#[test]
+fn what_cannot_be_run_is_refused_with_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let refused = |config: &Path| {
+        let output = node(&["run", "--config", config.to_str().unwrap()]).output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        text(&output.stderr)
+    };
+    assert!(refused(&path("none.toml")).contains("fastpay-node init"));
+    std::fs::write(path("wrong.toml"), "colour = \"red\"").unwrap();
+    assert!(refused(&path("wrong.toml")).contains("unknown field"));
+    let config = "data = \"data\"\nshards = 1\nlisten = \"127.0.0.1:1\"\nhttp = \"127.0.0.1:2\"\n\
+                  genesis = \"genesis.json\"\n[keys]\nvoting = \"v.json\"\nredemption = \"r.json\"\n";
+    std::fs::write(path("keyless.toml"), config).unwrap();
+    let error = refused(&path("keyless.toml"));
+    assert!(error.contains("v.json"), "{error}");
+}

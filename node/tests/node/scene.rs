@@ -205,7 +205,7 @@ impl Shards {
         let Answer::Vote(vote) = self.order(order) else { panic!("no vote for {order:?}") };
         let verified = self.committee.verified(order);
         let committee = &self.committee.committee;
-        vote.verify(&self.committee.domain, committee, verified.transfer(), verified.digest()).unwrap();
+        vote.clone().verify(&self.committee.domain, committee, &verified).unwrap();
         vote
     }
 

@@ -119,7 +119,7 @@ fn commands_that_wait_together_share_one_sync_and_one_signature() {
         let Some(Answer::Vote(vote)) = pending.wait() else { panic!("no vote") };
         let verified = shards.committee.verified(&order(owner));
         let committee = &shards.committee.committee;
-        vote.verify(&domain, committee, verified.transfer(), verified.digest()).unwrap();
+        vote.clone().verify(&domain, committee, &verified).unwrap();
         let VoteSignature::Payment { signature, .. } = vote.signature else { panic!("a payment's vote") };
         signatures.insert(signature.0);
     }
