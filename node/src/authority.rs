@@ -196,14 +196,14 @@ async fn serve(
         };
         let (tls, ended) = (tls.clone(), ended.clone());
         servers.spawn(async move {
-            network::serve(listener, context, NetworkLimits::default(), tls, ended).await.map_err(|e| e.to_string())
+            network::serve(listener, context, NetworkLimits::default(), tls, ended).await.map_err(|e| with_causes(&e))
         });
     }
     let listener = listen(config.http).await?;
     let context =
         HttpContext { metrics: parts.metrics.clone(), progress: progress_seen, authority: parts.keys.public().name };
     let http_ended = ended.clone();
-    servers.spawn(async move { http::serve(listener, context, http_ended).await.map_err(|e| e.to_string()) });
+    servers.spawn(async move { http::serve(listener, context, http_ended).await.map_err(|e| with_causes(&e)) });
 
     let handles = threads.iter().map(|(_, handle, _)| handle.clone()).collect();
     let feed = Feed::new(parts.layout, handles);
@@ -233,6 +233,12 @@ async fn serve(
     servers.shutdown().await;
     follower.abort();
     outcome
+}
+
+/// What happened, and why: the transport's own words are in its causes only.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 fn describe(server: Result<Result<(), String>, tokio::task::JoinError>) -> String {

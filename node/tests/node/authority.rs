@@ -9,7 +9,7 @@ use fastpay_core::{
 };
 use fastpay_ethereum::{Finality, PrimaryConfig};
 use fastpay_node::authority::{self, AuthorityError};
-use fastpay_node::config::{Config, Overrides};
+use fastpay_node::config::{Config, Overrides, TlsFiles};
 use fastpay_node::deployment::{Deployment, DeploymentError, folder_identity};
 use fastpay_node::keys::KeyFiles;
 use fastpay_node::setup::{self, SetupError};
@@ -318,4 +318,37 @@ async fn idle_clients_and_silent_ones_do_not_hold_up_the_end() {
     drop((silent, silent_http));
     let gone = client.shard_of(&alice.id()).order(&order).await.unwrap_err();
     assert!(gone.is_retryable(), "{gone:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tls_is_served_as_configured_and_wrong_files_are_named() {
+    let scene = Scene::new();
+    scene.init(2).unwrap();
+    let path = |name: &str| scene.folder.path().join(name);
+    let files = TlsFiles { certificate: path("node.pem"), key: path("node.key") };
+    let config = || Config { tls: Some(files.clone()), ..scene.config() };
+    let missing = refused(config(), scene.keys()).await;
+    assert!(matches!(&missing, AuthorityError::Tls { path, .. } if *path == files.certificate), "{missing}");
+
+    let certified = rcgen::generate_simple_self_signed(vec!["127.0.0.1".into()]).unwrap();
+    std::fs::write(&files.certificate, certified.cert.pem()).unwrap();
+    std::fs::write(&files.key, "no key").unwrap();
+    let wrong = refused(config(), scene.keys()).await;
+    assert!(matches!(wrong, AuthorityError::Server(_)), "{wrong}");
+    println!("{wrong}");
+    std::fs::write(&files.key, certified.signing_key.serialize_pem()).unwrap();
+    let running = Running::ready(config(), scene.keys()).await;
+    let endpoints = AuthorityEndpoints {
+        name: scene.keys().public().name,
+        shards: config().shard_addresses().unwrap().iter().map(|address| format!("https://{address}")).collect(),
+        http: None,
+        tls_ca: Some(files.certificate.clone()),
+    };
+    let client = AuthorityClient::new(&endpoints, client_options()).unwrap();
+    for shard in client.shards() {
+        assert_eq!(shard.status().await.unwrap().shard_count, 2);
+    }
+    let plain = running.client.shards()[0].status().await.unwrap_err();
+    assert!(matches!(plain, ClientError::Unreachable(_)), "{plain:?}");
+    running.stop().await.unwrap();
 }

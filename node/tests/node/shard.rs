@@ -8,7 +8,7 @@ use fastpay_node::storage::{Journal, JournalOptions, MemoryDisk};
 use fastpay_rpc::Refusal;
 use fastpay_testkit::{TestAccount, payment, redemption};
 
-use crate::scene::{FORGETFUL, Shards, folders, layout};
+use crate::scene::{FORGETFUL, Shards, eventually, folders, layout};
 
 fn one_shard(folder: &tempfile::TempDir, limits: ShardLimits) -> Shards {
     Shards::start(folder.path(), 1, limits)
@@ -141,5 +141,47 @@ fn reading_what_is_not_there_brings_nothing_into_memory() {
     let text = shards.metrics.text();
     assert!(text.contains("fastpay_accounts_in_memory{shard=\"0\"} 0\n"), "{text}");
     assert!(text.contains("fastpay_journal_bytes{shard=\"0\"} 0\n"), "{text}");
+    shards.stop();
+}
+
+fn accounts_in_memory(shards: &Shards) -> u64 {
+    let text = shards.metrics.text();
+    let line = text.lines().find_map(|line| line.strip_prefix("fastpay_accounts_in_memory{shard=\"0\"} "));
+    line.unwrap().parse().unwrap()
+}
+
+#[test]
+fn accounts_that_rest_leave_memory_under_lasting_load() {
+    let folder = tempfile::tempdir().unwrap();
+    let shards = one_shard(&folder, FORGETFUL);
+    let domain = shards.committee.domain;
+    let (alice, bob) = (TestAccount::ed25519(0), TestAccount::ed25519(2));
+    let resting = (10..200).map(|number| (TestAccount::ed25519(2 * number).id(), 1));
+    shards.deposit(&resting.chain([(alice.id(), 1_000_000)]).collect::<Vec<_>>());
+    // There is always something to put into the next checkpoint as soon as one is written.
+    let mut sequence = 0;
+    eventually("only those at work stay", || {
+        for _ in 0..20 {
+            shards.pay(&alice.sign(&domain, payment(alice.id(), bob.id(), 1, sequence)));
+            sequence += 1;
+        }
+        accounts_in_memory(&shards) <= 2
+    });
+    shards.stop();
+}
+
+#[test]
+fn a_certificate_that_was_confirmed_long_ago_brings_nobody_into_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let shards = one_shard(&folder, ShardLimits::default());
+    let (alice, bob) = (TestAccount::ed25519(0), TestAccount::ed25519(2));
+    let order = alice.sign(&shards.committee.domain, payment(alice.id(), bob.id(), 1, 0));
+    let certificate = shards.committee.certificate(&order);
+    shards.confirm(&certificate);
+    shards.stop();
+    let shards = one_shard(&folder, ShardLimits::default());
+    assert_eq!(shards.confirm(&certificate), Answer::Confirmed(SequenceNumber(1)));
+    assert_eq!(shards.account(&bob.id()).balance(Asset::ETHER), Balance::from(Amount(1)));
+    assert_eq!(accounts_in_memory(&shards), 0);
     shards.stop();
 }
