@@ -110,8 +110,14 @@ pub fn init(request: Request, authority: AuthorityName) -> Result<AuthorityEndpo
     };
     let domain = domain(&request)?;
     write_config(&request)?;
-    let config = Config::read(&request.config, Overrides::default())?;
-    DataFolder::create(&config.data, &folder_identity(authority, config.shards, &domain))?;
+    // A configuration that leads nowhere would only be in the way of the next attempt.
+    create(&request.config, authority, &domain).inspect_err(|_| drop(std::fs::remove_file(&request.config)))
+}
+
+/// Creates what the configuration names.
+fn create(config: &Path, authority: AuthorityName, domain: &Domain) -> Result<AuthorityEndpoints, SetupError> {
+    let config = Config::read(config, Overrides::default())?;
+    DataFolder::create(&config.data, &folder_identity(authority, config.shards, domain))?;
     Ok(AuthorityEndpoints {
         name: authority,
         shards: config.shard_addresses()?.iter().map(|address| format!("http://{address}")).collect(),

@@ -204,6 +204,12 @@ async fn one_folder_serves_one_process_and_only_what_it_was_made_for() {
     let scene = Scene::new();
     scene.init(2).unwrap();
     assert!(matches!(scene.init(2), Err(SetupError::Exists(_))), "configurations are never overwritten");
+    let kept = std::fs::read(scene.config_file()).unwrap();
+    std::fs::remove_file(scene.config_file()).unwrap();
+    let taken = scene.init(2);
+    assert!(matches!(taken, Err(SetupError::Storage(StorageError::AlreadyCreated { .. }))), "{taken:?}");
+    assert!(!scene.config_file().exists(), "nothing is left in the way of the next attempt");
+    std::fs::write(scene.config_file(), kept).unwrap();
     let running = Running::ready(scene.config(), scene.keys()).await;
     let second = refused(scene.config_elsewhere(), scene.keys()).await;
     assert!(matches!(second, AuthorityError::Storage(StorageError::InUse { .. })), "{second}");
