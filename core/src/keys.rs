@@ -21,7 +21,7 @@ fn ed25519_sign(key: &SigningKey, digest: Digest) -> Ed25519Signature {
     Ed25519Signature(key.sign(digest.as_slice()).to_bytes())
 }
 
-/// An authority's two keys: Ed25519 for payments, secp256k1 for redemptions (DESIGN §3).
+/// An authority's two keys: Ed25519 for payments, secp256k1 for redemptions (docs/PROTOCOL.md, formats).
 #[derive(Clone)]
 pub struct AuthorityKeys {
     voting: SigningKey,

@@ -1,5 +1,5 @@
 //! A Merkle tree over the payments that an authority votes for in one go, so that one signature serves
-//! them all (DESIGN §4): leaf = H(0x00 ‖ digest), node = H(0x01 ‖ left ‖ right), H = BLAKE3; a node
+//! them all (docs/PROTOCOL.md, formats): leaf = H(0x00 ‖ digest), node = H(0x01 ‖ left ‖ right), H = BLAKE3; a node
 //! without right sibling is carried up.
 
 use borsh::{BorshDeserialize, BorshSerialize};

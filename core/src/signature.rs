@@ -4,7 +4,7 @@
 //! An Ed25519 check is first *deferred*: [`Deferred`] holds the value and the equations that must hold
 //! before anyone may have it. Many of them can then be checked as one batch. Under ZIP-215 the batch
 //! and the single check agree on every input; if they did not, two authorities could disagree on a
-//! certificate, and redeemability would be lost (DESIGN §4).
+//! certificate, and redeemability would be lost (docs/PROTOCOL.md, S4).
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What is signed: EIP-712 typed structs under one domain (DESIGN §4).
+//! What is signed: EIP-712 typed structs under one domain (docs/PROTOCOL.md, formats).
 //!
 //! The structs below are the only definition of a digest in Rust; the contract has the same type
 //! strings, and `vectors/` pins both.
