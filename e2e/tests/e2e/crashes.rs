@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fastpay_core::{AccountId, Amount, Asset, Balance};
-use fastpay_e2e::{Crowd, run, wait_for};
+use fastpay_core::{AccountId, Amount, Asset, Balance, Memo};
+use fastpay_e2e::{Authority, Crowd, Network, run, wait_for, within};
 use fastpay_rpc::{ClientError, Refusal};
+use fastpay_wallet::Intent;
+use tokio::task::JoinSet;
 
 use crate::scene::{START, balance, key, payment, standalone};
 
@@ -39,8 +41,14 @@ async fn nothing_is_lost_or_doubled_when_authorities_are_killed_under_load() {
     assert!(kills >= 3, "only {kills} kills: the load is too small");
     crowd.bring_all_up_to_date(&accounts).await.unwrap();
 
+    assert_all_paid(&network, &crowd, EACH).await;
+}
+
+/// At every authority each account has made `each` payments of the crowd's plan, and holds what it should to the unit.
+async fn assert_all_paid(network: &Network, crowd: &Crowd, each: usize) {
+    let accounts = crowd.accounts();
     let mut expected: BTreeMap<AccountId, Balance> = accounts.iter().map(|a| (*a, balance(START))).collect();
-    for (sender, payments) in accounts.iter().zip(crowd.plan(EACH, &[Asset::ETHER])) {
+    for (sender, payments) in accounts.iter().zip(crowd.plan(each, &[Asset::ETHER])) {
         for (recipient, _, amount) in payments {
             expected.entry(*sender).and_modify(|balance| *balance = balance.debit(amount));
             expected.entry(recipient).and_modify(|balance| *balance = balance.credit(amount));
@@ -51,7 +59,7 @@ async fn nothing_is_lost_or_doubled_when_authorities_are_killed_under_load() {
             for (account, expected) in &expected {
                 let state = client.shard_of(account).account(*account).await.map_err(|error| error.to_string())?;
                 let found = (state.balance(Asset::ETHER), state.next_sequence.0, state.pending.is_some());
-                if found != (*expected, EACH as u64, false) {
+                if found != (*expected, each as u64, false) {
                     return Err(format!("{}: {account} is {found:?}, not {expected}", client.name()));
                 }
             }
@@ -60,6 +68,59 @@ async fn nothing_is_lost_or_doubled_when_authorities_are_killed_under_load() {
         .await
         .unwrap();
     }
+}
+
+/// A power cut for the whole committee: whoever was paying goes on where it stood.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_authorities_killed_at_once_go_on_where_they_stood() {
+    let accounts: Vec<_> = (0..CROWD).map(|number| key(number).account()).collect();
+    let mut network = standalone("power-cut", &accounts);
+    network.start_authorities().await.unwrap();
+    let crowd = Crowd::new(&network, CROWD).unwrap();
+    let mut paying = JoinSet::new();
+    for (member, payments) in crowd.plan(EACH, &[Asset::ETHER]).into_iter().enumerate() {
+        let crowd = crowd.clone();
+        paying.spawn(async move {
+            for (recipient, asset, amount) in payments {
+                // Nobody answers for a while. The wallet promises that the same call again never pays twice.
+                let intent = Intent::Pay { recipient, asset, amount, memo: Memo::ZERO };
+                while crowd.send(member, intent).await.is_err() {
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+            }
+        });
+    }
+    for part in 1..=3 {
+        while crowd.settled() < usize::from(CROWD) * EACH * part / 5 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        network.authorities.iter_mut().for_each(Authority::kill);
+        network.start_authorities().await.unwrap();
+    }
+    within(Duration::from_secs(90), "they are still paying", paying.join_all()).await.unwrap();
+    crowd.bring_all_up_to_date(&accounts).await.unwrap();
+    assert_all_paid(&network, &crowd, EACH).await;
+}
+
+/// Silent is worse than dead: connections stay open and nothing comes back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_authority_that_freezes_holds_nobody_up() {
+    let accounts: Vec<_> = (0..4).map(|number| key(number).account()).collect();
+    let mut network = standalone("frozen", &accounts);
+    network.start_authorities().await.unwrap();
+    let crowd = Crowd::new(&network, 4).unwrap();
+    network.authority(1).unwrap().program().unwrap().signal("STOP");
+    let paid = crowd.pay(5, &[Asset::ETHER]).await.unwrap();
+    assert!(paid.elapsed < Duration::from_secs(10), "twenty payments took {:?}", paid.elapsed);
+    network.authority(1).unwrap().program().unwrap().signal("CONT");
+    crowd.bring_all_up_to_date(&accounts).await.unwrap();
+    assert_all_paid(&network, &crowd, 5).await;
+    // Asked to end with clients connected, each ends well, and knows all when it is started again.
+    for authority in &mut network.authorities {
+        authority.stop().unwrap();
+    }
+    network.start_authorities().await.unwrap();
+    assert_all_paid(&network, &crowd, 5).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

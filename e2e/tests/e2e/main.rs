@@ -3,7 +3,7 @@
 //! | module | what it shows |
 //! |---|---|
 //! | `way` | deposit, pay, redeem through the relayer and alone; the demo itself |
-//! | `crashes` | `kill -9` under load, votes that survive it, one process per data folder |
+//! | `crashes` | `kill -9` of one and of all under load, votes that survive it, a frozen authority, one process per data folder |
 //! | `wire` | each bad order and certificate, over the wire, to a running node |
 //! | `peers` | garbage, silence, messages too long, peers that never read |
 //! | `setup` | configurations and keys that are wrong |

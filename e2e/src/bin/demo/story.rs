@@ -19,6 +19,7 @@ const PAYMENTS_EACH: [usize; 3] = [16, 6, 4];
 const ETHER: u128 = 1_000_000_000_000_000_000;
 /// Where the crowd's redemptions go: an address that nobody has used.
 const OUT: Address = Address::repeat_byte(0x0d);
+const START_PATIENCE: Duration = Duration::from_secs(20);
 const RELAY_PATIENCE: Duration = Duration::from_secs(60);
 
 struct Scene {
@@ -72,7 +73,13 @@ async fn set_the_scene(report: &mut Report) -> Result<(Network, Token), Failure>
         Ok(((), format!("{size} × {} shards, quorum {}", LAYOUT.shards, network.committee().quorum())))
     };
     report.step("start the authorities", starting).await?;
-    let relayer = async { network.start_relayer().map(|()| ((), "it holds a gas key and nothing else".into())) };
+    let relayer = async {
+        network.start_relayer()?;
+        let relayer = network.relayer()?;
+        wait_for(START_PATIENCE, async || relayer.status().map_err(|error| error.to_string())).await?;
+        relayer.program()?.check()?;
+        Ok(((), "it holds a gas key and nothing else".to_owned()))
+    };
     report.step("start the relayer", relayer).await?;
     Ok((network, token))
 }
