@@ -27,10 +27,13 @@ pub use refusal::Refusal;
 
 /// The longest message that either side takes, in bytes. A page is cut to fit.
 pub const MESSAGE_BYTES_MAX: usize = 1 << 20;
-/// The longest request that an authority takes, in bytes: it may have to hold one for each stream of
-/// each connection. A certificate with the votes of 255 authorities, each with the longest Merkle
-/// path, has about 115,000.
-pub const REQUEST_BYTES_MAX: usize = 1 << 17;
+/// The longest request that an authority takes, in bytes, where so many votes are a quorum: it may
+/// have to hold one for each stream of each connection, so it is no longer than a certificate needs.
+#[must_use]
+pub const fn request_bytes_max(quorum: usize) -> usize {
+    // An order with its envelope, and each vote with the longest Merkle path: about 440 bytes.
+    1_024 + quorum * 512
+}
 /// At most so many entries in one page of history.
 pub const PAGE_ENTRIES_MAX: u32 = 100;
 /// At most so many requests of one client in flight on one stream; the server reads no further.

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use fastpay_core::{Authority, Committee, Domain};
 use fastpay_rpc::proto::shard_server::ShardServer;
-use fastpay_rpc::{MESSAGE_BYTES_MAX, REQUEST_BYTES_MAX};
+use fastpay_rpc::{MESSAGE_BYTES_MAX, request_bytes_max};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tonic::transport::{Identity, Server, ServerTlsConfig};
@@ -28,6 +28,12 @@ use crate::metrics::NetworkMetrics;
 use crate::shard::{HistoryReader, ShardHandle};
 use incoming::Incoming;
 use service::ShardService;
+
+/// How much a client may send on one stream ahead of what is read: enough for a full rate over a
+/// round trip of 20 milliseconds.
+const STREAM_WINDOW_BYTES: u32 = 256 << 10;
+/// The same over all streams of one connection: bounds what a stalling peer has us hold.
+const CONNECTION_WINDOW_BYTES: u32 = 512 << 10;
 
 /// Bounds of one shard's server.
 #[derive(Clone, Copy, Debug)]
@@ -92,16 +98,17 @@ pub async fn serve(
     mut stop: watch::Receiver<bool>,
 ) -> Result<(), tonic::transport::Error> {
     let incoming = Incoming::new(listener, limits, context.metrics.clone());
+    let request_bytes_max = request_bytes_max(context.committee.quorum());
     let service = ShardServer::new(ShardService::new(context, limits, stop.clone()))
-        .max_decoding_message_size(REQUEST_BYTES_MAX)
+        .max_decoding_message_size(request_bytes_max)
         .max_encoding_message_size(MESSAGE_BYTES_MAX);
     let mut server = Server::builder()
         .max_concurrent_streams(limits.streams_per_connection_max)
         .http2_keepalive_interval(Some(limits.keepalive_interval))
         .http2_keepalive_timeout(Some(limits.keepalive_timeout))
         .http2_max_pending_accept_reset_streams(Some(32))
-        .initial_stream_window_size(1 << 20)
-        .initial_connection_window_size(1 << 20);
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES);
     if let Some(identity) = tls {
         // Fails where one is installed already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();

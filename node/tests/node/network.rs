@@ -14,7 +14,7 @@ use fastpay_rpc::proto::shard_client::ShardClient as Grpc;
 use fastpay_rpc::proto::submit_request::Request;
 use fastpay_rpc::proto::submit_response::Response;
 use fastpay_rpc::proto::{self, SubmitRequest, SubmitResponse};
-use fastpay_rpc::{ClientError, ClientOptions, PAGE_ENTRIES_MAX, REQUEST_BYTES_MAX, Refusal, ShardClient};
+use fastpay_rpc::{ClientError, ClientOptions, PAGE_ENTRIES_MAX, Refusal, ShardClient, request_bytes_max};
 use fastpay_testkit::{TestAccount, payment, redemption};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -276,7 +276,7 @@ async fn a_message_too_long_is_answered_with_the_reason_behind_the_answers_befor
     let order = alice.sign(&served.shards.committee.domain, payment(alice.id(), TestAccount::ed25519(2).id(), 1, 0));
     let mut long: proto::TransferOrder = (&order).into();
     let Some(proto::transfer_order::Transfer::Payment(payment)) = &mut long.transfer else { unreachable!() };
-    payment.memo = vec![0; REQUEST_BYTES_MAX + 1].into();
+    payment.memo = vec![0; request_bytes_max(3) + 1].into();
     let long = SubmitRequest { id: 2, request: Some(Request::Order(long)) };
     // However the requests fall into batches, nothing is read behind the one that cannot be read.
     for before in [0, 1, 5] {

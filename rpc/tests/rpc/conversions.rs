@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use fastpay_core::{Certificate, Deposit, Payment, Redemption, Transfer, TransferOrder, Vote};
-use fastpay_rpc::{Malformed, REQUEST_BYTES_MAX, Refusal, proto};
+use fastpay_rpc::{Malformed, Refusal, proto, request_bytes_max};
 use proptest::prelude::*;
 use prost::Message;
 
@@ -133,8 +133,11 @@ fn the_longest_certificate_fits_into_a_request() {
     payment.directions = u16::MAX.into();
     let mut certificate: proto::Certificate = (&some_certificate(u64::MAX)).into();
     certificate.epoch = u64::MAX;
-    certificate.votes = vec![vote; 255];
-    let request = proto::submit_request::Request::Certificate(certificate);
-    let length = proto::SubmitRequest { id: u64::MAX, request: Some(request) }.encoded_len();
-    assert!((100_000..REQUEST_BYTES_MAX).contains(&length), "{length}");
+    for quorum in [3, 7, 67, 170, 255] {
+        certificate.votes = vec![vote.clone(); quorum];
+        let request = proto::submit_request::Request::Certificate(certificate.clone());
+        let length = proto::SubmitRequest { id: u64::MAX, request: Some(request) }.encoded_len();
+        let bound = request_bytes_max(quorum);
+        assert!((bound / 2..=bound).contains(&length), "{length} bytes for a quorum of {quorum}");
+    }
 }
