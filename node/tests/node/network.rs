@@ -207,7 +207,7 @@ async fn malformed_requests_are_refused_by_name_and_the_stream_goes_on() {
         (Some(Request::Certificate(proto::Certificate { order: None, ..certificate.clone() })), "order is missing"),
         (
             Some(Request::Certificate(proto::Certificate {
-                votes: vec![certificate.votes[0].clone(); 256],
+                votes: vec![proto::Vote::default(); 256],
                 ..certificate.clone()
             })),
             "votes is out of range",
@@ -361,7 +361,7 @@ async fn pages_are_cut_and_strangers_are_not_remembered() {
         assert_eq!(page.deposits.iter().map(|d| d.index).collect::<Vec<_>>(), expected.collect::<Vec<_>>());
         assert_eq!(page.total, 250);
     }
-    for length in [0, 31, 33, 5_000] {
+    for length in [0, 31, 33, 2_000] {
         let account = Bytes::from(vec![1; length]);
         let status = grpc.get_account(proto::AccountRequest { account }).await.unwrap_err();
         assert_eq!(status.code(), Code::InvalidArgument);
