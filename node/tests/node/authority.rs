@@ -69,7 +69,7 @@ pub fn write_genesis(path: &Path, members: &[AuthorityKeys]) -> Genesis {
 }
 
 impl Scene {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let genesis = folder.path().join("genesis.json");
         let keys = TestCommittee::new(4).keys;
@@ -82,7 +82,7 @@ impl Scene {
     }
 
     /// Writes a configuration and creates a data folder. Other members' keys sign for the rest.
-    fn init(&self, shards: u16) -> Result<AuthorityEndpoints, SetupError> {
+    pub fn init(&self, shards: u16) -> Result<AuthorityEndpoints, SetupError> {
         let (listen, http) = free_ports(shards);
         let request = setup::Request {
             config: self.config_file(),
@@ -97,11 +97,11 @@ impl Scene {
         setup::init(request, self.keys().public().name)
     }
 
-    fn keys(&self) -> AuthorityKeys {
+    pub fn keys(&self) -> AuthorityKeys {
         self.committee.keys[0].clone()
     }
 
-    fn config(&self) -> Config {
+    pub fn config(&self) -> Config {
         Config::read(&self.config_file(), Overrides::default()).unwrap()
     }
 
@@ -112,9 +112,9 @@ impl Scene {
     }
 }
 
-struct Running {
-    client: AuthorityClient,
-    http: SocketAddr,
+pub struct Running {
+    pub client: AuthorityClient,
+    pub http: SocketAddr,
     stop: watch::Sender<bool>,
     task: JoinHandle<Result<(), AuthorityError>>,
 }
@@ -133,7 +133,7 @@ impl Running {
         Self { client, http, stop, task: tokio::spawn(authority::run(config, keys, stopped)) }
     }
 
-    async fn ready(config: Config, keys: AuthorityKeys) -> Self {
+    pub async fn ready(config: Config, keys: AuthorityKeys) -> Self {
         let running = Self::begin(config, keys);
         eventually_async("the authority is ready", || async {
             assert!(!running.task.is_finished(), "it ended");
@@ -143,7 +143,7 @@ impl Running {
         running
     }
 
-    async fn stop(self) -> Result<(), AuthorityError> {
+    pub async fn stop(self) -> Result<(), AuthorityError> {
         self.stop.send_replace(true);
         self.task.await.unwrap()
     }

@@ -2,6 +2,7 @@
 //! loopback. Nothing waits for a fixed time: what must happen is polled for, within [`scene::PATIENCE`].
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
+mod alarm;
 mod authority;
 mod credits;
 mod durability;

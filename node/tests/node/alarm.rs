@@ -1,0 +1,84 @@
+//! A whole authority that follows a real contract through an Ethereum node that begins to lie.
+
+use fastpay_core::{AccountId, Amount, Asset, Balance, Domain, SequenceNumber};
+use fastpay_ethereum::testing::{Anvil, CHAIN_ID, LyingNode, Mining};
+use fastpay_ethereum::{Call, Finality, PrimaryConfig, Sender};
+use fastpay_node::config::Config;
+use fastpay_node::deployment::folder_identity;
+use fastpay_node::storage::DataFolder;
+use fastpay_testkit::{TestAccount, TestCommittee, payment};
+use serde_json::Value;
+
+use crate::authority::{Running, Scene, get};
+use crate::scene::eventually_async;
+
+async fn deposit(funder: &Sender, recipient: AccountId, amount: u128) {
+    let call = Call::deposit_ether(funder.primary().contract(), recipient, Amount(amount));
+    funder.send_and_wait(call, &mut |_| {}).await.unwrap();
+}
+
+async fn holds(running: &Running, account: AccountId, amount: u128) -> bool {
+    let state = running.client.shard_of(&account).account(account).await.unwrap();
+    state.balance(Asset::ETHER) == Balance::from(Amount(amount))
+}
+
+/// The follower stops on `lie` and says why; the authority still votes; with an honest node it goes on,
+/// and credits each deposit once.
+async fn check(lie: impl FnMut(&mut Vec<Value>) + Send + 'static, reason: &str) {
+    let scene = Scene::new();
+    scene.init(2).unwrap();
+    let anvil = Anvil::start(Mining::Each);
+    let contract = anvil.deploy(&scene.committee.committee).await;
+    let domain = Domain::new(CHAIN_ID, contract);
+    let committee = TestCommittee::with(4, domain, scene.committee.committee.epoch());
+    let node = LyingNode::start(&anvil.url());
+    let mut primary = PrimaryConfig::new(vec![node.url()], CHAIN_ID, contract);
+    primary.finality = Finality::Confirmations(0);
+    let data = scene.folder.path().join("data-of-contract");
+    drop(
+        DataFolder::create(&data, &folder_identity(scene.keys().public().name, 2.try_into().unwrap(), &domain))
+            .unwrap(),
+    );
+    let config = Config { data, genesis: None, primary: Some(primary), ..scene.config() };
+    let funder = anvil.sender(contract, anvil.rich_key(1), Finality::Confirmations(0)).await;
+    let (alice, bob) = (TestAccount::numbered(0), TestAccount::numbered(1));
+
+    deposit(&funder, alice.id(), 10).await;
+    let running = Running::ready(config.clone(), scene.keys()).await;
+    eventually_async("the first deposit is credited", || holds(&running, alice.id(), 10)).await;
+
+    node.lie_about_logs(lie);
+    deposit(&funder, bob.id(), 7).await;
+    deposit(&funder, bob.id(), 5).await;
+    eventually_async("the follower stops", || async {
+        get(running.http, "/ready").await.is_some_and(|(code, body)| code == 503 && body.contains(reason))
+    })
+    .await;
+    let (_, metrics) = get(running.http, "/metrics").await.unwrap();
+    assert!(metrics.contains("fastpay_follower_alarm 1"), "{metrics}");
+    // It stays stopped, even when the node says the truth again: a person has to look.
+    node.repent();
+    deposit(&funder, bob.id(), 1).await;
+    assert!(holds(&running, bob.id(), 0).await);
+    // What is credited can be spent.
+    let order = alice.sign(&domain, payment(alice.id(), bob.id(), 4, 0));
+    running.client.shard_of(&alice.id()).order(&order).await.unwrap();
+    let certificate = committee.certificate(&order);
+    assert_eq!(running.client.shard_of(&alice.id()).confirm(&certificate).await, Ok(SequenceNumber(1)));
+    running.stop().await.unwrap();
+
+    let running = Running::ready(config, scene.keys()).await;
+    eventually_async("every deposit and the payment are there once", || holds(&running, bob.id(), 17)).await;
+    assert!(holds(&running, alice.id(), 6).await);
+    running.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_log_left_out_stops_the_follower_and_nothing_else() {
+    check(|logs| drop(logs.pop()), "follower stopped").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_log_told_twice_stops_the_follower_and_nothing_else() {
+    check(|logs| logs.extend(logs.last().cloned()), "follower stopped").await;
+}
