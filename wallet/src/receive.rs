@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use fastpay_core::{AccountId, SequenceNumber, VerifiedCertificate};
+use fastpay_core::{AccountId, AuthorityName, SequenceNumber, VerifiedCertificate};
 use fastpay_rpc::{AuthorityClient, ClientError, Received};
 use tokio::time::Instant;
 
@@ -50,7 +50,7 @@ impl Wallet {
                 let known = journal.inbox().has(entry.payment.sender, entry.payment.sequence);
                 if !known {
                     // Without a proof it stays unread: it may be a lie, or its certificate out of reach now.
-                    let Some(received) = self.take_in(&journal, account, &entry, count < quorum).await? else { break };
+                    let Some(received) = self.take_in(&journal, account, name, &entry, count < quorum).await? else { break };
                     new.extend(received);
                 }
                 cursor = cursor.max(entry.number.saturating_add(1));
@@ -65,11 +65,12 @@ impl Wallet {
         &self,
         journal: &InboxJournal,
         account: AccountId,
+        lister: AuthorityName,
         entry: &Received,
         spread: bool,
     ) -> Result<Option<Option<ReceivedPayment>>, WalletError> {
         let (sender, sequence) = (entry.payment.sender, entry.payment.sequence);
-        let Some(certificate) = self.network().find_received(account, sender, sequence).await else {
+        let Some(certificate) = self.network().find_received(account, lister, sender, sequence).await else {
             tracing::warn!(%sender, %sequence, "a payment is listed without a valid certificate; it is not counted");
             return Ok(None);
         };

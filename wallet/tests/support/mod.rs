@@ -51,6 +51,8 @@ pub enum Part {
     FalseConfirmation,
     /// Lists payments and states that never were.
     FalseHistory,
+    /// Lists so many payments received that never were, and votes for nothing.
+    FalseReceipts(u64),
     /// Answers with garbage.
     Garbage,
 }
@@ -77,6 +79,8 @@ struct State {
     redemptions: Vec<Certificate>,
     /// Digests of the orders that came, in order.
     orders_seen: Vec<TransferOrder>,
+    /// How many requests for certificates came.
+    certificates_asked: usize,
 }
 
 /// One authority.
@@ -102,6 +106,10 @@ impl Fake {
 
     pub fn orders_seen(&self) -> Vec<TransferOrder> {
         self.state.lock().unwrap().orders_seen.clone()
+    }
+
+    pub fn certificates_asked(&self) -> usize {
+        self.state.lock().unwrap().certificates_asked
     }
 
     pub fn is_locked(&self, account: AccountId) -> bool {
@@ -170,7 +178,7 @@ impl Fake {
             }
             Part::FalseGap => return refuse(Refusal::SequenceTooHigh(SequenceNumber(0))),
             Part::FalseFuture => return refuse(Refusal::SequenceTooHigh(SequenceNumber(u64::MAX))),
-            Part::FalsePoverty => return refuse(Refusal::InsufficientBalance(fastpay_core::Balance::ZERO)),
+            Part::FalsePoverty | Part::FalseReceipts(_) => return refuse(Refusal::InsufficientBalance(fastpay_core::Balance::ZERO)),
             Part::ForgedPending => {
                 let mut forged = order.clone();
                 if let Transfer::Payment(payment) = &mut forged.transfer {
@@ -297,6 +305,9 @@ impl Shard for Fake {
             answer.received = u64::MAX;
             answer.holdings.clear();
         }
+        if let Part::FalseReceipts(count) = part {
+            answer.received = count;
+        }
         Ok(Response::new(answer))
     }
 
@@ -306,7 +317,8 @@ impl Shard for Fake {
     ) -> Result<Response<proto::Certificate>, Status> {
         let part = self.endure().await?;
         let request = request.into_inner();
-        let state = self.state.lock().unwrap();
+        let mut state = self.state.lock().unwrap();
+        state.certificates_asked += 1;
         if part == Part::FalseHistory {
             // Any certificate at all, in place of the one asked for.
             let any = state.certificates.values().next().ok_or_else(|| Status::not_found("none"))?;
@@ -328,6 +340,15 @@ impl Shard for Fake {
             let invented = fastpay_testkit::payment(sender, account, 1_000_000, request.start);
             let payments = vec![proto::Received { number: request.start, payment: Some((&invented).into()) }];
             return Ok(Response::new(proto::ReceivedPage { payments, total: u64::MAX }));
+        }
+        if let Part::FalseReceipts(total) = part {
+            let sender = TestAccount::numbered(77).id();
+            let numbers = request.start..total.min(request.start + u64::from(PAGE_ENTRIES_MAX));
+            let payments = numbers.map(|number| {
+                let invented = fastpay_testkit::payment(sender, account, 1_000_000, number);
+                proto::Received { number, payment: Some((&invented).into()) }
+            });
+            return Ok(Response::new(proto::ReceivedPage { payments: payments.collect(), total }));
         }
         let state = self.state.lock().unwrap();
         let (entries, total) = page(state.received.get(&account), request.start);
@@ -384,6 +405,7 @@ impl Committee {
                 deposits: BTreeMap::new(),
                 redemptions: Vec::new(),
                 orders_seen: Vec::new(),
+                certificates_asked: 0,
             };
             let fake = Fake { index, committee: committee.clone(), state: Arc::new(Mutex::new(state)) };
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
