@@ -84,6 +84,11 @@ pub enum ConfigError {
     /// Neither or both of the two.
     #[error("the configuration must have either [primary] or genesis, and not both")]
     PrimaryOrGenesis,
+    /// An Ethereum node for a committee without a Primary.
+    #[error(
+        "the configuration has a genesis and no [primary], so there is no use for --rpc-url or FASTPAY_NODE_RPC_URLS"
+    )]
+    NoPrimary,
     /// A number out of its range.
     #[error("the configuration asks for {0} shards; at most {SHARDS_MAX} are possible")]
     Shards(u32),
@@ -108,8 +113,10 @@ impl Config {
         }
         config.listen = overrides.listen.unwrap_or(config.listen);
         config.http = overrides.http.unwrap_or(config.http);
-        if let (Some(primary), false) = (&mut config.primary, overrides.rpc_urls.is_empty()) {
-            primary.rpc_urls = overrides.rpc_urls;
+        match (&mut config.primary, overrides.rpc_urls.is_empty()) {
+            (_, true) => {}
+            (Some(primary), false) => primary.rpc_urls = overrides.rpc_urls,
+            (None, false) => return Err(ConfigError::NoPrimary),
         }
         config.check()?;
         Ok(config)
@@ -194,6 +201,9 @@ mod tests {
         check(GOOD.replace(":9000", ":65535"), "no port for every shard");
         check(GOOD.replace("genesis", "#"), "either [primary] or genesis");
         check(GOOD.replace("listen", "#"), "missing field `listen`");
+        let rpc_urls = vec!["http://localhost:8545".parse().unwrap()];
+        let useless = read(GOOD, Overrides { rpc_urls, ..Overrides::default() });
+        assert!(matches!(useless, Err(ConfigError::NoPrimary)), "{useless:?}");
         let missing = Config::read(Path::new("/nowhere/authority.toml"), Overrides::default()).unwrap_err();
         assert!(missing.to_string().contains("fastpay-node init"));
     }

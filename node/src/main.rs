@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 /// An authority of a FastPay committee.
 #[derive(Parser)]
-#[command(name = "fastpay-node", version, about)]
+#[command(name = "fastpay-node", version, about = "An authority of a FastPay committee")]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -79,7 +79,7 @@ struct InitArguments {
     /// Where health, readiness and metrics are served
     #[arg(long)]
     http: SocketAddr,
-    /// An Ethereum node; several times for several, which must then agree
+    /// An Ethereum node; several times for several, which must then agree. Not with --genesis
     #[arg(long = "rpc-url", requires = "contract", required_unless_present = "genesis")]
     rpc_urls: Vec<url::Url>,
     /// The chain of the Primary (EIP-155)
@@ -91,7 +91,7 @@ struct InitArguments {
     /// From which block on the Primary is believed: finalized, safe, or a number of confirmations
     #[arg(long, default_value = "finalized")]
     finality: setup::FinalityArgument,
-    /// Run without a Primary, from this genesis
+    /// Run without a Primary, from this genesis, in place of --rpc-url, --chain-id and --contract
     #[arg(long, conflicts_with = "contract")]
     genesis: Option<PathBuf>,
     /// Read the passphrase from the first line of this file instead of FASTPAY_PASSPHRASE or the terminal

@@ -106,6 +106,8 @@ pub struct AccountState {
     pub received: u64,
     /// How many deposits it has had.
     pub deposits: u64,
+    /// It holds more assets than are listed here: see [`ShardClient::account_asset`].
+    pub truncated: bool,
 }
 
 impl AccountState {
@@ -161,6 +163,8 @@ pub struct ShardStatus {
     pub version: String,
     /// The committee as the authority knows it.
     pub committee: Vec<Authority>,
+    /// There are more sums than are listed here: see [`ShardClient::status_asset`].
+    pub truncated: bool,
 }
 
 /// A connection to one shard. Opened when first used, and again after it broke.
@@ -241,12 +245,26 @@ impl ShardClient {
         }
     }
 
-    /// An account's state.
+    /// An account's state, with as many of its assets as the shard lists.
     ///
     /// # Errors
     /// See [`ClientError`].
     pub async fn account(&self, account: AccountId) -> Result<AccountState, ClientError> {
-        let request = proto::AccountRequest { account: bytes(&account.0) };
+        self.read_account(account, Bytes::new()).await
+    }
+
+    /// An account's state with what it holds of one asset, however many others it holds.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn account_asset(&self, account: AccountId, asset: Asset) -> Result<AccountState, ClientError> {
+        let mut state = self.read_account(account, bytes(asset.0.as_slice())).await?;
+        state.holdings.retain(|(held, _)| *held == asset);
+        Ok(state)
+    }
+
+    async fn read_account(&self, account: AccountId, asset: Bytes) -> Result<AccountState, ClientError> {
+        let request = proto::AccountRequest { account: bytes(&account.0), asset };
         let answer = self.in_time(self.grpc.clone().get_account(request)).await?;
         let holdings = answer.holdings.iter();
         Ok(AccountState {
@@ -257,6 +275,7 @@ impl ShardClient {
                 .collect::<Result<_, Malformed>>()?,
             received: answer.received,
             deposits: answer.deposits,
+            truncated: answer.truncated,
         })
     }
 
@@ -303,12 +322,26 @@ impl ShardClient {
         Ok(Page { entries, total: answer.total })
     }
 
-    /// What the shard says of itself.
+    /// What the shard says of itself, with the sums of as many assets as it lists.
     ///
     /// # Errors
     /// See [`ClientError`].
     pub async fn status(&self) -> Result<ShardStatus, ClientError> {
-        let answer = self.in_time(self.grpc.clone().get_status(proto::StatusRequest {})).await?;
+        self.read_status(Bytes::new()).await
+    }
+
+    /// What the shard says of itself with the sums of one asset, however many others it has.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn status_asset(&self, asset: Asset) -> Result<ShardStatus, ClientError> {
+        let mut status = self.read_status(bytes(asset.0.as_slice())).await?;
+        status.totals.retain(|(of, _)| *of == asset);
+        Ok(status)
+    }
+
+    async fn read_status(&self, asset: Bytes) -> Result<ShardStatus, ClientError> {
+        let answer = self.in_time(self.grpc.clone().get_status(proto::StatusRequest { asset })).await?;
         let totals = answer.totals.iter().map(|totals| {
             let balance = |bytes: &Bytes| convert::balance("totals", bytes);
             let sums = AssetTotals {
@@ -339,6 +372,7 @@ impl ShardClient {
             credits_in_flight: answer.credits_in_flight,
             version: printable(&answer.version),
             committee: committee.collect::<Result<_, Malformed>>()?,
+            truncated: answer.truncated,
         })
     }
 }

@@ -1,9 +1,10 @@
 //! The gRPC service of one shard: the stream of requests, and the reads.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use fastpay_core::{Account, AccountId, History, Link, Record, SequenceNumber, ShardLedger, TransferOrder};
+use fastpay_core::{Account, AccountId, Asset, History, Link, Record, SequenceNumber, ShardLedger, TransferOrder};
 use fastpay_rpc::proto::shard_server::Shard as ShardRpc;
 use fastpay_rpc::{MESSAGE_BYTES_MAX, PAGE_ENTRIES_MAX, proto};
 use tokio::sync::{Semaphore, oneshot, watch};
@@ -14,7 +15,8 @@ use super::{NetworkLimits, ShardContext};
 use crate::shard::{Command, HistoryError, HistoryReader};
 
 /// At most so many assets are listed in one answer, ETH first: anyone can deposit tokens of their own
-/// making, and a list beyond the longest message would keep the rest of the answer from its reader.
+/// making, and a list beyond the longest message would keep the rest of the answer from its reader. Where
+/// that hides one, it can be asked for by its name.
 const ASSETS_LISTED_MAX: usize = 4_000;
 
 /// Answers one shard's clients.
@@ -100,6 +102,20 @@ fn stopping() -> Status {
     Status::unavailable("the authority is stopping; ask again when it is back")
 }
 
+type Chosen<'a, T> = (Vec<(Asset, &'a T)>, bool);
+
+/// The entries that a request asks for, those of one asset or as many as an answer lists, and whether there
+/// are more.
+fn chosen<'a, T>(entries: &'a BTreeMap<Asset, T>, asset: &[u8]) -> Result<Chosen<'a, T>, Status> {
+    if asset.is_empty() {
+        let listed = entries.iter().take(ASSETS_LISTED_MAX).map(|(asset, value)| (*asset, value));
+        return Ok((listed.collect(), entries.len() > ASSETS_LISTED_MAX));
+    }
+    let asset: [u8; 20] = asset.try_into().map_err(|_| Status::invalid_argument("an asset has 20 bytes"))?;
+    let asset = Asset(asset.into());
+    Ok((entries.get(&asset).map(|value| (asset, value)).into_iter().collect(), false))
+}
+
 fn copy(bytes: &[u8]) -> Bytes {
     Bytes::copy_from_slice(bytes)
 }
@@ -119,8 +135,10 @@ impl ShardRpc for ShardService {
         &self,
         request: Request<proto::AccountRequest>,
     ) -> Result<Response<proto::AccountResponse>, Status> {
-        let (_, account) = self.account(&request.into_inner().account).await?;
-        let holdings = account.balances.iter().take(ASSETS_LISTED_MAX).map(|(asset, balance)| proto::Holding {
+        let request = request.into_inner();
+        let (_, account) = self.account(&request.account).await?;
+        let (holdings, truncated) = chosen(&account.balances, &request.asset)?;
+        let holdings = holdings.into_iter().map(|(asset, balance)| proto::Holding {
             asset: copy(asset.0.as_slice()),
             balance: copy(&balance.to_be_bytes()),
         });
@@ -131,6 +149,7 @@ impl ShardRpc for ShardService {
             holdings: holdings.collect(),
             received: account.received.count(),
             deposits: account.deposits.count(),
+            truncated,
         }))
     }
 
@@ -195,10 +214,14 @@ impl ShardRpc for ShardService {
         Ok(Response::new(proto::CertificatePage { certificates: certificates.collect(), total }))
     }
 
-    async fn get_status(&self, _: Request<proto::StatusRequest>) -> Result<Response<proto::StatusResponse>, Status> {
+    async fn get_status(
+        &self,
+        request: Request<proto::StatusRequest>,
+    ) -> Result<Response<proto::StatusResponse>, Status> {
         let ledger: Arc<ShardLedger> = self.ask(Command::ReadLedger).await?;
         let context = &self.context;
-        let totals = ledger.totals.iter().take(ASSETS_LISTED_MAX).map(|(asset, totals)| proto::AssetTotals {
+        let (totals, truncated) = chosen(&ledger.totals, &request.into_inner().asset)?;
+        let totals = totals.into_iter().map(|(asset, totals)| proto::AssetTotals {
             asset: copy(asset.0.as_slice()),
             accounts: copy(&totals.accounts.to_be_bytes()),
             deposited: copy(&totals.deposited.to_be_bytes()),
@@ -224,6 +247,7 @@ impl ShardRpc for ShardService {
             credits_in_flight: in_flight as u64,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             committee: members.collect(),
+            truncated,
         }))
     }
 }

@@ -363,7 +363,7 @@ async fn pages_are_cut_and_strangers_are_not_remembered() {
     }
     for length in [0, 31, 33, 2_000] {
         let account = Bytes::from(vec![1; length]);
-        let status = grpc.get_account(proto::AccountRequest { account }).await.unwrap_err();
+        let status = grpc.get_account(proto::AccountRequest { account, asset: Bytes::new() }).await.unwrap_err();
         assert_eq!(status.code(), Code::InvalidArgument);
     }
 
@@ -381,5 +381,47 @@ async fn pages_are_cut_and_strangers_are_not_remembered() {
         ["0", "1"].iter().any(|count| text.contains(&format!("fastpay_accounts_in_memory{{shard=\"0\"}} {count}\n")))
     })
     .await;
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn dust_of_thousands_of_tokens_hides_no_token_that_is_asked_for() {
+    let served = Served::start(1).await;
+    let alice = TestAccount::ed25519(0);
+    let token = |number: u16| {
+        let mut bytes = [0; 20];
+        bytes[..2].copy_from_slice(&number.to_be_bytes());
+        Asset(bytes.into())
+    };
+    let count = 4_500;
+    let deposits: Vec<_> = (1..=count)
+        .map(|number| fastpay_core::Deposit {
+            index: fastpay_core::TransactionIndex(number.into()),
+            recipient: alice.id(),
+            asset: token(number),
+            amount: Amount(number.into()),
+        })
+        .collect();
+    let up_to = deposits.last().unwrap().index;
+    assert!(served.shards.feed().apply(fastpay_core::TransactionIndex(0), &deposits, up_to).await);
+    let client = served.client(0);
+    let (listed, sums) = (client.account(alice.id()).await.unwrap(), client.status().await.unwrap());
+    assert!(listed.truncated && sums.truncated);
+    assert_eq!(listed.balance(token(count)), Balance::ZERO, "the list ends before it");
+
+    let units = Balance::from(Amount(count.into()));
+    let one = client.account_asset(alice.id(), token(count)).await.unwrap();
+    assert_eq!((one.holdings, one.truncated, one.deposits), (vec![(token(count), units)], false, count.into()));
+    let one = client.status_asset(token(count)).await.unwrap();
+    assert_eq!((one.totals.len(), one.totals[0].1.accounts, one.truncated), (1, units, false));
+    assert_eq!(client.account_asset(alice.id(), Asset::ETHER).await.unwrap().holdings, []);
+    let mut grpc = Grpc::connect(format!("http://{}", served.addresses[0])).await.unwrap();
+    for length in [1, 19, 21] {
+        let (account, asset) = (Bytes::copy_from_slice(&alice.id().0), Bytes::from(vec![1; length]));
+        let status = grpc.get_account(proto::AccountRequest { account, asset: asset.clone() }).await.unwrap_err();
+        assert_eq!(status.code(), Code::InvalidArgument);
+        let status = grpc.get_status(proto::StatusRequest { asset }).await.unwrap_err();
+        assert_eq!(status.code(), Code::InvalidArgument);
+    }
     served.end().await;
 }

@@ -308,3 +308,22 @@ async fn reads_say_why_there_is_no_answer() {
         assert!(matches!(error, ClientError::Malformed(_)), "{error:?}");
     }
 }
+
+#[tokio::test]
+async fn one_asset_can_be_asked_for_and_a_cut_list_is_said_to_be_one() {
+    let asset = |byte| fastpay_core::Asset(fastpay_core::PrimaryAddress::repeat_byte(byte));
+    let holding = |byte: u8| proto::Holding { asset: vec![byte; 20].into(), balance: vec![byte; 32].into() };
+    let holdings = vec![holding(1), holding(2)];
+    let answer = proto::AccountResponse { holdings, truncated: true, ..proto::AccountResponse::default() };
+    let server = Server::reading(Arc::new(move || Ok(answer.clone()))).await;
+    let client = client(&server.url());
+    let all = client.account(fastpay_core::AccountId::ZERO).await.unwrap();
+    assert!(all.truncated && all.holdings.len() == 2);
+    assert!(server.asset_asked().is_empty());
+    // An older authority answers with all that it lists: the others are left out here.
+    let one = client.account_asset(fastpay_core::AccountId::ZERO, asset(2)).await.unwrap();
+    assert_eq!(one.holdings.iter().map(|held| held.0).collect::<Vec<_>>(), [asset(2)]);
+    assert_eq!(server.asset_asked(), [2; 20]);
+    assert!(client.status_asset(asset(3)).await.is_err());
+    assert_eq!(server.asset_asked(), [3; 20]);
+}

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use fastpay_rpc::proto::shard_server::{Shard, ShardServer};
 use fastpay_rpc::proto::{self, SubmitRequest, SubmitResponse};
@@ -24,11 +24,13 @@ pub type Account = Arc<dyn Fn() -> Result<proto::AccountResponse, Status> + Send
 struct Scripted {
     behaviour: Behaviour,
     account: Account,
+    asset_asked: Arc<Mutex<Vec<u8>>>,
 }
 
 /// A server that ends with this value.
 pub struct Server {
     pub address: SocketAddr,
+    asset_asked: Arc<Mutex<Vec<u8>>>,
     task: JoinHandle<()>,
 }
 
@@ -54,23 +56,29 @@ impl Server {
 
     pub async fn start_at(address: SocketAddr, behaviour: Behaviour) -> Self {
         let account: Account = Arc::new(|| Err(Status::unimplemented("not here")));
-        Self::with(address, Scripted { behaviour, account }).await
+        Self::with(address, Scripted { behaviour, account, asset_asked: Arc::default() }).await
     }
 
     /// One that answers reads of accounts, and no streams.
     pub async fn reading(account: Account) -> Self {
         let behaviour = behaviour(|_, _| std::future::ready(()));
-        Self::with("127.0.0.1:0".parse().unwrap(), Scripted { behaviour, account }).await
+        Self::with("127.0.0.1:0".parse().unwrap(), Scripted { behaviour, account, asset_asked: Arc::default() }).await
     }
 
     async fn with(address: SocketAddr, scripted: Scripted) -> Self {
         let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
+        let asset_asked = scripted.asset_asked.clone();
         let server = tonic::transport::Server::builder().add_service(ShardServer::new(scripted));
         // A test that wants its connections gone as well, as when a process ends, stops them itself.
         let task =
             tokio::spawn(async move { server.serve_with_incoming(TcpListenerStream::new(listener)).await.unwrap() });
-        Self { address, task }
+        Self { address, asset_asked, task }
+    }
+
+    /// The asset of the last read of an account or a status.
+    pub fn asset_asked(&self) -> Vec<u8> {
+        self.asset_asked.lock().unwrap().clone()
     }
 
     pub fn url(&self) -> String {
@@ -91,7 +99,11 @@ impl Shard for Scripted {
         Ok(Response::new(ReceiverStream::new(stream)))
     }
 
-    async fn get_account(&self, _: Request<proto::AccountRequest>) -> Result<Response<proto::AccountResponse>, Status> {
+    async fn get_account(
+        &self,
+        request: Request<proto::AccountRequest>,
+    ) -> Result<Response<proto::AccountResponse>, Status> {
+        *self.asset_asked.lock().unwrap() = request.into_inner().asset.to_vec();
         (self.account)().map(Response::new)
     }
 
@@ -123,7 +135,11 @@ impl Shard for Scripted {
         Err(Status::unimplemented("not here"))
     }
 
-    async fn get_status(&self, _: Request<proto::StatusRequest>) -> Result<Response<proto::StatusResponse>, Status> {
+    async fn get_status(
+        &self,
+        request: Request<proto::StatusRequest>,
+    ) -> Result<Response<proto::StatusResponse>, Status> {
+        *self.asset_asked.lock().unwrap() = request.into_inner().asset.to_vec();
         Err(Status::unimplemented("not here"))
     }
 }
