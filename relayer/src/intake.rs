@@ -36,8 +36,10 @@ impl Relayer {
         let mut tick = Tick { answered: pages.len(), silent, caught_up: true, ..Tick::default() };
         for page in pages {
             let (shard, total) = (page.shard, page.page.total);
+            // A feed that gives nothing has nothing, however long it claims to be: only progress counts.
+            let (start, is_empty) = (page.start, page.page.entries.is_empty());
             let next = self.take_page(page).await?;
-            tick.caught_up &= next >= total;
+            tick.caught_up &= next >= total || (is_empty && next == start);
             self.set_cursor(shard, next);
         }
         Ok(tick)

@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use fastpay_core::PrimaryAddress;
+use fastpay_core::{Amount, PrimaryAddress};
 use fastpay_relayer::{Config, Overrides, Relayer, State, create_key, read_key};
 use serde_json::json;
 use url::Url;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Brings redemption certificates to the FastPay contract.
+/// Bring redemptions of FastPay to the contract on Ethereum, and earn their fees.
 #[derive(Debug, Parser)]
 #[command(name = "fastpay-relayer", version)]
 struct Arguments {
@@ -106,7 +106,11 @@ fn carry_out(arguments: Arguments) -> Result<(), Failure> {
 }
 
 fn initialise(path: &Path, init: &Init) -> Result<(), Failure> {
-    let refused = |error| format!("cannot write the configuration {}: {error}", path.display());
+    let refused = |error: std::io::Error| format!("cannot write the configuration {}: {error}", path.display());
+    // Before the key is made: one without a configuration would be left behind.
+    if path.symlink_metadata().is_ok() {
+        return Err(refused(std::io::ErrorKind::AlreadyExists.into()).into());
+    }
     let folder = path.parent().unwrap_or(Path::new(""));
     let key = create_key(&folder.join("gas.key"), init.passphrase_file.as_deref(), init.unencrypted_key)?;
     let quoted = |value: &dyn std::fmt::Display| toml::Value::String(value.to_string()).to_string();
@@ -120,7 +124,8 @@ fn initialise(path: &Path, init: &Init) -> Result<(), Failure> {
     let text = format!(
         "# The relayer's configuration. Paths are relative to this file.\n\
          endpoints = {}\ndata_dir = \"relayer-data\"\n\
-         # The least fee per redemption, in the asset's smallest unit.\ndefault_minimum_fee = \"0\"\n\n\
+         # The least fee per redemption, in the asset's smallest unit. With 0 anyone can spend this relayer's\n\
+         # gas on redemptions that pay nothing.\ndefault_minimum_fee = \"0\"\n\n\
          [primary]\nrpc_urls = [{}]\nchain_id = {}\ncontract = {}\nfinality = \"finalized\"\n\n\
          [key]\nfile = \"gas.key\"\n{passphrase}",
         quoted(&init.endpoints.display()),
@@ -135,6 +140,9 @@ fn initialise(path: &Path, init: &Init) -> Result<(), Failure> {
 }
 
 fn run(config: Config, once: bool) -> Result<(), Failure> {
+    if config.default_minimum_fee == Amount::ZERO {
+        tracing::warn!("default_minimum_fee is 0: anyone can spend this relayer's gas on redemptions that pay nothing");
+    }
     let key = read_key(&config.key.file, config.key.passphrase_file.as_deref())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(async {

@@ -37,6 +37,32 @@ fn init_makes_a_configuration_that_run_understands() {
 }
 
 #[test]
+fn init_leaves_no_key_beside_a_configuration_of_before() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("relayer.toml"), "mine").unwrap();
+    let refused = init(folder.path(), &["--unencrypted-key"]);
+    assert!(!refused.status.success());
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("relayer.toml"), "{refused:?}");
+    assert!(!folder.path().join("gas.key").exists());
+    assert_eq!(std::fs::read_to_string(folder.path().join("relayer.toml")).unwrap(), "mine");
+}
+
+#[test]
+fn a_relayer_that_works_for_nothing_is_warned() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(init(folder.path(), &["--unencrypted-key"]).status.success());
+    let path = folder.path().join("relayer.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(text.contains("anyone can spend this relayer's"), "{text}");
+    let warning = "default_minimum_fee is 0";
+    assert_eq!(run(folder.path(), &["run"]).1.matches(warning).count(), 1);
+    std::fs::write(&path, text.replace("= \"0\"", "= \"1\"")).unwrap();
+    assert!(!run(folder.path(), &["run"]).1.contains(warning));
+    let help = run(folder.path(), &["--help"]).0.stdout;
+    assert!(String::from_utf8_lossy(&help).starts_with("Bring redemptions of FastPay"));
+}
+
+#[test]
 fn a_wrong_or_absent_passphrase_is_said_so() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("right"), "right").unwrap();

@@ -74,6 +74,17 @@ async fn silent_authorities_are_done_without_and_all_silent_is_an_error() {
 }
 
 #[tokio::test]
+async fn a_feed_that_claims_to_go_on_for_ever_does_not_keep_it() {
+    let scene = Scene::new(Mining::EveryMs(100)).await;
+    scene.publish([0, 1]);
+    scene.authorities[2].claim_total(u64::MAX);
+    let mut relayer = scene.relayer().await;
+    let once = tokio::time::timeout(std::time::Duration::from_secs(60), relayer.run_once());
+    assert!(once.await.expect("it ends").unwrap().caught_up);
+    assert_eq!(scene.paid_out().await, 200);
+}
+
+#[tokio::test]
 async fn what_is_no_valid_redemption_is_passed_by() {
     let scene = Scene::new(Mining::EveryMs(100)).await;
     let good = scene.certify(Transfer::Redemption(scene.redemption(0, 1)));

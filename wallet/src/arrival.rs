@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fastpay_core::{AccountId, Asset, Deposit, SequenceNumber, TransactionIndex};
+use fastpay_core::{AccountId, Amount, Asset, Deposit, SequenceNumber, TransactionIndex};
 use fastpay_ethereum::Primary;
 use fastpay_rpc::{AuthorityClient, ClientError, PAGE_ENTRIES_MAX};
 use tokio::time::{Instant, sleep};
@@ -11,12 +11,14 @@ use tokio::time::{Instant, sleep};
 use crate::error::WalletError;
 use crate::wallet::{READ_PATIENCE, Wallet};
 
+/// At most so many pages of newer deposits of others are looked through.
+const PAGES_MAX: usize = 20;
 const POLL_MIN: Duration = Duration::from_millis(100);
 const POLL_MAX: Duration = Duration::from_secs(2);
 
 impl Wallet {
-    /// Waits until a quorum has credited a deposit to `recipient` of a higher index than `after`. `heard` is
-    /// told how many have.
+    /// Waits until a quorum has credited a deposit of `amount` to `recipient` of a higher index than `after`:
+    /// anyone may deposit to the same account meanwhile. `heard` is told how many have.
     ///
     /// # Errors
     /// [`WalletError::TimedOut`]: it will be credited all the same, once the authorities see its block final.
@@ -24,6 +26,7 @@ impl Wallet {
         &self,
         recipient: AccountId,
         asset: Asset,
+        amount: Amount,
         after: TransactionIndex,
         patience: Duration,
         heard: &(dyn Fn(usize) + Send + Sync),
@@ -33,11 +36,12 @@ impl Wallet {
         let (mut pause, mut told) = (POLL_MIN, 0);
         loop {
             let answers = self.network().ask_all(Instant::now() + READ_PATIENCE, move |authority| async move {
-                newest_deposits(&authority, recipient).await
+                deposits_after(&authority, recipient, after).await
             });
             let mut credited: BTreeMap<TransactionIndex, (usize, Deposit)> = BTreeMap::new();
             for deposit in answers.await.into_iter().filter_map(|(_, answer)| answer.ok()).flatten() {
-                if deposit.index > after && deposit.asset == asset && deposit.recipient == recipient {
+                let ours = deposit.asset == asset && deposit.recipient == recipient;
+                if deposit.index > after && ours && may_be_of(&deposit, amount) {
                     credited.entry(deposit.index).or_insert_with(|| (0, deposit)).0 += 1;
                 }
             }
@@ -91,8 +95,29 @@ fn timed_out(what: &'static str, patience: Duration, hint: &'static str) -> Wall
     WalletError::TimedOut { what, seconds: patience.as_secs(), hint }
 }
 
-async fn newest_deposits(authority: &AuthorityClient, account: AccountId) -> Result<Vec<Deposit>, ClientError> {
+/// Whether a deposit may be what `amount` became. Some tokens keep a fee on the way: not more than half.
+fn may_be_of(deposit: &Deposit, amount: Amount) -> bool {
+    let kept_by_token = deposit.asset != Asset::ETHER && deposit.amount.0 >= amount.0.div_ceil(2);
+    deposit.amount == amount || (kept_by_token && deposit.amount < amount)
+}
+
+/// The deposits of a higher index than `after`, among the newest pages.
+async fn deposits_after(
+    authority: &AuthorityClient,
+    account: AccountId,
+    after: TransactionIndex,
+) -> Result<Vec<Deposit>, ClientError> {
     let shard = authority.shard_of(&account);
-    let total = shard.account(account).await?.deposits;
-    Ok(shard.deposits(account, total.saturating_sub(u64::from(PAGE_ENTRIES_MAX))).await?.entries)
+    let mut start = shard.account_asset(account, Asset::ETHER).await?.deposits;
+    let mut found = Vec::new();
+    for _ in 0..PAGES_MAX {
+        start = start.saturating_sub(u64::from(PAGE_ENTRIES_MAX));
+        let page = shard.deposits(account, start).await?.entries;
+        let reached = page.first().is_none_or(|oldest| oldest.index <= after);
+        found.extend(page);
+        if reached || start == 0 {
+            break;
+        }
+    }
+    Ok(found)
 }

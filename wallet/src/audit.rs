@@ -39,6 +39,9 @@ pub struct AuditReport {
     pub assets: Vec<AssetAudit>,
     /// Authorities that did not answer, and why.
     pub silent: BTreeMap<String, String>,
+    /// Authorities that have more assets than they list: the audit is of the listed ones, ETH and those that
+    /// this wallet knows.
+    pub truncated: Vec<AuthorityName>,
     /// What does not fit.
     pub findings: Vec<String>,
 }
@@ -137,11 +140,24 @@ impl Wallet {
         if readings.len() < quorum {
             return Err(WalletError::TooFewAnswers { answered: readings.len(), quorum });
         }
-        let assets: BTreeSet<_> = readings
+        let mut assets: BTreeSet<_> = readings
             .values()
             .flat_map(|reading| &reading.statuses)
             .flat_map(|s| s.totals.iter().map(|t| t.0))
             .collect();
+        assets.insert(Asset::ETHER);
+        assets.extend(genesis.iter().map(|balance| balance.asset));
+        assets.extend(self.folder().known_assets()?);
+        for authority in self.network().authorities() {
+            let Some(reading) = readings.get_mut(&authority.name()) else { continue };
+            if let Err(error) = add_totals(authority, &mut reading.statuses, &assets).await {
+                readings.remove(&authority.name());
+                silent.insert(authority.name().to_string(), error.to_string());
+            }
+        }
+        if readings.len() < quorum {
+            return Err(WalletError::TooFewAnswers { answered: readings.len(), quorum });
+        }
         let (ledger, redeemed, is_still) = match primary {
             Some(primary) => read_primary(primary, &assets, &readings).await?,
             None => (read_genesis_ledger(genesis), Redemptions::new(), true),
@@ -149,8 +165,12 @@ impl Wallet {
         let mut again = true;
         for authority in self.network().authorities() {
             let Some(reading) = readings.get(&authority.name()) else { continue };
-            let now = crate::network::authority_status(authority).await;
-            again &= now.is_ok_and(|now| now == reading.statuses);
+            let now = async {
+                let mut now = crate::network::authority_status(authority).await?;
+                add_totals(authority, &mut now, &assets).await?;
+                Ok::<_, ClientError>(now)
+            };
+            again &= now.await.is_ok_and(|now| now == reading.statuses);
         }
         Ok((judge(&ledger, &readings, &redeemed, silent), is_still && again))
     }
@@ -185,6 +205,24 @@ impl Wallet {
             Err(error) => tracing::warn!(%authority, %error, "a bad certificate in the feed of redemptions"),
         }
     }
+}
+
+/// Adds the sums of those `assets` that a shard's cut list leaves out.
+async fn add_totals(
+    authority: &AuthorityClient,
+    statuses: &mut [ShardStatus],
+    assets: &BTreeSet<Asset>,
+) -> Result<(), ClientError> {
+    for (shard, status) in authority.shards().iter().zip(statuses) {
+        if !status.truncated {
+            continue;
+        }
+        let listed: BTreeSet<_> = status.totals.iter().map(|(asset, _)| *asset).collect();
+        for asset in assets.difference(&listed) {
+            status.totals.extend(shard.status_asset(*asset).await?.totals);
+        }
+    }
+    Ok(())
 }
 
 /// The contract's side, those of the known redemptions that are redeemed, and whether all was read of one
@@ -279,7 +317,9 @@ fn judge(
         assets.push(AssetAudit { asset: *asset, contract_total: *contract_total, authorities, ok });
     }
     let last_transaction_index = ledger.last_transaction_index;
-    AuditReport { ok: findings.is_empty(), last_transaction_index, assets, silent, findings }
+    let cut = readings.iter().filter(|(_, reading)| reading.statuses.iter().any(|shard| shard.truncated));
+    let truncated = cut.map(|(name, _)| *name).collect();
+    AuditReport { ok: findings.is_empty(), last_transaction_index, assets, silent, truncated, findings }
 }
 
 #[cfg(test)]
@@ -307,6 +347,7 @@ mod tests {
             credits_in_flight: 0,
             version: String::new(),
             committee: Vec::new(),
+            truncated: false,
         }
     }
 

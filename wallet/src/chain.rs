@@ -233,17 +233,25 @@ impl ChainAccount {
         }
     }
 
-    /// Collects what could not be paid out earlier.
+    /// Collects what could not be paid out earlier, to oneself where `to` is none. Where the same claim is
+    /// unfinished from before, that one is finished and no second one made; the errand of what is returned
+    /// says where it went.
     ///
     /// # Errors
     /// Where there is nothing to claim, or the Primary refuses.
     pub async fn claim(&self, asset: Asset, to: Option<Address>) -> Result<Finished, WalletError> {
         let journal = self.transactions.lock(LOCK_PATIENCE).await?;
-        let errand = Errand::Claim { asset };
         let finished = self.finish_all(&journal).await?;
-        if let Some(same) = finished.into_iter().find(|finished| finished.entry.errand == errand) {
+        let is_same = |errand: &Errand| matches!(errand, Errand::Claim { asset: of, .. } if *of == asset);
+        let same = finished.into_iter().find(|finished| is_same(&finished.entry.errand));
+        let amount = self.primary().claim_of(self.address(), asset).await?;
+        // It took all that there was, wherever to, unless something was added since.
+        if let Some(same) = same
+            && amount.is_zero()
+        {
             return Ok(same);
         }
+        let errand = Errand::Claim { asset, to: Some(to.unwrap_or_else(|| self.address())), amount: Some(amount) };
         let contract = self.primary().contract();
         let call = match to {
             Some(to) => Call::claim_to(contract, asset, to),

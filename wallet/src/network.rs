@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fastpay_core::{
-    AccountId, AuthorityName, Certificate, CertificateError, Committee, CommitteeError, Domain, Genesis,
+    AccountId, Asset, AuthorityName, Certificate, CertificateError, Committee, CommitteeError, Domain, Genesis,
     SequenceNumber, Transfer, VerifiedCertificate,
 };
 use fastpay_rpc::{AccountState, AuthorityClient, ClientError, ClientOptions, Endpoints, EndpointsError, ShardStatus};
@@ -157,6 +157,14 @@ impl Network {
     pub async fn account(&self, account: AccountId, deadline: Instant) -> Answers<AccountState> {
         self.ask_all(deadline, move |authority| async move { authority.shard_of(&account).account(account).await })
             .await
+    }
+
+    /// The same, with what it holds of one asset.
+    pub async fn account_asset(&self, account: AccountId, asset: Asset, deadline: Instant) -> Answers<AccountState> {
+        self.ask_all(deadline, move |authority| async move {
+            authority.shard_of(&account).account_asset(account, asset).await
+        })
+        .await
     }
 
     /// The state of all shards of each authority, from the first shard.

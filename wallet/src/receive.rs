@@ -50,7 +50,9 @@ impl Wallet {
                 let known = journal.inbox().has(entry.payment.sender, entry.payment.sequence);
                 if !known {
                     // Without a proof it stays unread: it may be a lie, or its certificate out of reach now.
-                    let Some(received) = self.take_in(&journal, account, name, &entry, count < quorum).await? else { break };
+                    let Some(received) = self.take_in(&journal, account, name, &entry, count < quorum).await? else {
+                        break;
+                    };
                     new.extend(received);
                 }
                 cursor = cursor.max(entry.number.saturating_add(1));

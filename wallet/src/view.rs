@@ -26,6 +26,9 @@ pub struct AccountView {
     pub states: BTreeMap<AuthorityName, AccountState>,
     /// Who did not answer, and why.
     pub silent: BTreeMap<AuthorityName, ClientError>,
+    /// Some authority says that there are more assets than it lists. Those that this wallet knows are shown
+    /// all the same.
+    pub truncated: bool,
 }
 
 /// An authority as it describes itself.
@@ -68,9 +71,30 @@ impl Wallet {
                 silent.entry(authority.name).or_insert_with(|| ClientError::Unreachable("no answer yet".into()));
             }
         }
+        let truncated = states.values().any(|state| state.truncated);
+        if truncated {
+            self.add_known_assets(account, &mut states).await?;
+        }
         let listed: Vec<_> = states.values().collect();
         let balances = agreed_balances(&listed, self.network().trusted_count());
-        Ok(AccountView { account, balances, next_sequence, states, silent })
+        Ok(AccountView { account, balances, next_sequence, states, silent, truncated })
+    }
+
+    /// Adds what cut lists leave out of the assets that this wallet knows.
+    async fn add_known_assets(
+        &self,
+        account: AccountId,
+        states: &mut BTreeMap<AuthorityName, AccountState>,
+    ) -> Result<(), WalletError> {
+        for asset in self.folder().known_assets()? {
+            for (name, answer) in self.ask_account_asset(account, asset).await? {
+                let (Some(state), Ok(answer)) = (states.get_mut(&name), answer) else { continue };
+                if state.truncated && state.holdings.iter().all(|(listed, _)| *listed != asset) {
+                    state.holdings.extend(answer.holdings);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The deposits that an Ethereum key of this wallet has sent and that are not known to be final.

@@ -60,6 +60,14 @@ pub enum Intent {
 }
 
 impl Intent {
+    /// What is moved.
+    #[must_use]
+    pub fn asset(&self) -> Asset {
+        match self {
+            Self::Pay { asset, .. } | Self::Redeem { asset, .. } => *asset,
+        }
+    }
+
     /// The transfer of this intent by `sender` with a number.
     #[must_use]
     pub fn transfer(&self, sender: AccountId, sequence: SequenceNumber) -> Transfer {
@@ -208,7 +216,19 @@ impl Wallet {
 
     /// An account's state at every authority that answers; at least a quorum.
     pub(crate) async fn ask_account(&self, account: AccountId) -> Result<Answers<AccountState>, WalletError> {
-        let answers = self.network().account(account, Instant::now() + READ_PATIENCE).await;
+        self.enough(self.network().account(account, Instant::now() + READ_PATIENCE).await)
+    }
+
+    /// The same, with what it holds of one asset: a list of all may be cut before that one.
+    pub(crate) async fn ask_account_asset(
+        &self,
+        account: AccountId,
+        asset: Asset,
+    ) -> Result<Answers<AccountState>, WalletError> {
+        self.enough(self.network().account_asset(account, asset, Instant::now() + READ_PATIENCE).await)
+    }
+
+    fn enough(&self, answers: Answers<AccountState>) -> Result<Answers<AccountState>, WalletError> {
         let answered = answers.iter().filter(|(_, answer)| answer.is_ok()).count();
         let quorum = self.network().committee().quorum();
         if answered < quorum {
@@ -294,20 +314,20 @@ impl Wallet {
     /// before a number is bound to an order that cannot be paid.
     async fn check_standing(&self, journal: &OrderJournal, intent: &Intent) -> Result<SequenceNumber, WalletError> {
         let account = journal.orders().account();
-        let answers = self.ask_account(account).await?;
+        let asset = intent.asset();
+        let answers = self.ask_account_asset(account, asset).await?;
         let sequence = self.proven_next(account, journal.orders().next_sequence()?, &answers).await;
         if !self.foreign_orders(account, sequence, &answers).is_empty() {
             return Err(WalletError::ForeignOrder { account, sequence });
         }
-        let transfer = intent.transfer(account, sequence);
-        let (asset, needed) = (transfer.asset(), transfer.amount());
+        let needed = intent.transfer(account, sequence).amount();
         let Some(available) = self.available(journal, sequence, asset, &answers) else { return Ok(sequence) };
         if available.covers(needed) {
             return Ok(sequence);
         }
         // A payment to this account may be known to few authorities: take it in and look again.
         self.collect(account).await?;
-        let answers = self.ask_account(account).await?;
+        let answers = self.ask_account_asset(account, asset).await?;
         match self.available(journal, sequence, asset, &answers) {
             Some(available) if !available.covers(needed) => {
                 Err(WalletError::Funds { account, asset, needed, available })

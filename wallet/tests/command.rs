@@ -105,7 +105,24 @@ async fn every_refusal_has_its_kind_its_exit_code_and_says_what_to_do() {
     let alice = new_key(home, "alice", "--ed25519");
     let to = &committee_account().to_string();
     check(&["pay", to, "1"], "funds", 6, "has 0 ETH, and 1 ETH are needed");
-    check(&["pay", to, "-1"], "argument", 2, "");
+    check(&["pay", to, "-3"], "argument", 2, "-3");
+    check(
+        &["keys", "new", "x", "--ed25519", "--passphrase-file", "/nope"],
+        "argument",
+        2,
+        "/nope of --passphrase-file",
+    );
+    check(&["init", "--endpoints", "e.json"], "argument", 2, "--genesis");
+    check(
+        &["init", "--endpoints", "e.json", "--contract", &format!("0x{}", "11".repeat(20))],
+        "argument",
+        2,
+        "--rpc-url",
+    );
+    let nothing = String::from_utf8(run(home, &["history", "--account", to]).stdout).unwrap();
+    assert!(nothing.contains("nothing is known") && nothing.contains("fastpay receive"), "{nothing}");
+    let help = String::from_utf8(run(home, &["--help"]).stdout).unwrap();
+    assert!(help.starts_with("Deposit, pay and redeem with FastPay"), "{help}");
     check(&["pay", to, "1.0000000000000000001"], "argument", 2, "more decimals");
     check(&["pay", to, "1e9"], "argument", 2, "decimal point");
     check(&["pay", "0xD8dA6BF26964aF9D7eEd9e03E53415D37aA96045", "1"], "argument", 2, "checksum");

@@ -130,6 +130,25 @@ async fn a_deposit_killed_while_it_waited_for_its_block_is_not_repeated() {
 }
 
 #[tokio::test]
+async fn a_claim_that_was_unfinished_is_told_as_it_was_sent() {
+    let scene = Scene::new(Mining::Each).await;
+    let sender = Sender::new(scene.primary().await, rich_key(1), SenderConfig::default());
+    // Stands for the claim of a command that died: what counts is what was written down.
+    let submission = sender.prepare(Call::deposit_ether(scene.contract, recipient(), Amount(1))).await.unwrap();
+    let journal = Folder::new(scene.home.path()).transactions(rich_key(1).address());
+    let (first, second) = (Address::repeat_byte(1), Address::repeat_byte(2));
+    let errand = Errand::Claim { asset: Asset::ETHER, to: Some(first), amount: Some(U256::from(7)) };
+    journal.lock(Duration::ZERO).await.unwrap().create(errand.clone(), submission).unwrap();
+    let finished = scene.account().await.claim(Asset::ETHER, Some(second)).await.unwrap();
+    assert!(finished.resumed);
+    assert_eq!(finished.entry.errand, errand);
+    // One that was written down before this was kept is still read.
+    let old = serde_json::json!({ "kind": "claim", "asset": Asset::ETHER });
+    let old: Errand = serde_json::from_value(old).unwrap();
+    assert_eq!(old, Errand::Claim { asset: Asset::ETHER, to: None, amount: None });
+}
+
+#[tokio::test]
 async fn two_commands_with_one_key_take_turns() {
     let scene = Scene::new(Mining::Each).await;
     let (one, other) = (scene.account().await, scene.account().await);

@@ -110,9 +110,61 @@ async fn a_balance_is_what_an_honest_authority_vouches_for() {
     let waited = wallet.wait_for_credit(
         alice().account(),
         fastpay_core::Asset::ETHER,
+        Amount(100),
         fastpay_core::TransactionIndex(0),
         Duration::from_secs(5),
         &|_| {},
     );
     assert_eq!(waited.await.unwrap().amount, Amount(100));
+}
+
+#[tokio::test]
+async fn the_dust_of_others_is_not_taken_for_ones_own_deposit() {
+    let committee = Committee::start().await;
+    let all = [0, 1, 2, 3];
+    committee.fund(1, alice().account(), 1, &all);
+    let home = tempfile::tempdir().unwrap();
+    let wallet = committee.wallet(home.path());
+    let wait = |seconds| {
+        let (asset, after) = (fastpay_core::Asset::ETHER, fastpay_core::TransactionIndex(0));
+        wallet.wait_for_credit(alice().account(), asset, Amount(100), after, Duration::from_secs(seconds), &|_| {})
+    };
+    assert_eq!(wait(0).await.unwrap_err().kind(), "timeout");
+    committee.fund(2, alice().account(), 100, &all);
+    // More than a page of dust on top.
+    (3..200).for_each(|index| committee.fund(index, alice().account(), 1, &all));
+    assert_eq!(wait(5).await.unwrap().index.0, 2);
+}
+
+#[tokio::test]
+async fn a_token_hidden_by_dust_is_found_where_it_matters() {
+    let committee = Committee::start().await;
+    let token = fastpay_core::Asset(alloy::primitives::Address::repeat_byte(0xee));
+    for fake in &committee.fakes {
+        fake.deposit(&fastpay_core::Deposit {
+            index: fastpay_core::TransactionIndex(1),
+            recipient: alice().account(),
+            asset: token,
+            amount: Amount(100),
+        });
+        // Its lists end before the token.
+        fake.play(Part::ShortLists);
+    }
+    let home = tempfile::tempdir().unwrap();
+    let wallet = committee.wallet(home.path());
+    let view = wallet.view(alice().account()).await.unwrap();
+    assert!(view.truncated && view.balances.is_empty(), "{view:?}");
+    // A wallet that has seen the token shows it all the same.
+    let info = fastpay_wallet::folder::AssetInfo { symbol: "T".into(), decimals: 0 };
+    wallet.folder().learn_asset(token, &info).unwrap();
+    let view = wallet.view(alice().account()).await.unwrap();
+    assert_eq!((view.balances[0].asset, view.balances[0].balance), (token, Amount(100).into()));
+    let intent = |amount| fastpay_wallet::Intent::Pay {
+        recipient: bob().account(),
+        asset: token,
+        amount: Amount(amount),
+        memo: fastpay_core::Memo::ZERO,
+    };
+    wallet.send(&alice(), &intent(60)).await.unwrap();
+    assert_eq!(wallet.send(&alice(), &intent(60)).await.unwrap_err().kind(), "funds");
 }

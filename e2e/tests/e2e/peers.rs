@@ -94,10 +94,10 @@ async fn garbage_and_silence_are_cut_off() {
 async fn a_message_too_long_is_refused() {
     let scene = scene("long").await;
     let mut grpc = Grpc::connect(scene.address()).await.unwrap();
-    let request = proto::AccountRequest { account: vec![7; 2 * MESSAGE_BYTES_MAX].into() };
+    let request = proto::AccountRequest { account: vec![7; 2 * MESSAGE_BYTES_MAX].into(), ..Default::default() };
     let status = grpc.get_account(request).await.unwrap_err();
     assert_eq!(status.code(), Code::OutOfRange, "{status}");
-    let request = proto::AccountRequest { account: vec![7; 33].into() };
+    let request = proto::AccountRequest { account: vec![7; 33].into(), ..Default::default() };
     assert_eq!(grpc.get_account(request).await.unwrap_err().code(), Code::InvalidArgument);
 
     // On a stream of orders too; the stream ends, and others go on.

@@ -26,6 +26,7 @@ pub const RECIPIENT: Address = Address::repeat_byte(0xcc);
 struct Feed {
     certificates: Vec<proto::Certificate>,
     away: bool,
+    claimed: Option<u64>,
 }
 
 /// What one authority publishes; shared with its server.
@@ -39,6 +40,11 @@ impl Authority {
 
     pub fn clear(&self) {
         self.0.lock().unwrap().certificates.clear();
+    }
+
+    /// Claims a feed of this length.
+    pub fn claim_total(&self, total: u64) {
+        self.0.lock().unwrap().claimed = Some(total);
     }
 
     pub fn go_away(&self) {
@@ -60,7 +66,8 @@ impl shard_server::Shard for Authority {
         let request = request.into_inner();
         let start = usize::try_from(request.start).unwrap();
         let certificates = feed.certificates.iter().skip(start).take(request.limit as usize).cloned().collect();
-        Ok(Response::new(proto::CertificatePage { certificates, total: feed.certificates.len() as u64 }))
+        let total = feed.claimed.unwrap_or(feed.certificates.len() as u64);
+        Ok(Response::new(proto::CertificatePage { certificates, total }))
     }
 
     async fn submit(&self, _: Request<tonic::Streaming<proto::SubmitRequest>>) -> Answer<Self::SubmitStream> {

@@ -80,6 +80,15 @@ impl Folder {
         Ok(known.remove(&asset.to_string()))
     }
 
+    /// All assets of which something is known.
+    ///
+    /// # Errors
+    /// Where the file is damaged.
+    pub fn known_assets(&self) -> Result<Vec<Asset>, FolderError> {
+        let known: BTreeMap<String, AssetInfo> = self.read_learned("assets.json")?.unwrap_or_default();
+        Ok(known.keys().filter_map(|asset| asset.parse().ok().map(Asset)).collect())
+    }
+
     /// Keeps what a token says of itself.
     ///
     /// # Errors

@@ -9,7 +9,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use alloy::primitives::Address;
+use alloy::primitives::{Address, U256};
 use fastpay_core::{AccountId, Amount, Asset, SequenceNumber, TransactionIndex};
 use fastpay_ethereum::{Inclusion, Submission};
 use serde::{Deserialize, Serialize};
@@ -52,6 +52,12 @@ pub enum Errand {
     Claim {
         /// What is claimed.
         asset: Asset,
+        /// Where it is paid; none where that was not written down.
+        #[serde(default)]
+        to: Option<Address>,
+        /// How much was claimable when it was sent; none where that was not written down.
+        #[serde(default)]
+        amount: Option<U256>,
     },
 }
 

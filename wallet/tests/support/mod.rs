@@ -53,6 +53,8 @@ pub enum Part {
     FalseHistory,
     /// Lists so many payments received that never were, and votes for nothing.
     FalseReceipts(u64),
+    /// Honest, but lists no asset unless it is asked for by name.
+    ShortLists,
     /// Answers with garbage.
     Garbage,
 }
@@ -178,7 +180,9 @@ impl Fake {
             }
             Part::FalseGap => return refuse(Refusal::SequenceTooHigh(SequenceNumber(0))),
             Part::FalseFuture => return refuse(Refusal::SequenceTooHigh(SequenceNumber(u64::MAX))),
-            Part::FalsePoverty | Part::FalseReceipts(_) => return refuse(Refusal::InsufficientBalance(fastpay_core::Balance::ZERO)),
+            Part::FalsePoverty | Part::FalseReceipts(_) => {
+                return refuse(Refusal::InsufficientBalance(fastpay_core::Balance::ZERO));
+            }
             Part::ForgedPending => {
                 let mut forged = order.clone();
                 if let Transfer::Payment(payment) = &mut forged.transfer {
@@ -283,7 +287,8 @@ impl Shard for Fake {
         request: Request<proto::AccountRequest>,
     ) -> Result<Response<proto::AccountResponse>, Status> {
         let part = self.endure().await?;
-        let id = account_id(&request.into_inner().account);
+        let request = request.into_inner();
+        let id = account_id(&request.account);
         let state = self.state.lock().unwrap();
         let account = state.authority.account(&id);
         let mut answer = proto::AccountResponse {
@@ -299,7 +304,9 @@ impl Shard for Fake {
                 .collect(),
             received: state.received.get(&id).map_or(0, |list| list.len() as u64),
             deposits: state.deposits.get(&id).map_or(0, |list| list.len() as u64),
+            truncated: part == Part::ShortLists && request.asset.is_empty(),
         };
+        answer.holdings.retain(|held| !answer.truncated && (request.asset.is_empty() || held.asset == request.asset));
         if part == Part::FalseHistory {
             answer.next_sequence = 1_000_000;
             answer.received = u64::MAX;

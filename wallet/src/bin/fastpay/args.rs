@@ -9,9 +9,9 @@ use fastpay_core::{Asset, Memo};
 use fastpay_ethereum::Finality;
 use url::Url;
 
-/// Pay instantly with money that is deposited on Ethereum.
+/// Deposit, pay and redeem with FastPay: payments are final in a moment, the money is on Ethereum.
 #[derive(Debug, Parser)]
-#[command(name = "fastpay", version, about, max_term_width = 100)]
+#[command(name = "fastpay", version, max_term_width = 100)]
 pub struct Cli {
     /// The wallet's folder.
     #[arg(long, global = true, env = "FASTPAY_HOME", value_name = "FOLDER")]
@@ -66,10 +66,10 @@ pub enum Command {
 #[derive(Debug, Args)]
 pub struct InitArgs {
     /// An Ethereum node's HTTP URL; give several for safety, the preferred one first.
-    #[arg(long, value_name = "URL", required_unless_present = "genesis", conflicts_with = "genesis")]
+    #[arg(long, value_name = "URL", conflicts_with = "genesis")]
     pub rpc_url: Vec<Url>,
     /// The FastPay contract.
-    #[arg(long, value_name = "ADDRESS", required_unless_present = "genesis", conflicts_with = "genesis")]
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "genesis")]
     pub contract: Option<Address>,
     /// The chain's id; asked of the node where it is not given.
     #[arg(long, value_name = "ID")]
@@ -169,6 +169,7 @@ pub struct AccountArgs {
 #[derive(Debug, Args)]
 pub struct DepositArgs {
     /// How much, such as 1.5.
+    #[arg(allow_negative_numbers = true)]
     pub amount: String,
     /// What: ETH, or the address of a token.
     #[arg(long, default_value = "ETH", value_parser = parse_asset)]
@@ -190,6 +191,7 @@ pub struct PayArgs {
     /// The account to pay (fp1… or 0x…), or the name of a key of this wallet.
     pub recipient: String,
     /// How much, such as 1.5.
+    #[arg(allow_negative_numbers = true)]
     pub amount: String,
     /// What: ETH, or the address of a token.
     #[arg(long, default_value = "ETH", value_parser = parse_asset)]
@@ -206,7 +208,7 @@ pub struct PayArgs {
 #[derive(Debug, Args)]
 pub struct RedeemArgs {
     /// How much is taken off the account, such as 1.5.
-    #[arg(required_unless_present = "sequence")]
+    #[arg(required_unless_present = "sequence", allow_negative_numbers = true)]
     pub amount: Option<String>,
     /// What: ETH, or the address of a token.
     #[arg(long, default_value = "ETH", value_parser = parse_asset)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fastpay_core::{AccountId, AccountKey, Amount, Asset};
 use fastpay_ethereum::Primary;
-use fastpay_wallet::folder::{Folder, FolderError, KeyEntry, KeyKind};
+use fastpay_wallet::folder::{Folder, KeyEntry, KeyKind};
 use fastpay_wallet::{ChainAccount, DriveOptions, Wallet, WalletError, parse_amount};
 use zeroize::Zeroizing;
 
@@ -48,7 +48,7 @@ impl Context {
     /// The passphrase of this wallet's keys.
     pub fn passphrase(&self, prompt: &str) -> Result<Zeroizing<String>, WalletError> {
         match &self.passphrase_file {
-            Some(path) => read_passphrase(path),
+            Some(path) => read_passphrase(path, "--passphrase-file"),
             None => match std::env::var("FASTPAY_PASSPHRASE") {
                 Ok(passphrase) => Ok(Zeroizing::new(passphrase)),
                 Err(_) => ask(prompt),
@@ -111,10 +111,17 @@ impl Context {
     }
 }
 
-/// The first line of a file.
-pub fn read_passphrase(path: &Path) -> Result<Zeroizing<String>, WalletError> {
-    let content = std::fs::read_to_string(path).map(Zeroizing::new);
-    let content = content.map_err(|error| FolderError::Io { path: path.into(), error })?;
+/// The first line of the passphrase file that an option names.
+pub fn read_passphrase(path: &Path, option: &str) -> Result<Zeroizing<String>, WalletError> {
+    first_line(path).map_err(|error| {
+        let path = path.display();
+        WalletError::Argument(format!("the passphrase file {path} of {option} cannot be read: {error}"))
+    })
+}
+
+/// The first line of a file with a secret.
+pub fn first_line(path: &Path) -> std::io::Result<Zeroizing<String>> {
+    let content = std::fs::read_to_string(path).map(Zeroizing::new)?;
     Ok(Zeroizing::new(content.lines().next().unwrap_or_default().to_owned()))
 }
 

@@ -47,7 +47,7 @@ pub async fn deposit(context: &Context, args: DepositArgs) -> Result<Report, Wal
         let screen = context.screen.clone();
         let heard = move |count| screen.say(format!("deposit: credited by {count} authorities ({quorum} needed)"));
         let patience = Duration::from_secs(args.wait);
-        let deposit = wallet.wait_for_credit(recipient, args.asset, after, patience, &heard).await?;
+        let deposit = wallet.wait_for_credit(recipient, args.asset, amount, after, patience, &heard).await?;
         text = format!("{text}\ncredited as deposit {}: {}", deposit.index, money.text(deposit.amount));
         if let Some(object) = json.as_object_mut() {
             object.insert("state".into(), "credited".into());
@@ -69,15 +69,23 @@ pub async fn claim(context: &Context, args: ClaimArgs) -> Result<Report, WalletE
     if claimable.is_zero() && pending.is_empty() {
         return Err(WalletError::Argument(format!("{} has nothing to claim of this asset", chain.address())));
     }
-    let Finished { inclusion, resumed, .. } = chain.claim(args.asset, args.to).await?;
-    let to = args.to.unwrap_or_else(|| chain.address());
+    let Finished { entry, inclusion, resumed } = chain.claim(args.asset, args.to).await?;
+    // What was sent, which may be the claim of an earlier command.
+    let (to, claimed) = match &entry.errand {
+        Errand::Claim { to, amount, .. } => (*to, *amount),
+        _ => (None, None),
+    };
+    let claimed = claimed.unwrap_or(claimable);
+    let where_to = to.map_or_else(|| "an address that was not written down".into(), |to| to.to_string());
     let json = json!({
         "owner": chain.address(),
         "to": to,
-        "value": money.json(claimable),
+        "value": money.json(claimed),
         "transaction": inclusion.hash,
         "block": inclusion.block_number,
         "resumed": resumed,
     });
-    Ok(Report::new(json, format!("claimed {} to {to} in block {}", money.text(claimable), inclusion.block_number)))
+    let before = if resumed { " (sent before, finished now)" } else { "" };
+    let (amount, block) = (money.text(claimed), inclusion.block_number);
+    Ok(Report::new(json, format!("claimed {amount} to {where_to} in block {block}{before}")))
 }

@@ -10,15 +10,14 @@ use serde_json::json;
 use zeroize::Zeroizing;
 
 use crate::args::{ImportKeyArgs, InitArgs, KeysCommand, KindArgs};
-use crate::context::{Context, ask, read_passphrase};
+use crate::context::{Context, ask, first_line, read_passphrase};
 use crate::output::Report;
 
 pub async fn init(context: &Context, args: InitArgs) -> Result<Report, WalletError> {
     let endpoints = absolute(&args.endpoints)?;
     let config = match (args.genesis, args.contract) {
         (Some(genesis), _) => Config { endpoints, primary: None, genesis: Some(absolute(&genesis)?) },
-        (None, None) => return Err(WalletError::Argument("give --contract and --rpc-url, or --genesis".into())),
-        (None, Some(contract)) => {
+        (None, Some(contract)) if !args.rpc_url.is_empty() => {
             let chain_id = match args.chain_id {
                 Some(chain_id) => chain_id,
                 None => learn_chain_id(&args.rpc_url).await?,
@@ -28,6 +27,13 @@ pub async fn init(context: &Context, args: InitArgs) -> Result<Report, WalletErr
             let (rpc_urls, finality) = (args.rpc_url, args.finality);
             let primary = PrimarySettings { rpc_urls, chain_id, contract, finality, sender };
             Config { endpoints, primary: Some(primary), genesis: None }
+        }
+        (None, contract) => {
+            let missing = if contract.is_none() { "--contract" } else { "--rpc-url" };
+            return Err(WalletError::Argument(format!(
+                "{missing} is missing: give --rpc-url and --contract of a FastPay contract on Ethereum, or --genesis \
+                 with the genesis file of a committee without Ethereum"
+            )));
         }
     };
     let known = set_up(&context.folder, &config, args.force).await?;
@@ -112,7 +118,7 @@ fn key_report(entry: &KeyEntry) -> Report {
 fn imported_secret(context: &Context, args: &ImportKeyArgs) -> Result<Zeroizing<[u8; 32]>, WalletError> {
     if let Some(path) = &args.keystore {
         let passphrase = match &args.keystore_passphrase_file {
-            Some(file) => read_passphrase(file)?,
+            Some(file) => read_passphrase(file, "--keystore-passphrase-file")?,
             None => context.passphrase(&format!("Passphrase of {}: ", path.display()))?,
         };
         return Ok(read_keystore(path, &passphrase)?);
@@ -124,7 +130,7 @@ fn imported_secret(context: &Context, args: &ImportKeyArgs) -> Result<Zeroizing<
             read.map_err(|error| FolderError::Io { path: path.clone(), error })?;
             text
         }
-        Some(path) => read_passphrase(path)?,
+        Some(path) => first_line(path).map_err(|error| FolderError::Io { path: path.clone(), error })?,
         None => ask("Secret key (64 hexadecimal digits): ")?,
     };
     Ok(parse_secret(&text)?)

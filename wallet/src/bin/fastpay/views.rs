@@ -39,6 +39,13 @@ pub async fn balance(context: &Context, args: AccountArgs) -> Result<Report, Wal
     if view.balances.is_empty() {
         lines.push("  nothing".into());
     }
+    if view.truncated {
+        lines.push(
+            "  the account holds more assets than an authority lists; shown are the first ones and those that this \
+             wallet knows"
+                .into(),
+        );
+    }
     for (name, error) in &view.silent {
         lines.push(format!("  authority {} does not answer: {error}", short(name)));
     }
@@ -49,6 +56,7 @@ pub async fn balance(context: &Context, args: AccountArgs) -> Result<Report, Wal
         "account": account,
         "nextSequence": view.next_sequence,
         "balances": balances,
+        "truncated": view.truncated,
         "silent": silent,
         "ethereum": on_chain,
     });
@@ -152,7 +160,12 @@ pub async fn history(context: &Context, args: AccountArgs) -> Result<Report, Wal
         }
     }
     events.sort_by_key(|(at, ..)| *at);
-    let text = events.iter().map(|(_, _, text)| text.as_str()).collect::<Vec<_>>().join("\n");
+    let mut text = events.iter().map(|(_, _, text)| text.as_str()).collect::<Vec<_>>().join("\n");
+    if events.is_empty() {
+        text = format!(
+            "nothing is known of {account} in this wallet; `fastpay receive` takes in the payments that it received"
+        );
+    }
     let events: Vec<_> = events.into_iter().map(|(_, json, _)| json).collect();
     Ok(Report::new(json!({ "account": account, "events": events }), text))
 }
@@ -170,7 +183,14 @@ async fn errand_text(wallet: &Wallet, entry: &TransactionEntry) -> String {
         }
         Errand::Redeem { sender, sequence } => format!("redemption of #{sequence} of {sender}"),
         Errand::Approve { asset, .. } => format!("approval of {asset}"),
-        Errand::Claim { asset } => format!("claim of {asset}"),
+        Errand::Claim { asset, to, amount } => {
+            let what = match amount {
+                Some(amount) => Money::of(wallet, *asset).await.text(amount),
+                None => asset.to_string(),
+            };
+            let to = to.map(|to| format!(" to {to}")).unwrap_or_default();
+            format!("claim of {what}{to}")
+        }
     };
     let state = match entry.state {
         TransactionState::Pending => "unfinished".to_owned(),
@@ -313,6 +333,14 @@ pub async fn audit(context: &Context, wait: u64) -> Result<Report, WalletError> 
                 money.text(authority.ahead),
             ));
         }
+    }
+    if !report.truncated.is_empty() {
+        let names: Vec<_> = report.truncated.iter().map(short).collect();
+        lines.push(format!(
+            "authorities {} have more assets than they list; audited are the listed ones, ETH and those that this \
+             wallet knows",
+            names.join(", ")
+        ));
     }
     lines.extend(report.silent.iter().map(|(name, error)| format!("authority {name} does not answer: {error}")));
     lines.extend(report.findings.iter().map(|finding| format!("finding: {finding}")));
