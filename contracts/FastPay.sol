@@ -57,7 +57,12 @@ contract FastPay is IFastPay, EIP712, ReentrancyGuardTransient {
 
     /// @inheritdoc IFastPay
     receive() external payable nonReentrant {
-        _fund(bytes32(uint256(uint160(msg.sender))), Payouts.ETHER, msg.value);
+        // Only an ECDSA key can spend the account that this funds, and of all senders only the transaction's origin
+        // is sure to have one: a contract may well have none, and code.length cannot tell, for it is zero under
+        // construction and not zero for a key's account that has delegated (EIP-7702). The origin is asked about the
+        // sender's own money, and authorizes nothing.
+        require(msg.sender == tx.origin, SenderWithoutKey(msg.sender));
+        _fund(_accountOf(msg.sender), Payouts.ETHER, msg.value);
     }
 
     /// @inheritdoc IFastPay
@@ -188,6 +193,7 @@ contract FastPay is IFastPay, EIP712, ReentrancyGuardTransient {
     /// @dev Credits what has arrived, under the next index.
     function _fund(bytes32 recipient, address asset, uint256 received) private {
         require(recipient != 0, ZeroRecipient());
+        require(recipient != _accountOf(address(this)), RecipientIsContract());
         require(received > 0, NothingReceived(asset));
         Holding memory holding = _holdings[asset];
         uint256 held = uint256(holding.balance) + holding.claims;
@@ -252,6 +258,11 @@ contract FastPay is IFastPay, EIP712, ReentrancyGuardTransient {
         _holdings[asset].claims -= uint128(amount);
         emit Claimed(msg.sender, asset, to, amount);
         require(Payouts.send(asset, to, amount, gasleft()), ClaimRefused(to, asset, amount));
+    }
+
+    /// @dev The FastPay account that the ECDSA key of an Ethereum address owns.
+    function _accountOf(address owner) private pure returns (bytes32) {
+        return bytes32(uint256(uint160(owner)));
     }
 
     function _committee(uint64 epoch_) private view returns (Committee memory found) {

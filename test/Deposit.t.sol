@@ -3,6 +3,7 @@ pragma solidity ^0.8.28;
 
 import {IFastPay} from "../contracts/interfaces/IFastPay.sol";
 import {FastPayTest} from "./FastPayTest.sol";
+import {ContractWallet, SenderUnderConstruction} from "./surroundings/ContractWallet.sol";
 import {DemoToken} from "./tokens/DemoToken.sol";
 import {
     BlackHoleToken,
@@ -39,17 +40,80 @@ contract DepositTest is FastPayTest {
 
     function test_PlainEtherFundsTheSendersOwnAccount() public {
         vm.expectEmit(address(fastPay));
-        emit IFastPay.Funded(1, bytes32(uint256(uint160(alice))), ETHER, 1 wei, alice);
-        vm.prank(alice);
+        emit IFastPay.Funded(1, _accountOf(alice), ETHER, 1 wei, alice);
+        vm.prank(alice, alice);
         (bool sent,) = address(fastPay).call{value: 1 wei}("");
         assertTrue(sent);
         assertHolding(ETHER, 1 wei, 0);
+    }
+
+    function test_PlainEtherOfAKeysAccountWithCode() public {
+        vm.etch(alice, abi.encodePacked(hex"ef0100", bob)); // as EIP-7702 delegates
+        vm.expectEmit(address(fastPay));
+        emit IFastPay.Funded(1, _accountOf(alice), ETHER, 1 wei, alice);
+        vm.prank(alice, alice);
+        (bool sent,) = address(fastPay).call{value: 1 wei}("");
+        assertTrue(sent);
+
+        vm.expectRevert(abi.encodeWithSelector(IFastPay.SenderWithoutKey.selector, alice));
+        vm.prank(alice, relayer); // another pays for the transaction
+        (sent,) = address(fastPay).call{value: 1 wei}("");
+        assertHolding(ETHER, 1 wei, 0);
+    }
+
+    function test_RevertIf_PlainEtherOfAContract() public {
+        ContractWallet wallet = new ContractWallet{value: 1 ether}();
+        vm.expectRevert(abi.encodeWithSelector(IFastPay.SenderWithoutKey.selector, wallet));
+        vm.prank(alice, alice);
+        wallet.execute(address(fastPay), 1 ether, "");
+        assertEq(address(wallet).balance, 1 ether);
+        assertHolding(ETHER, 0, 0);
+    }
+
+    function test_RevertIf_PlainEtherOfAContractUnderConstruction() public {
+        vm.prank(alice, alice);
+        SenderUnderConstruction sender = new SenderUnderConstruction{value: 1 ether}(address(fastPay));
+        assertFalse(sender.sent());
+        assertEq(sender.answer(), abi.encodeWithSelector(IFastPay.SenderWithoutKey.selector, sender));
+        assertHolding(ETHER, 0, 0);
+    }
+
+    function test_AContractDepositsForAnAccount() public {
+        ContractWallet wallet = new ContractWallet{value: 1 ether}();
+        vm.expectEmit(address(fastPay));
+        emit IFastPay.Funded(1, ACCOUNT, ETHER, 1 ether, address(wallet));
+        vm.prank(alice, alice);
+        wallet.execute(address(fastPay), 1 ether, abi.encodeCall(IFastPay.depositEther, (ACCOUNT)));
+        assertHolding(ETHER, 1 ether, 0);
+    }
+
+    function test_RevertIf_TheRecipientIsTheContract() public {
+        bytes32 own = _accountOf(address(fastPay));
+        (uint256 key, address owner) = _permitOwner();
+        (uint8 v, bytes32 r, bytes32 s) = _permit(key, owner, 1);
+        vm.startPrank(alice);
+        vm.expectRevert(IFastPay.RecipientIsContract.selector);
+        fastPay.depositEther{value: 1}(own);
+        vm.expectRevert(IFastPay.RecipientIsContract.selector);
+        fastPay.depositToken(own, token, 1);
+        vm.stopPrank();
+        vm.expectRevert(IFastPay.RecipientIsContract.selector);
+        vm.prank(owner);
+        fastPay.depositTokenWithPermit(own, token, 1, block.timestamp, v, r, s);
+        // Its own plain ETH, which it cannot send: the last line of defence is the same.
+        vm.deal(address(fastPay), 1);
+        vm.expectRevert(IFastPay.RecipientIsContract.selector);
+        vm.prank(address(fastPay), address(fastPay));
+        (bool sent,) = address(fastPay).call{value: 1}("");
+        sent; // expectRevert has looked at it
+        assertEq(fastPay.lastTransactionIndex(), 0);
     }
 
     function test_RevertIf_NoEther() public {
         vm.expectRevert(abi.encodeWithSelector(IFastPay.NothingReceived.selector, ETHER));
         fastPay.depositEther(ACCOUNT);
         vm.expectRevert(abi.encodeWithSelector(IFastPay.NothingReceived.selector, ETHER));
+        vm.prank(alice, alice);
         (bool sent,) = address(fastPay).call("");
         sent; // expectRevert has looked at it
     }
@@ -184,7 +248,7 @@ contract DepositTest is FastPayTest {
     function testFuzz_Deposits(uint128 ether_, uint128 tokens, bytes32 recipient) public {
         ether_ = uint128(bound(ether_, 1, CAP));
         tokens = uint128(bound(tokens, 1, CAP));
-        vm.assume(recipient != 0);
+        vm.assume(recipient != 0 && recipient != _accountOf(address(fastPay)));
         deal(alice, ether_);
         token.transfer(alice, tokens);
         vm.startPrank(alice);
@@ -340,6 +404,10 @@ contract DepositTest is FastPayTest {
     }
 
     // ------------------------------------------------------------------------------------- private
+
+    function _accountOf(address owner) private pure returns (bytes32) {
+        return bytes32(uint256(uint160(owner)));
+    }
 
     function _moody(MoodyToken.Mood mood) private returns (MoodyToken moody) {
         moody = new MoodyToken();

@@ -98,6 +98,13 @@ interface IFastPay is IERC5267 {
     /// @notice A deposit to the account zero, or a claim to the address zero.
     error ZeroRecipient();
 
+    /// @notice A deposit to the account of this contract's own address, which nobody could spend.
+    error RecipientIsContract();
+
+    /// @notice Plain ETH from a contract, or through one: `sender` did not send the transaction itself, and may have
+    /// no key to spend from its own account with. Use `depositEther`, with the account to fund.
+    error SenderWithoutKey(address sender);
+
     /// @notice `depositToken` was called for ETH. Use `depositEther`.
     error ZeroAsset();
 
@@ -182,7 +189,8 @@ interface IFastPay is IERC5267 {
         bytes32 s
     ) external;
 
-    /// @notice Plain ETH funds the sender's own account: 12 zero bytes and its address.
+    /// @notice Plain ETH funds the sender's own account: 12 zero bytes and its address. Only for a sender that sends
+    /// the transaction itself, and so has the key to that account; a contract calls `depositEther`.
     receive() external payable;
 
     // --------------------------------------------------------------------------------- redemptions

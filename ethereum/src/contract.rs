@@ -56,6 +56,8 @@ mod abi {
             error VotingKeysNotAscending(uint256 index);
             error RepeatedRedemptionKey(uint256 first, uint256 second);
             error ZeroRecipient();
+            error RecipientIsContract();
+            error SenderWithoutKey(address sender);
             error ZeroAsset();
             error AssetWithoutCode(address asset);
             error NothingReceived(address asset);

@@ -90,6 +90,15 @@ fn describe(error: &IFastPayErrors, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     use IFastPayErrors as E;
     match error {
         E::ZeroRecipient(_) => f.write_str("the recipient is zero; give an account that somebody owns"),
+        E::RecipientIsContract(_) => {
+            f.write_str("the recipient is the FastPay contract itself; give an account that somebody owns")
+        }
+        E::SenderWithoutKey(e) => write!(
+            f,
+            "plain ETH would fund the account of {}, which may have no key; deposit with depositEther for an account \
+             that somebody owns",
+            e.sender
+        ),
         E::ZeroAsset(_) => f.write_str("ETH is deposited by depositEther, not as a token"),
         E::AssetWithoutCode(e) => write!(f, "there is no token at {}; check the address and the chain", e.asset),
         E::NothingReceived(e) => write!(f, "nothing of {} arrived; deposit more than zero", e.asset),

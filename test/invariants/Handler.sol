@@ -46,7 +46,7 @@ contract Handler is CommonBase, StdUtils {
         amount = bound(amount, 1, 1e24);
         address payer = payees[1];
         vm.deal(payer, payer.balance + amount);
-        vm.prank(payer);
+        vm.prank(payer, payer);
         if (plainly) {
             (bool sent,) = address(fastPay).call{value: amount}("");
             require(sent);
