@@ -53,10 +53,10 @@ lint: setup ## Check formats and lints; warnings are errors
 test-contracts: setup ## Test the contracts
 	$(FOUNDRY)/forge test
 
-# The end-to-end tests start these programs, so they are built first.
+# Cargo builds the programs beside the tests, so the end-to-end tests need not build them (once more, with fewer
+# features): the word to them is in the environment.
 test-rust: setup ## Test the Rust crates, and all parts together on a real chain
-	$(CARGO) build $(PROGRAMS)
-	$(CARGO) test --workspace --lib --bins --tests
+	PROGRAMS_ARE_BUILT=1 $(CARGO) test --workspace --lib --bins --tests
 
 test: lint test-contracts test-rust ## Run all checks and all tests
 

@@ -16,6 +16,9 @@ pub const START: u128 = 1_000_000;
 pub fn build() {
     static BUILT: OnceLock<()> = OnceLock::new();
     BUILT.get_or_init(|| {
+        if std::env::var_os("PROGRAMS_ARE_BUILT").is_some() {
+            return;
+        }
         // Only cargo knows how; without it the programs are taken as they are.
         let Some(cargo) = std::env::var_os("CARGO") else { return };
         let mut command = Command::new(cargo);
