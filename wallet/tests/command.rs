@@ -105,7 +105,8 @@ async fn every_refusal_has_its_kind_its_exit_code_and_says_what_to_do() {
     let alice = new_key(home, "alice", "--ed25519");
     let to = &committee_account().to_string();
     check(&["pay", to, "1"], "funds", 6, "has 0 ETH, and 1 ETH are needed");
-    check(&["pay", to, "-3"], "argument", 2, "-3");
+    check(&["pay", to, "-3"], "argument", 2, "\"-3\" is not an amount");
+    check(&["redeem", "-3", "--to", &format!("0x{}", "11".repeat(20))], "argument", 2, "\"-3\" is not an amount");
     check(
         &["keys", "new", "x", "--ed25519", "--passphrase-file", "/nope"],
         "argument",

@@ -159,6 +159,19 @@ async fn a_token_hidden_by_dust_is_found_where_it_matters() {
     wallet.folder().learn_asset(token, &info).unwrap();
     let view = wallet.view(alice().account()).await.unwrap();
     assert_eq!((view.balances[0].asset, view.balances[0].balance), (token, Amount(100).into()));
+    // The audit counts it too, and says that the lists were cut.
+    let genesis = fastpay_core::Genesis {
+        committee: committee.committee.committee.members().to_vec(),
+        balances: vec![fastpay_core::GenesisBalance { account: alice().account(), asset: token, amount: Amount(100) }],
+    };
+    let file = home.path().join("genesis.json");
+    std::fs::write(&file, serde_json::to_vec(&genesis).unwrap()).unwrap();
+    let config = fastpay_wallet::folder::Config { endpoints: file.clone(), primary: None, genesis: Some(file) };
+    config.write(&wallet.folder().config_path(), false).unwrap();
+    let report = wallet.audit(Duration::ZERO).await.unwrap();
+    assert!(report.ok, "{report:?}");
+    assert_eq!((report.truncated.len(), report.assets.len()), (4, 1));
+    assert_eq!(report.assets[0].authorities[0].accounts_total, Amount(100).into());
     let intent = |amount| fastpay_wallet::Intent::Pay {
         recipient: bob().account(),
         asset: token,

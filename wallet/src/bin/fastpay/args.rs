@@ -217,7 +217,7 @@ pub struct RedeemArgs {
     #[arg(long, value_name = "ADDRESS")]
     pub to: Option<Address>,
     /// The part of the amount that goes to whoever brings it to the contract.
-    #[arg(long, default_value = "0", value_name = "AMOUNT")]
+    #[arg(long, default_value = "0", value_name = "AMOUNT", allow_negative_numbers = true)]
     pub fee: String,
     /// For the records: up to 32 bytes of text, or 0x and 64 hexadecimal digits.
     #[arg(long, default_value = "", value_parser = parse_memo)]
