@@ -36,10 +36,11 @@ impl Relayer {
         let mut tick = Tick { answered: pages.len(), silent, caught_up: true, ..Tick::default() };
         for page in pages {
             let (shard, total) = (page.shard, page.page.total);
-            // A feed that gives nothing has nothing, however long it claims to be: only progress counts.
-            let (start, is_empty) = (page.start, page.page.entries.is_empty());
+            // A feed that gives nothing, or nothing valid, has nothing, however long it claims to be.
+            let (start, entries, invalid) = (page.start, page.page.entries.len() as u64, self.state.totals.invalid);
             let next = self.take_page(page).await?;
-            tick.caught_up &= next >= total || (is_empty && next == start);
+            let is_worthless = self.state.totals.invalid.saturating_sub(invalid) >= entries;
+            tick.caught_up &= next >= total || (is_worthless && next >= start);
             self.set_cursor(shard, next);
         }
         Ok(tick)

@@ -78,6 +78,7 @@ async fn a_feed_that_claims_to_go_on_for_ever_does_not_keep_it() {
     let scene = Scene::new(Mining::EveryMs(100)).await;
     scene.publish([0, 1]);
     scene.authorities[2].claim_total(u64::MAX);
+    scene.authorities[3].repeat(&scene.certify(scene.payment()));
     let mut relayer = scene.relayer().await;
     let once = tokio::time::timeout(std::time::Duration::from_secs(60), relayer.run_once());
     assert!(once.await.expect("it ends").unwrap().caught_up);

@@ -27,6 +27,7 @@ struct Feed {
     certificates: Vec<proto::Certificate>,
     away: bool,
     claimed: Option<u64>,
+    endless: Option<proto::Certificate>,
 }
 
 /// What one authority publishes; shared with its server.
@@ -40,6 +41,12 @@ impl Authority {
 
     pub fn clear(&self) {
         self.0.lock().unwrap().certificates.clear();
+    }
+
+    /// Goes on with this certificate for ever.
+    pub fn repeat(&self, certificate: &Certificate) {
+        let mut feed = self.0.lock().unwrap();
+        (feed.claimed, feed.endless) = (Some(u64::MAX), Some(certificate.into()));
     }
 
     /// Claims a feed of this length.
@@ -65,7 +72,12 @@ impl shard_server::Shard for Authority {
         }
         let request = request.into_inner();
         let start = usize::try_from(request.start).unwrap();
-        let certificates = feed.certificates.iter().skip(start).take(request.limit as usize).cloned().collect();
+        let limit = request.limit as usize;
+        let listed = feed.certificates.iter().skip(start).take(limit).cloned();
+        let certificates = match &feed.endless {
+            Some(certificate) => listed.chain(std::iter::repeat_n(certificate.clone(), 3)).collect(),
+            None => listed.collect(),
+        };
         let total = feed.claimed.unwrap_or(feed.certificates.len() as u64);
         Ok(Response::new(proto::CertificatePage { certificates, total }))
     }
