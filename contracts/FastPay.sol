@@ -125,6 +125,7 @@ contract FastPay is IFastPay, EIP712, ReentrancyGuardTransient {
     /// @inheritdoc IFastPay
     function claimTo(address asset, address to) external nonReentrant {
         require(to != address(0), ZeroRecipient());
+        require(to != address(this), RecipientIsContract());
         _claim(asset, to);
     }
 

@@ -288,6 +288,12 @@ contract PayoutTest is FastPayTest {
         recipient.claimTo(fastPay, ETHER, address(0));
     }
 
+    function test_RevertIf_TheClaimGoesToTheContract() public {
+        MoodyRecipient recipient = _refused(1 ether);
+        vm.expectRevert(IFastPay.RecipientIsContract.selector);
+        recipient.claimTo(fastPay, ETHER, address(fastPay));
+    }
+
     // --------------------------------------------------------------------------------- too little gas
 
     /// @dev Whatever gas the caller sends, the call reverts, or it pays: never a claim.
