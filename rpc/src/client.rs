@@ -81,6 +81,8 @@ impl ClientError {
             Code::ResourceExhausted => Self::Refused(Refusal::Busy),
             Code::InvalidArgument => Self::Refused(Refusal::Malformed(message)),
             Code::FailedPrecondition => Self::Refused(Refusal::Invalid(message)),
+            // The connection's own fault (a reset, a peer that does not speak HTTP/2), not an answer.
+            Code::Internal if std::error::Error::source(status).is_some() => Self::Unreachable(message),
             Code::OutOfRange | Code::Unimplemented | Code::DataLoss | Code::Internal => Self::Malformed(message),
             _ => Self::Unreachable(message),
         }
