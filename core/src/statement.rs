@@ -11,7 +11,9 @@ use alloy_sol_types::{Eip712Domain, SolStruct};
 use crate::Digest;
 use crate::amount::Epoch;
 use crate::committee::Committee;
+use crate::identity::{AuthorityName, PrimaryAddress};
 use crate::order::{Payment, Redemption, Transfer};
+use crate::signature::EcdsaSignature;
 use crate::vote::{Vote, VoteSignature};
 
 mod typed {
@@ -41,6 +43,19 @@ mod typed {
         struct RedemptionVote {
             uint64 epoch;
             Redemption redemption;
+        }
+        struct RedemptionBatchVote {
+            uint64 epoch;
+            bytes32 redemptionsHash;
+        }
+        struct Authority {
+            bytes32 votingKey;
+            address redemptionKey;
+        }
+        struct CommitteeVote {
+            uint64 epoch;
+            Authority[] authorities;
+            address guardian;
         }
     }
 }
@@ -109,18 +124,49 @@ impl Domain {
         self.digest(*TYPE, &typed::RedemptionVote { epoch: epoch.0, redemption: redemption.into() })
     }
 
+    /// The digest that an authority's secp256k1 key signs to vote for many redemptions at once, in this
+    /// order: all of them are under the hash that EIP-712 gives to an array of structs.
+    #[must_use]
+    pub fn redemption_batch_vote_digest(&self, epoch: Epoch, redemptions: &[Redemption]) -> Digest {
+        static TYPE: LazyLock<B256> = LazyLock::new(type_hash::<typed::RedemptionBatchVote>);
+        static ITEM: LazyLock<B256> = LazyLock::new(type_hash::<typed::Redemption>);
+        let mut hashes = Keccak256::new();
+        for redemption in redemptions {
+            hashes.update(struct_hash(*ITEM, &typed::Redemption::from(redemption)));
+        }
+        let redemptions_hash = hashes.finalize();
+        self.digest(*TYPE, &typed::RedemptionBatchVote { epoch: epoch.0, redemptionsHash: redemptions_hash })
+    }
+
+    /// The digest that a member of the epoch before `next` signs with its secp256k1 key, so that the contract
+    /// installs `next` and this guardian (zero: nobody can pause).
+    #[must_use]
+    pub fn committee_vote_digest(&self, next: &Committee, guardian: PrimaryAddress) -> Digest {
+        static TYPE: LazyLock<B256> = LazyLock::new(type_hash::<typed::CommitteeVote>);
+        let authorities = next
+            .members()
+            .iter()
+            .map(|member| typed::Authority { votingKey: member.name.0.into(), redemptionKey: member.redemption_key });
+        let vote = typed::CommitteeVote { epoch: next.epoch().0, authorities: authorities.collect(), guardian };
+        self.digest(*TYPE, &vote)
+    }
+
     fn digest<S: SolStruct>(&self, type_hash: B256, statement: &S) -> Digest {
-        let mut hasher = Keccak256::new();
-        hasher.update(type_hash);
-        hasher.update(statement.eip712_encode_data());
         let mut input = [0; 66];
         let (prefix, hashes) = input.split_at_mut(2);
         let (separator, hash) = hashes.split_at_mut(32);
         prefix.copy_from_slice(&[0x19, 0x01]);
         separator.copy_from_slice(self.separator.as_slice());
-        hash.copy_from_slice(hasher.finalize().as_slice());
+        hash.copy_from_slice(struct_hash(type_hash, statement).as_slice());
         keccak256(input)
     }
+}
+
+fn struct_hash<S: SolStruct>(type_hash: B256, statement: &S) -> B256 {
+    let mut hasher = Keccak256::new();
+    hasher.update(type_hash);
+    hasher.update(statement.eip712_encode_data());
+    hasher.finalize()
 }
 
 fn type_hash<S: SolStruct>() -> B256 {
@@ -159,14 +205,28 @@ impl From<&Redemption> for typed::Redemption {
 /// member, or not for a redemption.
 #[must_use]
 pub fn encode_redemption_votes(committee: &Committee, votes: &[Vote]) -> Option<Vec<u8>> {
-    let mut encoded = Vec::with_capacity(votes.len() * 66);
+    pack(
+        committee,
+        votes.iter().map(|vote| match &vote.signature {
+            VoteSignature::Redemption { signature } => Some((vote.authority, *signature)),
+            VoteSignature::Payment { .. } => None,
+        }),
+    )
+}
+
+/// Packs signatures for the contract. None where one is missing, or not by a member.
+pub(crate) fn pack(
+    committee: &Committee,
+    votes: impl ExactSizeIterator<Item = Option<(AuthorityName, EcdsaSignature)>>,
+) -> Option<Vec<u8>> {
+    let mut packed = Vec::with_capacity(votes.len().saturating_mul(66));
     for vote in votes {
-        let (index, _) = committee.member(&vote.authority)?;
-        let VoteSignature::Redemption { signature } = &vote.signature else { return None };
-        encoded.push(index);
-        encoded.extend_from_slice(&signature.0);
+        let (authority, signature) = vote?;
+        let (index, _) = committee.member(&authority)?;
+        packed.push(index);
+        packed.extend_from_slice(&signature.0);
     }
-    Some(encoded)
+    Some(packed)
 }
 
 #[cfg(test)]
@@ -186,6 +246,15 @@ mod tests {
              address asset,uint128 amount,uint128 fee,uint64 sequence,bytes32 memo)"
         );
         assert_eq!(typed::PaymentVote::eip712_encode_type(), "PaymentVote(uint64 epoch,bytes32 root)");
+        assert_eq!(
+            typed::RedemptionBatchVote::eip712_encode_type(),
+            "RedemptionBatchVote(uint64 epoch,bytes32 redemptionsHash)"
+        );
+        assert_eq!(
+            typed::CommitteeVote::eip712_encode_type(),
+            "CommitteeVote(uint64 epoch,Authority[] authorities,address guardian)\
+             Authority(bytes32 votingKey,address redemptionKey)"
+        );
     }
 
     #[test]
@@ -206,5 +275,75 @@ mod tests {
         assert_eq!(domain.transfer_digest(&Transfer::Payment(payment)), expected);
         let vote = typed::PaymentVote { epoch: 9, root: B256::repeat_byte(1) };
         assert_eq!(domain.payment_vote_digest(Epoch(9), B256::repeat_byte(1)), vote.eip712_signing_hash(&library));
+    }
+
+    /// What a vote on the array itself would be: EIP-712 hashes it to what the batch vote carries.
+    mod whole {
+        alloy_sol_types::sol! {
+            struct Redemption {
+                bytes32 sender;
+                address recipient;
+                address asset;
+                uint128 amount;
+                uint128 fee;
+                uint64 sequence;
+                bytes32 memo;
+            }
+            struct Batch {
+                Redemption[] redemptions;
+            }
+        }
+    }
+
+    #[test]
+    fn votes_for_the_contract_have_the_digests_that_the_library_computes() {
+        let contract = Address::repeat_byte(7);
+        let library =
+            Eip712Domain::new(Some("FastPay".into()), Some("1".into()), Some(U256::from(31337)), Some(contract), None);
+        let domain = Domain::new(31337, contract);
+        for count in 0..4_u8 {
+            let redemptions: Vec<Redemption> = (0..count)
+                .map(|number| Redemption {
+                    sender: AccountId([number; 32]),
+                    recipient: Address::repeat_byte(number),
+                    asset: Asset::ETHER,
+                    amount: Amount(u128::from(number) + 9),
+                    fee: Amount(1),
+                    sequence: SequenceNumber(u64::from(number)),
+                    memo: B256::repeat_byte(number),
+                })
+                .collect();
+            let whole = whole::Batch {
+                redemptions: redemptions
+                    .iter()
+                    .map(|redemption| {
+                        let typed::Redemption { sender, recipient, asset, amount, fee, sequence, memo } =
+                            redemption.into();
+                        whole::Redemption { sender, recipient, asset, amount, fee, sequence, memo }
+                    })
+                    .collect(),
+            };
+            let redemptions_hash = B256::from_slice(&whole.eip712_encode_data());
+            let vote = typed::RedemptionBatchVote { epoch: 5, redemptionsHash: redemptions_hash };
+            let expected = vote.eip712_signing_hash(&library);
+            assert_eq!(domain.redemption_batch_vote_digest(Epoch(5), &redemptions), expected, "{count}");
+        }
+        let members = (1..=4).map(|byte| crate::Authority {
+            name: AuthorityName([byte; 32]),
+            redemption_key: Address::repeat_byte(byte),
+        });
+        let next = Committee::new(Epoch(6), members.collect()).unwrap();
+        let vote = typed::CommitteeVote {
+            epoch: 6,
+            authorities: (1..=4)
+                .map(|byte| typed::Authority {
+                    votingKey: B256::repeat_byte(byte),
+                    redemptionKey: Address::repeat_byte(byte),
+                })
+                .collect(),
+            guardian: Address::repeat_byte(9),
+        };
+        let expected = vote.eip712_signing_hash(&library);
+        assert_eq!(domain.committee_vote_digest(&next, Address::repeat_byte(9)), expected);
     }
 }

@@ -1,0 +1,94 @@
+//! Votes that only the contract counts: for many redemptions at once, and for the next committee. Unlike
+//! a vote on an order they lock nothing: an authority gives them for what it has confirmed, or for what
+//! its operator has agreed to.
+
+use borsh::{BorshDeserialize, BorshSerialize};
+
+use crate::Digest;
+use crate::amount::Epoch;
+use crate::committee::Committee;
+use crate::identity::{AuthorityName, PrimaryAddress};
+use crate::keys::AuthorityKeys;
+use crate::order::Redemption;
+use crate::signature::{BadSignature, EcdsaSignature, Signatory};
+use crate::statement::{self, Domain};
+use crate::vote::VoteError;
+
+/// One authority's vote, not yet checked.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct ContractVote {
+    /// Who votes.
+    pub authority: AuthorityName,
+    /// By its secp256k1 key, on the digest of a [`Domain::redemption_batch_vote_digest`] or
+    /// [`Domain::committee_vote_digest`].
+    pub signature: EcdsaSignature,
+}
+
+/// A vote under `epoch` for many redemptions, in this order. The caller has confirmed each of them.
+#[must_use]
+pub fn sign_batch_vote(
+    keys: &AuthorityKeys,
+    domain: &Domain,
+    epoch: Epoch,
+    redemptions: &[Redemption],
+) -> ContractVote {
+    sign(keys, domain.redemption_batch_vote_digest(epoch, redemptions))
+}
+
+/// A vote for the committee that follows the signer's own, and for who may pause from then on.
+#[must_use]
+pub fn sign_committee_vote(
+    keys: &AuthorityKeys,
+    domain: &Domain,
+    next: &Committee,
+    guardian: PrimaryAddress,
+) -> ContractVote {
+    sign(keys, domain.committee_vote_digest(next, guardian))
+}
+
+fn sign(keys: &AuthorityKeys, digest: Digest) -> ContractVote {
+    ContractVote { authority: keys.public().name, signature: keys.sign_ecdsa(digest) }
+}
+
+impl ContractVote {
+    /// Checks the vote. `committee` is the one whose quorum the contract will count: for redemptions that of
+    /// the epoch in the digest, for the next committee the one before it.
+    ///
+    /// # Errors
+    /// Where the authority is no member, or the signature is not by its key on this digest.
+    pub fn verify(self, committee: &Committee, digest: Digest) -> Result<VerifiedContractVote, VoteError> {
+        let (_, member) = committee.member(&self.authority).ok_or(VoteError::NotAMember(self.authority))?;
+        if self.signature.recover(digest) != Some(member.redemption_key) {
+            return Err(VoteError::Signature(BadSignature(Signatory::Authority(self.authority))));
+        }
+        Ok(VerifiedContractVote { vote: self, epoch: committee.epoch(), digest })
+    }
+}
+
+/// A vote of a member on one digest. Cannot be deserialised: only checking makes one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VerifiedContractVote {
+    vote: ContractVote,
+    epoch: Epoch,
+    digest: Digest,
+}
+
+impl VerifiedContractVote {
+    /// The vote.
+    #[must_use]
+    pub fn vote(&self) -> &ContractVote {
+        &self.vote
+    }
+
+    /// The first quorum of `votes` that are by this committee on this digest, as the contract reads it: 66
+    /// bytes each, ascending. None where they are too few.
+    #[must_use]
+    pub fn quorum(committee: &Committee, digest: Digest, votes: &[Self]) -> Option<Vec<u8>> {
+        let fitting = votes.iter().filter(|vote| vote.epoch == committee.epoch() && vote.digest == digest);
+        let mut fitting: Vec<&ContractVote> = fitting.map(Self::vote).collect();
+        fitting.sort_by_key(|vote| vote.authority);
+        fitting.dedup_by_key(|vote| vote.authority);
+        let quorum = fitting.get(..committee.quorum())?;
+        statement::pack(committee, quorum.iter().map(|vote| Some((vote.authority, vote.signature))))
+    }
+}

@@ -1,0 +1,159 @@
+//! The committees of all epochs so far. A certificate is checked against the committee of its own epoch,
+//! whichever that is: once formed it can always be confirmed.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::amount::Epoch;
+use crate::committee::{Authority, Committee, CommitteeError};
+
+/// Every committee that the contract ever installed, from epoch 0, as far as it is known here. Cheap to
+/// clone. In JSON: the list of the epochs' lists of members.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Vec<Vec<Authority>>", into = "Vec<Vec<Authority>>")]
+pub struct Committees {
+    past: Vec<Arc<Committee>>,
+    current: Arc<Committee>,
+}
+
+impl Committees {
+    /// The committees of a deployment that was never rotated.
+    ///
+    /// # Errors
+    /// [`EpochsError::Gap`] where `first` is not of epoch 0.
+    pub fn new(first: Committee) -> Result<Self, EpochsError> {
+        if first.epoch() != Epoch(0) {
+            return Err(EpochsError::Gap { expected: Epoch(0), found: first.epoch() });
+        }
+        Ok(Self { past: Vec::new(), current: Arc::new(first) })
+    }
+
+    /// The committee that votes now.
+    #[must_use]
+    pub fn current(&self) -> &Arc<Committee> {
+        &self.current
+    }
+
+    /// The committee of an epoch, or none where it is not known here (yet).
+    #[must_use]
+    pub fn get(&self, epoch: Epoch) -> Option<&Arc<Committee>> {
+        if epoch == self.current.epoch() {
+            return Some(&self.current);
+        }
+        self.past.get(usize::try_from(epoch.0).ok()?)
+    }
+
+    /// The epoch that would follow.
+    #[must_use]
+    pub fn next_epoch(&self) -> Epoch {
+        Epoch(self.current.epoch().0.saturating_add(1))
+    }
+
+    /// Makes `next` the current committee.
+    ///
+    /// # Errors
+    /// [`EpochsError::Gap`] where it is not of the epoch after the current one; nothing is changed then.
+    pub fn install(&mut self, next: Committee) -> Result<(), EpochsError> {
+        let expected = self.next_epoch();
+        if next.epoch() != expected {
+            return Err(EpochsError::Gap { expected, found: next.epoch() });
+        }
+        self.past.push(std::mem::replace(&mut self.current, Arc::new(next)));
+        Ok(())
+    }
+
+    /// All committees, from epoch 0.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Committee>> {
+        self.past.iter().chain(std::iter::once(&self.current))
+    }
+}
+
+impl TryFrom<Vec<Vec<Authority>>> for Committees {
+    type Error = EpochsError;
+
+    fn try_from(lists: Vec<Vec<Authority>>) -> Result<Self, EpochsError> {
+        let mut committees =
+            (0..).zip(lists).map(|(epoch, members)| Committee::new(Epoch(epoch), members).map_err(EpochsError::from));
+        let mut all = Self::new(committees.next().ok_or(EpochsError::Empty)??)?;
+        committees.try_for_each(|next| all.install(next?))?;
+        Ok(all)
+    }
+}
+
+impl From<Committees> for Vec<Vec<Authority>> {
+    fn from(committees: Committees) -> Self {
+        committees.iter().map(|committee| committee.members().to_vec()).collect()
+    }
+}
+
+/// Why committees do not follow each other.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EpochsError {
+    /// An epoch is missing, or comes twice.
+    #[error("the next committee must be of epoch {expected}, not {found}")]
+    Gap {
+        /// The epoch whose turn it is.
+        expected: Epoch,
+        /// The epoch of what was given.
+        found: Epoch,
+    },
+    /// There is not even the first one.
+    #[error("there is no committee")]
+    Empty,
+    /// One of them is no committee.
+    #[error(transparent)]
+    Committee(#[from] CommitteeError),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{AuthorityName, PrimaryAddress};
+
+    fn committee(epoch: u64, first_key: u8) -> Committee {
+        let members = (first_key..).take(4).map(|byte| Authority {
+            name: AuthorityName([byte; 32]),
+            redemption_key: PrimaryAddress::repeat_byte(byte),
+        });
+        Committee::new(Epoch(epoch), members.collect()).unwrap()
+    }
+
+    #[test]
+    fn every_epoch_keeps_its_own_committee() {
+        let mut all = Committees::new(committee(0, 1)).unwrap();
+        assert_eq!(all.get(Epoch(1)), None);
+        all.install(committee(1, 11)).unwrap();
+        all.install(committee(2, 21)).unwrap();
+        for (epoch, first_key) in [(0, 1), (1, 11), (2, 21)] {
+            assert_eq!(**all.get(Epoch(epoch)).unwrap(), committee(epoch, first_key));
+        }
+        assert_eq!(**all.current(), committee(2, 21));
+        for unknown in [3, 4, u64::MAX] {
+            assert_eq!(all.get(Epoch(unknown)), None);
+        }
+    }
+
+    #[test]
+    fn no_epoch_is_left_out_or_replaced() {
+        let gap = |expected, found| EpochsError::Gap { expected: Epoch(expected), found: Epoch(found) };
+        assert_eq!(Committees::new(committee(1, 1)), Err(gap(0, 1)));
+        let mut all = Committees::new(committee(0, 1)).unwrap();
+        for epoch in [0, 2, u64::MAX] {
+            assert_eq!(all.install(committee(epoch, 11)), Err(gap(1, epoch)));
+        }
+        assert_eq!(all, Committees::new(committee(0, 1)).unwrap());
+    }
+
+    #[test]
+    fn committees_are_read_back_as_they_were_written_and_nothing_else_is() {
+        let mut all = Committees::new(committee(0, 1)).unwrap();
+        all.install(committee(1, 11)).unwrap();
+        let text = serde_json::to_string(&all).unwrap();
+        assert_eq!(serde_json::from_str::<Committees>(&text).unwrap(), all);
+        let short = serde_json::to_string(&[committee(0, 1).members(), &committee(1, 2).members()[..3]]).unwrap();
+        for bad in ["[]", "[[]]", "{}", &short] {
+            assert!(serde_json::from_str::<Committees>(bad).is_err(), "{bad}");
+        }
+    }
+}
