@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use fastpay_core::{AuthorityKeys, Committee, Domain, Genesis, ShardId, ShardLayout, TransactionIndex};
+use fastpay_core::{AuthorityKeys, Committees, Domain, EpochsError, Genesis, ShardId, ShardLayout, TransactionIndex};
 use fastpay_ethereum::{Primary, PrimaryError};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -26,6 +26,7 @@ use crate::http::{self, HttpContext};
 use crate::metrics::Metrics;
 use crate::network::{self, NetworkLimits, ShardContext};
 use crate::shard::{self, Command, HistoryReader, RecoveredShard, ShardError, ShardHandle, ShardLimits, ShardSettings};
+use crate::standing::{Standing, StandingError, StandingSeen};
 use crate::storage::{DataFolder, StorageError};
 
 /// How long clients in flight may take at shutdown.
@@ -40,6 +41,12 @@ pub enum AuthorityError {
     /// The committee is not to be had, or this authority is not in it.
     #[error(transparent)]
     Deployment(#[from] DeploymentError),
+    /// What it remembers of earlier epochs does not fit together.
+    #[error(transparent)]
+    Epochs(#[from] EpochsError),
+    /// The keys are not this authority's.
+    #[error(transparent)]
+    Standing(#[from] StandingError),
     /// The data folder cannot be used.
     #[error(transparent)]
     Storage(#[from] StorageError),
@@ -80,9 +87,8 @@ pub enum AuthorityError {
 
 /// What all parts share.
 struct Parts {
-    keys: Arc<AuthorityKeys>,
     domain: Domain,
-    committee: Arc<Committee>,
+    standing: StandingSeen,
     layout: ShardLayout,
     metrics: Arc<Metrics>,
 }
@@ -95,14 +101,14 @@ type ShardThread = (ShardId, ShardHandle, JoinHandle<Result<(), ShardError>>);
 /// See [`AuthorityError`].
 pub async fn run(config: Config, keys: AuthorityKeys, stop: watch::Receiver<bool>) -> Result<(), AuthorityError> {
     let deployment = deployment::load(&config).await?;
-    deployment.check_member(keys.public())?;
-    let identity = deployment.folder_identity(keys.public().name, config.shards);
+    let name = keys.public().name;
+    let standing = Standing::new(Committees::new(deployment.committee())?, vec![Arc::new(keys)], &[name])?;
+    let identity = deployment.folder_identity(name, config.shards);
     let folder = DataFolder::open(&config.data, &identity)?;
     deployment.remember(folder.path())?;
     let parts = Parts {
-        keys: Arc::new(keys),
         domain: deployment.domain(),
-        committee: Arc::new(deployment.committee().clone()),
+        standing: standing.fixed(),
         layout: ShardLayout::new(config.shards),
         metrics: Arc::new(Metrics::new(config.shards.get())),
     };
@@ -151,12 +157,7 @@ fn start_shards(parts: &Parts, recovered: Vec<RecoveredShard>) -> Result<Vec<Sha
         parts.layout.shards().zip(&queues).map(|(id, (handle, _))| (id, handle.clone())).collect();
     let mut threads = Vec::new();
     for ((id, shard), (handle, queue)) in parts.layout.shards().zip(recovered).zip(queues) {
-        let settings = ShardSettings {
-            keys: parts.keys.clone(),
-            domain: parts.domain,
-            committee: parts.committee.clone(),
-            limits,
-        };
+        let settings = ShardSettings { domain: parts.domain, standing: parts.standing.clone(), limits };
         let mut siblings = handles.clone();
         siblings.remove(&id);
         let thread = shard::start(settings, shard, queue, siblings)
@@ -182,16 +183,17 @@ async fn serve(
     let mut servers: JoinSet<Result<(), String>> = JoinSet::new();
 
     let tls = tls_identity(config)?;
+    let shards: Vec<_> = threads.iter().map(|(_, handle, _)| handle.clone()).zip(histories.iter().cloned()).collect();
+    let shards = Arc::new(shards);
     for ((address, (id, handle, _)), history) in config.shard_addresses()?.into_iter().zip(threads).zip(histories) {
         let listener = listen(address).await?;
         let context = ShardContext {
-            authority: parts.keys.public(),
             domain: parts.domain,
-            committee: parts.committee.clone(),
+            standing: parts.standing.clone(),
             shard: *id,
-            shard_count: parts.layout.count(),
             handle: handle.clone(),
             history,
+            shards: shards.clone(),
             metrics: parts.metrics.network.clone(),
         };
         let (tls, ended) = (tls.clone(), ended.clone());
@@ -201,7 +203,7 @@ async fn serve(
     }
     let listener = listen(config.http).await?;
     let context =
-        HttpContext { metrics: parts.metrics.clone(), progress: progress_seen, authority: parts.keys.public().name };
+        HttpContext { metrics: parts.metrics.clone(), progress: progress_seen, standing: parts.standing.clone() };
     let http_ended = ended.clone();
     servers.spawn(async move { http::serve(listener, context, http_ended).await.map_err(|e| with_causes(&e)) });
 
@@ -216,7 +218,8 @@ async fn serve(
             tokio::spawn(follower.run(ended))
         }
     };
-    tracing::info!(authority = %parts.keys.public().name, shards = parts.layout.count(), listen = %config.listen, http = %config.http, "serving");
+    let authority = parts.standing.borrow().public().name;
+    tracing::info!(%authority, shards = parts.layout.count(), listen = %config.listen, http = %config.http, "serving");
 
     let outcome = tokio::select! {
         _ = stop.wait_for(|stop| *stop) => Ok(()),

@@ -46,12 +46,6 @@ pub enum DeploymentError {
     /// The contract cannot be asked, and its committee was never read before.
     #[error(transparent)]
     Primary(#[from] PrimaryError),
-    /// The keys are not those of a member.
-    #[error("authority {0} is not a member of the committee; were the right keys configured, and the right contract?")]
-    NotAMember(AuthorityName),
-    /// The committee lists another redemption key.
-    #[error("the committee lists another redemption key for authority {0}; configure the key that was deployed")]
-    OtherRedemptionKey(AuthorityName),
     /// The remembered committee cannot be written.
     #[error("cannot remember the committee in {path}: {error}")]
     Remember {
@@ -135,19 +129,6 @@ impl Deployment {
             Self::OnPrimary { committee, .. } => committee.clone(),
             Self::StandAlone(genesis) => genesis.committee().expect("checked when it was loaded"),
         }
-    }
-
-    /// Checks that the keys are those of a member.
-    ///
-    /// # Errors
-    /// [`DeploymentError::NotAMember`], [`DeploymentError::OtherRedemptionKey`].
-    pub fn check_member(&self, own: Authority) -> Result<(), DeploymentError> {
-        let committee = self.committee();
-        let (_, member) = committee.member(&own.name).ok_or(DeploymentError::NotAMember(own.name))?;
-        if member.redemption_key != own.redemption_key {
-            return Err(DeploymentError::OtherRedemptionKey(own.name));
-        }
-        Ok(())
     }
 
     /// What the data folder is bound to.

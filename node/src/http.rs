@@ -20,6 +20,7 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use crate::follower::Progress;
 use crate::metrics::Metrics;
+use crate::standing::StandingSeen;
 
 /// What the answers are made of.
 #[derive(Clone)]
@@ -28,8 +29,8 @@ pub struct HttpContext {
     pub metrics: Arc<Metrics>,
     /// Where the follower has come to.
     pub progress: watch::Receiver<Progress>,
-    /// The authority's name.
-    pub authority: fastpay_core::AuthorityName,
+    /// Who the authority is.
+    pub standing: StandingSeen,
 }
 
 /// Serves until `stop` turns true.
@@ -126,7 +127,9 @@ async fn ready(State(context): State<HttpContext>) -> impl IntoResponse {
         Progress::CatchingUp => (StatusCode::SERVICE_UNAVAILABLE, "catching up with the Primary", None),
         Progress::Stopped(reason) => (StatusCode::SERVICE_UNAVAILABLE, "follower stopped", Some(reason)),
     };
-    (code, Json(json!({"status": state, "reason": reason, "authority": context.authority})))
+    let standing = context.standing.borrow();
+    let (authority, epoch, votes) = (standing.public().name, standing.epoch(), standing.voter().is_some());
+    (code, Json(json!({"status": state, "reason": reason, "authority": authority, "epoch": epoch, "votes": votes})))
 }
 
 async fn metrics(State(context): State<HttpContext>) -> impl IntoResponse {

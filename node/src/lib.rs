@@ -11,5 +11,6 @@ pub mod metrics;
 pub mod network;
 pub mod setup;
 pub mod shard;
+pub mod standing;
 pub mod status;
 pub mod storage;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use fastpay_core::{
-    AccountId, Asset, AssetTotals, Authority, AuthorityName, Balance, Certificate, Deposit, Epoch, Payment,
-    PrimaryAddress, SequenceNumber, ShardId, ShardLayout, TransactionIndex, TransferOrder, Vote,
+    AccountId, Asset, AssetTotals, Authority, AuthorityName, Balance, Certificate, ContractVote, Deposit, Epoch,
+    Payment, PrimaryAddress, SequenceNumber, ShardId, ShardLayout, TransactionIndex, TransferOrder, Vote,
 };
 use tonic::transport::{Certificate as TlsCertificate, Channel, ClientTlsConfig, Endpoint};
 use tonic::{Code, Status};
@@ -129,6 +129,20 @@ pub struct Received {
     pub payment: Payment,
 }
 
+/// What an authority answers to a batch of redemptions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BatchAnswer {
+    /// Its vote for all of them.
+    Vote {
+        /// The epoch that it is said to be for.
+        epoch: Epoch,
+        /// Not verified.
+        vote: ContractVote,
+    },
+    /// It has not confirmed those at these positions, ascending. Confirm them there and ask again.
+    Missing(Vec<usize>),
+}
+
 /// A part of a history, oldest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page<T> {
@@ -225,13 +239,13 @@ impl ShardClient {
         }
     }
 
-    /// Asks for a vote. The vote is not verified here.
+    /// Asks for a vote. It comes with the epoch that it is said to be for, and is not verified here.
     ///
     /// # Errors
     /// See [`ClientError`].
-    pub async fn order(&self, order: &TransferOrder) -> Result<Vote, ClientError> {
+    pub async fn order(&self, order: &TransferOrder) -> Result<(Epoch, Vote), ClientError> {
         match self.submit(Request::Order(order.into())).await? {
-            Response::Vote(vote) => Ok(vote.try_into()?),
+            Response::Vote(vote) => Ok((Epoch(vote.epoch), vote.try_into()?)),
             _ => Err(ClientError::Malformed("no vote in the answer to an order".into())),
         }
     }
@@ -322,6 +336,35 @@ impl ShardClient {
         let answer = self.in_time(self.grpc.clone().list_redemptions(request)).await?;
         let entries = answer.certificates.into_iter().map(TryInto::try_into).collect::<Result<_, Malformed>>()?;
         Ok(Page { entries, total: answer.total })
+    }
+
+    /// Asks for one vote for many redemptions, at most [`crate::REDEMPTION_BATCH_MAX`], in this order. Any shard
+    /// answers for all of its authority. The vote is not verified here.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn vote_redemption_batch(
+        &self,
+        redemptions: &[(AccountId, SequenceNumber)],
+    ) -> Result<BatchAnswer, ClientError> {
+        use proto::redemption_batch_response::Response;
+        let request = proto::RedemptionBatchRequest::from(redemptions);
+        let answer = self.in_time(self.grpc.clone().vote_redemption_batch(request)).await?;
+        match answer.response.ok_or(Malformed::Missing("response"))? {
+            Response::Vote(vote) => {
+                let (epoch, vote) = vote.try_into()?;
+                Ok(BatchAnswer::Vote { epoch, vote })
+            }
+            Response::Missing(missing) => {
+                let positions: Vec<usize> = missing.positions.iter().map(|position| *position as usize).collect();
+                let in_range = positions.iter().all(|position| *position < redemptions.len());
+                if positions.is_empty() || !positions.is_sorted_by(|a, b| a < b) || !in_range {
+                    return Err(Malformed::OutOfRange("positions").into());
+                }
+                Ok(BatchAnswer::Missing(positions))
+            }
+            Response::Refused(refused) => Err(ClientError::Refused(refused.try_into()?)),
+        }
     }
 
     /// What the shard says of itself, with the sums of as many assets as it lists.

@@ -3,12 +3,12 @@
 
 use bytes::Bytes;
 use fastpay_core::{
-    AccountId, Amount, Asset, AuthorityName, Authorization, Balance, Certificate, Deposit, EcdsaSignature,
-    Ed25519Signature, Epoch, MERKLE_PATH_LENGTH_MAX, MerklePath, Payment, PrimaryAddress, Redemption, SequenceNumber,
-    TransactionIndex, Transfer, TransferOrder, Vote, VoteSignature,
+    AccountId, Amount, Asset, AuthorityName, Authorization, Balance, Certificate, ContractVote, Deposit,
+    EcdsaSignature, Ed25519Signature, Epoch, MERKLE_PATH_LENGTH_MAX, MerklePath, Payment, PrimaryAddress, Redemption,
+    SequenceNumber, TransactionIndex, Transfer, TransferOrder, Vote, VoteSignature,
 };
 
-use crate::proto;
+use crate::{REDEMPTION_BATCH_MAX, proto};
 
 /// A message that is not what the schema and its comments say.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -169,7 +169,14 @@ impl From<&Vote> for proto::Vote {
             }),
             VoteSignature::Redemption { signature } => Signature::Redemption(copy(&signature.0)),
         };
-        Self { authority: copy(&vote.authority.0), signature: Some(signature) }
+        Self { authority: copy(&vote.authority.0), signature: Some(signature), epoch: 0 }
+    }
+}
+
+/// The answer to an order.
+impl From<(Epoch, &Vote)> for proto::Vote {
+    fn from((epoch, vote): (Epoch, &Vote)) -> Self {
+        Self { epoch: epoch.0, ..vote.into() }
     }
 }
 
@@ -242,5 +249,41 @@ impl TryFrom<proto::Deposit> for Deposit {
             asset: asset(&deposit.asset)?,
             amount: amount("amount", &deposit.amount)?,
         })
+    }
+}
+
+impl From<(Epoch, &ContractVote)> for proto::ContractVote {
+    fn from((epoch, vote): (Epoch, &ContractVote)) -> Self {
+        Self { epoch: epoch.0, authority: copy(&vote.authority.0), signature: copy(&vote.signature.0) }
+    }
+}
+
+impl TryFrom<proto::ContractVote> for (Epoch, ContractVote) {
+    type Error = Malformed;
+    fn try_from(vote: proto::ContractVote) -> Result<Self, Malformed> {
+        let authority = authority_name("authority", &vote.authority)?;
+        let signature = EcdsaSignature(array("signature", &vote.signature)?);
+        Ok((Epoch(vote.epoch), ContractVote { authority, signature }))
+    }
+}
+
+impl From<&[(AccountId, SequenceNumber)]> for proto::RedemptionBatchRequest {
+    fn from(redemptions: &[(AccountId, SequenceNumber)]) -> Self {
+        let name = |(sender, sequence): &(AccountId, SequenceNumber)| proto::RedemptionName {
+            sender: copy(&sender.0),
+            sequence: sequence.0,
+        };
+        Self { redemptions: redemptions.iter().map(name).collect() }
+    }
+}
+
+impl TryFrom<proto::RedemptionBatchRequest> for Vec<(AccountId, SequenceNumber)> {
+    type Error = Malformed;
+    fn try_from(request: proto::RedemptionBatchRequest) -> Result<Self, Malformed> {
+        if !(1..=REDEMPTION_BATCH_MAX).contains(&request.redemptions.len()) {
+            return Err(Malformed::OutOfRange("redemptions"));
+        }
+        let names = request.redemptions.iter();
+        names.map(|name| Ok((account("sender", &name.sender)?, SequenceNumber(name.sequence)))).collect()
     }
 }

@@ -20,7 +20,9 @@ pub mod proto {
     tonic::include_proto!("fastpay.v1");
 }
 
-pub use client::{AccountState, AuthorityClient, ClientError, ClientOptions, Page, Received, ShardClient, ShardStatus};
+pub use client::{
+    AccountState, AuthorityClient, BatchAnswer, ClientError, ClientOptions, Page, Received, ShardClient, ShardStatus,
+};
 pub use convert::Malformed;
 pub use endpoints::{AuthorityEndpoints, Endpoints, EndpointsError};
 pub use refusal::Refusal;
@@ -32,8 +34,12 @@ pub const MESSAGE_BYTES_MAX: usize = 1 << 20;
 #[must_use]
 pub const fn request_bytes_max(quorum: usize) -> usize {
     // An order with its envelope, and each vote with the longest Merkle path: about 440 bytes.
-    1_024 + quorum * 512
+    let certificate = 1_024 + quorum * 512;
+    let batch = REDEMPTION_BATCH_MAX * 48;
+    if certificate > batch { certificate } else { batch }
 }
+/// At most so many redemptions in one batch vote: a transaction with them fits into a tenth of a block.
+pub const REDEMPTION_BATCH_MAX: usize = 256;
 /// At most so many entries in one page of history.
 pub const PAGE_ENTRIES_MAX: u32 = 100;
 /// At most so many requests of one client in flight on one stream; the server reads no further.

@@ -1,7 +1,7 @@
 //! What an authority answers instead of a vote or a confirmation.
 
 use bytes::Bytes;
-use fastpay_core::{Balance, Rejection, SequenceNumber, ShardId, TransferOrder};
+use fastpay_core::{Balance, Epoch, Rejection, SequenceNumber, ShardId, TransferOrder};
 
 use crate::convert::{self, Malformed};
 use crate::proto;
@@ -52,13 +52,19 @@ pub enum Refusal {
     /// It shuts down.
     #[error("the authority is stopping; send the same again when it is back")]
     Stopping,
+    /// It does not vote in this epoch, the current one there; it still confirms.
+    #[error("the authority does not vote in epoch {0}; ask the others")]
+    NotVoting(Epoch),
+    /// It does not know the committee of the certificate's epoch yet.
+    #[error("the authority does not know epoch {0} yet; send the same again later")]
+    UnknownEpoch(Epoch),
 }
 
 impl Refusal {
     /// True where the same request may be accepted later, without anything else being done.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
-        matches!(self, Self::Busy | Self::Stopping)
+        matches!(self, Self::Busy | Self::Stopping | Self::UnknownEpoch(_))
     }
 }
 
@@ -114,6 +120,14 @@ impl From<&Refusal> for proto::Refused {
             Refusal::NoPrimary => Code::NoPrimary,
             Refusal::Busy => Code::Busy,
             Refusal::Stopping => Code::Stopping,
+            Refusal::NotVoting(epoch) => {
+                refused.epoch = epoch.0;
+                Code::NotVoting
+            }
+            Refusal::UnknownEpoch(epoch) => {
+                refused.epoch = epoch.0;
+                Code::UnknownEpoch
+            }
         };
         refused.set_code(code);
         refused
@@ -142,6 +156,8 @@ impl TryFrom<proto::Refused> for Refusal {
             Code::NoPrimary => Self::NoPrimary,
             Code::Busy => Self::Busy,
             Code::Stopping => Self::Stopping,
+            Code::NotVoting => Self::NotVoting(Epoch(refused.epoch)),
+            Code::UnknownEpoch => Self::UnknownEpoch(Epoch(refused.epoch)),
         })
     }
 }

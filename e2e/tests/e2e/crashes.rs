@@ -147,7 +147,7 @@ async fn a_vote_locks_its_account_also_after_kill_9() {
         other => panic!("a second vote for one number, or no reason: {other:?}"),
     }
     // The first one gets its vote again, and it counts.
-    let vote = shard.order(&first).await.unwrap();
+    let (_, vote) = shard.order(&first).await.unwrap();
     vote.verify(&domain, network.committee(), &first.verify(&domain).unwrap()).unwrap();
 }
 

@@ -9,23 +9,29 @@
 //! queue; a peer's work is bounded (connections, streams and requests in flight, message size, time
 //! to say the first word), and what exceeds it is refused or left unread, never buffered.
 
+mod batch_vote;
 mod incoming;
 mod service;
 mod submit;
 
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use fastpay_core::{Authority, Committee, Domain};
+use fastpay_core::Domain;
 use fastpay_rpc::proto::shard_server::ShardServer;
 use fastpay_rpc::{MESSAGE_BYTES_MAX, request_bytes_max};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tonic::codegen::{Service, http};
+use tonic::server::NamedService;
 use tonic::transport::{Identity, Server, ServerTlsConfig};
 
 use crate::metrics::NetworkMetrics;
 use crate::shard::{HistoryReader, ShardHandle};
+use crate::standing::StandingSeen;
 use incoming::Incoming;
 use service::ShardService;
 
@@ -68,22 +74,60 @@ impl Default for NetworkLimits {
 /// What a shard's server needs to know of its authority.
 #[derive(Clone)]
 pub struct ShardContext {
-    /// This authority.
-    pub authority: Authority,
     /// The deployment.
     pub domain: Domain,
-    /// The committee.
-    pub committee: Arc<Committee>,
+    /// The committees, and this authority's place in them.
+    pub standing: StandingSeen,
     /// This shard's number.
     pub shard: fastpay_core::ShardId,
-    /// How many shards there are.
-    pub shard_count: u32,
     /// The way to the shard.
     pub handle: ShardHandle,
     /// The shard's journal.
     pub history: HistoryReader,
+    /// The same of all shards of this authority, from the first.
+    pub shards: Arc<Vec<(ShardHandle, HistoryReader)>>,
     /// Counters.
     pub metrics: Arc<NetworkMetrics>,
+}
+
+impl ShardContext {
+    /// How many shards this authority has.
+    fn shard_count(&self) -> NonZeroU32 {
+        u32::try_from(self.shards.len()).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN)
+    }
+}
+
+/// The shard's service, with the bound of requests as it is when each of them comes: the quorum of a new epoch may
+/// be larger.
+#[derive(Clone)]
+struct Bounded {
+    service: Arc<ShardService>,
+    standing: StandingSeen,
+}
+
+impl NamedService for Bounded {
+    const NAME: &'static str = <ShardServer<ShardService> as NamedService>::NAME;
+}
+
+impl<B> Service<http::Request<B>> for Bounded
+where
+    ShardServer<ShardService>: Service<http::Request<B>>,
+{
+    type Response = <ShardServer<ShardService> as Service<http::Request<B>>>::Response;
+    type Error = <ShardServer<ShardService> as Service<http::Request<B>>>::Error;
+    type Future = <ShardServer<ShardService> as Service<http::Request<B>>>::Future;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<B>) -> Self::Future {
+        let request_bytes_max = request_bytes_max(self.standing.borrow().quorum_max());
+        ShardServer::from_arc(self.service.clone())
+            .max_decoding_message_size(request_bytes_max)
+            .max_encoding_message_size(MESSAGE_BYTES_MAX)
+            .call(request)
+    }
 }
 
 /// Serves one shard until `stop` turns true; then finishes what is in flight.
@@ -98,10 +142,8 @@ pub async fn serve(
     mut stop: watch::Receiver<bool>,
 ) -> Result<(), tonic::transport::Error> {
     let incoming = Incoming::new(listener, limits, context.metrics.clone());
-    let request_bytes_max = request_bytes_max(context.committee.quorum());
-    let service = ShardServer::new(ShardService::new(context, limits, stop.clone()))
-        .max_decoding_message_size(request_bytes_max)
-        .max_encoding_message_size(MESSAGE_BYTES_MAX);
+    let standing = context.standing.clone();
+    let service = Bounded { service: Arc::new(ShardService::new(context, limits, stop.clone())), standing };
     let mut server = Server::builder()
         .max_concurrent_streams(limits.streams_per_connection_max)
         .http2_keepalive_interval(Some(limits.keepalive_interval))

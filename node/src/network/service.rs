@@ -12,7 +12,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::submit::{self, Answers};
 use super::{NetworkLimits, ShardContext};
-use crate::shard::{Command, HistoryError, HistoryReader};
+use crate::shard::{Command, HistoryError, HistoryReader, ShardHandle};
 
 /// At most so many assets are listed in one answer, ETH first: anyone can deposit tokens of their own
 /// making, and a list beyond the longest message would keep the rest of the answer from its reader. Where
@@ -21,7 +21,7 @@ const ASSETS_LISTED_MAX: usize = 4_000;
 
 /// Answers one shard's clients.
 pub(super) struct ShardService {
-    context: Arc<ShardContext>,
+    pub(super) context: Arc<ShardContext>,
     history_reads: Arc<Semaphore>,
     stop: watch::Receiver<bool>,
 }
@@ -32,25 +32,27 @@ impl ShardService {
         Self { context: Arc::new(context), history_reads, stop }
     }
 
-    /// Asks the shard and waits for its answer, which comes after what was queued before is on disk.
-    async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, Status> {
+    /// Asks a shard. Its answer comes after what was queued before is on disk.
+    pub(super) fn ask<T, C: FnOnce(oneshot::Sender<T>) -> Command>(
+        shard: &ShardHandle,
+        command: C,
+    ) -> Result<impl Future<Output = Result<T, Status>> + use<T, C>, Status> {
         let (reply, answer) = oneshot::channel();
-        self.context.handle.try_submit(command(reply)).map_err(|error| match error {
+        shard.try_submit(command(reply)).map_err(|error| match error {
             std::sync::mpsc::TrySendError::Full(_) => Status::resource_exhausted("busy; ask again later"),
             std::sync::mpsc::TrySendError::Disconnected(_) => stopping(),
         })?;
-        answer.await.map_err(|_| stopping())
+        Ok(async { answer.await.map_err(|_| stopping()) })
     }
 
     async fn account(&self, account: &[u8]) -> Result<(AccountId, Account), Status> {
         let id = AccountId(account.try_into().map_err(|_| Status::invalid_argument("an account has 32 bytes"))?);
         self.check_owner(id)?;
-        Ok((id, self.ask(|reply| Command::ReadAccount(id, reply)).await?))
+        Ok((id, Self::ask(&self.context.handle, |reply| Command::ReadAccount(id, reply))?.await?))
     }
 
     fn check_owner(&self, account: AccountId) -> Result<(), Status> {
-        let count = std::num::NonZeroU32::new(self.context.shard_count).unwrap_or(std::num::NonZeroU32::MIN);
-        let owner = fastpay_core::ShardLayout::new(count).shard_of(&account);
+        let owner = fastpay_core::ShardLayout::new(self.context.shard_count()).shard_of(&account);
         if owner == self.context.shard {
             return Ok(());
         }
@@ -64,11 +66,19 @@ impl ShardService {
         &self,
         read: impl FnOnce(&HistoryReader) -> Result<T, HistoryError> + Send + 'static,
     ) -> Result<T, Status> {
-        let permit = self.history_reads.clone().acquire_owned().await.map_err(|_| stopping())?;
         let reader = self.context.history.clone();
+        self.read_blocking(move || read(&reader)).await
+    }
+
+    /// As [`Self::read_history`], of any shard.
+    pub(super) async fn read_blocking<T: Send + 'static>(
+        &self,
+        read: impl FnOnce() -> Result<T, HistoryError> + Send + 'static,
+    ) -> Result<T, Status> {
+        let permit = self.history_reads.clone().acquire_owned().await.map_err(|_| stopping())?;
         let read = tokio::task::spawn_blocking(move || {
             let _permit = permit;
-            read(&reader)
+            read()
         });
         match read.await {
             Ok(Ok(value)) => Ok(value),
@@ -93,7 +103,7 @@ impl ShardService {
 
     /// How many redemption certificates surely fit into one message.
     fn certificates_per_page(&self) -> u32 {
-        let bytes_each = 512_usize.saturating_add(self.context.committee.quorum().saturating_mul(128));
+        let bytes_each = 512_usize.saturating_add(self.context.standing.borrow().quorum_max().saturating_mul(128));
         u32::try_from(MESSAGE_BYTES_MAX / bytes_each).unwrap_or(PAGE_ENTRIES_MAX)
     }
 }
@@ -202,7 +212,7 @@ impl ShardRpc for ShardService {
         request: Request<proto::PageRequest>,
     ) -> Result<Response<proto::CertificatePage>, Status> {
         let request = request.into_inner();
-        let ledger: Arc<ShardLedger> = self.ask(Command::ReadLedger).await?;
+        let ledger: Arc<ShardLedger> = Self::ask(&self.context.handle, Command::ReadLedger)?.await?;
         let total = ledger.redemptions.count();
         let limit = if request.limit == 0 { PAGE_ENTRIES_MAX } else { request.limit };
         let limit = limit.min(self.certificates_per_page());
@@ -214,11 +224,19 @@ impl ShardRpc for ShardService {
         Ok(Response::new(proto::CertificatePage { certificates: certificates.collect(), total }))
     }
 
+    async fn vote_redemption_batch(
+        &self,
+        request: Request<proto::RedemptionBatchRequest>,
+    ) -> Result<Response<proto::RedemptionBatchResponse>, Status> {
+        let response = Some(self.batch_vote(request.into_inner()).await?);
+        Ok(Response::new(proto::RedemptionBatchResponse { response }))
+    }
+
     async fn get_status(
         &self,
         request: Request<proto::StatusRequest>,
     ) -> Result<Response<proto::StatusResponse>, Status> {
-        let ledger: Arc<ShardLedger> = self.ask(Command::ReadLedger).await?;
+        let ledger: Arc<ShardLedger> = Self::ask(&self.context.handle, Command::ReadLedger)?.await?;
         let context = &self.context;
         let (totals, truncated) = chosen(&ledger.totals, &request.into_inner().asset)?;
         let totals = totals.into_iter().map(|(asset, totals)| proto::AssetTotals {
@@ -229,18 +247,19 @@ impl ShardRpc for ShardService {
             forwarded: copy(&totals.forwarded.to_be_bytes()),
             redeemed: copy(&totals.redeemed.to_be_bytes()),
         });
-        let members = context.committee.members().iter().map(|member| proto::CommitteeMember {
+        let standing = context.standing.borrow().clone();
+        let members = standing.committees().current().members().iter().map(|member| proto::CommitteeMember {
             voting_key: copy(&member.name.0),
             redemption_key: copy(member.redemption_key.as_slice()),
         });
         let in_flight: usize = ledger.outboxes.values().map(|outbox| outbox.waiting.len()).sum();
         Ok(Response::new(proto::StatusResponse {
-            authority: copy(&context.authority.name.0),
-            epoch: context.committee.epoch().0,
+            authority: copy(&standing.public().name.0),
+            epoch: standing.epoch().0,
             chain_id: context.domain.chain_id(),
             contract: copy(context.domain.contract().as_slice()),
             shard: context.shard.0,
-            shard_count: context.shard_count,
+            shard_count: context.shard_count().get(),
             synchronized: ledger.synchronized.0,
             redemptions: ledger.redemptions.count(),
             totals: totals.collect(),

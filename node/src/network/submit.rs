@@ -44,7 +44,7 @@ impl Stream for Answers {
             };
             self.room.add_permits(1);
             let response = match answer {
-                Answer::Vote(vote) => WireResponse::Vote((&vote).into()),
+                Answer::Vote(epoch, vote) => WireResponse::Vote((epoch, &vote).into()),
                 Answer::Confirmed(next) => WireResponse::Confirmed(Confirmed { next_sequence: next.0 }),
                 Answer::Refused(refusal) => WireResponse::Refused((&refusal).into()),
             };
@@ -166,7 +166,10 @@ impl Submission {
             }
             Some(WireRequest::Certificate(certificate)) => {
                 let certificate: Certificate = certificate.try_into().map_err(malformed)?;
-                let prepared = certificate.prepare(&self.context.domain, &self.context.committee);
+                let standing = self.context.standing.borrow().clone();
+                let committee = standing.committees().get(certificate.epoch);
+                let committee = committee.ok_or(Refusal::UnknownEpoch(certificate.epoch))?;
+                let prepared = certificate.prepare(&self.context.domain, committee);
                 prepared.map(Into::into).map_err(|error| Refusal::Invalid(error.to_string()))
             }
         }

@@ -9,9 +9,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use fastpay_core::{
-    Account, AccountId, AuthorityKeys, Committee, CrossShardCredit, Decision, Digest, Domain, Record, Shard, ShardId,
-    ShardLedger, SynchronizationOrder, TransactionIndex, Transfer, VerifiedCertificate, VerifiedOrder,
-    sign_payment_votes, sign_vote,
+    Account, AccountId, CrossShardCredit, Decision, Digest, Domain, Record, Shard, ShardId, ShardLedger,
+    SynchronizationOrder, TransactionIndex, Transfer, VerifiedCertificate, VerifiedOrder, sign_payment_votes,
+    sign_vote,
 };
 use fastpay_rpc::Refusal;
 use tokio::sync::oneshot;
@@ -22,6 +22,7 @@ use super::command::{Answer, Command, ReplyTo};
 use super::outbox::{Deliveries, REDELIVERY_AFTER};
 use super::recovery::{RecoveredShard, stored_account};
 use crate::metrics::ShardMetrics;
+use crate::standing::{Standing, StandingSeen};
 use crate::storage::{CheckpointStore, Journal, JournalError, JournalWrite};
 
 /// How long the thread sleeps at most when nothing happens: bounds how late a checkpoint is noticed.
@@ -61,12 +62,10 @@ impl Default for ShardLimits {
 /// What every shard of an authority works with.
 #[derive(Clone)]
 pub struct ShardSettings {
-    /// The authority's keys.
-    pub keys: Arc<AuthorityKeys>,
     /// The deployment that it votes in.
     pub domain: Domain,
-    /// The committee that it is a member of.
-    pub committee: Arc<Committee>,
+    /// The committees, and the keys with which it votes now.
+    pub standing: StandingSeen,
     /// Bounds.
     pub limits: ShardLimits,
 }
@@ -147,7 +146,7 @@ pub fn start(
     let name = format!("shard-{}", recovered.shard.id());
     let actor = Actor {
         limits: settings.limits,
-        signer: Signer { keys: settings.keys, domain: settings.domain, committee: settings.committee },
+        signer: Signer::new(settings.domain, settings.standing),
         checkpointer: Checkpointer::new(recovered.store.clone(), settings.limits, recovered.checkpoint),
         shard: recovered.shard,
         journal: recovered.journal,
@@ -164,9 +163,10 @@ pub fn start(
 
 /// The secret side of voting.
 struct Signer {
-    keys: Arc<AuthorityKeys>,
     domain: Domain,
-    committee: Arc<Committee>,
+    seen: StandingSeen,
+    /// As it was when the batch was begun: all its votes are for one epoch.
+    standing: Arc<Standing>,
 }
 
 /// What waits for the batch's sync.
@@ -232,6 +232,7 @@ impl Actor {
 
     /// Serves what is queued, as one batch with one sync.
     fn take_batch(&mut self, first: Command) -> Result<Next, ShardError> {
+        self.signer.look();
         let mut next = self.execute(first)?;
         let mut commands = 1_usize;
         while next == Next::GoOn && commands < self.limits.batch_commands_max {
@@ -274,6 +275,10 @@ impl Actor {
     }
 
     fn order(&mut self, order: &VerifiedOrder, reply: ReplyTo) -> Result<(), ShardError> {
+        if let Some(refusal) = self.signer.refusal() {
+            self.batch.answers.push((reply, Answer::Refused(refusal)));
+            return Ok(());
+        }
         match self.decide_and_apply(|shard| shard.lock(order))? {
             Ok(()) => {
                 let redemption = matches!(order.transfer(), Transfer::Redemption(_));
@@ -405,21 +410,39 @@ impl Actor {
 }
 
 impl Signer {
+    fn new(domain: Domain, mut seen: StandingSeen) -> Self {
+        let standing = seen.borrow_and_update().clone();
+        Self { domain, seen, standing }
+    }
+
+    /// Takes the newest standing.
+    fn look(&mut self) {
+        if self.seen.has_changed().unwrap_or(false) {
+            self.standing = self.seen.borrow_and_update().clone();
+        }
+    }
+
+    /// Why this authority gives no votes now: then it locks nothing, either.
+    fn refusal(&self) -> Option<Refusal> {
+        self.standing.voter().is_none().then(|| Refusal::NotVoting(self.standing.epoch()))
+    }
+
     /// Signs and sends votes: one signature for all payments of the batch, one for each redemption,
     /// which Ethereum checks on its own.
     fn vote(&self, votes: Vec<(ReplyTo, Digest, Option<Transfer>)>) {
-        let epoch = self.committee.epoch();
+        let Some(keys) = self.standing.voter() else { return };
+        let epoch = self.standing.epoch();
         let (payments, redemptions): (Vec<_>, Vec<_>) = votes.into_iter().partition(|(_, _, r)| r.is_none());
         for payments in payments.chunks(fastpay_core::MERKLE_LEAVES_MAX) {
             let digests: Vec<Digest> = payments.iter().map(|(_, digest, _)| *digest).collect();
-            let signed = sign_payment_votes(&self.keys, &self.domain, epoch, &digests);
+            let signed = sign_payment_votes(keys, &self.domain, epoch, &digests);
             for ((reply, _, _), vote) in payments.iter().zip(signed) {
-                reply.clone().send(Answer::Vote(vote));
+                reply.clone().send(Answer::Vote(epoch, vote));
             }
         }
         for (reply, digest, redemption) in redemptions {
             if let Some(transfer) = redemption {
-                reply.send(Answer::Vote(sign_vote(&self.keys, &self.domain, epoch, &transfer, digest)));
+                reply.send(Answer::Vote(epoch, sign_vote(keys, &self.domain, epoch, &transfer, digest)));
             }
         }
     }

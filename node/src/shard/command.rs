@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use fastpay_core::{
-    Account, AccountId, CrossShardCredit, SequenceNumber, ShardId, ShardLedger, SynchronizationOrder, TransactionIndex,
-    VerifiedCertificate, VerifiedOrder, Vote,
+    Account, AccountId, CrossShardCredit, Epoch, SequenceNumber, ShardId, ShardLedger, SynchronizationOrder,
+    TransactionIndex, VerifiedCertificate, VerifiedOrder, Vote,
 };
 use fastpay_rpc::Refusal;
 use tokio::sync::{mpsc, oneshot};
@@ -12,8 +12,8 @@ use tokio::sync::{mpsc, oneshot};
 /// What is answered to an order or a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// To an order.
-    Vote(Vote),
+    /// To an order: the epoch that the vote is for.
+    Vote(Epoch, Vote),
     /// To a certificate: the sender's next sequence number.
     Confirmed(SequenceNumber),
     /// To either.

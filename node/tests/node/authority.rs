@@ -14,6 +14,7 @@ use fastpay_node::deployment::{Deployment, DeploymentError, folder_identity};
 use fastpay_node::keys::KeyFiles;
 use fastpay_node::setup::{self, SetupError};
 use fastpay_node::shard::ShardError;
+use fastpay_node::standing::StandingError;
 use fastpay_node::storage::{CheckpointOptions, CheckpointStore, DataFolder, StorageError};
 use fastpay_rpc::{AuthorityClient, AuthorityEndpoints, ClientError, Refusal};
 use fastpay_testkit::{TestAccount, TestCommittee, payment};
@@ -226,7 +227,7 @@ async fn one_folder_serves_one_process_and_only_what_it_was_made_for() {
     // Keys of nobody, and one of each of two members.
     let stranger = AuthorityKeys::from_secrets([1; 32], [2; 32]).unwrap();
     let error = refused(scene.config(), stranger).await;
-    assert!(matches!(error, AuthorityError::Deployment(DeploymentError::NotAMember(_))), "{error}");
+    assert!(matches!(error, AuthorityError::Standing(StandingError::NotAMember(_))), "{error}");
     let other_member = refused(scene.config(), scene.committee.keys[1].clone()).await;
     assert!(matches!(other_member, AuthorityError::Storage(StorageError::Mismatch { .. })), "{other_member}");
 

@@ -98,7 +98,7 @@ fn what_was_answered_survives_full_disks_and_lost_power() {
                 let account = shards.account(&payer.id());
                 if confirmations[index].is_some() {
                     assert_eq!(account.next_sequence().0, confirmed[index] + 1, "seed {seed}");
-                } else if let Some(Answer::Vote(_)) = &votes[index] {
+                } else if let Some(Answer::Vote(..)) = &votes[index] {
                     let locked = account.pending.is_some_and(|pending| pending.order == orders[index]);
                     assert!(locked || account.sent.count() > confirmed[index], "seed {seed}");
                 }

@@ -50,17 +50,17 @@ impl Served {
     pub async fn on(shards: Shards, folder: tempfile::TempDir, limits: NetworkLimits, tls: Option<Identity>) -> Self {
         let (stop, stopped) = watch::channel(false);
         let (mut addresses, mut servers) = (Vec::new(), Vec::new());
+        let all = Arc::new(shards.handles.values().cloned().zip(shards.histories.iter().cloned()).collect::<Vec<_>>());
         for ((id, handle), history) in shards.handles.iter().zip(&shards.histories) {
             let listener = network::listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
             addresses.push(listener.local_addr().unwrap());
             let context = ShardContext {
-                authority: shards.committee.keys[0].public(),
                 domain: shards.committee.domain,
-                committee: Arc::new(shards.committee.committee.clone()),
+                standing: shards.standing.subscribe(),
                 shard: *id,
-                shard_count: shards.layout.count(),
                 handle: handle.clone(),
                 history: history.clone(),
+                shards: all.clone(),
                 metrics: shards.metrics.network.clone(),
             };
             let (tls, stopped) = (tls.clone(), stopped.clone());
@@ -140,7 +140,7 @@ async fn a_payment_from_order_to_confirmation_and_everything_that_can_be_read_of
 
     let order = alice.sign(&domain, payment(alice.id(), bob.id(), 30, 0));
     let verified = committee.verified(&order);
-    let vote = here.order(&order).await.unwrap();
+    let (_, vote) = here.order(&order).await.unwrap();
     vote.verify(&domain, &committee.committee, &verified).unwrap();
     let state = here.account(alice.id()).await.unwrap();
     assert_eq!((state.pending, state.next_sequence), (Some(order.clone()), SequenceNumber(0)));

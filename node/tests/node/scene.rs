@@ -7,8 +7,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use fastpay_core::{
-    Account, AccountId, Amount, Asset, Certificate, Deposit, ShardId, ShardLayout, ShardLedger, TransactionIndex,
-    TransferOrder, Vote,
+    Account, AccountId, Amount, Asset, Certificate, Committees, Deposit, ShardId, ShardLayout, ShardLedger,
+    TransactionIndex, TransferOrder, Vote,
 };
 use fastpay_node::follower::Feed;
 use fastpay_node::metrics::Metrics;
@@ -16,10 +16,11 @@ use fastpay_node::shard::{
     self, Answer, Command, HistoryReader, RecoveredShard, ReplyTo, ShardError, ShardHandle, ShardLimits, ShardQueue,
     ShardSettings,
 };
+use fastpay_node::standing::Standing;
 use fastpay_node::storage::{DataFolder, FolderIdentity, ShardFolders};
 use fastpay_rpc::Refusal;
 use fastpay_testkit::{TestAccount, TestCommittee};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 /// Nothing in these tests takes this long, however busy the machine is.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -84,6 +85,8 @@ fn queue(shard: &ShardHandle, command: Command) {
 /// Shards that are set up and whose threads are perhaps not running yet.
 pub struct Shards {
     pub committee: TestCommittee,
+    /// Who the authority is, for all its parts; a test may change it.
+    pub standing: watch::Sender<Arc<Standing>>,
     pub layout: ShardLayout,
     pub handles: BTreeMap<ShardId, ShardHandle>,
     pub histories: Vec<HistoryReader>,
@@ -94,6 +97,14 @@ pub struct Shards {
     limits: ShardLimits,
     idle: Vec<(RecoveredShard, ShardQueue)>,
     threads: Vec<JoinHandle<Result<(), ShardError>>>,
+}
+
+/// The standing of the first member of the first committee, through the epochs of `committees`.
+pub fn standing(committees: &[&TestCommittee]) -> Standing {
+    let mut all = Committees::new(committees[0].committee.clone()).unwrap();
+    committees[1..].iter().for_each(|next| all.install(next.committee.clone()).unwrap());
+    let keys = committees.iter().map(|committee| Arc::new(committee.keys[0].clone())).collect();
+    Standing::new(all, keys, &[committees[0].keys[0].public().name]).unwrap()
 }
 
 /// Where the shards of a test keep what.
@@ -127,8 +138,10 @@ impl Shards {
         let metrics = Arc::new(Metrics::new(layout.count()));
         let (handles, queues): (Vec<_>, Vec<_>) =
             metrics.shards.iter().map(|metrics| ShardHandle::new(&limits, metrics.clone())).unzip();
+        let committee = TestCommittee::new(4);
         Self {
-            committee: TestCommittee::new(4),
+            standing: watch::Sender::new(Arc::new(standing(&[&committee]))),
+            committee,
             layout,
             handles: layout.shards().zip(handles).collect(),
             histories: recovered.iter().map(RecoveredShard::history).collect(),
@@ -157,9 +170,8 @@ impl Shards {
             let mut siblings = self.handles.clone();
             siblings.remove(&id);
             let settings = ShardSettings {
-                keys: Arc::new(self.committee.keys[0].clone()),
                 domain: self.committee.domain,
-                committee: Arc::new(self.committee.committee.clone()),
+                standing: self.standing.subscribe(),
                 limits: self.limits,
             };
             self.threads.push(shard::start(settings, recovered, queue, siblings).unwrap());
@@ -202,7 +214,7 @@ impl Shards {
 
     /// The vote for an order, checked.
     pub fn vote(&self, order: &TransferOrder) -> Vote {
-        let Answer::Vote(vote) = self.order(order) else { panic!("no vote for {order:?}") };
+        let Answer::Vote(_, vote) = self.order(order) else { panic!("no vote for {order:?}") };
         let verified = self.committee.verified(order);
         let committee = &self.committee.committee;
         vote.clone().verify(&self.committee.domain, committee, &verified).unwrap();

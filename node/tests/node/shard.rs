@@ -116,7 +116,7 @@ fn commands_that_wait_together_share_one_sync_and_one_signature() {
     let shards = shards.run();
     let mut signatures = std::collections::HashSet::new();
     for (owner, pending) in owners.iter().zip(pending) {
-        let Some(Answer::Vote(vote)) = pending.wait() else { panic!("no vote") };
+        let Some(Answer::Vote(_, vote)) = pending.wait() else { panic!("no vote") };
         let verified = shards.committee.verified(&order(owner));
         let committee = &shards.committee.committee;
         vote.clone().verify(&domain, committee, &verified).unwrap();

@@ -97,6 +97,12 @@ impl shard_server::Shard for Authority {
     async fn list_deposits(&self, _: Request<proto::AccountPageRequest>) -> Answer<proto::DepositPage> {
         Err(Status::unimplemented("not here"))
     }
+    async fn vote_redemption_batch(
+        &self,
+        _: Request<proto::RedemptionBatchRequest>,
+    ) -> Answer<proto::RedemptionBatchResponse> {
+        Err(Status::unimplemented("not here"))
+    }
     async fn get_status(&self, _: Request<proto::StatusRequest>) -> Answer<proto::StatusResponse> {
         Err(Status::unimplemented("not here"))
     }

@@ -5,11 +5,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use fastpay_core::SequenceNumber;
+use fastpay_core::{AccountId, ContractVote, EcdsaSignature, Epoch, SequenceNumber};
 use fastpay_rpc::proto::submit_request::Request;
 use fastpay_rpc::proto::submit_response::Response;
 use fastpay_rpc::proto::{self, Confirmed, SubmitRequest, SubmitResponse};
-use fastpay_rpc::{ClientError, ClientOptions, MESSAGE_BYTES_MAX, Refusal, STREAM_REQUESTS_IN_FLIGHT_MAX, ShardClient};
+use fastpay_rpc::{
+    BatchAnswer, ClientError, ClientOptions, MESSAGE_BYTES_MAX, Refusal, STREAM_REQUESTS_IN_FLIGHT_MAX, ShardClient,
+};
 use tokio::task::JoinSet;
 use tonic::{Code, Status};
 
@@ -220,7 +222,7 @@ async fn all_that_wait_for_a_server_that_is_away_hear_of_it_at_once() {
 #[tokio::test]
 async fn wrong_answers_are_malformed_and_the_stream_goes_on() {
     let server = Server::start(behaviour(|mut requests, answers| async move {
-        let vote = proto::Vote::from(&some_vote());
+        let vote = proto::Vote::from((Epoch(9), &some_vote()));
         while let Ok(Some(request)) = requests.message().await {
             let refused = |code| proto::Refused { code, ..proto::Refused::default() };
             let response = match request.request {
@@ -250,7 +252,7 @@ async fn wrong_answers_are_malformed_and_the_stream_goes_on() {
     }
     assert_eq!(client.order(&some_order(5)).await, Err(Refusal::Busy.into()));
     assert!(matches!(client.confirm(&some_certificate(0)).await, Err(ClientError::Malformed(_))));
-    assert_eq!(client.order(&some_order(6)).await, Ok(some_vote()));
+    assert_eq!(client.order(&some_order(6)).await, Ok((Epoch(9), some_vote())));
 }
 
 #[tokio::test]
@@ -326,4 +328,32 @@ async fn one_asset_can_be_asked_for_and_a_cut_list_is_said_to_be_one() {
     assert_eq!(server.asset_asked(), [2; 20]);
     assert!(client.status_asset(asset(3)).await.is_err());
     assert_eq!(server.asset_asked(), [3; 20]);
+}
+
+#[tokio::test]
+async fn a_batch_is_answered_with_a_vote_or_what_is_missing_or_a_refusal() {
+    use proto::redemption_batch_response::Response;
+    let vote = ContractVote { authority: some_vote().authority, signature: EcdsaSignature([7; 65]) };
+    let missing = |positions: &[u32]| Response::Missing(proto::MissingRedemptions { positions: positions.to_vec() });
+    let refused = proto::Refused::from(&Refusal::NotVoting(Epoch(2)));
+    let wire = proto::ContractVote::from((Epoch(u64::MAX), &vote));
+    let out_of_range = || Err(ClientError::Malformed("field positions is out of range".into()));
+    for (answer, expected) in [
+        (Some(Response::Vote(wire.clone())), Ok(BatchAnswer::Vote { epoch: Epoch(u64::MAX), vote })),
+        (Some(missing(&[0, 2])), Ok(BatchAnswer::Missing(vec![0, 2]))),
+        (Some(missing(&[])), out_of_range()),
+        (Some(missing(&[3])), out_of_range()),
+        (Some(missing(&[1, 1])), out_of_range()),
+        (Some(missing(&[2, 1])), out_of_range()),
+        (Some(Response::Refused(refused)), Err(ClientError::Refused(Refusal::NotVoting(Epoch(2))))),
+        (None, Err(ClientError::Malformed("field response is missing".into()))),
+        (
+            Some(Response::Vote(proto::ContractVote { signature: vec![7; 64].into(), ..wire })),
+            Err(ClientError::Malformed("field signature has 64 bytes, not 65".into())),
+        ),
+    ] {
+        let server = Server::voting(answer).await;
+        let names = [0, 1, 2].map(|sequence| (AccountId([3; 32]), SequenceNumber(sequence)));
+        assert_eq!(client(&server.url()).vote_redemption_batch(&names).await, expected);
+    }
 }

@@ -1,8 +1,10 @@
 //! What is sent is what arrives, and what arrives in any other form is refused by name.
 
 use bytes::Bytes;
-use fastpay_core::{Certificate, Deposit, Payment, Redemption, Transfer, TransferOrder, Vote};
-use fastpay_rpc::{Malformed, Refusal, proto, request_bytes_max};
+use fastpay_core::{
+    AccountId, Certificate, Deposit, Payment, Redemption, SequenceNumber, Transfer, TransferOrder, Vote,
+};
+use fastpay_rpc::{Malformed, REDEMPTION_BATCH_MAX, Refusal, proto, request_bytes_max};
 use proptest::prelude::*;
 use prost::Message;
 
@@ -138,6 +140,22 @@ fn the_longest_certificate_fits_into_a_request() {
         let request = proto::submit_request::Request::Certificate(certificate.clone());
         let length = proto::SubmitRequest { id: u64::MAX, request: Some(request) }.encoded_len();
         let bound = request_bytes_max(quorum);
-        assert!((bound / 2..=bound).contains(&length), "{length} bytes for a quorum of {quorum}");
+        assert!(length <= bound, "{length} bytes for a quorum of {quorum}");
+        // No more than twice what is needed, where the batches of redemptions do not decide.
+        assert!(bound <= (2 * length).max(request_bytes_max(0)), "{length} bytes for a quorum of {quorum}");
+    }
+}
+
+#[test]
+fn the_largest_batch_fits_into_a_request_and_no_other_number_is_taken() {
+    let names = |count| vec![(AccountId([0xFF; 32]), SequenceNumber(u64::MAX)); count];
+    let request = |count| proto::RedemptionBatchRequest::from(names(count).as_slice());
+    assert!(request(REDEMPTION_BATCH_MAX).encoded_len() <= request_bytes_max(3));
+    for count in [1, REDEMPTION_BATCH_MAX] {
+        assert_eq!(Vec::try_from(over_the_wire(&request(count))), Ok(names(count)));
+    }
+    for count in [0, REDEMPTION_BATCH_MAX + 1] {
+        let read: Result<Vec<(AccountId, SequenceNumber)>, Malformed> = request(count).try_into();
+        assert_eq!(read, Err(Malformed::OutOfRange("redemptions")));
     }
 }

@@ -1,6 +1,6 @@
 //! Refusals over the wire.
 
-use fastpay_core::{AccountId, Amount, Balance, Rejection, SequenceNumber, ShardId};
+use fastpay_core::{AccountId, Amount, Balance, Epoch, Rejection, SequenceNumber, ShardId};
 use fastpay_rpc::{Refusal, proto};
 
 use crate::values::some_order;
@@ -18,6 +18,8 @@ fn all() -> Vec<Refusal> {
         Refusal::NoPrimary,
         Refusal::Busy,
         Refusal::Stopping,
+        Refusal::NotVoting(Epoch(3)),
+        Refusal::UnknownEpoch(Epoch(u64::MAX)),
     ]
 }
 
@@ -27,7 +29,7 @@ fn every_refusal_comes_back() {
         let wire = proto::Refused::from(&refusal);
         assert!(!wire.message.is_empty(), "people read it too");
         assert_eq!(Refusal::try_from(wire), Ok(refusal.clone()));
-        let retryable = matches!(refusal, Refusal::Busy | Refusal::Stopping);
+        let retryable = matches!(refusal, Refusal::Busy | Refusal::Stopping | Refusal::UnknownEpoch(_));
         assert_eq!(refusal.is_retryable(), retryable, "{refusal}");
     }
 }
@@ -35,7 +37,7 @@ fn every_refusal_comes_back() {
 #[test]
 fn refusals_that_say_nothing_are_malformed() {
     let refused = |code: i32| proto::Refused { code, ..proto::Refused::default() };
-    for code in [0, 12, -1, i32::MAX] {
+    for code in [0, 14, -1, i32::MAX] {
         assert!(Refusal::try_from(refused(code)).is_err(), "{code}");
     }
     // Without the order, and without the balance.

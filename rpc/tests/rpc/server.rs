@@ -24,6 +24,7 @@ pub type Account = Arc<dyn Fn() -> Result<proto::AccountResponse, Status> + Send
 struct Scripted {
     behaviour: Behaviour,
     account: Account,
+    batch: Option<proto::redemption_batch_response::Response>,
     asset_asked: Arc<Mutex<Vec<u8>>>,
 }
 
@@ -56,13 +57,25 @@ impl Server {
 
     pub async fn start_at(address: SocketAddr, behaviour: Behaviour) -> Self {
         let account: Account = Arc::new(|| Err(Status::unimplemented("not here")));
-        Self::with(address, Scripted { behaviour, account, asset_asked: Arc::default() }).await
+        Self::with(address, Scripted { behaviour, account, batch: None, asset_asked: Arc::default() }).await
     }
 
     /// One that answers reads of accounts, and no streams.
     pub async fn reading(account: Account) -> Self {
         let behaviour = behaviour(|_, _| std::future::ready(()));
-        Self::with("127.0.0.1:0".parse().unwrap(), Scripted { behaviour, account, asset_asked: Arc::default() }).await
+        Self::with(
+            "127.0.0.1:0".parse().unwrap(),
+            Scripted { behaviour, account, batch: None, asset_asked: Arc::default() },
+        )
+        .await
+    }
+
+    /// One that answers every request for a batch vote so, and nothing else.
+    pub async fn voting(batch: Option<proto::redemption_batch_response::Response>) -> Self {
+        let account: Account = Arc::new(|| Err(Status::unimplemented("not here")));
+        let behaviour = behaviour(|_, _| std::future::ready(()));
+        let scripted = Scripted { behaviour, account, batch, asset_asked: Arc::default() };
+        Self::with("127.0.0.1:0".parse().unwrap(), scripted).await
     }
 
     async fn with(address: SocketAddr, scripted: Scripted) -> Self {
@@ -133,6 +146,13 @@ impl Shard for Scripted {
         _: Request<proto::PageRequest>,
     ) -> Result<Response<proto::CertificatePage>, Status> {
         Err(Status::unimplemented("not here"))
+    }
+
+    async fn vote_redemption_batch(
+        &self,
+        _: Request<proto::RedemptionBatchRequest>,
+    ) -> Result<Response<proto::RedemptionBatchResponse>, Status> {
+        Ok(Response::new(proto::RedemptionBatchResponse { response: self.batch.clone() }))
     }
 
     async fn get_status(

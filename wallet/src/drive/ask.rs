@@ -42,7 +42,7 @@ impl Driver {
         let mut poverty = None;
         loop {
             let next = match authority.shard_of(&sender).order(order.order()).await {
-                Ok(vote) => Next::Finish(self.check_vote(name, &order, vote)),
+                Ok((_, vote)) => Next::Finish(self.check_vote(name, &order, vote)),
                 Err(error) => self.after_refusal(&authority, &order, error, &mut poverty).await,
             };
             match next {
@@ -109,8 +109,10 @@ impl Driver {
                 }
             }
             Refusal::NoPrimary => Next::Finish(Heard::Out(Trouble::NoPrimary)),
-            Refusal::Busy | Refusal::Stopping => Next::Later(Heard::Later(Trouble::Silent(refusal.to_string()))),
-            Refusal::Malformed(_) | Refusal::Invalid(_) | Refusal::WrongShard(_) => {
+            Refusal::Busy | Refusal::Stopping | Refusal::UnknownEpoch(_) => {
+                Next::Later(Heard::Later(Trouble::Silent(refusal.to_string())))
+            }
+            Refusal::Malformed(_) | Refusal::Invalid(_) | Refusal::WrongShard(_) | Refusal::NotVoting(_) => {
                 Next::Finish(Heard::Out(Trouble::Refused(refusal.to_string())))
             }
         }

@@ -387,6 +387,13 @@ impl Shard for Fake {
         Ok(Response::new(proto::CertificatePage { certificates, total }))
     }
 
+    async fn vote_redemption_batch(
+        &self,
+        _: Request<proto::RedemptionBatchRequest>,
+    ) -> Result<Response<proto::RedemptionBatchResponse>, Status> {
+        Err(Status::unimplemented("wallets do not ask for it"))
+    }
+
     async fn get_status(
         &self,
         request: Request<proto::StatusRequest>,

@@ -1,0 +1,182 @@
+//! Who this authority is: the committees that it knows, and which of its keys vote now.
+//!
+//! Keys change with the epoch, the memory does not: what an account is locked on outlives a rotation, so
+//! that the same order gets its vote again under the new key and no other order does.
+
+use std::sync::Arc;
+
+use fastpay_core::{Authority, AuthorityKeys, AuthorityName, Committees, Epoch};
+use tokio::sync::watch;
+
+/// The standing of this authority, for all parts that must notice when it changes.
+pub type StandingSeen = watch::Receiver<Arc<Standing>>;
+
+/// Why the configured keys cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StandingError {
+    /// The keys are not those of a member.
+    #[error("authority {0} is not a member of the committee; were the right keys configured, and the right contract?")]
+    NotAMember(AuthorityName),
+    /// A committee lists another redemption key.
+    #[error("the committee lists another redemption key for authority {0}; configure the key that was deployed")]
+    OtherRedemptionKey(AuthorityName),
+    /// No keys at all.
+    #[error("no keys are configured")]
+    NoKeys,
+}
+
+/// The committees known at one time, and this authority's place in them.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    committees: Committees,
+    keys: Vec<Arc<AuthorityKeys>>,
+    voter: Option<Arc<AuthorityKeys>>,
+    public: Authority,
+}
+
+impl Standing {
+    /// The standing of the holder of `keys`.
+    ///
+    /// `remembered` are the names under which its data folder was made and has voted. It votes only where one
+    /// of them is a member of epoch 0: a memory that begins later does not know what was voted for before, and
+    /// there is no way yet to hand that over.
+    ///
+    /// # Errors
+    /// Where no known committee lists any of the keys, or one lists a name with another redemption key.
+    pub fn new(
+        committees: Committees,
+        keys: Vec<Arc<AuthorityKeys>>,
+        remembered: &[AuthorityName],
+    ) -> Result<Self, StandingError> {
+        let first = keys.first().ok_or(StandingError::NoKeys)?.public();
+        let mut newest = None;
+        for committee in committees.iter() {
+            for pair in &keys {
+                let own = pair.public();
+                match committee.member(&own.name) {
+                    Some((_, member)) if *member == own => newest = Some((committee.epoch(), pair)),
+                    Some(_) => return Err(StandingError::OtherRedemptionKey(own.name)),
+                    None => {}
+                }
+            }
+        }
+        let (epoch, newest) = newest.ok_or(StandingError::NotAMember(first.name))?;
+        let founders = committees.get(Epoch(0)).ok_or(StandingError::NotAMember(first.name))?;
+        let remembers_all = remembered.iter().any(|name| founders.member(name).is_some());
+        let votes = epoch == committees.current().epoch() && remembers_all;
+        let (voter, public) = (votes.then(|| newest.clone()), newest.public());
+        Ok(Self { committees, keys, voter, public })
+    }
+
+    /// All committees known here.
+    #[must_use]
+    pub fn committees(&self) -> &Committees {
+        &self.committees
+    }
+
+    /// The epoch that votes are for.
+    #[must_use]
+    pub fn epoch(&self) -> Epoch {
+        self.committees.current().epoch()
+    }
+
+    /// The keys that vote in the current epoch, or none where this authority has no vote in it.
+    #[must_use]
+    pub fn voter(&self) -> Option<&Arc<AuthorityKeys>> {
+        self.voter.as_ref()
+    }
+
+    /// This authority as the newest committee that it is in lists it.
+    #[must_use]
+    pub fn public(&self) -> Authority {
+        self.public
+    }
+
+    /// The largest quorum of any epoch: how many votes a certificate has at most.
+    #[must_use]
+    pub fn quorum_max(&self) -> usize {
+        self.committees.iter().map(|committee| committee.quorum()).max().unwrap_or_default()
+    }
+
+    /// A standing that never changes, for a committee that cannot.
+    #[must_use]
+    pub fn fixed(self) -> StandingSeen {
+        watch::channel(Arc::new(self)).1
+    }
+
+    /// The same keys among more committees.
+    ///
+    /// # Errors
+    /// As [`Standing::new`].
+    pub fn among(&self, committees: Committees, remembered: &[AuthorityName]) -> Result<Self, StandingError> {
+        Self::new(committees, self.keys.clone(), remembered)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastpay_core::Committee;
+    use fastpay_testkit::secret;
+
+    fn pair(number: u64) -> Arc<AuthorityKeys> {
+        Arc::new(AuthorityKeys::from_secrets(secret(3, number), secret(4, number)).unwrap())
+    }
+
+    fn committee(epoch: u64, numbers: [u64; 4]) -> Committee {
+        Committee::new(Epoch(epoch), numbers.map(|number| pair(number).public()).to_vec()).unwrap()
+    }
+
+    fn committees(lists: &[[u64; 4]]) -> Committees {
+        let mut all = Committees::new(committee(0, lists[0])).unwrap();
+        (1..).zip(&lists[1..]).for_each(|(epoch, list)| all.install(committee(epoch, *list)).unwrap());
+        all
+    }
+
+    fn names(numbers: &[u64]) -> Vec<AuthorityName> {
+        numbers.iter().map(|number| pair(*number).public().name).collect()
+    }
+
+    fn voter(lists: &[[u64; 4]], keys: &[u64], remembered: &[u64]) -> Option<AuthorityName> {
+        let keys = keys.iter().map(|number| pair(*number)).collect();
+        let standing = Standing::new(committees(lists), keys, &names(remembered)).unwrap();
+        standing.voter().map(|keys| keys.public().name)
+    }
+
+    const FIRST: [u64; 4] = [1, 2, 3, 4];
+    const SECOND: [u64; 4] = [11, 12, 13, 14];
+
+    #[test]
+    fn the_keys_of_the_current_epoch_vote() {
+        assert_eq!(voter(&[FIRST], &[1, 11], &[1]), Some(names(&[1])[0]));
+        assert_eq!(voter(&[FIRST, SECOND], &[11, 1], &[1]), Some(names(&[11])[0]));
+        assert_eq!(voter(&[FIRST, SECOND], &[1, 11], &[1]), Some(names(&[11])[0]));
+        assert_eq!(voter(&[FIRST, SECOND], &[11], &[1, 11]), Some(names(&[11])[0]));
+        // Old keys that stay are found in the newest committee, too.
+        assert_eq!(voter(&[FIRST, [1, 12, 13, 14]], &[1], &[1]), Some(names(&[1])[0]));
+    }
+
+    #[test]
+    fn who_is_not_in_the_current_epoch_has_no_vote_and_keeps_its_name() {
+        let keys = vec![pair(1)];
+        let standing = Standing::new(committees(&[FIRST, SECOND]), keys, &names(&[1])).unwrap();
+        assert!(standing.voter().is_none());
+        assert_eq!((standing.public(), standing.epoch()), (pair(1).public(), Epoch(1)));
+    }
+
+    #[test]
+    fn a_memory_that_begins_after_epoch_0_does_not_vote() {
+        assert_eq!(voter(&[FIRST, SECOND], &[11], &[11]), None);
+        assert_eq!(voter(&[FIRST, [1, 2, 3, 5]], &[5], &[5]), None);
+        assert_eq!(voter(&[FIRST, [1, 2, 3, 5]], &[3], &[3]), Some(names(&[3])[0]));
+    }
+
+    #[test]
+    fn keys_of_no_member_are_refused_with_the_reason() {
+        let new = |keys: Vec<Arc<AuthorityKeys>>| Standing::new(committees(&[FIRST, SECOND]), keys, &[]).err();
+        assert_eq!(new(vec![pair(9)]), Some(StandingError::NotAMember(names(&[9])[0])));
+        assert_eq!(new(Vec::new()), Some(StandingError::NoKeys));
+        let mixed = Arc::new(AuthorityKeys::from_secrets(secret(3, 11), secret(4, 12)).unwrap());
+        assert_eq!(new(vec![mixed]), Some(StandingError::OtherRedemptionKey(names(&[11])[0])));
+    }
+}
