@@ -160,7 +160,7 @@ fn start_shards(parts: &Parts, recovered: Vec<RecoveredShard>) -> Result<Vec<Sha
         let settings = ShardSettings { domain: parts.domain, standing: parts.standing.clone(), limits };
         let mut siblings = handles.clone();
         siblings.remove(&id);
-        let thread = shard::start(settings, shard, queue, siblings)
+        let thread = shard::start(settings, shard, queue, handle.clone(), siblings)
             .map_err(|error| AuthorityError::Shard { shard: id, error })?;
         threads.push((id, handle, thread));
     }

@@ -21,6 +21,10 @@ pub struct ShardMetrics {
     pub confirmed: Counter,
     /// Requests refused by the rules.
     pub refused: Counter,
+    /// Orders and certificates that did not stand up.
+    pub invalid: Counter,
+    /// How many requests were verified and committed together.
+    pub batch_requests: Histogram,
     records: Counter,
     commit_seconds: Histogram,
     accounts_in_memory: Gauge,
@@ -55,8 +59,8 @@ pub struct NetworkMetrics {
     pub connections: Gauge,
     /// Connections closed at once because there were too many.
     pub connections_refused: Counter,
-    /// Orders and certificates that did not stand up.
-    pub invalid: Counter,
+    /// Requests that are not what the schema says.
+    pub malformed: Counter,
     /// Requests refused because a shard's queue was full.
     pub busy: Counter,
 }
@@ -110,12 +114,12 @@ fn network(registry: &mut Registry) -> NetworkMetrics {
     let metrics = NetworkMetrics {
         connections: Gauge::default(),
         connections_refused: Counter::default(),
-        invalid: Counter::default(),
+        malformed: Counter::default(),
         busy: Counter::default(),
     };
     registry.register("connections", "Open connections", metrics.connections.clone());
     registry.register("connections_refused", "Connections above the bound", metrics.connections_refused.clone());
-    registry.register("invalid", "Orders and certificates that did not stand up", metrics.invalid.clone());
+    registry.register("malformed", "Requests that are not what the schema says", metrics.malformed.clone());
     registry.register("busy", "Requests refused because a queue was full", metrics.busy.clone());
     metrics
 }
@@ -142,6 +146,8 @@ fn shard(registry: &mut Registry, id: u32) -> ShardMetrics {
         votes: Counter::default(),
         confirmed: Counter::default(),
         refused: Counter::default(),
+        invalid: Counter::default(),
+        batch_requests: Histogram::new(exponential_buckets(1.0, 2.0, 12)),
         records: Counter::default(),
         commit_seconds: Histogram::new(exponential_buckets(50e-6, 2.0, 14)),
         accounts_in_memory: Gauge::default(),
@@ -153,6 +159,8 @@ fn shard(registry: &mut Registry, id: u32) -> ShardMetrics {
     registry.register("votes", "Votes given", metrics.votes.clone());
     registry.register("confirmed", "Certificates confirmed", metrics.confirmed.clone());
     registry.register("refused", "Requests refused by the rules", metrics.refused.clone());
+    registry.register("invalid", "Orders and certificates that did not stand up", metrics.invalid.clone());
+    registry.register("batch_requests", "Requests that were served together", metrics.batch_requests.clone());
     registry.register("records", "Records committed to the journal", metrics.records.clone());
     registry.register_with_unit("commit", "Write and sync of a batch", Unit::Seconds, metrics.commit_seconds.clone());
     registry.register("accounts_in_memory", "Accounts in memory", metrics.accounts_in_memory.clone());

@@ -1,12 +1,12 @@
-//! The network room: from bytes of a stranger to a verified command for a shard, and back.
+//! The network room: from bytes of a stranger to a request for a shard, and back.
 //!
 //! ```text
-//!  TCP ─► bounded connections ─► gRPC ─► convert (lengths) ─► verify in batches ─► shard's queue
-//!  TCP ◄──────────────────────── gRPC ◄─ convert ◄─────────────────────────────── answers
+//!  TCP ─► bounded connections ─► gRPC ─► is there room? ─► convert (lengths) ─► shard's queue
+//!  TCP ◄──────────────────────── gRPC ◄──── busy ◄┘ ◄───── convert ◄─────────── answers
 //! ```
 //!
-//! Each shard has a port and a server of its own. Invariants: nothing unverified enters a shard's
-//! queue; a peer's work is bounded (connections, streams and requests in flight, message size, time
+//! Each shard has a port and a server of its own. Invariants: nothing waits here for a shard; a peer's
+//! work is bounded (connections, streams and requests in flight, message size, time
 //! to say the first word), and what exceeds it is refused or left unread, never buffered.
 
 mod batch_vote;

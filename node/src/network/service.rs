@@ -38,7 +38,7 @@ impl ShardService {
         command: C,
     ) -> Result<impl Future<Output = Result<T, Status>> + use<T, C>, Status> {
         let (reply, answer) = oneshot::channel();
-        shard.try_submit(command(reply)).map_err(|error| match error {
+        shard.try_ask(command(reply)).map_err(|error| match error {
             std::sync::mpsc::TrySendError::Full(_) => Status::resource_exhausted("busy; ask again later"),
             std::sync::mpsc::TrySendError::Disconnected(_) => stopping(),
         })?;

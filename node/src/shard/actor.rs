@@ -1,44 +1,43 @@
-//! The shard's thread: take what is queued, decide, commit once, sign, answer.
+//! The shard's thread: take what is queued, verify, decide, apply, and hand over to the commit stage.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, TrySendError, sync_channel};
+use std::sync::mpsc::RecvTimeoutError;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use fastpay_core::{
-    Account, AccountId, CrossShardCredit, Decision, Digest, Domain, Record, Shard, ShardId, ShardLedger,
-    SynchronizationOrder, TransactionIndex, Transfer, VerifiedCertificate, VerifiedOrder, sign_payment_votes,
-    sign_vote,
+    Account, AccountId, CrossShardCredit, Decision, Domain, Record, Shard, ShardId, SynchronizationOrder,
+    TransactionIndex, VerifiedOrder, VerifiedRequest,
 };
 use fastpay_rpc::Refusal;
 use tokio::sync::oneshot;
 
 use super::ShardError;
+use super::batch::Batch;
 use super::checkpoint::Checkpointer;
-use super::command::{Answer, Command, ReplyTo};
+use super::command::{Answer, ClientStream, Command};
+use super::commit::CommitStage;
 use super::outbox::{Deliveries, REDELIVERY_AFTER};
+use super::queue::{ShardHandle, ShardQueue};
 use super::recovery::{RecoveredShard, stored_account};
+use super::signer::Signer;
+use super::verification::Verification;
 use crate::metrics::ShardMetrics;
-use crate::standing::{Standing, StandingSeen};
+use crate::standing::StandingSeen;
 use crate::storage::{CheckpointStore, Journal, JournalError, JournalWrite};
 
 /// How long the thread sleeps at most when nothing happens: bounds how late a checkpoint is noticed.
 const IDLE_WAKE_UP: Duration = Duration::from_secs(5);
 
-/// Room in the queue that clients cannot take: for credits and acknowledgements of the other shards,
-/// the follower, and the word to stop. Without it a flood of requests could hold all of these up.
-const QUEUE_RESERVE: usize = 256;
-
 /// Sizes that bound a shard's memory and its batches.
 #[derive(Clone, Copy, Debug)]
 pub struct ShardLimits {
-    /// At most so many commands wait; further ones of clients are refused as busy.
-    pub queue_commands_max: usize,
-    /// At most so many commands share one sync.
-    pub batch_commands_max: usize,
+    /// At most so many requests of clients wait; further ones are refused as busy.
+    pub queue_requests_max: usize,
+    /// At about so many requests a batch is closed: they are verified together and share one sync.
+    pub batch_requests_max: usize,
     /// After so many bytes of journal a checkpoint is due: bounds the time of a recovery.
     pub checkpoint_journal_bytes: u64,
     /// After this long a checkpoint is due where anything changed.
@@ -50,8 +49,10 @@ pub struct ShardLimits {
 impl Default for ShardLimits {
     fn default() -> Self {
         Self {
-            queue_commands_max: 8_192,
-            batch_commands_max: 512,
+            // About 50 milliseconds of work, and more than one stream alone can have in flight.
+            queue_requests_max: 3_072,
+            // As many payments as one signature can serve.
+            batch_requests_max: fastpay_core::MERKLE_LEAVES_MAX,
             checkpoint_journal_bytes: 64 << 20,
             checkpoint_interval: Duration::from_secs(60),
             accounts_in_memory_max: 1_000_000,
@@ -70,70 +71,7 @@ pub struct ShardSettings {
     pub limits: ShardLimits,
 }
 
-/// The way to a shard. Cheap to clone.
-#[derive(Clone)]
-pub struct ShardHandle {
-    queue: SyncSender<Command>,
-    waiting: Arc<AtomicUsize>,
-    waiting_max: usize,
-    metrics: Arc<ShardMetrics>,
-}
-
-impl ShardHandle {
-    /// Queues a command of this authority's own, or gives it back where the queue is full or the shard
-    /// has ended.
-    ///
-    /// # Errors
-    /// The command.
-    pub fn try_send(&self, command: Command) -> Result<(), TrySendError<Command>> {
-        // Counted first, so that the shard never takes what is not counted yet.
-        self.waiting.fetch_add(1, Ordering::Relaxed);
-        self.metrics.queued.inc();
-        self.queue.try_send(command).inspect_err(|_| {
-            self.waiting.fetch_sub(1, Ordering::Relaxed);
-            self.metrics.queued.dec();
-        })
-    }
-
-    /// Queues a client's command, which leaves room for the authority's own.
-    ///
-    /// # Errors
-    /// The command.
-    pub fn try_submit(&self, command: Command) -> Result<(), TrySendError<Command>> {
-        if self.waiting.load(Ordering::Relaxed) >= self.waiting_max {
-            return Err(TrySendError::Full(command));
-        }
-        self.try_send(command)
-    }
-}
-
-/// A queue for a shard that is still to be started: shards need each other's.
-pub struct ShardQueue {
-    commands: Receiver<Command>,
-    waiting: Arc<AtomicUsize>,
-    metrics: Arc<ShardMetrics>,
-}
-
-#[cfg(test)]
-impl ShardQueue {
-    /// What is sent, for a test that takes the shard's place.
-    pub(super) fn into_commands(self) -> Receiver<Command> {
-        self.commands
-    }
-}
-
-impl ShardHandle {
-    /// A handle and the queue behind it.
-    #[must_use]
-    pub fn new(limits: &ShardLimits, metrics: Arc<ShardMetrics>) -> (Self, ShardQueue) {
-        let (queue, commands) = sync_channel(limits.queue_commands_max.saturating_add(QUEUE_RESERVE));
-        let waiting = Arc::new(AtomicUsize::new(0));
-        let queue_end = ShardQueue { commands, waiting: waiting.clone(), metrics: metrics.clone() };
-        (Self { queue, waiting, waiting_max: limits.queue_commands_max, metrics }, queue_end)
-    }
-}
-
-/// Starts a shard's thread.
+/// Starts a shard's threads; the one that is given back ends when both have.
 ///
 /// # Errors
 /// Where the system gives no thread.
@@ -141,11 +79,15 @@ pub fn start(
     settings: ShardSettings,
     recovered: RecoveredShard,
     queue: ShardQueue,
+    handle: ShardHandle,
     siblings: BTreeMap<ShardId, ShardHandle>,
 ) -> Result<JoinHandle<Result<(), ShardError>>, ShardError> {
-    let name = format!("shard-{}", recovered.shard.id());
+    let id = recovered.shard.id();
+    let metrics = queue.metrics().clone();
+    let commits = CommitStage::start(format!("commit-{id}"), handle, metrics.clone())?;
     let actor = Actor {
         limits: settings.limits,
+        verification: Verification { domain: settings.domain },
         signer: Signer::new(settings.domain, settings.standing),
         checkpointer: Checkpointer::new(recovered.store.clone(), settings.limits, recovered.checkpoint),
         shard: recovered.shard,
@@ -153,34 +95,13 @@ pub fn start(
         store: recovered.store,
         changed: recovered.changed,
         deliveries: Deliveries::new(siblings),
-        metrics: queue.metrics,
-        commands: queue.commands,
-        waiting: queue.waiting,
+        metrics,
+        queue,
+        commits,
         batch: Batch::default(),
+        encoded: Vec::new(),
     };
-    std::thread::Builder::new().name(name).spawn(move || actor.run()).map_err(ShardError::Thread)
-}
-
-/// The secret side of voting.
-struct Signer {
-    domain: Domain,
-    seen: StandingSeen,
-    /// As it was when the batch was begun: all its votes are for one epoch.
-    standing: Arc<Standing>,
-}
-
-/// What waits for the batch's sync.
-#[derive(Default)]
-struct Batch {
-    /// Votes to sign: the order's digest, and the transfer where it is a redemption.
-    votes: Vec<(ReplyTo, Digest, Option<Transfer>)>,
-    answers: Vec<(ReplyTo, Answer)>,
-    synchronized: Vec<oneshot::Sender<TransactionIndex>>,
-    accounts: Vec<(oneshot::Sender<Account>, Account)>,
-    ledgers: Vec<oneshot::Sender<Arc<ShardLedger>>>,
-    /// The shards that sent credits.
-    credited: Vec<ShardId>,
-    records: u64,
+    std::thread::Builder::new().name(format!("shard-{id}")).spawn(move || actor.run()).map_err(ShardError::Thread)
 }
 
 struct Actor {
@@ -191,13 +112,15 @@ struct Actor {
     /// The accounts that changed since the newest checkpoint was begun.
     changed: HashSet<AccountId>,
     deliveries: Deliveries,
+    verification: Verification,
     signer: Signer,
     limits: ShardLimits,
     metrics: Arc<ShardMetrics>,
-    commands: Receiver<Command>,
-    /// How many commands are in the queue.
-    waiting: Arc<AtomicUsize>,
+    queue: ShardQueue,
+    commits: CommitStage,
     batch: Batch,
+    /// A record's bytes; kept for its room.
+    encoded: Vec<u8>,
 }
 
 /// Whether the thread goes on.
@@ -209,61 +132,105 @@ enum Next {
 
 impl Actor {
     fn run(mut self) -> Result<(), ShardError> {
+        let ended = self.work();
+        // Where the commit stage failed, that is the cause.
+        self.commits.finish().and(ended)
+    }
+
+    fn work(&mut self) -> Result<(), ShardError> {
         loop {
-            let waiting = self.deliveries.deliver(self.shard.ledger(), Instant::now());
+            let waiting = self.hand_over()?;
             let patience = if waiting { REDELIVERY_AFTER } else { IDLE_WAKE_UP };
-            let next = match self.commands.recv_timeout(patience) {
-                Ok(first) => self.take_batch(first)?,
+            let next = match self.queue.recv_timeout(patience) {
+                Ok(first) => self.serve(first)?,
                 Err(RecvTimeoutError::Timeout) => Next::GoOn,
                 Err(RecvTimeoutError::Disconnected) => Next::Stop,
             };
-            // Before the next checkpoint takes the changed accounts: they are what must stay.
-            let stored = self.checkpointer.collect()?;
-            if stored && self.shard.accounts_in_memory() > self.limits.accounts_in_memory_max {
-                let changed = &self.changed;
-                self.shard.evict(|id| changed.contains(id));
-            }
-            self.checkpointer.begin_if_due(&self.shard, &self.journal, &mut self.changed)?;
+            self.collect_checkpoint()?;
             if next == Next::Stop {
+                self.hand_over()?;
+                self.drain()?;
                 return self.checkpointer.finish(&self.shard, &self.journal, &mut self.changed);
             }
+            self.begin_checkpoint()?;
         }
     }
 
-    /// Serves what is queued, as one batch with one sync.
-    fn take_batch(&mut self, first: Command) -> Result<Next, ShardError> {
-        self.signer.look();
-        let mut next = self.execute(first)?;
-        let mut commands = 1_usize;
-        while next == Next::GoOn && commands < self.limits.batch_commands_max {
-            match self.commands.try_recv() {
-                Ok(command) => next = self.execute(command)?,
-                Err(TryRecvError::Empty) => break,
-                Err(TryRecvError::Disconnected) => return self.commit_and_answer().map(|()| Next::Stop),
-            }
-            commands = commands.saturating_add(1);
+    /// Takes the outcome of a checkpoint that was written, and forgets accounts that rest.
+    fn collect_checkpoint(&mut self) -> Result<(), ShardError> {
+        // Before the next checkpoint takes the changed accounts: they are what must stay.
+        let stored = self.checkpointer.collect()?;
+        if stored && self.shard.accounts_in_memory() > self.limits.accounts_in_memory_max {
+            let changed = &self.changed;
+            self.shard.evict(|id| changed.contains(id));
         }
-        self.waiting.fetch_sub(commands, Ordering::Relaxed);
-        self.metrics.queued.dec_by(i64::try_from(commands).unwrap_or(i64::MAX));
-        self.commit_and_answer()?;
+        Ok(())
+    }
+
+    /// Begins a checkpoint where one is due.
+    fn begin_checkpoint(&mut self) -> Result<(), ShardError> {
+        if self.checkpointer.is_due(&self.journal) {
+            // It may state nothing that is not on disk.
+            self.hand_over()?;
+            self.drain()?;
+            self.checkpointer.begin(&self.shard, &self.journal, &mut self.changed)?;
+        }
+        Ok(())
+    }
+
+    fn drain(&self) -> Result<(), ShardError> {
+        if self.commits.drain() { Ok(()) } else { Err(JournalError::Poisoned.into()) }
+    }
+
+    /// Serves what is queued, as one batch.
+    fn serve(&mut self, first: Command) -> Result<Next, ShardError> {
+        let begun = Instant::now();
+        self.signer.look();
+        let mut commands = self.take(first);
+        let mut requests = Vec::new();
+        for command in &mut commands {
+            if let Command::Submit(submission) = command {
+                requests.append(&mut submission.requests);
+            }
+        }
+        let count = requests.len();
+        let mut verified = self.verification.verify(requests, self.signer.standing()).into_iter();
+        let mut next = Next::GoOn;
+        for command in commands {
+            match command {
+                Command::Submit(submission) => {
+                    for (id, verified) in submission.ids.into_iter().zip(verified.by_ref()) {
+                        self.request(&submission.stream, id, verified)?;
+                    }
+                }
+                Command::Credit(credits) => self.credit(&credits)?,
+                Command::Acknowledge { by, number } => self.shard.acknowledge(by, number),
+                Command::Synchronize(orders, reply) => self.synchronize(&orders, reply)?,
+                Command::ReadAccount(id, reply) => {
+                    let account = self.account(&id)?.into_owned();
+                    self.batch.accounts.push((reply, account));
+                }
+                Command::ReadLedger(reply) => self.batch.ledgers.push(reply),
+                Command::Stop => next = Next::Stop,
+            }
+        }
+        if count > 0 {
+            self.metrics.batch_requests.observe(count as f64);
+            self.queue.observe_pace(count, begun.elapsed());
+        }
         Ok(next)
     }
 
-    fn execute(&mut self, command: Command) -> Result<Next, ShardError> {
-        match command {
-            Command::Order(order, reply) => self.order(&order, reply)?,
-            Command::Confirm(certificate, reply) => self.confirm(&certificate, reply)?,
-            Command::Credit(credits) => self.credit(&credits)?,
-            Command::Acknowledge { by, number } => self.shard.acknowledge(by, number),
-            Command::Synchronize(orders, reply) => self.synchronize(&orders, reply)?,
-            Command::ReadAccount(id, reply) => {
-                let account = self.account(&id)?.into_owned();
-                self.batch.accounts.push((reply, account));
-            }
-            Command::ReadLedger(reply) => self.batch.ledgers.push(reply),
-            Command::Stop => return Ok(Next::Stop),
+    /// What is queued, up to a whole batch or the word to stop.
+    fn take(&self, first: Command) -> Vec<Command> {
+        let mut requests = first.requests();
+        let mut commands = vec![first];
+        while requests < self.limits.batch_requests_max && !matches!(commands.last(), Some(Command::Stop)) {
+            let Some(command) = self.queue.try_recv() else { break };
+            requests = requests.saturating_add(command.requests());
+            commands.push(command);
         }
-        Ok(Next::GoOn)
+        commands
     }
 
     /// An account as it is now, wherever it is. Brings nothing into memory.
@@ -274,40 +241,57 @@ impl Actor {
         }
     }
 
-    fn order(&mut self, order: &VerifiedOrder, reply: ReplyTo) -> Result<(), ShardError> {
-        if let Some(refusal) = self.signer.refusal() {
-            self.batch.answers.push((reply, Answer::Refused(refusal)));
-            return Ok(());
-        }
-        match self.decide_and_apply(|shard| shard.lock(order))? {
-            Ok(()) => {
-                let redemption = matches!(order.transfer(), Transfer::Redemption(_));
-                self.batch.votes.push((reply, order.digest(), redemption.then(|| order.transfer().clone())));
+    fn request(
+        &mut self,
+        stream: &Arc<ClientStream>,
+        id: u64,
+        verified: Result<VerifiedRequest, Refusal>,
+    ) -> Result<(), ShardError> {
+        let answer = match verified {
+            Ok(VerifiedRequest::Order(order)) => match self.lock(&order)? {
+                Ok(()) => {
+                    self.batch.vote(stream, id, &order);
+                    return Ok(());
+                }
+                Err(refusal) => Answer::Refused(refusal),
+            },
+            Ok(VerifiedRequest::Certificate(certificate)) => {
+                match self.decide_and_apply(|shard| shard.confirm(&certificate))? {
+                    Ok(()) => Answer::Confirmed(self.account(&certificate.transfer().sender())?.next_sequence()),
+                    Err(refusal) => Answer::Refused(refusal),
+                }
             }
-            Err(refusal) => self.batch.answers.push((reply, Answer::Refused(refusal))),
-        }
+            Err(refusal) => {
+                self.metrics.invalid.inc();
+                Answer::Refused(refusal)
+            }
+        };
+        self.batch.answer(stream, id, answer);
         Ok(())
     }
 
-    fn confirm(&mut self, certificate: &VerifiedCertificate, reply: ReplyTo) -> Result<(), ShardError> {
-        let answer = match self.decide_and_apply(|shard| shard.confirm(certificate))? {
-            Ok(()) => Answer::Confirmed(self.account(&certificate.transfer().sender())?.next_sequence()),
-            Err(refusal) => Answer::Refused(refusal),
-        };
-        self.batch.answers.push((reply, answer));
-        Ok(())
+    /// Locks the sender's account on an order, where this authority has a vote for it.
+    fn lock(&mut self, order: &VerifiedOrder) -> Result<Result<(), Refusal>, ShardError> {
+        match self.signer.refusal() {
+            Some(refusal) => Ok(Err(refusal)),
+            None => self.decide_and_apply(|shard| shard.lock(order)),
+        }
     }
 
     fn credit(&mut self, credits: &[CrossShardCredit]) -> Result<(), ShardError> {
+        // All of them are of one shard.
+        let mut acknowledged = None;
         for credit in credits {
             if let Err(refusal) = self.decide_and_apply(|shard| shard.credit(credit))? {
                 // A gap: an earlier message was lost and comes again, and this one behind it.
                 tracing::debug!(from = %credit.from, number = credit.number, %refusal, "credit refused");
                 break;
             }
-            if self.batch.credited.last() != Some(&credit.from) {
-                self.batch.credited.push(credit.from);
-            }
+            acknowledged = Some(credit.from);
+        }
+        if let Some(from) = acknowledged {
+            let number = self.shard.ledger().inbox(from);
+            self.batch.messages.extend(self.deliveries.acknowledgement(self.shard.id(), from, number));
         }
         Ok(())
     }
@@ -324,7 +308,7 @@ impl Actor {
                 break;
             }
         }
-        self.batch.synchronized.push(reply);
+        self.batch.synchronized.push((reply, self.shard.ledger().synchronized));
         Ok(())
     }
 
@@ -357,93 +341,36 @@ impl Actor {
     }
 
     fn append(&mut self, record: &Record) -> Result<(), ShardError> {
-        let bytes = borsh::to_vec(record).expect("writing to memory does not fail");
-        let position = match self.journal.append(&bytes) {
+        self.encoded.clear();
+        borsh::to_writer(&mut self.encoded, record).expect("writing to memory does not fail");
+        let position = match self.journal.append(&self.encoded) {
             Err(JournalError::BatchFull { .. }) => {
-                self.commit_and_answer()?;
-                self.journal.append(&bytes)?
+                self.hand_over()?;
+                self.journal.append(&self.encoded)?
             }
             position => position?,
         };
         self.shard.apply(record, position);
         self.changed.extend(record.accounts());
-        self.batch.records = self.batch.records.saturating_add(1);
         Ok(())
     }
 
-    /// Puts the batch on disk, and only then says anything.
-    fn commit_and_answer(&mut self) -> Result<(), ShardError> {
-        if self.batch.records > 0 {
-            let begun = Instant::now();
-            self.journal.commit()?;
-            self.metrics.committed(self.batch.records, begun.elapsed());
-        }
-        let batch = std::mem::take(&mut self.batch);
-        self.metrics.votes.inc_by(batch.votes.len() as u64);
-        self.signer.vote(batch.votes);
-        for (reply, answer) in batch.answers {
-            if matches!(answer, Answer::Confirmed(_)) {
-                self.metrics.confirmed.inc();
-            }
-            reply.send(answer);
-        }
-        for (reply, account) in batch.accounts {
-            let _ = reply.send(account);
-        }
+    /// Hands what was decided over to the commit stage, which says it once it is on disk. Says whether
+    /// credits wait to be acknowledged.
+    fn hand_over(&mut self) -> Result<bool, ShardError> {
         let ledger = self.shard.ledger();
-        for reply in batch.synchronized {
-            let _ = reply.send(ledger.synchronized);
+        let waiting = self.deliveries.deliver(ledger, Instant::now(), &mut self.batch.messages);
+        let mut batch = std::mem::take(&mut self.batch);
+        batch.frame = self.journal.seal()?;
+        if batch.is_empty() {
+            return Ok(waiting);
         }
         if !batch.ledgers.is_empty() {
             // It may hold many credits under way: copied once, however many ask.
-            let copy = Arc::new(ledger.clone());
-            for reply in batch.ledgers {
-                let _ = reply.send(copy.clone());
-            }
+            batch.ledger = Some(Arc::new(ledger.clone()));
         }
-        for from in batch.credited {
-            self.deliveries.acknowledge(self.shard.id(), from, ledger.inbox(from));
-        }
+        self.signer.vote(&mut batch);
         self.metrics.observe(&self.shard, self.journal.end());
-        Ok(())
-    }
-}
-
-impl Signer {
-    fn new(domain: Domain, mut seen: StandingSeen) -> Self {
-        let standing = seen.borrow_and_update().clone();
-        Self { domain, seen, standing }
-    }
-
-    /// Takes the newest standing.
-    fn look(&mut self) {
-        if self.seen.has_changed().unwrap_or(false) {
-            self.standing = self.seen.borrow_and_update().clone();
-        }
-    }
-
-    /// Why this authority gives no votes now: then it locks nothing, either.
-    fn refusal(&self) -> Option<Refusal> {
-        self.standing.voter().is_none().then(|| Refusal::NotVoting(self.standing.epoch()))
-    }
-
-    /// Signs and sends votes: one signature for all payments of the batch, one for each redemption,
-    /// which Ethereum checks on its own.
-    fn vote(&self, votes: Vec<(ReplyTo, Digest, Option<Transfer>)>) {
-        let Some(keys) = self.standing.voter() else { return };
-        let epoch = self.standing.epoch();
-        let (payments, redemptions): (Vec<_>, Vec<_>) = votes.into_iter().partition(|(_, _, r)| r.is_none());
-        for payments in payments.chunks(fastpay_core::MERKLE_LEAVES_MAX) {
-            let digests: Vec<Digest> = payments.iter().map(|(_, digest, _)| *digest).collect();
-            let signed = sign_payment_votes(keys, &self.domain, epoch, &digests);
-            for ((reply, _, _), vote) in payments.iter().zip(signed) {
-                reply.clone().send(Answer::Vote(epoch, vote));
-            }
-        }
-        for (reply, digest, redemption) in redemptions {
-            if let Some(transfer) = redemption {
-                reply.send(Answer::Vote(epoch, sign_vote(keys, &self.domain, epoch, &transfer, digest)));
-            }
-        }
+        if self.commits.hand_over(batch) { Ok(waiting) } else { Err(JournalError::Poisoned.into()) }
     }
 }

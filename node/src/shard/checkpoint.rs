@@ -64,22 +64,24 @@ impl Checkpointer {
         self.wait()
     }
 
-    /// Begins a checkpoint where none is being written and enough has happened since the newest one.
+    /// Whether none is being written and enough has happened since the newest one.
+    pub(super) fn is_due(&self, journal: &Journal) -> bool {
+        let bytes = journal.end().0.saturating_sub(self.newest.0);
+        let due = bytes >= self.limits.checkpoint_journal_bytes
+            || (bytes > 0 && self.newest_at.elapsed() >= self.limits.checkpoint_interval);
+        due && self.writing.is_none()
+    }
+
+    /// Begins a checkpoint. Only where everything that the shard applied is on disk.
     ///
     /// # Errors
     /// Where the system gives no thread.
-    pub(super) fn begin_if_due(
+    pub(super) fn begin(
         &mut self,
         shard: &Shard,
         journal: &Journal,
         changed: &mut HashSet<AccountId>,
     ) -> Result<(), ShardError> {
-        let bytes = journal.end().0.saturating_sub(self.newest.0);
-        let due = bytes >= self.limits.checkpoint_journal_bytes
-            || (bytes > 0 && self.newest_at.elapsed() >= self.limits.checkpoint_interval);
-        if self.writing.is_some() || !due {
-            return Ok(());
-        }
         let snapshot = Snapshot::take(shard, journal, changed);
         (self.newest, self.newest_at) = (snapshot.position, Instant::now());
         let store = self.store.clone();

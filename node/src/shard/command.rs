@@ -1,13 +1,23 @@
 //! Everything that a shard can be asked, as one closed list.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use fastpay_core::{
-    Account, AccountId, CrossShardCredit, Epoch, SequenceNumber, ShardId, ShardLedger, SynchronizationOrder,
-    TransactionIndex, VerifiedCertificate, VerifiedOrder, Vote,
+    Account, AccountId, Certificate, CrossShardCredit, Epoch, SequenceNumber, ShardId, ShardLedger,
+    SynchronizationOrder, TransactionIndex, TransferOrder, Vote,
 };
 use fastpay_rpc::Refusal;
 use tokio::sync::{mpsc, oneshot};
+
+/// What a client asks for: decoded, and not verified.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// A vote.
+    Order(TransferOrder),
+    /// A confirmation.
+    Certificate(Certificate),
+}
 
 /// What is answered to an order or a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,30 +30,65 @@ pub enum Answer {
     Refused(Refusal),
 }
 
-/// Where the answer to one request of a stream goes. The stream admits no more requests than its
-/// channel has room for, so sending never waits.
-#[derive(Clone, Debug)]
-pub struct ReplyTo {
-    /// The client's own number of the request.
-    pub id: u64,
-    /// The stream's channel of answers.
-    pub stream: mpsc::Sender<(u64, Answer)>,
+/// Answers of one batch to one client, each with the client's own number of the request.
+pub type Answers = Vec<(u64, Answer)>;
+
+/// A client's stream as the shard sees it: where its answers go, and how many of its requests wait.
+#[derive(Debug)]
+pub struct ClientStream {
+    answers: mpsc::Sender<Answers>,
+    waiting: AtomicUsize,
 }
 
-impl ReplyTo {
-    /// Answers. A client that has gone gets none.
-    pub fn send(self, answer: Answer) {
-        let _ = self.stream.try_send((self.id, answer));
+impl ClientStream {
+    /// A stream that has at most so many requests in flight, and its answers. Each message has at
+    /// least one answer, so that sending never waits.
+    #[must_use]
+    pub fn new(requests_in_flight_max: usize) -> (Arc<Self>, mpsc::Receiver<Answers>) {
+        let (answers, received) = mpsc::channel(requests_in_flight_max);
+        (Arc::new(Self { answers, waiting: AtomicUsize::new(0) }), received)
     }
+
+    /// Answers. A client that has gone gets none.
+    pub fn send(&self, answers: Answers) {
+        let _ = self.answers.try_send(answers);
+    }
+
+    /// Waits until the client is gone: nobody would hear the answers.
+    pub async fn closed(&self) {
+        self.answers.closed().await;
+    }
+
+    /// How many of its requests are in the shard's queue.
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn queued(&self, requests: usize) {
+        self.waiting.fetch_add(requests, Ordering::Relaxed);
+    }
+
+    pub(super) fn taken(&self, requests: usize) {
+        self.waiting.fetch_sub(requests, Ordering::Relaxed);
+    }
+}
+
+/// Requests that arrived together on one stream, in their order.
+#[derive(Debug)]
+pub struct Submission {
+    /// Whose they are.
+    pub stream: Arc<ClientStream>,
+    /// The client's own number of each.
+    pub ids: Vec<u64>,
+    /// What is asked.
+    pub requests: Vec<Request>,
 }
 
 /// A request to a shard.
 #[derive(Debug)]
 pub enum Command {
-    /// Vote for an order.
-    Order(Box<VerifiedOrder>, ReplyTo),
-    /// Execute a certificate.
-    Confirm(Box<VerifiedCertificate>, ReplyTo),
+    /// Verify these, vote for the orders and execute the certificates.
+    Submit(Submission),
     /// From another shard of this authority: credits in the order of their numbers.
     Credit(Vec<CrossShardCredit>),
     /// From another shard of this authority: it has all credits up to this number on disk.
@@ -62,4 +107,14 @@ pub enum Command {
     ReadLedger(oneshot::Sender<Arc<ShardLedger>>),
     /// Commit what is queued, write a checkpoint, and end.
     Stop,
+}
+
+impl Command {
+    /// How much of the queue's bound it takes.
+    pub(super) fn requests(&self) -> usize {
+        match self {
+            Self::Submit(submission) => submission.ids.len().max(1),
+            _ => 1,
+        }
+    }
 }

@@ -1,31 +1,37 @@
-//! A shard at work: one thread that alone owns its accounts.
+//! A shard at work: one thread that alone owns its accounts, and one that commits what it decided.
 //!
 //! ```text
-//!  network ─┐                ┌─ decide (core) ─┐
-//!  follower ┼─► queue ─► batch: load accounts  ├─► one journal write, one sync ─► sign ─► answers
-//!  siblings ┘    (bounded)   └─ apply (core) ──┘                                  └────► credits
+//!  network ─┐               shard thread                                     commit stage
+//!  follower ┼─► queue ─► batch: verify, load accounts ─► decide ─► seal ─► one journal write, one sync
+//!  siblings ┘  (bounded)           (core)             ◄─ apply     sign          └─► answers, credits
 //!                                                    └─► checkpoint store, in the background
 //! ```
 //!
-//! Invariants: nothing that a batch decided leaves this thread, not even a refusal, before the batch
-//! is on disk; a batch's records are applied in memory before the sync so that later commands of the
-//! same batch see them, and if the sync fails the thread ends and the process with it. No send from
-//! here ever waits for another shard, so two shards cannot block each other.
+//! Invariants: nothing that a batch decided is said, not even a refusal, before the batch and all
+//! before it are on disk; a batch's records are applied in memory before the sync so that later commands
+//! see them, and if the sync fails both threads end and the process with them. The rules see verified
+//! requests only. No send from here ever waits for another shard, so two shards cannot block each other.
 
 mod actor;
+mod batch;
 mod checkpoint;
 mod command;
+mod commit;
 mod history;
 mod outbox;
+mod queue;
 mod recovery;
+mod signer;
+mod verification;
 
 use fastpay_core::{AccountId, JournalPosition};
 
 use crate::storage::{CheckpointError, JournalError};
 
-pub use actor::{ShardHandle, ShardLimits, ShardQueue, ShardSettings, start};
-pub use command::{Answer, Command, ReplyTo};
+pub use actor::{ShardLimits, ShardSettings, start};
+pub use command::{Answer, Answers, ClientStream, Command, Request, Submission};
 pub use history::{HistoryError, HistoryReader};
+pub use queue::{ShardHandle, ShardQueue};
 pub use recovery::{RecoveredShard, recover, recover_on};
 
 /// Why a shard cannot start, or ended before it was told to. What it has not answered may or may not
@@ -41,6 +47,9 @@ pub enum ShardError {
     /// The system gave no thread.
     #[error("the system gives no thread to a shard: {0}")]
     Thread(std::io::Error),
+    /// The commit stage ended by a defect.
+    #[error("the thread that commits ended by a defect; see the log above")]
+    CommitPanicked,
     /// The thread that writes checkpoints ended by a defect.
     #[error("the thread that writes checkpoints ended by a defect; see the log above")]
     CheckpointPanicked,

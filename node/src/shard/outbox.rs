@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use fastpay_core::{CrossShardCredit, ShardId, ShardLedger};
 
-use super::actor::ShardHandle;
 use super::command::Command;
+use super::queue::ShardHandle;
 
 /// At most so many credits in one message.
 const CREDITS_PER_MESSAGE_MAX: usize = 256;
@@ -55,9 +55,14 @@ impl Deliveries {
         Self { siblings, deliveries: BTreeMap::new() }
     }
 
-    /// Hands over what is new and what was not acknowledged in time. Only for what is on disk. Says
-    /// whether anything still waits.
-    pub(super) fn deliver(&mut self, ledger: &ShardLedger, now: Instant) -> bool {
+    /// Adds to `messages` what is new and what was not acknowledged in time. They are to be sent once the
+    /// ledger is on disk as it is. Says whether anything still waits.
+    pub(super) fn deliver(
+        &mut self,
+        ledger: &ShardLedger,
+        now: Instant,
+        messages: &mut Vec<(ShardHandle, Command)>,
+    ) -> bool {
         let mut waiting = false;
         for (to, outbox) in &ledger.outboxes {
             let Some(first) = outbox.waiting.front() else {
@@ -69,30 +74,33 @@ impl Deliveries {
             let delivery = self.deliveries.entry(*to).or_insert(fresh);
             delivery.observe(first.number, now);
             if let Some(sibling) = self.siblings.get(to) {
-                hand_over(sibling, &outbox.waiting, delivery, now);
+                hand_over(sibling, &outbox.waiting, delivery, now, messages);
             }
         }
         waiting
     }
 
-    /// Tells `to` that its credits up to `number` are on disk here. Where the message is lost, the
+    /// What tells `to` that its credits up to `number` are on disk here. Where the message is lost, the
     /// credits come again and so does the acknowledgement.
-    pub(super) fn acknowledge(&self, by: ShardId, to: ShardId, number: u64) {
-        if let Some(sibling) = self.siblings.get(&to) {
-            let _ = sibling.try_send(Command::Acknowledge { by, number });
-        }
+    pub(super) fn acknowledgement(&self, by: ShardId, to: ShardId, number: u64) -> Option<(ShardHandle, Command)> {
+        let sibling = self.siblings.get(&to)?;
+        Some((sibling.clone(), Command::Acknowledge { by, number }))
     }
 }
 
-/// Sends as much as there is, as the other shard's queue takes, and as may be under way.
-fn hand_over(sibling: &ShardHandle, waiting: &VecDeque<CrossShardCredit>, delivery: &mut Delivery, now: Instant) {
+/// Takes as much as there is, as the other shard's queue takes, and as may be under way.
+fn hand_over(
+    sibling: &ShardHandle,
+    waiting: &VecDeque<CrossShardCredit>,
+    delivery: &mut Delivery,
+    now: Instant,
+    messages: &mut Vec<(ShardHandle, Command)>,
+) {
     let end = waiting.len().min(CREDITS_UNDER_WAY_MAX);
-    while delivery.under_way < end {
+    while delivery.under_way < end && sibling.has_room() {
         let until = delivery.under_way.saturating_add(CREDITS_PER_MESSAGE_MAX).min(end);
         let message = waiting.range(delivery.under_way..until).cloned().collect();
-        if sibling.try_send(Command::Credit(message)).is_err() {
-            return;
-        }
+        messages.push((sibling.clone(), Command::Credit(message)));
         if delivery.under_way == 0 {
             delivery.since = now;
         }
@@ -102,20 +110,28 @@ fn hand_over(sibling: &ShardHandle, waiting: &VecDeque<CrossShardCredit>, delive
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc::Receiver;
-
     use fastpay_core::{AccountId, Amount, Asset, Memo, Outbox, Payment, SequenceNumber};
 
     use super::*;
     use crate::metrics::Metrics;
-    use crate::shard::ShardLimits;
+    use crate::shard::{ShardLimits, ShardQueue};
 
     const TO: ShardId = ShardId(1);
 
-    fn deliveries(queue_commands_max: usize) -> (Deliveries, ShardHandle, Receiver<Command>) {
-        let limits = ShardLimits { queue_commands_max, ..ShardLimits::default() };
+    fn deliveries(queue_requests_max: usize) -> (Deliveries, ShardHandle, ShardQueue) {
+        let limits = ShardLimits { queue_requests_max, ..ShardLimits::default() };
         let (handle, queue) = ShardHandle::new(&limits, Metrics::new(1).shards[0].clone());
-        (Deliveries::new(BTreeMap::from([(TO, handle.clone())])), handle, queue.into_commands())
+        (Deliveries::new(BTreeMap::from([(TO, handle.clone())])), handle, queue)
+    }
+
+    /// Delivers, and sends what is to be sent at once. Says whether anything waits.
+    fn deliver(deliveries: &mut Deliveries, ledger: &ShardLedger, now: Instant) -> bool {
+        let mut messages = Vec::new();
+        let waiting = deliveries.deliver(ledger, now, &mut messages);
+        for (shard, message) in messages {
+            let _ = shard.try_send(message);
+        }
+        waiting
     }
 
     /// A ledger with the credits of these numbers waiting.
@@ -140,9 +156,9 @@ mod tests {
     }
 
     /// The numbers of all credits in the queue.
-    fn received(commands: &Receiver<Command>) -> Vec<u64> {
+    fn received(commands: &ShardQueue) -> Vec<u64> {
         let mut numbers = Vec::new();
-        while let Ok(command) = commands.try_recv() {
+        while let Some(command) = commands.try_recv() {
             let Command::Credit(credits) = command else { panic!("{command:?}") };
             assert!((1..=CREDITS_PER_MESSAGE_MAX).contains(&credits.len()));
             numbers.extend(credits.iter().map(|credit| credit.number));
@@ -159,22 +175,22 @@ mod tests {
         let (mut deliveries, _, commands) = deliveries(100);
         let start = Instant::now();
         let soon = start + REDELIVERY_AFTER / 2;
-        assert!(deliveries.deliver(&ledger(1..=600), start));
+        assert!(deliver(&mut deliveries, &ledger(1..=600), start));
         assert_eq!(received(&commands), range(1..=600));
-        deliveries.deliver(&ledger(1..=700), soon);
+        deliver(&mut deliveries, &ledger(1..=700), soon);
         assert_eq!(received(&commands), range(601..=700), "new ones only");
         // Something was acknowledged: the time counts from then.
-        deliveries.deliver(&ledger(300..=700), soon);
-        deliveries.deliver(&ledger(300..=700), start + REDELIVERY_AFTER);
+        deliver(&mut deliveries, &ledger(300..=700), soon);
+        deliver(&mut deliveries, &ledger(300..=700), start + REDELIVERY_AFTER);
         assert!(received(&commands).is_empty());
         // Nothing for too long: all that wait come again, once, however steadily new ones come.
         let late = soon + REDELIVERY_AFTER;
-        deliveries.deliver(&ledger(300..=710), late);
-        deliveries.deliver(&ledger(300..=711), late);
+        deliver(&mut deliveries, &ledger(300..=710), late);
+        deliver(&mut deliveries, &ledger(300..=711), late);
         assert_eq!(received(&commands), range(300..=711));
-        assert!(!deliveries.deliver(&ledger_of(Vec::new()), late));
+        assert!(!deliver(&mut deliveries, &ledger_of(Vec::new()), late));
         // After an empty outbox it begins anew.
-        deliveries.deliver(&ledger(712..=713), late);
+        deliver(&mut deliveries, &ledger(712..=713), late);
         assert_eq!(received(&commands), [712, 713]);
     }
 
@@ -183,16 +199,16 @@ mod tests {
         let (mut deliveries, handle, commands) = deliveries(0);
         let now = Instant::now();
         while handle.try_send(Command::Acknowledge { by: TO, number: 0 }).is_ok() {}
-        assert!(deliveries.deliver(&ledger(1..=300), now));
-        while matches!(commands.recv(), Ok(Command::Acknowledge { .. })) {
+        assert!(deliver(&mut deliveries, &ledger(1..=300), now));
+        while matches!(commands.try_recv(), Some(Command::Acknowledge { .. })) {
             if handle.try_send(Command::Stop).is_ok() {
                 break;
             }
         }
         // One place is taken by another command again.
-        deliveries.deliver(&ledger(1..=300), now);
-        while !matches!(commands.recv(), Ok(Command::Stop)) {}
-        deliveries.deliver(&ledger(1..=300), now);
+        deliver(&mut deliveries, &ledger(1..=300), now);
+        while !matches!(commands.try_recv(), Some(Command::Stop)) {}
+        deliver(&mut deliveries, &ledger(1..=300), now);
         assert_eq!(received(&commands), range(1..=300));
     }
 
@@ -201,13 +217,13 @@ mod tests {
         let (mut deliveries, _, commands) = deliveries(1_000);
         let now = Instant::now();
         let bound = CREDITS_UNDER_WAY_MAX as u64;
-        deliveries.deliver(&ledger(1..=20_000), now);
-        deliveries.deliver(&ledger(1..=30_000), now);
+        deliver(&mut deliveries, &ledger(1..=20_000), now);
+        deliver(&mut deliveries, &ledger(1..=30_000), now);
         assert_eq!(received(&commands), range(1..=bound));
-        deliveries.deliver(&ledger(501..=30_000), now);
+        deliver(&mut deliveries, &ledger(501..=30_000), now);
         assert_eq!(received(&commands), range(bound + 1..=bound + 500));
         // As many again are acknowledged as were under way, and more: of an earlier life.
-        deliveries.deliver(&ledger(25_000..=30_000), now);
+        deliver(&mut deliveries, &ledger(25_000..=30_000), now);
         assert_eq!(received(&commands), range(25_000..=25_000 + bound - 1));
     }
 }

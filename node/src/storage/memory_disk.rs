@@ -1,4 +1,4 @@
-//! A disk in memory that can do what real disks do on bad days: fill up, fail to sync, lose power.
+//! A disk in memory that can do what real disks do on bad days: fill up, hang, fail to sync, lose power.
 //!
 //! Each file has two images: what a reader sees (the page cache) and what would survive a power cut.
 //! A write changes the first and marks pages dirty; a sync copies dirty pages to the second. As on
@@ -8,20 +8,29 @@ use super::disk::{Disk, SegmentFile};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Small, so that short test files span several pages that are lost or kept one by one.
 const PAGE_BYTES: usize = 64;
 
 /// A disk for tests and simulations. Clones are the same disk.
 #[derive(Clone, Default)]
-pub struct MemoryDisk(Arc<Mutex<State>>);
+pub struct MemoryDisk(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    /// Told when syncs begin, and when they may go on.
+    syncing: Condvar,
+}
 
 #[derive(Default)]
 struct State {
     files: BTreeMap<PathBuf, Images>,
     bytes_free: Option<usize>,
     failing_syncs: bool,
+    syncs_held: bool,
+    syncs_waiting: usize,
     syncs: u64,
 }
 
@@ -47,6 +56,18 @@ impl MemoryDisk {
     /// Whether syncs fail from now on.
     pub fn set_failing_syncs(&self, failing: bool) {
         self.state().failing_syncs = failing;
+    }
+
+    /// Whether syncs of files hang from now on. Those that hang go on when they no longer shall.
+    pub fn set_held_syncs(&self, held: bool) {
+        self.state().syncs_held = held;
+        self.0.syncing.notify_all();
+    }
+
+    /// Waits until a sync hangs.
+    pub fn wait_for_held_sync(&self) {
+        let waiting = self.0.syncing.wait_while(self.state(), |state| state.syncs_waiting == 0);
+        drop(waiting.unwrap_or_else(PoisonError::into_inner));
     }
 
     /// How many syncs of files have succeeded.
@@ -103,7 +124,7 @@ impl MemoryDisk {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -223,6 +244,11 @@ impl SegmentFile for MemoryFile {
 
     fn sync(&self) -> io::Result<()> {
         let mut state = self.disk.state();
+        state.syncs_waiting += 1;
+        self.disk.0.syncing.notify_all();
+        let held = self.disk.0.syncing.wait_while(state, |state| state.syncs_held);
+        state = held.unwrap_or_else(PoisonError::into_inner);
+        state.syncs_waiting -= 1;
         let failing = state.failing_syncs;
         let images = state.file(&self.path)?;
         let dirty_pages = std::mem::take(&mut images.dirty_pages);

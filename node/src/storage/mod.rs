@@ -34,7 +34,7 @@ pub use data_folder::{DataFolder, FolderIdentity, ShardFolders, StorageError};
 pub use disk::{Disk, RealDisk, SegmentFile, replace_file};
 pub use fastpay_core::JournalPosition;
 pub use journal::{
-    BATCH_BYTES_MAX, Damage, Journal, JournalError, JournalOptions, JournalRead, JournalReader, JournalWrite,
-    RECORD_BYTES_MAX, RecordStream, Recovery,
+    BATCH_BYTES_MAX, Damage, Frame, Journal, JournalError, JournalOptions, JournalRead, JournalReader, JournalWrite,
+    RECORD_BYTES_MAX, RecordStream, Recovery, SealedBatch,
 };
 pub use memory_disk::MemoryDisk;

@@ -73,7 +73,7 @@ fn repeated_and_early_credits_change_nothing() {
 #[test]
 fn value_is_neither_made_nor_lost_by_traffic_in_all_directions() {
     let folder = tempfile::tempdir().unwrap();
-    let limits = ShardLimits { batch_commands_max: 5, ..FORGETFUL };
+    let limits = ShardLimits { batch_requests_max: 5, ..FORGETFUL };
     let shards = Shards::start(folder.path(), 3, limits);
     let domain = shards.committee.domain;
     let owners: Vec<_> = (0..9).map(|rank| shards.account_in(rank % 3, rank as usize)).collect();
@@ -106,13 +106,13 @@ fn value_is_neither_made_nor_lost_by_traffic_in_all_directions() {
 #[test]
 fn credits_pass_a_queue_that_clients_have_filled() {
     let folder = tempfile::tempdir().unwrap();
-    let limits = ShardLimits { queue_commands_max: 4, ..ShardLimits::default() };
+    let limits = ShardLimits { queue_requests_max: 4, ..ShardLimits::default() };
     let shards = Shards::prepare(folder.path(), 2, limits).run_those(|id| id == ShardId(0));
     let domain = shards.committee.domain;
     let (alice, bob) = (shards.account_in(0, 0), shards.account_in(1, 0));
     let full = &shards.handles[&ShardId(1)];
     let read = || Command::ReadLedger(tokio::sync::oneshot::channel().0);
-    while full.try_submit(read()).is_ok() {}
+    while full.try_ask(read()).is_ok() {}
     let order = alice.sign(&domain, payment(alice.id(), bob.id(), 1, 0));
     shards.confirm(&shards.committee.certificate(&order));
     let shards = shards.run();

@@ -11,7 +11,7 @@ use fastpay_testkit::{TestAccount, payment};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
-use crate::scene::{FORGETFUL, Shards, copy_folder, folders, layout};
+use crate::scene::{FORGETFUL, Pending, Shards, copy_folder, eventually, folders, layout};
 
 fn on_disk(disk: &MemoryDisk, folder: &Path, limits: ShardLimits) -> Shards {
     let folders = folders(folder, ShardId(0));
@@ -53,6 +53,71 @@ fn nothing_is_said_of_a_batch_that_cannot_be_synced() {
     shards.stop();
 }
 
+/// A shard with 100 units on each account, whose next sync hangs.
+fn with_a_hanging_sync(disk: &MemoryDisk, folder: &Path, owners: &[&TestAccount]) -> Shards {
+    let shards = on_disk(disk, folder, ShardLimits::default()).run();
+    shards.deposit(&owners.iter().map(|owner| (owner.id(), 100)).collect::<Vec<_>>());
+    disk.set_held_syncs(true);
+    shards
+}
+
+#[test]
+fn while_one_batch_is_synced_the_next_is_decided_and_neither_is_told() {
+    let (disk, folder) = (MemoryDisk::new(), tempfile::tempdir().unwrap());
+    let (alice, bob) = (TestAccount::ed25519(0), TestAccount::ed25519(2));
+    let shards = with_a_hanging_sync(&disk, folder.path(), &[&alice, &bob]);
+    let domain = shards.committee.domain;
+    let order = alice.sign(&domain, payment(alice.id(), bob.id(), 1, 0));
+    let first = shards.send_order(&order);
+    disk.wait_for_held_sync();
+    // A refusal, a repeated vote and a read tell of the first vote; another account's vote does not.
+    let conflicting = shards.send_order(&alice.sign(&domain, payment(alice.id(), bob.id(), 2, 0)));
+    let repeated = shards.send_order(&order);
+    let read = shards.ask_account(&alice.id());
+    let other = shards.send_order(&bob.sign(&domain, payment(bob.id(), alice.id(), 1, 0)));
+    eventually("all are taken", || shards.metrics.shards[0].queued.get() == 0);
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    let mut pending = [first, conflicting, repeated, other];
+    assert!(pending.iter_mut().all(Pending::is_unanswered) && read.is_empty());
+
+    disk.set_held_syncs(false);
+    let [first, conflicting, repeated, other] = pending.map(Pending::wait);
+    assert!(matches!(
+        [first, repeated, other],
+        [Some(Answer::Vote(..)), Some(Answer::Vote(..)), Some(Answer::Vote(..))]
+    ));
+    assert_eq!(conflicting, Some(Answer::Refused(Refusal::OrderPending(Box::new(order.clone())))));
+    assert_eq!(read.blocking_recv().unwrap().pending.unwrap().order, order);
+    shards.stop();
+}
+
+#[test]
+fn a_batch_that_was_decided_is_not_told_where_the_one_before_it_fails() {
+    let (disk, folder) = (MemoryDisk::new(), tempfile::tempdir().unwrap());
+    let (alice, bob) = (TestAccount::ed25519(0), TestAccount::ed25519(2));
+    let shards = with_a_hanging_sync(&disk, folder.path(), &[&alice, &bob]);
+    let domain = shards.committee.domain;
+    let first = shards.send_order(&alice.sign(&domain, payment(alice.id(), bob.id(), 1, 0)));
+    disk.wait_for_held_sync();
+    let second = shards.send_order(&bob.sign(&domain, payment(bob.id(), alice.id(), 1, 0)));
+    eventually("it is taken", || shards.metrics.shards[0].queued.get() == 0);
+    disk.set_failing_syncs(true);
+    disk.set_held_syncs(false);
+    assert_eq!((first.wait(), second.wait()), (None, None));
+    // Nobody sends anything more, and yet the shard ends at once.
+    let ended = shards.join();
+    assert!(matches!(ended[..], [Err(ShardError::Journal(_))]), "{ended:?}");
+
+    disk.set_failing_syncs(false);
+    disk.lose_power(|| false);
+    let shards = on_disk(&disk, folder.path(), ShardLimits::default()).run();
+    for owner in [&alice, &bob] {
+        assert_eq!(shards.account(&owner.id()).pending, None);
+        shards.vote(&owner.sign(&domain, payment(owner.id(), owner.id(), 3, 0)));
+    }
+    shards.stop();
+}
+
 /// Payers of one unit each, in a world of few accounts.
 fn payers() -> Vec<TestAccount> {
     (0..40).map(TestAccount::numbered).collect()
@@ -63,7 +128,7 @@ fn what_was_answered_survives_full_disks_and_lost_power() {
     let seed: u64 = rand::random();
     println!("seed {seed}");
     let mut random = SmallRng::seed_from_u64(seed);
-    for limits in [ShardLimits { batch_commands_max: 3, ..FORGETFUL }, ShardLimits::default()] {
+    for limits in [ShardLimits { batch_requests_max: 3, ..FORGETFUL }, ShardLimits::default()] {
         let (disk, folder) = (MemoryDisk::new(), tempfile::tempdir().unwrap());
         let shards = on_disk(&disk, folder.path(), limits).run();
         let payers = payers();
@@ -87,8 +152,8 @@ fn what_was_answered_survives_full_disks_and_lost_power() {
             let votes: Vec<_> = orders.iter().map(|order| shards.send_order(order)).collect();
             let certificates: Vec<_> = orders.iter().map(|order| committee.certificate(order)).collect();
             let confirmations: Vec<_> = certificates.iter().map(|c| shards.send_certificate(c)).collect();
-            let votes: Vec<_> = votes.into_iter().map(crate::scene::Pending::wait).collect();
-            let confirmations: Vec<_> = confirmations.into_iter().map(crate::scene::Pending::wait).collect();
+            let votes: Vec<_> = votes.into_iter().map(Pending::wait).collect();
+            let confirmations: Vec<_> = confirmations.into_iter().map(Pending::wait).collect();
             shards.stop();
 
             disk.lose_power(|| random.random());

@@ -9,7 +9,7 @@ use fastpay_core::{
 };
 use fastpay_core::{Authorization, Certificate};
 use fastpay_node::network::{self, NetworkLimits, ShardContext};
-use fastpay_node::shard::ShardLimits;
+use fastpay_node::shard::{Command, ShardLimits};
 use fastpay_rpc::proto::shard_client::ShardClient as Grpc;
 use fastpay_rpc::proto::submit_request::Request;
 use fastpay_rpc::proto::submit_response::Response;
@@ -230,10 +230,12 @@ async fn malformed_requests_are_refused_by_name_and_the_stream_goes_on() {
         assert!(message.contains(expected), "{id}: {message}");
     }
     let rest = &answers[wrong.len()..];
-    for ((id, answer), expected) in rest.iter().zip(["amount is zero", "", "epoch 9", "exactly 3"]) {
+    for (place, expected) in [(0, "amount is zero"), (1, ""), (3, "exactly 3")] {
+        let (id, answer) = &rest[place];
         let Refusal::Invalid(message) = refusal(answer) else { panic!("{id}: {answer:?}") };
         assert!(message.contains(expected), "{id}: {message}");
     }
+    assert_eq!(refusal(&rest[2].1), Refusal::UnknownEpoch(Epoch(9)));
     assert!(matches!(rest.last(), Some((99, Response::Vote(_)))), "{rest:?}");
     served.end().await;
 }
@@ -311,24 +313,27 @@ async fn requests_for_another_shard_are_sent_there() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_queue_is_refused_as_busy_and_stopping_loses_no_answer() {
     let folder = tempfile::tempdir().unwrap();
-    let limits = ShardLimits { queue_commands_max: 3, ..ShardLimits::default() };
-    // The shard's thread is not running yet.
+    let limits = ShardLimits { queue_requests_max: 5, ..ShardLimits::default() };
+    // The shard's threads are not running yet.
     let shards = Shards::prepare(folder.path(), 1, limits);
     let domain = shards.committee.domain;
     let alice = TestAccount::ed25519(0);
     let order = alice.sign(&domain, payment(alice.id(), TestAccount::ed25519(2).id(), 1, 0));
     let mut served = Served::on(shards, folder, NetworkLimits::default(), None).await;
-    let mut stream = served.stream(vec![ask(7, &order); 5]).await;
-    for _ in 0..2 {
+    // One stream alone gets the larger half of the queue.
+    let mut stream = served.stream(vec![ask(7, &order); 8]).await;
+    for _ in 0..5 {
         let answer = tokio::time::timeout(PATIENCE, stream.message()).await.unwrap().unwrap().unwrap();
         let refusal = refusal(&answer.response.unwrap());
         assert_eq!(refusal, Refusal::Busy);
         assert!(refusal.is_retryable());
     }
+    let read = || Command::ReadLedger(tokio::sync::oneshot::channel().0);
+    while served.shards.handles[&ShardId(0)].try_ask(read()).is_ok() {}
     let client = served.client(0);
     assert_eq!(client.order(&order).await, Err(Refusal::Busy.into()));
     assert_eq!(client.status().await, Err(Refusal::Busy.into()));
-    assert_eq!(served.shards.metrics.network.busy.get(), 3);
+    assert_eq!(served.shards.metrics.network.busy.get(), 6);
 
     // Told to stop, the server waits for the three answers that it owes.
     served.stop.send_replace(true);

@@ -13,8 +13,8 @@ use fastpay_core::{
 use fastpay_node::follower::Feed;
 use fastpay_node::metrics::Metrics;
 use fastpay_node::shard::{
-    self, Answer, Command, HistoryReader, RecoveredShard, ReplyTo, ShardError, ShardHandle, ShardLimits, ShardQueue,
-    ShardSettings,
+    self, Answer, Answers, ClientStream, Command, HistoryReader, RecoveredShard, Request, ShardError, ShardHandle,
+    ShardLimits, ShardQueue, ShardSettings, Submission,
 };
 use fastpay_node::standing::Standing;
 use fastpay_node::storage::{DataFolder, FolderIdentity, ShardFolders};
@@ -27,8 +27,8 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Checkpoints all the time, and nothing that could be evicted stays in memory.
 pub const FORGETFUL: ShardLimits = ShardLimits {
-    queue_commands_max: 8_192,
-    batch_commands_max: 512,
+    queue_requests_max: 8_192,
+    batch_requests_max: 512,
     checkpoint_journal_bytes: 1,
     checkpoint_interval: Duration::ZERO,
     accounts_in_memory_max: 0,
@@ -58,15 +58,19 @@ pub fn layout(shards: u32) -> ShardLayout {
 }
 
 /// An answer that is on its way.
-pub struct Pending(mpsc::Receiver<(u64, Answer)>);
+pub struct Pending(mpsc::Receiver<Answers>);
 
 impl Pending {
+    pub fn is_unanswered(&mut self) -> bool {
+        self.0.try_recv() == Err(mpsc::error::TryRecvError::Empty)
+    }
+
     /// The answer, or none where the shard ended without one.
     pub fn wait(mut self) -> Option<Answer> {
         let mut answer = None;
         eventually("an answer", || match self.0.try_recv() {
-            Ok((_, given)) => {
-                answer = Some(given);
+            Ok(given) => {
+                answer = given.into_iter().map(|(_, answer)| answer).next();
                 true
             }
             Err(mpsc::error::TryRecvError::Empty) => false,
@@ -174,7 +178,7 @@ impl Shards {
                 standing: self.standing.subscribe(),
                 limits: self.limits,
             };
-            self.threads.push(shard::start(settings, recovered, queue, siblings).unwrap());
+            self.threads.push(shard::start(settings, recovered, queue, self.handles[&id].clone(), siblings).unwrap());
         }
         self
     }
@@ -192,20 +196,19 @@ impl Shards {
         account_in(self.layout, shard, rank)
     }
 
-    pub fn send_order(&self, order: &TransferOrder) -> Pending {
-        let (stream, answers) = mpsc::channel(1);
-        let verified = Box::new(self.committee.verified(order));
-        let command = Command::Order(verified, ReplyTo { id: 0, stream });
-        queue(self.handle_of(&order.transfer.sender()), command);
+    fn send(&self, sender: &AccountId, request: Request) -> Pending {
+        let (stream, answers) = ClientStream::new(1);
+        let submission = Submission { stream, ids: vec![0], requests: vec![request] };
+        queue(self.handle_of(sender), Command::Submit(submission));
         Pending(answers)
     }
 
+    pub fn send_order(&self, order: &TransferOrder) -> Pending {
+        self.send(&order.transfer.sender(), Request::Order(order.clone()))
+    }
+
     pub fn send_certificate(&self, certificate: &Certificate) -> Pending {
-        let (stream, answers) = mpsc::channel(1);
-        let verified = certificate.clone().verify(&self.committee.domain, &self.committee.committee).unwrap();
-        let command = Command::Confirm(Box::new(verified), ReplyTo { id: 0, stream });
-        queue(self.handle_of(&certificate.order.transfer.sender()), command);
-        Pending(answers)
+        self.send(&certificate.order.transfer.sender(), Request::Certificate(certificate.clone()))
     }
 
     pub fn order(&self, order: &TransferOrder) -> Answer {
@@ -237,10 +240,14 @@ impl Shards {
         assert_eq!(self.confirm(&self.committee.certificate(order)), Answer::Confirmed(next));
     }
 
-    pub fn account(&self, account: &AccountId) -> Account {
+    pub fn ask_account(&self, account: &AccountId) -> oneshot::Receiver<Account> {
         let (reply, answer) = oneshot::channel();
         self.handle_of(account).try_send(Command::ReadAccount(*account, reply)).unwrap();
-        answer.blocking_recv().expect("the shard is at work")
+        answer
+    }
+
+    pub fn account(&self, account: &AccountId) -> Account {
+        self.ask_account(account).blocking_recv().expect("the shard is at work")
     }
 
     pub fn ledger(&self, shard: u32) -> Arc<ShardLedger> {

@@ -1,11 +1,13 @@
 //! A shard's journal: an append-only log of records in segment files.
 //!
 //! Flow: [`JournalWrite::append`] puts a record into the batch in memory and tells its position at
-//! once; [`JournalWrite::commit`] writes the batch as one frame with one write and one sync. Readers
-//! are cheap clones for other threads and see committed records only. [`Journal::open`] finds the
-//! end, cuts off a batch that a crash tore, and refuses anything else that is wrong.
+//! once; [`JournalWrite::seal`] closes the batch, and [`SealedBatch::commit`] writes it as one frame with
+//! one write and one sync, on any thread, while the next batch is being filled. Readers are cheap
+//! clones for other threads and see committed records only. [`Journal::open`] finds the end, cuts off a
+//! batch that a crash tore, and refuses anything else that is wrong.
 //!
 //! Invariants:
+//! - Frames are written in the order in which they were sealed, and none is left out.
 //! - A frame is written only after the one before it was synced. So at most the last frame can be
 //!   torn, and damage before another frame is never the mark of a crash.
 //! - A segment is created, durably, only after the one before it was synced and closed for ever.
@@ -19,44 +21,64 @@ mod reader;
 mod recovery;
 #[cfg(test)]
 mod tests;
+mod writer;
 
 pub use error::{Damage, JournalError};
 pub use format::{BATCH_BYTES_MAX, RECORD_BYTES_MAX};
 pub use reader::{JournalReader, RecordStream};
 pub use recovery::Recovery;
+pub use writer::Frame;
 
-use super::disk::{Disk, RealDisk, SegmentFile};
+use super::disk::{Disk, RealDisk};
 use fastpay_core::JournalPosition;
-use format::{
-    FRAME_HEADER_BYTES, FrameHeader, RECORD_HEADER_BYTES, RecordHeader, SEGMENT_HEADER_BYTES, SegmentHeader,
-    segment_name,
-};
+use format::{FRAME_HEADER_BYTES, RECORD_HEADER_BYTES, RecordHeader, segment_name};
 use reader::Shared;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-
-/// What a batch's buffer keeps allocated between commits, in bytes.
-const BUFFER_BYTES_KEPT: usize = 4 << 20;
+use writer::Writer;
 
 /// The side that owns a journal: one per shard.
 pub trait JournalWrite {
+    /// What becomes durable in one go.
+    type Batch: SealedBatch;
+
     /// Adds a record to the batch, in memory only, and says where it will be once committed.
     ///
     /// # Errors
-    /// `RecordTooLarge`, `BatchFull` (commit, then append again), `Poisoned`.
+    /// `RecordTooLarge`, `BatchFull` (seal, then append again), `Poisoned`.
     fn append(&mut self, payload: &[u8]) -> Result<JournalPosition, JournalError>;
 
-    /// Makes all records appended since the last commit durable, all or none. Without any it does
-    /// nothing.
+    /// Closes the batch of all records appended since the last one; none where there are none. The next
+    /// record begins another batch, at once.
+    ///
+    /// # Errors
+    /// `Poisoned`.
+    fn seal(&mut self) -> Result<Option<Self::Batch>, JournalError>;
+
+    /// Seals the batch and commits it.
+    ///
+    /// # Errors
+    /// As [`SealedBatch::commit`].
+    fn commit(&mut self) -> Result<(), JournalError> {
+        self.seal()?.map_or(Ok(()), SealedBatch::commit)
+    }
+
+    /// The first position after the last sealed batch: what a checkpoint of all of them states, once they
+    /// are committed.
+    fn end(&self) -> JournalPosition;
+}
+
+/// A batch that is complete and not yet durable.
+pub trait SealedBatch: Send {
+    /// Makes the records durable, all or none. Batches are committed in the order in which they were
+    /// sealed.
     ///
     /// # Errors
     /// `Io`, and from then on `Poisoned`: the batch may or may not be found at the next open, so
-    /// nothing of it may be told, and the process should stop.
-    fn commit(&mut self) -> Result<(), JournalError>;
-
-    /// The first position after the last committed record: what a checkpoint of all of them states.
-    fn end(&self) -> JournalPosition;
+    /// nothing of it may be told, and the process should stop. `Poisoned` too where an earlier batch was
+    /// not committed.
+    fn commit(self) -> Result<(), JournalError>;
 }
 
 /// The side that reads committed records, from any thread.
@@ -94,23 +116,14 @@ impl Default for JournalOptions {
 
 /// The only writer of a shard's journal.
 pub struct Journal {
-    options: JournalOptions,
     shared: Arc<Shared>,
-    segment: OpenSegment,
+    writer: Arc<Writer>,
     /// One frame in the making: room for its header, then records. Empty without records.
     batch: Vec<u8>,
     batch_records: u32,
-    /// The position after the last committed frame.
+    /// The position after the last sealed frame.
     end: u64,
-    poisoned: bool,
     recovery: Recovery,
-}
-
-/// The segment that is written to.
-struct OpenSegment {
-    start: u64,
-    path: PathBuf,
-    file: Arc<dyn SegmentFile>,
 }
 
 impl Journal {
@@ -131,7 +144,7 @@ impl Journal {
             let folder = folder.to_owned();
             return Err(JournalError::AlreadyExists { folder });
         }
-        create_segment(&*disk, folder, 0, rand::random())?;
+        writer::create_segment(&*disk, folder, 0, rand::random())?;
         Self::open_on(disk, folder, options, JournalPosition::default())
     }
 
@@ -161,16 +174,10 @@ impl Journal {
         let file = disk.open(&path).map_err(|source| io_error("open the segment", &path, source))?;
         let end = found.recovery.end.0;
         let shared = Shared::new(disk, folder.to_owned(), found.salt, found.starts, end, options.open_files_max);
-        Ok(Self {
-            options,
-            shared: Arc::new(shared),
-            segment: OpenSegment { start: found.last_start, path, file },
-            batch: Vec::new(),
-            batch_records: 0,
-            end,
-            poisoned: false,
-            recovery: found.recovery,
-        })
+        let shared = Arc::new(shared);
+        let segment = writer::OpenSegment { start: found.last_start, path, file };
+        let writer = Arc::new(Writer::new(Arc::clone(&shared), options, segment, end));
+        Ok(Self { shared, writer, batch: Vec::new(), batch_records: 0, end, recovery: found.recovery })
     }
 
     /// What opening found.
@@ -182,44 +189,13 @@ impl Journal {
     pub fn reader(&self) -> JournalReader {
         JournalReader::new(Arc::clone(&self.shared))
     }
-
-    /// Writes the batch as one frame and syncs it.
-    fn write_batch(&mut self) -> Result<(), JournalError> {
-        let seed = self.shared.seed();
-        let Some((head, body)) = self.batch.split_first_chunk_mut::<FRAME_HEADER_BYTES>() else {
-            return Ok(());
-        };
-        *head = FrameHeader::new(seed, self.end, self.batch_records, body).to_bytes();
-        let batch_bytes = self.batch.len() as u64;
-
-        let segment_bytes = self.end - self.segment.start;
-        if segment_bytes > 0 && segment_bytes + batch_bytes > self.options.segment_bytes_max {
-            self.start_segment()?;
-        }
-        let segment = &self.segment;
-        let offset = SEGMENT_HEADER_BYTES as u64 + (self.end - segment.start);
-        segment
-            .file
-            .write_all_at(&self.batch, offset)
-            .map_err(|source| io_error("write the segment", &segment.path, source))?;
-        segment.file.sync().map_err(|source| io_error("sync the segment", &segment.path, source))?;
-        self.end += batch_bytes;
-        Ok(())
-    }
-
-    /// Follows the current segment by a new one that starts at the end.
-    fn start_segment(&mut self) -> Result<(), JournalError> {
-        let disk = self.shared.disk();
-        let (path, file) = create_segment(disk, self.shared.folder(), self.end, self.shared.salt())?;
-        self.shared.add_segment(self.end);
-        self.segment = OpenSegment { start: self.end, path, file };
-        Ok(())
-    }
 }
 
 impl JournalWrite for Journal {
+    type Batch = Frame;
+
     fn append(&mut self, payload: &[u8]) -> Result<JournalPosition, JournalError> {
-        if self.poisoned {
+        if self.writer.is_poisoned() {
             return Err(JournalError::Poisoned);
         }
         if payload.len() > RECORD_BYTES_MAX {
@@ -229,8 +205,10 @@ impl JournalWrite for Journal {
         if used + RECORD_HEADER_BYTES + payload.len() > BATCH_BYTES_MAX {
             return Err(JournalError::BatchFull { bytes_max: BATCH_BYTES_MAX });
         }
-        // Makes room for the frame's header if this is the first record, else does nothing.
-        self.batch.resize(used, 0);
+        if self.batch.is_empty() {
+            self.batch = self.writer.take_buffer();
+            self.batch.resize(FRAME_HEADER_BYTES, 0);
+        }
         let position = self.end + used as u64;
         let header = RecordHeader::encode(self.shared.seed(), position, payload);
         self.batch.extend_from_slice(&header);
@@ -239,38 +217,21 @@ impl JournalWrite for Journal {
         Ok(JournalPosition(position))
     }
 
-    fn commit(&mut self) -> Result<(), JournalError> {
-        if self.poisoned {
+    fn seal(&mut self) -> Result<Option<Frame>, JournalError> {
+        if self.writer.is_poisoned() {
             return Err(JournalError::Poisoned);
         }
         if self.batch.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
-        self.write_batch().inspect_err(|_| self.poisoned = true)?;
-        self.shared.publish(self.end);
-        self.batch.clear();
-        self.batch.shrink_to(BUFFER_BYTES_KEPT);
-        self.batch_records = 0;
-        Ok(())
+        let (bytes, records) = (std::mem::take(&mut self.batch), std::mem::take(&mut self.batch_records));
+        let start = self.end;
+        self.end += bytes.len() as u64;
+        Ok(Some(Frame::new(Arc::clone(&self.writer), start, records, bytes)))
     }
 
     fn end(&self) -> JournalPosition {
         JournalPosition(self.end)
-    }
-}
-
-/// Creates a segment's file with its header, durably, and opens it.
-fn create_segment(
-    disk: &dyn Disk,
-    folder: &Path,
-    start: u64,
-    salt: u64,
-) -> Result<(PathBuf, Arc<dyn SegmentFile>), JournalError> {
-    let path = folder.join(segment_name(start));
-    let created = disk.replace(&path, &SegmentHeader::new(start, salt).to_bytes()).and_then(|()| disk.open(&path));
-    match created {
-        Ok(file) => Ok((path, file)),
-        Err(source) => Err(io_error("create the segment", &path, source)),
     }
 }
 

@@ -4,7 +4,7 @@ mod crashes;
 mod damage;
 
 use super::super::memory_disk::MemoryDisk;
-use super::format::{FORMAT_VERSION, Seed};
+use super::format::{FORMAT_VERSION, FrameHeader, SEGMENT_HEADER_BYTES, Seed, SegmentHeader};
 use super::*;
 
 const FOLDER: &str = "/journal";

@@ -216,3 +216,47 @@ proptest! {
         model.reopen();
     }
 }
+
+#[test]
+fn sealed_batches_are_committed_in_their_order_while_others_are_filled() {
+    let disk = MemoryDisk::new();
+    let mut journal = create(&disk);
+    let reader = journal.reader();
+    let mut positions = Vec::new();
+    let mut sealed = Vec::new();
+    for number in 0..6_u8 {
+        positions.push(journal.append(&[number; 50]).unwrap());
+        sealed.push(journal.seal().unwrap().unwrap());
+    }
+    assert!(journal.seal().unwrap().is_none());
+    journal.append(b"in the making").unwrap();
+    for (number, batch) in sealed.into_iter().enumerate() {
+        assert!(reader.read_at(positions[number]).is_err(), "not yet committed");
+        batch.commit().unwrap();
+        assert_eq!(reader.read_at(positions[number]).unwrap(), [number as u8; 50]);
+    }
+    assert_eq!(reader.end(), journal.end());
+    journal.commit().unwrap();
+    drop(journal);
+    assert_eq!(open(&disk, START).unwrap().recovery().records, 7);
+}
+
+#[test]
+fn a_batch_left_out_poisons_all_that_follow() {
+    for leave_out_by_dropping in [true, false] {
+        let disk = MemoryDisk::new();
+        let mut journal = create(&disk);
+        journal.append(b"first").unwrap();
+        let first = journal.seal().unwrap();
+        journal.append(b"second").unwrap();
+        let second = journal.seal().unwrap().unwrap();
+        let first = if leave_out_by_dropping { None } else { first };
+        assert!(matches!(second.commit(), Err(JournalError::Poisoned)));
+        assert!(matches!(journal.append(b"third"), Err(JournalError::Poisoned)));
+        if let Some(first) = first {
+            assert!(matches!(first.commit(), Err(JournalError::Poisoned)));
+        }
+        drop(journal);
+        assert_eq!(open(&disk, START).unwrap().recovery().records, 0);
+    }
+}

@@ -1,0 +1,106 @@
+//! What a batch of commands says once it is on disk: to clients, to the follower, to the other shards.
+
+use std::sync::Arc;
+
+use fastpay_core::{Account, Digest, Epoch, ShardLedger, TransactionIndex, Transfer, VerifiedOrder, Vote};
+use tokio::sync::oneshot;
+
+use super::command::{Answer, Answers, ClientStream, Command};
+use super::queue::ShardHandle;
+use crate::metrics::ShardMetrics;
+use crate::storage::Frame;
+
+/// Everything that waits for the same sync. Dropped unsaid where that fails.
+#[derive(Default)]
+pub(super) struct Batch {
+    /// The records; none where nothing changed. What is said still waits for the batches before.
+    pub frame: Option<Frame>,
+    answers: Vec<(Arc<ClientStream>, Answers)>,
+    /// Still to be signed.
+    pub votes: Vec<PendingVote>,
+    pub synchronized: Vec<(oneshot::Sender<TransactionIndex>, TransactionIndex)>,
+    pub accounts: Vec<(oneshot::Sender<Account>, Account)>,
+    /// Who asks for the ledger, and what they are told.
+    pub ledgers: Vec<oneshot::Sender<Arc<ShardLedger>>>,
+    pub ledger: Option<Arc<ShardLedger>>,
+    /// Credits and acknowledgements for other shards.
+    pub messages: Vec<(ShardHandle, Command)>,
+}
+
+/// A vote that is decided and not yet signed.
+pub(super) struct PendingVote {
+    /// The place of the stream's answers in the batch.
+    place: usize,
+    id: u64,
+    pub digest: Digest,
+    /// Where it is a redemption.
+    pub redemption: Option<Transfer>,
+}
+
+impl Batch {
+    /// Answers a request.
+    pub fn answer(&mut self, stream: &Arc<ClientStream>, id: u64, answer: Answer) {
+        let place = self.place_of(stream);
+        self.answer_at(place, id, answer);
+    }
+
+    /// Answers a request with a vote, once it is signed.
+    pub fn vote(&mut self, stream: &Arc<ClientStream>, id: u64, order: &VerifiedOrder) {
+        let is_redemption = matches!(order.transfer(), Transfer::Redemption(_));
+        let redemption = is_redemption.then(|| order.transfer().clone());
+        let vote = PendingVote { place: self.place_of(stream), id, digest: order.digest(), redemption };
+        self.votes.push(vote);
+    }
+
+    /// Puts a vote, now signed, among the answers.
+    pub fn signed(&mut self, vote: &PendingVote, epoch: Epoch, signed: Vote) {
+        self.answer_at(vote.place, vote.id, Answer::Vote(epoch, signed));
+    }
+
+    /// Where a stream's answers are. Requests that came together are answered together.
+    fn place_of(&mut self, stream: &Arc<ClientStream>) -> usize {
+        if !self.answers.last().is_some_and(|(last, _)| Arc::ptr_eq(last, stream)) {
+            self.answers.push((stream.clone(), Vec::new()));
+        }
+        self.answers.len().saturating_sub(1)
+    }
+
+    fn answer_at(&mut self, place: usize, id: u64, answer: Answer) {
+        let (_, answers) = self.answers.get_mut(place).expect("places are never taken away");
+        answers.push((id, answer));
+    }
+
+    /// Whether nothing changes and nothing is said.
+    pub fn is_empty(&self) -> bool {
+        let Self { frame, answers, votes: _, synchronized, accounts, ledgers, ledger: _, messages } = self;
+        let said = [answers.len(), synchronized.len(), accounts.len(), ledgers.len(), messages.len()];
+        frame.is_none() && said.iter().all(|number| *number == 0)
+    }
+
+    /// Says it all. Only for what is on disk.
+    pub fn say(self, metrics: &ShardMetrics) {
+        for (stream, answers) in self.answers {
+            count(&answers, metrics);
+            stream.send(answers);
+        }
+        for (reply, index) in self.synchronized {
+            let _ = reply.send(index);
+        }
+        for (reply, account) in self.accounts {
+            let _ = reply.send(account);
+        }
+        for (reply, ledger) in self.ledgers.into_iter().zip(std::iter::repeat(self.ledger)) {
+            let _ = ledger.map(|ledger| reply.send(ledger));
+        }
+        // What a full queue does not take is said again in time.
+        for (shard, message) in self.messages {
+            let _ = shard.try_send(message);
+        }
+    }
+}
+
+fn count(answers: &[(u64, Answer)], metrics: &ShardMetrics) {
+    let count = |which: fn(&Answer) -> bool| answers.iter().filter(|(_, answer)| which(answer)).count() as u64;
+    metrics.votes.inc_by(count(|answer| matches!(answer, Answer::Vote(..))));
+    metrics.confirmed.inc_by(count(|answer| matches!(answer, Answer::Confirmed(_))));
+}
