@@ -1,56 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
-import {Authority, CertifiedRedemption, IFastPay, Redemption} from "./interfaces/IFastPay.sol";
-import {Committee, Committees} from "./libraries/Committees.sol";
+import {Roles} from "./base/Roles.sol";
+import {Authority, Brakes, CertifiedRedemption, IFastPay, Redemption} from "./interfaces/IFastPay.sol";
+import {Outflow} from "./libraries/Outflow.sol";
 import {Payouts} from "./libraries/Payouts.sol";
 import {Redemptions} from "./libraries/Redemptions.sol";
 import {Votes} from "./libraries/Votes.sol";
+import {Holding, Holdings} from "./types/Holding.sol";
+import {State} from "./types/State.sol";
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {IERC20Permit} from "@openzeppelin/contracts/token/ERC20/extensions/IERC20Permit.sol";
 import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
-import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
-import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
 
 /// @title FastPay on its Primary
 /// @notice Holds what FastPay accounts own. Value comes in by deposits, and goes out by redemptions that a quorum of
 /// the committee voted for. There is no owner and no upgrade: nothing else moves it.
-/// @dev Per asset, the contract holds at least `balance + claims`. Assets share no state but the deposit index, so a
-/// hostile token harms itself alone. Every function that moves value checks, records, logs, and only then calls out,
-/// under one re-entrancy guard.
-contract FastPay is IFastPay, EIP712, ReentrancyGuardTransient {
-    using Committees for Committee;
+/// @dev Per asset, the contract holds at least `balance + claims + queued`. Assets share no state but the deposit
+/// index, so a hostile token harms itself alone. Every function that moves value checks, records, logs, and only then
+/// calls out, under one re-entrancy guard.
+contract FastPay is Roles {
     using Redemptions for Redemption;
+    using Redemptions for Redemption[];
     using SafeERC20 for IERC20;
 
-    /// @dev What is held of an asset: for accounts, and for claims. One slot, for it is written with every payment.
-    struct Holding {
-        uint128 balance;
-        uint128 claims;
+    /// @dev What is held of an asset beside its accounts' balance, each made of what has been a part of that.
+    struct Reserve {
+        uint256 claims;
+        uint256 queued;
     }
 
-    /// @dev The most that is held of an asset, so that authorities can keep balances as signed 128-bit numbers.
-    uint256 private constant HOLDING_MAX = uint256(uint128(type(int128).max));
+    /// @dev A redemption that waits. It is named by its hash, and nobody else's can have that.
+    struct Queued {
+        bytes32 hash;
+        address relayer;
+        uint40 executableAt;
+    }
+
+    /// @dev The most that is held of an asset for accounts: authorities keep balances as signed 128-bit numbers.
+    uint256 private constant BALANCE_MAX = uint256(uint128(type(int128).max));
 
     /// @inheritdoc IFastPay
     uint256 public immutable deploymentBlock;
 
-    /// @inheritdoc IFastPay
-    uint64 public epoch;
-
-    /// @inheritdoc IFastPay
-    uint64 public lastTransactionIndex;
-
-    mapping(uint64 epoch => Committee) private _committees;
     mapping(address asset => Holding) private _holdings;
-    mapping(address owner => mapping(address asset => uint256)) private _claims;
     mapping(bytes32 sender => mapping(uint256 word => uint256)) private _redeemed;
+    mapping(address asset => Reserve) private _reserves;
+    mapping(address owner => mapping(address asset => uint256)) private _claims;
+    mapping(bytes32 sender => mapping(uint64 sequence => Queued)) private _queue;
 
     /// @param authorities The committee of epoch 0: 4 to 255 members, sorted by voting key.
-    constructor(Authority[] memory authorities) EIP712("FastPay", "1") {
+    /// @param guardian_ Who can pause; zero for nobody.
+    /// @param brakes_ What cannot be changed any more; see the bounds at `Brakes`.
+    constructor(Authority[] memory authorities, address guardian_, Brakes memory brakes_)
+        Roles(authorities, guardian_, brakes_)
+    {
         deploymentBlock = block.number;
-        _committees[0] = Committees.install(authorities);
-        emit CommitteeInstalled(0, authorities);
     }
 
     // ------------------------------------------------------------------------------------ deposits
@@ -103,18 +108,59 @@ contract FastPay is IFastPay, EIP712, ReentrancyGuardTransient {
         external
         nonReentrant
     {
-        bool redeemed = _redeem(redemption, epoch_, votes, 0);
-        require(redeemed, AlreadyRedeemed(redemption.sender, redemption.sequence));
+        State state = _running();
+        require(_spend(redemption), AlreadyRedeemed(redemption.sender, redemption.sequence));
+        Votes.check(votes, _hashTypedDataV4(redemption.voteHash(epoch_)), _voters(state, epoch_), 0);
+        _settle(redemption, 0);
     }
 
     /// @inheritdoc IFastPay
     function redeemMany(CertifiedRedemption[] calldata certified) external nonReentrant {
+        State state = _running();
+        address[] memory voters;
+        uint64 epochOfVoters;
         for (uint256 i = 0; i < certified.length; ++i) {
             CertifiedRedemption calldata item = certified[i];
-            if (!_redeem(item.redemption, item.epoch, item.votes, i)) {
-                emit RedemptionSkipped(item.redemption.sender, item.redemption.sequence);
+            Redemption calldata redemption = item.redemption;
+            if (!_spend(redemption)) {
+                emit RedemptionSkipped(redemption.sender, redemption.sequence);
+                continue;
             }
+            uint64 epoch_ = item.epoch;
+            if (voters.length == 0 || epoch_ != epochOfVoters) {
+                (voters, epochOfVoters) = (_voters(state, epoch_), epoch_);
+            }
+            Votes.check(item.votes, _hashTypedDataV4(redemption.voteHash(epoch_)), voters, i);
+            _settle(redemption, i);
         }
+    }
+
+    /// @inheritdoc IFastPay
+    function redeemBatch(Redemption[] calldata redemptions, uint64 epoch_, bytes calldata votes)
+        external
+        nonReentrant
+    {
+        require(redemptions.length > 0, EmptyBatch());
+        address[] memory voters = _voters(_running(), epoch_);
+        Votes.check(votes, _hashTypedDataV4(redemptions.batchVoteHash(epoch_)), voters, Votes.WHOLE_CALL);
+        for (uint256 i = 0; i < redemptions.length; ++i) {
+            Redemption calldata redemption = redemptions[i];
+            if (_spend(redemption)) _settle(redemption, i);
+            else emit RedemptionSkipped(redemption.sender, redemption.sequence);
+        }
+    }
+
+    /// @inheritdoc IFastPay
+    function executeQueued(Redemption calldata redemption) external nonReentrant {
+        _running();
+        (bytes32 sender, uint64 sequence) = (redemption.sender, redemption.sequence);
+        Queued memory waiting = _queue[sender][sequence];
+        require(waiting.hash == redemption.hash(), NotQueued(sender, sequence));
+        require(block.timestamp >= waiting.executableAt, TooEarly(waiting.executableAt));
+
+        delete _queue[sender][sequence];
+        _reserves[redemption.asset].queued -= redemption.amount;
+        _pay(redemption, waiting.relayer);
     }
 
     /// @inheritdoc IFastPay
@@ -132,28 +178,44 @@ contract FastPay is IFastPay, EIP712, ReentrancyGuardTransient {
     // --------------------------------------------------------------------------------------- views
 
     /// @inheritdoc IFastPay
-    function committee(uint64 epoch_) external view returns (Authority[] memory) {
-        return _committee(epoch_).members();
-    }
-
-    /// @inheritdoc IFastPay
-    function quorum(uint64 epoch_) external view returns (uint256) {
-        return Committees.quorum(_committee(epoch_).size);
-    }
-
-    /// @inheritdoc IFastPay
     function totalBalance(address asset) external view returns (uint256) {
-        return _holdings[asset].balance;
+        return _holdings[asset].balance();
     }
 
     /// @inheritdoc IFastPay
     function totalClaims(address asset) external view returns (uint256) {
-        return _holdings[asset].claims;
+        return _reserves[asset].claims;
+    }
+
+    /// @inheritdoc IFastPay
+    function totalQueued(address asset) external view returns (uint256) {
+        return _reserves[asset].queued;
+    }
+
+    /// @inheritdoc IFastPay
+    function outflowAvailable(address asset) external view returns (uint256) {
+        Holding holding = _holdings[asset];
+        return Outflow.available(holding.fullAt(), holding.balance(), OUTFLOW_SHARE, OUTFLOW_WINDOW);
+    }
+
+    /// @inheritdoc IFastPay
+    function queued(bytes32 sender, uint64 sequence)
+        external
+        view
+        returns (uint256 executableAt, address relayer)
+    {
+        Queued storage waiting = _queue[sender][sequence];
+        return (waiting.executableAt, waiting.relayer);
     }
 
     /// @inheritdoc IFastPay
     function claimOf(address owner, address asset) external view returns (uint256) {
         return _claims[owner][asset];
+    }
+
+    /// @inheritdoc IFastPay
+    function lastTransactionIndex() external view returns (uint64) {
+        return _state.lastTransactionIndex();
     }
 
     /// @inheritdoc IFastPay
@@ -176,6 +238,15 @@ contract FastPay is IFastPay, EIP712, ReentrancyGuardTransient {
         return _hashTypedDataV4(redemption.voteHash(epoch_));
     }
 
+    /// @inheritdoc IFastPay
+    function redemptionBatchVoteDigest(uint64 epoch_, Redemption[] calldata redemptions)
+        external
+        view
+        returns (bytes32)
+    {
+        return _hashTypedDataV4(redemptions.batchVoteHash(epoch_));
+    }
+
     // ------------------------------------------------------------------------------------- private
 
     function _requireToken(IERC20 asset) private view {
@@ -193,70 +264,91 @@ contract FastPay is IFastPay, EIP712, ReentrancyGuardTransient {
 
     /// @dev Credits what has arrived, under the next index.
     function _fund(bytes32 recipient, address asset, uint256 received) private {
+        State state = _running();
         require(recipient != 0, ZeroRecipient());
         require(recipient != _accountOf(address(this)), RecipientIsContract());
         require(received > 0, NothingReceived(asset));
-        Holding memory holding = _holdings[asset];
-        uint256 held = uint256(holding.balance) + holding.claims;
-        require(
-            held <= HOLDING_MAX && received <= HOLDING_MAX - held,
-            AssetCapExceeded(asset, held, received, HOLDING_MAX)
-        );
+        Holding holding = _holdings[asset];
+        uint128 held = holding.balance();
+        require(received <= BALANCE_MAX - held, AssetCapExceeded(asset, held, received, BALANCE_MAX));
 
-        // forge-lint: disable-next-line(unsafe-typecast) -- HOLDING_MAX fits
+        // forge-lint: disable-next-line(unsafe-typecast) -- BALANCE_MAX fits
         uint128 amount = uint128(received);
-        _holdings[asset].balance = holding.balance + amount;
-        uint64 index = ++lastTransactionIndex;
-        emit Funded(index, recipient, asset, amount, msg.sender);
+        _holdings[asset] = Holdings.pack(held + amount, holding.fullAt());
+        state = state.withNextIndex();
+        _state = state;
+        emit Funded(state.lastTransactionIndex(), recipient, asset, amount, msg.sender);
     }
 
-    /// @dev Executes a redemption; false if it was executed before, which is all that is then checked.
-    function _redeem(Redemption calldata redemption, uint64 epoch_, bytes calldata votes, uint256 item)
-        private
-        returns (bool)
-    {
-        (bytes32 sender, uint64 sequence) = (redemption.sender, redemption.sequence);
-        (uint256 word, uint256 bit) = Redemptions.place(sequence);
-        uint256 done = _redeemed[sender][word];
+    /// @dev Marks an order as done; false if it was. What is found wrong later reverts this too.
+    function _spend(Redemption calldata redemption) private returns (bool) {
+        (uint256 word, uint256 bit) = Redemptions.place(redemption.sequence);
+        mapping(uint256 word => uint256) storage redeemed = _redeemed[redemption.sender];
+        uint256 done = redeemed[word];
         if (done & bit != 0) return false;
-
-        (uint128 amount, uint128 fee) = (redemption.amount, redemption.fee);
-        require(amount > 0, ZeroRedemption(item));
-        require(fee <= amount, FeeAboveAmount(item, fee, amount));
-        {
-            Committee memory voters = _committee(epoch_);
-            bytes32 digest = _hashTypedDataV4(redemption.voteHash(epoch_));
-            Votes.check(votes, digest, voters.redemptionKeys(), Committees.quorum(voters.size), item);
-        }
-        (address recipient, address asset) = (redemption.recipient, redemption.asset);
-        uint128 balance = _holdings[asset].balance;
-        require(amount <= balance, BalanceTooLow(item, asset, balance, amount));
-
-        _redeemed[sender][word] = done | bit;
-        _holdings[asset].balance = balance - amount;
-        emit Redeemed(sender, sequence, recipient, asset, amount, fee, msg.sender);
-
-        _payOut(asset, recipient, amount - fee);
-        _payOut(asset, msg.sender, fee);
+        redeemed[word] = done | bit;
         return true;
     }
 
-    /// @dev Pays what has been taken off the asset's balance, or keeps it as a claim.
+    /// @dev Takes a redemption that a quorum voted for off the asset's balance, and pays it or makes it wait.
+    function _settle(Redemption calldata redemption, uint256 item) private {
+        (uint128 amount, address asset) = (redemption.amount, redemption.asset);
+        require(amount > 0, ZeroRedemption(item));
+        require(redemption.fee <= amount, FeeAboveAmount(item, redemption.fee, amount));
+        Holding holding = _holdings[asset];
+        (uint128 balance, uint64 fullAt) = (holding.balance(), holding.fullAt());
+        require(amount <= balance, BalanceTooLow(item, asset, balance, amount));
+
+        (bool passes, uint64 newFullAt) =
+            Outflow.spend(fullAt, amount, balance, OUTFLOW_SHARE, OUTFLOW_WINDOW);
+        _holdings[asset] = Holdings.pack(balance - amount, passes ? newFullAt : fullAt);
+        if (passes) _pay(redemption, msg.sender);
+        else _enqueue(redemption);
+    }
+
+    /// @dev Keeps a redemption that has been taken off the asset's balance until it may leave.
+    function _enqueue(Redemption calldata redemption) private {
+        uint256 executableAt = block.timestamp + OUTFLOW_DELAY;
+        // forge-lint: disable-next-item(unsafe-typecast) -- until the year 36,812
+        _queue[redemption.sender][redemption.sequence] =
+            Queued({hash: redemption.hash(), relayer: msg.sender, executableAt: uint40(executableAt)});
+        _reserves[redemption.asset].queued += redemption.amount;
+        emit RedemptionQueued(
+            redemption.sender,
+            redemption.sequence,
+            redemption.recipient,
+            redemption.asset,
+            redemption.amount,
+            redemption.fee,
+            msg.sender,
+            executableAt
+        );
+    }
+
+    /// @dev Pays a redemption that has been taken off all that is held for others.
+    function _pay(Redemption calldata redemption, address relayer) private {
+        (address recipient, address asset) = (redemption.recipient, redemption.asset);
+        (uint128 amount, uint128 fee) = (redemption.amount, redemption.fee);
+        emit Redeemed(redemption.sender, redemption.sequence, recipient, asset, amount, fee, relayer);
+        _payOut(asset, recipient, amount - fee);
+        _payOut(asset, relayer, fee);
+    }
+
+    /// @dev Pays a part of a redemption, or keeps it as a claim.
     function _payOut(address asset, address to, uint128 amount) private {
         if (amount == 0 || Payouts.trySend(asset, to, amount)) return;
-        // Claims cannot overflow: they come out of balances, and both together are capped.
-        _holdings[asset].claims += amount;
+        _reserves[asset].claims += amount;
         _claims[to][asset] += amount;
         emit ClaimCreated(to, asset, amount);
     }
 
     /// @dev Pays all of the caller's claim. The payout may take all gas there is, for the caller pays it.
     function _claim(address asset, address to) private {
+        _running();
         uint256 amount = _claims[msg.sender][asset];
         require(amount > 0, NothingToClaim(msg.sender, asset));
         _claims[msg.sender][asset] = 0;
-        // forge-lint: disable-next-line(unsafe-typecast) -- a claim is a part of all claims, which fit
-        _holdings[asset].claims -= uint128(amount);
+        _reserves[asset].claims -= amount;
         emit Claimed(msg.sender, asset, to, amount);
         require(Payouts.send(asset, to, amount, gasleft()), ClaimRefused(to, asset, amount));
     }
@@ -264,10 +356,5 @@ contract FastPay is IFastPay, EIP712, ReentrancyGuardTransient {
     /// @dev The FastPay account that the ECDSA key of an Ethereum address owns.
     function _accountOf(address owner) private pure returns (bytes32) {
         return bytes32(uint256(uint160(owner)));
-    }
-
-    function _committee(uint64 epoch_) private view returns (Committee memory found) {
-        found = _committees[epoch_];
-        require(found.code != address(0), UnknownEpoch(epoch_));
     }
 }

@@ -117,6 +117,7 @@ contract RedeemTest is FastPayTest {
             for (uint256 j = 0; j < sequences.length; ++j) {
                 assertEq(fastPay.isRedeemed(ACCOUNT, sequences[j]), j < i);
             }
+            skip(1 days); // the outflow limit is not what this is about
             redeem(redemption(ETHER, 1 ether, 0, sequences[i]));
         }
         assertEq(bob.balance, 9 ether);

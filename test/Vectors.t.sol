@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
-import {Authority, IFastPay, Redemption} from "../contracts/interfaces/IFastPay.sol";
+import {Authority, Brakes, IFastPay, Redemption} from "../contracts/interfaces/IFastPay.sol";
 import {Redemptions} from "../contracts/libraries/Redemptions.sol";
 import {Blake3} from "./surroundings/Blake3.sol";
 import {MoodyToken} from "./tokens/WeirdTokens.sol";
@@ -20,7 +20,10 @@ abstract contract VectorsTest is Test {
         string memory json = _json();
         vm.chainId(vm.parseJsonUint(json, ".domain.chainId"));
         address deployment = vm.parseJsonAddress(json, ".domain.verifyingContract");
-        deployCodeTo("FastPay.sol:FastPay", abi.encode(_committee()), deployment);
+        Brakes memory brakes = Brakes(1 days, 7 days, 1 days, 10_000, 1 days, 7 days);
+        // As a chain has it: a contract's first creation has the nonce 1 (EIP-161), which the cheat leaves at 0.
+        vm.setNonce(deployment, 1);
+        deployCodeTo("FastPay.sol:FastPay", abi.encode(_committee(), address(0), brakes), deployment);
         _fastPay = IFastPay(payable(deployment));
     }
 

@@ -41,15 +41,43 @@ struct CertifiedRedemption {
     bytes votes;
 }
 
+/// @notice What brakes the contract, fixed at deployment. All times in seconds.
+/// @param pauseDuration How long a pause lasts at most: 1 hour to 7 days.
+/// @param pauseCooldown From the end of a pause until the next may begin: `pauseDuration` to 365 days.
+/// @param outflowWindow The time in which `outflowShare` of an asset may leave at once: 1 hour to 7 days.
+/// @param outflowShare Basis points of the asset's balance: 100 to 10,000.
+/// @param outflowDelay How long a redemption above the limit waits: 1 hour to 7 days.
+/// @param votesValidity How long votes of an epoch count after its end: 1 day to 90 days.
+struct Brakes {
+    uint32 pauseDuration;
+    uint32 pauseCooldown;
+    uint32 outflowWindow;
+    uint16 outflowShare;
+    uint32 outflowDelay;
+    uint32 votesValidity;
+}
+
 /// @title FastPay on its Primary
 /// @notice Takes deposits that fund FastPay accounts, and pays redemptions that a quorum of the committee voted for.
-/// @dev In errors, `item` is the position of the redemption in the call (0 in `redeem`), and `position` that of the
-/// vote among its votes. Views that name an epoch revert with `UnknownEpoch` for one that has no committee.
+/// @dev In errors, `item` is the position of the redemption in the call (0 in `redeem`; `type(uint256).max` where
+/// the votes are for the whole call, as in `redeemBatch` and `rotate`), and `position` that of the vote among its
+/// votes.
 interface IFastPay is IERC5267 {
     // ------------------------------------------------------------------------------------------ events
 
-    /// @notice The committee of `epoch`, in the order in which votes name its members.
-    event CommitteeInstalled(uint64 indexed epoch, Authority[] authorities);
+    /// @notice `epoch` began.
+    /// @param authorities Its committee, in the order in which votes name its members.
+    /// @param guardian Who can pause from now on; zero if nobody can.
+    /// @param previousEpochEnds Until when, inclusive, votes of the epoch before count; zero at deployment.
+    event CommitteeInstalled(
+        uint64 indexed epoch, Authority[] authorities, address guardian, uint256 previousEpochEnds
+    );
+
+    /// @notice The guardian stopped deposits, redemptions and claims, before `until`.
+    event Paused(uint256 until);
+
+    /// @notice The guardian ended a pause before its time.
+    event Unpaused();
 
     /// @notice A deposit. `index` counts deposits of all assets from 1 without a gap.
     /// @param recipient The FastPay account that authorities credit.
@@ -70,7 +98,21 @@ interface IFastPay is IERC5267 {
         address relayer
     );
 
-    /// @notice An item of a bundle was left out because it had been redeemed before.
+    /// @notice A redemption waits, because it is more than the asset's outflow limit lets go at once. The order is
+    /// spent; from `executableAt` on, anyone can have it paid with `executeQueued`, and `Redeemed` follows then.
+    /// @param relayer Who brought it, and gets the fee when it is paid.
+    event RedemptionQueued(
+        bytes32 indexed sender,
+        uint64 sequence,
+        address indexed recipient,
+        address indexed asset,
+        uint128 amount,
+        uint128 fee,
+        address relayer,
+        uint256 executableAt
+    );
+
+    /// @notice An item of a bundle or a batch was left out because it had been redeemed or queued before.
     event RedemptionSkipped(bytes32 indexed sender, uint64 sequence);
 
     /// @notice A payout did not go through; `owner` can collect it with `claim` or `claimTo`.
@@ -79,7 +121,10 @@ interface IFastPay is IERC5267 {
     /// @notice All that `owner` could claim of `asset` was paid to `to`.
     event Claimed(address indexed owner, address indexed asset, address indexed to, uint256 amount);
 
-    // ------------------------------------------------------------------------- errors: deployment
+    // ------------------------------------------------------------- errors: deployment and committees
+
+    /// @notice The parameter `name` of `Brakes` is out of its bounds.
+    error InvalidBrake(string name, uint256 value, uint256 min, uint256 max);
 
     /// @notice A committee has 4 to 255 members.
     error InvalidCommitteeSize(uint256 size);
@@ -92,6 +137,23 @@ interface IFastPay is IERC5267 {
 
     /// @notice Two authorities have the same redemption key.
     error RepeatedRedemptionKey(uint256 first, uint256 second);
+
+    /// @notice No committee has ever been installed for `epoch`.
+    error UnknownEpoch(uint64 epoch);
+
+    // ----------------------------------------------------------------------------- errors: pauses
+
+    /// @notice Deposits, redemptions and claims are stopped; at `until` they go on.
+    error PausedUntil(uint256 until);
+
+    /// @notice `caller` is not the guardian.
+    error NotGuardian(address caller);
+
+    /// @notice The last pause has not been over for `pauseCooldown`; the next may begin at `nextPauseAt`.
+    error PauseTooEarly(uint256 nextPauseAt);
+
+    /// @notice There is no pause to end.
+    error NotPaused();
 
     // --------------------------------------------------------------------------- errors: deposits
 
@@ -114,8 +176,8 @@ interface IFastPay is IERC5267 {
     /// @notice Nothing of `asset` arrived.
     error NothingReceived(address asset);
 
-    /// @notice The contract would hold more of `asset` than an account's balance can express.
-    /// @param held What it holds for accounts and claims now.
+    /// @notice The contract would hold more of `asset` for accounts than an account's balance can express.
+    /// @param held What it holds for accounts now.
     error AssetCapExceeded(address asset, uint256 held, uint256 received, uint256 cap);
 
     /// @notice The token refused the permit, and what the payer allowed before does not suffice.
@@ -123,7 +185,7 @@ interface IFastPay is IERC5267 {
 
     // ------------------------------------------------------------------------ errors: redemptions
 
-    /// @notice Nothing to do: this redemption was executed before.
+    /// @notice Nothing to do: this redemption was executed or queued before.
     error AlreadyRedeemed(bytes32 sender, uint64 sequence);
 
     /// @notice The redemption's amount is zero.
@@ -135,8 +197,12 @@ interface IFastPay is IERC5267 {
     /// @notice The contract holds less of `asset` for its accounts than the redemption's amount.
     error BalanceTooLow(uint256 item, address asset, uint256 balance, uint128 amount);
 
-    /// @notice No committee is known for `epoch`.
-    error UnknownEpoch(uint64 epoch);
+    /// @notice Votes of `epoch` do not count any more. A current quorum has to vote again.
+    /// @param endedAt Until when they counted; zero if a later rotation cut them off.
+    error EpochEnded(uint64 epoch, uint256 endedAt);
+
+    /// @notice A batch without a redemption.
+    error EmptyBatch();
 
     /// @notice `votes` is not exactly a quorum's.
     error WrongVotesLength(uint256 item, uint256 length, uint256 expected);
@@ -153,12 +219,18 @@ interface IFastPay is IERC5267 {
     /// @notice The vote's `v` is neither 27 nor 28.
     error InvalidRecoveryId(uint256 item, uint256 position, uint8 v);
 
-    /// @notice The vote is not the named member's signature of this redemption in this epoch, on this chain and
+    /// @notice The vote is not the named member's signature of this statement in this epoch, on this chain and
     /// contract.
     error WrongSigner(uint256 item, uint256 position, uint8 member, address recovered);
 
     /// @notice Too little gas is left to give a payout its full allowance. Send the call again with more gas.
     error InsufficientGas(uint256 available, uint256 required);
+
+    /// @notice No redemption waits under this number, or another one than the given.
+    error NotQueued(bytes32 sender, uint64 sequence);
+
+    /// @notice The redemption waits until `executableAt`.
+    error TooEarly(uint256 executableAt);
 
     // ----------------------------------------------------------------------------- errors: claims
 
@@ -195,12 +267,24 @@ interface IFastPay is IERC5267 {
 
     // --------------------------------------------------------------------------------- redemptions
 
-    /// @notice Pays a redemption that a quorum of `epoch` voted for. Anyone may call; the caller gets the fee.
+    /// @notice Pays a redemption that a quorum of `epoch` voted for, or queues it where it is more than the asset's
+    /// outflow limit lets go at once. Anyone may call; the caller gets the fee.
+    /// @dev `epoch` is the current one, or the one before it until `epochValidUntil`.
     function redeem(Redemption calldata redemption, uint64 epoch, bytes calldata votes) external;
 
-    /// @notice Pays several redemptions. One that is already redeemed is skipped, so that nobody can spoil a
-    /// bundle; any other fault reverts the whole call.
+    /// @notice Pays or queues several redemptions, each with votes of its own. One that is already redeemed is
+    /// skipped, so that nobody can spoil a bundle; any other fault reverts the whole call.
     function redeemMany(CertifiedRedemption[] calldata certified) external;
+
+    /// @notice Pays or queues several redemptions that a quorum of `epoch` voted for as a whole
+    /// (`redemptionBatchVoteDigest`). One that is already redeemed is skipped; any other fault reverts the whole
+    /// call.
+    /// @param votes As of a redemption, for the batch in the order of the call.
+    function redeemBatch(Redemption[] calldata redemptions, uint64 epoch, bytes calldata votes) external;
+
+    /// @notice Pays a redemption that was queued, once its time has come. Anyone may call; the fee goes to the
+    /// relayer that brought it.
+    function executeQueued(Redemption calldata redemption) external;
 
     /// @notice Pays what the caller could not be paid earlier.
     function claim(address asset) external;
@@ -208,16 +292,47 @@ interface IFastPay is IERC5267 {
     /// @notice Pays what the caller could not be paid earlier to another address.
     function claimTo(address asset, address to) external;
 
+    // --------------------------------------------------------------------- the committee, the guardian
+
+    /// @notice Begins the next epoch, which a quorum of the current one voted for (`committeeVoteDigest`). Anyone
+    /// may call; a pause neither stops it nor is ended by it.
+    /// @param authorities The next committee: 4 to 255 members, sorted by voting key.
+    /// @param guardian Who can pause from then on; zero for nobody.
+    /// @param votes The votes of exactly a quorum of the current committee, packed as those of a redemption.
+    function rotate(Authority[] calldata authorities, address guardian, bytes calldata votes) external;
+
+    /// @notice Stops deposits, redemptions and claims for `pauseDuration`. Only the guardian may.
+    function pause() external;
+
+    /// @notice Ends a pause before its time; the cool-down counts from now. Only the guardian may.
+    function unpause() external;
+
     // --------------------------------------------------------------------------------------- views
 
     /// @notice The current epoch.
     function epoch() external view returns (uint64);
 
-    /// @notice The committee of an epoch, in the order in which votes name its members.
+    /// @notice Until when votes of `epoch` count, inclusive: for ever, while it is the current one; until a time,
+    /// which may have passed, for the one before; zero for all others.
+    function epochValidUntil(uint64 epoch) external view returns (uint256);
+
+    /// @notice The committee of any epoch so far, in the order in which votes name its members.
     function committee(uint64 epoch) external view returns (Authority[] memory);
 
     /// @notice How many votes make a quorum of n: (n + f) / 2 + 1 with f = (n - 1) / 3, which is 2f + 1 for n = 3f + 1.
     function quorum(uint64 epoch) external view returns (uint256);
+
+    /// @notice Who can pause; zero if nobody can.
+    function guardian() external view returns (address);
+
+    /// @notice What brakes the contract, as fixed at deployment.
+    function brakes() external view returns (Brakes memory);
+
+    /// @notice The contract is paused before this time. Zero or in the past if it is not.
+    function pausedUntil() external view returns (uint256);
+
+    /// @notice From when on the guardian may pause.
+    function nextPauseAt() external view returns (uint256);
 
     /// @notice What the contract holds of `asset` for FastPay accounts: all deposits less all redemptions.
     function totalBalance(address asset) external view returns (uint256);
@@ -225,13 +340,26 @@ interface IFastPay is IERC5267 {
     /// @notice What the contract holds of `asset` for claims.
     function totalClaims(address asset) external view returns (uint256);
 
+    /// @notice What the contract holds of `asset` for redemptions that wait.
+    function totalQueued(address asset) external view returns (uint256);
+
+    /// @notice The most that one redemption of `asset` can be now without having to wait.
+    function outflowAvailable(address asset) external view returns (uint256);
+
+    /// @notice When the redemption that waits under this number can be executed, and who gets its fee. Zeros if
+    /// none waits.
+    function queued(bytes32 sender, uint64 sequence)
+        external
+        view
+        returns (uint256 executableAt, address relayer);
+
     /// @notice What `owner` can claim of `asset`.
     function claimOf(address owner, address asset) external view returns (uint256);
 
     /// @notice The index of the last deposit, which is how many there were.
     function lastTransactionIndex() external view returns (uint64);
 
-    /// @notice Whether the order `sequence` of `sender` has been redeemed.
+    /// @notice Whether the order `sequence` of `sender` is spent: redeemed, or queued to be.
     function isRedeemed(bytes32 sender, uint64 sequence) external view returns (bool);
 
     /// @notice 256 answers of `isRedeemed` at once: bit i of word w is sequence 256 * w + i.
@@ -242,6 +370,18 @@ interface IFastPay is IERC5267 {
 
     /// @notice The EIP-712 digest that a member signs to vote for `redemption` in `epoch`.
     function redemptionVoteDigest(uint64 epoch, Redemption calldata redemption)
+        external
+        view
+        returns (bytes32);
+
+    /// @notice The EIP-712 digest that a member signs to vote for `redemptions`, in this order, in `epoch`.
+    function redemptionBatchVoteDigest(uint64 epoch, Redemption[] calldata redemptions)
+        external
+        view
+        returns (bytes32);
+
+    /// @notice The EIP-712 digest that a member of the current committee signs to vote for the next one.
+    function committeeVoteDigest(Authority[] calldata authorities, address guardian)
         external
         view
         returns (bytes32);

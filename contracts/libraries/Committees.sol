@@ -3,14 +3,6 @@ pragma solidity ^0.8.28;
 
 import {Authority, IFastPay} from "../interfaces/IFastPay.sol";
 
-/// @notice A committee as the contract keeps it: one storage slot that points at the keys.
-/// @param code A contract whose code is the keys; zero if there is no committee.
-/// @param size The number of members.
-struct Committee {
-    address code;
-    uint8 size;
-}
-
 /// @notice Data kept as contract code: written once, and read at once for a fraction of what storage costs.
 contract CommitteeCode {
     constructor(bytes memory data) {
@@ -24,7 +16,8 @@ contract CommitteeCode {
 
 /// @title What a committee is, and how it is kept
 /// @dev The code is `STOP ‖ redemption keys ‖ voting keys`, a word per key. Redemption keys come first, so that
-/// checking votes reads nothing else.
+/// checking votes reads nothing else. It stands where the contract's CREATE of that epoch puts it, so no slot has to
+/// say where: the contract creates nothing but committees, one for each epoch.
 library Committees {
     /// @notice f = 1: the smallest committee that survives a fault.
     uint256 internal constant SIZE_MIN = 4;
@@ -32,10 +25,20 @@ library Committees {
     /// @notice A vote names its member in one byte, and 255 members fit into one contract's code.
     uint256 internal constant SIZE_MAX = 255;
 
+    // Hashed when compiled, which only literals are; hence the type that both need stands here twice.
+
+    bytes32 internal constant AUTHORITY_TYPE_HASH =
+        keccak256("Authority(bytes32 votingKey,address redemptionKey)");
+
+    bytes32 internal constant COMMITTEE_VOTE_TYPE_HASH = keccak256(
+        "CommitteeVote(uint64 epoch,Authority[] authorities,address guardian)"
+        "Authority(bytes32 votingKey,address redemptionKey)"
+    );
+
     bytes1 private constant STOP = 0x00;
 
-    /// @notice Checks a new committee and writes its keys.
-    function install(Authority[] memory authorities) internal returns (Committee memory) {
+    /// @notice Checks the committee of `epoch` and writes its keys.
+    function install(Authority[] memory authorities, uint64 epoch) internal {
         uint256 size = authorities.length;
         require(size >= SIZE_MIN && size <= SIZE_MAX, IFastPay.InvalidCommitteeSize(size));
 
@@ -54,15 +57,36 @@ library Committees {
             previous = votingKey;
         }
         CommitteeCode code = new CommitteeCode(abi.encodePacked(STOP, voters, names));
-        // forge-lint: disable-next-line(unsafe-typecast) -- SIZE_MAX fits
-        return Committee({code: address(code), size: uint8(size)});
+        assert(address(code) == codeOf(epoch));
     }
 
-    /// @notice The addresses whose votes on redemptions count, by member.
-    function redemptionKeys(Committee memory self) internal view returns (address[] memory keys) {
-        uint256 size = self.size;
+    /// @notice Where the committee of `epoch` is, whether or not there is one yet: the address of a contract is a
+    /// hash of its creator's address and of how many it has created, counted from 1.
+    function codeOf(uint64 epoch) internal view returns (address code) {
+        uint256 nonce = uint256(epoch) + 1;
+        // RLP of [address, nonce]: 0xc0 + length of what follows, 0x80 + 20, the address; then the nonce as one byte
+        // if it is below 0x80, else 0x80 + its length and its bytes.
+        uint256 rlp = (0xd694 << 160) | uint160(address(this));
+        uint256 nonceBytes = 0;
+        if (nonce < 0x80) {
+            rlp = (rlp << 8) | nonce;
+        } else {
+            while (nonce >> (8 * nonceBytes) != 0) ++nonceBytes;
+            rlp = (((rlp + (nonceBytes << 168)) << 8 | (0x80 + nonceBytes)) << (8 * nonceBytes)) | nonce;
+        }
+        // Hashes the 23 bytes and those of a long nonce, 31 in all at most, from scratch space.
+        assembly ("memory-safe") {
+            let length := add(23, nonceBytes)
+            mstore(0, shl(sub(256, mul(8, length)), rlp))
+            code := and(keccak256(0, length), 0xffffffffffffffffffffffffffffffffffffffff)
+        }
+    }
+
+    /// @notice The addresses whose votes count in `epoch`, by member. The epoch must have a committee.
+    function redemptionKeys(uint64 epoch) internal view returns (address[] memory keys) {
+        address code = codeOf(epoch);
+        uint256 size = code.code.length / 0x40;
         keys = new address[](size);
-        address code = self.code;
         // No other way to read code straight into an array. `keys` has room for `size` words, and the code holds
         // as many after its first byte, each written from an `address` and therefore clean.
         assembly ("memory-safe") {
@@ -70,12 +94,12 @@ library Committees {
         }
     }
 
-    /// @notice Both keys of every member.
-    function members(Committee memory self) internal view returns (Authority[] memory authorities) {
-        uint256 size = self.size;
-        address[] memory keys = redemptionKeys(self);
+    /// @notice Both keys of every member. The epoch must have a committee.
+    function members(uint64 epoch) internal view returns (Authority[] memory authorities) {
+        address[] memory keys = redemptionKeys(epoch);
+        uint256 size = keys.length;
         bytes32[] memory votingKeys = new bytes32[](size);
-        address code = self.code;
+        address code = codeOf(epoch);
         // As in `redemptionKeys`, for the `size` words that follow those.
         assembly ("memory-safe") {
             extcodecopy(code, add(votingKeys, 0x20), add(1, mul(size, 0x20)), mul(size, 0x20))
@@ -84,6 +108,21 @@ library Committees {
         for (uint256 i = 0; i < size; ++i) {
             authorities[i] = Authority({votingKey: votingKeys[i], redemptionKey: keys[i]});
         }
+    }
+
+    /// @notice The EIP-712 struct hash of a vote for the committee and the guardian of `epoch`, which a member of the
+    /// epoch before signs.
+    function voteHash(uint64 epoch, Authority[] memory authorities, address guardian)
+        internal
+        pure
+        returns (bytes32)
+    {
+        bytes32[] memory hashes = new bytes32[](authorities.length);
+        for (uint256 i = 0; i < hashes.length; ++i) {
+            hashes[i] = keccak256(abi.encode(AUTHORITY_TYPE_HASH, authorities[i]));
+        }
+        bytes32 authoritiesHash = keccak256(abi.encodePacked(hashes));
+        return keccak256(abi.encode(COMMITTEE_VOTE_TYPE_HASH, epoch, authoritiesHash, guardian));
     }
 
     /// @notice How many of `size` members decide: (size + f) / 2 + 1, with f = (size - 1) / 3, all rounded down. For

@@ -3,7 +3,7 @@ pragma solidity ^0.8.28;
 
 import {Redemption} from "../interfaces/IFastPay.sol";
 
-/// @title What is signed about a redemption, and which ones are done
+/// @title What is signed about redemptions, and where it is noted that one is done
 library Redemptions {
     // Hashed when compiled, which only literals are; hence the type that both need stands here twice.
 
@@ -18,6 +18,9 @@ library Redemptions {
         "bytes32 memo)"
     );
 
+    bytes32 internal constant REDEMPTION_BATCH_VOTE_TYPE_HASH =
+        keccak256("RedemptionBatchVote(uint64 epoch,bytes32 redemptionsHash)");
+
     /// @notice The EIP-712 struct hash of an order, which its sender signs.
     function hash(Redemption calldata redemption) internal pure returns (bytes32) {
         return keccak256(abi.encode(REDEMPTION_TYPE_HASH, redemption));
@@ -26,6 +29,16 @@ library Redemptions {
     /// @notice The EIP-712 struct hash of a vote for an order, which a committee member signs.
     function voteHash(Redemption calldata redemption, uint64 epoch) internal pure returns (bytes32) {
         return keccak256(abi.encode(REDEMPTION_VOTE_TYPE_HASH, epoch, hash(redemption)));
+    }
+
+    /// @notice The EIP-712 struct hash of a vote for orders as a whole, which a committee member signs.
+    function batchVoteHash(Redemption[] calldata redemptions, uint64 epoch) internal pure returns (bytes32) {
+        bytes32[] memory hashes = new bytes32[](redemptions.length);
+        for (uint256 i = 0; i < hashes.length; ++i) {
+            hashes[i] = hash(redemptions[i]);
+        }
+        bytes32 redemptionsHash = keccak256(abi.encodePacked(hashes));
+        return keccak256(abi.encode(REDEMPTION_BATCH_VOTE_TYPE_HASH, epoch, redemptionsHash));
     }
 
     /// @notice Where a sequence number is in an account's bitmap. Any order, exactly once: a high-water mark would

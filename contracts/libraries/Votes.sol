@@ -2,6 +2,7 @@
 pragma solidity ^0.8.28;
 
 import {IFastPay} from "../interfaces/IFastPay.sol";
+import {Committees} from "./Committees.sol";
 
 /// @title When votes are a quorum
 library Votes {
@@ -12,13 +13,14 @@ library Votes {
     /// only is accepted, so that a vote has one encoding.
     uint256 internal constant S_MAX = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0;
 
-    /// @notice Reverts unless `votes` are signatures of `digest` by exactly `quorum` different members.
+    /// @notice What errors give as the item where votes are for a whole call.
+    uint256 internal constant WHOLE_CALL = type(uint256).max;
+
+    /// @notice Reverts unless `votes` are signatures of `digest` by a quorum of different members, and no more.
     /// @param keys The members' redemption keys.
-    /// @param item What errors call this redemption.
-    function check(bytes calldata votes, bytes32 digest, address[] memory keys, uint256 quorum, uint256 item)
-        internal
-        pure
-    {
+    /// @param item What errors call the redemption that is voted for.
+    function check(bytes calldata votes, bytes32 digest, address[] memory keys, uint256 item) internal pure {
+        uint256 quorum = Committees.quorum(keys.length);
         uint256 expected = quorum * VOTE_BYTES;
         require(votes.length == expected, IFastPay.WrongVotesLength(item, votes.length, expected));
 

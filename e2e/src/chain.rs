@@ -129,7 +129,13 @@ impl Chain {
             .iter()
             .map(|member| json!({ "votingKey": member.name, "redemptionKey": member.redemption_key }))
             .collect();
-        let committee = place.write("committee.json", json!({ "authorities": list }).to_string())?;
+        // All that is held of an asset may leave in an hour, so that nobody here waits who does not want to.
+        let brakes = json!({
+            "pauseDuration": 3600, "pauseCooldown": 3600, "outflowWindow": 3600, "outflowShare": 10_000,
+            "outflowDelay": 3600, "votesValidity": 86_400,
+        });
+        let chain = json!({ "chainId": CHAIN_ID, "authorities": list, "guardian": DEPLOYER, "brakes": brakes });
+        let committee = place.write("committee.json", chain.to_string())?;
         let deployment = place.path("deployment.json");
         self.script(place, "script/Deploy.s.sol", &deployment, &[("COMMITTEE", &committee)])?;
         Ok(read::<Deployment>(&deployment)?.contract)

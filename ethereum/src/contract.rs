@@ -33,8 +33,22 @@ mod abi {
         }
 
         #[derive(Debug, PartialEq, Eq)]
+        struct Brakes {
+            uint32 pauseDuration;
+            uint32 pauseCooldown;
+            uint32 outflowWindow;
+            uint16 outflowShare;
+            uint32 outflowDelay;
+            uint32 votesValidity;
+        }
+
+        #[derive(Debug, PartialEq, Eq)]
         interface IFastPay {
-            event CommitteeInstalled(uint64 indexed epoch, Authority[] authorities);
+            event CommitteeInstalled(
+                uint64 indexed epoch, Authority[] authorities, address guardian, uint256 previousEpochEnds
+            );
+            event Paused(uint256 until);
+            event Unpaused();
             event Funded(
                 uint64 indexed index, bytes32 indexed recipient, address indexed asset, uint128 amount, address payer
             );
@@ -47,14 +61,30 @@ mod abi {
                 uint128 fee,
                 address relayer
             );
+            event RedemptionQueued(
+                bytes32 indexed sender,
+                uint64 sequence,
+                address indexed recipient,
+                address indexed asset,
+                uint128 amount,
+                uint128 fee,
+                address relayer,
+                uint256 executableAt
+            );
             event RedemptionSkipped(bytes32 indexed sender, uint64 sequence);
             event ClaimCreated(address indexed owner, address indexed asset, uint256 amount);
             event Claimed(address indexed owner, address indexed asset, address indexed to, uint256 amount);
 
+            error InvalidBrake(string name, uint256 value, uint256 min, uint256 max);
             error InvalidCommitteeSize(uint256 size);
             error ZeroKey(uint256 index);
             error VotingKeysNotAscending(uint256 index);
             error RepeatedRedemptionKey(uint256 first, uint256 second);
+            error UnknownEpoch(uint64 epoch);
+            error PausedUntil(uint256 until);
+            error NotGuardian(address caller);
+            error PauseTooEarly(uint256 nextPauseAt);
+            error NotPaused();
             error ZeroRecipient();
             error RecipientIsContract();
             error SenderWithoutKey(address sender);
@@ -67,7 +97,8 @@ mod abi {
             error ZeroRedemption(uint256 item);
             error FeeAboveAmount(uint256 item, uint128 fee, uint128 amount);
             error BalanceTooLow(uint256 item, address asset, uint256 balance, uint128 amount);
-            error UnknownEpoch(uint64 epoch);
+            error EpochEnded(uint64 epoch, uint256 endedAt);
+            error EmptyBatch();
             error WrongVotesLength(uint256 item, uint256 length, uint256 expected);
             error VotesNotAscending(uint256 item, uint256 position, uint8 member);
             error UnknownMember(uint256 item, uint256 position, uint8 member);
@@ -75,6 +106,8 @@ mod abi {
             error InvalidRecoveryId(uint256 item, uint256 position, uint8 v);
             error WrongSigner(uint256 item, uint256 position, uint8 member, address recovered);
             error InsufficientGas(uint256 available, uint256 required);
+            error NotQueued(bytes32 sender, uint64 sequence);
+            error TooEarly(uint256 executableAt);
             error NothingToClaim(address owner, address asset);
             error ClaimRefused(address to, address asset, uint256 amount);
 
@@ -91,20 +124,45 @@ mod abi {
             ) external;
             function redeem(Redemption calldata redemption, uint64 epoch, bytes calldata votes) external;
             function redeemMany(CertifiedRedemption[] calldata certified) external;
+            function redeemBatch(Redemption[] calldata redemptions, uint64 epoch, bytes calldata votes) external;
+            function executeQueued(Redemption calldata redemption) external;
             function claim(address asset) external;
             function claimTo(address asset, address to) external;
 
+            function rotate(Authority[] calldata authorities, address guardian, bytes calldata votes) external;
+            function pause() external;
+            function unpause() external;
+
             function epoch() external view returns (uint64);
+            function epochValidUntil(uint64 epoch) external view returns (uint256);
             function committee(uint64 epoch) external view returns (Authority[] memory);
             function quorum(uint64 epoch) external view returns (uint256);
+            function guardian() external view returns (address);
+            function brakes() external view returns (Brakes memory);
+            function pausedUntil() external view returns (uint256);
+            function nextPauseAt() external view returns (uint256);
             function totalBalance(address asset) external view returns (uint256);
             function totalClaims(address asset) external view returns (uint256);
+            function totalQueued(address asset) external view returns (uint256);
+            function outflowAvailable(address asset) external view returns (uint256);
+            function queued(bytes32 sender, uint64 sequence)
+                external
+                view
+                returns (uint256 executableAt, address relayer);
             function claimOf(address owner, address asset) external view returns (uint256);
             function lastTransactionIndex() external view returns (uint64);
             function isRedeemed(bytes32 sender, uint64 sequence) external view returns (bool);
             function redeemedBitmap(bytes32 sender, uint256 word) external view returns (uint256);
             function deploymentBlock() external view returns (uint256);
             function redemptionVoteDigest(uint64 epoch, Redemption calldata redemption)
+                external
+                view
+                returns (bytes32);
+            function redemptionBatchVoteDigest(uint64 epoch, Redemption[] calldata redemptions)
+                external
+                view
+                returns (bytes32);
+            function committeeVoteDigest(Authority[] calldata authorities, address guardian)
                 external
                 view
                 returns (bytes32);
@@ -142,7 +200,7 @@ mod abi {
 
 pub(crate) use abi::Permit;
 pub use abi::{
-    Authority as ContractAuthority, CertifiedRedemption, IFastPay, IToken, Redemption as ContractRedemption,
+    Authority as ContractAuthority, Brakes, CertifiedRedemption, IFastPay, IToken, Redemption as ContractRedemption,
 };
 
 impl From<&Redemption> for ContractRedemption {

@@ -34,7 +34,7 @@ pub mod testing;
 mod token;
 
 pub use contract::{
-    CertifiedRedemption, ContractAuthority, ContractRedemption, IFastPay, IToken, certified_redemption,
+    Brakes, CertifiedRedemption, ContractAuthority, ContractRedemption, IFastPay, IToken, certified_redemption,
 };
 pub use deposits::{Cursor, DepositBatch, DepositReader, DepositsError, RANGE_BLOCKS_DEFAULT};
 pub use drive::Progress;

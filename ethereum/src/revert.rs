@@ -123,12 +123,25 @@ fn describe(error: &IFastPayErrors, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             e.item, e.balance, e.asset, e.amount
         ),
         E::UnknownEpoch(e) => write!(f, "the contract knows no committee of epoch {}", e.epoch),
+        E::EpochEnded(e) => {
+            write!(f, "votes of epoch {} do not count any more; let the current committee vote again", e.epoch)
+        }
+        E::EmptyBatch(_) => f.write_str("the batch has no redemption"),
+        E::NotQueued(e) => write!(f, "no such redemption waits as order {} of {}", e.sequence, e.sender),
+        E::TooEarly(e) => write!(f, "the redemption waits until {} (Unix time); execute it then", e.executableAt),
+        E::PausedUntil(e) => write!(f, "the contract is paused until {} (Unix time); send again then", e.until),
+        E::NotGuardian(e) => write!(f, "{} is not the guardian", e.caller),
+        E::PauseTooEarly(e) => write!(f, "the next pause may begin at {} (Unix time)", e.nextPauseAt),
+        E::NotPaused(_) => f.write_str("the contract is not paused"),
         E::NothingToClaim(e) => write!(f, "{} has nothing of {} to claim", e.owner, e.asset),
         E::ClaimRefused(e) => {
             write!(f, "{} refused {} of {}; claim to another address", e.to, e.amount, e.asset)
         }
         E::InsufficientGas(e) => {
             write!(f, "too little gas: {} are left and {} needed; send again with more", e.available, e.required)
+        }
+        E::InvalidBrake(e) => {
+            write!(f, "{} is {}; it has to be {} to {}", e.name, e.value, e.min, e.max)
         }
         E::InvalidCommitteeSize(e) => write!(f, "a committee has 4 to 255 members, not {}", e.size),
         E::ZeroKey(e) => write!(f, "the authority at {} has a zero key", e.index),

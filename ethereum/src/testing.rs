@@ -25,13 +25,26 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use url::Url;
 
-use crate::contract::ContractAuthority;
+use crate::contract::{Brakes, ContractAuthority};
 use crate::primary::{Primary, PrimaryConfig};
 use crate::sender::Sender;
 use crate::{Finality, SenderConfig};
 
 /// Anvil's chain id.
 pub const CHAIN_ID: u64 = 31_337;
+
+/// Who can pause a contract that [`Anvil::deploy`] made.
+pub const GUARDIAN: Address = Address::repeat_byte(0x6a);
+
+/// What brakes it. All that is held of an asset may leave in an hour, so that only a test about waiting waits.
+pub const BRAKES: Brakes = Brakes {
+    pauseDuration: 3_600,
+    pauseCooldown: 3_600,
+    outflowWindow: 3_600,
+    outflowShare: 10_000,
+    outflowDelay: 3_600,
+    votesValidity: 86_400,
+};
 
 /// The repository's root.
 #[must_use]
@@ -137,7 +150,7 @@ impl Anvil {
     /// Deploys FastPay with this committee, and mines the block where mining is manual.
     pub async fn deploy(&self, committee: &Committee) -> Address {
         let members: Vec<_> = committee.members().iter().map(ContractAuthority::from).collect();
-        self.deploy_artifact("FastPay.sol/FastPay.json", &(members,).abi_encode_params()).await
+        self.deploy_artifact("FastPay.sol/FastPay.json", &(members, GUARDIAN, BRAKES).abi_encode_params()).await
     }
 
     /// Deploys what Foundry compiled to `out/<artifact>`, with these encoded arguments.
