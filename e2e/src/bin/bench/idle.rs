@@ -6,24 +6,23 @@ use std::time::Instant;
 use fastpay_core::{AccountKey, Amount, Asset, GenesisBalance, Memo, Payment, SequenceNumber, Transfer};
 use fastpay_e2e::{Failure, Layout, Network, Place};
 use fastpay_wallet::{DriveOptions, Driver, NoCertificates};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::{Arguments, percentile};
+use crate::statistics::{Percentiles, Times};
 
 /// Not measured: connections are opened, caches filled.
 const WARM_UP: u64 = 20;
 
-#[derive(Serialize)]
-pub struct Outcome {
-    pub vote_p50_ms_idle: f64,
-    pub vote_p99_ms_idle: f64,
-    pub certificate_p50_ms_idle: f64,
-    pub certificate_p99_ms_idle: f64,
-    pub settled_p50_ms_idle: f64,
-    pub settled_p99_ms_idle: f64,
+/// From the order on.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Idle {
+    pub rounds: u64,
+    pub vote_ms: Percentiles,
+    pub certificate_ms: Percentiles,
+    pub settled_ms: Percentiles,
 }
 
-pub async fn measure(arguments: &Arguments) -> Result<Outcome, Failure> {
+pub async fn measure(rounds: u64) -> Result<Idle, Failure> {
     let sender = AccountKey::ed25519([1; 32]);
     let balance =
         GenesisBalance { account: sender.account(), asset: Asset::ETHER, amount: Amount(u128::from(u64::MAX)) };
@@ -34,8 +33,8 @@ pub async fn measure(arguments: &Arguments) -> Result<Outcome, Failure> {
     let first = network.authority(0)?.client()?;
     let recipient = AccountKey::ed25519([2; 32]).account();
 
-    let (mut votes, mut certificates, mut settlements) = (Vec::new(), Vec::new(), Vec::new());
-    for sequence in 0..WARM_UP + 2 * arguments.idle_rounds {
+    let (mut votes, mut certificates, mut settlements) = (Times::default(), Times::default(), Times::default());
+    for sequence in 0..WARM_UP + 2 * rounds {
         let transfer = Transfer::Payment(Payment {
             sender: sender.account(),
             recipient,
@@ -64,15 +63,10 @@ pub async fn measure(arguments: &Arguments) -> Result<Outcome, Failure> {
         }
         settled.rest.await.map_err(Failure::wrong)?;
     }
-    for times in [&mut votes, &mut certificates, &mut settlements] {
-        times.sort_unstable();
-    }
-    Ok(Outcome {
-        vote_p50_ms_idle: percentile(&votes, 50),
-        vote_p99_ms_idle: percentile(&votes, 99),
-        certificate_p50_ms_idle: percentile(&certificates, 50),
-        certificate_p99_ms_idle: percentile(&certificates, 99),
-        settled_p50_ms_idle: percentile(&settlements, 50),
-        settled_p99_ms_idle: percentile(&settlements, 99),
+    Ok(Idle {
+        rounds,
+        vote_ms: votes.percentiles(),
+        certificate_ms: certificates.percentiles(),
+        settled_ms: settlements.percentiles(),
     })
 }

@@ -1,220 +1,230 @@
-//! How many payments one shard settles in a second on one core: for each, an order answered with a vote, and then a
-//! certificate answered with a confirmation. A closed loop: each of many workers waits for one answer before its next
-//! request.
+//! One authority under load: real process, real disk, real sockets; for each payment an order answered with a vote,
+//! and then a certificate answered with a confirmation.
 
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::collections::BTreeMap;
 
-use fastpay_core::{
-    AccountKey, Amount, Asset, AuthorityKeys, Balance, Certificate, Digest, Domain, Epoch, GenesisBalance, Memo,
-    Payment, SequenceNumber, Transfer, TransferOrder, VerifiedOrder, sign_payment_votes,
-};
-use fastpay_e2e::{Failure, Layout, Network, Place};
-use fastpay_rpc::{AuthorityClient, ClientOptions, ShardClient};
-use serde::Serialize;
-use tokio::task::JoinSet;
+use fastpay_e2e::Failure;
+use serde::{Deserialize, Serialize};
 
-use crate::{Arguments, percentile};
+use crate::draw::Mix;
+use crate::generator::{self, Counts, Outcome, Part, Plan, Until, Watched};
+use crate::machine::{Cores, load_average};
+use crate::meter::{on_core, resident_bytes};
+use crate::pace::Pace;
+use crate::server::{Server, Size};
+use crate::statistics::{Percentiles, Spread, Times, rounded};
+use crate::wire::Streams;
+use crate::workload::{self, Accounts, Voters};
+use crate::{progress, runtime};
 
-/// Linux counts processor time in these, whatever the kernel's own clock.
-const TICKS_PER_SECOND: f64 = 100.0;
-/// What every account has at first.
-const START: Amount = Amount(1_000_000);
+/// A generator that uses more of its core than this may be what limits the figures.
+const GENERATOR_BUSY_MAX_PERCENT: f64 = 95.0;
 
-#[derive(Serialize)]
-pub struct Outcome {
-    pub payments_per_second_per_core: f64,
-    pub cpu_us_per_payment: f64,
-    pub core_used_percent: f64,
-    pub vote_p50_ms_load: f64,
-    pub vote_p99_ms_load: f64,
-    pub settled_p50_ms_load: f64,
-    pub settled_p99_ms_load: f64,
-    pub payments: usize,
-    pub in_flight: usize,
+/// What is done to the node.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// As the table calls it.
+    pub name: String,
+    pub authorities: usize,
+    pub shards: u16,
+    /// The node may use every core, that of the generator too.
+    pub on_all_cores: bool,
+    pub zipf_exponent: f64,
+    pub cross_shard: Option<f64>,
+    pub accounts: usize,
     pub connections: usize,
     pub vote_batch: usize,
-    /// False where node and load shared their cores.
-    pub pinned: bool,
+    pub plan: Plan,
+    /// How many payments are made ahead.
+    pub prepared: usize,
 }
 
-/// A payment made ahead.
-struct Prepared {
-    order: TransferOrder,
-    certificate: Certificate,
+/// What came of it. Everything but `latency` is a median over the parts of the run, with the extremes.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Report {
+    pub name: String,
+    pub authorities: usize,
+    pub quorum: usize,
+    pub shards: u16,
+    pub on_all_cores: bool,
+    pub zipf_exponent: f64,
+    pub cross_shard: Option<f64>,
+    pub accounts: usize,
+    pub connections: usize,
+    pub vote_batch: usize,
+    /// None in an open loop.
+    pub in_flight: Option<usize>,
+    /// None in a closed loop.
+    pub offered_per_second: Option<f64>,
+    pub parts: usize,
+    pub seconds: f64,
+    pub payments_per_second: Spread,
+    pub server_cpu_us_per_payment: Spread,
+    pub server_cpu_us_in_kernel: Spread,
+    /// By the names of the node's threads.
+    pub server_cpu_us_by_thread: BTreeMap<String, f64>,
+    pub server_core_percent: Spread,
+    /// What others had of the node's core; what the machine below withheld.
+    pub core_others_percent: Spread,
+    pub core_stolen_percent: Spread,
+    pub generator_cpu_us_per_payment: Spread,
+    pub generator_core_percent: Spread,
+    /// Then the node could perhaps do more than is said here.
+    pub generator_is_the_limit: bool,
+    pub vote_ms: Percentiles,
+    pub certificate_ms: Percentiles,
+    pub settled_ms: Percentiles,
+    /// How late payments of an open loop began; contained in the latencies.
+    pub generator_late_ms: Percentiles,
+    pub counts: Counts,
+    pub busy_share_of_orders: f64,
+    pub requests_lost: usize,
+    pub ran_dry: bool,
+    pub wire_bytes_in_per_payment: f64,
+    pub wire_bytes_out_per_payment: f64,
+    pub journal_bytes_per_payment: f64,
+    pub disk_bytes_per_payment: f64,
+    pub resident_mib: f64,
+    pub load_average: f64,
 }
 
-/// What one worker will do, in this order.
-type Work = Vec<Prepared>;
-
-#[derive(Default)]
-struct Times {
-    votes: Vec<Duration>,
-    settled: Vec<Duration>,
+/// Prepares, runs, checks.
+pub fn measure(scenario: &Scenario, cores: Cores) -> Result<Report, Failure> {
+    progress(&format!("{}: setting up", scenario.name));
+    let accounts = Accounts::new(scenario.accounts);
+    let core = if scenario.on_all_cores { None } else { cores.server };
+    let size = Size { authorities: scenario.authorities, shards: scenario.shards, core };
+    let control = runtime()?;
+    let mut server = control.block_on(Server::start("bench-load", size, accounts.balances()))?;
+    progress(&format!("{}: signing {} payments", scenario.name, scenario.prepared));
+    let mix = Mix {
+        zipf_exponent: scenario.zipf_exponent,
+        payments_per_sender_max: payments_per_sender_max(scenario),
+        cross_shard: scenario.cross_shard,
+    };
+    let pairs = mix.draw(scenario.prepared, accounts.ids(), server.layout());
+    let (domain, keys) = (server.domain(), server.other_keys()?);
+    let voters = Voters { domain: &domain, keys: &keys, batch: scenario.vote_batch };
+    let payments = workload::prepare(&pairs, &accounts, server.layout(), &voters);
+    let before = control.block_on(server.stored())?;
+    let (addresses, connections) = (server.addresses()?, scenario.connections);
+    let watched = Watched { process: server.process(), core };
+    progress(&format!("{}: running", scenario.name));
+    let average = load_average();
+    let outcome = on_core(cores.generator, || {
+        runtime()?.block_on(async {
+            let (streams, answers) = Streams::open(&addresses, connections).await?;
+            generator::run(scenario.plan, &payments, streams, answers, watched).await
+        })
+    })?;
+    let after = control.block_on(server.stored())?;
+    if outcome.lost == 0 {
+        control.block_on(server.check(&accounts, &outcome.settled_by_sender))?;
+    }
+    let settled = outcome.settled_by_sender.iter().sum::<u64>().max(1) as f64;
+    let per_payment = |before: u64, after: u64| rounded(after.saturating_sub(before) as f64 / settled, 0);
+    let mut report = summarize(scenario, server.quorum(), outcome);
+    report.journal_bytes_per_payment = per_payment(before.journal_bytes, after.journal_bytes);
+    report.disk_bytes_per_payment = per_payment(before.written_bytes, after.written_bytes);
+    report.resident_mib = rounded(resident_bytes(server.process()) as f64 / f64::from(1 << 20), 0);
+    report.load_average = average;
+    server.kill()?;
+    Ok(report)
 }
 
-pub async fn measure(arguments: &Arguments, core: Option<usize>) -> Result<Outcome, Failure> {
-    let accounts: Vec<_> = (0..arguments.accounts as u64).map(account).collect();
-    let balance = |key: &AccountKey| GenesisBalance { account: key.account(), asset: Asset::ETHER, amount: START };
-    let balances = accounts.iter().map(balance).collect();
-    let layout = Layout { shards: 1, ..Layout::default() };
-    let mut network = Network::prepare_standalone(Place::fixed("bench-load")?, layout, balances)?;
-    let keys: Result<Vec<_>, _> = network.authorities.iter().map(|authority| authority.secret_keys()).collect();
-    let keys = keys?;
-    let domain = *network.domain();
-    let mut rounds = Vec::new();
-    for round in 0..arguments.payments_each as u64 {
-        rounds.push(prepare(arguments, &network, &domain, &keys, &accounts, round)?);
+/// Half of what a sender could do in the whole run, at one payment after the other.
+fn payments_per_sender_max(scenario: &Scenario) -> usize {
+    match scenario.plan.pace {
+        Pace::Closed { in_flight } => (scenario.prepared / in_flight.max(1) / 2).max(1),
+        // Evenly, with some room for chance.
+        Pace::Open { .. } => (2 * scenario.prepared / scenario.accounts.max(1)).max(8),
     }
-    let mut rounds = rounds.into_iter();
-
-    let authority = network.authority(0)?;
-    if let Some(core) = core {
-        authority.bind_to_core(core);
-    }
-    authority.start()?;
-    authority.wait_ready().await?;
-    let address = authority.endpoints()?.shards.first().cloned().unwrap_or_default();
-    let id = authority.program()?.id();
-    let connect = |_| ShardClient::new(&address, None, ClientOptions::default()).map_err(Failure::wrong);
-    let clients: Result<Vec<_>, _> = (0..arguments.connections.max(1)).map(connect).collect();
-    let clients = Arc::new(clients?);
-
-    if let Some(warm_up) = rounds.next() {
-        run(clients.clone(), split(warm_up, arguments.in_flight)).await?;
-    }
-    let measured: Vec<_> = rounds.flatten().collect();
-    let payments = measured.len();
-    let (used_before, start) = (processor_time(id), Instant::now());
-    let mut times = run(clients, split(measured, arguments.in_flight)).await?;
-    let (elapsed, used) = (start.elapsed().as_secs_f64(), processor_time(id) - used_before);
-    check(network.authority(0)?.client()?, &accounts, arguments.payments_each as u64).await?;
-    times.votes.sort_unstable();
-    times.settled.sort_unstable();
-    Ok(Outcome {
-        payments_per_second_per_core: (payments as f64 / elapsed).round(),
-        cpu_us_per_payment: (used * 1e7 / payments as f64).round() / 10.0,
-        core_used_percent: (used * 1e3 / elapsed).round() / 10.0,
-        vote_p50_ms_load: percentile(&times.votes, 50),
-        vote_p99_ms_load: percentile(&times.votes, 99),
-        settled_p50_ms_load: percentile(&times.settled, 50),
-        settled_p99_ms_load: percentile(&times.settled, 99),
-        payments,
-        in_flight: arguments.in_flight,
-        connections: arguments.connections,
-        vote_batch: arguments.vote_batch,
-        pinned: core.is_some(),
-    })
 }
 
-/// That the node did what it said: every account made all its payments, and no value came or went.
-async fn check(client: AuthorityClient, accounts: &[AccountKey], payments_each: u64) -> Result<(), Failure> {
-    let mut sum = Balance::ZERO;
-    for key in accounts {
-        let state = client.shard_of(&key.account()).account(key.account()).await.map_err(Failure::wrong)?;
-        if state.next_sequence != SequenceNumber(payments_each) || state.pending.is_some() {
-            return Err(Failure::Wrong(format!("{} made {} payments", key.account(), state.next_sequence)));
-        }
-        sum = sum.plus(state.balance(Asset::ETHER));
+fn summarize(scenario: &Scenario, quorum: usize, outcome: Outcome) -> Report {
+    let parts = &outcome.parts;
+    let each = |value: fn(&Part) -> f64, digits| Spread::of(parts.iter().map(value)).rounded(digits);
+    let counts = parts.iter().fold(Counts::default(), |sum, part| sum.plus(part.counts));
+    let settled = counts.settled.max(1) as f64;
+    let generator_core_percent = each(|part| part.generator / part.seconds * 1e2, 1);
+    let (in_flight, offered_per_second) = match scenario.plan.pace {
+        Pace::Closed { in_flight } => (Some(in_flight), None),
+        Pace::Open { per_second } => (None, Some(rounded(per_second, 0))),
+    };
+    let mut by_thread: BTreeMap<String, f64> = BTreeMap::new();
+    for (name, seconds) in parts.iter().flat_map(|part| &part.server.threads) {
+        *by_thread.entry(name.clone()).or_default() += seconds * 1e6 / settled;
     }
-    let expected = accounts.iter().fold(Balance::ZERO, |sum, _| sum.credit(START));
-    if sum == expected { Ok(()) } else { Err(Failure::Wrong(format!("{sum} is left of {expected}"))) }
+    by_thread.values_mut().for_each(|micros| *micros = rounded(*micros, 1));
+    by_thread.retain(|_, micros| *micros > 0.0);
+    let report = Report {
+        name: scenario.name.clone(),
+        authorities: scenario.authorities,
+        quorum,
+        shards: scenario.shards,
+        on_all_cores: scenario.on_all_cores,
+        zipf_exponent: scenario.zipf_exponent,
+        cross_shard: scenario.cross_shard,
+        accounts: scenario.accounts,
+        connections: scenario.connections,
+        vote_batch: scenario.vote_batch,
+        in_flight,
+        offered_per_second,
+        parts: parts.len(),
+        seconds: rounded(parts.iter().map(|part| part.seconds).sum(), 2),
+        payments_per_second: each(|part| part.counts.settled as f64 / part.seconds, 0),
+        server_cpu_us_per_payment: each(|part| part.server.processor() * 1e6 / part.settled_or_one(), 1),
+        server_cpu_us_in_kernel: each(|part| part.server.system * 1e6 / part.settled_or_one(), 1),
+        server_cpu_us_by_thread: by_thread,
+        server_core_percent: each(|part| part.server.processor() / part.seconds * 1e2, 1),
+        core_others_percent: each(|part| part.server.core_others / part.seconds * 1e2, 1),
+        core_stolen_percent: each(|part| part.server.core_stolen / part.seconds * 1e2, 1),
+        generator_cpu_us_per_payment: each(|part| part.generator * 1e6 / part.settled_or_one(), 1),
+        generator_core_percent,
+        generator_is_the_limit: generator_core_percent.max > GENERATOR_BUSY_MAX_PERCENT,
+        vote_ms: Percentiles::default(),
+        certificate_ms: Percentiles::default(),
+        settled_ms: Percentiles::default(),
+        generator_late_ms: Percentiles::default(),
+        counts,
+        busy_share_of_orders: rounded(counts.orders_busy as f64 / counts.offered.max(1) as f64, 3),
+        requests_lost: outcome.lost,
+        ran_dry: outcome.ran_dry,
+        wire_bytes_in_per_payment: rounded(counts.bytes_sent as f64 / settled, 0),
+        wire_bytes_out_per_payment: rounded(counts.bytes_received as f64 / settled, 0),
+        journal_bytes_per_payment: 0.0,
+        disk_bytes_per_payment: 0.0,
+        resident_mib: 0.0,
+        load_average: 0.0,
+    };
+    with_latencies(report, outcome.parts)
 }
 
-fn account(number: u64) -> AccountKey {
-    let mut seed = [3; 32];
-    if let Some(start) = seed.first_chunk_mut() {
-        *start = number.to_le_bytes();
+fn with_latencies(mut report: Report, parts: Vec<Part>) -> Report {
+    let (mut votes, mut certificates, mut settled, mut lateness) =
+        (Times::default(), Times::default(), Times::default(), Times::default());
+    for part in parts {
+        votes.append(part.votes);
+        certificates.append(part.certificates);
+        settled.append(part.settled);
+        lateness.append(part.lateness);
     }
-    AccountKey::ed25519(seed)
+    report.vote_ms = votes.percentiles();
+    report.certificate_ms = certificates.percentiles();
+    report.settled_ms = settled.percentiles();
+    report.generator_late_ms = lateness.percentiles();
+    report
 }
 
-/// One payment of every account, with its certificate.
-fn prepare(
-    arguments: &Arguments,
-    network: &Network,
-    domain: &Domain,
-    keys: &[AuthorityKeys],
-    accounts: &[AccountKey],
-    round: u64,
-) -> Result<Work, Failure> {
-    let mut orders: Vec<VerifiedOrder> = Vec::new();
-    for (number, key) in accounts.iter().enumerate() {
-        // A recipient far away among the accounts, another one each round.
-        let recipient = (number * 31 + 7 + round as usize * 101) % accounts.len();
-        let recipient = accounts.get(recipient).ok_or_else(|| Failure::wrong("no accounts"))?;
-        let transfer = Transfer::Payment(Payment {
-            sender: key.account(),
-            recipient: recipient.account(),
-            asset: Asset::ETHER,
-            amount: Amount(1),
-            sequence: SequenceNumber(round),
-            memo: Memo::ZERO,
-        });
-        orders.push(key.order(domain, transfer).verify(domain).map_err(Failure::wrong)?);
-    }
-    let mut work = Vec::new();
-    for batch in orders.chunks(arguments.vote_batch.max(1)) {
-        let digests: Vec<Digest> = batch.iter().map(VerifiedOrder::digest).collect();
-        // Not by the authority that is measured: it checks all the votes of every certificate.
-        let voters = keys.iter().skip(1).take(network.committee().quorum());
-        let votes: Vec<_> = voters.map(|keys| sign_payment_votes(keys, domain, Epoch(0), &digests)).collect();
-        for (index, order) in batch.iter().enumerate() {
-            let mut votes: Vec<_> = votes.iter().filter_map(|votes| votes.get(index).cloned()).collect();
-            votes.sort_by_key(|vote| vote.authority);
-            let certificate = Certificate { order: order.order().clone(), epoch: Epoch(0), votes };
-            work.push(Prepared { order: order.order().clone(), certificate });
-        }
-    }
-    Ok(work)
-}
-
-/// Divides the work so that each account stays with one worker: its payments must keep their order.
-fn split(work: Work, workers: usize) -> Vec<Work> {
-    let mut split: Vec<Work> = (0..workers.max(1)).map(|_| Vec::new()).collect();
-    for prepared in work {
-        let sender = prepared.order.transfer.sender();
-        let hash = u64::from_le_bytes(sender.0.first_chunk().copied().unwrap_or_default());
-        let worker = (hash % workers.max(1) as u64) as usize;
-        if let Some(part) = split.get_mut(worker) {
-            part.push(prepared);
-        }
-    }
-    split
-}
-
-async fn run(clients: Arc<Vec<ShardClient>>, split: Vec<Work>) -> Result<Times, Failure> {
-    let mut working = JoinSet::new();
-    for (worker, work) in split.into_iter().enumerate() {
-        let client = clients.get(worker % clients.len()).cloned();
-        let Some(client) = client else { continue };
-        working.spawn(async move {
-            let mut times = Times::default();
-            for Prepared { order, certificate } in work {
-                let start = Instant::now();
-                client.order(&order).await.map_err(Failure::wrong)?;
-                times.votes.push(start.elapsed());
-                client.confirm(&certificate).await.map_err(Failure::wrong)?;
-                times.settled.push(start.elapsed());
-            }
-            Ok(times)
-        });
-    }
-    let mut all = Times::default();
-    while let Some(done) = working.join_next().await {
-        let times: Result<Times, Failure> = done.map_err(Failure::wrong)?;
-        let times = times?;
-        all.votes.extend(times.votes);
-        all.settled.extend(times.settled);
-    }
-    Ok(all)
-}
-
-/// What a process has used so far, in seconds; zero where the system does not tell.
-fn processor_time(id: u32) -> f64 {
-    let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
-    // The name, in parentheses, may hold anything.
-    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace();
-    let ticks: f64 = fields.skip(11).take(2).filter_map(|field| field.parse::<f64>().ok()).sum();
-    ticks / TICKS_PER_SECOND
+/// A closed loop of so many payments in each of so many parts.
+pub fn closed(in_flight: usize, payments: usize, parts: usize) -> (Plan, usize) {
+    let warm_up = payments / 2;
+    let plan = Plan {
+        pace: Pace::Closed { in_flight },
+        warm_up: Until::Settled(warm_up),
+        part: Until::Settled(payments),
+        parts,
+    };
+    // What is under way at the end, and what waits for its sender.
+    (plan, warm_up + payments * parts + payments / 4 + 2 * in_flight)
 }

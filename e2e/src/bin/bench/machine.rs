@@ -2,66 +2,97 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Instant;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::percentile;
+use crate::statistics::{Percentiles, Times};
 
-const SYNCS: usize = 100;
+const SYNCS: usize = 200;
+const SYNC_BYTES: usize = 4096;
 
-#[derive(Serialize)]
+/// Where the numbers are from.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Machine {
     pub processor: String,
     pub cores: usize,
+    pub kernel: String,
+    pub memory_gib: f64,
     /// Before the bench began: others' work shows in the numbers.
-    pub load_average: String,
-    pub sync_p50_ms: f64,
+    pub load_average_at_start: f64,
+    /// Filled in at the end.
+    pub load_average_at_end: f64,
+    /// A write of 4 KiB at the end of a file and its sync, on the disk where the journal is.
+    pub sync_ms: Percentiles,
+    /// What was measured.
+    pub git_commit: String,
+    pub date_unix: u64,
 }
 
 pub fn describe() -> Machine {
-    let read = |path| std::fs::read_to_string(path).unwrap_or_default();
     let information = read("/proc/cpuinfo");
     let model = information.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
-    let average = read("/proc/loadavg");
+    let memory = read("/proc/meminfo");
+    let kib = memory.lines().find_map(|line| line.strip_prefix("MemTotal:")?.split_whitespace().next()?.parse().ok());
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     Machine {
         processor: model.map_or_else(|| std::env::consts::ARCH.into(), |(_, name)| name.to_owned()),
         cores: cores(),
-        load_average: average.split(' ').next().unwrap_or("unknown").to_owned(),
-        sync_p50_ms: sync_time().unwrap_or_default(),
+        kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
+        memory_gib: kib.map_or(0.0, |kib: f64| (kib / f64::from(1 << 20)).round()),
+        load_average_at_start: load_average(),
+        load_average_at_end: 0.0,
+        sync_ms: sync_time().unwrap_or_default(),
+        git_commit: git_commit(),
+        date_unix: now.map_or(0, |now| now.as_secs()),
     }
+}
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(path).unwrap_or_default()
+}
+
+/// How many threads wanted to run, over the last minute.
+pub fn load_average() -> f64 {
+    read("/proc/loadavg").split(' ').next().and_then(|average| average.parse().ok()).unwrap_or_default()
 }
 
 fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// On the disk where the node's journal will be.
-fn sync_time() -> std::io::Result<f64> {
+/// The commit, with a plus where files differ from it; empty outside of a repository.
+fn git_commit() -> String {
+    let mut git = Command::new("git");
+    git.args(["-C", env!("CARGO_MANIFEST_DIR"), "describe", "--always", "--abbrev=12", "--dirty=+", "--exclude=*"]);
+    let output = git.output().map(|output| output.stdout).unwrap_or_default();
+    String::from_utf8_lossy(&output).trim().to_owned()
+}
+
+fn sync_time() -> std::io::Result<Percentiles> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/bench-sync");
     let mut file = File::create(path)?;
-    let mut times = Vec::new();
+    let mut times = Times::default();
     for _ in 0..SYNCS {
         let start = Instant::now();
-        file.write_all(&[7; 4096])?;
+        file.write_all(&[7; SYNC_BYTES])?;
         file.sync_data()?;
         times.push(start.elapsed());
     }
     std::fs::remove_file(path)?;
-    times.sort_unstable();
-    Ok(percentile(&times, 50))
+    Ok(times.percentiles())
 }
 
-/// A core for the node and another one for this process, which from now on stays on it. None where there are too few,
-/// or no `taskset`.
-pub fn split_cores() -> Option<(usize, usize)> {
-    let (server, generator) = (0, 1);
-    if cores() < 2 {
-        return None;
+/// Who runs where. None where there are too few cores to separate them.
+#[derive(Clone, Copy, Debug)]
+pub struct Cores {
+    pub server: Option<usize>,
+    pub generator: Option<usize>,
+}
+
+impl Cores {
+    pub fn split() -> Self {
+        if cores() < 2 { Self { server: None, generator: None } } else { Self { server: Some(0), generator: Some(1) } }
     }
-    let mut command = Command::new("taskset");
-    command.args(["-cp", &generator.to_string(), &std::process::id().to_string()]);
-    let bound = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
-    bound.is_ok_and(|status| status.success()).then_some((server, generator))
 }

@@ -1,0 +1,105 @@
+//! What the bench is asked to do.
+
+use clap::{Parser, ValueEnum};
+use serde::{Deserialize, Serialize};
+
+/// Measures payments per second, latency, and the cost of every stage.
+#[derive(Clone, Debug, Parser, Serialize, Deserialize)]
+#[command(name = "fastpay-bench")]
+pub struct Arguments {
+    /// Less of everything: under a minute, for a look while working
+    #[arg(long)]
+    pub quick: bool,
+    /// Print the outcome as JSON instead of the table. It is in target/bench.json in any case
+    #[arg(long)]
+    pub json: bool,
+    /// Only these parts, separated by commas
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub only: Vec<Topic>,
+    /// Sizes of the committee under load
+    #[arg(long, value_delimiter = ',', default_values_t = [4, 10, 20])]
+    pub authorities: Vec<usize>,
+    /// How many payments are measured in each part of a run
+    #[arg(long)]
+    pub payments: Option<usize>,
+    /// Into how many measured parts a run is divided: their median and extremes are told
+    #[arg(long)]
+    pub parts: Option<usize>,
+    /// How many accounts pay
+    #[arg(long, default_value_t = 16_384)]
+    pub accounts: usize,
+    /// How many payments are under way at a time in a closed loop
+    #[arg(long, default_value_t = 512)]
+    pub in_flight: usize,
+    /// Over how many connections to each shard
+    #[arg(long, default_value_t = 4)]
+    pub connections: usize,
+    /// How many payments share one signature of an authority in the certificates
+    #[arg(long, default_value_t = 32)]
+    pub vote_batch: usize,
+    /// The rate of the open loop, as a share of what the closed loop reached
+    #[arg(long, default_value_t = 0.7)]
+    pub open_share: f64,
+    /// How many times the capacity is offered in the overload
+    #[arg(long, default_value_t = 3.0)]
+    pub overload_factor: f64,
+}
+
+/// A part of the bench.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Topic {
+    /// One payment at a time, four authorities, the wallet's driver
+    Idle,
+    /// One shard on one core, each size of the committee: closed loop, then open loop
+    Load,
+    /// Three times as much as the node can do
+    Overload,
+    /// Few accounts that pay and are paid much more often than others
+    Skew,
+    /// Two shards, on one core and on all, and payments across them
+    Shards,
+    /// `kill -9` with a million accounts, and the memory that they take
+    Recovery,
+}
+
+impl Arguments {
+    pub fn wants(&self, topic: Topic) -> bool {
+        self.only.is_empty() || self.only.contains(&topic)
+    }
+
+    pub fn payments(&self) -> usize {
+        self.payments.unwrap_or(if self.quick { 10_000 } else { 50_000 })
+    }
+
+    pub fn parts(&self) -> usize {
+        self.parts.unwrap_or(if self.quick { 3 } else { 5 })
+    }
+
+    pub fn idle_rounds(&self) -> u64 {
+        if self.quick { 100 } else { 400 }
+    }
+
+    pub fn recovery_accounts(&self) -> usize {
+        if self.quick { 100_000 } else { 1_000_000 }
+    }
+
+    /// Of each part of an open loop.
+    pub fn open_seconds(&self) -> f64 {
+        if self.quick { 1.0 } else { 3.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_parts_are_wanted_unless_some_are_named() {
+        let all = Arguments::parse_from(["fastpay-bench"]);
+        assert!(Topic::value_variants().iter().all(|topic| all.wants(*topic)));
+        let some = Arguments::parse_from(["fastpay-bench", "--only", "idle,load", "--quick"]);
+        assert!(some.wants(Topic::Idle) && some.wants(Topic::Load) && !some.wants(Topic::Overload));
+        assert!(some.payments() < all.payments() && some.idle_rounds() < all.idle_rounds());
+    }
+}

@@ -1,0 +1,49 @@
+//! Much more than the node can do: it must go on at its pace, say no at once to the rest, and lose nothing.
+
+use fastpay_e2e::Failure;
+use serde::{Deserialize, Serialize};
+
+use crate::arguments::Arguments;
+use crate::generator::{Plan, Until};
+use crate::load::{self, Report, Scenario};
+use crate::machine::Cores;
+use crate::pace::Pace;
+use crate::statistics::rounded;
+use std::time::Duration;
+
+/// A stream takes only so many requests at a time; a crowd has many streams.
+const CONNECTIONS: usize = 32;
+/// More than can be under way at once.
+const ACCOUNTS: usize = 65_536;
+
+/// What overload does.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Overload {
+    /// The closed loop's, which the load is a multiple of.
+    pub peak_payments_per_second: f64,
+    pub factor: f64,
+    /// What is still settled, as a share of the peak.
+    pub ratio: f64,
+    pub report: Report,
+}
+
+/// Offers `factor` times `peak` payments a second.
+pub fn measure(arguments: &Arguments, base: &Scenario, peak: f64, cores: Cores) -> Result<Overload, Failure> {
+    let factor = arguments.overload_factor;
+    let seconds = arguments.open_seconds();
+    let part = Until::Elapsed(Duration::from_secs_f64(seconds));
+    let parts = arguments.parts().min(3);
+    // Whatever is refused comes again, so only what is settled is used up.
+    let prepared = (peak * 1.5 * seconds * (parts + 1) as f64) as usize + 2 * ACCOUNTS;
+    let scenario = Scenario {
+        name: format!("{factor} times the capacity offered"),
+        accounts: ACCOUNTS,
+        connections: CONNECTIONS,
+        plan: Plan { pace: Pace::Open { per_second: peak * factor }, warm_up: part, part, parts },
+        prepared,
+        ..base.clone()
+    };
+    let report = load::measure(&scenario, cores)?;
+    let ratio = rounded(report.payments_per_second.median / peak, 3);
+    Ok(Overload { peak_payments_per_second: peak, factor, ratio, report })
+}

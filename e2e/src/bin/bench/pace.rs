@@ -1,0 +1,72 @@
+//! When payments begin.
+
+use std::time::{Duration, Instant};
+
+/// The load's shape.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pace {
+    /// So many are under way at any time: each that ends makes room for the next. Says what the node can do.
+    Closed { in_flight: usize },
+    /// So many begin in a second, whatever the node does. Says how long people wait.
+    Open { per_second: f64 },
+}
+
+/// The instants at which the payments of an open loop are to begin: evenly, and fixed before it starts. Latency is
+/// measured from them, so that a payment which the generator or the node held up counts with all of its delay.
+#[derive(Clone, Debug)]
+pub struct Timetable {
+    start: Instant,
+    interval: Duration,
+    begun: u32,
+}
+
+impl Timetable {
+    /// # Panics
+    /// Not for a rate above zero.
+    pub fn new(start: Instant, per_second: f64) -> Self {
+        Self { start, interval: Duration::from_secs_f64(1.0 / per_second), begun: 0 }
+    }
+
+    /// When the next payment is to begin.
+    pub fn next(&self) -> Instant {
+        self.start + self.interval * self.begun
+    }
+
+    /// The instant of the next payment, where it has come. Each is given once, however late.
+    pub fn take_due(&mut self, now: Instant) -> Option<Instant> {
+        let due = self.next();
+        (due <= now).then(|| {
+            self.begun += 1;
+            due
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timetable_is_kept_whatever_the_delays() {
+        let start = Instant::now();
+        let mut table = Timetable::new(start, 1000.0);
+        let at = |ms: u64| start + Duration::from_millis(ms);
+        assert_eq!(table.take_due(start), Some(at(0)));
+        assert_eq!(table.take_due(start), None);
+        assert_eq!(table.next(), at(1));
+        // Held up for five milliseconds: all five are due, each with the instant at which it should have begun.
+        let late = std::iter::from_fn(|| table.take_due(at(5))).collect::<Vec<_>>();
+        assert_eq!(late, [at(1), at(2), at(3), at(4), at(5)]);
+        // And the rate has not changed.
+        assert_eq!((table.take_due(at(5)), table.next()), (None, at(6)));
+    }
+
+    #[test]
+    fn a_second_has_as_many_as_the_rate_says() {
+        let start = Instant::now();
+        let mut table = Timetable::new(start, 60_000.0);
+        let count = std::iter::from_fn(|| table.take_due(start + Duration::from_secs(1))).count();
+        // An interval is a whole number of nanoseconds.
+        assert!((59_990..=60_010).contains(&count), "{count}");
+    }
+}

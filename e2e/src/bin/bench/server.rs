@@ -1,0 +1,143 @@
+//! The node that is measured: a real process, stand-alone from a genesis, one of a committee whose other members
+//! are only keys.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use fastpay_core::{AuthorityKeys, Balance, Domain, GenesisBalance, SequenceNumber, ShardLayout};
+use fastpay_e2e::{Failure, Layout, Network, Place, http_get, wait_for};
+use fastpay_rpc::{AuthorityClient, ShardClient};
+
+use crate::meter::Usage;
+use crate::workload::Accounts;
+
+/// Credits between shards need a moment.
+const CREDITS_PATIENCE: Duration = Duration::from_secs(10);
+/// So many accounts are looked at after a run.
+const ACCOUNTS_CHECKED: usize = 2_000;
+
+/// How large the node is.
+#[derive(Clone, Copy, Debug)]
+pub struct Size {
+    pub authorities: usize,
+    pub shards: u16,
+    /// The core that it is bound to; none: it may use all.
+    pub core: Option<usize>,
+}
+
+/// A node, running.
+pub struct Server {
+    network: Network,
+    size: Size,
+    process: u32,
+}
+
+/// What a node has on its disk and in its counters.
+#[derive(Clone, Copy, Debug)]
+pub struct Stored {
+    pub journal_bytes: u64,
+    pub written_bytes: u64,
+}
+
+impl Server {
+    /// Sets a committee up in `target/NAME` and starts its first authority.
+    pub async fn start(name: &str, size: Size, balances: Vec<GenesisBalance>) -> Result<Self, Failure> {
+        let layout = Layout { authorities: size.authorities, shards: size.shards, ..Layout::default() };
+        let mut network = Network::prepare_standalone(Place::fixed(name)?, layout, balances)?;
+        let authority = network.authority(0)?;
+        if let Some(core) = size.core {
+            authority.bind_to_core(core);
+        }
+        authority.start()?;
+        authority.wait_ready().await?;
+        let process = authority.program()?.id();
+        Ok(Self { network, size, process })
+    }
+
+    pub fn process(&self) -> u32 {
+        self.process
+    }
+
+    pub fn domain(&self) -> Domain {
+        *self.network.domain()
+    }
+
+    pub fn quorum(&self) -> usize {
+        self.network.committee().quorum()
+    }
+
+    pub fn layout(&self) -> ShardLayout {
+        ShardLayout::new(NonZeroU32::new(u32::from(self.size.shards)).unwrap_or(NonZeroU32::MIN))
+    }
+
+    /// The keys of a quorum without this authority.
+    pub fn other_keys(&self) -> Result<Vec<AuthorityKeys>, Failure> {
+        let others = self.network.authorities.iter().skip(1).take(self.quorum());
+        others.map(|authority| authority.secret_keys()).collect()
+    }
+
+    /// One address for each shard.
+    pub fn addresses(&mut self) -> Result<Vec<String>, Failure> {
+        Ok(self.network.authority(0)?.endpoints()?.shards.clone())
+    }
+
+    /// What it says of its journals, and what the system wrote for it.
+    pub async fn stored(&mut self) -> Result<Stored, Failure> {
+        let http = self.network.authority(0)?.endpoints()?.http.clone().unwrap_or_default();
+        let (_, text) = http_get(&http, "/metrics").await.map_err(Failure::wrong)?;
+        let journals = text.lines().filter(|line| line.starts_with("fastpay_journal_bytes{"));
+        let lengths = journals.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
+        let journal_bytes = lengths.sum::<f64>() as u64;
+        Ok(Stored { journal_bytes, written_bytes: Usage::of(self.process).written_bytes })
+    }
+
+    /// That the node did what it said: value is neither made nor lost, and as many payments are made as settled.
+    pub async fn check(&mut self, accounts: &Accounts, sent: &[u64]) -> Result<(), Failure> {
+        let client = self.client()?;
+        let expected = accounts.balances().iter().fold(Balance::ZERO, |sum, balance| sum.credit(balance.amount));
+        let shards = client.shards().to_vec();
+        wait_for(CREDITS_PATIENCE, || {
+            let shards = shards.clone();
+            async move {
+                let sum = total(&shards).await.map_err(|failure| failure.to_string())?;
+                if sum == expected { Ok(()) } else { Err(format!("the accounts hold {sum} of {expected}")) }
+            }
+        })
+        .await?;
+        let step = accounts.ids().len().div_ceil(ACCOUNTS_CHECKED).max(1);
+        for (id, sent) in accounts.ids().iter().zip(sent).step_by(step) {
+            let state = client.shard_of(id).account(*id).await.map_err(Failure::wrong)?;
+            if state.next_sequence != SequenceNumber(*sent) || state.pending.is_some() {
+                return Err(Failure::Wrong(format!("{id} made {} payments, not {sent}", state.next_sequence)));
+            }
+        }
+        Ok(())
+    }
+
+    pub fn client(&mut self) -> Result<AuthorityClient, Failure> {
+        self.network.authority(0)?.client()
+    }
+
+    /// Starts it again after [`Server::kill`], without waiting.
+    pub fn start_again(&mut self) -> Result<(), Failure> {
+        let authority = self.network.authority(0)?;
+        authority.start()?;
+        self.process = authority.program()?.id();
+        Ok(())
+    }
+
+    /// Ends it as a power cut would.
+    pub fn kill(&mut self) -> Result<(), Failure> {
+        self.network.authority(0)?.kill();
+        Ok(())
+    }
+}
+
+async fn total(shards: &[ShardClient]) -> Result<Balance, Failure> {
+    let mut sum = Balance::ZERO;
+    for shard in shards {
+        let status = shard.status().await.map_err(Failure::wrong)?;
+        sum = status.totals.iter().fold(sum, |sum, (_, totals)| sum.plus(totals.accounts));
+    }
+    Ok(sum)
+}

@@ -1,0 +1,109 @@
+//! All parts of the bench, one after the other: nothing else of it runs meanwhile.
+
+use std::time::Duration;
+
+use fastpay_e2e::Failure;
+
+use crate::arguments::{Arguments, Topic};
+use crate::generator::{Plan, Until};
+use crate::load::{self, Report, Scenario};
+use crate::machine::{self, Cores};
+use crate::outcome::Outcome;
+use crate::pace::Pace;
+use crate::{idle, overload, progress, recovery, runtime};
+
+/// As in the usual tests of stores: some accounts are in a tenth of all payments.
+const ZIPF_EXPONENT: f64 = 0.99;
+
+pub fn measure(arguments: &Arguments) -> Result<Outcome, Failure> {
+    let machine = machine::describe();
+    progress(&format!(
+        "{}, {} cores, load average {}",
+        machine.processor, machine.cores, machine.load_average_at_start
+    ));
+    let cores = Cores::split();
+    let mut outcome = Outcome::new(arguments.clone(), machine);
+    if arguments.wants(Topic::Idle) {
+        progress("idle: four authorities, one payment at a time");
+        outcome.idle = Some(runtime()?.block_on(idle::measure(arguments.idle_rounds()))?);
+    }
+    if arguments.wants(Topic::Load) {
+        for authorities in &arguments.authorities {
+            outcome.load.push(load::measure(&closed(arguments, *authorities), cores)?);
+        }
+    }
+    if arguments.wants(Topic::Load) || arguments.wants(Topic::Overload) {
+        let base = closed(arguments, 4);
+        let peak = peak(&mut outcome, &base, cores)?;
+        if arguments.wants(Topic::Load) {
+            outcome.open = Some(load::measure(&open(arguments, &base, peak), cores)?);
+        }
+        if arguments.wants(Topic::Overload) {
+            outcome.overload = Some(overload::measure(arguments, &base, peak, cores)?);
+        }
+    }
+    if arguments.wants(Topic::Skew) {
+        let name = format!("skewed accounts (Zipf {ZIPF_EXPONENT})");
+        let scenario = Scenario { name, zipf_exponent: ZIPF_EXPONENT, ..closed(arguments, 4) };
+        outcome.skew = Some(load::measure(&scenario, cores)?);
+    }
+    if arguments.wants(Topic::Shards) {
+        outcome.shards = shards(arguments, cores)?;
+    }
+    if arguments.wants(Topic::Recovery) {
+        outcome.recovery = Some(recovery::measure(arguments.recovery_accounts(), 3, cores)?);
+    }
+    outcome.machine.load_average_at_end = machine::load_average();
+    Ok(outcome)
+}
+
+/// What a committee of four reaches in a closed loop: measured before, or now.
+fn peak(outcome: &mut Outcome, base: &Scenario, cores: Cores) -> Result<f64, Failure> {
+    let measured = outcome.load.iter().find(|report| report.authorities == base.authorities);
+    if let Some(report) = measured {
+        return Ok(report.payments_per_second.median);
+    }
+    let report = load::measure(base, cores)?;
+    let peak = report.payments_per_second.median;
+    outcome.load.push(report);
+    Ok(peak)
+}
+
+fn closed(arguments: &Arguments, authorities: usize) -> Scenario {
+    let (plan, prepared) = load::closed(arguments.in_flight, arguments.payments(), arguments.parts());
+    Scenario {
+        name: format!("one shard on one core, n = {authorities}"),
+        authorities,
+        shards: 1,
+        on_all_cores: false,
+        zipf_exponent: 0.0,
+        cross_shard: None,
+        accounts: arguments.accounts,
+        connections: arguments.connections,
+        vote_batch: arguments.vote_batch,
+        plan,
+        prepared,
+    }
+}
+
+fn open(arguments: &Arguments, base: &Scenario, peak: f64) -> Scenario {
+    let per_second = peak * arguments.open_share;
+    let seconds = arguments.open_seconds();
+    let part = Until::Elapsed(Duration::from_secs_f64(seconds));
+    let parts = arguments.parts();
+    let plan = Plan { pace: Pace::Open { per_second }, warm_up: part, part, parts };
+    let prepared = (per_second * seconds * (parts + 2) as f64) as usize;
+    let name = format!("open loop at {:.0} % of the capacity", arguments.open_share * 1e2);
+    Scenario { name, plan, prepared, ..base.clone() }
+}
+
+fn shards(arguments: &Arguments, cores: Cores) -> Result<Vec<Report>, Failure> {
+    let mut reports = Vec::new();
+    for (share, on_all_cores) in [(0.0, false), (1.0, false), (0.5, true)] {
+        let place = if on_all_cores { "all cores (the generator's too)" } else { "one core" };
+        let name = format!("two shards on {place}, {:.0} % of payments across", share * 1e2);
+        let scenario = Scenario { name, shards: 2, on_all_cores, cross_shard: Some(share), ..closed(arguments, 4) };
+        reports.push(load::measure(&scenario, cores)?);
+    }
+    Ok(reports)
+}

@@ -1,0 +1,134 @@
+//! Streams to a shard that carry requests encoded ahead, so that the generator spends its core on little else than
+//! reading and writing. The ordinary client of `fastpay-rpc` encodes each request and wakes a task for each answer.
+
+use std::time::Instant;
+
+use bytes::{Buf, BufMut, Bytes};
+use fastpay_e2e::Failure;
+use fastpay_rpc::proto::SubmitResponse;
+use fastpay_rpc::proto::submit_response::Response;
+use prost::Message;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio_stream::StreamExt;
+use tokio_stream::wrappers::UnboundedReceiverStream;
+use tonic::Status;
+use tonic::client::Grpc;
+use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
+use tonic::codegen::http::uri::PathAndQuery;
+use tonic::transport::Endpoint;
+
+/// What a gRPC message has before it.
+pub const MESSAGE_HEADER_BYTES: usize = 5;
+/// Answers are read at once: the server never waits for us.
+const WINDOW_BYTES: u32 = 4 << 20;
+
+/// An answer as it came.
+#[derive(Debug)]
+pub struct Answer {
+    pub id: u64,
+    pub response: Response,
+    pub at: Instant,
+    /// On the wire, with the message's header.
+    pub bytes: usize,
+}
+
+/// What comes back on all streams. Where one breaks, a failure comes in place of an answer.
+pub type Answers = UnboundedReceiver<Result<Answer, Failure>>;
+
+/// Many streams, each on a connection of its own.
+pub struct Streams {
+    /// By shard.
+    shards: Vec<Vec<UnboundedSender<Bytes>>>,
+}
+
+impl Streams {
+    /// Opens so many to each shard.
+    pub async fn open(addresses: &[String], connections: usize) -> Result<(Self, Answers), Failure> {
+        let (sender, answers) = unbounded_channel();
+        let mut shards = Vec::new();
+        for address in addresses {
+            let mut streams = Vec::new();
+            for _ in 0..connections.max(1) {
+                streams.push(open(address, sender.clone()).await?);
+            }
+            shards.push(streams);
+        }
+        Ok((Self { shards }, answers))
+    }
+
+    /// Sends a request to a shard. `turn` decides over which of its connections.
+    pub fn send(&self, shard: u32, turn: u32, request: Bytes) {
+        let streams = self.shards.get(shard as usize).filter(|streams| !streams.is_empty());
+        let stream = streams.and_then(|streams| streams.get(turn as usize % streams.len()));
+        if let Some(stream) = stream {
+            // Where it is broken, its reader has said so.
+            let _ = stream.send(request);
+        }
+    }
+}
+
+async fn open(
+    address: &str,
+    answers: UnboundedSender<Result<Answer, Failure>>,
+) -> Result<UnboundedSender<Bytes>, Failure> {
+    let endpoint = Endpoint::from_shared(address.to_owned()).map_err(Failure::wrong)?;
+    let endpoint = endpoint.tcp_nodelay(true).initial_stream_window_size(WINDOW_BYTES);
+    let channel = endpoint.initial_connection_window_size(WINDOW_BYTES).connect().await.map_err(Failure::wrong)?;
+    let (requests, outgoing) = unbounded_channel();
+    let mut grpc = Grpc::new(channel);
+    grpc.ready().await.map_err(Failure::wrong)?;
+    let path = PathAndQuery::from_static("/fastpay.v1.Shard/Submit");
+    let stream = tonic::Request::new(UnboundedReceiverStream::new(outgoing));
+    let mut incoming = grpc.streaming(stream, path, Encoded).await.map_err(Failure::wrong)?.into_inner();
+    tokio::spawn(async move {
+        while let Some(answer) = incoming.next().await {
+            let answer = answer.map_err(|status| Failure::Wrong(format!("a stream broke: {status}")));
+            if answers.send(answer).is_err() {
+                return;
+            }
+        }
+        let _ = answers.send(Err(Failure::wrong("the node ended a stream")));
+    });
+    Ok(requests)
+}
+
+/// Requests go as they are.
+#[derive(Clone, Copy, Debug)]
+struct Encoded;
+
+impl Codec for Encoded {
+    type Encode = Bytes;
+    type Decode = Answer;
+    type Encoder = Self;
+    type Decoder = Self;
+
+    fn encoder(&mut self) -> Self {
+        Self
+    }
+
+    fn decoder(&mut self) -> Self {
+        Self
+    }
+}
+
+impl Encoder for Encoded {
+    type Item = Bytes;
+    type Error = Status;
+
+    fn encode(&mut self, request: Bytes, buffer: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        buffer.put(request);
+        Ok(())
+    }
+}
+
+impl Decoder for Encoded {
+    type Item = Answer;
+    type Error = Status;
+
+    fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<Answer>, Status> {
+        let bytes = buffer.remaining() + MESSAGE_HEADER_BYTES;
+        let answer = SubmitResponse::decode(buffer).map_err(|error| Status::internal(error.to_string()))?;
+        let response = answer.response.ok_or_else(|| Status::internal("an answer without content"))?;
+        Ok(Some(Answer { id: answer.id, response, at: Instant::now(), bytes }))
+    }
+}

@@ -1,0 +1,206 @@
+//! Payments made ahead: signed, certified and encoded, so that sending one costs the generator almost nothing.
+//!
+//! The bench has the keys of the whole committee and votes for everybody: as authorities do under load, with one
+//! signature over the Merkle root of a batch of payments. The authority that is measured does not vote in them, so
+//! it has every vote of every certificate to check; in real life its own is often among them.
+
+use bytes::Bytes;
+use fastpay_core::{
+    AccountId, AccountKey, Amount, Asset, AuthorityKeys, Certificate, Digest, Domain, Epoch, GenesisBalance, Memo,
+    Payment, SequenceNumber, ShardLayout, Transfer, VerifiedOrder, sign_payment_votes,
+};
+use fastpay_e2e::Failure;
+use fastpay_rpc::proto::SubmitRequest;
+use fastpay_rpc::proto::submit_request::Request;
+use prost::Message;
+
+use crate::draw::Pair;
+use crate::flow::Place;
+
+/// What every account has at first.
+const START: Amount = Amount(1_000_000);
+
+/// The accounts of a bench: their keys are numbers.
+pub struct Accounts {
+    keys: Vec<AccountKey>,
+    ids: Vec<AccountId>,
+}
+
+impl Accounts {
+    /// On all cores.
+    pub fn new(count: usize) -> Self {
+        let numbers: Vec<u64> = (0..count as u64).collect();
+        let keys = in_parallel(&numbers, |numbers| numbers.iter().map(|number| key(*number)).collect());
+        let ids = keys.iter().map(AccountKey::account).collect();
+        Self { keys, ids }
+    }
+
+    pub fn ids(&self) -> &[AccountId] {
+        &self.ids
+    }
+
+    /// So much for each that all its payments are covered.
+    pub fn balances(&self) -> Vec<GenesisBalance> {
+        let balance = |account: &AccountId| GenesisBalance { account: *account, asset: Asset::ETHER, amount: START };
+        self.ids.iter().map(balance).collect()
+    }
+}
+
+fn key(number: u64) -> AccountKey {
+    let mut seed = [3; 32];
+    if let Some(start) = seed.first_chunk_mut() {
+        *start = number.to_le_bytes();
+    }
+    AccountKey::ed25519(seed)
+}
+
+/// A payment, ready to be sent.
+pub struct Prepared {
+    pub place: Place,
+    /// The sender's shard.
+    pub shard: u32,
+    /// Two requests of the wire, whose ids are [`order_id`] and [`certificate_id`].
+    pub order: Bytes,
+    pub certificate: Bytes,
+}
+
+pub fn order_id(payment: u32) -> u64 {
+    u64::from(payment) * 2
+}
+
+pub fn certificate_id(payment: u32) -> u64 {
+    u64::from(payment) * 2 + 1
+}
+
+/// The payment that an answer is about, and whether it answers the order.
+pub fn payment_of(id: u64) -> (u32, bool) {
+    ((id / 2) as u32, id.is_multiple_of(2))
+}
+
+/// Who votes, and on what.
+pub struct Voters<'a> {
+    pub domain: &'a Domain,
+    /// A quorum.
+    pub keys: &'a [AuthorityKeys],
+    /// So many payments share one signature of an authority.
+    pub batch: usize,
+}
+
+/// Signs, certifies and encodes, on all cores.
+pub fn prepare(pairs: &[Pair], accounts: &Accounts, layout: ShardLayout, voters: &Voters<'_>) -> Vec<Prepared> {
+    let places = places(pairs, accounts.ids().len());
+    let numbered = (0..).zip(pairs.iter().zip(places));
+    let numbered: Vec<_> = numbered.map(|(number, (pair, place))| Draft { number, pair: *pair, place }).collect();
+    let batches: Vec<_> = numbered.chunks(voters.batch.max(1)).collect();
+    in_parallel(&batches, |batches| {
+        batches.iter().flat_map(|batch| prepare_batch(batch, accounts, layout, voters)).collect()
+    })
+}
+
+/// Numbers each sender's payments.
+fn places(pairs: &[Pair], accounts: usize) -> Vec<Place> {
+    let mut next = vec![0_u32; accounts];
+    let place = |pair: &Pair| {
+        let sequence = next.get(pair.sender).copied().unwrap_or_default();
+        if let Some(next) = next.get_mut(pair.sender) {
+            *next += 1;
+        }
+        Place { sender: pair.sender as u32, sequence }
+    };
+    pairs.iter().map(place).collect()
+}
+
+/// A payment that is still to be signed.
+#[derive(Clone, Copy)]
+struct Draft {
+    number: u32,
+    pair: Pair,
+    place: Place,
+}
+
+fn prepare_batch(batch: &[Draft], accounts: &Accounts, layout: ShardLayout, voters: &Voters<'_>) -> Vec<Prepared> {
+    let orders: Vec<VerifiedOrder> =
+        batch.iter().filter_map(|draft| order(accounts, *draft, voters.domain).ok()).collect();
+    let digests: Vec<Digest> = orders.iter().map(VerifiedOrder::digest).collect();
+    let votes: Vec<_> =
+        voters.keys.iter().map(|keys| sign_payment_votes(keys, voters.domain, Epoch(0), &digests)).collect();
+    let prepare = |(index, (draft, order)): (usize, (&Draft, &VerifiedOrder))| {
+        let mut votes: Vec<_> = votes.iter().filter_map(|votes| votes.get(index).cloned()).collect();
+        votes.sort_by_key(|vote| vote.authority);
+        let certificate = Certificate { order: order.order().clone(), epoch: Epoch(0), votes };
+        let encode = |id, request| Bytes::from(SubmitRequest { id, request: Some(request) }.encode_to_vec());
+        Prepared {
+            place: draft.place,
+            shard: layout.shard_of(&order.transfer().sender()).0,
+            order: encode(order_id(draft.number), Request::Order(order.order().into())),
+            certificate: encode(certificate_id(draft.number), Request::Certificate((&certificate).into())),
+        }
+    };
+    batch.iter().zip(&orders).enumerate().map(prepare).collect()
+}
+
+/// A signed order. Verified, because the votes are on its digest, which only a verified one tells.
+fn order(accounts: &Accounts, draft: Draft, domain: &Domain) -> Result<VerifiedOrder, Failure> {
+    let Draft { pair, place, .. } = draft;
+    let nobody = || Failure::wrong("no such account");
+    let sender = accounts.keys.get(pair.sender).ok_or_else(nobody)?;
+    let id = |number: usize| accounts.ids().get(number).copied().ok_or_else(nobody);
+    let transfer = Transfer::Payment(Payment {
+        sender: id(pair.sender)?,
+        recipient: id(pair.recipient)?,
+        asset: Asset::ETHER,
+        amount: Amount(1),
+        sequence: SequenceNumber(u64::from(place.sequence)),
+        memo: Memo::ZERO,
+    });
+    sender.order(domain, transfer).verify(domain).map_err(Failure::wrong)
+}
+
+/// Divides the work among all cores and keeps its order.
+fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&[T]) -> Vec<R> + Sync) -> Vec<R> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let share = items.len().div_ceil(cores).max(1);
+    std::thread::scope(|scope| {
+        let work = &work;
+        let threads: Vec<_> = items.chunks(share).map(|items| scope.spawn(move || work(items))).collect();
+        threads.into_iter().flat_map(|thread| thread.join().expect("preparing does not panic")).collect()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_prepared_verifies_and_is_numbered_by_sender() {
+        let members = (1..=4).map(|i| AuthorityKeys::from_secrets([i; 32], [i; 32]).unwrap());
+        let keys: Vec<AuthorityKeys> = members.collect();
+        let public = keys.iter().map(AuthorityKeys::public).collect();
+        let committee = fastpay_core::Committee::new(Epoch(0), public).unwrap();
+        let domain = Domain::new(0, fastpay_core::PrimaryAddress::repeat_byte(7));
+        let accounts = Accounts::new(10);
+        let layout = ShardLayout::new(2.try_into().unwrap());
+        let pairs: Vec<_> = (0..100).map(|i| Pair { sender: i * i % 10, recipient: (i * i + 1) % 10 }).collect();
+        let prepared = prepare(&pairs, &accounts, layout, &Voters { domain: &domain, keys: &keys[1..], batch: 8 });
+        assert_eq!(prepared.len(), 100);
+        let mut next = vec![0; 10];
+        for (number, prepared) in (0..).zip(&prepared) {
+            let order = SubmitRequest::decode(prepared.order.clone()).unwrap();
+            let certificate = SubmitRequest::decode(prepared.certificate.clone()).unwrap();
+            assert_eq!((payment_of(order.id), payment_of(certificate.id)), ((number, true), (number, false)));
+            let (Some(Request::Order(order)), Some(Request::Certificate(certificate))) =
+                (order.request, certificate.request)
+            else {
+                panic!("not an order and a certificate")
+            };
+            let order = fastpay_core::TransferOrder::try_from(order).unwrap().verify(&domain).unwrap();
+            let certificate = Certificate::try_from(certificate).unwrap().verify(&domain, &committee).unwrap();
+            assert_eq!(order.digest(), certificate.digest());
+            let sender = prepared.place.sender as usize;
+            assert_eq!(order.transfer().sender(), accounts.ids()[sender]);
+            assert_eq!(order.transfer().sequence(), SequenceNumber(next[sender]));
+            assert_eq!(prepared.shard, layout.shard_of(&accounts.ids()[sender]).0);
+            next[sender] += 1;
+        }
+    }
+}
