@@ -6,11 +6,12 @@ use borsh::{BorshDeserialize, BorshSerialize};
 use crate::Digest;
 use crate::amount::Epoch;
 use crate::committee::Committee;
+use crate::demand::Deferred;
 use crate::identity::AuthorityName;
 use crate::order::{OrderError, Transfer, TransferOrder, VerifiedOrder};
-use crate::signature::{BadSignature, Deferred};
+use crate::signature::BadSignature;
 use crate::statement::Domain;
-use crate::vote::{VerifiedVote, Vote, VoteError};
+use crate::vote::{Ballot, VerifiedVote, Vote, VoteError};
 
 /// An order and the votes for it, not yet checked.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
@@ -44,12 +45,8 @@ impl Certificate {
         Some(VerifiedCertificate { certificate, digest: order.digest() })
     }
 
-    /// Checks all but the Ed25519 equations, which can then be checked alone or in a batch.
-    ///
-    /// # Errors
-    /// Where the epoch is another, the votes are not exactly a quorum in order, or an order or a vote
-    /// does not stand up.
-    pub fn prepare(
+    /// Checks all but the signatures.
+    pub(crate) fn prepare(
         self,
         domain: &Domain,
         committee: &Committee,
@@ -63,20 +60,23 @@ impl Certificate {
         if let Some([_, vote]) = self.votes.array_windows().find(|[a, b]| a.authority >= b.authority) {
             return Err(CertificateError::VotesUnsorted(vote.authority));
         }
-        let mut order = self.order.clone().prepare(domain)?.map(|order| order.digest());
-        let digest = *order.value();
+        let (digest, of_sender) = self.order.demand(domain)?;
+        let ballot = Ballot::new(domain, self.epoch, &self.order.transfer, digest);
+        let mut demands = Vec::with_capacity(self.votes.len() + 1);
+        demands.push(of_sender);
         for vote in &self.votes {
-            order.absorb(vote.prepare(domain, committee, &self.order.transfer, digest)?);
+            demands.push(vote.demand(committee, &ballot)?);
         }
-        Ok(order.map(|digest| VerifiedCertificate { certificate: self, digest }))
+        Ok(Deferred { value: VerifiedCertificate { certificate: self, digest }, demands })
     }
 
     /// Checks the whole certificate.
     ///
     /// # Errors
-    /// As [`Certificate::prepare`], or a bad Ed25519 signature.
+    /// Where the epoch is another, the votes are not exactly a quorum in order, an order or a vote does not
+    /// stand up, or a signature is bad.
     pub fn verify(self, domain: &Domain, committee: &Committee) -> Result<VerifiedCertificate, CertificateError> {
-        Ok(self.prepare(domain, committee)?.check()?)
+        Ok(self.prepare(domain, committee)?.check(domain)?)
     }
 }
 
@@ -110,28 +110,6 @@ impl VerifiedCertificate {
     #[must_use]
     pub fn into_certificate(self) -> Certificate {
         self.certificate
-    }
-}
-
-/// Anything that a client submits, once it is verified: so that orders and certificates can share a
-/// batch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum VerifiedRequest {
-    /// Asks for a vote.
-    Order(VerifiedOrder),
-    /// Asks for a confirmation.
-    Certificate(VerifiedCertificate),
-}
-
-impl From<Deferred<VerifiedOrder>> for Deferred<VerifiedRequest> {
-    fn from(order: Deferred<VerifiedOrder>) -> Self {
-        order.map(VerifiedRequest::Order)
-    }
-}
-
-impl From<Deferred<VerifiedCertificate>> for Deferred<VerifiedRequest> {
-    fn from(certificate: Deferred<VerifiedCertificate>) -> Self {
-        certificate.map(VerifiedRequest::Certificate)
     }
 }
 

@@ -20,6 +20,7 @@ mod amount;
 mod certificate;
 mod committee;
 mod contract_vote;
+mod demand;
 mod epochs;
 mod genesis;
 mod history;
@@ -29,14 +30,16 @@ mod ledger;
 mod merkle;
 mod order;
 mod record;
+mod request;
 mod shard;
 mod signature;
 mod statement;
+mod verifier;
 mod vote;
 
 pub use account::{Account, PendingOrder};
 pub use amount::{Amount, Asset, Balance, Epoch, Memo, ParseAmountError, SequenceNumber, TransactionIndex};
-pub use certificate::{Certificate, CertificateError, VerifiedCertificate, VerifiedRequest};
+pub use certificate::{Certificate, CertificateError, VerifiedCertificate};
 pub use committee::{Authority, COMMITTEE_SIZE_MAX, COMMITTEE_SIZE_MIN, Committee, CommitteeError};
 pub use contract_vote::{ContractVote, VerifiedContractVote, sign_batch_vote, sign_committee_vote};
 pub use epochs::{Committees, EpochsError};
@@ -50,10 +53,14 @@ pub use order::{
     Authorization, InvalidTransfer, OrderError, Payment, Redemption, Transfer, TransferOrder, VerifiedOrder,
 };
 pub use record::{CrossShardCredit, Deposit, Effect, Record, SynchronizationOrder};
+pub use request::{Request, RequestError, VerifiedRequest};
 pub use shard::{Decision, Rejection, Shard};
-pub use signature::{BadSignature, Deferred, EcdsaSignature, Ed25519Signature, Signatory};
+pub use signature::{BadSignature, EcdsaSignature, Ed25519Signature, Signatory};
 pub use statement::{Domain, RedemptionVoteStatement, encode_redemption_votes};
-pub use vote::{VerifiedVote, Vote, VoteError, VoteSignature, sign_payment_votes, sign_vote};
+pub use verifier::Verifier;
+pub use vote::{
+    OwnSignature, VerifiedVote, Vote, VoteError, VoteSignature, sign_payment_votes, sign_redemption_vote, sign_vote,
+};
 
 /// A 32-byte hash: an EIP-712 digest, or a node of a Merkle tree.
 pub type Digest = alloy_primitives::B256;

@@ -29,10 +29,15 @@ impl MerklePath {
     /// bits that name no sibling: a path has one encoding.
     #[must_use]
     pub fn root(&self, digest: Digest) -> Option<Digest> {
+        self.root_above(leaf(digest))
+    }
+
+    /// As [`MerklePath::root`], from the leaf itself, which is the same in all votes for a payment.
+    pub(crate) fn root_above(&self, leaf: Digest) -> Option<Digest> {
         if self.siblings.len() > MERKLE_PATH_LENGTH_MAX || self.directions >> self.siblings.len() != 0 {
             return None;
         }
-        let mut hash = leaf(digest);
+        let mut hash = leaf;
         for (level, sibling) in self.siblings.iter().enumerate() {
             let sibling_is_left = self.directions >> level & 1 == 1;
             hash = if sibling_is_left { node(sibling, &hash) } else { node(&hash, sibling) };
@@ -96,15 +101,19 @@ impl MerkleTree {
 
 /// The node of one payment. In a tree of one it is the root.
 pub(crate) fn leaf(digest: Digest) -> Digest {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(&[0x00]).update(digest.as_slice());
-    Digest::new(*hasher.finalize().as_bytes())
+    let mut input = [0; 33];
+    let [_, bytes @ ..] = &mut input;
+    bytes.copy_from_slice(digest.as_slice());
+    Digest::new(*blake3::hash(&input).as_bytes())
 }
 
 fn node(left: &Digest, right: &Digest) -> Digest {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(&[0x01]).update(left.as_slice()).update(right.as_slice());
-    Digest::new(*hasher.finalize().as_bytes())
+    let mut input = [0x01; 65];
+    let [_, children @ ..] = &mut input;
+    let (first, second) = children.split_at_mut(32);
+    first.copy_from_slice(left.as_slice());
+    second.copy_from_slice(right.as_slice());
+    Digest::new(*blake3::hash(&input).as_bytes())
 }
 
 #[cfg(test)]

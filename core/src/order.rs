@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::Digest;
 use crate::amount::{Amount, Asset, Memo, SequenceNumber};
+use crate::demand::{Deferred, Demand};
 use crate::identity::{AccountId, PrimaryAddress};
-use crate::signature::{BadSignature, Deferred, EcdsaSignature, Ed25519Signature, Signatory};
+use crate::signature::{BadSignature, EcdsaSignature, Ed25519Signature};
 use crate::statement::Domain;
 
 /// Moves `amount` to another FastPay account.
@@ -167,7 +168,7 @@ pub enum InvalidTransfer {
 }
 
 /// The proof that the owner of the sender's account ordered a transfer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, BorshSerialize, BorshDeserialize)]
 pub enum Authorization {
     /// By the key whose hash is the account.
     Ed25519 {
@@ -193,41 +194,34 @@ pub struct TransferOrder {
 }
 
 impl TransferOrder {
-    /// Checks all but the Ed25519 equation, which can then be checked alone or in a batch.
-    ///
-    /// # Errors
-    /// Where the transfer is invalid, the key does not own the account, or an Ethereum signature is
-    /// bad.
-    pub fn prepare(self, domain: &Domain) -> Result<Deferred<VerifiedOrder>, OrderError> {
+    /// Checks all but the signature. Gives the digest and what is left to check.
+    pub(crate) fn demand(&self, domain: &Domain) -> Result<(Digest, Demand), OrderError> {
         self.transfer.check(domain)?;
-        let digest = domain.transfer_digest(&self.transfer);
         let sender = self.transfer.sender();
-        let by = Signatory::Sender(sender);
-        let authorization = self.authorization;
-        let mut deferred = Deferred::new(VerifiedOrder { order: self, digest });
-        match authorization {
-            Authorization::Ed25519 { key, signature } => {
-                if AccountId::from_ed25519(&key) != sender {
-                    return Err(OrderError::WrongKey { sender });
-                }
-                deferred.require(by, &key, &signature, digest);
-            }
-            Authorization::Ethereum { signature } => {
-                let owner = sender.ethereum_address().ok_or(OrderError::WrongKey { sender })?;
-                if signature.recover(digest) != Some(owner) {
-                    return Err(OrderError::Signature(BadSignature(by)));
-                }
-            }
+        let key_may_sign = match &self.authorization {
+            Authorization::Ed25519 { key, .. } => AccountId::from_ed25519(key) == sender,
+            // Whose signature it is comes out when it is checked.
+            Authorization::Ethereum { .. } => sender.ethereum_address().is_some(),
+        };
+        if !key_may_sign {
+            return Err(OrderError::WrongKey { sender });
         }
-        Ok(deferred)
+        let digest = domain.transfer_digest(&self.transfer);
+        Ok((digest, Demand::Order { sender, digest, authorization: self.authorization }))
+    }
+
+    /// As [`TransferOrder::demand`], for the order by itself.
+    pub(crate) fn prepare(self, domain: &Domain) -> Result<Deferred<VerifiedOrder>, OrderError> {
+        let (digest, demand) = self.demand(domain)?;
+        Ok(Deferred { value: VerifiedOrder { order: self, digest }, demands: vec![demand] })
     }
 
     /// Checks everything about the order that needs no account.
     ///
     /// # Errors
-    /// As [`TransferOrder::prepare`], or a bad Ed25519 signature.
+    /// Where the transfer is invalid, the key does not own the account, or the signature is bad.
     pub fn verify(self, domain: &Domain) -> Result<VerifiedOrder, OrderError> {
-        Ok(self.prepare(domain)?.check()?)
+        Ok(self.prepare(domain)?.check(domain)?)
     }
 }
 

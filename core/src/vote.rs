@@ -5,12 +5,13 @@ use borsh::{BorshDeserialize, BorshSerialize};
 
 use crate::Digest;
 use crate::amount::Epoch;
-use crate::committee::Committee;
+use crate::committee::{Authority, Committee};
+use crate::demand::Demand;
 use crate::identity::AuthorityName;
 use crate::keys::AuthorityKeys;
 use crate::merkle::{self, MerklePath, MerkleTree};
-use crate::order::{Transfer, VerifiedOrder};
-use crate::signature::{BadSignature, Deferred, EcdsaSignature, Ed25519Signature, Signatory};
+use crate::order::{Redemption, Transfer, VerifiedOrder};
+use crate::signature::{BadSignature, EcdsaSignature, Ed25519Signature};
 use crate::statement::Domain;
 
 /// One authority's vote, not yet checked.
@@ -39,50 +40,56 @@ pub enum VoteSignature {
     },
 }
 
-impl Vote {
-    /// Checks all but the Ed25519 equation. `digest` is that of the transfer.
-    ///
-    /// # Errors
-    /// Where the authority is no member, the vote is of the wrong kind, or its path or redemption
-    /// signature does not fit.
-    pub fn prepare(
-        &self,
-        domain: &Domain,
-        committee: &Committee,
-        transfer: &Transfer,
-        digest: Digest,
-    ) -> Result<Deferred<()>, VoteError> {
-        let (_, member) = committee.member(&self.authority).ok_or(VoteError::NotAMember(self.authority))?;
-        let by = Signatory::Authority(self.authority);
-        let mut deferred = Deferred::new(());
-        match (&self.signature, transfer) {
-            (VoteSignature::Payment { signature, path }, Transfer::Payment(_)) => {
-                let root = path.root(digest).ok_or(VoteError::Path(self.authority))?;
-                let vote_digest = domain.payment_vote_digest(committee.epoch(), root);
-                deferred.require(by, &self.authority.0, signature, vote_digest);
+/// What every authority that votes for a transfer puts its signature to: with the path in its own vote,
+/// where it is a payment.
+pub(crate) enum Ballot {
+    Payment { epoch: Epoch, leaf: Digest },
+    Redemption { digest: Digest },
+}
+
+impl Ballot {
+    /// `digest` is that of the transfer.
+    pub(crate) fn new(domain: &Domain, epoch: Epoch, transfer: &Transfer, digest: Digest) -> Self {
+        match transfer {
+            Transfer::Payment(_) => Self::Payment { epoch, leaf: merkle::leaf(digest) },
+            Transfer::Redemption(redemption) => {
+                Self::Redemption { digest: domain.redemption_vote_digest(epoch, redemption) }
             }
-            (VoteSignature::Redemption { signature }, Transfer::Redemption(redemption)) => {
-                let vote_digest = domain.redemption_vote_digest(committee.epoch(), redemption);
-                if signature.recover(vote_digest) != Some(member.redemption_key) {
-                    return Err(VoteError::Signature(BadSignature(by)));
-                }
-            }
-            _ => return Err(VoteError::WrongKind(self.authority)),
         }
-        Ok(deferred)
+    }
+}
+
+impl Vote {
+    /// Checks all but the signature, and gives what is left to check.
+    pub(crate) fn demand(&self, committee: &Committee, ballot: &Ballot) -> Result<Demand, VoteError> {
+        let authority = self.authority;
+        let (_, member) = committee.member(&authority).ok_or(VoteError::NotAMember(authority))?;
+        match (&self.signature, ballot) {
+            (VoteSignature::Payment { signature, path }, Ballot::Payment { epoch, leaf }) => {
+                let root = path.root_above(*leaf).ok_or(VoteError::Path(authority))?;
+                Ok(Demand::PaymentVote { authority, epoch: *epoch, root, signature: *signature })
+            }
+            (VoteSignature::Redemption { signature }, Ballot::Redemption { digest }) => {
+                let redemption_key = member.redemption_key;
+                Ok(Demand::RedemptionVote { authority, redemption_key, digest: *digest, signature: *signature })
+            }
+            _ => Err(VoteError::WrongKind(authority)),
+        }
     }
 
     /// Checks the whole vote, as a wallet does with each that it is given.
     ///
     /// # Errors
-    /// As [`Vote::prepare`], or a bad Ed25519 signature.
+    /// Where the authority is no member, the vote is of the wrong kind, its path is malformed, or the
+    /// signature is bad.
     pub fn verify(
         self,
         domain: &Domain,
         committee: &Committee,
         order: &VerifiedOrder,
     ) -> Result<VerifiedVote, VoteError> {
-        self.prepare(domain, committee, order.transfer(), order.digest())?.check()?;
+        let ballot = Ballot::new(domain, committee.epoch(), order.transfer(), order.digest());
+        self.demand(committee, &ballot)?.check(domain)?;
         Ok(VerifiedVote { vote: self, epoch: committee.epoch(), digest: order.digest() })
     }
 }
@@ -126,30 +133,53 @@ pub enum VoteError {
     Signature(#[from] BadSignature),
 }
 
+/// A signature that an authority has made itself, which its [`crate::Verifier`] need not check. Only signing
+/// makes one.
+#[derive(Debug)]
+pub struct OwnSignature(pub(crate) Demand);
+
 /// Votes for one transfer.
 #[must_use]
 pub fn sign_vote(keys: &AuthorityKeys, domain: &Domain, epoch: Epoch, transfer: &Transfer, digest: Digest) -> Vote {
-    let authority = keys.public().name;
-    let signature = match transfer {
-        Transfer::Payment(_) => VoteSignature::Payment {
-            signature: keys.sign_ed25519(domain.payment_vote_digest(epoch, merkle::leaf(digest))),
-            path: MerklePath::default(),
-        },
-        Transfer::Redemption(redemption) => {
-            VoteSignature::Redemption { signature: keys.sign_ecdsa(domain.redemption_vote_digest(epoch, redemption)) }
+    match transfer {
+        Transfer::Payment(_) => {
+            let signature = keys.sign_ed25519(domain.payment_vote_digest(epoch, merkle::leaf(digest)));
+            let signature = VoteSignature::Payment { signature, path: MerklePath::default() };
+            Vote { authority: keys.public().name, signature }
         }
-    };
-    Vote { authority, signature }
+        Transfer::Redemption(redemption) => sign_redemption_vote(keys, domain, epoch, redemption).0,
+    }
 }
 
-/// Votes for many payments with one signature, in the order of their `digests`. No votes where there
-/// are no digests, or more than [`crate::MERKLE_LEAVES_MAX`].
+/// Votes for a redemption.
 #[must_use]
-pub fn sign_payment_votes(keys: &AuthorityKeys, domain: &Domain, epoch: Epoch, digests: &[Digest]) -> Vec<Vote> {
-    let Some(tree) = MerkleTree::new(digests) else { return Vec::new() };
-    let signature = keys.sign_ed25519(domain.payment_vote_digest(epoch, tree.root()));
-    let authority = keys.public().name;
-    (0..digests.len())
+pub fn sign_redemption_vote(
+    keys: &AuthorityKeys,
+    domain: &Domain,
+    epoch: Epoch,
+    redemption: &Redemption,
+) -> (Vote, OwnSignature) {
+    let Authority { name: authority, redemption_key } = keys.public();
+    let digest = domain.redemption_vote_digest(epoch, redemption);
+    let signature = keys.sign_ecdsa(digest);
+    let vote = Vote { authority, signature: VoteSignature::Redemption { signature } };
+    (vote, OwnSignature(Demand::RedemptionVote { authority, redemption_key, digest, signature }))
+}
+
+/// Votes for many payments with one signature, in the order of their `digests`. None where there are no
+/// digests, or more than [`crate::MERKLE_LEAVES_MAX`].
+#[must_use]
+pub fn sign_payment_votes(
+    keys: &AuthorityKeys,
+    domain: &Domain,
+    epoch: Epoch,
+    digests: &[Digest],
+) -> Option<(Vec<Vote>, OwnSignature)> {
+    let tree = MerkleTree::new(digests)?;
+    let (root, authority) = (tree.root(), keys.public().name);
+    let signature = keys.sign_ed25519(domain.payment_vote_digest(epoch, root));
+    let votes = (0..digests.len())
         .map(|index| Vote { authority, signature: VoteSignature::Payment { signature, path: tree.path(index) } })
-        .collect()
+        .collect();
+    Some((votes, OwnSignature(Demand::PaymentVote { authority, epoch, root, signature })))
 }

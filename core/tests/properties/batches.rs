@@ -1,11 +1,12 @@
-//! A batch and single checks agree on every mix of good and bad.
+//! A batch and single checks agree on every mix of good and bad, whatever a verifier remembers.
 
 use std::sync::LazyLock;
 
 use fastpay_core::{
-    AccountId, Authorization, Certificate, Deferred, Ed25519Signature, TransferOrder, VerifiedRequest, Vote,
+    AccountId, Authorization, Certificate, Committees, Ed25519Signature, Request, RequestError, TransferOrder,
+    VerifiedRequest, Verifier, Vote, VoteSignature,
 };
-use fastpay_testkit::{TestAccount, TestCommittee, payment, test_domain};
+use fastpay_testkit::{TestAccount, TestCommittee, payment, redemption, test_domain};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use rand::SeedableRng;
@@ -13,20 +14,31 @@ use rand::rngs::StdRng;
 
 use crate::config;
 
-/// Six good orders, three with a changed signature, three by keys of small order.
+static COMMITTEE: LazyLock<TestCommittee> = LazyLock::new(|| TestCommittee::new(4));
+
+/// Orders by both kinds of owner: good, with a changed signature, with another's authorization, and by keys of
+/// small order.
 static ORDERS: LazyLock<Vec<TransferOrder>> = LazyLock::new(|| {
     let recipient = TestAccount::numbered(9).id();
-    let good = (0..6).map(|number| {
-        let owner = TestAccount::numbered(number);
-        owner.sign(&test_domain(), payment(owner.id(), recipient, 1, 0))
-    });
-    let changed = good.clone().filter_map(|mut order| match &mut order.authorization {
-        Authorization::Ed25519 { signature, .. } => {
-            signature.0[40] ^= 4;
-            Some(order)
+    let good: Vec<TransferOrder> = (0..8)
+        .map(TestAccount::numbered)
+        .enumerate()
+        .map(|(number, owner)| match number {
+            0..6 => owner.sign(&test_domain(), payment(owner.id(), recipient, 1, 0)),
+            _ => owner.sign(&test_domain(), redemption(owner.id(), [0xBE; 20].into(), 1, 0)),
+        })
+        .collect();
+    let changed = good.iter().cloned().map(|mut order| {
+        match &mut order.authorization {
+            Authorization::Ed25519 { signature, .. } => signature.0[40] ^= 4,
+            Authorization::Ethereum { signature } => signature.0[40] ^= 4,
         }
-        Authorization::Ethereum { .. } => None,
+        order
     });
+    let swapped = good
+        .iter()
+        .zip(good.iter().skip(2))
+        .map(|(order, other)| TransferOrder { transfer: order.transfer.clone(), authorization: other.authorization });
     let mut identity = [0; 32];
     identity[0] = 1;
     let small_order = [([0; 32], identity), (identity, [0; 32]), (identity, identity)].map(|(key, r)| {
@@ -35,48 +47,67 @@ static ORDERS: LazyLock<Vec<TransferOrder>> = LazyLock::new(|| {
         let authorization = Authorization::Ed25519 { key, signature: Ed25519Signature(signature) };
         TransferOrder { transfer: payment(AccountId::from_ed25519(&key), recipient, 1, 0).into(), authorization }
     });
-    good.chain(changed).chain(small_order).collect()
+    good.iter().cloned().chain(changed).chain(swapped).chain(small_order).collect()
 });
 
-/// For each order a certificate with good votes, and one in which a vote is another authority's.
+/// For each order a certificate with good votes, one in which a vote is another authority's, and one in which a
+/// byte of a vote's signature is changed.
 static CERTIFICATES: LazyLock<Vec<Certificate>> = LazyLock::new(|| {
-    let committee = TestCommittee::new(4);
-    let spoil = |(at, order): (usize, &TransferOrder)| {
-        let mut certificate = committee.certificate(order);
-        let vote = &mut certificate.votes[at % 3];
-        *vote = Vote { signature: committee.vote(3, order).signature, authority: vote.authority };
-        certificate
+    let with = |change: fn(&mut Vote, Vote)| {
+        ORDERS.iter().enumerate().map(move |(at, order)| {
+            let mut certificate = COMMITTEE.certificate(order);
+            change(&mut certificate.votes[at % 3], COMMITTEE.vote(3, order));
+            certificate
+        })
     };
-    let good = ORDERS.iter().map(|order| committee.certificate(order));
-    good.chain(ORDERS.iter().enumerate().map(spoil)).collect()
+    let good = with(|_, _| {});
+    let renamed = with(|vote, other| vote.signature = other.signature);
+    let garbled = with(|vote, _| match &mut vote.signature {
+        VoteSignature::Payment { signature, .. } => signature.0[33] ^= 1,
+        VoteSignature::Redemption { signature } => signature.0[33] ^= 1,
+    });
+    good.chain(renamed).chain(garbled).collect()
 });
+
+static REQUESTS: LazyLock<Vec<Request>> = LazyLock::new(|| {
+    let orders = ORDERS.iter().cloned().map(Request::Order);
+    orders.chain(CERTIFICATES.iter().cloned().map(Request::Certificate)).collect()
+});
+
+/// What the request gets from one who checks every signature by itself.
+fn alone(request: &Request) -> Result<VerifiedRequest, RequestError> {
+    let TestCommittee { domain, committee, .. } = &*COMMITTEE;
+    match request.clone() {
+        Request::Order(order) => Ok(VerifiedRequest::Order(order.verify(domain)?)),
+        Request::Certificate(certificate) => Ok(VerifiedRequest::Certificate(certificate.verify(domain, committee)?)),
+    }
+}
 
 proptest! {
     #![proptest_config(config(64))]
 
+    /// Batch after batch, by verifiers that remember everything, a little, and almost nothing.
     #[test]
-    fn a_batch_agrees_with_single_checks(picks in vec(any::<prop::sample::Index>(), 0..12), seed: u64) {
-        let all: Vec<Deferred<VerifiedRequest>> = picks.iter().map(request).collect();
-        let alone: Vec<_> = picks.iter().map(|pick| request(pick).check()).collect();
-        prop_assert_eq!(Deferred::check_all(all, StdRng::seed_from_u64(seed)), alone);
-    }
-}
-
-/// An order or a certificate of the pools.
-fn request(pick: &prop::sample::Index) -> Deferred<VerifiedRequest> {
-    let committee = TestCommittee::new(4);
-    match pick.index(ORDERS.len() + CERTIFICATES.len()).checked_sub(ORDERS.len()) {
-        None => pick.get(&ORDERS).clone().prepare(&committee.domain).unwrap().into(),
-        Some(at) => CERTIFICATES[at].clone().prepare(&committee.domain, &committee.committee).unwrap().into(),
+    fn a_batch_agrees_with_single_checks(
+        batches in vec(vec(any::<prop::sample::Index>(), 0..12), 1..5),
+        memory in prop::sample::select(vec![1, 2, 5, 1000]),
+        seed: u64,
+    ) {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let mut verifier = Verifier::with_memory(COMMITTEE.domain, memory, memory);
+        let committees = Committees::new(COMMITTEE.committee.clone()).unwrap();
+        for picks in batches {
+            let requests: Vec<Request> = picks.iter().map(|pick| pick.get(&REQUESTS).clone()).collect();
+            let expected: Vec<_> = requests.iter().map(alone).collect();
+            prop_assert_eq!(verifier.verify(requests, &committees, &mut rng), expected);
+        }
     }
 }
 
 #[test]
 fn the_pools_hold_good_and_bad() {
-    let committee = TestCommittee::new(4);
-    let good_orders = ORDERS.iter().filter(|order| (*order).clone().verify(&test_domain()).is_ok()).count();
-    assert_eq!((ORDERS.len(), good_orders), (12, 9));
-    let verify = |certificate: &Certificate| certificate.clone().verify(&committee.domain, &committee.committee);
-    let good_certificates = CERTIFICATES.iter().filter(|certificate| verify(certificate).is_ok()).count();
-    assert_eq!((CERTIFICATES.len(), good_certificates), (24, 9));
+    let good = REQUESTS.iter().map(|request| (matches!(request, Request::Order(_)), alone(request).is_ok()));
+    let count = |wanted| good.clone().filter(|found| *found == wanted).count();
+    assert_eq!((count((true, true)), count((true, false))), (11, 14));
+    assert_eq!((count((false, true)), count((false, false))), (11, 64));
 }

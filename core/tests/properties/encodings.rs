@@ -26,7 +26,7 @@ fn certificate(redeems: bool, batch: u64) -> Certificate {
     let digests: Vec<Digest> = (0..batch).map(|other| keccak256(other.to_be_bytes())).chain([digest]).collect();
     let vote = |index: usize| {
         let keys = &committee.keys[index];
-        sign_payment_votes(keys, &committee.domain, committee.committee.epoch(), &digests).pop().unwrap()
+        sign_payment_votes(keys, &committee.domain, committee.committee.epoch(), &digests).unwrap().0.pop().unwrap()
     };
     Certificate { order, epoch: committee.committee.epoch(), votes: vec![vote(0), vote(1), vote(2)] }
 }
@@ -192,7 +192,8 @@ fn a_vote_from_the_largest_batch_verifies() {
     let digest = committee.domain.transfer_digest(&order.transfer);
     let mut digests = vec![Digest::ZERO; MERKLE_LEAVES_MAX];
     digests[700] = digest;
-    let votes = sign_payment_votes(&committee.keys[0], &committee.domain, committee.committee.epoch(), &digests);
+    let epoch = committee.committee.epoch();
+    let (votes, _) = sign_payment_votes(&committee.keys[0], &committee.domain, epoch, &digests).unwrap();
     let order = committee.verified(&order);
     votes[700].clone().verify(&committee.domain, &committee.committee, &order).unwrap();
     assert!(matches!(&votes[700].signature, VoteSignature::Payment { path, .. } if path.siblings.len() == 10));

@@ -2,11 +2,11 @@
 //! and the edge cases of Ed25519 on which implementations are known to disagree.
 
 use alloy_primitives::{Address, B256};
-use ed25519_zebra::{Signature, VerificationKeyBytes, batch};
+use ed25519_zebra::{Signature, VerificationKey};
 use fastpay_core::{
-    AccountId, AccountKey, Amount, Asset, Authority, Authorization, Certificate, CertificateError, Committee, Deferred,
-    Domain, Ed25519Signature, Epoch, MerklePath, Payment, PrimaryAddress, Redemption, SequenceNumber, Transfer,
-    TransferOrder, VerifiedCertificate, Vote, VoteSignature, sign_payment_votes,
+    AccountId, AccountKey, Amount, Asset, Authority, Authorization, Certificate, Committee, Committees, Domain,
+    Ed25519Signature, Epoch, MerklePath, Payment, PrimaryAddress, Redemption, Request, SequenceNumber, Transfer,
+    TransferOrder, Verifier, Vote, VoteSignature, sign_payment_votes,
 };
 use fastpay_testkit::{TestAccount, TestCommittee, payment, redemption, secret, test_domain};
 use rand::SeedableRng;
@@ -93,9 +93,9 @@ fn payments() {
     for NamedText { name, text } in &file.not_identities {
         assert!(text.parse::<AccountId>().is_err(), "{name}");
     }
-    judge_orders(&domain, &file.orders);
-    judge_orders(&domain, &file.zip215);
-    judge_equations(&file.zip215);
+    judge_orders(&domain, &committee, &file.orders);
+    judge_orders(&domain, &committee, &file.zip215);
+    judge_equations(&domain, &committee, &file.zip215);
     for case in &file.votes {
         judge_vote(&domain, &committee, case);
     }
@@ -118,44 +118,46 @@ fn read_order(order: &Order) -> TransferOrder {
 }
 
 /// Each order alone, and all in one batch.
-fn judge_orders(domain: &Domain, orders: &[Order]) {
+fn judge_orders(domain: &Domain, committee: &Committee, orders: &[Order]) {
     for order in orders {
         assert_eq!(domain.transfer_digest(&order.transfer.read()), order.digest, "{}", order.name);
         let verdict = read_order(order).verify(domain);
         assert_eq!(verdict.is_ok(), order.valid, "{}: {verdict:?}", order.name);
     }
-    let (names, deferred): (Vec<_>, Vec<_>) = orders
-        .iter()
-        .filter_map(|order| Some(((&order.name, order.valid), read_order(order).prepare(domain).ok()?)))
-        .unzip();
-    let verdicts = Deferred::check_all(deferred, StdRng::seed_from_u64(1));
-    for ((name, valid), verdict) in names.into_iter().zip(verdicts) {
-        assert_eq!(verdict.is_ok(), valid, "{name}, in a batch");
+    let requests = orders.iter().map(|order| Request::Order(read_order(order))).collect();
+    let verdicts = Verifier::new(*domain).verify(requests, &committees(committee), &mut StdRng::seed_from_u64(1));
+    assert_eq!(verdicts.len(), orders.len());
+    for (order, verdict) in orders.iter().zip(verdicts) {
+        assert_eq!(verdict.is_ok(), order.valid, "{}, in a batch", order.name);
     }
 }
 
-/// Each Ed25519 equation in a batch next to a good one, without falling back to single checks.
-fn judge_equations(orders: &[Order]) {
-    let item = |order: &Order| {
-        let json::Authorization::Ed25519 { key, signature } = &order.authorization else { panic!("Ed25519 only") };
-        let signature = Signature::from_bytes(&json::read_ed25519(signature).0);
-        batch::Item::from((VerificationKeyBytes::from(key.0), signature, &order.digest.0))
-    };
+fn committees(committee: &Committee) -> Committees {
+    Committees::new(committee.clone()).unwrap()
+}
+
+/// Each Ed25519 equation by the library that defined the rules, and summed up with a good one.
+fn judge_equations(domain: &Domain, committee: &Committee, orders: &[Order]) {
     let good = orders.iter().find(|order| order.valid).unwrap();
     for order in orders {
-        let mut verifier = batch::Verifier::new();
-        verifier.queue(item(good));
-        verifier.queue(item(order));
-        assert_eq!(verifier.verify(StdRng::seed_from_u64(2)).is_ok(), order.valid, "{}, batch equation", order.name);
+        let json::Authorization::Ed25519 { key, signature } = &order.authorization else { panic!("Ed25519 only") };
+        let signature = Signature::from_bytes(&json::read_ed25519(signature).0);
+        let reference = VerificationKey::try_from(key.0).and_then(|key| key.verify(&signature, &order.digest.0));
+        assert_eq!(reference.is_ok(), order.valid, "{}, by the reference", order.name);
+        let pair = [good, order].map(|order| Request::Order(read_order(order)));
+        let verdicts =
+            Verifier::new(*domain).verify(pair.into(), &committees(committee), &mut StdRng::seed_from_u64(2));
+        assert_eq!(verdicts.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, order.valid], "{}", order.name);
     }
 }
 
 fn judge_vote(domain: &Domain, committee: &Committee, case: &VoteCase) {
     let transfer = case.transfer.read();
-    let digest = domain.transfer_digest(&transfer);
+    let owner = (0..20).map(TestAccount::numbered).find(|owner| owner.id() == transfer.sender()).unwrap();
+    let order = owner.sign(domain, transfer.clone());
     let (root, vote_digest) = root_and_digest(domain, committee.epoch(), &transfer, &case.vote.read());
     assert_eq!((root, vote_digest), (case.root, case.vote_digest), "{}", case.name);
-    let verdict = case.vote.read().prepare(domain, committee, &transfer, digest).and_then(|vote| Ok(vote.check()?));
+    let verdict = case.vote.read().verify(domain, committee, &order.verify(domain).unwrap());
     assert_eq!(verdict.is_ok(), case.valid, "{}: {verdict:?}", case.name);
 }
 
@@ -169,12 +171,11 @@ fn judge_certificates(domain: &Domain, committee: &Committee, cases: &[Certifica
         let verdict = read(case).verify(domain, committee);
         assert_eq!(verdict.is_ok(), case.valid, "{}: {:?}", case.name, verdict.err());
     }
-    let prepare =
-        |case| -> Result<Deferred<VerifiedCertificate>, CertificateError> { read(case).prepare(domain, committee) };
-    let (names, deferred): (Vec<_>, Vec<_>) =
-        cases.iter().filter_map(|case| Some(((&case.name, case.valid), prepare(case).ok()?))).unzip();
-    for ((name, valid), verdict) in names.into_iter().zip(Deferred::check_all(deferred, StdRng::seed_from_u64(3))) {
-        assert_eq!(verdict.is_ok(), valid, "{name}, in a batch");
+    let requests = cases.iter().map(|case| Request::Certificate(read(case))).collect();
+    let verdicts = Verifier::new(*domain).verify(requests, &committees(committee), &mut StdRng::seed_from_u64(3));
+    assert_eq!(verdicts.len(), cases.len());
+    for (case, verdict) in cases.iter().zip(verdicts) {
+        assert_eq!(verdict.is_ok(), case.valid, "{}, in a batch", case.name);
     }
 }
 
@@ -368,7 +369,7 @@ fn votes(committee: &TestCommittee) -> Vec<VoteCase> {
 
     let batch = batch_of(11);
     let digests: Vec<B256> = batch.iter().map(|transfer| committee.domain.transfer_digest(transfer)).collect();
-    let batch_votes = sign_payment_votes(&committee.keys[1], &committee.domain, Epoch(0), &digests);
+    let batch_votes = sign_payment_votes(&committee.keys[1], &committee.domain, Epoch(0), &digests).unwrap().0;
     let with_path = |vote: &Vote, change: &dyn Fn(&mut MerklePath)| {
         let mut vote = vote.clone();
         let VoteSignature::Payment { path, .. } = &mut vote.signature else { panic!("a vote for a payment") };
@@ -493,7 +494,7 @@ fn from_batches(committee: &TestCommittee) -> Certificate {
     let order = TestAccount::numbered(3).sign(&committee.domain, transfer.clone());
     let votes = [4_u64, 5, 8].iter().enumerate().map(|(index, count)| {
         let digests: Vec<B256> = batch_of(*count).iter().map(|other| committee.domain.transfer_digest(other)).collect();
-        sign_payment_votes(&committee.keys[index], &committee.domain, Epoch(0), &digests).swap_remove(3)
+        sign_payment_votes(&committee.keys[index], &committee.domain, Epoch(0), &digests).unwrap().0.swap_remove(3)
     });
     Certificate { order, epoch: Epoch(0), votes: votes.collect() }
 }

@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::vec::IntoIter;
 
+use fastpay_core::Request;
 use fastpay_rpc::proto::submit_request::Request as WireRequest;
 use fastpay_rpc::proto::submit_response::Response as WireResponse;
 use fastpay_rpc::proto::{Confirmed, SubmitRequest, SubmitResponse};
@@ -19,7 +20,7 @@ use tokio_stream::Stream;
 use tonic::{Status, Streaming};
 
 use super::ShardContext;
-use crate::shard::{self, Answer, ClientStream, Request, Submission};
+use crate::shard::{self, Answer, ClientStream, Submission};
 
 /// At most so many requests of a stream are taken before it is another one's turn.
 const REQUESTS_PER_TURN_MAX: usize = 256;

@@ -87,7 +87,7 @@ pub fn start(
     let commits = CommitStage::start(format!("commit-{id}"), handle, metrics.clone())?;
     let actor = Actor {
         limits: settings.limits,
-        verification: Verification { domain: settings.domain },
+        verification: Verification::new(settings.domain),
         signer: Signer::new(settings.domain, settings.standing),
         checkpointer: Checkpointer::new(recovered.store.clone(), settings.limits, recovered.checkpoint),
         shard: recovered.shard,
@@ -369,7 +369,7 @@ impl Actor {
             // It may hold many credits under way: copied once, however many ask.
             batch.ledger = Some(Arc::new(ledger.clone()));
         }
-        self.signer.vote(&mut batch);
+        self.signer.vote(&mut batch, &mut self.verification);
         self.metrics.observe(&self.shard, self.journal.end());
         if self.commits.hand_over(batch) { Ok(waiting) } else { Err(JournalError::Poisoned.into()) }
     }

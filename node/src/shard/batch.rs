@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fastpay_core::{Account, Digest, Epoch, ShardLedger, TransactionIndex, Transfer, VerifiedOrder, Vote};
+use fastpay_core::{Account, Digest, Epoch, Redemption, ShardLedger, TransactionIndex, Transfer, VerifiedOrder, Vote};
 use tokio::sync::oneshot;
 
 use super::command::{Answer, Answers, ClientStream, Command};
@@ -34,7 +34,7 @@ pub(super) struct PendingVote {
     id: u64,
     pub digest: Digest,
     /// Where it is a redemption.
-    pub redemption: Option<Transfer>,
+    pub redemption: Option<Redemption>,
 }
 
 impl Batch {
@@ -46,8 +46,10 @@ impl Batch {
 
     /// Answers a request with a vote, once it is signed.
     pub fn vote(&mut self, stream: &Arc<ClientStream>, id: u64, order: &VerifiedOrder) {
-        let is_redemption = matches!(order.transfer(), Transfer::Redemption(_));
-        let redemption = is_redemption.then(|| order.transfer().clone());
+        let redemption = match order.transfer() {
+            Transfer::Redemption(redemption) => Some(redemption.clone()),
+            Transfer::Payment(_) => None,
+        };
         let vote = PendingVote { place: self.place_of(stream), id, digest: order.digest(), redemption };
         self.votes.push(vote);
     }

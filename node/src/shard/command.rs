@@ -4,20 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use fastpay_core::{
-    Account, AccountId, Certificate, CrossShardCredit, Epoch, SequenceNumber, ShardId, ShardLedger,
-    SynchronizationOrder, TransactionIndex, TransferOrder, Vote,
+    Account, AccountId, CrossShardCredit, Epoch, Request, SequenceNumber, ShardId, ShardLedger, SynchronizationOrder,
+    TransactionIndex, Vote,
 };
 use fastpay_rpc::Refusal;
 use tokio::sync::{mpsc, oneshot};
-
-/// What a client asks for: decoded, and not verified.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Request {
-    /// A vote.
-    Order(TransferOrder),
-    /// A confirmation.
-    Certificate(Certificate),
-}
 
 /// What is answered to an order or a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -29,7 +29,7 @@ use fastpay_core::{AccountId, JournalPosition};
 use crate::storage::{CheckpointError, JournalError};
 
 pub use actor::{ShardLimits, ShardSettings, start};
-pub use command::{Answer, Answers, ClientStream, Command, Request, Submission};
+pub use command::{Answer, Answers, ClientStream, Command, Submission};
 pub use history::{HistoryError, HistoryReader};
 pub use queue::{ShardHandle, ShardQueue};
 pub use recovery::{RecoveredShard, recover, recover_on};

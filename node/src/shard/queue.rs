@@ -254,7 +254,7 @@ mod tests {
         assert_eq!(handle.retry_after(), RETRY_AFTER_MAX);
     }
 
-    fn some_request() -> super::super::Request {
+    fn some_request() -> fastpay_core::Request {
         let key = fastpay_core::AccountKey::ed25519([1; 32]);
         let payment = fastpay_core::Payment {
             sender: key.account(),
@@ -265,6 +265,6 @@ mod tests {
             memo: fastpay_core::Memo::ZERO,
         };
         let domain = fastpay_core::Domain::new(1, fastpay_core::PrimaryAddress::ZERO);
-        super::super::Request::Order(key.order(&domain, payment.into()))
+        fastpay_core::Request::Order(key.order(&domain, payment.into()))
     }
 }

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use fastpay_core::{Digest, Domain, MERKLE_LEAVES_MAX, sign_payment_votes, sign_vote};
+use fastpay_core::{Digest, Domain, MERKLE_LEAVES_MAX, sign_payment_votes, sign_redemption_vote};
 use fastpay_rpc::Refusal;
 
 use super::batch::Batch;
+use super::verification::Verification;
 use crate::standing::{Standing, StandingSeen};
 
 /// Signs an authority's votes.
@@ -41,21 +42,23 @@ impl Signer {
 
     /// Signs the batch's votes: one signature for all its payments, one for each redemption, which
     /// Ethereum checks on its own.
-    pub fn vote(&self, batch: &mut Batch) {
+    pub fn vote(&self, batch: &mut Batch, verification: &mut Verification) {
         let Some(keys) = self.standing.voter() else { return };
         let epoch = self.standing.epoch();
         let votes = std::mem::take(&mut batch.votes).into_iter();
         let (payments, redemptions): (Vec<_>, Vec<_>) = votes.partition(|vote| vote.redemption.is_none());
         for payments in payments.chunks(MERKLE_LEAVES_MAX) {
             let digests: Vec<Digest> = payments.iter().map(|vote| vote.digest).collect();
-            let signed = sign_payment_votes(keys, &self.domain, epoch, &digests);
+            let Some((signed, own)) = sign_payment_votes(keys, &self.domain, epoch, &digests) else { continue };
+            verification.remember(own);
             for (vote, signed) in payments.iter().zip(signed) {
                 batch.signed(vote, epoch, signed);
             }
         }
         for vote in redemptions {
-            if let Some(transfer) = &vote.redemption {
-                let signed = sign_vote(keys, &self.domain, epoch, transfer, vote.digest);
+            if let Some(redemption) = &vote.redemption {
+                let (signed, own) = sign_redemption_vote(keys, &self.domain, epoch, redemption);
+                verification.remember(own);
                 batch.signed(&vote, epoch, signed);
             }
         }

@@ -1,49 +1,32 @@
 //! From decoded requests to verified ones, all that are queued at a time.
 
-use fastpay_core::{Deferred, Domain, VerifiedRequest};
+use fastpay_core::{Domain, OwnSignature, Request, RequestError, VerifiedRequest, Verifier};
 use fastpay_rpc::Refusal;
 
-use super::command::Request;
 use crate::standing::Standing;
 
-/// What signatures are checked against.
+/// Checks signatures, and remembers which ones need no second look.
 pub(super) struct Verification {
-    pub domain: Domain,
+    verifier: Verifier,
 }
 
 impl Verification {
-    /// The requests, in their order, each verified or refused on its own account.
-    pub fn verify(&self, requests: Vec<Request>, standing: &Standing) -> Vec<Result<VerifiedRequest, Refusal>> {
-        let (mut outcomes, mut deferred) = (Vec::new(), Vec::new());
-        for request in requests {
-            match self.prepare(request, standing) {
-                Ok(prepared) => {
-                    outcomes.push(None);
-                    deferred.push(prepared);
-                }
-                Err(refusal) => outcomes.push(Some(refusal)),
-            }
-        }
-        let mut verified = Deferred::check_all(deferred, rand::rng()).into_iter();
-        let outcomes = outcomes.into_iter().filter_map(|outcome| match outcome {
-            Some(refusal) => Some(Err(refusal)),
-            None => verified.next().map(|verified| verified.map_err(|bad| Refusal::Invalid(bad.to_string()))),
-        });
-        outcomes.collect()
+    pub fn new(domain: Domain) -> Self {
+        Self { verifier: Verifier::new(domain) }
     }
 
-    fn prepare(&self, request: Request, standing: &Standing) -> Result<Deferred<VerifiedRequest>, Refusal> {
-        match request {
-            Request::Order(order) => {
-                let prepared = order.prepare(&self.domain);
-                prepared.map(Into::into).map_err(|error| Refusal::Invalid(error.to_string()))
-            }
-            Request::Certificate(certificate) => {
-                let committee = standing.committees().get(certificate.epoch);
-                let committee = committee.ok_or(Refusal::UnknownEpoch(certificate.epoch))?;
-                let prepared = certificate.prepare(&self.domain, committee);
-                prepared.map(Into::into).map_err(|error| Refusal::Invalid(error.to_string()))
-            }
-        }
+    /// The requests, in their order, each verified or refused on its own account.
+    pub fn verify(&mut self, requests: Vec<Request>, standing: &Standing) -> Vec<Result<VerifiedRequest, Refusal>> {
+        let verified = self.verifier.verify(requests, standing.committees(), &mut rand::rng());
+        let refuse = |error| match error {
+            RequestError::UnknownEpoch(epoch) => Refusal::UnknownEpoch(epoch),
+            invalid => Refusal::Invalid(invalid.to_string()),
+        };
+        verified.into_iter().map(|verified| verified.map_err(refuse)).collect()
+    }
+
+    /// Notes a signature of this authority's own, which need not be checked in a certificate.
+    pub fn remember(&mut self, own: OwnSignature) {
+        self.verifier.remember(own);
     }
 }

@@ -7,14 +7,14 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use fastpay_core::{
-    Account, AccountId, Amount, Asset, Certificate, Committees, Deposit, ShardId, ShardLayout, ShardLedger,
+    Account, AccountId, Amount, Asset, Certificate, Committees, Deposit, Request, ShardId, ShardLayout, ShardLedger,
     TransactionIndex, TransferOrder, Vote,
 };
 use fastpay_node::follower::Feed;
 use fastpay_node::metrics::Metrics;
 use fastpay_node::shard::{
-    self, Answer, Answers, ClientStream, Command, HistoryReader, RecoveredShard, Request, ShardError, ShardHandle,
-    ShardLimits, ShardQueue, ShardSettings, Submission,
+    self, Answer, Answers, ClientStream, Command, HistoryReader, RecoveredShard, ShardError, ShardHandle, ShardLimits,
+    ShardQueue, ShardSettings, Submission,
 };
 use fastpay_node::standing::Standing;
 use fastpay_node::storage::{DataFolder, FolderIdentity, ShardFolders};

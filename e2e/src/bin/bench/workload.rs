@@ -123,9 +123,9 @@ fn prepare_batch(batch: &[Draft], accounts: &Accounts, layout: ShardLayout, vote
         batch.iter().filter_map(|draft| order(accounts, *draft, voters.domain).ok()).collect();
     let digests: Vec<Digest> = orders.iter().map(VerifiedOrder::digest).collect();
     let votes: Vec<_> =
-        voters.keys.iter().map(|keys| sign_payment_votes(keys, voters.domain, Epoch(0), &digests)).collect();
+        voters.keys.iter().filter_map(|keys| sign_payment_votes(keys, voters.domain, Epoch(0), &digests)).collect();
     let prepare = |(index, (draft, order)): (usize, (&Draft, &VerifiedOrder))| {
-        let mut votes: Vec<_> = votes.iter().filter_map(|votes| votes.get(index).cloned()).collect();
+        let mut votes: Vec<_> = votes.iter().filter_map(|(votes, _)| votes.get(index).cloned()).collect();
         votes.sort_by_key(|vote| vote.authority);
         let certificate = Certificate { order: order.order().clone(), epoch: Epoch(0), votes };
         let encode = |id, request| Bytes::from(SubmitRequest { id, request: Some(request) }.encode_to_vec());

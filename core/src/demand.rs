@@ -1,0 +1,102 @@
+//! What a message demands: signatures. [`Deferred`] holds a value and the demands that must be met before
+//! anyone may have it, so that a wallet can check them one by one and an authority many at once, less
+//! those that it knows to be met.
+
+use crate::Digest;
+use crate::amount::Epoch;
+use crate::identity::{AccountId, AuthorityName, PrimaryAddress};
+use crate::order::Authorization;
+use crate::signature::{BadSignature, EcdsaSignature, Ed25519Signature, Equation, Signatory, decode_key};
+use crate::statement::Domain;
+
+/// A signature that a message needs. Holds all that its verdict depends on, but for the deployment: equal
+/// demands are met or not alike.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Demand {
+    /// The sender's, on its order. That the key owns the account has been checked.
+    Order { sender: AccountId, digest: Digest, authorization: Authorization },
+    /// An authority's, on the root of a batch of payments.
+    PaymentVote { authority: AuthorityName, epoch: Epoch, root: Digest, signature: Ed25519Signature },
+    /// An authority's, on a redemption.
+    RedemptionVote {
+        authority: AuthorityName,
+        redemption_key: PrimaryAddress,
+        digest: Digest,
+        signature: EcdsaSignature,
+    },
+}
+
+/// The same demand in terms of one of the two curves.
+pub(crate) enum Proof<'a> {
+    Ed25519 { key: &'a [u8; 32], digest: Digest, signature: &'a Ed25519Signature },
+    Ecdsa { owner: Option<PrimaryAddress>, digest: Digest, signature: &'a EcdsaSignature },
+}
+
+impl Demand {
+    /// Whose signature it is.
+    pub(crate) fn by(&self) -> Signatory {
+        match self {
+            Self::Order { sender, .. } => Signatory::Sender(*sender),
+            Self::PaymentVote { authority, .. } | Self::RedemptionVote { authority, .. } => {
+                Signatory::Authority(*authority)
+            }
+        }
+    }
+
+    /// Checks this signature alone.
+    pub(crate) fn check(&self, domain: &Domain) -> Result<(), BadSignature> {
+        if self.proof(domain).holds() { Ok(()) } else { Err(BadSignature(self.by())) }
+    }
+
+    pub(crate) fn proof(&self, domain: &Domain) -> Proof<'_> {
+        match self {
+            Self::Order { digest, authorization: Authorization::Ed25519 { key, signature }, .. } => {
+                Proof::Ed25519 { key, digest: *digest, signature }
+            }
+            Self::Order { sender, digest, authorization: Authorization::Ethereum { signature } } => {
+                Proof::Ecdsa { owner: sender.ethereum_address(), digest: *digest, signature }
+            }
+            Self::PaymentVote { authority, epoch, root, signature } => {
+                Proof::Ed25519 { key: &authority.0, digest: domain.payment_vote_digest(*epoch, *root), signature }
+            }
+            Self::RedemptionVote { redemption_key, digest, signature, .. } => {
+                Proof::Ecdsa { owner: Some(*redemption_key), digest: *digest, signature }
+            }
+        }
+    }
+}
+
+impl Proof<'_> {
+    /// Checks this signature alone.
+    pub(crate) fn holds(&self) -> bool {
+        match self {
+            Self::Ed25519 { key, digest, signature } => decode_key(key)
+                .and_then(|point| Equation::new(key, point, signature, *digest))
+                .is_some_and(|equation| equation.holds()),
+            Self::Ecdsa { owner, digest, signature } => owner.is_some() && signature.recover(*digest) == *owner,
+        }
+    }
+}
+
+/// A value that is valid once its demands are met.
+#[derive(Debug)]
+pub(crate) struct Deferred<T> {
+    pub(crate) value: T,
+    pub(crate) demands: Vec<Demand>,
+}
+
+impl<T> Deferred<T> {
+    /// Checks each signature on its own.
+    ///
+    /// # Errors
+    /// The first bad signature.
+    pub(crate) fn check(self, domain: &Domain) -> Result<T, BadSignature> {
+        self.demands.iter().try_for_each(|demand| demand.check(domain))?;
+        Ok(self.value)
+    }
+
+    /// The same demands for another value.
+    pub(crate) fn map<U>(self, f: impl FnOnce(T) -> U) -> Deferred<U> {
+        Deferred { value: f(self.value), demands: self.demands }
+    }
+}

@@ -1,0 +1,37 @@
+//! What clients submit to a shard: orders and certificates, which share a batch when they are verified.
+
+use crate::amount::Epoch;
+use crate::certificate::{Certificate, CertificateError, VerifiedCertificate};
+use crate::order::{OrderError, TransferOrder, VerifiedOrder};
+
+/// An order or a certificate, not yet checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// Asks for a vote.
+    Order(TransferOrder),
+    /// Asks for a confirmation.
+    Certificate(Certificate),
+}
+
+/// An order or a certificate that stands up. Cannot be deserialised: only checking makes one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum VerifiedRequest {
+    /// Asks for a vote.
+    Order(VerifiedOrder),
+    /// Asks for a confirmation.
+    Certificate(VerifiedCertificate),
+}
+
+/// Why a request does not stand up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RequestError {
+    /// Of an order.
+    #[error(transparent)]
+    Order(#[from] OrderError),
+    /// A certificate by a committee that is not known here (yet).
+    #[error("the committee of epoch {0} is not known here; send the certificate again later")]
+    UnknownEpoch(Epoch),
+    /// Of a certificate.
+    #[error(transparent)]
+    Certificate(#[from] CertificateError),
+}

@@ -1,0 +1,67 @@
+//! Ed25519 under the ZIP-215 rules: the equation is taken times the cofactor, and points need not be
+//! encoded canonically. So the single check and the batch agree on every input; if they did not, two
+//! authorities could disagree on a certificate, and redeemability would be lost (docs/PROTOCOL.md, S4).
+
+use std::fmt;
+
+use borsh::{BorshDeserialize, BorshSerialize};
+use curve25519_dalek::edwards::{CompressedEdwardsY, EdwardsPoint};
+use curve25519_dalek::scalar::Scalar;
+use curve25519_dalek::traits::IsIdentity;
+use sha2::{Digest as _, Sha512};
+
+use crate::Digest;
+
+/// An Ed25519 signature: R and s, 32 bytes each.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, BorshSerialize, BorshDeserialize)]
+pub struct Ed25519Signature(pub [u8; 64]);
+
+impl fmt::Debug for Ed25519Signature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&alloy_primitives::hex::encode(self.0))
+    }
+}
+
+/// The point that a verification key encodes, canonically or not. None where it encodes none.
+pub(crate) fn decode_key(key: &[u8; 32]) -> Option<EdwardsPoint> {
+    CompressedEdwardsY(*key).decompress()
+}
+
+/// What makes a signature valid: 8·(s·B − R − k·A) = 0, with k the hash of R, A and the message.
+#[derive(Clone, Debug)]
+pub(crate) struct Equation {
+    /// The encoding of A: what is hashed, and what tells keys apart.
+    pub(super) key: [u8; 32],
+    pub(super) a: EdwardsPoint,
+    pub(super) r: EdwardsPoint,
+    pub(super) s: Scalar,
+    pub(super) k: Scalar,
+}
+
+impl Equation {
+    /// The equation of a signature on `digest` by the key that encodes `point`. None where the signature can
+    /// belong to nothing: R is no point, or s is not below the group's order.
+    pub(crate) fn new(
+        key: &[u8; 32],
+        point: EdwardsPoint,
+        signature: &Ed25519Signature,
+        digest: Digest,
+    ) -> Option<Self> {
+        let (r, s) = signature.0.split_first_chunk::<32>()?;
+        let s = Option::from(Scalar::from_canonical_bytes(*s.first_chunk::<32>()?))?;
+        let hash = Sha512::new().chain_update(r).chain_update(key).chain_update(digest).finalize();
+        let k = Scalar::from_bytes_mod_order_wide(&hash.into());
+        Some(Self { key: *key, a: point, r: CompressedEdwardsY(*r).decompress()?, s, k })
+    }
+
+    /// Checks this equation alone: the cheapest way for one.
+    pub(crate) fn holds(&self) -> bool {
+        let r = EdwardsPoint::vartime_double_scalar_mul_basepoint(&self.k, &-self.a, &self.s);
+        vanishes(&(r - self.r))
+    }
+}
+
+/// Whether a sum of equations is zero, times the cofactor.
+pub(super) fn vanishes(sum: &EdwardsPoint) -> bool {
+    sum.mul_by_cofactor().is_identity()
+}
