@@ -234,7 +234,7 @@ impl DepositReader {
     }
 }
 
-async fn block_hash(node: &Endpoint, number: u64) -> Result<B256, DepositsError> {
+pub(crate) async fn block_hash(node: &Endpoint, number: u64) -> Result<B256, DepositsError> {
     let block = node.block(At::Number(number)).await?;
     match block {
         Some(block) if block.number() == number => Ok(block.hash),

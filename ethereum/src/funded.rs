@@ -3,7 +3,7 @@
 use alloy::primitives::{Address, B256};
 use alloy::rpc::types::Log;
 use alloy::sol_types::SolEvent;
-use fastpay_core::{AccountId, Amount, Asset, Deposit, TransactionIndex};
+use fastpay_core::{AccountId, Amount, Asset, Deposit, Epoch, TransactionIndex};
 
 use crate::contract::IFastPay;
 
@@ -96,6 +96,18 @@ pub enum Alarm {
         block: u64,
         /// Who is said to have written it.
         address: Address,
+    },
+    /// The contract is said to be in an epoch before one that it was in already.
+    #[error("{node} says that epoch {found} votes in block {block}, after epoch {known}; compare the node with others")]
+    EpochLost {
+        /// Who says so.
+        node: String,
+        /// The block's number.
+        block: u64,
+        /// The epoch that was final already.
+        known: Epoch,
+        /// The epoch now.
+        found: Epoch,
     },
     /// A log that cannot be read.
     #[error("a deposit in block {block} cannot be read ({reason}); compare the node with others")]

@@ -3,12 +3,13 @@
 //!
 //! ```text
 //!                       ┌─► DepositReader ─► DepositBatch ─► an authority's follower
+//!                       ├─► EpochReader ─► Committees ─────►
 //!  RPC URLs ─► Primary ─┼─► views: committee, totals, is_redeemed, Token … ─► wallet, relayer
 //!                       └─► Sender ◄─ Call (deposit, approve, redeem, claim) ─► Inclusion
 //! ```
 //! Modules in reading order: `contract` (what the chain offers) and `revert` (how it says no), `error`,
 //! `finality`, `endpoint` (one node) and `primary` (all of them), `funded` (the rules of the deposit log)
-//! and `deposits` (reading it), `token`, `fees`, `submission`, `sender` and
+//! and `deposits` (reading it), `epochs` (committees), `token`, `fees`, `submission`, `sender` and
 //! `drive`; and `keystore`, secret keys on disk.
 //!
 //! Invariants: nothing is believed before the configured [`Finality`]; deposits never rest on one node's
@@ -20,6 +21,7 @@ mod contract;
 mod deposits;
 mod drive;
 mod endpoint;
+mod epochs;
 mod error;
 mod fees;
 mod finality;
@@ -38,6 +40,7 @@ pub use contract::{
 };
 pub use deposits::{Cursor, DepositBatch, DepositReader, DepositsError, RANGE_BLOCKS_DEFAULT};
 pub use drive::Progress;
+pub use epochs::EpochReader;
 pub use error::PrimaryError;
 pub use fees::{Fees, SenderConfig};
 pub use finality::{BlockHead, Finality};

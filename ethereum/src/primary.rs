@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use alloy::primitives::{Address, U64, U256};
+use alloy::primitives::{Address, B256, U64, U256};
 use alloy::rpc::json_rpc::RpcRecv;
 use alloy::sol_types::SolCall;
 use fastpay_core::{
@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use url::Url;
 
-use crate::contract::IFastPay;
+use crate::contract::{ContractAuthority, IFastPay};
 use crate::endpoint::{At, Endpoint};
 use crate::error::PrimaryError;
 use crate::finality::{BlockHead, Finality};
@@ -217,16 +217,24 @@ impl Primary {
     pub async fn committee(&self, epoch: Epoch) -> Result<Committee, PrimaryError> {
         let listed = self.view(self.contract(), &IFastPay::committeeCall { epoch: epoch.0 }).await?;
         let quorum = self.view(self.contract(), &IFastPay::quorumCall { epoch: epoch.0 }).await?;
-        let members: Vec<_> = listed
-            .iter()
-            .map(|member| Authority { name: AuthorityName(member.votingKey.0), redemption_key: member.redemptionKey })
-            .collect();
-        let committee =
-            Committee::new(epoch, members.clone()).map_err(|error| PrimaryError::Committee { epoch, error })?;
-        if committee.members() != members || quorum != U256::from(committee.quorum()) {
-            return Err(PrimaryError::CommitteeOrder { epoch, contract: quorum, here: committee.quorum() });
-        }
-        Ok(committee)
+        checked_committee(epoch, &listed, quorum)
+    }
+
+    /// Who may pause the contract; zero for nobody.
+    ///
+    /// # Errors
+    /// Where no node answers.
+    pub async fn guardian(&self) -> Result<Address, PrimaryError> {
+        self.view(self.contract(), &IFastPay::guardianCall {}).await
+    }
+
+    /// What the contract would check votes for the next committee against.
+    ///
+    /// # Errors
+    /// Where no node answers.
+    pub async fn committee_vote_digest(&self, next: &Committee, guardian: Address) -> Result<B256, PrimaryError> {
+        let authorities = next.members().iter().map(ContractAuthority::from).collect();
+        self.view(self.contract(), &IFastPay::committeeVoteDigestCall { authorities, guardian }).await
     }
 
     /// What the contract holds of `asset` for accounts: all deposits less all redemptions.
@@ -315,4 +323,22 @@ impl Primary {
             at => self.request("eth_getBlockByNumber", json!([at.to_json(), false])).await,
         }
     }
+}
+
+/// A committee as the contract tells it, where it is one by core's rules, in the order of names, and counts votes
+/// as the contract does.
+pub(crate) fn checked_committee(
+    epoch: Epoch,
+    listed: &[ContractAuthority],
+    quorum: U256,
+) -> Result<Committee, PrimaryError> {
+    let members: Vec<_> = listed
+        .iter()
+        .map(|member| Authority { name: AuthorityName(member.votingKey.0), redemption_key: member.redemptionKey })
+        .collect();
+    let committee = Committee::new(epoch, members.clone()).map_err(|error| PrimaryError::Committee { epoch, error })?;
+    if committee.members() != members || quorum != U256::from(committee.quorum()) {
+        return Err(PrimaryError::CommitteeOrder { epoch, contract: quorum, here: committee.quorum() });
+    }
+    Ok(committee)
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use fastpay_core::{AuthorityKeys, Committees, Domain, EpochsError, Genesis, ShardId, ShardLayout, TransactionIndex};
+use fastpay_core::{AuthorityKeys, Domain, EpochsError, Genesis, ShardId, ShardLayout, TransactionIndex};
 use fastpay_ethereum::{Primary, PrimaryError};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -20,11 +20,12 @@ use tokio::task::JoinSet;
 use tonic::transport::Identity;
 
 use crate::config::{Config, ConfigError};
-use crate::deployment::{self, Deployment, DeploymentError};
+use crate::deployment::{self, Deployment, DeploymentError, folder_identity};
 use crate::follower::{Feed, Follower, Progress};
 use crate::http::{self, HttpContext};
 use crate::metrics::Metrics;
 use crate::network::{self, NetworkLimits, ShardContext};
+use crate::rotation::{Rotation, RotationError, remembered_names};
 use crate::shard::{self, Command, HistoryReader, RecoveredShard, ShardError, ShardHandle, ShardLimits, ShardSettings};
 use crate::standing::{Standing, StandingError, StandingSeen};
 use crate::storage::{DataFolder, StorageError};
@@ -47,6 +48,9 @@ pub enum AuthorityError {
     /// The keys are not this authority's.
     #[error(transparent)]
     Standing(#[from] StandingError),
+    /// What the committees are cannot be remembered.
+    #[error(transparent)]
+    Rotation(#[from] RotationError),
     /// The data folder cannot be used.
     #[error(transparent)]
     Storage(#[from] StorageError),
@@ -99,16 +103,30 @@ type ShardThread = (ShardId, ShardHandle, JoinHandle<Result<(), ShardError>>);
 ///
 /// # Errors
 /// See [`AuthorityError`].
-pub async fn run(config: Config, keys: AuthorityKeys, stop: watch::Receiver<bool>) -> Result<(), AuthorityError> {
-    let deployment = deployment::load(&config).await?;
-    let name = keys.public().name;
-    let standing = Standing::new(Committees::new(deployment.committee())?, vec![Arc::new(keys)], &[name])?;
-    let identity = deployment.folder_identity(name, config.shards);
-    let folder = DataFolder::open(&config.data, &identity)?;
-    deployment.remember(folder.path())?;
+pub async fn run(
+    config: Config,
+    keys: Vec<AuthorityKeys>,
+    mut stop: watch::Receiver<bool>,
+) -> Result<(), AuthorityError> {
+    let deployment = tokio::select! {
+        deployment = deployment::load(&config) => deployment?,
+        _ = stop.wait_for(|stop| *stop) => return Ok(()),
+    };
+    let keys: Vec<_> = keys.into_iter().map(Arc::new).collect();
+    let names: Vec<_> = keys.iter().map(|keys| keys.public().name).collect();
+    // Whose keys these are before whose folder it is: the first tells more.
+    let committees = deployment.committees()?;
+    Standing::new(committees.clone(), keys.clone(), &names)?;
+    let identity = folder_identity(&names, config.shards, &deployment.domain());
+    let folder = Arc::new(DataFolder::open(&config.data, &identity)?);
+    let standing = Standing::new(committees, keys, &remembered_names(&folder)?)?;
+    if standing.voter().is_none() {
+        tracing::warn!(epoch = %standing.epoch(), "this authority does not vote in the current epoch; it confirms, and answers what it is asked");
+    }
+    let rotation = Rotation::new(folder.clone(), standing)?;
     let parts = Parts {
         domain: deployment.domain(),
-        standing: standing.fixed(),
+        standing: rotation.subscribe(),
         layout: ShardLayout::new(config.shards),
         metrics: Arc::new(Metrics::new(config.shards.get())),
     };
@@ -116,7 +134,7 @@ pub async fn run(config: Config, keys: AuthorityKeys, stop: watch::Receiver<bool
     let recovered = recover(&folder, parts.layout, with_primary).await?;
     let histories: Vec<HistoryReader> = recovered.iter().map(RecoveredShard::history).collect();
     let threads = start_shards(&parts, recovered)?;
-    let outcome = serve(&config, &parts, deployment, &folder, &threads, histories, stop).await;
+    let outcome = serve(&config, &parts, deployment, rotation, &folder, &threads, histories, stop).await;
     let ended = end_shards(threads).await;
     drop(folder);
     match outcome {
@@ -172,6 +190,7 @@ async fn serve(
     config: &Config,
     parts: &Parts,
     deployment: Deployment,
+    rotation: Rotation,
     folder: &DataFolder,
     threads: &[ShardThread],
     histories: Vec<HistoryReader>,
@@ -214,7 +233,8 @@ async fn serve(
         Deployment::OnPrimary { config: primary, .. } => {
             let primary = Primary::connect_lazily(primary)?;
             let cursor_file = folder.path().join("follower.json");
-            let follower = Follower::new(primary, feed, cursor_file, parts.metrics.follower.clone(), progress);
+            let follower =
+                Follower::new(primary, feed, rotation, cursor_file, parts.metrics.follower.clone(), progress);
             tokio::spawn(follower.run(ended))
         }
     };

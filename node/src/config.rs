@@ -25,8 +25,8 @@ pub struct Config {
     pub listen: SocketAddr,
     /// Where health, readiness and metrics are served.
     pub http: SocketAddr,
-    /// The authority's keys.
-    pub keys: KeyFiles,
+    /// The authority's keys: more than one pair around a rotation of the committee.
+    pub keys: Vec<KeyFiles>,
     /// The Primary that is followed. Exactly one of this and `genesis` is given.
     pub primary: Option<PrimaryConfig>,
     /// The beginning of a committee without a Primary.
@@ -81,6 +81,9 @@ pub enum ConfigError {
         /// Where and what.
         error: toml::de::Error,
     },
+    /// Nobody to vote as.
+    #[error("the configuration has no keys; add a [[keys]] with the files `voting` and `redemption`")]
+    NoKeys,
     /// Neither or both of the two.
     #[error("the configuration must have either [primary] or genesis, and not both")]
     PrimaryOrGenesis,
@@ -124,13 +127,18 @@ impl Config {
 
     fn resolve(&mut self, folder: &Path) {
         let tls = self.tls.as_mut().map(|tls| [&mut tls.certificate, &mut tls.key]);
-        let paths = [&mut self.data, &mut self.keys.voting, &mut self.keys.redemption];
-        for path in paths.into_iter().chain(self.genesis.as_mut()).chain(tls.into_iter().flatten()) {
+        let keys = self.keys.iter_mut().flat_map(|pair| [&mut pair.voting, &mut pair.redemption]);
+        for path in
+            std::iter::once(&mut self.data).chain(keys).chain(self.genesis.as_mut()).chain(tls.into_iter().flatten())
+        {
             *path = folder.join(&*path);
         }
     }
 
     fn check(&self) -> Result<(), ConfigError> {
+        if self.keys.is_empty() {
+            return Err(ConfigError::NoKeys);
+        }
         if self.primary.is_some() == self.genesis.is_some() {
             return Err(ConfigError::PrimaryOrGenesis);
         }
@@ -163,9 +171,12 @@ mod tests {
         listen = "127.0.0.1:9000"
         http = "127.0.0.1:9100"
         genesis = "/etc/genesis.json"
-        [keys]
+        [[keys]]
         voting = "keys/voting.key"
         redemption = "keys/redemption.key"
+        [[keys]]
+        voting = "next/voting.key"
+        redemption = "next/redemption.key"
     "#;
 
     fn read(text: &str, overrides: Overrides) -> Result<Config, ConfigError> {
@@ -183,7 +194,7 @@ mod tests {
         let overrides = Overrides { listen: Some("127.0.0.1:7000".parse().unwrap()), ..Overrides::default() };
         let config = read(GOOD, overrides).unwrap();
         assert_eq!(config.data, Path::new("data"));
-        assert!(config.keys.voting.is_absolute());
+        assert!(config.keys.len() == 2 && config.keys.iter().all(|pair| pair.redemption.is_absolute()));
         assert_eq!(config.genesis.as_deref(), Some(Path::new("/etc/genesis.json")));
         let ports: Vec<u16> = config.shard_addresses().unwrap().iter().map(SocketAddr::port).collect();
         assert_eq!(ports, [7000, 7001]);
@@ -201,6 +212,10 @@ mod tests {
         check(GOOD.replace(":9000", ":65535"), "no port for every shard");
         check(GOOD.replace("genesis", "#"), "either [primary] or genesis");
         check(GOOD.replace("listen", "#"), "missing field `listen`");
+        let (without_keys, _) = GOOD.split_once("[[keys]]").unwrap();
+        check(without_keys.into(), "missing field `keys`");
+        check(format!("keys = []\n{without_keys}"), "has no keys");
+        check(GOOD.replace("[[keys]]", "[keys]"), "is wrong");
         let rpc_urls = vec!["http://localhost:8545".parse().unwrap()];
         let useless = read(GOOD, Overrides { rpc_urls, ..Overrides::default() });
         assert!(matches!(useless, Err(ConfigError::NoPrimary)), "{useless:?}");

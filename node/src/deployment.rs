@@ -1,29 +1,31 @@
 //! What this authority votes for: a contract on the Primary, or a genesis without one; and the
-//! committee that either names.
+//! committees that either names.
 //!
-//! The committee of a contract is remembered in the data folder, so that a node can start, vote and
+//! The committees of a contract are remembered in the data folder, so that a node can start, vote and
 //! confirm while its Ethereum node is away.
 
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use fastpay_core::{Authority, AuthorityName, Committee, CommitteeError, Domain, Epoch, Genesis};
-use fastpay_ethereum::{Primary, PrimaryConfig, PrimaryError};
-use serde::{Deserialize, Serialize};
+use fastpay_core::{AuthorityName, CommitteeError, Committees, Domain, EpochsError, Genesis};
+use fastpay_ethereum::{DepositsError, EpochReader, Primary, PrimaryConfig, PrimaryError};
 
 use crate::config::Config;
 use crate::storage::{FolderIdentity, replace_file};
 
-const COMMITTEE_FILE: &str = "committee.json";
+const COMMITTEES_FILE: &str = "committees.json";
+/// How long to wait where the contract's deployment is not final yet.
+const FINALITY_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Which committee this is, and for which money.
+/// Which committees there are, and for which money.
 pub enum Deployment {
     /// A contract's.
     OnPrimary {
         /// Where the contract is.
         config: PrimaryConfig,
-        /// Its committee.
-        committee: Committee,
+        /// Its committees, up to the newest that is final.
+        committees: Committees,
     },
     /// Without a Primary.
     StandAlone(Genesis),
@@ -43,27 +45,15 @@ pub enum DeploymentError {
     /// What it lists is not a committee.
     #[error(transparent)]
     Committee(#[from] CommitteeError),
-    /// The contract cannot be asked, and its committee was never read before.
+    /// The Primary's URLs are no good.
     #[error(transparent)]
     Primary(#[from] PrimaryError),
-    /// The remembered committee cannot be written.
-    #[error("cannot remember the committee in {path}: {error}")]
-    Remember {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        error: std::io::Error,
-    },
+    /// The contract cannot be asked, and its committees were never read before; or it says what cannot be true.
+    #[error("the committee cannot be read from the contract: {0}")]
+    Epochs(#[from] DepositsError),
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RememberedCommittee {
-    epoch: Epoch,
-    members: Vec<Authority>,
-}
-
-/// Learns the committee.
+/// Learns the committees. Waits while the contract's deployment is not final.
 ///
 /// # Errors
 /// See [`DeploymentError`].
@@ -76,31 +66,38 @@ pub async fn load(config: &Config) -> Result<Deployment, DeploymentError> {
         return Ok(Deployment::StandAlone(genesis));
     }
     let primary = config.primary.clone().expect("a configuration has a Primary or a genesis");
-    let committee = match read_committee(&primary).await {
-        Ok(committee) => committee,
-        Err(error) if error.is_retryable() => match remembered(&config.data) {
-            Some(committee) => {
-                tracing::warn!(%error, "the Primary cannot be asked; going on with the committee of an earlier run");
-                committee?
+    let reader = EpochReader::new(Primary::connect_lazily(primary.clone())?);
+    let known = remembered(&config.data);
+    let committees = loop {
+        match (reader.read(known.as_ref()).await, &known) {
+            (Ok(committees), _) => break committees,
+            (Err(error), Some(known)) if error.is_retryable() => {
+                tracing::warn!(%error, "the Primary cannot be asked; going on with the committees of an earlier run");
+                break known.clone();
             }
-            None => return Err(error.into()),
-        },
-        Err(error) => return Err(error.into()),
+            (Err(error @ DepositsError::Lagging { .. }), None) => {
+                tracing::info!(%error, "waiting until the contract's deployment is final");
+                tokio::time::sleep(FINALITY_POLL_INTERVAL).await;
+            }
+            (Err(error), _) => return Err(error.into()),
+        }
     };
-    Ok(Deployment::OnPrimary { config: primary, committee })
-}
-
-async fn read_committee(config: &PrimaryConfig) -> Result<Committee, PrimaryError> {
-    let primary = Primary::connect(config.clone()).await?;
-    let epoch = primary.epoch().await?;
-    primary.committee(epoch).await
+    Ok(Deployment::OnPrimary { config: primary, committees })
 }
 
 /// Safe to trust: the data folder is bound to the contract, whose committee of an epoch never changes.
-fn remembered(data: &Path) -> Option<Result<Committee, CommitteeError>> {
-    let bytes = std::fs::read(data.join(COMMITTEE_FILE)).ok()?;
-    let remembered: RememberedCommittee = serde_json::from_slice(&bytes).ok()?;
-    Some(Committee::new(remembered.epoch, remembered.members))
+fn remembered(data: &Path) -> Option<Committees> {
+    let bytes = std::fs::read(data.join(COMMITTEES_FILE)).ok()?;
+    serde_json::from_slice(&bytes).ok()
+}
+
+/// Keeps committees that are final, for a start without the Primary.
+///
+/// # Errors
+/// What the system says.
+pub fn remember(data: &Path, committees: &Committees) -> std::io::Result<()> {
+    let bytes = serde_json::to_vec_pretty(committees).map_err(std::io::Error::from)?;
+    replace_file(&data.join(COMMITTEES_FILE), &bytes)
 }
 
 impl Deployment {
@@ -122,39 +119,23 @@ impl Deployment {
         }
     }
 
-    /// The committee.
-    #[must_use]
-    pub fn committee(&self) -> Committee {
-        match self {
-            Self::OnPrimary { committee, .. } => committee.clone(),
-            Self::StandAlone(genesis) => genesis.committee().expect("checked when it was loaded"),
-        }
-    }
-
-    /// What the data folder is bound to.
-    #[must_use]
-    pub fn folder_identity(&self, authority: AuthorityName, shards: NonZeroU32) -> FolderIdentity {
-        folder_identity(authority, shards, &self.domain())
-    }
-
-    /// Keeps the committee for a start without the Primary.
+    /// The committees known now.
     ///
     /// # Errors
-    /// [`DeploymentError::Remember`].
-    pub fn remember(&self, data: &Path) -> Result<(), DeploymentError> {
-        let Self::OnPrimary { committee, .. } = self else { return Ok(()) };
-        let path = data.join(COMMITTEE_FILE);
-        let remembered = RememberedCommittee { epoch: committee.epoch(), members: committee.members().to_vec() };
-        let written = serde_json::to_vec_pretty(&remembered).map_err(std::io::Error::from);
-        written.and_then(|bytes| replace_file(&path, &bytes)).map_err(|error| DeploymentError::Remember { path, error })
+    /// Where a genesis lists none.
+    pub fn committees(&self) -> Result<Committees, EpochsError> {
+        match self {
+            Self::OnPrimary { committees, .. } => Ok(committees.clone()),
+            Self::StandAlone(genesis) => Committees::new(genesis.committee()?),
+        }
     }
 }
 
-/// What the data folder of an authority is bound to.
+/// What the data folder of the authority with these names is bound to.
 #[must_use]
-pub fn folder_identity(authority: AuthorityName, shards: NonZeroU32, domain: &Domain) -> FolderIdentity {
+pub fn folder_identity(names: &[AuthorityName], shards: NonZeroU32, domain: &Domain) -> FolderIdentity {
     FolderIdentity {
-        authority: authority.to_string(),
+        names: names.iter().map(ToString::to_string).collect(),
         shards: shards.get(),
         chain_id: domain.chain_id(),
         contract: domain.contract().to_string(),

@@ -1,4 +1,4 @@
-//! Follows the deposits of the Primary [FP §4.3]: finalized blocks in, synchronization orders out.
+//! Follows the Primary [FP §4.3]: finalized blocks in, synchronization orders and new committees out.
 //!
 //! ```text
 //!  DepositReader ─► batch of whole blocks ─► per shard: its own deposits, in order ─► all shards have
@@ -14,10 +14,11 @@ use std::sync::mpsc::TrySendError;
 use std::time::Duration;
 
 use fastpay_core::{Deposit, ShardId, ShardLayout, SynchronizationOrder, TransactionIndex};
-use fastpay_ethereum::{Cursor, DepositReader, DepositsError, Primary, RANGE_BLOCKS_DEFAULT};
+use fastpay_ethereum::{Cursor, DepositReader, EpochReader, Primary, RANGE_BLOCKS_DEFAULT};
 use tokio::sync::{oneshot, watch};
 
 use crate::metrics::FollowerMetrics;
+use crate::rotation::{Rotation, RotationError};
 use crate::shard::{Command, ShardHandle};
 use crate::storage::replace_file;
 
@@ -131,6 +132,10 @@ async fn synchronize(handle: &ShardHandle, orders: Vec<SynchronizationOrder>) ->
 /// Follows one contract until told to stop, or until its Ethereum node cannot be right.
 pub struct Follower {
     reader: DepositReader,
+    epochs: EpochReader,
+    rotation: Rotation,
+    /// The final block up to which the committees are known.
+    committees_known_at: Option<u64>,
     feed: Feed,
     cursor_file: PathBuf,
     metrics: Arc<FollowerMetrics>,
@@ -143,11 +148,14 @@ impl Follower {
     pub fn new(
         primary: Primary,
         feed: Feed,
+        rotation: Rotation,
         cursor_file: PathBuf,
         metrics: Arc<FollowerMetrics>,
         progress: watch::Sender<Progress>,
     ) -> Self {
-        Self { reader: DepositReader::new(primary, RANGE_BLOCKS_DEFAULT), feed, cursor_file, metrics, progress }
+        let epochs = EpochReader::new(primary.clone());
+        let reader = DepositReader::new(primary, RANGE_BLOCKS_DEFAULT);
+        Self { reader, epochs, rotation, committees_known_at: None, feed, cursor_file, metrics, progress }
     }
 
     /// Runs until stopped.
@@ -181,7 +189,7 @@ impl Follower {
                     wait = wait.saturating_mul(2).min(RETRY_WAIT_MAX);
                 }
                 Err(error) => {
-                    tracing::error!(%error, "the follower stops: no deposit is credited until an operator has looked");
+                    tracing::error!(%error, "the follower stops: no deposit is credited and no new committee taken up until an operator has looked");
                     self.metrics.alarm.set(1);
                     self.progress.send_replace(Progress::Stopped(error.to_string()));
                     return;
@@ -195,7 +203,7 @@ impl Follower {
         &mut self,
         cursor: &mut Option<Cursor>,
         applied: TransactionIndex,
-    ) -> Result<Option<bool>, DepositsError> {
+    ) -> Result<Option<bool>, RotationError> {
         let at = match *cursor {
             Some(cursor) => cursor,
             None => {
@@ -217,6 +225,10 @@ impl Follower {
         *cursor = Some(batch.cursor);
         let more = batch.cursor.block_number < batch.final_block;
         if !more {
+            if self.committees_known_at != Some(batch.final_block) {
+                self.rotation.follow(&self.epochs).await?;
+                self.committees_known_at = Some(batch.final_block);
+            }
             self.progress.send_if_modified(|progress| {
                 let changed = *progress != Progress::AtHead;
                 *progress = Progress::AtHead;
@@ -279,6 +291,18 @@ mod tests {
         assert!(orders_for(ShardId(0), layout, TransactionIndex(47), &[], TransactionIndex(47)).is_empty());
     }
 
+    /// Of a committee that never changes.
+    fn rotation() -> Rotation {
+        let committee = fastpay_testkit::TestCommittee::new(4);
+        let committees = fastpay_core::Committees::new(committee.committee).unwrap();
+        let (keys, folder) = (Arc::new(committee.keys[0].clone()), tempfile::tempdir().unwrap());
+        let names = [keys.public().name];
+        let identity = crate::deployment::folder_identity(&names, std::num::NonZeroU32::MIN, &committee.domain);
+        let data = crate::storage::DataFolder::create(&folder.path().join("data"), &identity).unwrap();
+        let standing = crate::standing::Standing::new(committees, vec![keys], &names).unwrap();
+        Rotation::new(Arc::new(data), standing).unwrap()
+    }
+
     /// A follower of a contract that nobody serves, with this cursor file.
     fn follower(cursor_file: PathBuf) -> Follower {
         let url = "http://127.0.0.1:1".parse().unwrap();
@@ -286,7 +310,7 @@ mod tests {
         let feed = Feed::new(ShardLayout::new(std::num::NonZeroU32::MIN), Vec::new());
         let metrics = crate::metrics::Metrics::new(1).follower;
         let (progress, _) = watch::channel(Progress::CatchingUp);
-        Follower::new(Primary::connect_lazily(config).unwrap(), feed, cursor_file, metrics, progress)
+        Follower::new(Primary::connect_lazily(config).unwrap(), feed, rotation(), cursor_file, metrics, progress)
     }
 
     #[tokio::test]

@@ -1,4 +1,4 @@
-//! The authority's two secret keys, in two files.
+//! The authority's two secret keys, in two files. Around a rotation of the committee it has two such pairs.
 
 use std::path::{Path, PathBuf};
 
@@ -64,6 +64,14 @@ pub fn read(files: &KeyFiles, passphrase: &PassphraseSource) -> Result<Authority
     let redemption = keystore::read_secret(&files.redemption, passphrase)?;
     AuthorityKeys::from_secrets(*voting, *redemption)
         .map_err(|error| KeystoreError::Malformed { path: files.redemption.clone(), reason: error.to_string() })
+}
+
+/// Reads all pairs that an authority has, in the order of the configuration.
+///
+/// # Errors
+/// See [`KeystoreError`].
+pub fn read_all(files: &[KeyFiles], passphrase: &PassphraseSource) -> Result<Vec<AuthorityKeys>, KeystoreError> {
+    files.iter().map(|pair| read(pair, passphrase)).collect()
 }
 
 #[cfg(test)]

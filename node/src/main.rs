@@ -1,5 +1,6 @@
 //! `fastpay-node`: makes an authority's keys, sets it up, runs it, and asks how it is.
 
+use std::io::Write;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -8,7 +9,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use fastpay_node::config::{Config, Overrides};
 use fastpay_node::keys::{self, KeyFiles, passphrase_source};
-use fastpay_node::{authority, setup, status};
+use fastpay_node::{authority, setup, status, vote_committee};
 use tokio::sync::watch;
 
 /// An authority of a FastPay committee.
@@ -40,6 +41,26 @@ enum Command {
         /// The configuration
         #[arg(long, default_value = "authority.toml")]
         config: PathBuf,
+        /// Read the passphrase from the first line of this file instead of FASTPAY_PASSPHRASE or the terminal
+        #[arg(long)]
+        passphrase_file: Option<PathBuf>,
+        #[command(flatten)]
+        overrides: Overrides,
+    },
+    /// Sign the next committee, and print the vote for whoever submits the rotation to the contract
+    VoteCommittee {
+        /// The configuration
+        #[arg(long, default_value = "authority.toml")]
+        config: PathBuf,
+        /// The next committee: {"authorities": [{"votingKey", "redemptionKey"}, …]}, the same file for all voters
+        #[arg(long)]
+        committee: PathBuf,
+        /// Who may pause from then on, zero for nobody; without it, and without one in the file, the present guardian
+        #[arg(long)]
+        guardian: Option<fastpay_core::PrimaryAddress>,
+        /// Write the vote to this file instead; never overwritten
+        #[arg(long)]
+        out: Option<PathBuf>,
         /// Read the passphrase from the first line of this file instead of FASTPAY_PASSPHRASE or the terminal
         #[arg(long)]
         passphrase_file: Option<PathBuf>,
@@ -125,9 +146,23 @@ fn execute(command: Command) -> Result<(), BoxError> {
         Command::Run { config, passphrase_file, overrides } => {
             log_to_stderr();
             let config = Config::read(&config, overrides)?;
-            let keys = keys::read(&config.keys, &passphrase_source(passphrase_file))?;
+            let keys = keys::read_all(&config.keys, &passphrase_source(passphrase_file))?;
             Ok(runtime()?
                 .block_on(async { authority::run(config, keys, stop_signal()?).await.map_err(BoxError::from) })?)
+        }
+        Command::VoteCommittee { config, committee, guardian, out, passphrase_file, overrides } => {
+            let config = Config::read(&config, overrides)?;
+            let keys = keys::read_all(&config.keys, &passphrase_source(passphrase_file))?;
+            let ballot = runtime()?.block_on(vote_committee::vote(&config, &keys, &committee, guardian))?;
+            eprintln!("{ballot}");
+            let vote = serde_json::to_string(&ballot.vote)?;
+            match out {
+                None => println!("{vote}"),
+                Some(path) => std::fs::File::create_new(&path)
+                    .and_then(|mut file| writeln!(file, "{vote}"))
+                    .map_err(|error| format!("cannot write {}: {error}", path.display()))?,
+            }
+            Ok(())
         }
         Command::Status { config, json, overrides } => {
             let config = Config::read(&config, overrides)?;

@@ -92,7 +92,7 @@ struct ConfigFile<'a> {
     http: SocketAddr,
     #[serde(skip_serializing_if = "Option::is_none")]
     genesis: Option<&'a Path>,
-    keys: &'a KeyFiles,
+    keys: [&'a KeyFiles; 1],
     #[serde(skip_serializing_if = "Option::is_none")]
     primary: Option<&'a PrimarySection>,
 }
@@ -117,7 +117,7 @@ pub fn init(request: Request, authority: AuthorityName) -> Result<AuthorityEndpo
 /// Creates what the configuration names.
 fn create(config: &Path, authority: AuthorityName, domain: &Domain) -> Result<AuthorityEndpoints, SetupError> {
     let config = Config::read(config, Overrides::default())?;
-    DataFolder::create(&config.data, &folder_identity(authority, config.shards, domain))?;
+    DataFolder::create(&config.data, &folder_identity(&[authority], config.shards, domain))?;
     Ok(AuthorityEndpoints {
         name: authority,
         shards: config.shard_addresses()?.iter().map(|address| format!("http://{address}")).collect(),
@@ -148,7 +148,7 @@ fn write_config(request: &Request) -> Result<(), SetupError> {
         listen: request.listen,
         http: request.http,
         genesis: request.genesis.as_deref(),
-        keys: &request.keys,
+        keys: [&request.keys],
         primary: request.primary.as_ref(),
     })
     .expect("paths, numbers and addresses can be written as TOML");

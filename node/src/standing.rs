@@ -98,12 +98,6 @@ impl Standing {
         self.committees.iter().map(|committee| committee.quorum()).max().unwrap_or_default()
     }
 
-    /// A standing that never changes, for a committee that cannot.
-    #[must_use]
-    pub fn fixed(self) -> StandingSeen {
-        watch::channel(Arc::new(self)).1
-    }
-
     /// The same keys among more committees.
     ///
     /// # Errors

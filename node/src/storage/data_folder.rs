@@ -28,12 +28,13 @@ const META_FILE: &str = "meta.json";
 const META_BYTES_MAX: u64 = 64 << 10;
 const OWNER_ONLY: u32 = 0o700;
 
-/// Whose folder it is. All of it is fixed when the folder is created.
+/// Whose folder it is. All of it is fixed when the folder is created, but for names that come with new keys.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FolderIdentity {
-    /// The authority's name, in hex.
-    pub authority: String,
+    /// The authority's names, in hex: the one that the folder was made for, then those under which it has
+    /// voted since. For [`DataFolder::open`], those of the keys that there are: one of them must be known.
+    pub names: Vec<String>,
     /// How many shards share the accounts: with another number accounts would change their shard.
     pub shards: u32,
     /// The Primary's chain id, or the one that a stand-alone network signs for.
@@ -174,10 +175,7 @@ impl DataFolder {
             create_folder(&folders.journal)?;
             folder.create_journal(&folders.journal)?;
         }
-        let meta = Meta::of(identity, &meta_path)?;
-        let mut bytes = serde_json::to_vec_pretty(&meta).map_err(|error| malformed(&meta_path, &error))?;
-        bytes.push(b'\n');
-        replace_file(&meta_path, &bytes).map_err(|source| io_error("write the file", &meta_path, source))?;
+        folder.write_identity(identity)?;
         Ok(folder)
     }
 
@@ -194,11 +192,48 @@ impl DataFolder {
         }
         let folder = Self::lock(path, identity.shards)?;
         let stored = read_identity(path, &meta_path)?;
-        expect(path, "authority", &stored.authority, &identity.authority)?;
+        if !identity.names.iter().any(|name| stored.names.contains(name)) {
+            return Err(StorageError::Mismatch {
+                path: path.to_owned(),
+                what: "authority",
+                stored: stored.names.join(" or "),
+                configured: identity.names.join(" or "),
+            });
+        }
         expect(path, "number of shards", &stored.shards, &identity.shards)?;
         expect(path, "chain id", &stored.chain_id, &identity.chain_id)?;
         expect(path, "contract", &stored.contract, &identity.contract)?;
         Ok(folder)
+    }
+
+    /// The authority's names: the one that the folder was made for, and those that were added.
+    ///
+    /// # Errors
+    /// `Malformed`, `UnsupportedVersion`, `Io`.
+    pub fn names(&self) -> Result<Vec<String>, StorageError> {
+        Ok(read_identity(&self.path, &self.path.join(META_FILE))?.names)
+    }
+
+    /// Notes durably that this folder's authority votes under another name from now on: a key of that name
+    /// will open it, too. Changes nothing where the name is known.
+    ///
+    /// # Errors
+    /// `Malformed`, `UnsupportedVersion`, `Io`.
+    pub fn add_name(&self, name: &str) -> Result<(), StorageError> {
+        let mut identity = read_identity(&self.path, &self.path.join(META_FILE))?;
+        if identity.names.iter().any(|known| known == name) {
+            return Ok(());
+        }
+        identity.names.push(name.to_owned());
+        self.write_identity(&identity)
+    }
+
+    fn write_identity(&self, identity: &FolderIdentity) -> Result<(), StorageError> {
+        let path = self.path.join(META_FILE);
+        let meta = Meta::of(identity, &path)?;
+        let mut bytes = serde_json::to_vec_pretty(&meta).map_err(|error| malformed(&path, &error))?;
+        bytes.push(b'\n');
+        replace_file(&path, &bytes).map_err(|source| io_error("write the file", &path, source))
     }
 
     /// The folder itself, for other files of the authority; write them with [`replace_file`].
@@ -314,7 +349,7 @@ mod tests {
     use super::*;
 
     fn identity() -> FolderIdentity {
-        FolderIdentity { authority: "aa".into(), shards: 2, chain_id: 31337, contract: "0x01".into() }
+        FolderIdentity { names: vec!["aa".into()], shards: 2, chain_id: 31337, contract: "0x01".into() }
     }
 
     fn temporary() -> (tempfile::TempDir, PathBuf) {
@@ -362,7 +397,7 @@ mod tests {
         let (_parent, path) = temporary();
         drop(DataFolder::create(&path, &identity()).unwrap());
         let mut others = [identity(), identity(), identity(), identity()];
-        others[0].authority = "bb".into();
+        others[0].names = vec!["bb".into()];
         others[1].shards = 4;
         others[2].chain_id = 1;
         others[3].contract = "0x02".into();
@@ -379,6 +414,28 @@ mod tests {
             };
             let found = (*what, stored.as_str(), configured.as_str());
             assert_eq!(found, expected);
+        }
+    }
+
+    #[test]
+    fn a_name_that_was_added_opens_the_folder_without_the_first_one() {
+        let (_parent, path) = temporary();
+        let folder = DataFolder::create(&path, &identity()).unwrap();
+        for _ in 0..2 {
+            folder.add_name("bb").unwrap();
+        }
+        assert_eq!(folder.names().unwrap(), ["aa", "bb"]);
+        drop(folder);
+        let open = |names: &[&str]| {
+            let names = names.iter().map(|name| (*name).to_owned()).collect();
+            DataFolder::open(&path, &FolderIdentity { names, ..identity() })
+        };
+        for names in [&["bb"][..], &["aa"], &["cc", "bb"], &["aa", "bb"]] {
+            drop(open(names).unwrap());
+        }
+        for names in [&["cc"][..], &[]] {
+            let refused = open(names).unwrap_err();
+            assert!(matches!(refused, StorageError::Mismatch { what: "authority", .. }), "{refused}");
         }
     }
 

@@ -36,7 +36,7 @@ async fn check(lie: impl FnMut(&mut Vec<Value>) + Send + 'static, reason: &str) 
     primary.finality = Finality::Confirmations(0);
     let data = scene.folder.path().join("data-of-contract");
     drop(
-        DataFolder::create(&data, &folder_identity(scene.keys().public().name, 2.try_into().unwrap(), &domain))
+        DataFolder::create(&data, &folder_identity(&[scene.keys().public().name], 2.try_into().unwrap(), &domain))
             .unwrap(),
     );
     let config = Config { data, genesis: None, primary: Some(primary), ..scene.config() };

@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 
 use borsh::BorshSerialize;
 use fastpay_core::{
-    Amount, Asset, AuthorityKeys, Balance, Genesis, GenesisBalance, JournalPosition, SequenceNumber, ShardLedger,
+    Amount, Asset, AuthorityKeys, Balance, Committees, Genesis, GenesisBalance, JournalPosition, SequenceNumber,
+    ShardLedger,
 };
 use fastpay_ethereum::{Finality, PrimaryConfig};
 use fastpay_node::authority::{self, AuthorityError};
 use fastpay_node::config::{Config, Overrides, TlsFiles};
-use fastpay_node::deployment::{Deployment, DeploymentError, folder_identity};
+use fastpay_node::deployment::{DeploymentError, folder_identity, remember};
 use fastpay_node::keys::KeyFiles;
 use fastpay_node::setup::{self, SetupError};
 use fastpay_node::shard::ShardError;
@@ -131,7 +132,7 @@ impl Running {
         let client = AuthorityClient::new(&endpoints, client_options()).unwrap();
         let (stop, stopped) = watch::channel(false);
         let http = config.http;
-        Self { client, http, stop, task: tokio::spawn(authority::run(config, keys, stopped)) }
+        Self { client, http, stop, task: tokio::spawn(authority::run(config, vec![keys], stopped)) }
     }
 
     pub async fn ready(config: Config, keys: AuthorityKeys) -> Self {
@@ -284,13 +285,12 @@ async fn an_authority_starts_with_the_committee_it_knows_while_its_primary_is_aw
     (primary.finality, primary.request_timeout_ms) = (Finality::Confirmations(1), 500);
     let data = scene.folder.path().join("data-of-contract");
     let shards = 2.try_into().unwrap();
-    drop(DataFolder::create(&data, &folder_identity(scene.keys().public().name, shards, &domain)).unwrap());
-    let config = Config { data: data.clone(), genesis: None, primary: Some(primary.clone()), ..scene.config() };
+    drop(DataFolder::create(&data, &folder_identity(&[scene.keys().public().name], shards, &domain)).unwrap());
+    let config = Config { data: data.clone(), genesis: None, primary: Some(primary), ..scene.config() };
 
     let unknown = refused(config.clone(), scene.keys()).await;
-    assert!(matches!(unknown, AuthorityError::Deployment(DeploymentError::Primary(_))), "{unknown}");
-    let committee = TestCommittee::new(4).committee;
-    Deployment::OnPrimary { config: primary, committee }.remember(&data).unwrap();
+    assert!(matches!(unknown, AuthorityError::Deployment(DeploymentError::Epochs(_))), "{unknown}");
+    remember(&data, &Committees::new(TestCommittee::new(4).committee).unwrap()).unwrap();
     let running = Running::begin(config.clone(), scene.keys());
     eventually_async("it serves", || async { get(running.http, "/health").await.is_some() }).await;
     // It votes, and says that it does not follow.
@@ -302,9 +302,9 @@ async fn an_authority_starts_with_the_committee_it_knows_while_its_primary_is_aw
     assert!(code == 503 && ready.contains("catching up"), "{ready}");
     running.stop().await.unwrap();
 
-    std::fs::write(data.join("committee.json"), b"{\"epoch\": 0").unwrap();
+    std::fs::write(data.join("committees.json"), b"[[{").unwrap();
     let forgotten = refused(config, scene.keys()).await;
-    assert!(matches!(forgotten, AuthorityError::Deployment(DeploymentError::Primary(_))), "{forgotten}");
+    assert!(matches!(forgotten, AuthorityError::Deployment(DeploymentError::Epochs(_))), "{forgotten}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

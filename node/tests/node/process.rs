@@ -242,7 +242,7 @@ fn what_cannot_be_run_is_refused_with_what_to_do() {
     std::fs::write(path("wrong.toml"), "colour = \"red\"").unwrap();
     assert!(refused(&path("wrong.toml")).contains("unknown field"));
     let config = "data = \"data\"\nshards = 1\nlisten = \"127.0.0.1:1\"\nhttp = \"127.0.0.1:2\"\n\
-                  genesis = \"genesis.json\"\n[keys]\nvoting = \"v.json\"\nredemption = \"r.json\"\n";
+                  genesis = \"genesis.json\"\n[[keys]]\nvoting = \"v.json\"\nredemption = \"r.json\"\n";
     std::fs::write(path("keyless.toml"), config).unwrap();
     let error = refused(&path("keyless.toml"));
     assert!(error.contains("v.json"), "{error}");

@@ -118,7 +118,7 @@ pub fn folders(folder: &Path, shard: ShardId) -> ShardFolders {
 }
 
 fn create(folder: &Path, shards: u32) {
-    let identity = FolderIdentity { authority: "test".into(), shards, chain_id: 31337, contract: "test".into() };
+    let identity = FolderIdentity { names: vec!["test".into()], shards, chain_id: 31337, contract: "test".into() };
     drop(DataFolder::create(folder, &identity).unwrap());
 }
 

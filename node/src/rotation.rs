@@ -1,0 +1,160 @@
+//! Takes up the next committee once it is final on the Primary.
+//!
+//! ```text
+//!  EpochReader (all Ethereum nodes agree) ─► committees on disk ─► new name on disk ─► shards and network
+//! ```
+//! From then on votes are for the new epoch. What accounts are locked on stays as it is, so the same order gets
+//! its vote again under the new keys; certificates of earlier epochs are confirmed for ever.
+
+use std::sync::Arc;
+
+use fastpay_core::{AuthorityName, Committees};
+use fastpay_ethereum::{DepositsError, EpochReader};
+use tokio::sync::watch;
+
+use crate::deployment;
+use crate::standing::{Standing, StandingError};
+use crate::storage::{DataFolder, StorageError};
+
+/// Why a committee cannot be taken up.
+#[derive(Debug, thiserror::Error)]
+pub enum RotationError {
+    /// The Primary cannot be read, or says what cannot be true.
+    #[error(transparent)]
+    Primary(#[from] DepositsError),
+    /// The new committee lists this authority with a key that it does not have.
+    #[error("the next committee cannot be taken up: {0}")]
+    Standing(#[from] StandingError),
+    /// The data folder cannot be written.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// As above.
+    #[error("cannot remember the committee: {0}")]
+    Remember(#[from] std::io::Error),
+}
+
+impl RotationError {
+    /// True where trying again later is right.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::Primary(error) => error.is_retryable(),
+            Self::Storage(_) | Self::Remember(_) => true,
+            Self::Standing(_) => false,
+        }
+    }
+}
+
+/// This authority's standing, and what it takes to change it.
+pub struct Rotation {
+    folder: Arc<DataFolder>,
+    standing: watch::Sender<Arc<Standing>>,
+}
+
+impl Rotation {
+    /// Begins with what is known at the start, once that is on disk.
+    ///
+    /// # Errors
+    /// Where the folder cannot be written.
+    pub fn new(folder: Arc<DataFolder>, standing: Standing) -> Result<Self, RotationError> {
+        let rotation = Self { folder, standing: watch::Sender::new(Arc::new(standing.clone())) };
+        rotation.put_on_disk(&standing)?;
+        Ok(rotation)
+    }
+
+    /// For a part that must know the standing.
+    #[must_use]
+    pub fn subscribe(&self) -> watch::Receiver<Arc<Standing>> {
+        self.standing.subscribe()
+    }
+
+    /// Looks for new committees in the newest final block, and takes them up.
+    ///
+    /// # Errors
+    /// See [`RotationError`]. Nothing has changed then.
+    pub async fn follow(&self, reader: &EpochReader) -> Result<(), RotationError> {
+        let now = self.standing.borrow().clone();
+        let committees = reader.read(Some(now.committees())).await?;
+        if committees == *now.committees() {
+            return Ok(());
+        }
+        self.take_up(&now, committees)
+    }
+
+    fn take_up(&self, now: &Standing, committees: Committees) -> Result<(), RotationError> {
+        let next = now.among(committees, &remembered_names(&self.folder)?)?;
+        self.put_on_disk(&next)?;
+        let (epoch, authority) = (next.epoch(), next.public().name);
+        if next.voter().is_some() {
+            tracing::info!(%epoch, %authority, "a new committee is installed; voting in its epoch");
+        } else {
+            tracing::warn!(%epoch, %authority, "a new committee is installed, in which this authority does not vote; it goes on confirming");
+        }
+        self.standing.send_replace(Arc::new(next));
+        Ok(())
+    }
+
+    /// Durable before visible: a name is noted before the first vote under it.
+    fn put_on_disk(&self, standing: &Standing) -> Result<(), RotationError> {
+        deployment::remember(self.folder.path(), standing.committees())?;
+        match standing.voter() {
+            Some(keys) => Ok(self.folder.add_name(&keys.public().name.to_string())?),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The names under which the folder's authority has voted.
+///
+/// # Errors
+/// Where the folder cannot be read.
+pub fn remembered_names(folder: &DataFolder) -> Result<Vec<AuthorityName>, StorageError> {
+    Ok(folder.names()?.iter().filter_map(|name| name.parse().ok()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastpay_core::{AuthorityKeys, Committee, Domain, Epoch};
+    use fastpay_testkit::secret;
+
+    fn pair(number: u64) -> Arc<AuthorityKeys> {
+        Arc::new(AuthorityKeys::from_secrets(secret(3, number), secret(4, number)).unwrap())
+    }
+
+    fn committee(epoch: u64, numbers: [u64; 4]) -> Committee {
+        Committee::new(Epoch(epoch), numbers.map(|number| pair(number).public()).to_vec()).unwrap()
+    }
+
+    #[test]
+    fn a_new_committee_is_on_disk_before_anybody_votes_in_it() {
+        let parent = tempfile::tempdir().unwrap();
+        let (path, shards) = (parent.path().join("data"), std::num::NonZeroU32::MIN);
+        let domain = Domain::new(1, fastpay_core::PrimaryAddress::ZERO);
+        let identity = |number: u64| deployment::folder_identity(&[pair(number).public().name], shards, &domain);
+        let folder = Arc::new(DataFolder::create(&path, &identity(1)).unwrap());
+        let mut committees = Committees::new(committee(0, [1, 2, 3, 4])).unwrap();
+        let names = remembered_names(&folder).unwrap();
+        let standing = Standing::new(committees.clone(), vec![pair(1), pair(11)], &names).unwrap();
+        let rotation = Rotation::new(folder.clone(), standing).unwrap();
+        let seen = rotation.subscribe();
+        assert_eq!(seen.borrow().voter().unwrap().public(), pair(1).public());
+
+        committees.install(committee(1, [11, 12, 13, 14])).unwrap();
+        // Where it cannot be written nobody hears of it.
+        let (file, away) = (path.join("meta.json"), path.join("meta.away"));
+        std::fs::rename(&file, &away).unwrap();
+        let now = seen.borrow().clone();
+        let failed = rotation.take_up(&now, committees.clone()).unwrap_err();
+        assert!(failed.is_retryable() && !seen.has_changed().unwrap(), "{failed}");
+        std::fs::rename(&away, &file).unwrap();
+        rotation.take_up(&now, committees.clone()).unwrap();
+        assert_eq!(seen.borrow().voter().unwrap().public(), pair(11).public());
+        drop((rotation, folder));
+
+        // The new keys alone open the folder, and vote.
+        let folder = DataFolder::open(&path, &identity(11)).unwrap();
+        let standing = Standing::new(committees, vec![pair(11)], &remembered_names(&folder).unwrap()).unwrap();
+        assert_eq!((standing.epoch(), standing.voter().is_some()), (Epoch(1), true));
+    }
+}
