@@ -4,9 +4,12 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
 mod batches;
+#[path = "../vectors/curve.rs"]
+mod curve;
 mod encodings;
 mod interleavings;
 mod world;
+mod zip215;
 
 use proptest::test_runner::{Config, FileFailurePersistence};
 

@@ -3,3 +3,4 @@
 
 mod messages;
 mod shard;
+mod verifier;

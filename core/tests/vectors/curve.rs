@@ -1,28 +1,17 @@
-//! Signatures that no honest signer makes.
+//! Ed25519 signatures that no honest signer makes.
 
-use alloy_primitives::{B256, U256, uint};
+use alloy_primitives::B256;
 use curve25519_dalek::constants::{ED25519_BASEPOINT_POINT, EIGHT_TORSION};
 use curve25519_dalek::edwards::EdwardsPoint;
 use curve25519_dalek::scalar::Scalar;
-use fastpay_core::{EcdsaSignature, Ed25519Signature};
+use fastpay_core::Ed25519Signature;
 use sha2::{Digest as _, Sha512};
 
-/// The order of secp256k1's group.
-const SECP256K1_ORDER: U256 = uint!(0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141_U256);
 /// The order of Ed25519's prime group, least significant byte first.
 const ED25519_ORDER: [u8; 32] = [
     0xed, 0xd3, 0xf5, 0x5c, 0x1a, 0x63, 0x12, 0x58, 0xd6, 0x9c, 0xf7, 0xa2, 0xde, 0xf9, 0xde, 0x14, 0, 0, 0, 0, 0, 0,
     0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10,
 ];
-
-/// The same ECDSA signature in its other form: s negated, v flipped.
-pub fn high_s(signature: EcdsaSignature) -> EcdsaSignature {
-    let mut bytes = signature.0;
-    let s = U256::from_be_slice(&bytes[32..64]);
-    bytes[32..64].copy_from_slice(&(SECP256K1_ORDER - s).to_be_bytes::<32>());
-    bytes[64] = 27 + 28 - bytes[64];
-    EcdsaSignature(bytes)
-}
 
 /// The same Ed25519 signature with the group's order added to s.
 pub fn s_not_reduced(signature: Ed25519Signature) -> Ed25519Signature {

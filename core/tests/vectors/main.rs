@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
 mod curve;
+mod ecdsa;
 mod json;
 mod payments;
 mod redemptions;

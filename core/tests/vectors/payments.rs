@@ -13,7 +13,7 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use serde::{Deserialize, Serialize};
 
-use crate::{curve, json, pinned};
+use crate::{curve, ecdsa, json, pinned};
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -336,7 +336,7 @@ fn bad_authorizations(good: Authorization) -> Vec<(&'static str, Authorization)>
                 Authorization::Ethereum { signature: changed }
             };
             vec![
-                ("a high s", Authorization::Ethereum { signature: curve::high_s(signature) }),
+                ("a high s", Authorization::Ethereum { signature: ecdsa::high_s(signature) }),
                 ("v counted from 0", with_v(signature.0[64] - 27)),
                 ("the other v", with_v(27 + 28 - signature.0[64])),
             ]

@@ -10,7 +10,7 @@ use fastpay_core::{
 use fastpay_testkit::{TestAccount, TestCommittee, redemption, secret, test_domain};
 use serde::{Deserialize, Serialize};
 
-use crate::{curve, json, pinned};
+use crate::{ecdsa, json, pinned};
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -229,7 +229,7 @@ fn bad_signatures(committee: &TestCommittee) -> Vec<Case> {
     vec![
         case("a signature by a stranger", signed_by(&outsider, committee, &plain())),
         case("a signature by another member", signature(committee, 1, &plain())),
-        case("a signature with a high s", curve::high_s(good)),
+        case("a signature with a high s", ecdsa::high_s(good)),
         case("a signature with v counted from 0", changed(&|bytes| bytes[64] -= 27)),
         case("a signature with the other v", changed(&|bytes| bytes[64] = 27 + 28 - bytes[64])),
         case("a signature with v = 0", changed(&|bytes| bytes[64] = 0)),
