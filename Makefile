@@ -11,13 +11,18 @@ FOUNDRY := node_modules/.bin
 INSTALLED := node_modules/.installed-from.json
 PROGRAMS := -p fastpay-node -p fastpay-relayer -p fastpay-wallet --bins
 CARGO := cargo
+# What checks the contract beside Foundry: Slither and Halmos (Python), bulloak (Rust). Only the tests need them.
+CHECKERS := target/checkers
+PYTHON := python3
+BULLOAK := 0.9.2
 
 # The tool, what it is for, and where it is from: said before anything fails halfway.
 define require
 	@command -v $(1) >/dev/null || { echo "FastPay needs $(1) ($(2)). Install it and run make again." >&2; exit 1; }
 endef
 
-.PHONY: help setup tools build release lint test test-rust test-contracts demo localnet bench clean
+.PHONY: help setup tools build release lint test test-rust test-contracts test-nightly demo localnet bench clean
+.PHONY: checkers check-contracts check-trees check-slither check-proofs
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "make %-16s %s\n", $$1, $$2 }'
@@ -58,7 +63,42 @@ test-contracts: setup ## Test the contracts
 test-rust: setup ## Test the Rust crates, and all parts together on a real chain
 	PROGRAMS_ARE_BUILT=1 $(CARGO) test --workspace --lib --bins --tests
 
-test: lint test-contracts test-rust ## Run all checks and all tests
+$(CHECKERS)/bulloak-$(BULLOAK):
+	@echo "compiling bulloak $(BULLOAK) from crates.io (one to two minutes, once)"
+	@$(CARGO) install --quiet --debug --locked --root $@ --version $(BULLOAK) bulloak || { rm -rf $@; \
+		echo "bulloak $(BULLOAK) could not be installed. Is crates.io reachable? Then run make again." >&2; exit 1; }
+
+$(CHECKERS)/python/.installed: script/checkers/requirements.txt
+	$(call require,$(PYTHON),Python 3.11 or newer; Slither and Halmos are written in it: https://python.org)
+	@echo "installing Slither and Halmos from PyPI (about a minute, once)"
+	@$(PYTHON) -m venv --clear $(@D) || { echo "FastPay needs Python's venv (on Debian: python3-venv)." >&2; exit 1; }
+	@$(@D)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $< || { \
+		echo "Slither and Halmos could not be installed. Is PyPI (or your mirror of it) reachable? Then run make again." >&2; exit 1; }
+	@touch $@
+
+checkers: $(CHECKERS)/bulloak-$(BULLOAK) $(CHECKERS)/python/.installed
+
+check-trees: $(CHECKERS)/bulloak-$(BULLOAK)
+	@echo "bulloak: every branch in test/trees/*.tree has its test, and every test its branch"
+	@$</bin/bulloak check --skip-modifiers test/trees/*.tree
+
+check-slither: setup $(CHECKERS)/python/.installed
+	@echo "Slither: no finding without an explanation (docs/VERIFICATION.md)"
+	@PATH="$(CURDIR)/$(FOUNDRY):$$PATH" FOUNDRY_PROFILE=slither $(CHECKERS)/python/bin/slither . --config-file slither.config.json
+
+check-proofs: setup $(CHECKERS)/python/.installed
+	@echo "Halmos: the proofs in test/halmos"
+	@PATH="$(CURDIR)/$(FOUNDRY):$(CURDIR)/$(CHECKERS)/python/bin:$$PATH" FOUNDRY_PROFILE=halmos \
+		$(CHECKERS)/python/bin/python script/checkers/prove.py
+
+check-contracts: check-trees check-slither check-proofs ## Check the contract with bulloak, Slither and Halmos
+
+test: lint test-contracts check-contracts test-rust ## Run all checks and all tests
+
+test-nightly: setup $(CHECKERS)/python/.installed ## Fuzz and vary for hours, and show that the proofs can fail
+	FOUNDRY_PROFILE=nightly $(FOUNDRY)/forge test
+	PATH="$(CURDIR)/$(FOUNDRY):$(CURDIR)/$(CHECKERS)/python/bin:$$PATH" FOUNDRY_PROFILE=halmos \
+		$(CHECKERS)/python/bin/python script/checkers/mutants.py
 
 demo: release ## Show the whole way: deposit, pay, lose an authority, redeem, audit
 	@target/release/fastpay-demo

@@ -44,6 +44,7 @@ contract FastPay is Roles {
     uint256 public immutable deploymentBlock;
 
     mapping(address asset => Holding) private _holdings;
+    // slither-disable-next-line uninitialized-state -- written in `_spend`, through a reference to an inner mapping
     mapping(bytes32 sender => mapping(uint256 word => uint256)) private _redeemed;
     mapping(address asset => Reserve) private _reserves;
     mapping(address owner => mapping(address asset => uint256)) private _claims;
@@ -82,6 +83,7 @@ contract FastPay is Roles {
     }
 
     /// @inheritdoc IFastPay
+    // slither-disable-next-line reentrancy-benign -- what arrives is known only after the calls; the guard holds
     function depositTokenWithPermit(
         bytes32 recipient,
         IERC20 asset,

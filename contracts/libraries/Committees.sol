@@ -83,6 +83,7 @@ library Committees {
     }
 
     /// @notice The addresses whose votes count in `epoch`, by member. The epoch must have a committee.
+    // slither-disable-next-line divide-before-multiply -- the first byte of the code is cut off, as meant
     function redemptionKeys(uint64 epoch) internal view returns (address[] memory keys) {
         address code = codeOf(epoch);
         uint256 size = code.code.length / 0x40;

@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""Shows that the proofs in test/halmos can fail: each mutant below is the contract with one check taken out, and the
+proof that is named must find a counterexample for it.
+
+    script/checkers/mutants.py [NAME …]      all mutants, or these
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+WORK = ROOT / "target/halmos/mutants"
+
+# name: (file, what stands there, what the mutant has instead, the proof that must fail)
+MUTANTS = {
+    "any-signer": (
+        "contracts/libraries/Votes.sol",
+        "require(recovered == keys[member], IFastPay.WrongSigner(item, i, member, recovered));",
+        "",
+        "check_RedeemNeedsAQuorum",
+    ),
+    "repeated-member": (
+        "contracts/libraries/Votes.sol",
+        "require(member >= next, IFastPay.VotesNotAscending(item, i, member));",
+        "",
+        "check_RedeemNeedsAQuorum",
+    ),
+    "spent-again": (
+        "contracts/FastPay.sol",
+        "redeemed[word] = done | bit;",
+        "redeemed[word] = done ^ bit ^ bit;",
+        "check_ABatchSpendsEachOrderOnce",
+    ),
+    "queued-again": (
+        "contracts/FastPay.sol",
+        "delete _queue[sender][sequence];",
+        "",
+        "check_WhatWaitsIsPaidOnce",
+    ),
+    "anyone-pauses": (
+        "contracts/base/Roles.sol",
+        "require(msg.sender == guardian, NotGuardian(msg.sender));",
+        "",
+        "check_OnlyTheGuardianPauses",
+    ),
+}
+
+
+def prepare(name: str, file: str, old: str, new: str) -> Path:
+    """A copy of all that a proof needs, with the change in it."""
+    root = WORK / name
+    shutil.rmtree(root, ignore_errors=True)
+    root.mkdir(parents=True)
+    for folder in ["contracts", "test/halmos"]:
+        shutil.copytree(ROOT / folder, root / folder)
+    shutil.copy(ROOT / "foundry.toml", root)
+    for folder in ["node_modules", "script"]:
+        os.symlink(ROOT / folder, root / folder)
+    source = (root / file).read_text()
+    if old not in source:
+        sys.exit(f"the mutant {name} changes a line that {file} does not have any more; write it anew")
+    (root / file).write_text(source.replace(old, new))
+    return root
+
+
+def survives(name: str) -> bool:
+    """Whether the proof does not notice the mutant."""
+    file, old, new, proof = MUTANTS[name]
+    root = prepare(name, file, old, new)
+    command = [sys.executable, str(ROOT / "script/checkers/prove.py"), "--root", str(root), "--function", proof]
+    command += ["--config", str(ROOT / "halmos.toml"), "--early-exit"]
+    result = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    killed = result.returncode != 0 and "Counterexample" in result.stdout
+    print(f"{'found' if killed else 'NOT FOUND'}: {name} ({proof})", flush=True)
+    if not killed:
+        print(result.stdout[-3000:], result.stderr[-1000:])
+    return not killed
+
+
+if __name__ == "__main__":
+    names = sys.argv[1:] or list(MUTANTS)
+    sys.exit(any([survives(name) for name in names]))
