@@ -45,6 +45,11 @@ static CASES: LazyLock<Vec<Case>> = LazyLock::new(|| {
         cases.push(Case::new(key.public(), |digest| key.sign(678, nonce_torsion, !digest)));
         cases.push(Case::new(key.public(), |digest| curve::s_not_reduced(key.sign(678, nonce_torsion, digest))));
     }
+    // So many keys that a batch is summed up another way.
+    for secret in 1..=80 {
+        let key = curve::MixedKey::new(secret, secret as usize % 8);
+        cases.push(Case::new(key.public(), |digest| key.sign(678, 0, digest)));
+    }
     for key in [encodings[0], curve::no_point(), curve::MixedKey::new(9, 0).public()] {
         cases.push(Case::new(key, |_| curve::with_parts(curve::no_point(), [0; 32])));
         cases.push(Case::new(key, |_| curve::with_parts(encodings[0], [0xFF; 32])));
@@ -63,10 +68,28 @@ fn verdicts(cases: &[&Case], seed: u64) -> Vec<bool> {
     verdicts.iter().map(Result::is_ok).collect()
 }
 
+/// All at once, more and more of them bad.
+#[test]
+fn large_batches_are_judged_as_by_the_reference() {
+    for bad in [0, 1, 2, 40, 139] {
+        let mut left = bad;
+        let batch: Vec<&Case> = CASES
+            .iter()
+            .filter(|case| {
+                let taken = case.valid || left > 0;
+                left -= usize::from(!case.valid && taken);
+                taken
+            })
+            .collect();
+        let expected: Vec<bool> = batch.iter().map(|case| case.valid).collect();
+        assert_eq!(verdicts(&batch, bad as u64), expected, "{bad} bad ones");
+    }
+}
+
 #[test]
 fn every_case_is_judged_as_by_the_reference_in_every_place() {
     let judged = |valid| CASES.iter().filter(|case| case.valid == valid).count();
-    assert_eq!((judged(true), judged(false)), (196 + 64 + 1, 128 + 11));
+    assert_eq!((judged(true), judged(false)), (196 + 64 + 80 + 1, 128 + 11));
     let (good, bad) = (CASES.iter().rfind(|case| case.valid), CASES.iter().rfind(|case| !case.valid));
     let (good, bad) = (good.unwrap(), bad.unwrap());
     for (number, case) in CASES.iter().enumerate() {
