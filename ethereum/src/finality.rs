@@ -27,6 +27,8 @@ pub struct BlockHead {
     pub hash: B256,
     /// In wei per gas (EIP-1559); none on a chain from before it.
     pub base_fee_per_gas: Option<U256>,
+    /// The chain's clock.
+    timestamp: U64,
 }
 
 impl BlockHead {
@@ -34,6 +36,12 @@ impl BlockHead {
     #[must_use]
     pub fn number(&self) -> u64 {
         self.number.to()
+    }
+
+    /// When it was made by the chain's clock, in seconds since 1970.
+    #[must_use]
+    pub fn timestamp(&self) -> u64 {
+        self.timestamp.to()
     }
 }
 

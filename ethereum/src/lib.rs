@@ -9,14 +9,15 @@
 //! ```
 //! Modules in reading order: `contract` (what the chain offers) and `revert` (how it says no), `error`,
 //! `finality`, `endpoint` (one node) and `primary` (all of them), `funded` (the rules of the deposit log)
-//! and `deposits` (reading it), `epochs` (committees), `token`, `fees`, `submission`, `sender` and
-//! `drive`; and `keystore`, secret keys on disk.
+//! and `deposits` (reading it), `epochs` (committees), `brakes` (pause, outflow limit and queue), `token`,
+//! `fees`, `submission`, `sender` and `drive`; and `keystore`, secret keys on disk.
 //!
 //! Invariants: nothing is believed before the configured [`Finality`]; deposits never rest on one node's
 //! word where several are configured; an error says whether trying again can help
 //! ([`PrimaryError::is_retryable`], [`DepositsError::is_retryable`], [`SendError::is_retryable`]).
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
 
+mod brakes;
 mod contract;
 mod deposits;
 mod drive;
@@ -35,6 +36,7 @@ mod submission;
 pub mod testing;
 mod token;
 
+pub use brakes::{Payout, Queued, utc};
 pub use contract::{
     Brakes, CertifiedRedemption, ContractAuthority, ContractRedemption, IFastPay, IToken, certified_redemption,
 };

@@ -278,21 +278,6 @@ impl Primary {
         self.view(self.contract(), &call).await
     }
 
-    /// Whether the order `sequence` of `sender` is redeemed in the block of this number, such as that of
-    /// [`Primary::final_head`]. Nodes keep the state of recent blocks only.
-    ///
-    /// # Errors
-    /// Where no node answers.
-    pub async fn is_redeemed_at(
-        &self,
-        sender: AccountId,
-        sequence: SequenceNumber,
-        block_number: u64,
-    ) -> Result<bool, PrimaryError> {
-        let call = IFastPay::isRedeemedCall { sender: sender.0.into(), sequence: sequence.0 };
-        self.view_at(self.contract(), &call, At::Number(block_number)).await
-    }
-
     /// The block of the deployment, where a reader of events starts.
     ///
     /// # Errors

@@ -5,6 +5,7 @@ use std::fmt;
 use alloy::primitives::{Bytes, U256};
 use alloy::sol_types::{Panic, Revert as ReasonString, SolError, SolInterface};
 
+use crate::brakes::utc;
 use crate::contract::{IFastPay::IFastPayErrors, IToken::ITokenErrors};
 
 /// What a reverted call returned.
@@ -59,6 +60,22 @@ impl Revert {
             _ => return None,
         };
         usize::try_from(item).ok()
+    }
+
+    /// Until when the contract is paused, in seconds since 1970, where that is the reason.
+    #[must_use]
+    pub fn paused_until(&self) -> Option<u64> {
+        match self {
+            Self::FastPay(IFastPayErrors::PausedUntil(error)) => Some(error.until.saturating_to()),
+            _ => None,
+        }
+    }
+
+    /// True where the votes are of an epoch that the contract does not take any more: the current committee
+    /// votes for the same redemption again.
+    #[must_use]
+    pub fn is_epoch_ended(&self) -> bool {
+        matches!(self, Self::FastPay(IFastPayErrors::EpochEnded(_)))
     }
 
     /// True where there is nothing left to do, because somebody else has done it.
@@ -123,15 +140,21 @@ fn describe(error: &IFastPayErrors, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             e.item, e.balance, e.asset, e.amount
         ),
         E::UnknownEpoch(e) => write!(f, "the contract knows no committee of epoch {}", e.epoch),
-        E::EpochEnded(e) => {
-            write!(f, "votes of epoch {} do not count any more; let the current committee vote again", e.epoch)
+        E::EpochEnded(e) => write!(
+            f,
+            "votes of epoch {} are not taken any more; have the current committee vote for the same redemption again",
+            e.epoch
+        ),
+        E::EmptyBatch(_) => f.write_str("the batch is empty"),
+        E::NotQueued(e) => {
+            write!(f, "order {} of {} is not in the queue; it may be paid already", e.sequence, e.sender)
         }
-        E::EmptyBatch(_) => f.write_str("the batch has no redemption"),
-        E::NotQueued(e) => write!(f, "no such redemption waits as order {} of {}", e.sequence, e.sender),
-        E::TooEarly(e) => write!(f, "the redemption waits until {} (Unix time); execute it then", e.executableAt),
-        E::PausedUntil(e) => write!(f, "the contract is paused until {} (Unix time); send again then", e.until),
+        E::TooEarly(e) => write!(f, "it is queued until {}; try again then", moment(e.executableAt)),
+        E::PausedUntil(e) => {
+            write!(f, "the contract is paused until {}; nothing is lost, try again then", moment(e.until))
+        }
         E::NotGuardian(e) => write!(f, "{} is not the guardian", e.caller),
-        E::PauseTooEarly(e) => write!(f, "the next pause may begin at {} (Unix time)", e.nextPauseAt),
+        E::PauseTooEarly(e) => write!(f, "the next pause can begin at {}", moment(e.nextPauseAt)),
         E::NotPaused(_) => f.write_str("the contract is not paused"),
         E::NothingToClaim(e) => write!(f, "{} has nothing of {} to claim", e.owner, e.asset),
         E::ClaimRefused(e) => {
@@ -156,6 +179,10 @@ fn describe(error: &IFastPayErrors, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         | E::InvalidRecoveryId(_)
         | E::WrongSigner(_) => describe_votes(error, f),
     }
+}
+
+fn moment(seconds: U256) -> String {
+    utc(seconds.saturating_to())
 }
 
 fn describe_votes(error: &IFastPayErrors, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -225,6 +252,19 @@ mod tests {
         assert_eq!(Revert::decode(Panic { code: U256::from(17) }.abi_encode().into()), Revert::Panic(U256::from(17)));
         assert!(Revert::decode(Bytes::new()).to_string().contains("too little gas"));
         assert!(matches!(Revert::decode(vec![1, 2, 3].into()), Revert::Unknown(_)));
+    }
+
+    #[test]
+    fn what_time_or_others_cure_says_when_and_how() {
+        let paused = Revert::decode(IFastPay::PausedUntil { until: U256::from(1_795_289_465) }.abi_encode().into());
+        assert_eq!(paused.paused_until(), Some(1_795_289_465));
+        assert!(paused.to_string().contains("until 2026-11-21T19:31:05Z"), "{paused}");
+        let ended = IFastPay::EpochEnded { epoch: 3, endedAt: U256::ZERO };
+        let ended = Revert::decode(ended.abi_encode().into());
+        assert!(ended.is_epoch_ended() && ended.paused_until().is_none());
+        assert!(ended.to_string().contains("vote for the same redemption again"), "{ended}");
+        let early = Revert::decode(IFastPay::TooEarly { executableAt: U256::from(60) }.abi_encode().into());
+        assert!(early.to_string().contains("1970-01-01T00:01:00Z"), "{early}");
     }
 
     #[test]

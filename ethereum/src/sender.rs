@@ -295,6 +295,15 @@ impl Sender {
         Ok((base_fee, self.config.first_offer(base_fee, suggested.saturating_to())))
     }
 
+    /// What a unit of gas costs now, in wei: the newest base fee and the tip that would be offered.
+    ///
+    /// # Errors
+    /// Where no node answers.
+    pub async fn gas_price(&self) -> Result<u128, PrimaryError> {
+        let (base_fee, offer) = self.current_offer().await?;
+        Ok(base_fee.saturating_add(offer.max_priority_fee_per_gas))
+    }
+
     fn add_attempt(&self, submission: &mut Submission, fees: Fees) -> Result<(), SendError> {
         let (hash, _) = self.sign(submission, fees)?;
         submission.attempts.push(Attempt { hash, fees });

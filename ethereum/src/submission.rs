@@ -2,7 +2,7 @@
 
 use alloy::primitives::{Address, B256, Bytes, U256};
 use alloy::sol_types::SolCall;
-use fastpay_core::{AccountId, Amount, Asset};
+use fastpay_core::{AccountId, Amount, Asset, Epoch, Redemption};
 use serde::{Deserialize, Serialize};
 
 use crate::contract::{CertifiedRedemption, IFastPay};
@@ -70,6 +70,19 @@ impl Call {
     #[must_use]
     pub fn redeem_many(contract: Address, certified: Vec<CertifiedRedemption>) -> Self {
         Self::of(contract, Amount::ZERO, &IFastPay::redeemManyCall { certified })
+    }
+
+    /// Redeems many under one vote of the committee of `epoch`; those already redeemed are skipped.
+    #[must_use]
+    pub fn redeem_batch(contract: Address, redemptions: &[Redemption], epoch: Epoch, votes: Bytes) -> Self {
+        let redemptions = redemptions.iter().map(Into::into).collect();
+        Self::of(contract, Amount::ZERO, &IFastPay::redeemBatchCall { redemptions, epoch: epoch.0, votes })
+    }
+
+    /// Pays out a redemption that is in the contract's queue and due.
+    #[must_use]
+    pub fn execute_queued(contract: Address, redemption: &Redemption) -> Self {
+        Self::of(contract, Amount::ZERO, &IFastPay::executeQueuedCall { redemption: redemption.into() })
     }
 
     /// Collects what the sender could not be paid earlier.

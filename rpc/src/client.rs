@@ -462,6 +462,12 @@ impl AuthorityClient {
         self.name
     }
 
+    /// The same authority under another name: it may have changed its keys since the file was written.
+    #[must_use]
+    pub fn named(&self, name: AuthorityName) -> Self {
+        Self { name, ..self.clone() }
+    }
+
     /// Its shards, from the first.
     #[must_use]
     pub fn shards(&self) -> &[ShardClient] {
