@@ -5,8 +5,13 @@ use std::path::{Path, PathBuf};
 
 use fastpay_core::{Amount, Asset};
 use fastpay_ethereum::{PrimaryConfig, SenderConfig};
+use fastpay_rpc::REDEMPTION_BATCH_MAX;
 use serde::Deserialize;
 use url::Url;
+
+use crate::policy::{BelowCost, Policy};
+
+const WEI_PER_GWEI: u128 = 1_000_000_000;
 
 /// Everything that the relayer is told. Paths are relative to the file's folder.
 #[derive(Clone, Debug, Deserialize)]
@@ -58,21 +63,44 @@ pub struct KeyConfig {
     pub passphrase_file: Option<PathBuf>,
 }
 
-/// What goes into one transaction.
+/// What goes into one transaction, and when.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct BundleConfig {
-    /// At most so many redemptions. One costs about 60,000 gas alone and 36,000 among ten.
+    /// At most so many redemptions, up to as many as authorities vote for at once. In a committee of four one
+    /// costs about 66,000 gas alone and 24,000 among a hundred.
     pub items_max: usize,
-    /// A redemption waits at most so long for company, in milliseconds.
+    /// A redemption waits at most so long for company, for cheaper gas or for its fee to suffice, in
+    /// milliseconds.
     pub wait_ms_max: u64,
+    /// Above this gas price (base fee and tip, in gwei) everything waits as long as it may.
+    pub patient_above_gwei: Option<u64>,
+    /// What becomes of a redemption of ETH whose fee does not cover its share of the gas after that time.
+    pub below_cost: BelowCost,
+    /// Execute queued redemptions that other relayers brought, too: they get the fees.
+    pub execute_others: bool,
     /// At most so many transactions that are not final yet.
     pub in_flight_max: usize,
 }
 
 impl Default for BundleConfig {
     fn default() -> Self {
-        Self { items_max: 50, wait_ms_max: 10_000, in_flight_max: 16 }
+        Self {
+            items_max: 100,
+            wait_ms_max: 60_000,
+            patient_above_gwei: None,
+            below_cost: BelowCost::Pay,
+            execute_others: false,
+            in_flight_max: 16,
+        }
+    }
+}
+
+impl BundleConfig {
+    pub(crate) fn policy(&self) -> Policy {
+        let patient_above_wei = self.patient_above_gwei.map(|gwei| u128::from(gwei).saturating_mul(WEI_PER_GWEI));
+        let Self { items_max, wait_ms_max, below_cost, .. } = *self;
+        Policy { items_max, wait_ms_max, patient_above_wei, below_cost }
     }
 }
 
@@ -132,6 +160,9 @@ impl Config {
         if config.bundle.items_max == 0 || config.bundle.in_flight_max == 0 {
             return Err(malformed("bundle.items_max and bundle.in_flight_max must be at least 1".into()));
         }
+        if config.bundle.items_max > REDEMPTION_BATCH_MAX {
+            return Err(malformed(format!("bundle.items_max must be at most {REDEMPTION_BATCH_MAX}")));
+        }
         let folder = path.parent().unwrap_or(Path::new(""));
         for relative in [&mut config.endpoints, &mut config.data_dir, &mut config.key.file] {
             *relative = folder.join(&*relative);
@@ -187,7 +218,7 @@ mod tests {
         assert_eq!(config.endpoints, folder.join("endpoints.json"));
         assert_eq!(config.data_dir, Path::new("/data"));
         assert_eq!(config.minimum_fee(Asset::ETHER), Amount::ZERO);
-        assert_eq!(config.bundle.items_max, 50);
+        assert_eq!(config.bundle.items_max, 100);
     }
 
     #[test]
@@ -201,6 +232,13 @@ mod tests {
         assert_eq!(config.minimum_fee(Asset::ETHER), Amount(1000));
         assert_eq!(config.minimum_fee(Asset([1; 20].into())), Amount(7));
         assert_eq!(config.primary.finality, fastpay_ethereum::Finality::Confirmations(3));
+    }
+
+    #[test]
+    fn patience_and_thrift_are_read() {
+        let text = format!("{MINIMAL}\n[bundle]\npatient_above_gwei = 20\nbelow_cost = \"leave\"\n");
+        let policy = read(&text, Overrides::default()).unwrap().1.bundle.policy();
+        assert_eq!((policy.patient_above_wei, policy.below_cost), (Some(20_000_000_000), BelowCost::Leave));
     }
 
     #[test]
@@ -225,6 +263,8 @@ mod tests {
         check(&MINIMAL.replace("chain_id = 31337", ""), "missing field `chain_id`");
         check(&MINIMAL.replace("chain_id", "chainid"), "unknown field `chainid`");
         check(&format!("{MINIMAL}\n[bundle]\nitems_max = 0\n"), "at least 1");
+        check(&format!("{MINIMAL}\n[bundle]\nitems_max = 257\n"), "at most 256");
+        check(&format!("{MINIMAL}\n[bundle]\nbelow_cost = \"maybe\"\n"), "`pay` or `leave`");
         let missing = Config::read(Path::new("/nowhere/relayer.toml"), Overrides::default()).unwrap_err();
         assert!(missing.to_string().contains("/nowhere/relayer.toml"), "{missing}");
     }

@@ -42,6 +42,11 @@ impl Feeds {
         Ok(Self { authorities: authorities.collect::<Result<_, _>>()?, failing: HashMap::new() })
     }
 
+    /// Where the authorities are.
+    pub(crate) fn authorities(&self) -> &[AuthorityClient] {
+        &self.authorities
+    }
+
     /// Every authority with the number of its shards.
     pub(crate) fn shards(&self) -> impl Iterator<Item = (AuthorityName, usize)> {
         self.authorities.iter().map(|authority| (authority.name(), authority.shards().len()))

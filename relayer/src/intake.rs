@@ -1,7 +1,7 @@
 //! From the authorities' feeds to waiting items: verified, worth their fee, not yet redeemed, not known.
 
 use fastpay_core::{Certificate, Committee, Epoch, Transfer};
-use fastpay_ethereum::PrimaryError;
+use fastpay_ethereum::{DepositsError, Payout, PrimaryError, Queued};
 use fastpay_rpc::PAGE_ENTRIES_MAX;
 
 use crate::feeds::{FeedPage, ShardKey};
@@ -9,14 +9,25 @@ use crate::item::{Item, ItemId};
 use crate::relayer::{Relayer, RelayerError, Tick, now_ms, wait_or_stop};
 use crate::store::ITEMS_MAX;
 
+/// What became of an entry of a feed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Taken {
+    /// It is an item now, or there is no need for it to be one.
+    Dealt,
+    /// Its committee is not known for good yet: it is looked at again.
+    Later,
+}
+
 /// Where an item stands on the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OnChain {
     /// Not redeemed.
     Open,
-    /// Redeemed in a block that may still change.
+    /// Redeemed or queued in a block that may still change.
     Settling,
-    /// Redeemed for good.
+    /// In the contract's queue for good.
+    Queued(Queued),
+    /// Paid for good.
     Done,
 }
 
@@ -24,7 +35,7 @@ impl Relayer {
     /// Takes one page of every feed. Cursors move only past entries that were dealt with.
     pub(crate) async fn take_feeds(&mut self) -> Result<Tick, RelayerError> {
         self.align_cursors();
-        if self.state.items.len() >= ITEMS_MAX {
+        if self.is_full() {
             tracing::warn!(items = ITEMS_MAX, "feeds are not read until some of the waiting redemptions are done");
             return Ok(Tick { answered: 1, ..Tick::default() });
         }
@@ -77,14 +88,17 @@ impl Relayer {
         let mut next = start;
         let invalid_before = self.state.totals.invalid;
         for certificate in page.entries.into_iter().take(PAGE_ENTRIES_MAX as usize) {
-            if self.state.items.len() >= ITEMS_MAX {
+            if self.is_full() {
                 break;
             }
-            if let Err(error) = self.take(certificate).await {
-                wait_or_stop(error)?;
-                break;
+            match self.take(certificate).await {
+                Ok(Taken::Dealt) => next = next.saturating_add(1),
+                Ok(Taken::Later) => break,
+                Err(error) => {
+                    wait_or_stop(error)?;
+                    break;
+                }
             }
-            next = next.saturating_add(1);
         }
         let entries = self.state.totals.invalid.saturating_sub(invalid_before);
         if entries > 0 {
@@ -94,23 +108,31 @@ impl Relayer {
     }
 
     /// Takes one certificate, or finds that there is no need to.
-    async fn take(&mut self, certificate: Certificate) -> Result<(), PrimaryError> {
+    async fn take(&mut self, certificate: Certificate) -> Result<Taken, PrimaryError> {
         if let Transfer::Redemption(redemption) = &certificate.order.transfer {
             let id = ItemId { sender: redemption.sender, sequence: redemption.sequence };
             if self.finished.contains(&id) || self.state.position(&id).is_some() {
-                return Ok(());
+                return Ok(Taken::Dealt);
             }
         }
         let domain = self.sender.primary().domain();
-        let committee = self.committee(certificate.epoch).await?;
+        let epoch = certificate.epoch;
+        if self.committee(epoch).is_none() && self.sender.primary().epoch().await? >= epoch {
+            self.follow_committees().await?;
+            // A rotation that is in the chain will be final; one that is not there is made up.
+            if self.committee(epoch).is_none() {
+                return Ok(Taken::Later);
+            }
+        }
+        let committee = self.committee(epoch);
         let item = committee.and_then(|committee| {
             let verified = certificate.verify(&domain, committee).ok()?;
             Item::new(&verified, committee, now_ms())
         });
-        let Some(item) = item else {
+        let Some(mut item) = item else {
             // Only a faulty authority shows such an entry, and it harms nobody to pass it by.
             self.state.totals.invalid = self.state.totals.invalid.saturating_add(1);
-            return Ok(());
+            return Ok(Taken::Dealt);
         };
         let (id, fee) = (item.id(), item.redemption.fee);
         let minimum = self.config.minimum_fee(item.redemption.asset);
@@ -118,39 +140,66 @@ impl Relayer {
             tracing::info!(sender = %id.sender, sequence = %id.sequence, %fee, %minimum, "left to others: fee too small");
             self.state.totals.below_minimum = self.state.totals.below_minimum.saturating_add(1);
             self.finished.insert(id);
-            return Ok(());
+            return Ok(Taken::Dealt);
         }
-        let final_block = self.sender.primary().final_head().await?.number();
-        if self.on_chain(&id, final_block).await? == OnChain::Done {
-            self.finished.insert(id);
-            return Ok(());
+        match self.on_chain(&id).await? {
+            OnChain::Queued(queued) if self.is_ours(&queued) => {
+                item.enqueue(queued);
+                self.note_queued(id, &queued);
+            }
+            OnChain::Done | OnChain::Queued(_) => {
+                self.finished.insert(id);
+                return Ok(Taken::Dealt);
+            }
+            OnChain::Open | OnChain::Settling => {
+                tracing::info!(sender = %id.sender, sequence = %id.sequence, %fee, "a redemption to bring to the contract");
+            }
         }
-        tracing::info!(sender = %id.sender, sequence = %id.sequence, %fee, "a redemption to bring to the contract");
         self.state.items.push(item);
         self.changed = true;
+        Ok(Taken::Dealt)
+    }
+
+    fn committee(&self, epoch: Epoch) -> Option<&Committee> {
+        self.committees.as_ref()?.get(epoch).map(AsRef::as_ref)
+    }
+
+    /// Learns the committees of all epochs that began in a final block. Where they cannot be learned now, what is
+    /// known stays true.
+    pub(crate) async fn follow_committees(&mut self) -> Result<(), PrimaryError> {
+        let known = self.committees.as_ref().map(|committees| committees.current().epoch());
+        match self.epochs.read(self.committees.as_ref()).await {
+            Ok(committees) => {
+                let epoch = committees.current().epoch();
+                if known.is_some_and(|known| known < epoch) {
+                    tracing::info!(%epoch, "the committee has changed");
+                }
+                self.committees = Some(committees);
+            }
+            Err(DepositsError::Alarm(alarm)) => {
+                tracing::error!(%alarm, "the committees cannot be followed; look at the Ethereum nodes");
+            }
+            Err(DepositsError::Primary(error)) => return Err(error),
+            Err(error) => tracing::warn!(%error, "waiting"),
+        }
         Ok(())
     }
 
-    /// The committee of an epoch that the contract knows; none for an epoch that it does not.
-    async fn committee(&mut self, epoch: Epoch) -> Result<Option<&Committee>, PrimaryError> {
-        if !self.committees.contains_key(&epoch) {
-            let primary = self.sender.primary();
-            if primary.epoch().await? < epoch {
-                return Ok(None);
-            }
-            let committee = primary.committee(epoch).await?;
-            self.committees.insert(epoch, committee);
-        }
-        Ok(self.committees.get(&epoch))
+    fn is_full(&self) -> bool {
+        self.state.counts().0 >= ITEMS_MAX
     }
 
-    /// Where an item stands on the chain, whose newest final block has the number `final_block`.
-    pub(crate) async fn on_chain(&self, id: &ItemId, final_block: u64) -> Result<OnChain, PrimaryError> {
+    /// Where an item stands on the chain.
+    pub(crate) async fn on_chain(&self, id: &ItemId) -> Result<OnChain, PrimaryError> {
         let primary = self.sender.primary();
-        if !primary.is_redeemed(id.sender, id.sequence).await? {
+        if primary.payout(id.sender, id.sequence).await? == Payout::Open {
             return Ok(OnChain::Open);
         }
-        let is_final = primary.is_redeemed_at(id.sender, id.sequence, final_block).await?;
-        Ok(if is_final { OnChain::Done } else { OnChain::Settling })
+        let final_block = primary.final_head().await?.number();
+        Ok(match primary.payout_at(id.sender, id.sequence, final_block).await? {
+            Payout::Open => OnChain::Settling,
+            Payout::Queued(queued) => OnChain::Queued(queued),
+            Payout::Done => OnChain::Done,
+        })
     }
 }

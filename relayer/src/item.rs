@@ -1,8 +1,8 @@
 //! One redemption on its way to the contract.
 
 use alloy::primitives::Bytes;
-use fastpay_core::{AccountId, Committee, Epoch, Redemption, SequenceNumber, VerifiedCertificate};
-use fastpay_ethereum::{CertifiedRedemption, certified_redemption};
+use fastpay_core::{AccountId, Asset, Committee, Epoch, Redemption, SequenceNumber, VerifiedCertificate};
+use fastpay_ethereum::{CertifiedRedemption, Queued, certified_redemption};
 use serde::{Deserialize, Serialize};
 
 /// An item that fails this often is given up: its owner can still redeem it.
@@ -37,6 +37,9 @@ pub struct Item {
     /// Set while it is left out because it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parked: Option<Parked>,
+    /// Set once the contract has it in its queue, in a final block: from then on it is to be executed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queued: Option<Queued>,
 }
 
 /// Why an item is left out, and until when.
@@ -59,7 +62,7 @@ impl Item {
         let fastpay_core::Transfer::Redemption(redemption) = &certificate.order.transfer else { return None };
         let votes = certified_redemption(certificate, committee)?.votes;
         let (redemption, epoch) = (redemption.clone(), certificate.epoch);
-        Some(Self { redemption, epoch, votes, seen_at_ms: now_ms, parked: None })
+        Some(Self { redemption, epoch, votes, seen_at_ms: now_ms, parked: None, queued: None })
     }
 
     /// Its name.
@@ -73,6 +76,17 @@ impl Item {
     pub fn certified(&self) -> CertifiedRedemption {
         let Self { redemption, epoch, votes, .. } = self;
         CertifiedRedemption { redemption: redemption.into(), epoch: epoch.0, votes: votes.clone() }
+    }
+
+    /// Its fee in wei; none where it is in a token.
+    #[must_use]
+    pub fn fee_wei(&self) -> Option<u128> {
+        (self.redemption.asset == Asset::ETHER).then_some(self.redemption.fee.0)
+    }
+
+    /// Notes that the contract has it in its queue. Votes are not needed again, nor counts its past.
+    pub fn enqueue(&mut self, queued: Queued) {
+        (self.queued, self.parked, self.votes) = (Some(queued), None, Bytes::new());
     }
 
     /// True while it is left out.
@@ -90,12 +104,18 @@ impl Item {
         self.parked = Some(Parked { reason, attempts, until_ms: now_ms.saturating_add(pause_ms) });
         attempts < ATTEMPTS_MAX
     }
+
+    /// Leaves it out for a short while that does not count as a failure.
+    pub fn postpone(&mut self, reason: String, now_ms: u64) {
+        let attempts = self.parked.as_ref().map_or(0, |parked| parked.attempts);
+        self.parked = Some(Parked { reason, attempts, until_ms: now_ms.saturating_add(PAUSE_MS) });
+    }
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use fastpay_core::{Amount, Asset};
+    use fastpay_core::Amount;
 
     pub(crate) fn item(sequence: u64) -> Item {
         let redemption = Redemption {
@@ -107,7 +127,7 @@ pub(crate) mod tests {
             sequence: SequenceNumber(sequence),
             memo: Default::default(),
         };
-        Item { redemption, epoch: Epoch(0), votes: vec![7; 66].into(), seen_at_ms: 1_000, parked: None }
+        Item { redemption, epoch: Epoch(0), votes: vec![7; 66].into(), seen_at_ms: 1_000, parked: None, queued: None }
     }
 
     #[test]

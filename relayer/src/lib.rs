@@ -1,31 +1,44 @@
 //! Brings redemption certificates to the contract, for the fee that their senders offer.
 //!
 //! ```text
-//!  authorities' feeds ─► Feeds ─► verify, fee policy, on-chain check ─► waiting items ─┐
-//!                                                                                     ▼
-//!       done ◄─ final ◄─ status, replace, send again ◄─ broadcast ◄─ State on disk ◄─ bundle, simulated
+//!  authorities' feeds ─► Feeds ─► verify, minimum fee, on-chain check ─► waiting items ─► policy: now? how?
+//!                                                                                            │
+//!                            the committee's votes for them together, or their certificates ◄┘
+//!                                                  ▼
+//!   paid ◄─ final ◄─ status, replace, send again ◄─ broadcast ◄─ State on disk ◄─ simulated
+//!            └► in the contract's queue ─► executed when due, in the same way
 //! ```
 //! Modules in reading order: `config`, `key`, `item` (one redemption), `store` (what survives a restart),
-//! `feeds` (reading the authorities) and `intake` (what is taken from them), `bundle` (what goes together)
-//! and `submit`, `relayer` (the loop).
+//! `feeds` (reading the authorities) and `intake` (what is taken from them), `gas` and `policy` (when to submit
+//! what: pure), `votes` (of the committee for many together), `bundle` (what succeeds together), `submit`,
+//! `queue` and `follow`, `relayer` (the loop), `status` (for the operator).
 //!
-//! Invariants: nothing is sent that is not on disk; an item is forgotten only when it is redeemed in a
-//! final block, offers less than the minimum, or failed too often (its owner can always redeem it alone);
-//! no item can hold up others; the relayer holds a gas key and nothing else.
+//! Invariants: nothing is sent that is not on disk; an item is forgotten only when it is paid in a final
+//! block, is not worth its gas by the operator's rules, or failed too often (its owner can always redeem it
+//! alone); no item can hold up others; the relayer holds a gas key and nothing else.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
 
 mod bundle;
 mod config;
 mod feeds;
+mod follow;
+mod gas;
 mod intake;
 mod item;
 mod key;
+mod policy;
+mod queue;
 mod relayer;
+mod status;
 mod store;
 mod submit;
+mod votes;
 
 pub use config::{BundleConfig, Config, ConfigError, KeyConfig, Overrides};
+pub use gas::Plan;
 pub use item::{Item, ItemId, Parked};
 pub use key::{create_key, read_key};
+pub use policy::{BelowCost, Decision, Reason};
 pub use relayer::{Relayer, RelayerError, Tick};
+pub use status::{status_json, status_text};
 pub use store::{Bundle, State, StoreError, Totals};

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use fastpay_core::{Amount, PrimaryAddress};
-use fastpay_relayer::{Config, Overrides, Relayer, State, create_key, read_key};
+use fastpay_relayer::{Config, Overrides, Relayer, State, create_key, read_key, status_json, status_text};
 use serde_json::json;
 use url::Url;
 
@@ -150,7 +150,10 @@ fn run(config: Config, once: bool) -> Result<(), Failure> {
         if once {
             let tick = relayer.run_once().await?;
             let totals = relayer.state().totals;
-            println!("{}", json!({ "redeemed": totals.redeemed, "parked": tick.parked, "silent": tick.silent }));
+            let (redeemed, executed) = (totals.redeemed, totals.executed);
+            let (queued, parked, silent) = (tick.queued, tick.parked, tick.silent);
+            let done = json!({ "redeemed": redeemed, "executed": executed, "queued": queued, "parked": parked, "silent": silent });
+            println!("{done}");
             return Ok(());
         }
         relayer.run(stop_signal()).await?;
@@ -175,45 +178,10 @@ async fn stop_signal() {
 
 fn show_status(config: &Config, as_json: bool) -> Result<(), Failure> {
     let state = State::read(&config.data_dir)?;
-    let under_way: usize = state.bundles.iter().map(|bundle| bundle.items.len()).sum();
-    let parked: Vec<_> = state.items.iter().filter_map(|item| Some((item.id(), item.parked.as_ref()?))).collect();
-    if !as_json {
-        let t = state.totals;
-        println!("contract       {} on chain {}", state.contract, state.chain_id);
-        println!("redeemed       {} by us, {} by others", t.redeemed, t.redeemed_by_others);
-        println!("to do          {}, of which {under_way} in {} transactions", state.items.len(), state.bundles.len());
-        println!(
-            "left out       {} for a while, {} for good, {} for their fee",
-            parked.len(),
-            t.given_up,
-            t.below_minimum
-        );
-        for (id, parked) in parked {
-            println!("               {} order {}: {}", id.sender, id.sequence, parked.reason);
-        }
-        return Ok(());
+    if as_json {
+        println!("{:#}", status_json(&state))
+    } else {
+        println!("{}", status_text(&state))
     }
-    let transactions: Vec<_> = state
-        .bundles
-        .iter()
-        .map(|bundle| {
-            json!({
-                "nonce": bundle.submission.nonce,
-                "hashes": bundle.submission.attempts.iter().map(|attempt| attempt.hash).collect::<Vec<_>>(),
-                "items": bundle.items,
-            })
-        })
-        .collect();
-    let parked: Vec<_> = parked.iter().map(|(id, parked)| json!({ "item": id, "parked": parked })).collect();
-    let status = json!({
-        "chainId": state.chain_id,
-        "contract": state.contract,
-        "totals": state.totals,
-        "items": state.items.len(),
-        "transactions": transactions,
-        "parked": parked,
-        "cursors": state.cursors,
-    });
-    println!("{status:#}");
     Ok(())
 }

@@ -1,16 +1,17 @@
 //! The loop: take what the feeds have, follow what is under way, submit what is waiting.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use fastpay_core::{Committee, Epoch, PrimaryAddress};
-use fastpay_ethereum::{Primary, PrimaryError, PrivateKeySigner, SendError, Sender};
+use fastpay_core::{Committees, PrimaryAddress};
+use fastpay_ethereum::{EpochReader, Primary, PrimaryError, PrivateKeySigner, SendError, Sender};
 use fastpay_rpc::{ClientError, Endpoints, EndpointsError};
 
 use crate::config::Config;
 use crate::feeds::Feeds;
 use crate::item::ItemId;
 use crate::store::{State, Store, StoreError};
+use crate::votes::Voters;
 
 /// So many finished items are remembered in memory, to recognise them in the feeds of other authorities
 /// without asking the chain.
@@ -52,6 +53,8 @@ pub struct Tick {
     pub waiting: usize,
     /// Items left out for a while because they failed.
     pub parked: usize,
+    /// Items in the contract's queue.
+    pub queued: usize,
     /// Transactions that are not final yet.
     pub under_way: usize,
 }
@@ -62,11 +65,14 @@ pub struct Relayer {
     pub(crate) config: Config,
     pub(crate) sender: Sender,
     pub(crate) feeds: Feeds,
+    pub(crate) voters: Voters,
     store: Store,
     pub(crate) state: State,
     /// True while the state differs from the file.
     pub(crate) changed: bool,
-    pub(crate) committees: BTreeMap<Epoch, Committee>,
+    /// Of all epochs that began in a final block; none before the Primary has answered.
+    pub(crate) committees: Option<Committees>,
+    pub(crate) epochs: EpochReader,
     pub(crate) finished: Finished,
     /// When each transaction was last offered, by its nonce.
     pub(crate) offered_at: HashMap<u64, Instant>,
@@ -90,6 +96,7 @@ impl Relayer {
             primary => primary?,
         };
         let (store, state) = Store::open(&config.data_dir, primary.chain_id(), primary.contract())?;
+        let epochs = EpochReader::new(primary.clone());
         let sender = Sender::new(primary, key, config.sender.clone());
         state.bundles.iter().for_each(|bundle| sender.adopt(&bundle.submission));
         let (items, bundles) = (state.items.len(), state.bundles.len());
@@ -97,11 +104,13 @@ impl Relayer {
         Ok(Self {
             config,
             sender,
+            voters: Voters::new(feeds.authorities().to_vec()),
             feeds,
             store,
             state,
             changed: false,
-            committees: BTreeMap::new(),
+            committees: None,
+            epochs,
             finished: Finished::default(),
             offered_at: HashMap::new(),
         })
@@ -140,7 +149,8 @@ impl Relayer {
         }
     }
 
-    /// Works until everything that the feeds have now is final or parked.
+    /// Works until everything that the feeds have now is final, parked or in the contract's queue; a paused
+    /// contract is waited for.
     ///
     /// # Errors
     /// See [`RelayerError`]; also where no authority answers.
@@ -169,8 +179,10 @@ impl Relayer {
         self.save()?;
         let now = now_ms();
         let open = self.state.items.iter().filter(|item| !self.state.is_under_way(&item.id()));
-        let (parked, waiting): (Vec<_>, Vec<_>) = open.partition(|item| item.is_parked(now));
-        (tick.parked, tick.waiting, tick.under_way) = (parked.len(), waiting.len(), self.state.bundles.len());
+        let (parked, open): (Vec<_>, Vec<_>) = open.partition(|item| item.is_parked(now));
+        let (queued, waiting): (Vec<_>, Vec<_>) = open.into_iter().partition(|item| item.queued.is_some());
+        (tick.parked, tick.queued, tick.waiting) = (parked.len(), queued.len(), waiting.len());
+        tick.under_way = self.state.bundles.len();
         Ok(tick)
     }
 

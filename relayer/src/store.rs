@@ -14,12 +14,15 @@ use fastpay_ethereum::Submission;
 use serde::{Deserialize, Serialize};
 
 use crate::item::{Item, ItemId};
+use crate::policy::Decision;
 
 /// The form of the file. One with another number is refused.
 const VERSION: u32 = 1;
-/// At most so many items are kept; feeds are not read further until some are done. Bounds the file to
-/// about 3 MB.
+/// At most so many items wait to be redeemed; feeds are not read further until some are done. Bounds the file
+/// to about 3 MB.
 pub(crate) const ITEMS_MAX: usize = 2_000;
+/// At most so many items wait in the contract's queue: without votes they are small. Others may execute more.
+pub(crate) const QUEUED_MAX: usize = 5_000;
 
 /// All that survives a restart.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +42,12 @@ pub struct State {
     pub bundles: Vec<Bundle>,
     /// What was done so far.
     pub totals: Totals,
+    /// What was decided last about what waits.
+    #[serde(default)]
+    pub decision: Decision,
+    /// Until when the contract is paused, in seconds since 1970, where it is.
+    #[serde(default)]
+    pub paused_until: Option<u64>,
 }
 
 /// A transaction and the redemptions that it makes.
@@ -47,7 +56,7 @@ pub struct State {
 pub struct Bundle {
     /// The transaction.
     pub submission: Submission,
-    /// Which items it redeems.
+    /// Which items it redeems, or executes.
     pub items: Vec<ItemId>,
 }
 
@@ -65,6 +74,15 @@ pub struct Totals {
     pub invalid: u64,
     /// Redemptions that failed too often.
     pub given_up: u64,
+    /// Redemptions left to others because their fee does not cover the gas.
+    #[serde(default)]
+    pub below_cost: u64,
+    /// Redemptions that the contract put into its queue, and that we are to execute.
+    #[serde(default)]
+    pub queued: u64,
+    /// Of these, those that we brought to a final block.
+    #[serde(default)]
+    pub executed: u64,
 }
 
 /// Why the state cannot be used.
@@ -97,7 +115,8 @@ pub enum StoreError {
 impl State {
     fn new(chain_id: u64, contract: Address) -> Self {
         let (cursors, items, bundles) = (BTreeMap::new(), Vec::new(), Vec::new());
-        Self { version: VERSION, chain_id, contract, cursors, items, bundles, totals: Totals::default() }
+        let (totals, decision) = (Totals::default(), Decision::default());
+        Self { version: VERSION, chain_id, contract, cursors, items, bundles, totals, decision, paused_until: None }
     }
 
     /// Reads a state file, for looking at it.
@@ -118,6 +137,13 @@ impl State {
     /// Where the item of this name is.
     pub(crate) fn position(&self, id: &ItemId) -> Option<usize> {
         self.items.iter().position(|item| item.id() == *id)
+    }
+
+    /// How many items are not in the contract's queue, and how many are.
+    #[must_use]
+    pub fn counts(&self) -> (usize, usize) {
+        let queued = self.items.iter().filter(|item| item.queued.is_some()).count();
+        (self.items.len().saturating_sub(queued), queued)
     }
 
     /// True while a transaction that redeems it is not final.
@@ -175,6 +201,7 @@ impl Store {
 mod tests {
     use super::*;
     use crate::item::tests::item;
+    use fastpay_ethereum::Queued;
 
     #[test]
     fn what_is_saved_is_read_again_and_only_by_one() {
@@ -206,5 +233,23 @@ mod tests {
     fn the_file_is_bounded() {
         let size = serde_json::to_vec(&item(u64::MAX)).unwrap().len() + 85 * 66 * 2;
         assert!(size * ITEMS_MAX < 32 << 20, "{size} bytes for an item of a committee of 127");
+        let mut queued = item(u64::MAX);
+        queued.enqueue(Queued { executable_at: u64::MAX, relayer: Address::repeat_byte(9) });
+        let size = serde_json::to_vec(&queued).unwrap().len();
+        assert!(size * QUEUED_MAX < 4 << 20, "{size} bytes for an item in the queue");
+    }
+
+    #[test]
+    fn a_file_of_before_queues_is_still_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut old = serde_json::to_value(State::new(1, Address::ZERO)).unwrap();
+        for new in ["decision", "paused_until"] {
+            old.as_object_mut().unwrap().remove(new).unwrap();
+        }
+        for new in ["below_cost", "queued", "executed"] {
+            old["totals"].as_object_mut().unwrap().remove(new).unwrap();
+        }
+        std::fs::write(folder.path().join("state.json"), old.to_string()).unwrap();
+        assert_eq!(State::read(folder.path()).unwrap(), State::new(1, Address::ZERO));
     }
 }

@@ -1,140 +1,208 @@
-//! From waiting items to final transactions.
+//! From waiting items to transactions: when the policy says so, by the cheapest plan that the authorities
+//! support.
 
-use std::time::{Duration, Instant};
+use std::collections::{BTreeSet, HashSet};
 
-use fastpay_ethereum::{Inclusion, PrimaryError, SendError, Status, Submission};
+use fastpay_core::{Committees, Epoch};
+use fastpay_ethereum::{Call, PrimaryError, SendError, Sender, Submission, utc};
 
-use crate::bundle::{Sifted, call, sift};
+use crate::bundle::{Sifted, Trial, by_certificates, sift};
+use crate::gas::Plan;
 use crate::intake::OnChain;
 use crate::item::{Item, ItemId};
+use crate::policy::{Conditions, Decision, Reason, Waiting, judge};
 use crate::relayer::{Relayer, RelayerError, now_ms, wait_or_stop};
 use crate::store::Bundle;
 
+/// Votes of an epoch that ends within so many seconds are not relied on: a transaction may wait for its block.
+const ENDING_MARGIN_S: u64 = 600;
+
+/// How the chain stands.
+struct Outlook {
+    committees: Committees,
+    /// Epochs of waiting items whose votes the contract takes no longer, or hardly.
+    ended: BTreeSet<Epoch>,
+    gas_price_wei: u128,
+}
+
 impl Relayer {
-    /// Looks after every transaction that is not final: sends it again, raises its offer, or settles what
-    /// it did.
-    pub(crate) async fn follow_bundles(&mut self) -> Result<(), RelayerError> {
-        let mut index = 0;
-        while let Some(submission) = self.state.bundles.get(index).map(|bundle| bundle.submission.clone()) {
-            match self.sender.status(&submission).await {
-                Ok(Status::Final(inclusion)) => {
-                    if let Err(error) = self.settle(index, &inclusion).await {
-                        return wait_or_stop(error);
-                    }
-                }
-                Ok(Status::Superseded) => {
-                    tracing::warn!(nonce = submission.nonce, "another transaction of the gas key took this nonce");
-                    self.drop_bundle(index);
-                }
-                Ok(Status::Included(_)) => {
-                    self.offered_at.insert(submission.nonce, Instant::now());
-                    index = index.saturating_add(1);
-                }
-                Ok(Status::Pending { known }) => {
-                    self.push_on(index, submission, known).await?;
-                    index = index.saturating_add(1);
-                }
-                Err(error) => return wait_or_stop(error),
-            }
-            self.save()?;
-        }
-        Ok(())
-    }
-
-    /// Forgets a final transaction, and the items that it redeemed. Others wait again.
-    async fn settle(&mut self, index: usize, inclusion: &Inclusion) -> Result<(), PrimaryError> {
-        let items = self.state.bundles.get(index).map(|bundle| bundle.items.clone()).unwrap_or_default();
-        let final_block = self.sender.primary().final_head().await?.number();
-        let mut states = Vec::with_capacity(items.len());
-        for id in items {
-            states.push((id, self.on_chain(&id, final_block).await?));
-        }
-        self.drop_bundle(index);
-        for (id, state) in states {
-            match (state, inclusion.success) {
-                (OnChain::Done, true) => {
-                    tracing::info!(sender = %id.sender, sequence = %id.sequence, transaction = %inclusion.hash, "redeemed");
-                    self.state.totals.redeemed = self.state.totals.redeemed.saturating_add(1);
-                    self.finish(id);
-                }
-                (OnChain::Done, false) => self.finish_by_others(id),
-                // Not seen by the node that was asked; it will be, or the item is tried again.
-                (_, true) => self.park(id, format!("transaction {} is final and had no effect yet", inclusion.hash)),
-                (_, false) => self.park(id, format!("transaction {} reverted", inclusion.hash)),
-            }
-        }
-        Ok(())
-    }
-
-    fn drop_bundle(&mut self, index: usize) {
-        let bundle = self.state.bundles.remove(index);
-        self.offered_at.remove(&bundle.submission.nonce);
-        self.changed = true;
-    }
-
-    /// Sends a transaction again that the nodes forgot, or with a better offer where it waits too long.
-    async fn push_on(&mut self, index: usize, mut submission: Submission, known: bool) -> Result<(), RelayerError> {
-        let offered_at = *self.offered_at.entry(submission.nonce).or_insert_with(Instant::now);
-        let stuck = offered_at.elapsed() >= Duration::from_millis(self.sender.config().stuck_after_ms);
-        let mut send = !known;
-        if stuck {
-            self.offered_at.insert(submission.nonce, Instant::now());
-            match self.sender.raised(&submission).await {
-                Ok(Some(raised)) => {
-                    tracing::info!(nonce = raised.nonce, attempts = raised.attempts.len(), "raising the offer");
-                    if let Some(bundle) = self.state.bundles.get_mut(index) {
-                        bundle.submission = raised.clone();
-                    }
-                    self.changed = true;
-                    self.save()?;
-                    (submission, send) = (raised, true);
-                }
-                Ok(None) => tracing::warn!(nonce = submission.nonce, "the fee is at its cap; waiting"),
-                Err(error) => wait_or_stop_sending(error)?,
-            }
-        }
-        if send && let Err(error) = self.sender.broadcast(&submission).await {
-            wait_or_stop_sending(error)?;
-        }
-        Ok(())
-    }
-
-    /// Submits what waits, in bundles, as long as there is enough of it or it has waited long enough.
+    /// Submits what is due in the contract's queue, and what waits where the policy says so.
     pub(crate) async fn submit_bundles(&mut self, eager: bool) -> Result<(), RelayerError> {
-        while self.state.bundles.len() < self.config.bundle.in_flight_max {
-            let candidates = match self.candidates(eager).await {
-                Ok(candidates) if candidates.is_empty() => return Ok(()),
-                Ok(candidates) => candidates,
-                Err(error) => return wait_or_stop(error),
-            };
-            let contract = self.sender.primary().contract();
-            let sender = &self.sender;
-            let simulate = |items: Vec<Item>| async move { sender.simulate(&call(contract, &items)).await.map(drop) };
-            let Sifted { good, bad } = match sift(candidates, simulate).await {
-                Ok(sifted) => sifted,
-                Err(error) => return wait_or_stop(error),
-            };
-            for (item, reason) in bad {
-                self.park(item.id(), reason);
-            }
-            self.save()?;
-            if good.is_empty() {
-                return Ok(());
-            }
-            let submission = match self.sender.prepare(call(contract, &good)).await {
-                Ok(submission) => submission,
-                Err(error) => return wait_or_stop_sending(error),
-            };
-            self.send(submission, &good).await?;
+        match self.submit_all(eager).await {
+            Err(RelayerError::Primary(error)) => wait_or_stop(error),
+            Err(RelayerError::Send(error)) => wait_or_stop_sending(error),
+            outcome => outcome,
         }
+    }
+
+    async fn submit_all(&mut self, eager: bool) -> Result<(), RelayerError> {
+        let (open, queued) = (self.open_items(), self.state.counts().1);
+        if open.is_empty() && queued == 0 {
+            self.note_pause(None);
+            self.note_decision(Decision::default());
+            return Ok(());
+        }
+        let primary = self.sender.primary();
+        let now = primary.latest_head().await?.timestamp();
+        let paused_until = primary.paused_until().await?;
+        self.note_pause(paused_until);
+        if paused_until.is_some() {
+            let decision = Decision { reason: Reason::Paused, items: open.len(), ..Decision::default() };
+            self.note_decision(decision);
+            return Ok(());
+        }
+        self.execute_due(now).await?;
+        if open.is_empty() {
+            self.note_decision(Decision::default());
+            return Ok(());
+        }
+        self.follow_committees().await?;
+        let Some(committees) = self.committees.clone() else { return Ok(()) };
+        let ended = self.ended(&committees, &open, now).await?;
+        let outlook = Outlook { committees, ended, gas_price_wei: self.sender.gas_price().await? };
+        while self.state.bundles.len() < self.config.bundle.in_flight_max && self.submit_some(&outlook, eager).await? {}
         Ok(())
     }
 
-    async fn send(&mut self, submission: Submission, items: &[Item]) -> Result<(), RelayerError> {
+    /// What could be submitted, the oldest first.
+    fn open_items(&self) -> Vec<Item> {
+        let now = now_ms();
+        let is_open =
+            |item: &&Item| item.queued.is_none() && !item.is_parked(now) && !self.state.is_under_way(&item.id());
+        self.state.items.iter().filter(is_open).cloned().collect()
+    }
+
+    async fn ended(&self, committees: &Committees, items: &[Item], now: u64) -> Result<BTreeSet<Epoch>, PrimaryError> {
+        let epochs: BTreeSet<Epoch> = items.iter().map(|item| item.epoch).collect();
+        let mut ended = BTreeSet::new();
+        for epoch in epochs.into_iter().filter(|epoch| *epoch != committees.current().epoch()) {
+            let valid_until = self.sender.primary().epoch_valid_until(epoch).await?;
+            if valid_until < now.saturating_add(ENDING_MARGIN_S) {
+                ended.insert(epoch);
+            }
+        }
+        Ok(ended)
+    }
+
+    /// Submits one transaction, or finds that none is to be submitted now.
+    async fn submit_some(&mut self, outlook: &Outlook, eager: bool) -> Result<bool, RelayerError> {
+        let conditions =
+            Conditions { quorum: outlook.committees.current().quorum(), gas_price_wei: outlook.gas_price_wei };
+        let policy = self.config.bundle.policy();
+        let (mut settling, mut checked) = (HashSet::new(), HashSet::new());
+        let (plan, items) = loop {
+            let mut open = self.open_items();
+            open.retain(|item| !settling.contains(&item.id()));
+            let now = now_ms();
+            let waiting: Vec<_> = open
+                .iter()
+                .map(|item| Waiting {
+                    waited_ms: if eager { u64::MAX } else { now.saturating_sub(item.seen_at_ms) },
+                    fee_wei: item.fee_wei(),
+                    needs_batch: outlook.ended.contains(&item.epoch),
+                })
+                .collect();
+            let judged = judge(&waiting, conditions, policy);
+            let left: Vec<_> = judged.leave.iter().filter_map(|index| open.get(*index).map(Item::id)).collect();
+            left.into_iter().for_each(|id| self.leave(id));
+            self.note_decision(judged.decision);
+            let Some((plan, chosen)) = judged.submit else { return Ok(false) };
+            let chosen: Vec<Item> = chosen.iter().filter_map(|index| open.get(*index).cloned()).collect();
+            let unknown: Vec<_> = chosen.iter().map(Item::id).filter(|id| !checked.contains(id)).collect();
+            let mut gone = false;
+            for id in unknown {
+                if self.is_open(id).await? {
+                    checked.insert(id);
+                } else {
+                    settling.insert(id);
+                    gone = true;
+                }
+            }
+            if !gone {
+                break (plan, chosen);
+            }
+        };
+        match plan {
+            Plan::Certificates => self.submit_certificates(items).await,
+            Plan::Batch => self.submit_batch(outlook, items).await,
+        }
+    }
+
+    /// Whether an item still is to be redeemed. Where others have seen to it, that is noted.
+    async fn is_open(&mut self, id: ItemId) -> Result<bool, PrimaryError> {
+        match self.on_chain(&id).await? {
+            OnChain::Open => return Ok(true),
+            // A reorganisation may still undo that.
+            OnChain::Settling => {}
+            OnChain::Queued(queued) => self.take_queued(id, queued),
+            OnChain::Done => self.finish_by_others(id),
+        }
+        Ok(false)
+    }
+
+    async fn submit_certificates(&mut self, items: Vec<Item>) -> Result<bool, RelayerError> {
+        let sender = &self.sender;
+        let contract = sender.primary().contract();
+        let sifted = sift(items, async |part| attempt(sender, by_certificates(contract, part)).await).await?;
+        self.submit_sifted(sifted).await
+    }
+
+    /// Has the current committee vote for the items together. What it does not vote for goes by certificates,
+    /// where the contract still takes them.
+    async fn submit_batch(&mut self, outlook: &Outlook, items: Vec<Item>) -> Result<bool, RelayerError> {
+        let (domain, contract) = (self.sender.primary().domain(), self.sender.primary().contract());
+        let (sender, voters, committees) = (&self.sender, &mut self.voters, &outlook.committees);
+        let (agreement, refused) = voters.agree(&domain, committees, items).await;
+        let sifted = match agreement {
+            None => Sifted::default(),
+            Some(agreement) => {
+                let agreed = agreement.items.clone();
+                let mut first = Some(agreement);
+                let trial = async |part: &[Item]| {
+                    let agreement = match first.take() {
+                        Some(agreement) => Some(agreement),
+                        // Whoever is at fault was taken out: the others need votes of their own.
+                        None => voters.agree(&domain, committees, part.to_vec()).await.0,
+                    };
+                    let Some(agreement) = agreement.filter(|agreement| agreement.items == part) else {
+                        return Ok(Trial::Unsigned);
+                    };
+                    let redemptions: Vec<_> = part.iter().map(|item| item.redemption.clone()).collect();
+                    let call = Call::redeem_batch(contract, &redemptions, agreement.epoch, agreement.votes);
+                    attempt(sender, call).await
+                };
+                sift(agreed, trial).await?
+            }
+        };
+        let sent = self.submit_sifted(sifted).await?;
+        if refused.is_empty() {
+            return Ok(sent);
+        }
+        tracing::warn!(items = refused.len(), "no quorum votes for some redemptions together");
+        let (ended, live): (Vec<_>, Vec<_>) = refused.into_iter().partition(|item| outlook.ended.contains(&item.epoch));
+        for item in ended {
+            self.postpone(item.id(), "its epoch has ended, and too few authorities vote for it again".into());
+        }
+        Ok(self.submit_certificates(live).await? || sent)
+    }
+
+    async fn submit_sifted(&mut self, sifted: Sifted) -> Result<bool, RelayerError> {
+        for (item, reason) in sifted.bad {
+            self.park(item.id(), reason);
+        }
+        self.save()?;
+        let Some((items, call)) = sifted.good else { return Ok(false) };
+        let submission = self.sender.prepare(call).await?;
+        self.send(submission, &items).await?;
+        Ok(true)
+    }
+
+    pub(crate) async fn send(&mut self, submission: Submission, items: &[Item]) -> Result<(), RelayerError> {
         let hash = submission.attempts.last().map(|attempt| attempt.hash).unwrap_or_default();
-        tracing::info!(items = items.len(), nonce = submission.nonce, transaction = %hash, "submitting");
+        let (nonce, gas_limit) = (submission.nonce, submission.gas_limit);
+        tracing::info!(items = items.len(), nonce, gas_limit, transaction = %hash, "submitting");
         let items = items.iter().map(Item::id).collect();
-        self.offered_at.insert(submission.nonce, Instant::now());
+        self.offered_at.insert(submission.nonce, std::time::Instant::now());
         self.state.bundles.push(Bundle { submission: submission.clone(), items });
         self.changed = true;
         // On disk before it leaves: a restart finds the same transaction, not a second one.
@@ -145,60 +213,41 @@ impl Relayer {
         }
     }
 
-    /// The oldest items to submit now, at most a bundle of them; none where it is worth waiting for more.
-    async fn candidates(&mut self, eager: bool) -> Result<Vec<Item>, PrimaryError> {
-        let now = now_ms();
-        let waiting: Vec<Item> = self
-            .state
-            .items
-            .iter()
-            .filter(|item| !item.is_parked(now) && !self.state.is_under_way(&item.id()))
-            .cloned()
-            .collect();
-        let limits = &self.config.bundle;
-        let (items_max, wait_ms_max) = (limits.items_max, limits.wait_ms_max);
-        let has_waited = |item: &Item| item.seen_at_ms.saturating_add(wait_ms_max) <= now;
-        let ready = eager || waiting.len() >= items_max || waiting.iter().any(has_waited);
-        if !ready || waiting.is_empty() {
-            return Ok(Vec::new());
+    fn note_decision(&mut self, decision: Decision) {
+        let shown = |of: &Decision| (of.reason, of.plan, of.items);
+        if shown(&decision) == shown(&self.state.decision) {
+            return;
         }
-        let final_block = self.sender.primary().final_head().await?.number();
-        let mut candidates = Vec::new();
-        for item in waiting {
-            if candidates.len() >= items_max {
-                break;
-            }
-            match self.on_chain(&item.id(), final_block).await? {
-                OnChain::Open => candidates.push(item),
-                // Somebody else did it; a reorganisation may still undo that.
-                OnChain::Settling => {}
-                OnChain::Done => self.finish_by_others(item.id()),
-            }
-        }
-        Ok(candidates)
-    }
-
-    fn finish_by_others(&mut self, id: ItemId) {
-        tracing::info!(sender = %id.sender, sequence = %id.sequence, "redeemed by somebody else");
-        self.state.totals.redeemed_by_others = self.state.totals.redeemed_by_others.saturating_add(1);
-        self.finish(id);
-    }
-
-    /// Leaves an item out for a while, or for good where it has failed too often.
-    fn park(&mut self, id: ItemId, reason: String) {
-        tracing::warn!(sender = %id.sender, sequence = %id.sequence, reason, "a redemption fails and is left out for a while");
+        let Decision { reason, plan, items, gas_each, gas_price_wei } = decision;
+        let gas_price_gwei = gas_price_wei / 1_000_000_000;
+        tracing::info!(items, ?plan, gas_each, gas_price_gwei, "{}", reason.text());
+        self.state.decision = decision;
         self.changed = true;
-        let Some(position) = self.state.position(&id) else { return };
-        let again = self.state.items.get_mut(position).is_some_and(|item| item.park(reason, now_ms()));
-        if !again {
-            tracing::error!(sender = %id.sender, sequence = %id.sequence, "given up; its owner can still redeem it");
-            self.state.totals.given_up = self.state.totals.given_up.saturating_add(1);
-            self.finish(id);
+    }
+
+    fn note_pause(&mut self, until: Option<u64>) {
+        if self.state.paused_until == until {
+            return;
         }
+        match until {
+            Some(until) => tracing::warn!(until = utc(until), "the contract is paused; waiting"),
+            None => tracing::info!("the contract is not paused any more"),
+        }
+        self.state.paused_until = until;
+        self.changed = true;
     }
 }
 
-fn wait_or_stop_sending(error: SendError) -> Result<(), RelayerError> {
+/// Tries a call without sending it.
+async fn attempt(sender: &Sender, call: Call) -> Result<Trial, PrimaryError> {
+    match sender.simulate(&call).await {
+        Ok(_) => Ok(Trial::Succeeds(call)),
+        Err(PrimaryError::Reverted(revert)) => Ok(Trial::Reverts(revert)),
+        Err(error) => Err(error),
+    }
+}
+
+pub(crate) fn wait_or_stop_sending(error: SendError) -> Result<(), RelayerError> {
     match error {
         SendError::Primary(error) => wait_or_stop(error),
         error if error.is_retryable() => {

@@ -10,8 +10,8 @@ use alloy::primitives::U256;
 use fastpay_core::{Amount, Asset, Redemption, SequenceNumber, Transfer};
 use fastpay_ethereum::testing::{LyingNode, Mining};
 use fastpay_ethereum::{Call, CertifiedRedemption};
-use fastpay_relayer::{BundleConfig, Config, Relayer, RelayerError, State, StoreError};
-use scene::{RECIPIENT, Scene, UNFUNDED};
+use fastpay_relayer::{BundleConfig, Config, Reason, Relayer, RelayerError, State, StoreError};
+use scene::{ETHER, RECIPIENT, Scene, UNFUNDED};
 
 #[tokio::test]
 async fn what_the_feeds_have_is_redeemed_once_and_the_fee_earned() {
@@ -49,12 +49,16 @@ async fn many_go_in_bundles_of_bounded_size() {
 async fn a_redemption_waits_for_company_but_not_too_long() {
     let mut scene = Scene::new(Mining::Manual).await;
     scene.config.bundle = BundleConfig { wait_ms_max: 2_000, items_max: 2, ..scene.config.bundle.clone() };
-    scene.publish([0]);
+    let good_fee = ETHER / 1_000;
+    scene.publish_worth(0, ETHER / 10, good_fee);
     let mut relayer = scene.relayer().await;
     assert_eq!(relayer.tick(false).await.unwrap().under_way, 0);
+    assert_eq!(relayer.state().decision.reason, Reason::WaitsForCompany);
     tokio::time::sleep(std::time::Duration::from_millis(2_050)).await;
     assert_eq!(relayer.tick(false).await.unwrap().under_way, 1);
-    scene.publish([1, 2]);
+    assert_eq!(relayer.state().decision.reason, Reason::NothingToDo, "what waited is under way");
+    scene.publish_worth(1, ETHER / 10, good_fee);
+    scene.publish_worth(2, ETHER / 10, good_fee);
     assert_eq!(relayer.tick(false).await.unwrap().under_way, 2, "two are company enough");
 }
 

@@ -1,0 +1,287 @@
+//! When to submit what: pure, so that every case can be tested. Company makes each redemption cheaper, and
+//! waiting for it makes each later: the operator says how long one may wait, and the gas price decides within
+//! that.
+
+use serde::{Deserialize, Serialize};
+
+use crate::gas::Plan;
+
+/// Company is enough where a full transaction would save each redemption less than this part of its gas: a
+/// tenth.
+const SAVING_MIN_DIVISOR: u64 = 10;
+
+/// What becomes of a redemption whose fee, in ETH, does not cover its share of the gas once it has waited as
+/// long as it may.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BelowCost {
+    /// It is submitted at a loss: what the minimum fees admit is served.
+    #[default]
+    Pay,
+    /// It is left to other relayers and to its owner.
+    Leave,
+}
+
+/// What the operator wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Policy {
+    pub(crate) items_max: usize,
+    pub(crate) wait_ms_max: u64,
+    /// Above this price, in wei per gas, everything waits as long as it may.
+    pub(crate) patient_above_wei: Option<u128>,
+    pub(crate) below_cost: BelowCost,
+}
+
+/// A redemption that could be submitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Waiting {
+    pub(crate) waited_ms: u64,
+    /// Its fee in wei; none where it is in a token, whose worth is not known here.
+    pub(crate) fee_wei: Option<u128>,
+    /// Its certificate is of an epoch that the contract no longer takes.
+    pub(crate) needs_batch: bool,
+}
+
+/// How things stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Conditions {
+    pub(crate) quorum: usize,
+    /// The newest base fee and the tip that is offered, in wei per gas.
+    pub(crate) gas_price_wei: u128,
+}
+
+/// What to do, as positions in the list that was judged.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Judgement {
+    /// To be submitted together now, and how.
+    pub(crate) submit: Option<(Plan, Vec<usize>)>,
+    /// To be left to others.
+    pub(crate) leave: Vec<usize>,
+    /// What was decided about the rest.
+    pub(crate) decision: Decision,
+}
+
+/// What was decided, for the operator.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Decision {
+    /// Why.
+    pub reason: Reason,
+    /// How what was considered would be, or is, submitted.
+    pub plan: Option<Plan>,
+    /// How many redemptions were considered for it.
+    pub items: usize,
+    /// The gas of each by the model.
+    pub gas_each: u64,
+    /// In wei per gas.
+    pub gas_price_wei: u64,
+}
+
+/// Why something was submitted or not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reason {
+    /// Nothing is there to be submitted.
+    #[default]
+    NothingToDo,
+    /// Submitted: one has waited as long as it may.
+    WaitedLongEnough,
+    /// Submitted: no more fit into one transaction.
+    Full,
+    /// Submitted: more company would save little.
+    EnoughCompany,
+    /// Waits: more company would save gas.
+    WaitsForCompany,
+    /// Waits: gas is dearer than the operator likes.
+    WaitsForCheaperGas,
+    /// Waits: the fees do not cover the gas.
+    WaitsForFees,
+    /// Waits: the contract is paused.
+    Paused,
+}
+
+impl Reason {
+    /// For people.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::NothingToDo => "nothing to submit",
+            Self::WaitedLongEnough => "submitted: one has waited as long as it may",
+            Self::Full => "submitted: a transaction is full",
+            Self::EnoughCompany => "submitted: more company would save little",
+            Self::WaitsForCompany => "waits: more company would save gas",
+            Self::WaitsForCheaperGas => "waits: gas is dearer than patient_above_gwei",
+            Self::WaitsForFees => "waits: the fees do not cover the gas",
+            Self::Paused => "waits: the contract is paused",
+        }
+    }
+}
+
+/// Judges redemptions, the oldest first.
+pub(crate) fn judge(waiting: &[Waiting], conditions: Conditions, policy: Policy) -> Judgement {
+    let is_due = |item: &Waiting| item.waited_ms >= policy.wait_ms_max;
+    let mut chosen: Vec<usize> = (0..waiting.len()).collect();
+    let mut leave = Vec::new();
+    // Each that goes changes the share of the others, so until nothing changes.
+    let shares = loop {
+        let shares = Shares::of(waiting, &chosen, conditions, policy);
+        let covers = |item: &Waiting| item.fee_wei.is_none_or(|fee| fee >= shares.cost_each);
+        let (kept, out): (Vec<usize>, Vec<usize>) = chosen.iter().partition(|index| {
+            waiting
+                .get(**index)
+                .is_some_and(|item| covers(item) || (is_due(item) && policy.below_cost == BelowCost::Pay))
+        });
+        leave.extend(out.iter().filter(|index| waiting.get(**index).is_some_and(is_due)));
+        let is_settled = out.is_empty();
+        chosen = kept;
+        if is_settled {
+            break shares;
+        }
+    };
+    chosen.truncate(policy.items_max);
+    let decide = |reason| Decision {
+        reason,
+        plan: (!chosen.is_empty()).then_some(shares.plan),
+        items: chosen.len(),
+        gas_each: if chosen.is_empty() { 0 } else { shares.gas_each },
+        gas_price_wei: u64::try_from(conditions.gas_price_wei).unwrap_or(u64::MAX),
+    };
+    let chosen_items = || chosen.iter().filter_map(|index| waiting.get(*index));
+    let full = shares.plan.gas_each(conditions.quorum, policy.items_max);
+    let saving = shares.gas_each.saturating_sub(full);
+    let reason = if chosen.is_empty() {
+        if leave.len() == waiting.len() { Reason::NothingToDo } else { Reason::WaitsForFees }
+    } else if chosen_items().any(is_due) {
+        Reason::WaitedLongEnough
+    } else if policy.patient_above_wei.is_some_and(|most| conditions.gas_price_wei > most) {
+        Reason::WaitsForCheaperGas
+    } else if chosen.len() >= policy.items_max {
+        Reason::Full
+    } else if saving.saturating_mul(SAVING_MIN_DIVISOR) < shares.gas_each {
+        Reason::EnoughCompany
+    } else {
+        Reason::WaitsForCompany
+    };
+    let decision = decide(reason);
+    let goes = matches!(reason, Reason::WaitedLongEnough | Reason::Full | Reason::EnoughCompany);
+    Judgement { submit: goes.then_some((shares.plan, chosen)), leave, decision }
+}
+
+/// What each of some redemptions costs.
+struct Shares {
+    plan: Plan,
+    gas_each: u64,
+    cost_each: u128,
+}
+
+impl Shares {
+    fn of(waiting: &[Waiting], chosen: &[usize], conditions: Conditions, policy: Policy) -> Self {
+        let mut first = chosen.iter().take(policy.items_max).filter_map(|index| waiting.get(*index));
+        let (count, needs_batch) = (chosen.len().min(policy.items_max), first.any(|item| item.needs_batch));
+        let plan = if needs_batch { Plan::Batch } else { Plan::cheapest(conditions.quorum, count) };
+        let gas_each = plan.gas_each(conditions.quorum, count);
+        Self { plan, gas_each, cost_each: u128::from(gas_each).saturating_mul(conditions.gas_price_wei) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GWEI: u128 = 1_000_000_000;
+    const POLICY: Policy =
+        Policy { items_max: 50, wait_ms_max: 1_000, patient_above_wei: None, below_cost: BelowCost::Pay };
+    const CHEAP: Conditions = Conditions { quorum: 3, gas_price_wei: GWEI };
+    /// Covers any share at one gwei.
+    const GOOD: Waiting = Waiting { waited_ms: 0, fee_wei: Some(100_000 * GWEI), needs_batch: false };
+    const TOKEN: Waiting = Waiting { fee_wei: None, ..GOOD };
+    const FREE: Waiting = Waiting { fee_wei: Some(0), ..GOOD };
+
+    fn due(item: Waiting) -> Waiting {
+        Waiting { waited_ms: 1_000, ..item }
+    }
+
+    fn check(waiting: &[Waiting], policy: Policy, reason: Reason, submit: Option<(Plan, &[usize])>, leave: &[usize]) {
+        let judged = judge(waiting, CHEAP, policy);
+        let expected = submit.map(|(plan, items)| (plan, items.to_vec()));
+        assert_eq!((judged.decision.reason, judged.submit, &*judged.leave), (reason, expected, leave), "{waiting:?}");
+    }
+
+    #[test]
+    fn a_redemption_waits_for_company_but_never_longer_than_it_may() {
+        check(&[], POLICY, Reason::NothingToDo, None, &[]);
+        check(&[GOOD], POLICY, Reason::WaitsForCompany, None, &[]);
+        check(&[due(GOOD)], POLICY, Reason::WaitedLongEnough, Some((Plan::Certificates, &[0])), &[]);
+        check(&[due(GOOD), TOKEN], POLICY, Reason::WaitedLongEnough, Some((Plan::Batch, &[0, 1])), &[]);
+        let impatient = Policy { wait_ms_max: 0, ..POLICY };
+        check(&[GOOD], impatient, Reason::WaitedLongEnough, Some((Plan::Certificates, &[0])), &[]);
+    }
+
+    #[test]
+    fn a_full_transaction_or_enough_company_does_not_wait() {
+        let two = Policy { items_max: 2, ..POLICY };
+        check(&[GOOD; 3], two, Reason::Full, Some((Plan::Batch, &[0, 1])), &[]);
+        // Those whose fee is too small take no places.
+        check(&[FREE, FREE, FREE, GOOD, GOOD], two, Reason::Full, Some((Plan::Batch, &[3, 4])), &[]);
+        let enough = (2..50).find(|count| judge(&vec![GOOD; *count], CHEAP, POLICY).submit.is_some()).unwrap();
+        assert!((10..30).contains(&enough), "{enough} are enough");
+        assert_eq!(judge(&vec![GOOD; enough], CHEAP, POLICY).decision.reason, Reason::EnoughCompany);
+    }
+
+    #[test]
+    fn dear_gas_is_waited_out_as_long_as_a_redemption_may_wait() {
+        let patient = Policy { items_max: 2, patient_above_wei: Some(GWEI - 1), ..POLICY };
+        check(&[GOOD; 2], patient, Reason::WaitsForCheaperGas, None, &[]);
+        check(&[due(GOOD), GOOD], patient, Reason::WaitedLongEnough, Some((Plan::Batch, &[0, 1])), &[]);
+        let same = Policy { patient_above_wei: Some(GWEI), ..patient };
+        check(&[GOOD; 2], same, Reason::Full, Some((Plan::Batch, &[0, 1])), &[]);
+    }
+
+    #[test]
+    fn what_does_not_cover_its_share_waits_and_is_then_paid_or_left() {
+        let leaving = Policy { below_cost: BelowCost::Leave, ..POLICY };
+        check(&[FREE], POLICY, Reason::WaitsForFees, None, &[]);
+        check(&[FREE], leaving, Reason::WaitsForFees, None, &[]);
+        check(&[due(FREE)], POLICY, Reason::WaitedLongEnough, Some((Plan::Certificates, &[0])), &[]);
+        check(&[due(FREE)], leaving, Reason::NothingToDo, None, &[0]);
+        // It neither holds the others up nor goes along early.
+        check(&[FREE, due(GOOD)], POLICY, Reason::WaitedLongEnough, Some((Plan::Certificates, &[1])), &[]);
+        check(&[due(FREE), GOOD], leaving, Reason::WaitsForCompany, None, &[0]);
+        // Tokens have their own minimum fees.
+        check(&[due(TOKEN)], leaving, Reason::WaitedLongEnough, Some((Plan::Certificates, &[0])), &[]);
+    }
+
+    #[test]
+    fn a_fee_that_needs_company_goes_only_with_company() {
+        let alone = Plan::Certificates.gas_each(3, 1);
+        let together = Plan::Batch.gas_each(3, 2);
+        let tight = Waiting { fee_wei: Some(u128::from(together) * GWEI), ..GOOD };
+        assert!(together < alone);
+        let two = Policy { items_max: 2, ..POLICY };
+        check(&[tight, tight], two, Reason::Full, Some((Plan::Batch, &[0, 1])), &[]);
+        check(&[tight], two, Reason::WaitsForFees, None, &[]);
+        // Where the second does not go, the share of the first grows beyond its fee.
+        check(&[tight, FREE], two, Reason::WaitsForFees, None, &[]);
+    }
+
+    #[test]
+    fn a_certificate_of_an_ended_epoch_is_voted_for_again_even_alone() {
+        let ended = Waiting { needs_batch: true, ..GOOD };
+        check(&[due(ended)], POLICY, Reason::WaitedLongEnough, Some((Plan::Batch, &[0])), &[]);
+    }
+
+    #[test]
+    fn the_decision_says_what_it_rests_on() {
+        let decision = judge(&[due(GOOD), GOOD], CHEAP, POLICY).decision;
+        let gas_each = Plan::Batch.gas_each(3, 2);
+        let expected = Decision {
+            reason: Reason::WaitedLongEnough,
+            plan: Some(Plan::Batch),
+            items: 2,
+            gas_each,
+            gas_price_wei: 1_000_000_000,
+        };
+        assert_eq!(decision, expected);
+        assert_eq!(serde_json::to_value(&decision).unwrap()["reason"], "waited-long-enough");
+    }
+}
