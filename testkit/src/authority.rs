@@ -2,8 +2,8 @@
 //! them.
 
 use fastpay_core::{
-    Account, AccountId, AuthorityKeys, Balance, Certificate, CertificateError, Committee, CrossShardCredit, Deposit,
-    Domain, OrderError, Rejection, ShardId, ShardLayout, SynchronizationOrder, TransferOrder, Vote, sign_vote,
+    Account, AccountId, AuthorityKeys, Balance, Certificate, CertificateError, Committees, CrossShardCredit, Deposit,
+    Domain, Epoch, OrderError, Rejection, ShardId, ShardLayout, SynchronizationOrder, TransferOrder, Vote, sign_vote,
 };
 
 use crate::{Outcome, TestCommittee, TestShard};
@@ -17,6 +17,9 @@ pub enum Refusal {
     /// The certificate is bad in itself.
     #[error(transparent)]
     Certificate(#[from] CertificateError),
+    /// The certificate is of an epoch that the authority has not come to.
+    #[error("the authority is in epoch {0}")]
+    UnknownEpoch(Epoch),
     /// The rules say no.
     #[error(transparent)]
     Rejection(#[from] Rejection),
@@ -26,7 +29,7 @@ pub enum Refusal {
 #[derive(Clone, Debug)]
 pub struct TestAuthority {
     domain: Domain,
-    committee: Committee,
+    committees: Committees,
     keys: AuthorityKeys,
     layout: ShardLayout,
     /// Its shards, by number.
@@ -40,7 +43,7 @@ impl TestAuthority {
         let layout = ShardLayout::new(shard_count.try_into().expect("at least one shard"));
         Self {
             domain: committee.domain,
-            committee: committee.committee.clone(),
+            committees: Committees::new(committee.committee.clone()).expect("test committees start at epoch 0"),
             keys: committee.keys[index].clone(),
             layout,
             shards: layout.shards().map(|id| TestShard::new(id, layout, true)).collect(),
@@ -52,6 +55,18 @@ impl TestAuthority {
     pub fn all(committee: &TestCommittee, shard_counts: &[u32]) -> Vec<Self> {
         let members = 0..committee.keys.len();
         members.map(|index| Self::new(committee, index, shard_counts[index % shard_counts.len()])).collect()
+    }
+
+    /// Follows the Primary to the next epoch, in which it is the member at `index`. Locks stay.
+    pub fn rotate(&mut self, next: &TestCommittee, index: usize) {
+        self.committees.install(next.committee.clone()).expect("epochs come one by one");
+        self.keys = next.keys[index].clone();
+    }
+
+    /// The epoch in which it votes.
+    #[must_use]
+    pub fn epoch(&self) -> Epoch {
+        self.committees.current().epoch()
     }
 
     /// The shard that owns an account.
@@ -73,7 +88,7 @@ impl TestAuthority {
     pub fn order(&mut self, order: &TransferOrder) -> Result<Vote, Refusal> {
         let verified = order.clone().verify(&self.domain)?;
         self.shard(&verified.transfer().sender()).lock(&verified)?;
-        Ok(sign_vote(&self.keys, &self.domain, self.committee.epoch(), &order.transfer, verified.digest()))
+        Ok(sign_vote(&self.keys, &self.domain, self.epoch(), &order.transfer, verified.digest()))
     }
 
     /// Executes a certificate.
@@ -81,7 +96,8 @@ impl TestAuthority {
     /// # Errors
     /// Where an honest authority refuses.
     pub fn confirm(&mut self, certificate: &Certificate) -> Result<Outcome, Refusal> {
-        let verified = certificate.clone().verify(&self.domain, &self.committee)?;
+        let committee = self.committees.get(certificate.epoch).ok_or(Refusal::UnknownEpoch(self.epoch()))?;
+        let verified = certificate.clone().verify(&self.domain, committee)?;
         Ok(self.shard(&verified.transfer().sender()).confirm(&verified)?)
     }
 

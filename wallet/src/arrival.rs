@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fastpay_core::{AccountId, Amount, Asset, Deposit, SequenceNumber, TransactionIndex};
-use fastpay_ethereum::Primary;
+use fastpay_ethereum::{Payout, Primary};
 use fastpay_rpc::{AuthorityClient, ClientError, PAGE_ENTRIES_MAX};
 use tokio::time::{Instant, sleep};
 
@@ -63,7 +63,8 @@ impl Wallet {
     }
 }
 
-/// Waits until a redemption is redeemed in the newest block.
+/// Waits until a redemption is brought to the contract, in the newest block. It may then be in the contract's
+/// queue and paid later; it is never [`Payout::Open`].
 ///
 /// # Errors
 /// [`WalletError::TimedOut`]: a relayer may still come, or the owner redeems it alone.
@@ -72,13 +73,13 @@ pub async fn wait_for_redemption(
     sender: AccountId,
     sequence: SequenceNumber,
     patience: Duration,
-) -> Result<(), WalletError> {
+) -> Result<Payout, WalletError> {
     let until = Instant::now() + patience;
     let mut pause = POLL_MIN;
     loop {
-        match primary.is_redeemed(sender, sequence).await {
-            Ok(true) => return Ok(()),
-            Ok(false) => {}
+        match primary.payout(sender, sequence).await {
+            Ok(Payout::Open) => {}
+            Ok(payout) => return Ok(payout),
             Err(error) if error.is_retryable() => tracing::warn!(%error, "the Primary does not answer"),
             Err(error) => return Err(error.into()),
         }

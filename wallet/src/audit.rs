@@ -3,9 +3,10 @@
 //!
 //! ```text
 //!  contract's total = accounts + in flight + redeemable − ahead
+//!  what it has      ≥ contract's total + its queue + claims
 //! ```
 //! *Redeemable* is certified and confirmed here but not redeemed on the Primary; *ahead* is redeemed on the
-//! Primary but not yet confirmed here. Every redemption counted is a verified certificate. The two sides are
+//! Primary, or queued there, but not yet confirmed here. Every redemption counted is a verified certificate. The two sides are
 //! compared where they have seen the same deposits and nothing moved while they were read.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +17,7 @@ use fastpay_core::{
     AccountId, Amount, Asset, AuthorityName, Balance, Certificate, GenesisBalance, SequenceNumber, TransactionIndex,
     Transfer,
 };
-use fastpay_ethereum::Primary;
+use fastpay_ethereum::{Primary, PrimaryError, Token};
 use fastpay_rpc::{AuthorityClient, ClientError, ShardStatus};
 use serde::Serialize;
 use tokio::time::{Instant, sleep};
@@ -54,10 +55,24 @@ pub struct AssetAudit {
     pub asset: Asset,
     /// What the contract holds for accounts.
     pub contract_total: Balance,
+    /// What else it holds; none without a Primary.
+    pub backing: Option<Backing>,
     /// By authority.
     pub authorities: Vec<AuthorityAudit>,
     /// True where all of them balance.
     pub ok: bool,
+}
+
+/// What the contract holds of an asset beyond what is for accounts, and whether it has all of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Backing {
+    /// For redemptions in its queue.
+    pub queued: Balance,
+    /// For payouts that could not be made.
+    pub claims: Balance,
+    /// What it really has; none where the token does not say.
+    pub held: Option<Balance>,
 }
 
 /// One asset at one authority.
@@ -92,6 +107,7 @@ struct Reading {
 struct Ledger {
     last_transaction_index: TransactionIndex,
     totals: BTreeMap<Asset, Balance>,
+    backing: BTreeMap<Asset, Backing>,
 }
 
 impl Wallet {
@@ -130,7 +146,7 @@ impl Wallet {
         genesis: &[GenesisBalance],
     ) -> Result<(AuditReport, bool), WalletError> {
         let (mut readings, mut silent) = (BTreeMap::new(), BTreeMap::new());
-        for authority in self.network().authorities() {
+        for authority in self.network().authorities().iter() {
             match self.read_authority(authority).await {
                 Ok(reading) => drop(readings.insert(authority.name(), reading)),
                 Err(error) => drop(silent.insert(authority.name().to_string(), error.to_string())),
@@ -148,7 +164,7 @@ impl Wallet {
         assets.insert(Asset::ETHER);
         assets.extend(genesis.iter().map(|balance| balance.asset));
         assets.extend(self.folder().known_assets()?);
-        for authority in self.network().authorities() {
+        for authority in self.network().authorities().iter() {
             let Some(reading) = readings.get_mut(&authority.name()) else { continue };
             if let Err(error) = add_totals(authority, &mut reading.statuses, &assets).await {
                 readings.remove(&authority.name());
@@ -163,7 +179,7 @@ impl Wallet {
             None => (read_genesis_ledger(genesis), Redemptions::new(), true),
         };
         let mut again = true;
-        for authority in self.network().authorities() {
+        for authority in self.network().authorities().iter() {
             let Some(reading) = readings.get(&authority.name()) else { continue };
             let now = async {
                 let mut now = crate::network::authority_status(authority).await?;
@@ -195,7 +211,8 @@ impl Wallet {
     }
 
     fn count_redemption(&self, authority: AuthorityName, certificate: Certificate, redemptions: &mut Redemptions) {
-        let verified = certificate.verify(self.network().domain(), self.network().committee());
+        let (account, sequence) = (certificate.order.transfer.sender(), certificate.order.transfer.sequence());
+        let verified = self.network().verify_certificate(certificate, account, sequence);
         match verified.as_ref().map(|certificate| certificate.transfer()) {
             Ok(Transfer::Redemption(redemption)) => {
                 let value = (redemption.asset, redemption.amount);
@@ -234,9 +251,10 @@ async fn read_primary(
 ) -> Result<(Ledger, Redemptions, bool), WalletError> {
     let before = primary.latest_head().await?;
     let last_transaction_index = primary.last_transaction_index().await?;
-    let mut totals = BTreeMap::new();
+    let (mut totals, mut backing) = (BTreeMap::new(), BTreeMap::new());
     for asset in assets {
         totals.insert(*asset, to_balance(primary.total_balance(*asset).await?));
+        backing.insert(*asset, read_backing(primary, *asset).await?);
     }
     let mut redeemed = Redemptions::new();
     for ((sender, sequence), value) in readings.values().flat_map(|reading| &reading.redemptions) {
@@ -245,7 +263,22 @@ async fn read_primary(
         }
     }
     let is_still = primary.latest_head().await?.hash == before.hash;
-    Ok((Ledger { last_transaction_index, totals }, redeemed, is_still))
+    Ok((Ledger { last_transaction_index, totals, backing }, redeemed, is_still))
+}
+
+async fn read_backing(primary: &Primary, asset: Asset) -> Result<Backing, WalletError> {
+    let contract = primary.contract();
+    let held = if asset == Asset::ETHER {
+        Some(primary.ether_balance(contract).await?)
+    } else {
+        match Token::new(primary.clone(), asset.0).balance_of(contract).await {
+            Err(PrimaryError::BadToken { .. }) => None,
+            held => Some(held?),
+        }
+    };
+    let queued = to_balance(primary.total_queued(asset).await?);
+    let claims = to_balance(primary.total_claims(asset).await?);
+    Ok(Backing { queued, claims, held: held.map(to_balance) })
 }
 
 fn read_genesis_ledger(balances: &[GenesisBalance]) -> Ledger {
@@ -255,7 +288,7 @@ fn read_genesis_ledger(balances: &[GenesisBalance]) -> Ledger {
         *total = total.credit(balance.amount);
     }
     let count = u64::try_from(balances.len()).unwrap_or(u64::MAX);
-    Ledger { last_transaction_index: TransactionIndex(count), totals }
+    Ledger { last_transaction_index: TransactionIndex(count), totals, backing: BTreeMap::new() }
 }
 
 fn to_balance(value: U256) -> Balance {
@@ -313,8 +346,15 @@ fn judge(
             }
             authorities.push(AuthorityAudit { authority: *name, accounts_total, in_flight, redeemable, ahead, ok });
         }
-        let ok = authorities.iter().all(|authority| authority.ok);
-        assets.push(AssetAudit { asset: *asset, contract_total: *contract_total, authorities, ok });
+        let backing = ledger.backing.get(asset).copied();
+        let is_backed = backing.is_none_or(|Backing { queued, claims, held }| {
+            held.is_none_or(|held| held >= contract_total.plus(queued).plus(claims))
+        });
+        if !is_backed {
+            findings.push(format!("the contract has less of {asset} than it owes to accounts, its queue and claims"));
+        }
+        let ok = is_backed && authorities.iter().all(|authority| authority.ok);
+        assets.push(AssetAudit { asset: *asset, contract_total: *contract_total, backing, authorities, ok });
     }
     let last_transaction_index = ledger.last_transaction_index;
     let cut = readings.iter().filter(|(_, reading)| reading.statuses.iter().any(|shard| shard.truncated));
@@ -371,7 +411,10 @@ mod tests {
 
     fn judged(reading: Reading, contract: u128, redeemed: &[(u64, u128)]) -> AuditReport {
         let totals = BTreeMap::from([(ETHER, units(contract))]);
-        let ledger = Ledger { last_transaction_index: TransactionIndex(2), totals };
+        // The contract has all that it owes, to the unit.
+        let held = Some(units(contract).plus(units(7)));
+        let backing = BTreeMap::from([(ETHER, Backing { queued: units(4), claims: units(3), held })]);
+        let ledger = Ledger { last_transaction_index: TransactionIndex(2), totals, backing };
         let redeemed = redeemed.iter().map(|(sequence, amount)| (name(*sequence), (ETHER, Amount(*amount)))).collect();
         judge(&ledger, &BTreeMap::from([(AuthorityName([1; 32]), reading)]), &redeemed, BTreeMap::new())
     }
@@ -388,6 +431,22 @@ mod tests {
         let report = judged(reading(), 100 - 15 - 4, &[(0, 10), (1, 5), (2, 4)]);
         assert!(report.ok, "{:?}", report.findings);
         assert_eq!(report.assets[0].authorities[0].ahead, units(4));
+    }
+
+    #[test]
+    fn what_is_queued_or_to_be_claimed_must_be_there_too() {
+        let totals = BTreeMap::from([(ETHER, units(100))]);
+        let judged = |held: Option<u128>| {
+            let backing = Backing { queued: units(4), claims: units(3), held: held.map(units) };
+            let backing = BTreeMap::from([(ETHER, backing)]);
+            let ledger = Ledger { last_transaction_index: TransactionIndex(2), totals: totals.clone(), backing };
+            let readings = BTreeMap::from([(AuthorityName([1; 32]), reading())]);
+            judge(&ledger, &readings, &Redemptions::new(), BTreeMap::new())
+        };
+        assert!(judged(Some(107)).ok && judged(Some(1_000)).ok);
+        assert!(judged(None).ok, "a token that does not say is no finding");
+        let short = judged(Some(106));
+        assert!(!short.ok && !short.assets[0].ok && short.findings[0].contains("than it owes"), "{short:?}");
     }
 
     #[test]

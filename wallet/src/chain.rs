@@ -8,10 +8,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use alloy::primitives::{Address, B256, U256};
 use alloy::signers::SignerSync;
-use fastpay_core::{AccountId, AccountKey, Amount, Asset, Committee, Transfer, VerifiedCertificate};
+use fastpay_core::{AccountId, AccountKey, Amount, Asset, Redemption};
 use fastpay_ethereum::{
-    Call, Inclusion, Primary, PrimaryError, PrivateKeySigner, Progress, SendError, Sender, SenderConfig, Token,
-    certified_redemption,
+    Call, Inclusion, Payout, Primary, PrimaryError, PrivateKeySigner, Progress, Queued, SendError, Sender,
+    SenderConfig, Token,
 };
 use tokio::sync::Notify;
 
@@ -193,42 +193,44 @@ impl ChainAccount {
         self.stay_until_included(journal, entry).await
     }
 
-    /// Redeems a certificate by oneself. None where it has been redeemed already.
+    /// Redeems by oneself, with the call of [`crate::Wallet::redemption_call`]. None where it has been redeemed
+    /// already.
     ///
     /// # Errors
-    /// Where the certificate is not of a redemption, or the Primary refuses.
-    pub async fn redeem(
-        &self,
-        certificate: &VerifiedCertificate,
-        committee: &Committee,
-    ) -> Result<Option<Finished>, WalletError> {
-        let (Transfer::Redemption(redemption), Some(certified)) =
-            (certificate.transfer(), certified_redemption(certificate.certificate(), committee))
-        else {
-            return Err(WalletError::Argument("this is the certificate of a payment, not of a redemption".into()));
-        };
+    /// Where the Primary refuses.
+    pub async fn redeem(&self, redemption: &Redemption, call: Call) -> Result<Option<Finished>, WalletError> {
         let (sender, sequence) = (redemption.sender, redemption.sequence);
+        self.pay_out(Errand::Redeem { sender, sequence }, call, Payout::Open).await
+    }
+
+    /// Has a redemption paid that is in the contract's queue and due. None where it has been paid already.
+    ///
+    /// # Errors
+    /// Where the Primary refuses.
+    pub async fn execute(&self, redemption: &Redemption, queued: Queued) -> Result<Option<Finished>, WalletError> {
+        let (sender, sequence) = (redemption.sender, redemption.sequence);
+        let call = Call::execute_queued(self.primary().contract(), redemption);
+        self.pay_out(Errand::Execute { sender, sequence }, call, Payout::Queued(queued)).await
+    }
+
+    /// Carries out an errand that anyone can do, as long as the redemption stands where it did.
+    async fn pay_out(&self, errand: Errand, call: Call, from: Payout) -> Result<Option<Finished>, WalletError> {
+        let (Errand::Redeem { sender, sequence } | Errand::Execute { sender, sequence }) = errand else {
+            return Err(WalletError::Argument("this pays nobody out".into()));
+        };
         let journal = self.transactions.lock(LOCK_PATIENCE).await?;
-        let errand = Errand::Redeem { sender, sequence };
         let finished = self.finish_all(&journal).await?;
         if let Some(same) = finished.into_iter().find(|finished| finished.entry.errand == errand) {
             return Ok(Some(same));
         }
-        if self.primary().is_redeemed(sender, sequence).await? {
+        if self.primary().payout(sender, sequence).await? != from {
             return Ok(None);
         }
-        match self.run(&journal, errand, Call::redeem(self.primary().contract(), certified)).await {
-            Err(WalletError::Send(SendError::Primary(PrimaryError::Reverted(revert))))
-                if revert.is_already_redeemed() =>
-            {
-                Ok(None)
-            }
+        match self.run(&journal, errand, call).await {
             // A relayer may have come first.
-            Err(WalletError::Send(SendError::RevertedOnChain { .. }))
-                if self.primary().is_redeemed(sender, sequence).await? =>
-            {
-                Ok(None)
-            }
+            Err(WalletError::Send(
+                SendError::RevertedOnChain { .. } | SendError::Primary(PrimaryError::Reverted(_)),
+            )) if self.primary().payout(sender, sequence).await? != from => Ok(None),
             outcome => outcome.map(Some),
         }
     }

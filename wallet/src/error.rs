@@ -1,7 +1,7 @@
 //! What the wallet says when it cannot do what it was asked, sorted by what the caller should do.
 
 use fastpay_core::{AccountId, Amount, Asset, Balance, SequenceNumber};
-use fastpay_ethereum::{PrimaryError, SendError};
+use fastpay_ethereum::{DepositsError, PrimaryError, SendError, utc};
 
 use crate::decimal::DecimalError;
 use crate::drive::DriveError;
@@ -29,6 +29,9 @@ pub enum WalletError {
     /// The Primary's answers.
     #[error(transparent)]
     Primary(#[from] PrimaryError),
+    /// The Primary's committees.
+    #[error("the committees cannot be read: {0}")]
+    Committees(#[from] DepositsError),
     /// A transaction on the Primary.
     #[error(transparent)]
     Send(#[from] SendError),
@@ -91,9 +94,18 @@ pub enum WalletError {
         /// What to do.
         hint: &'static str,
     },
-    /// The committee that the wallet knows is not the contract's.
-    #[error("the contract has another committee than this wallet learned; run `fastpay init --force` to learn it anew")]
-    CommitteeChanged,
+    /// The committees that the wallet knows never were the contract's.
+    #[error(
+        "the contract lists other authorities than this wallet learned for the same epoch: is the Ethereum node of \
+         another chain? If the contract is a new one, run `fastpay init --force`"
+    )]
+    OtherCommittee,
+    /// The guardian has stopped deposits and redemptions for a while.
+    #[error("the contract is paused until {} and takes no deposit, redemption or claim before; nothing was signed or sent. Try again then", utc(*.until))]
+    Paused {
+        /// In seconds since 1970.
+        until: u64,
+    },
     /// An argument makes no sense.
     #[error("{0}")]
     Argument(String),
@@ -111,9 +123,7 @@ impl WalletError {
             Self::Folder(FolderError::OtherOrder { .. }) | Self::ForeignOrder { .. } => "conflict",
             Self::Drive(DriveError::Conflict { .. } | DriveError::Superseded { .. }) => "conflict",
             Self::Folder(_) => "storage",
-            Self::Config(_) | Self::Network(_) | Self::CommitteeChanged | Self::Drive(DriveError::NoPrimary) => {
-                "config"
-            }
+            Self::Config(_) | Self::Network(_) | Self::OtherCommittee | Self::Drive(DriveError::NoPrimary) => "config",
             Self::Key(KeyError::Passphrase(_)) => "passphrase",
             Self::Key(_) => "key",
             Self::Drive(DriveError::InsufficientBalance { .. }) | Self::Funds { .. } | Self::NotCovered { .. } => {
@@ -122,7 +132,16 @@ impl WalletError {
             Self::Primary(PrimaryError::InsufficientFunds) => "funds",
             Self::Send(SendError::Primary(PrimaryError::InsufficientFunds)) => "funds",
             Self::Drive(DriveError::NoQuorum { .. }) | Self::TooFewAnswers { .. } => "unreachable",
-            Self::Primary(_) | Self::Send(_) => "primary",
+            Self::Paused { .. } => "paused",
+            Self::Primary(PrimaryError::Reverted(revert))
+            | Self::Send(SendError::Primary(PrimaryError::Reverted(revert)))
+                if revert.paused_until().is_some() =>
+            {
+                "paused"
+            }
+            Self::Drive(DriveError::NewEpoch { .. }) | Self::Committees(_) | Self::Primary(_) | Self::Send(_) => {
+                "primary"
+            }
             Self::Amount(_) | Self::Order(_) | Self::Argument(_) => "argument",
             Self::TimedOut { .. } => "timeout",
             Self::Audit(_) => "audit",
@@ -145,6 +164,7 @@ impl WalletError {
             "timeout" => 11,
             "audit" => 12,
             "storage" => 13,
+            "paused" => 14,
             _ => 1,
         }
     }

@@ -7,7 +7,7 @@
 //!  ChainAccount ─► the Primary: deposit, redeem by oneself, claim; written ahead as well
 //! ```
 //! Modules in reading order: `network`, `drive`, `standing` (rules for answers of which some are lies),
-//! `folder`, `wallet`, `receive`, `view`, `chain`, `arrival`, `audit`, `open`.
+//! `folder`, `wallet`, `receive`, `view`, `chain`, `payout`, `arrival`, `audit`, `open`.
 //!
 //! Invariants: what an authority says is verified or agreed by f + 1 before it is acted on; an order is on
 //! disk before it is sent; no second order is ever signed for a sequence number; whatever a crash leaves
@@ -25,21 +25,23 @@ mod error;
 pub mod folder;
 mod network;
 mod open;
+mod payout;
 mod receive;
 mod standing;
 mod view;
 mod wallet;
 
 pub use arrival::wait_for_redemption;
-pub use audit::{AssetAudit, AuditReport, AuthorityAudit};
+pub use audit::{AssetAudit, AuditReport, AuthorityAudit, Backing};
 pub use chain::{ChainAccount, ChainListener, Finished};
 pub use decimal::{DecimalError, format_units, parse_amount};
 pub use drive::{
     CertificateSource, DriveError, DriveOptions, Driver, Listener, NoCertificates, Progress, Settled, Trouble, short,
 };
 pub use error::WalletError;
-pub use network::{Answers, BogusCertificate, Network, NetworkError};
+pub use network::{Answers, BogusCertificate, Names, Network, NetworkError};
 pub use open::{learn_chain_id, read_genesis, set_up};
+pub use payout::{QueuedRedemption, check_not_paused, would_queue};
 pub use standing::AgreedBalance;
 pub use view::{AccountView, AuthorityView, assets_of};
 pub use wallet::{Intent, LOCK_PATIENCE, Receipt, Resumed, Wallet};

@@ -1,12 +1,19 @@
-//! A committee and the way to each of its authorities. Who the authorities are comes from the contract (or
-//! the genesis file), never from the file of endpoints; what they answer is verified by whoever asks.
+//! The committees of all epochs and the way to each authority of the current one. Who the authorities are comes
+//! from the contract (or the genesis file), never from the file of endpoints; what they answer is verified by
+//! whoever asks.
+//!
+//! An authority that changes its keys changes its name, and stays where it is. An endpoint that the file names as
+//! a member of an earlier epoch is kept, under its old name until it has told its new one (`ask_names`).
+//! Whatever a name says, only signatures count.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use fastpay_core::{
-    AccountId, Asset, AuthorityName, Certificate, CertificateError, Committee, CommitteeError, Domain, Genesis,
-    SequenceNumber, Transfer, VerifiedCertificate,
+    AccountId, Asset, AuthorityName, Certificate, CertificateError, Committee, CommitteeError, Committees, Domain,
+    Epoch, EpochsError, Genesis, SequenceNumber, Transfer, VerifiedCertificate,
 };
 use fastpay_rpc::{AccountState, AuthorityClient, ClientError, ClientOptions, Endpoints, EndpointsError, ShardStatus};
 use tokio::task::JoinSet;
@@ -24,6 +31,9 @@ pub enum NetworkError {
     /// The genesis file lists no committee.
     #[error("the genesis file lists no committee: {0}")]
     Committee(#[from] CommitteeError),
+    /// The genesis file's committee is of no first epoch.
+    #[error("the committees do not follow each other: {0}")]
+    Epochs(#[from] EpochsError),
     /// The endpoints cannot be read.
     #[error(transparent)]
     Endpoints(#[from] EndpointsError),
@@ -48,7 +58,10 @@ pub enum NetworkError {
 /// The answers of the authorities that gave any in time.
 pub type Answers<T> = Vec<(AuthorityName, Result<T, ClientError>)>;
 
-/// A committee with a client for each of its authorities. Cheap to clone.
+/// What endpoints are called now, by what the file calls them.
+pub type Names = BTreeMap<AuthorityName, AuthorityName>;
+
+/// The committees with a client for each authority. Cheap to clone; clones learn of new epochs together.
 #[derive(Clone, Debug)]
 pub struct Network {
     shared: Arc<Shared>,
@@ -57,18 +70,40 @@ pub struct Network {
 #[derive(Debug)]
 struct Shared {
     domain: Domain,
-    committee: Committee,
-    authorities: Vec<AuthorityClient>,
+    /// As the file of endpoints names them.
+    listed: Vec<AuthorityClient>,
+    known: RwLock<Known>,
+    /// The highest epoch that anyone has spoken of.
+    hinted: AtomicU64,
+}
+
+#[derive(Clone, Debug)]
+struct Known {
+    committees: Committees,
+    names: Names,
+    authorities: Arc<[AuthorityClient]>,
+}
+
+impl Known {
+    fn new(committees: Committees, names: Names, listed: &[AuthorityClient]) -> Self {
+        let is_member = |name: &AuthorityName| committees.current().member(name).is_some();
+        let authorities = listed.iter().map(|client| match names.get(&client.name()) {
+            Some(name) if !is_member(&client.name()) && is_member(name) => client.named(*name),
+            _ => client.clone(),
+        });
+        let authorities = authorities.collect();
+        Self { committees, names, authorities }
+    }
 }
 
 impl Network {
-    /// The committee with the addresses of `endpoints`, under `domain`. Connections are opened when they
+    /// The committees with the addresses of `endpoints`, under `domain`. Connections are opened when they
     /// are first used. Must be called within a tokio runtime.
     ///
     /// # Errors
     /// Where fewer members than a quorum have an address, or an address is malformed.
-    pub fn new(domain: Domain, committee: Committee, endpoints: &Endpoints) -> Result<Self, NetworkError> {
-        Self::with_options(domain, committee, endpoints, OPTIONS)
+    pub fn new(domain: Domain, committees: Committees, endpoints: &Endpoints) -> Result<Self, NetworkError> {
+        Self::with_options(domain, committees, endpoints, OPTIONS)
     }
 
     /// As [`Network::new`] with other time-outs.
@@ -77,23 +112,25 @@ impl Network {
     /// As [`Network::new`].
     pub fn with_options(
         domain: Domain,
-        committee: Committee,
+        committees: Committees,
         endpoints: &Endpoints,
         options: ClientOptions,
     ) -> Result<Self, NetworkError> {
-        let mut authorities = Vec::new();
+        let mut listed = Vec::new();
         for entry in &endpoints.authorities {
-            if committee.member(&entry.name).is_some() {
-                authorities.push(AuthorityClient::new(entry, options)?);
+            if committees.iter().any(|committee| committee.member(&entry.name).is_some()) {
+                listed.push(AuthorityClient::new(entry, options)?);
             } else {
-                tracing::warn!(authority = %entry.name, "the endpoints file names an authority that is no member");
+                tracing::warn!(authority = %entry.name, "the endpoints file names an authority that never was a member");
             }
         }
-        let (known, size, quorum) = (authorities.len(), committee.members().len(), committee.quorum());
+        let committee = committees.current();
+        let (known, size, quorum) = (listed.len(), committee.members().len(), committee.quorum());
         if known < quorum {
             return Err(NetworkError::TooFewEndpoints { known, size, quorum });
         }
-        Ok(Self { shared: Arc::new(Shared { domain, committee, authorities }) })
+        let known = RwLock::new(Known::new(committees, Names::new(), &listed));
+        Ok(Self { shared: Arc::new(Shared { domain, listed, known, hinted: AtomicU64::new(0) }) })
     }
 
     /// The committee of a genesis file, without a Primary.
@@ -101,7 +138,7 @@ impl Network {
     /// # Errors
     /// As [`Network::new`], or the file lists no committee.
     pub fn standalone(genesis: &Genesis, endpoints: &Endpoints) -> Result<Self, NetworkError> {
-        Self::new(genesis.domain(), genesis.committee()?, endpoints)
+        Self::new(genesis.domain(), Committees::new(genesis.committee()?)?, endpoints)
     }
 
     /// The domain of everything that is signed here.
@@ -110,16 +147,84 @@ impl Network {
         &self.shared.domain
     }
 
-    /// The committee.
+    fn known(&self) -> Known {
+        self.shared.known.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The committees of all epochs that are known here.
     #[must_use]
-    pub fn committee(&self) -> &Committee {
-        &self.shared.committee
+    pub fn committees(&self) -> Committees {
+        self.known().committees
+    }
+
+    /// The current committee.
+    #[must_use]
+    pub fn committee(&self) -> Arc<Committee> {
+        self.known().committees.current().clone()
     }
 
     /// The authorities that have an address.
     #[must_use]
-    pub fn authorities(&self) -> &[AuthorityClient] {
-        &self.shared.authorities
+    pub fn authorities(&self) -> Arc<[AuthorityClient]> {
+        self.known().authorities
+    }
+
+    /// What endpoints are called now, where that is not what the file calls them.
+    #[must_use]
+    pub fn names(&self) -> Names {
+        self.known().names
+    }
+
+    /// Takes the committees of more epochs, and what endpoints are called under them. Fewer epochs than are
+    /// known change nothing.
+    pub fn adopt(&self, committees: Committees, names: Names) {
+        let mut known = self.shared.known.write().unwrap_or_else(PoisonError::into_inner);
+        if committees.current().epoch() >= known.committees.current().epoch() {
+            *known = Known::new(committees, names, &self.shared.listed);
+        }
+    }
+
+    /// The highest epoch that an authority has spoken of, where that is above those that are known. A claim, and
+    /// no more: it says that looking at the contract may be worth while.
+    #[must_use]
+    pub fn hinted_epoch(&self) -> Option<Epoch> {
+        let hinted = Epoch(self.shared.hinted.load(Ordering::Acquire));
+        (hinted > self.committee().epoch()).then_some(hinted)
+    }
+
+    /// Forgets the claim: it has been looked into.
+    pub(crate) fn drop_hint(&self) {
+        self.shared.hinted.store(0, Ordering::Release);
+    }
+
+    /// Asks the endpoints that no member of the current committee is known by who they are now. One that claims
+    /// the name of another gains nothing: it has no more than its own voice, and no other's signature.
+    pub(crate) async fn ask_names(&self, deadline: Instant) -> Names {
+        let Known { committees, mut names, authorities } = self.known();
+        let committee = committees.current();
+        let mut asked = JoinSet::new();
+        for (listed, current) in self.shared.listed.iter().zip(authorities.iter()) {
+            let (Some(shard), None) = (current.shards().first().cloned(), committee.member(&current.name())) else {
+                continue;
+            };
+            let listed = listed.name();
+            asked.spawn(async move { (listed, shard.status().await) });
+        }
+        let mut claims: BTreeMap<AuthorityName, Vec<AuthorityName>> = BTreeMap::new();
+        while let Ok(Some(answer)) = timeout_at(deadline, asked.join_next()).await {
+            let Ok((listed, Ok(status))) = answer else { continue };
+            let is_taken = authorities.iter().any(|authority| authority.name() == status.authority);
+            if committee.member(&status.authority).is_some() && !is_taken {
+                claims.entry(status.authority).or_default().push(listed);
+            }
+        }
+        for (name, claimants) in claims {
+            match claimants.as_slice() {
+                [listed] => drop(names.insert(*listed, name)),
+                _ => tracing::warn!(authority = %name, "several endpoints claim to be the same authority"),
+            }
+        }
+        names
     }
 
     /// So many equal answers contain one of an honest authority: f + 1.
@@ -137,7 +242,7 @@ impl Network {
         Fut: Future<Output = Result<T, ClientError>> + Send + 'static,
     {
         let mut asked = JoinSet::new();
-        for authority in self.authorities() {
+        for authority in self.authorities().iter() {
             let (name, answer) = (authority.name(), ask(authority.clone()));
             asked.spawn(async move { (name, answer.await) });
         }
@@ -182,7 +287,12 @@ impl Network {
         account: AccountId,
         sequence: SequenceNumber,
     ) -> Result<VerifiedCertificate, BogusCertificate> {
-        let certificate = certificate.verify(self.domain(), self.committee())?;
+        let epoch = certificate.epoch;
+        let Some(committee) = self.known().committees.get(epoch).cloned() else {
+            self.shared.hinted.fetch_max(epoch.0, Ordering::AcqRel);
+            return Err(BogusCertificate::UnknownEpoch(epoch));
+        };
+        let certificate = certificate.verify(self.domain(), &committee)?;
         let transfer = certificate.transfer();
         if transfer.sender() != account || transfer.sequence() != sequence {
             return Err(BogusCertificate::Another);
@@ -194,7 +304,7 @@ impl Network {
     /// first; none where nobody has.
     pub async fn find_certificate(&self, account: AccountId, sequence: SequenceNumber) -> Option<VerifiedCertificate> {
         let mut asked = JoinSet::new();
-        for authority in self.authorities() {
+        for authority in self.authorities().iter() {
             let authority = authority.clone();
             asked.spawn(async move {
                 (authority.name(), authority.shard_of(&account).certificate(account, sequence).await)
@@ -220,7 +330,8 @@ impl Network {
         sender: AccountId,
         sequence: SequenceNumber,
     ) -> Option<VerifiedCertificate> {
-        let own = match self.authorities().iter().find(|authority| authority.name() == lister) {
+        let authorities = self.authorities();
+        let own = match authorities.iter().find(|authority| authority.name() == lister) {
             Some(lister) => lister.shard_of(&sender).certificate(sender, sequence).await.ok(),
             None => None,
         };
@@ -254,6 +365,9 @@ pub enum BogusCertificate {
     /// It is not valid.
     #[error(transparent)]
     Invalid(#[from] CertificateError),
+    /// Its epoch is not known here.
+    #[error("it is of epoch {0}, of which this wallet does not know")]
+    UnknownEpoch(Epoch),
     /// It is of another sender or number than the one asked for.
     #[error("it is of another sender or sequence number than asked for")]
     Another,

@@ -1,4 +1,4 @@
-//! Setting a wallet up, and opening it: what the committee is comes from the contract (or the genesis file)
+//! Setting a wallet up, and opening it: what the committees are comes from the contract (or the genesis file)
 //! and is kept, so that paying works while the Primary cannot be reached.
 
 use std::path::Path;
@@ -6,46 +6,64 @@ use std::time::Duration;
 
 use alloy::primitives::U64;
 use alloy::rpc::client::RpcClient;
-use fastpay_core::{Asset, Committee, Domain, Genesis};
-use fastpay_ethereum::{Primary, PrimaryError, Token};
+use fastpay_core::{Asset, Committees, Domain, Genesis};
+use fastpay_ethereum::{Alarm, DepositsError, EpochReader, Primary, PrimaryError, Token};
 use fastpay_rpc::Endpoints;
+use tokio::time::{Instant, sleep};
 use url::Url;
 
 use crate::drive::DriveOptions;
 use crate::error::WalletError;
-use crate::folder::{AssetInfo, Config, ConfigError, Folder, KnownCommittee};
+use crate::folder::{AssetInfo, Config, ConfigError, Folder, KnownCommittees};
 use crate::network::{Network, NetworkError};
-use crate::wallet::Wallet;
+use crate::wallet::{READ_PATIENCE, Wallet};
 
 /// How ETH is written, and the native asset without a Primary.
 const ETHER_DECIMALS: u8 = 18;
 const CHAIN_ID_TIMEOUT: Duration = Duration::from_secs(10);
+/// So long `init` waits for the deployment's block to be final.
+const DEPLOYMENT_PATIENCE: Duration = Duration::from_secs(10);
+const DEPLOYMENT_POLL: Duration = Duration::from_millis(300);
 
-/// Writes the configuration, after learning the committee from the contract and checking that the endpoints
+/// Writes the configuration, after learning the committees from the contract and checking that the endpoints
 /// serve it.
 ///
 /// # Errors
 /// Where the Primary does not answer or serves another chain, there is no contract, the endpoints are of
 /// another committee, or there is a configuration already and `replace` is false.
-pub async fn set_up(folder: &Folder, config: &Config, replace: bool) -> Result<KnownCommittee, WalletError> {
+pub async fn set_up(folder: &Folder, config: &Config, replace: bool) -> Result<KnownCommittees, WalletError> {
     let path = folder.config_path();
     if path.exists() && !replace {
         return Err(ConfigError::Exists(path).into());
     }
     let endpoints = Endpoints::read(&config.endpoints).map_err(NetworkError::from)?;
-    let (domain, committee) = match &config.primary {
+    let (domain, committees) = match &config.primary {
         Some(settings) => {
             let primary = Primary::connect(settings.connection()).await?;
-            (primary.domain(), primary.committee(primary.epoch().await?).await?)
+            let domain = primary.domain();
+            (domain, first_committees(primary).await?)
         }
-        None => genesis_committee(config)?,
+        None => genesis_committees(config)?,
     };
-    Network::new(domain, committee.clone(), &endpoints)?;
-    let known = KnownCommittee::new(&domain, &committee);
+    Network::new(domain, committees.clone(), &endpoints)?;
+    let known = KnownCommittees::new(&domain, committees);
     folder.create()?;
-    folder.learn_committee(&known)?;
+    folder.learn_committees(&known)?;
     config.write(&path, replace)?;
     Ok(known)
+}
+
+/// The committees of a contract that may have been deployed a moment ago: its block becomes final soon, or the
+/// error says that it is not.
+async fn first_committees(primary: Primary) -> Result<Committees, WalletError> {
+    let reader = EpochReader::new(primary);
+    let until = Instant::now() + DEPLOYMENT_PATIENCE;
+    loop {
+        match reader.read(None).await {
+            Err(DepositsError::Lagging { .. }) if Instant::now() < until => sleep(DEPLOYMENT_POLL).await,
+            outcome => return Ok(outcome?),
+        }
+    }
 }
 
 /// The chain id that the first of some Ethereum nodes serves.
@@ -72,50 +90,92 @@ pub fn read_genesis(path: &Path) -> Result<Genesis, ConfigError> {
         .map_err(|error| ConfigError::Malformed { path: path.into(), reason: error.to_string() })
 }
 
-fn genesis_committee(config: &Config) -> Result<(Domain, Committee), WalletError> {
+fn genesis_committees(config: &Config) -> Result<(Domain, Committees), WalletError> {
     let path = config.genesis.as_deref().ok_or(ConfigError::NoPrimary)?;
     let genesis = read_genesis(path)?;
     let committee = genesis.committee().map_err(NetworkError::from)?;
-    Ok((genesis.domain(), committee))
+    Ok((genesis.domain(), Committees::new(committee).map_err(NetworkError::from)?))
 }
 
 impl Wallet {
-    /// The wallet that was set up in `folder`. Asks nobody: the committee is the one learned by [`set_up`].
-    /// Must be called within a tokio runtime.
+    /// The wallet that was set up in `folder`. Asks nobody: the committees are those learned by [`set_up`] and
+    /// [`Wallet::follow`]. Must be called within a tokio runtime.
     ///
     /// # Errors
     /// Where there is none, or its files are malformed.
     pub fn open(folder: Folder, options: DriveOptions) -> Result<Self, WalletError> {
         let config = folder.config()?;
         let endpoints = Endpoints::read(&config.endpoints).map_err(NetworkError::from)?;
-        let (domain, committee) = match &config.primary {
-            Some(settings) => {
-                let known = folder.known_committee()?.ok_or_else(|| ConfigError::Missing(folder.home().into()))?;
-                if (known.chain_id, known.contract) != (settings.chain_id, settings.contract) {
-                    return Err(WalletError::CommitteeChanged);
-                }
-                let committee = known.committee().map_err(NetworkError::from)?;
-                (Domain::new(known.chain_id, known.contract), committee)
-            }
-            None => genesis_committee(&config)?,
+        let Some(settings) = &config.primary else {
+            let (domain, committees) = genesis_committees(&config)?;
+            return Ok(Self::new(folder, Network::new(domain, committees, &endpoints)?, options));
         };
-        let network = Network::new(domain, committee, &endpoints)?;
+        let known = folder.known_committees()?.ok_or_else(|| ConfigError::Missing(folder.home().into()))?;
+        if (known.chain_id, known.contract) != (settings.chain_id, settings.contract) {
+            return Err(WalletError::OtherCommittee);
+        }
+        let network = Network::new(Domain::new(known.chain_id, known.contract), known.committees.clone(), &endpoints)?;
+        network.adopt(known.committees, known.names);
         Ok(Self::new(folder, network, options))
     }
 
-    /// A connection to the Primary, after checking that its contract has the committee that this wallet
-    /// knows.
+    /// A connection to the Primary, after following its rotations of the committee.
     ///
     /// # Errors
-    /// In stand-alone mode; where the Primary does not answer; or where the committee is another.
+    /// In stand-alone mode; where the Primary does not answer; or where its contract never had the committees
+    /// that this wallet knows.
     pub async fn primary(&self) -> Result<Primary, WalletError> {
         let config = self.folder().config()?;
         let primary = Primary::connect(config.primary()?.connection()).await?;
-        let committee = primary.committee(primary.epoch().await?).await?;
-        if committee != *self.network().committee() {
-            return Err(WalletError::CommitteeChanged);
+        let known = self.network().committees();
+        // Another chain may answer under the same number: what was final once is final there.
+        if primary.committee(known.current().epoch()).await? != **known.current() {
+            return Err(WalletError::OtherCommittee);
+        }
+        match EpochReader::new(primary.clone()).read(Some(&known)).await {
+            Ok(committees) => self.learn(known, committees).await?,
+            // One of several nodes is away or behind: what is known stays true.
+            Err(DepositsError::Alarm(Alarm::EpochLost { .. })) => {}
+            Err(error) if error.is_retryable() => {
+                tracing::warn!(%error, "a change of the committee cannot be seen now")
+            }
+            Err(error) => return Err(error.into()),
         }
         Ok(primary)
+    }
+
+    /// Follows the contract's rotations of the committee.
+    ///
+    /// # Errors
+    /// As [`Wallet::primary`].
+    pub async fn follow(&self) -> Result<(), WalletError> {
+        self.primary().await.map(drop)
+    }
+
+    /// Follows where an authority has spoken of a newer epoch than is known here. True where there is one now.
+    pub(crate) async fn follow_hint(&self) -> bool {
+        if self.network().hinted_epoch().is_none() {
+            return false;
+        }
+        let before = self.network().committee().epoch();
+        if let Err(error) = self.follow().await {
+            tracing::warn!(%error, "an authority speaks of a new committee, and the Primary cannot be asked about it");
+        }
+        self.network().drop_hint();
+        self.network().committee().epoch() > before
+    }
+
+    async fn learn(&self, known: Committees, committees: Committees) -> Result<(), WalletError> {
+        let network = self.network();
+        let names = network.names();
+        network.adopt(committees.clone(), names.clone());
+        let now = network.ask_names(Instant::now() + READ_PATIENCE).await;
+        if committees == known && now == names {
+            return Ok(());
+        }
+        network.adopt(committees.clone(), now.clone());
+        let learned = KnownCommittees { names: now, ..KnownCommittees::new(network.domain(), committees) };
+        Ok(self.folder().learn_committees(&learned)?)
     }
 
     /// How amounts of an asset are written. A token is asked once; its answer is kept.

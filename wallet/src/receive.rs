@@ -72,7 +72,11 @@ impl Wallet {
         spread: bool,
     ) -> Result<Option<Option<ReceivedPayment>>, WalletError> {
         let (sender, sequence) = (entry.payment.sender, entry.payment.sequence);
-        let Some(certificate) = self.network().find_received(account, lister, sender, sequence).await else {
+        let mut found = self.network().find_received(account, lister, sender, sequence).await;
+        if found.is_none() && self.follow_hint().await {
+            found = self.network().find_received(account, lister, sender, sequence).await;
+        }
+        let Some(certificate) = found else {
             tracing::warn!(%sender, %sequence, "a payment is listed without a valid certificate; it is not counted");
             return Ok(None);
         };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use alloy::primitives::Address;
 use fastpay_core::{AccountId, Asset, AuthorityName, SequenceNumber, TransactionIndex};
-use fastpay_rpc::{AccountState, ClientError, ShardStatus};
+use fastpay_rpc::{AccountState, AuthorityClient, ClientError, ShardStatus};
 use tokio::time::Instant;
 
 use crate::error::WalletError;
@@ -66,7 +66,8 @@ impl Wallet {
                 Err(error) => drop(silent.insert(name, error)),
             }
         }
-        for authority in self.network().committee().members() {
+        let committee = self.network().committee();
+        for authority in committee.members() {
             if !states.contains_key(&authority.name) {
                 silent.entry(authority.name).or_insert_with(|| ClientError::Unreachable("no answer yet".into()));
             }
@@ -110,7 +111,9 @@ impl Wallet {
     /// What every authority says of itself; waits for the slowest up to the time-out of a request.
     pub async fn authorities(&self) -> Vec<AuthorityView> {
         let mut asking = tokio::task::JoinSet::new();
-        for authority in self.network().authorities().to_vec() {
+        let asked = self.network().authorities();
+        for authority in asked.iter() {
+            let authority = authority.clone();
             asking.spawn(async move { (authority.name(), authority_status(&authority).await) });
         }
         let until = Instant::now() + READ_PATIENCE;
@@ -120,26 +123,31 @@ impl Wallet {
                 found.insert(name, status);
             }
         }
-        let members = self.network().committee().members().iter();
-        members
-            .map(|member| {
-                let missing = || Err(ClientError::TimedOut(READ_PATIENCE));
-                let status = found.remove(&member.name).unwrap_or_else(missing);
-                let consistent = status.as_ref().is_ok_and(|shards| self.is_consistent(member.name, shards));
-                AuthorityView { name: member.name, status, consistent }
-            })
-            .collect()
+        let committee = self.network().committee();
+        let mut names: Vec<_> = asked.iter().map(AuthorityClient::name).collect();
+        // Members without an address; where addresses are known by their old names, nobody can tell which.
+        if names.iter().all(|name| committee.member(name).is_some()) {
+            names.extend(committee.members().iter().map(|member| member.name));
+        }
+        names.sort_unstable();
+        names.dedup();
+        let view = |name| {
+            let status = found.remove(&name).unwrap_or(Err(ClientError::TimedOut(READ_PATIENCE)));
+            let consistent = status.as_ref().is_ok_and(|shards| self.is_consistent(name, shards));
+            AuthorityView { name, status, consistent }
+        };
+        names.into_iter().map(view).collect()
     }
 
     fn is_consistent(&self, name: AuthorityName, shards: &[ShardStatus]) -> bool {
-        let (domain, committee) = (self.network().domain(), self.network().committee());
+        let (domain, committees) = (self.network().domain(), self.network().committees());
         shards.iter().zip(0..).all(|(shard, number)| {
             shard.authority == name
                 && shard.shard.0 == number
                 && usize::try_from(shard.shard_count).is_ok_and(|count| count == shards.len())
                 && (shard.chain_id, shard.contract) == (domain.chain_id(), domain.contract())
-                && shard.epoch == committee.epoch()
-                && shard.committee == committee.members()
+                // One that has not seen the newest rotation yet is behind, and no liar.
+                && committees.get(shard.epoch).is_some_and(|committee| shard.committee == committee.members())
         })
     }
 }

@@ -19,7 +19,7 @@ use fastpay_rpc::AccountState;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::drive::{CertificateSource, DriveError, DriveOptions, Driver, Listener};
+use crate::drive::{Backoff, CertificateSource, DriveError, DriveOptions, Driver, Listener};
 use crate::error::WalletError;
 use crate::folder::{Folder, OrderEntry, OrderJournal};
 use crate::network::{Answers, Network};
@@ -211,7 +211,18 @@ impl Wallet {
 
     /// The verified certificate that `account` sent under `sequence`, from this wallet or an authority.
     pub async fn certificate(&self, account: AccountId, sequence: SequenceNumber) -> Option<VerifiedCertificate> {
-        self.driver.certificate(account, sequence).await
+        match self.driver.certificate(account, sequence).await {
+            None if self.follow_hint().await => self.driver.certificate(account, sequence).await,
+            found => found,
+        }
+    }
+
+    /// The same from the authorities alone.
+    async fn find_certificate(&self, account: AccountId, sequence: SequenceNumber) -> Option<VerifiedCertificate> {
+        match self.network().find_certificate(account, sequence).await {
+            None if self.follow_hint().await => self.network().find_certificate(account, sequence).await,
+            found => found,
+        }
     }
 
     /// An account's state at every authority that answers; at least a quorum.
@@ -273,7 +284,7 @@ impl Wallet {
         (locked, size): (usize, usize),
     ) -> Result<Resumed, WalletError> {
         let verified = other.clone().verify(self.network().domain())?;
-        let Ok(certificate) = self.driver.certify(&verified).await else {
+        let Ok(certificate) = self.certify(&verified).await else {
             return Err(DriveError::Conflict { other: Box::new(other), locked, size }.into());
         };
         journal.certify(&certificate)?;
@@ -288,7 +299,7 @@ impl Wallet {
         resumed: bool,
     ) -> Result<Receipt, WalletError> {
         let start = Instant::now();
-        let certificate = match self.driver.certify(order).await {
+        let certificate = match self.certify(order).await {
             Ok(certificate) => certificate,
             Err(DriveError::Superseded { certificate }) => {
                 journal.certify(&certificate)?;
@@ -300,6 +311,27 @@ impl Wallet {
         journal.certify(&certificate)?;
         let receipt = self.settle(journal, certificate).await?;
         Ok(Receipt { resumed, certified_after, ..receipt })
+    }
+
+    /// Drives an order to its certificate. Where the committee changes meanwhile, the order is voted for under the
+    /// new keys: the authorities' locks outlive a rotation, and so does the order.
+    async fn certify(&self, order: &VerifiedOrder) -> Result<VerifiedCertificate, DriveError> {
+        let until = Instant::now() + self.driver.options().deadline;
+        let mut backoff = Backoff::new(*self.driver.options());
+        loop {
+            match self.driver.certify(order).await {
+                Err(DriveError::NewEpoch { epoch, .. }) if Instant::now() < until => {
+                    if let Err(error) = self.follow().await {
+                        tracing::warn!(%epoch, %error, "the committee has changed, and the Primary cannot be asked");
+                    }
+                    if self.network().committee().epoch() < epoch {
+                        // Its block is final for the authorities, and for this wallet soon.
+                        backoff.wait().await;
+                    }
+                }
+                outcome => return outcome,
+            }
+        }
     }
 
     async fn settle(&self, journal: &OrderJournal, certificate: VerifiedCertificate) -> Result<Receipt, WalletError> {
@@ -359,7 +391,7 @@ impl Wallet {
     ) -> SequenceNumber {
         for claim in claims_above(answers, known) {
             let Some(previous) = claim.0.checked_sub(1).map(SequenceNumber) else { continue };
-            if self.network().find_certificate(account, previous).await.is_some() {
+            if self.find_certificate(account, previous).await.is_some() {
                 return claim;
             }
             tracing::warn!(%account, %claim, "an authority claims a sequence number that it cannot prove");

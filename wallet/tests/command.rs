@@ -8,9 +8,9 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use fastpay_core::{AccountId, AccountKey};
+use fastpay_core::{AccountId, AccountKey, Committees};
 use fastpay_ethereum::Finality;
-use fastpay_wallet::folder::{Config, Folder, KnownCommittee, PrimarySettings};
+use fastpay_wallet::folder::{Config, Folder, KnownCommittees, PrimarySettings};
 use serde_json::Value;
 use support::{Committee, Part};
 
@@ -51,7 +51,8 @@ fn set_up(committee: &Committee, home: &Path) {
     let config = Config { endpoints, primary: Some(primary), genesis: None };
     let folder = Folder::new(home);
     config.write(&folder.config_path(), false).unwrap();
-    folder.learn_committee(&KnownCommittee::new(&domain, &committee.committee.committee)).unwrap();
+    let committees = Committees::new(committee.committee.committee.clone()).unwrap();
+    folder.learn_committees(&KnownCommittees::new(&domain, committees)).unwrap();
 }
 
 fn new_key(home: &Path, name: &str, kind: &str) -> AccountId {

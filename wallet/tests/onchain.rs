@@ -9,7 +9,7 @@ use alloy::primitives::{Address, TxKind, U256};
 use alloy::sol_types::{SolCall, SolValue};
 use fastpay_core::{AccountId, AccountKey, Amount, Asset, SequenceNumber, TransactionIndex, Transfer};
 use fastpay_ethereum::testing::{Anvil, Mining, rich_key};
-use fastpay_ethereum::{Call, Finality, Primary, Progress, Sender, SenderConfig, Token};
+use fastpay_ethereum::{Call, Finality, Payout, Primary, Progress, Sender, SenderConfig, Token, certified_redemption};
 use fastpay_testkit::{TestAccount, TestCommittee, redemption};
 use fastpay_wallet::folder::{Errand, Folder, TransactionState};
 use fastpay_wallet::{ChainAccount, WalletError};
@@ -206,10 +206,14 @@ async fn a_user_alone_redeems_once() {
     let transfer = Transfer::Redemption(redemption(owner, Address::repeat_byte(9), 40, 0));
     let certificate = scene.committee.certified(&scene.key.order(&scene.committee.domain, transfer));
     let account = scene.account().await;
-    let finished = account.redeem(&certificate, &scene.committee.committee).await.unwrap();
+    let certified = certified_redemption(certificate.certificate(), &scene.committee.committee).unwrap();
+    let Transfer::Redemption(redemption) = certificate.transfer() else { panic!() };
+    let call = Call::redeem(scene.contract, certified);
+    let finished = account.redeem(redemption, call.clone()).await.unwrap();
     assert!(finished.is_some());
     assert_eq!(scene.primary().await.total_balance(Asset::ETHER).await.unwrap(), U256::from(60));
-    assert!(account.redeem(&certificate, &scene.committee.committee).await.unwrap().is_none());
+    assert!(account.redeem(redemption, call).await.unwrap().is_none());
     let (primary, patience) = (scene.primary().await, Duration::from_secs(5));
-    fastpay_wallet::wait_for_redemption(&primary, owner, SequenceNumber(0), patience).await.unwrap();
+    let payout = fastpay_wallet::wait_for_redemption(&primary, owner, SequenceNumber(0), patience).await.unwrap();
+    assert_eq!(payout, Payout::Done);
 }

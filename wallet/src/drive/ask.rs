@@ -2,8 +2,9 @@
 //! and ask again, until the tally has decided.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
-use fastpay_core::{AccountId, AuthorityName, SequenceNumber, TransferOrder, VerifiedOrder, Vote};
+use fastpay_core::{AccountId, AuthorityName, Committee, Epoch, SequenceNumber, TransferOrder, VerifiedOrder, Vote};
 use fastpay_rpc::{AuthorityClient, ClientError, Refusal};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -21,6 +22,11 @@ enum Next {
     Again,
 }
 
+/// It votes, in another epoch than ours: later in ours, where it lags.
+fn other_epoch(epoch: Epoch, committee: &Committee) -> Heard {
+    if epoch > committee.epoch() { Heard::Ahead(epoch) } else { Heard::Later(Trouble::OtherEpoch(epoch)) }
+}
+
 /// What was done about an authority that says that the money is not there.
 struct Poverty {
     since: Instant,
@@ -33,6 +39,7 @@ impl Driver {
     pub(super) async fn ask(
         self,
         authority: AuthorityClient,
+        committee: Arc<Committee>,
         order: VerifiedOrder,
         heard: mpsc::Sender<(AuthorityName, Heard)>,
     ) {
@@ -42,7 +49,13 @@ impl Driver {
         let mut poverty = None;
         loop {
             let next = match authority.shard_of(&sender).order(order.order()).await {
-                Ok((_, vote)) => Next::Finish(self.check_vote(name, &order, vote)),
+                Ok((epoch, vote)) if epoch == committee.epoch() => {
+                    Next::Finish(self.check_vote(name, &committee, &order, vote))
+                }
+                Ok((epoch, _)) => Next::Later(other_epoch(epoch, &committee)),
+                Err(ClientError::Refused(Refusal::NotVoting(epoch))) if epoch != committee.epoch() => {
+                    Next::Later(other_epoch(epoch, &committee))
+                }
                 Err(error) => self.after_refusal(&authority, &order, error, &mut poverty).await,
             };
             match next {
@@ -62,10 +75,11 @@ impl Driver {
         }
     }
 
-    fn check_vote(&self, name: AuthorityName, order: &VerifiedOrder, vote: Vote) -> Heard {
-        let (domain, committee) = (self.network.domain(), self.network.committee());
-        match vote.verify(domain, committee, order) {
-            Ok(vote) if vote.vote().authority == name => Heard::Vote(vote),
+    fn check_vote(&self, name: AuthorityName, committee: &Committee, order: &VerifiedOrder, vote: Vote) -> Heard {
+        // An endpoint that is not known by its new name yet has only its signature to show, and that is enough.
+        let may_be = |voter| voter == name || committee.member(&name).is_none();
+        match vote.verify(self.network.domain(), committee, order) {
+            Ok(vote) if may_be(vote.vote().authority) => Heard::Vote(vote),
             Ok(_) => self.misbehaved(name, "the vote of another authority"),
             Err(error) => self.misbehaved(name, &error.to_string()),
         }

@@ -90,7 +90,7 @@ impl Driver {
     ) -> Result<usize, Trouble> {
         known.extend(newest_received(authority, account).await.map_err(trouble)?.iter().map(name_of));
         let mut brought = 0_usize;
-        for other in self.network.authorities() {
+        for other in self.network.authorities().iter() {
             if other.name() == authority.name() {
                 continue;
             }

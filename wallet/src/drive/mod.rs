@@ -18,7 +18,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fastpay_core::{
-    AccountId, AuthorityName, Balance, Certificate, SequenceNumber, TransferOrder, VerifiedCertificate, VerifiedOrder,
+    AccountId, AuthorityName, Balance, Certificate, Epoch, SequenceNumber, TransferOrder, VerifiedCertificate,
+    VerifiedOrder,
 };
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -157,6 +158,17 @@ pub enum DriveError {
     /// Nothing can be redeemed.
     #[error("this committee runs without a Primary: nothing can be redeemed")]
     NoPrimary,
+    /// The committee has changed, and the votes of f + 1 authorities are for a newer epoch than is known here.
+    #[error(
+        "the authorities vote in epoch {epoch} and this wallet knows of epoch {known}: the Ethereum node does not \
+         show the new committee in a final block yet. Nothing is lost: run `fastpay resume` to go on"
+    )]
+    NewEpoch {
+        /// Theirs.
+        epoch: Epoch,
+        /// Ours.
+        known: Epoch,
+    },
     /// Too few good answers.
     #[error("{heard} of the {quorum} {what} that are needed came {}; nothing is lost: run `fastpay resume` to go on. {}",
         if *.timed_out { "in time" } else { "and no more can come" }, list(.troubles))]
@@ -233,11 +245,13 @@ impl Driver {
     /// See [`DriveError`]. The same order may always be driven again.
     pub async fn certify(&self, order: &VerifiedOrder) -> Result<VerifiedCertificate, DriveError> {
         let deadline = Instant::now() + self.options.deadline;
-        let mut tally = Tally::new(self.network.committee().clone(), order.clone());
+        // One epoch's committee throughout: votes of two epochs do not add up.
+        let committee = self.network.committee();
+        let mut tally = Tally::new(committee.clone(), order.clone());
         let (heard, mut hearing) = mpsc::channel(64);
         let mut asking = JoinSet::new();
-        for authority in self.network.authorities() {
-            asking.spawn(self.clone().ask(authority.clone(), order.clone(), heard.clone()));
+        for authority in self.network.authorities().iter() {
+            asking.spawn(self.clone().ask(authority.clone(), committee.clone(), order.clone(), heard.clone()));
         }
         drop(heard);
         loop {
@@ -252,6 +266,10 @@ impl Driver {
                     return Ok(*certificate);
                 }
                 Verdict::Superseded(certificate) => return Err(DriveError::Superseded { certificate }),
+                Verdict::NewEpoch(epoch) => {
+                    let known = committee.epoch();
+                    return Err(DriveError::NewEpoch { epoch, known });
+                }
                 Verdict::Impossible => return Err(tally.failure(false)),
             }
         }
@@ -266,19 +284,20 @@ impl Driver {
             Heard::Later(trouble) | Heard::Out(trouble) => {
                 self.tell(Progress::Waiting { authority, trouble: trouble.clone() });
             }
+            Heard::Ahead(epoch) => self.tell(Progress::Waiting { authority, trouble: Trouble::OtherEpoch(*epoch) }),
             Heard::Finished(_) | Heard::Locked(_) => {}
         }
     }
 }
 
 /// Waits before repetitions: twice as long each time, and not all clients at the same moment.
-struct Backoff {
+pub(crate) struct Backoff {
     next: Duration,
     options: DriveOptions,
 }
 
 impl Backoff {
-    fn new(options: DriveOptions) -> Self {
+    pub(crate) fn new(options: DriveOptions) -> Self {
         Self { next: options.backoff_min, options }
     }
 
@@ -286,7 +305,7 @@ impl Backoff {
         self.next = self.options.backoff_min;
     }
 
-    async fn wait(&mut self) {
+    pub(crate) async fn wait(&mut self) {
         let jitter = rand::random_range(0.5..1.0);
         tokio::time::sleep(self.next.mul_f64(jitter)).await;
         self.next = self.next.saturating_mul(2).min(self.options.backoff_max);

@@ -37,7 +37,7 @@ impl Driver {
         let deadline = Instant::now() + self.options.deadline;
         let troubles = Troubles::default();
         let mut confirming = Confirming::new();
-        for authority in self.network.authorities() {
+        for authority in self.network.authorities().iter() {
             let driver = self.clone();
             confirming.spawn(driver.confirm_patiently(authority.clone(), certificate.clone(), troubles.clone()));
         }

@@ -2,9 +2,10 @@
 //! tested without a network.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use fastpay_core::{
-    AuthorityName, Balance, Certificate, Committee, Digest, SequenceNumber, VerifiedCertificate, VerifiedOrder,
+    AuthorityName, Balance, Certificate, Committee, Digest, Epoch, SequenceNumber, VerifiedCertificate, VerifiedOrder,
     VerifiedVote,
 };
 
@@ -25,6 +26,9 @@ pub enum Trouble {
     /// It is locked on another order.
     #[error("it is locked on another order ({0})")]
     Locked(Digest),
+    /// It votes in this epoch, which is not the one that votes are collected for.
+    #[error("it votes in epoch {0}")]
+    OtherEpoch(Epoch),
     /// It has no Primary.
     #[error("it runs without a Primary")]
     NoPrimary,
@@ -45,6 +49,8 @@ pub(crate) enum Heard {
     Finished(Box<VerifiedCertificate>),
     /// It is locked on another order that the sender did sign.
     Locked(Box<VerifiedOrder>),
+    /// It votes in this newer epoch, and will be asked again.
+    Ahead(Epoch),
     /// It will be asked again.
     Later(Trouble),
     /// It will not be asked again.
@@ -60,6 +66,8 @@ pub(crate) enum Verdict {
     Certified(Box<VerifiedCertificate>),
     /// Another order is final under this number.
     Superseded(Box<VerifiedCertificate>),
+    /// An honest authority votes in this epoch, or a newer one.
+    NewEpoch(Epoch),
     /// No quorum can come any more.
     Impossible,
 }
@@ -67,18 +75,20 @@ pub(crate) enum Verdict {
 /// The answers to one order.
 #[derive(Debug)]
 pub(crate) struct Tally {
-    committee: Committee,
+    committee: Arc<Committee>,
     order: VerifiedOrder,
+    /// By who signed; everything else is by who answered.
     votes: BTreeMap<AuthorityName, VerifiedVote>,
+    ahead: BTreeMap<AuthorityName, Epoch>,
     locked: BTreeMap<AuthorityName, VerifiedOrder>,
     out: BTreeMap<AuthorityName, Trouble>,
     troubles: BTreeMap<AuthorityName, Trouble>,
 }
 
 impl Tally {
-    pub(crate) fn new(committee: Committee, order: VerifiedOrder) -> Self {
-        let (votes, locked) = (BTreeMap::new(), BTreeMap::new());
-        Self { committee, order, votes, locked, out: BTreeMap::new(), troubles: BTreeMap::new() }
+    pub(crate) fn new(committee: Arc<Committee>, order: VerifiedOrder) -> Self {
+        let (votes, locked, ahead) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Self { committee, order, votes, ahead, locked, out: BTreeMap::new(), troubles: BTreeMap::new() }
     }
 
     pub(crate) fn votes(&self) -> usize {
@@ -90,7 +100,7 @@ impl Tally {
             Heard::Vote(vote) => {
                 self.locked.remove(&authority);
                 self.troubles.remove(&authority);
-                self.votes.insert(authority, vote);
+                self.votes.insert(vote.vote().authority, vote);
                 let votes: Vec<_> = self.votes.values().cloned().collect();
                 if let Some(certificate) = Certificate::from_votes(&self.order, &self.committee, &votes) {
                     return Verdict::Certified(Box::new(certificate));
@@ -103,6 +113,17 @@ impl Tally {
             Heard::Locked(other) => {
                 self.troubles.insert(authority, Trouble::Locked(other.digest()));
                 self.locked.insert(authority, *other);
+            }
+            Heard::Ahead(epoch) => {
+                self.locked.remove(&authority);
+                self.troubles.insert(authority, Trouble::OtherEpoch(epoch));
+                self.ahead.insert(authority, epoch);
+                let mut epochs: Vec<_> = self.ahead.values().copied().collect();
+                epochs.sort_unstable();
+                // Of f + 1 one is honest, so the lowest of the f + 1 highest is reached.
+                if let Some(epoch) = epochs.iter().nth_back(self.committee.faults_tolerated()) {
+                    return Verdict::NewEpoch(*epoch);
+                }
             }
             Heard::Later(trouble) => {
                 self.locked.remove(&authority);
@@ -120,7 +141,8 @@ impl Tally {
     /// and then this one is superseded.
     fn reachable(&self) -> usize {
         let members = self.committee.members().iter().map(|member| member.name);
-        members.filter(|name| !self.locked.contains_key(name) && !self.out.contains_key(name)).count()
+        let may_vote = |name: &AuthorityName| !self.locked.contains_key(name) && !self.out.contains_key(name);
+        members.filter(|name| self.votes.contains_key(name) || may_vote(name)).count()
     }
 
     /// Why there is no certificate.
@@ -174,7 +196,7 @@ mod tests {
         let (alice, bob) = (TestAccount::numbered(0), TestAccount::numbered(1));
         let order = alice.sign(&committee.domain, fastpay_core::Transfer::Payment(payment(alice.id(), bob.id(), 5, 0)));
         let other = alice.sign(&committee.domain, fastpay_core::Transfer::Payment(payment(alice.id(), bob.id(), 6, 0)));
-        let tally = Tally::new(committee.committee.clone(), committee.verified(&order));
+        let tally = Tally::new(Arc::new(committee.committee.clone()), committee.verified(&order));
         Case { committee, order, other, tally }
     }
 
@@ -234,6 +256,19 @@ mod tests {
         let mut theirs = case();
         let certificate = Box::new(theirs.committee.certified(&theirs.other));
         assert!(matches!(theirs.tally.hear(theirs.name(0), Heard::Finished(certificate)), Verdict::Superseded(_)));
+    }
+
+    #[test]
+    fn one_authority_cannot_make_up_an_epoch_and_two_are_believed_as_far_as_both_go() {
+        let mut case = case();
+        assert_eq!(case.tally.hear(case.name(0), Heard::Ahead(Epoch(9))), Verdict::Wait);
+        assert_eq!(case.tally.hear(case.name(0), Heard::Ahead(Epoch(9))), Verdict::Wait);
+        assert_eq!(case.tally.hear(case.name(1), Heard::Ahead(Epoch(1))), Verdict::NewEpoch(Epoch(1)));
+        // The others' votes in our epoch still make a certificate, while one is ahead.
+        let mut one_ahead = super::tests::case();
+        assert_eq!(one_ahead.tally.hear(one_ahead.name(0), Heard::Ahead(Epoch(1))), Verdict::Wait);
+        assert_eq!((one_ahead.vote(1), one_ahead.vote(2)), (Verdict::Wait, Verdict::Wait));
+        assert!(matches!(one_ahead.vote(3), Verdict::Certified(_)));
     }
 
     #[test]

@@ -1,46 +1,35 @@
 //! What the wallet was told by the Primary and keeps, so that paying does not wait for the Primary: the
-//! committee, and the decimals of tokens.
+//! committees, and the decimals of tokens.
 
 use std::collections::BTreeMap;
 
-use fastpay_core::{Asset, Authority, Committee, CommitteeError, Domain, Epoch, PrimaryAddress};
+use fastpay_core::{Asset, AuthorityName, Committees, Domain, PrimaryAddress};
 use serde::{Deserialize, Serialize};
 
 use super::error::FolderError;
 use super::{Folder, durable};
 
-/// The committee as the contract listed it.
+/// The committees as the contract listed them, in final blocks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct KnownCommittee {
+pub struct KnownCommittees {
     /// The chain's id.
     pub chain_id: u64,
     /// The contract.
     pub contract: PrimaryAddress,
-    /// The epoch.
-    pub epoch: Epoch,
-    /// The members.
-    pub members: Vec<Authority>,
+    /// The members of each epoch, from the first.
+    pub committees: Committees,
+    /// What endpoints are called in the current epoch, by what their file calls them.
+    #[serde(default)]
+    pub names: BTreeMap<AuthorityName, AuthorityName>,
 }
 
-impl KnownCommittee {
-    /// What the contract says of its committee, to be stored.
+impl KnownCommittees {
+    /// What the contract says of its committees, to be stored.
     #[must_use]
-    pub fn new(domain: &Domain, committee: &Committee) -> Self {
-        Self {
-            chain_id: domain.chain_id(),
-            contract: domain.contract(),
-            epoch: committee.epoch(),
-            members: committee.members().to_vec(),
-        }
-    }
-
-    /// The committee.
-    ///
-    /// # Errors
-    /// Where the stored list is none.
-    pub fn committee(&self) -> Result<Committee, CommitteeError> {
-        Committee::new(self.epoch, self.members.clone())
+    pub fn new(domain: &Domain, committees: Committees) -> Self {
+        let (chain_id, contract) = (domain.chain_id(), domain.contract());
+        Self { chain_id, contract, committees, names: BTreeMap::new() }
     }
 }
 
@@ -55,20 +44,20 @@ pub struct AssetInfo {
 }
 
 impl Folder {
-    /// The committee that was learned last.
+    /// The committees that were learned so far.
     ///
     /// # Errors
     /// Where the file is damaged.
-    pub fn known_committee(&self) -> Result<Option<KnownCommittee>, FolderError> {
-        self.read_learned("committee.json")
+    pub fn known_committees(&self) -> Result<Option<KnownCommittees>, FolderError> {
+        self.read_learned("committees.json")
     }
 
-    /// Keeps what the contract says of its committee.
+    /// Keeps what the contract says of its committees.
     ///
     /// # Errors
     /// Where the disk refuses.
-    pub fn learn_committee(&self, committee: &KnownCommittee) -> Result<(), FolderError> {
-        self.write_learned("committee.json", committee)
+    pub fn learn_committees(&self, committees: &KnownCommittees) -> Result<(), FolderError> {
+        self.write_learned("committees.json", committees)
     }
 
     /// What is known of an asset.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  config.toml       what the owner says: Primary, contract, endpoints
-//!  committee.json    what the contract said of its committee
+//!  committees.json   what the contract said of its committees, epoch by epoch
 //!  assets.json       what tokens said of their decimals
 //!  keys/             secret keys, encrypted
 //!  orders/<account>/ every order that an account sent, written ahead of sending
@@ -30,7 +30,7 @@ pub use config::{Config, ConfigError, PrimarySettings};
 pub use error::FolderError;
 pub use inbox::{Inbox, InboxJournal, ReceivedPayment};
 pub use keys::{KeyEntry, KeyError, KeyKind, Keys, parse_secret, read_keystore};
-pub use learned::{AssetInfo, KnownCommittee};
+pub use learned::{AssetInfo, KnownCommittees};
 pub use lock::Lock;
 pub use orders::{OrderEntry, OrderJournal, OrderState, Orders};
 pub use transactions::{Errand, TransactionEntry, TransactionJournal, TransactionState, Transactions};

@@ -48,6 +48,13 @@ pub enum Errand {
         /// The order's number.
         sequence: SequenceNumber,
     },
+    /// Has a redemption paid that was in the contract's queue.
+    Execute {
+        /// Who ordered it.
+        sender: AccountId,
+        /// The order's number.
+        sequence: SequenceNumber,
+    },
     /// Collects a claim.
     Claim {
         /// What is claimed.

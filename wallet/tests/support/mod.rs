@@ -9,9 +9,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fastpay_core::{
-    AccountId, AccountKey, Amount, Asset, Certificate, Deposit, Memo, Payment, SequenceNumber, TransactionIndex,
-    Transfer, TransferOrder, Vote, VoteSignature,
+    AccountId, AccountKey, Amount, Asset, Certificate, Committees, Deposit, Epoch, Memo, Payment, SequenceNumber,
+    TransactionIndex, Transfer, TransferOrder, Vote, VoteSignature, sign_batch_vote,
 };
+use fastpay_rpc::proto::redemption_batch_response::Response as BatchResponse;
 use fastpay_rpc::proto::shard_server::{Shard, ShardServer};
 use fastpay_rpc::proto::submit_request::Request as Ask;
 use fastpay_rpc::proto::submit_response::Response as Answer;
@@ -57,9 +58,12 @@ pub enum Part {
     ShortLists,
     /// Answers with garbage.
     Garbage,
+    /// Votes in an epoch that never was.
+    FalseEpoch,
 }
 
-pub const LIES: [Part; 10] = [
+pub const LIES: [Part; 11] = [
+    Part::FalseEpoch,
     Part::BadVote,
     Part::StolenVote,
     Part::FalseAlreadyConfirmed,
@@ -90,6 +94,8 @@ struct State {
 pub struct Fake {
     index: usize,
     committee: Arc<TestCommittee>,
+    /// Of all epochs.
+    epochs: Arc<Mutex<Vec<TestCommittee>>>,
     state: Arc<Mutex<State>>,
 }
 
@@ -126,6 +132,17 @@ impl Fake {
     /// As if the certificate had come to this authority alone.
     pub fn confirm(&self, certificate: &Certificate) {
         self.state.lock().unwrap().confirm(certificate).unwrap();
+    }
+
+    /// Follows the committee to its next epoch.
+    pub fn rotate(&self) {
+        let mut state = self.state.lock().unwrap();
+        let next = usize::try_from(state.authority.epoch().0 + 1).unwrap();
+        state.authority.rotate(&self.epochs.lock().unwrap()[next], self.index);
+    }
+
+    fn current(&self, state: &State) -> TestCommittee {
+        self.epochs.lock().unwrap()[usize::try_from(state.authority.epoch().0).unwrap()].clone()
     }
 
     pub fn deposit(&self, deposit: &Deposit) {
@@ -191,18 +208,24 @@ impl Fake {
                 return refuse(Refusal::OrderPending(Box::new(forged)));
             }
             Part::StolenVote => {
-                let vote = self.committee.vote((self.index + 1) % 4, order);
-                return Answer::Vote((&vote).into());
+                let committee = self.current(&self.state.lock().unwrap());
+                let vote = committee.vote((self.index + 1) % 4, order);
+                return Answer::Vote((committee.committee.epoch(), &vote).into());
+            }
+            Part::FalseEpoch => {
+                let vote = self.committee.vote(self.index, order);
+                return Answer::Vote((Epoch(99), &vote).into());
             }
             Part::Garbage => return Answer::Vote(proto::Vote::default()),
             _ => {}
         }
-        match self.state.lock().unwrap().authority.order(order) {
+        let authority = &mut self.state.lock().unwrap().authority;
+        match authority.order(order) {
             Ok(mut vote) => {
                 if part == Part::BadVote {
                     spoil(&mut vote);
                 }
-                Answer::Vote((&vote).into())
+                Answer::Vote((authority.epoch(), &vote).into())
             }
             Err(refusal) => refuse(refusal_of(refusal)),
         }
@@ -219,6 +242,7 @@ fn spoil(vote: &mut Vote) {
 fn refusal_of(refusal: TestRefusal) -> Refusal {
     match refusal {
         TestRefusal::Rejection(rejection) => rejection.into(),
+        TestRefusal::UnknownEpoch(epoch) => Refusal::UnknownEpoch(epoch),
         other => Refusal::Invalid(other.to_string()),
     }
 }
@@ -389,9 +413,26 @@ impl Shard for Fake {
 
     async fn vote_redemption_batch(
         &self,
-        _: Request<proto::RedemptionBatchRequest>,
+        request: Request<proto::RedemptionBatchRequest>,
     ) -> Result<Response<proto::RedemptionBatchResponse>, Status> {
-        Err(Status::unimplemented("wallets do not ask for it"))
+        self.endure().await?;
+        let names: Vec<(AccountId, SequenceNumber)> = request.into_inner().try_into().unwrap();
+        let state = self.state.lock().unwrap();
+        let (mut redemptions, mut positions) = (Vec::new(), Vec::new());
+        for (position, (sender, sequence)) in (0..).zip(names) {
+            match state.certificates.get(&(sender, sequence.0)).map(|certificate| &certificate.order.transfer) {
+                Some(Transfer::Redemption(redemption)) => redemptions.push(redemption.clone()),
+                _ => positions.push(position),
+            }
+        }
+        let response = if positions.is_empty() {
+            let TestCommittee { domain, committee, keys } = self.current(&state);
+            let vote = sign_batch_vote(&keys[self.index], &domain, committee.epoch(), &redemptions);
+            BatchResponse::Vote((committee.epoch(), &vote).into())
+        } else {
+            BatchResponse::Missing(proto::MissingRedemptions { positions })
+        };
+        Ok(Response::new(proto::RedemptionBatchResponse { response: Some(response) }))
     }
 
     async fn get_status(
@@ -401,7 +442,7 @@ impl Shard for Fake {
         let part = self.endure().await?;
         let asked = request.into_inner().asset;
         let mut state = self.state.lock().unwrap();
-        let ledger = state.authority.shard(&AccountId::ZERO).ledger();
+        let ledger = state.authority.shard(&AccountId::ZERO).ledger().clone();
         let truncated = part == Part::ShortLists && asked.is_empty();
         let chosen = ledger
             .totals
@@ -416,9 +457,17 @@ impl Shard for Fake {
             forwarded: balance(&totals.forwarded),
             redeemed: balance(&totals.redeemed),
         });
-        let name = self.committee.committee.members()[self.index].name;
+        let TestCommittee { committee, keys, .. } = self.current(&state);
+        let members = committee.members().iter();
         Ok(Response::new(proto::StatusResponse {
-            authority: name.0.to_vec().into(),
+            authority: keys[self.index].public().name.0.to_vec().into(),
+            epoch: committee.epoch().0,
+            committee: members
+                .map(|member| proto::CommitteeMember {
+                    voting_key: member.name.0.to_vec().into(),
+                    redemption_key: member.redemption_key.to_vec().into(),
+                })
+                .collect(),
             contract: vec![0; 20].into(),
             shard_count: 1,
             synchronized: ledger.synchronized.0,
@@ -431,14 +480,22 @@ impl Shard for Fake {
 
 /// Four authorities, served on loopback.
 pub struct Committee {
+    /// Of the first epoch.
     pub committee: Arc<TestCommittee>,
+    /// Of all epochs.
+    pub epochs: Arc<Mutex<Vec<TestCommittee>>>,
     pub fakes: Vec<Fake>,
     pub endpoints: Endpoints,
 }
 
 impl Committee {
     pub async fn start() -> Self {
-        let committee = Arc::new(TestCommittee::new(4));
+        Self::start_with(TestCommittee::new(4)).await
+    }
+
+    pub async fn start_with(committee: TestCommittee) -> Self {
+        let epochs = Arc::new(Mutex::new(vec![committee.clone()]));
+        let committee = Arc::new(committee);
         let (mut fakes, mut authorities) = (Vec::new(), Vec::new());
         for index in 0..4 {
             let state = State {
@@ -451,7 +508,8 @@ impl Committee {
                 orders_seen: Vec::new(),
                 certificates_asked: 0,
             };
-            let fake = Fake { index, committee: committee.clone(), state: Arc::new(Mutex::new(state)) };
+            let epochs = epochs.clone();
+            let fake = Fake { index, committee: committee.clone(), epochs, state: Arc::new(Mutex::new(state)) };
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
             let address = listener.local_addr().unwrap();
             let server = tonic::transport::Server::builder().add_service(ShardServer::new(fake.clone()));
@@ -461,14 +519,24 @@ impl Committee {
             authorities.push(AuthorityEndpoints { name, shards, http: None, tls_ca: None });
             fakes.push(fake);
         }
-        Self { committee, fakes, endpoints: Endpoints { authorities } }
+        Self { committee, epochs, fakes, endpoints: Endpoints { authorities } }
+    }
+
+    /// The next epoch's committee, which no authority has come to yet, and the votes for it.
+    pub fn next_epoch(&self) -> (TestCommittee, Vec<u8>) {
+        let mut epochs = self.epochs.lock().unwrap();
+        let current = epochs.last().unwrap().clone();
+        let next = current.rotated();
+        epochs.push(next.clone());
+        (next.clone(), current.votes_for(&next.committee))
     }
 
     pub fn network(&self) -> Network {
         let options =
             ClientOptions { connect_timeout: Duration::from_millis(500), request_timeout: Duration::from_millis(700) };
         let TestCommittee { domain, committee, .. } = &*self.committee;
-        Network::with_options(*domain, committee.clone(), &self.endpoints, options).unwrap()
+        let committees = Committees::new(committee.clone()).unwrap();
+        Network::with_options(*domain, committees, &self.endpoints, options).unwrap()
     }
 
     pub fn wallet(&self, home: &Path) -> Wallet {

@@ -54,6 +54,8 @@ pub enum Command {
     Receive(ReceiveArgs),
     /// Finish what an earlier command left unfinished.
     Resume(ResumeArgs),
+    /// Have redemptions paid that the contract queued because they exceeded its outflow limit.
+    Execute(ExecuteArgs),
     /// Collect a payout that could not be paid earlier.
     Claim(ClaimArgs),
     /// Show the authorities: who answers, who lags.
@@ -258,6 +260,17 @@ pub struct ResumeArgs {
     /// The key; all keys where it is not given.
     #[arg(long, value_name = "KEY")]
     pub from: Option<String>,
+}
+
+/// Queued redemptions.
+#[derive(Debug, Args)]
+pub struct ExecuteArgs {
+    /// The key of the account.
+    #[arg(long, value_name = "KEY")]
+    pub from: Option<String>,
+    /// The Ethereum key that pays for the gas; by default the account's own, where it is one.
+    #[arg(long, value_name = "KEY")]
+    pub gas_key: Option<String>,
 }
 
 /// A claim.

@@ -96,6 +96,14 @@ impl Context {
         }
     }
 
+    /// The Ethereum key that pays for gas: the one named, or the account's own.
+    pub fn gas_payer(&self, entry: &KeyEntry, name: Option<&str>) -> Result<KeyEntry, WalletError> {
+        match name {
+            None if entry.kind == KeyKind::Ethereum => Ok(entry.clone()),
+            name => self.choose(name, Some(KeyKind::Ethereum)),
+        }
+    }
+
     /// The Primary's side of an Ethereum key.
     pub fn chain_account(&self, primary: Primary, entry: &KeyEntry) -> Result<ChainAccount, WalletError> {
         let key = self.unlock(entry)?;

@@ -82,6 +82,7 @@ async fn run(cli: Cli) -> Result<Report, WalletError> {
         Command::History(args) => views::history(&context, args).await,
         Command::Receive(args) => views::receive(&context, args).await,
         Command::Resume(args) => transfers::resume(&context, args.from.as_deref()).await,
+        Command::Execute(args) => onchain::execute(&context, args).await,
         Command::Claim(args) => onchain::claim(&context, args).await,
         Command::Status => views::status(&context).await,
         Command::Audit(args) => views::audit(&context, args.wait).await,

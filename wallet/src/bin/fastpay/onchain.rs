@@ -1,15 +1,16 @@
-//! `deposit`, `claim`.
+//! `deposit`, `execute`, `claim`.
 
 use std::time::Duration;
 
 use fastpay_core::AccountId;
+use fastpay_ethereum::utc;
 use fastpay_wallet::folder::{Errand, KeyKind};
-use fastpay_wallet::{Finished, WalletError};
+use fastpay_wallet::{Finished, QueuedRedemption, WalletError, check_not_paused};
 use serde_json::json;
 
-use crate::args::{ClaimArgs, DepositArgs};
+use crate::args::{ClaimArgs, DepositArgs, ExecuteArgs};
 use crate::context::Context;
-use crate::output::{Money, Report};
+use crate::output::{Money, Report, add, queued_json};
 
 pub async fn deposit(context: &Context, args: DepositArgs) -> Result<Report, WalletError> {
     let wallet = context.wallet()?;
@@ -26,6 +27,7 @@ pub async fn deposit(context: &Context, args: DepositArgs) -> Result<Report, Wal
     if amount.0 == 0 {
         return Err(WalletError::Argument("the amount is zero; deposit more".into()));
     }
+    check_not_paused(&primary).await?;
     let chain = context.chain_account(primary, &payer)?;
     let Finished { entry, inclusion, resumed } = chain.deposit(recipient, args.asset, amount).await?;
     let money = Money::of(&wallet, args.asset).await;
@@ -58,9 +60,50 @@ pub async fn deposit(context: &Context, args: DepositArgs) -> Result<Report, Wal
     Ok(Report::new(json, text))
 }
 
+pub async fn execute(context: &Context, args: ExecuteArgs) -> Result<Report, WalletError> {
+    let wallet = context.wallet()?;
+    let primary = wallet.primary().await?;
+    let entry = context.choose(args.from.as_deref(), None)?;
+    let queued = wallet.queued(&primary, entry.account).await?;
+    let (mut chain, mut executed, mut waiting, mut lines) = (None, Vec::new(), Vec::new(), Vec::new());
+    for item in queued {
+        let QueuedRedemption { redemption, queued, is_due } = item;
+        let (sequence, money) = (redemption.sequence, Money::of(&wallet, redemption.asset).await);
+        let mut json = queued_json(&queued);
+        add(&mut json, [("sequence", json!(sequence)), ("value", money.json(redemption.amount))]);
+        let what = format!("#{sequence} of {} to {}", money.text(redemption.amount), redemption.recipient);
+        if !is_due {
+            lines.push(format!("{what} is queued until {}", utc(queued.executable_at)));
+            waiting.push(json);
+            continue;
+        }
+        let chain = match &mut chain {
+            Some(chain) => chain,
+            None => {
+                check_not_paused(&primary).await?;
+                let payer = context.gas_payer(&entry, args.gas_key.as_deref())?;
+                chain.insert(context.chain_account(primary.clone(), &payer)?)
+            }
+        };
+        match chain.execute(&redemption, queued).await? {
+            Some(Finished { inclusion, .. }) => {
+                add(&mut json, [("transaction", json!(inclusion.hash)), ("block", json!(inclusion.block_number))]);
+                lines.push(format!("{what}: paid in block {} with {} gas", inclusion.block_number, inclusion.gas_used));
+            }
+            None => lines.push(format!("{what}: paid by somebody else before")),
+        }
+        executed.push(json);
+    }
+    if lines.is_empty() {
+        lines.push("no redemption of this account is queued".into());
+    }
+    Ok(Report::new(json!({ "account": entry.account, "executed": executed, "queued": waiting }), lines.join("\n")))
+}
+
 pub async fn claim(context: &Context, args: ClaimArgs) -> Result<Report, WalletError> {
     let wallet = context.wallet()?;
     let primary = wallet.primary().await?;
+    check_not_paused(&primary).await?;
     let owner = context.choose(args.from.as_deref(), Some(KeyKind::Ethereum))?;
     let chain = context.chain_account(primary, &owner)?;
     let claimable = chain.primary().claim_of(chain.address(), args.asset).await?;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use fastpay_core::{AccountId, Asset, AuthorityName, Memo, Transfer};
-use fastpay_ethereum::Progress as ChainProgress;
+use fastpay_ethereum::{Progress as ChainProgress, Queued, utc};
 use fastpay_wallet::folder::{AssetInfo, Errand};
 use fastpay_wallet::{Progress, Trouble, Wallet, WalletError, format_units, short};
 use serde_json::{Value, json};
@@ -87,6 +87,7 @@ pub fn errand_name(errand: &Errand) -> &'static str {
         Errand::Approve { .. } => "approval",
         Errand::Deposit { .. } => "deposit",
         Errand::Redeem { .. } => "redemption",
+        Errand::Execute { .. } => "queued redemption",
         Errand::Claim { .. } => "claim",
     }
 }
@@ -180,4 +181,17 @@ pub fn received_json(sender: AccountId, transfer: &Transfer, money: &Money, at_m
         "memo": memo_text(&transfer.memo()),
         "receivedAtMs": at_ms,
     })
+}
+
+/// Adds fields to an object.
+pub fn add<const N: usize>(json: &mut Value, fields: [(&str, Value); N]) {
+    if let Some(object) = json.as_object_mut() {
+        object.extend(fields.map(|(name, value)| (name.to_owned(), value)));
+    }
+}
+
+/// When a queued redemption can be executed, for programs.
+pub fn queued_json(queued: &Queued) -> Value {
+    let Queued { executable_at, relayer } = *queued;
+    json!({ "executableAt": executable_at, "executableAtUtc": utc(executable_at), "relayer": relayer })
 }

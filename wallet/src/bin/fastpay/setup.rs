@@ -38,19 +38,20 @@ pub async fn init(context: &Context, args: InitArgs) -> Result<Report, WalletErr
     };
     let known = set_up(&context.folder, &config, args.force).await?;
     let home = context.folder.home().display().to_string();
+    let committee = known.committees.current();
     let text = format!(
         "wallet in {home}\nchain {}, contract {}, epoch {}, {} authorities",
         known.chain_id,
         known.contract,
-        known.epoch,
-        known.members.len()
+        committee.epoch(),
+        committee.members().len()
     );
     let json = json!({
         "home": home,
         "chainId": known.chain_id,
         "contract": known.contract,
-        "epoch": known.epoch,
-        "authorities": known.members,
+        "epoch": committee.epoch(),
+        "authorities": committee.members(),
     });
     Ok(Report::new(json, text))
 }

@@ -2,14 +2,18 @@
 
 use std::time::Duration;
 
-use fastpay_core::{AccountId, SequenceNumber, Transfer, VerifiedCertificate};
-use fastpay_wallet::folder::{KeyEntry, KeyKind};
-use fastpay_wallet::{Finished, Intent, Receipt, Resumed, Wallet, WalletError, wait_for_redemption};
+use fastpay_core::{AccountId, Amount, Asset, SequenceNumber, Transfer, VerifiedCertificate};
+use fastpay_ethereum::{Inclusion, Payout, utc};
+use fastpay_wallet::folder::KeyEntry;
+use fastpay_wallet::{
+    Finished, Intent, QueuedRedemption, Receipt, Resumed, Wallet, WalletError, check_not_paused, wait_for_redemption,
+    would_queue,
+};
 use serde_json::{Value, json};
 
 use crate::args::{PayArgs, RedeemArgs};
 use crate::context::Context;
-use crate::output::{Money, Report, transfer_json, transfer_text};
+use crate::output::{Money, Report, add, queued_json, transfer_json, transfer_text};
 
 /// So long the command stays for the authorities beyond the quorum.
 const REST: Duration = Duration::from_millis(300);
@@ -72,32 +76,36 @@ pub async fn redeem(context: &Context, args: RedeemArgs) -> Result<Report, Walle
         }
     };
     let sequence = certificate.transfer().sequence();
-    let mut redeemed = json!(false);
-    if args.by_self {
-        let finished = redeem_alone(context, &wallet, &entry, args.gas_key.as_deref(), &certificate).await?;
-        let (by, line) = describe_redeemed(finished);
-        redeemed = by;
+    if args.by_self || args.wait > 0 {
+        let (fields, line) = if args.by_self {
+            redeem_alone(context, &wallet, &entry, args.gas_key.as_deref(), &certificate).await?
+        } else {
+            let primary = wallet.primary().await?;
+            context.screen.say("waiting for a relayer to bring it to the contract");
+            let patience = Duration::from_secs(args.wait);
+            let payout = wait_for_redemption(&primary, entry.account, sequence, patience).await?;
+            describe_payout(payout, json!({ "by": "relayer" }), "redeemed on Ethereum by a relayer".into())
+        };
+        add(&mut json, fields);
         text = format!("{text}\n{line}");
-    } else if args.wait > 0 {
-        let primary = wallet.primary().await?;
-        context.screen.say("waiting for a relayer to bring it to the contract");
-        wait_for_redemption(&primary, entry.account, sequence, Duration::from_secs(args.wait)).await?;
-        redeemed = json!({ "by": "relayer" });
-        text = format!("{text}\nredeemed on Ethereum by a relayer");
-    }
-    if let Some(object) = json.as_object_mut() {
-        object.insert("redeemed".into(), redeemed);
+    } else {
+        add(&mut json, [("redeemed", json!(false)), ("queued", Value::Null)]);
     }
     Ok(Report::new(json, text))
 }
 
-fn describe_redeemed(finished: Option<Finished>) -> (Value, String) {
-    match finished {
-        Some(Finished { inclusion, .. }) => {
-            let json = json!({ "by": "self", "transaction": inclusion.hash, "block": inclusion.block_number, "gas": inclusion.gas_used });
-            (json, format!("redeemed on Ethereum in block {} with {} gas", inclusion.block_number, inclusion.gas_used))
+/// What was brought to the contract is paid, or waits in its queue.
+fn describe_payout(payout: Payout, by: Value, paid: String) -> ([(&'static str, Value); 2], String) {
+    match payout {
+        Payout::Queued(queued) => {
+            let until = utc(queued.executable_at);
+            let line = format!(
+                "on Ethereum, and queued until {until}, because it exceeds the outflow limit; it is safe. A relayer \
+                 or `fastpay execute` has it paid then"
+            );
+            ([("redeemed", json!(false)), ("queued", queued_json(&queued))], line)
         }
-        None => (json!({ "by": "relayer" }), "redeemed on Ethereum by somebody else before".into()),
+        Payout::Open | Payout::Done => ([("redeemed", by), ("queued", Value::Null)], paid),
     }
 }
 
@@ -114,7 +122,30 @@ async fn order_redemption(
     let amount = context.amount(wallet, args.asset, args.amount.as_deref().unwrap_or_default()).await?;
     let fee = context.amount(wallet, args.asset, &args.fee).await?;
     let intent = Intent::Redeem { recipient, asset: args.asset, amount, fee, memo: args.memo };
+    look_ahead(context, wallet, args.asset, amount).await?;
     send(context, wallet, entry, &intent).await
+}
+
+/// Before anything is signed: refuses while the contract is paused, and warns where it will queue the redemption.
+/// While the Primary cannot be asked, a redemption can be ordered all the same.
+async fn look_ahead(context: &Context, wallet: &Wallet, asset: Asset, amount: Amount) -> Result<(), WalletError> {
+    let asked = async {
+        let primary = wallet.primary().await?;
+        check_not_paused(&primary).await?;
+        would_queue(&primary, asset, amount).await
+    };
+    match asked.await {
+        Ok(None) => {}
+        Ok(Some(until)) => context.screen.say(format!(
+            "this is more than the contract's outflow limit lets go now: it will be queued until about {}",
+            utc(until)
+        )),
+        Err(WalletError::Primary(error)) if error.is_retryable() => {
+            context.screen.say(format!("Ethereum: {error}; whether the redemption will be queued is not known"));
+        }
+        Err(error) => return Err(error),
+    }
+    Ok(())
 }
 
 async fn ordered_before(
@@ -139,13 +170,25 @@ async fn redeem_alone(
     entry: &KeyEntry,
     gas_key: Option<&str>,
     certificate: &VerifiedCertificate,
-) -> Result<Option<Finished>, WalletError> {
-    let payer = match gas_key {
-        None if entry.kind == KeyKind::Ethereum => entry.clone(),
-        name => context.choose(name, Some(KeyKind::Ethereum))?,
+) -> Result<([(&'static str, Value); 2], String), WalletError> {
+    let Transfer::Redemption(redemption) = certificate.transfer() else {
+        return Err(WalletError::Argument("this is a payment, not a redemption".into()));
     };
-    let chain = context.chain_account(wallet.primary().await?, &payer)?;
-    chain.redeem(certificate, wallet.network().committee()).await
+    let payer = context.gas_payer(entry, gas_key)?;
+    let primary = wallet.primary().await?;
+    check_not_paused(&primary).await?;
+    let call = wallet.redemption_call(&primary, certificate).await?;
+    let finished = context.chain_account(primary.clone(), &payer)?.redeem(redemption, call).await?;
+    let payout = primary.payout(redemption.sender, redemption.sequence).await?;
+    let (by, line) = match finished {
+        Some(Finished { inclusion, .. }) => {
+            let Inclusion { hash, block_number: block, gas_used: gas, .. } = inclusion;
+            let by = json!({ "by": "self", "transaction": hash, "block": block, "gas": gas });
+            (by, format!("redeemed on Ethereum in block {block} with {gas} gas"))
+        }
+        None => (json!({ "by": "relayer" }), "redeemed on Ethereum by somebody else before".into()),
+    };
+    Ok(describe_payout(payout, by, line))
 }
 
 pub async fn resume(context: &Context, from: Option<&str>) -> Result<Report, WalletError> {
@@ -154,12 +197,20 @@ pub async fn resume(context: &Context, from: Option<&str>) -> Result<Report, Wal
         Some(name) => vec![context.choose(Some(name), None)?],
         None => context.folder.keys().list()?,
     };
-    let (mut orders, mut transactions, mut lines) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut orders, mut transactions, mut queued, mut lines) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for entry in &entries {
         for resumed in wallet.resume(entry.account).await? {
             let (json, line) = describe_resumed(&wallet, resumed).await;
             orders.push(json);
             lines.push(line);
+        }
+        for item in queued_of(context, &wallet, entry.account).await? {
+            let (sequence, until) = (item.redemption.sequence, utc(item.queued.executable_at));
+            let what = if item.is_due { "due since" } else { "queued until" };
+            lines.push(format!("redemption #{sequence} is {what} {until}; `fastpay execute` has it paid"));
+            let mut json = queued_json(&item.queued);
+            add(&mut json, [("sequence", json!(sequence)), ("due", item.is_due.into())]);
+            queued.push(json);
         }
         let Some(address) = entry.account.ethereum_address() else { continue };
         if context.folder.transactions(address).pending()?.is_empty() {
@@ -174,7 +225,26 @@ pub async fn resume(context: &Context, from: Option<&str>) -> Result<Report, Wal
     if lines.is_empty() {
         lines.push("nothing was unfinished".into());
     }
-    Ok(Report::new(json!({ "orders": orders, "transactions": transactions }), lines.join("\n")))
+    Ok(Report::new(json!({ "orders": orders, "transactions": transactions, "queued": queued }), lines.join("\n")))
+}
+
+/// What of an account is in the contract's queue, where there is a contract and a node answers.
+async fn queued_of(
+    context: &Context,
+    wallet: &Wallet,
+    account: AccountId,
+) -> Result<Vec<QueuedRedemption>, WalletError> {
+    if context.folder.config()?.primary.is_none() || context.folder.orders(account).entries()?.is_empty() {
+        return Ok(Vec::new());
+    }
+    let asked = async { wallet.queued(&wallet.primary().await?, account).await };
+    match asked.await {
+        Err(WalletError::Primary(error)) if error.is_retryable() => {
+            context.screen.say(format!("Ethereum: {error}"));
+            Ok(Vec::new())
+        }
+        outcome => outcome,
+    }
 }
 
 async fn describe_resumed(wallet: &Wallet, resumed: Resumed) -> (Value, String) {

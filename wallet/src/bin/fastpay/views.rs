@@ -1,18 +1,21 @@
 //! `balance`, `history`, `receive`, `status`, `audit`.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fastpay_core::{AccountId, Asset, Transfer};
-use fastpay_ethereum::{Primary, Token};
-use fastpay_wallet::folder::{Errand, OrderState, ReceivedPayment, TransactionEntry, TransactionState};
+use fastpay_core::{AccountId, Asset, SequenceNumber, Transfer};
+use fastpay_ethereum::{Payout, Primary, Token, utc};
+use fastpay_wallet::folder::{Errand, OrderEntry, OrderState, ReceivedPayment, TransactionEntry, TransactionState};
 use fastpay_wallet::{AccountView, AuthorityView, Wallet, WalletError, assets_of, short};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use crate::args::{AccountArgs, ReceiveArgs};
 use crate::context::Context;
-use crate::output::{Money, Report, memo_text, received_json, transfer_json, transfer_text};
+use crate::output::{Money, Report, add, memo_text, queued_json, received_json, transfer_json, transfer_text};
 
+/// Of so many of the newest redemptions it is asked how far they are on Ethereum.
+const PAYOUTS_MAX: usize = 50;
 /// How often to look for incoming payments.
 const POLL: Duration = Duration::from_millis(250);
 
@@ -129,6 +132,7 @@ async fn on_chain(
 pub async fn history(context: &Context, args: AccountArgs) -> Result<Report, WalletError> {
     let wallet = context.wallet()?;
     let account = context.account_of(&args)?;
+    let payouts = payouts(context, &wallet, account).await?;
     let mut events: Vec<(u64, Value, String)> = Vec::new();
     for entry in context.folder.orders(account).entries()? {
         let Some(transfer) = entry.transfer() else { continue };
@@ -144,7 +148,16 @@ pub async fn history(context: &Context, args: AccountArgs) -> Result<Report, Wal
             &mut json,
             [("state", json!(entry.state)), ("atMs", entry.created_at_ms.into()), ("direction", "out".into())],
         );
-        events.push((entry.created_at_ms, json, format!("{} [{state}]", transfer_text(transfer, &money))));
+        let mut text = format!("{} [{state}]", transfer_text(transfer, &money));
+        if let Some(payout) = payouts.get(&entry.sequence) {
+            let (name, words) = payout_words(payout);
+            add(&mut json, [("ethereum", name.into())]);
+            if let Payout::Queued(queued) = payout {
+                add(&mut json, [("queued", queued_json(queued))]);
+            }
+            text = format!("{text} [{words}]");
+        }
+        events.push((entry.created_at_ms, json, text));
     }
     for received in context.folder.inbox(account).payments()? {
         let (mut json, text) = describe_received(&wallet, &received).await;
@@ -170,9 +183,45 @@ pub async fn history(context: &Context, args: AccountArgs) -> Result<Report, Wal
     Ok(Report::new(json!({ "account": account, "events": events }), text))
 }
 
-fn add<const N: usize>(json: &mut Value, fields: [(&str, Value); N]) {
-    if let Some(object) = json.as_object_mut() {
-        object.extend(fields.map(|(name, value)| (name.to_owned(), value)));
+/// How far the newest redemptions of an account are on Ethereum, where a node answers.
+async fn payouts(
+    context: &Context,
+    wallet: &Wallet,
+    account: AccountId,
+) -> Result<BTreeMap<SequenceNumber, Payout>, WalletError> {
+    let mut found = BTreeMap::new();
+    if context.folder.config()?.primary.is_none() {
+        return Ok(found);
+    }
+    let entries = context.folder.orders(account).entries()?;
+    let is_redemption = |entry: &&OrderEntry| {
+        entry.certificate.as_ref().is_some_and(|of| matches!(of.order.transfer, Transfer::Redemption(_)))
+    };
+    let mut newest = entries.iter().rev().filter(is_redemption).take(PAYOUTS_MAX).peekable();
+    if newest.peek().is_none() {
+        return Ok(found);
+    }
+    let asked = async {
+        let primary = wallet.primary().await?;
+        for entry in newest {
+            found.insert(entry.sequence, primary.payout(account, entry.sequence).await?);
+        }
+        Ok::<_, WalletError>(())
+    };
+    if let Err(error) = asked.await {
+        context.screen.say(format!("Ethereum: {error}"));
+    }
+    Ok(found)
+}
+
+/// For programs and for people.
+fn payout_words(payout: &Payout) -> (&'static str, String) {
+    match payout {
+        Payout::Open => ("open", "not on Ethereum yet".into()),
+        Payout::Queued(queued) => {
+            ("queued", format!("queued until {}, then `fastpay execute` has it paid", utc(queued.executable_at)))
+        }
+        Payout::Done => ("paid", "paid on Ethereum".into()),
     }
 }
 
@@ -182,6 +231,7 @@ async fn errand_text(wallet: &Wallet, entry: &TransactionEntry) -> String {
             format!("deposit of {} for {recipient}", Money::of(wallet, *asset).await.text(amount))
         }
         Errand::Redeem { sender, sequence } => format!("redemption of #{sequence} of {sender}"),
+        Errand::Execute { sender, sequence } => format!("payout of the queued #{sequence} of {sender}"),
         Errand::Approve { asset, .. } => format!("approval of {asset}"),
         Errand::Claim { asset, to, amount } => {
             let what = match amount {
@@ -252,21 +302,25 @@ async fn received_report(wallet: &Wallet, account: AccountId, new: &[ReceivedPay
 
 pub async fn status(context: &Context) -> Result<Report, WalletError> {
     let wallet = context.wallet()?;
-    let authorities = wallet.authorities().await;
-    let last_index = match context.folder.config()?.primary {
+    // First, so that the authorities are asked by the names that they have now.
+    let (last_index, paused_until) = match context.folder.config()?.primary {
         Some(_) => match wallet.primary().await {
-            Ok(primary) => Some(primary.last_transaction_index().await?),
-            Err(error @ WalletError::CommitteeChanged) => return Err(error),
+            Ok(primary) => (Some(primary.last_transaction_index().await?), primary.paused_until().await?),
+            Err(error @ WalletError::OtherCommittee) => return Err(error),
             Err(error) => {
                 context.screen.say(format!("Ethereum: {error}"));
-                None
+                (None, None)
             }
         },
-        None => None,
+        None => (None, None),
     };
+    let authorities = wallet.authorities().await;
     let reached = authorities.iter().filter(|authority| authority.status.is_ok()).count();
     let (size, quorum) = (authorities.len(), wallet.network().committee().quorum());
     let mut lines = vec![format!("{reached} of {size} authorities answer, {quorum} are needed")];
+    if let Some(until) = paused_until {
+        lines.push(format!("the contract is PAUSED until {}: no deposits, redemptions and claims", utc(until)));
+    }
     let mut list = Vec::new();
     for authority in &authorities {
         let (json, line) = describe_authority(authority, last_index.map(|index| index.0));
@@ -278,6 +332,7 @@ pub async fn status(context: &Context) -> Result<Report, WalletError> {
         "quorum": quorum,
         "answering": reached,
         "lastTransactionIndex": last_index,
+        "pausedUntil": paused_until,
         "authorities": list,
     });
     let exit_code = if reached < quorum { 8 } else { 0 };
@@ -295,11 +350,13 @@ fn describe_authority(authority: &AuthorityView, last_index: Option<u64>) -> (Va
     };
     let synchronized = authority.synchronized().map_or(0, |index| index.0);
     let behind = last_index.map(|last| last.saturating_sub(synchronized));
+    let epoch = shards.first().map(|shard| shard.epoch);
     let version = shards.first().map(|shard| shard.version.clone());
     let in_flight = shards.iter().fold(0_u64, |sum, shard| sum.saturating_add(shard.credits_in_flight));
     let json = json!({
         "authority": name,
         "answers": true,
+        "epoch": epoch,
         "consistent": authority.consistent,
         "shards": shards.len(),
         "synchronized": synchronized,
@@ -322,6 +379,14 @@ pub async fn audit(context: &Context, wait: u64) -> Result<Report, WalletError> 
     for asset in &report.assets {
         let money = Money::of(&wallet, asset.asset).await;
         lines.push(format!("asset {}: the contract holds {}", asset.asset, money.text(asset.contract_total)));
+        if let Some(backing) = &asset.backing {
+            lines.push(format!(
+                "  besides {} queued and {} to be claimed; in all it has {}",
+                money.text(backing.queued),
+                money.text(backing.claims),
+                backing.held.map_or_else(|| "what its token does not say".into(), |held| money.text(held))
+            ));
+        }
         for authority in &asset.authorities {
             let verdict = if authority.ok { "balances" } else { "DOES NOT BALANCE" };
             lines.push(format!(

@@ -1,0 +1,146 @@
+//! A redemption's way out of the contract: by its certificate; where its epoch has ended, by new votes of the
+//! current committee; and, above the outflow limit, through the contract's queue.
+
+use alloy::primitives::U256;
+use fastpay_core::{
+    AccountId, Amount, Asset, Redemption, SequenceNumber, Transfer, VerifiedCertificate, VerifiedContractVote,
+};
+use fastpay_ethereum::{Call, Payout, Primary, Queued, certified_redemption};
+use fastpay_rpc::{AuthorityClient, BatchAnswer, ClientError};
+use tokio::time::Instant;
+
+use crate::drive::{Backoff, DriveError, Trouble};
+use crate::error::WalletError;
+use crate::wallet::{READ_PATIENCE, Wallet};
+
+/// Votes of an epoch that ends within so many seconds are not relied on: a transaction may wait for its block.
+const ENDING_MARGIN_S: u64 = 120;
+
+/// A redemption of this wallet that is in the contract's queue.
+#[derive(Clone, Debug)]
+pub struct QueuedRedemption {
+    /// What is to be paid.
+    pub redemption: Redemption,
+    /// Who brought it, and from when on it can be executed.
+    pub queued: Queued,
+    /// True where it can be executed now, by the chain's clock.
+    pub is_due: bool,
+}
+
+/// Refuses where the contract is paused: better before anything is signed.
+///
+/// # Errors
+/// [`WalletError::Paused`], or the Primary does not answer.
+pub async fn check_not_paused(primary: &Primary) -> Result<(), WalletError> {
+    match primary.paused_until().await? {
+        Some(until) => Err(WalletError::Paused { until }),
+        None => Ok(()),
+    }
+}
+
+/// Until when a redemption of this size would be queued if it came to the contract now, in seconds since 1970;
+/// none where it would be paid at once.
+///
+/// # Errors
+/// Where the Primary does not answer.
+pub async fn would_queue(primary: &Primary, asset: Asset, amount: Amount) -> Result<Option<u64>, WalletError> {
+    if U256::from(amount.0) <= primary.outflow_available(asset).await? {
+        return Ok(None);
+    }
+    let now = primary.latest_head().await?.timestamp();
+    Ok(Some(now.saturating_add(primary.outflow_delay().await?)))
+}
+
+impl Wallet {
+    /// The call that redeems what a certificate is of: with its own votes where the contract still takes their
+    /// epoch, else with votes of the current committee for the same redemption.
+    ///
+    /// # Errors
+    /// Where it is the certificate of a payment, the Primary does not answer, or too few authorities vote.
+    pub async fn redemption_call(
+        &self,
+        primary: &Primary,
+        certificate: &VerifiedCertificate,
+    ) -> Result<Call, WalletError> {
+        let payment = || WalletError::Argument("this is the certificate of a payment, not of a redemption".into());
+        let Transfer::Redemption(redemption) = certificate.transfer() else { return Err(payment()) };
+        let certificate_of = certificate.certificate();
+        let (epoch, committees) = (certificate_of.epoch, self.network().committees());
+        let is_current = epoch == committees.current().epoch();
+        let now = primary.latest_head().await?.timestamp();
+        let is_taken = is_current || primary.epoch_valid_until(epoch).await? >= now.saturating_add(ENDING_MARGIN_S);
+        if !is_taken {
+            return self.vote_again(primary, certificate, redemption).await;
+        }
+        let committee = committees.get(epoch).ok_or(WalletError::OtherCommittee)?;
+        let certified = certified_redemption(certificate_of, committee).ok_or_else(payment)?;
+        Ok(Call::redeem(primary.contract(), certified))
+    }
+
+    /// Has the current committee vote for a redemption that was certified in an ended epoch.
+    async fn vote_again(
+        &self,
+        primary: &Primary,
+        certificate: &VerifiedCertificate,
+        redemption: &Redemption,
+    ) -> Result<Call, WalletError> {
+        // They vote for what they have confirmed.
+        self.driver().settle(certificate).await?;
+        let committee = self.network().committee();
+        let (redemptions, epoch) = ([redemption.clone()], committee.epoch());
+        let digest = self.network().domain().redemption_batch_vote_digest(epoch, &redemptions);
+        let deadline = Instant::now() + self.driver().options().deadline;
+        let mut backoff = Backoff::new(*self.driver().options());
+        loop {
+            let name = (redemption.sender, redemption.sequence);
+            let until = deadline.min(Instant::now() + READ_PATIENCE);
+            let answers = self.network().ask_all(until, move |authority| async move { ask(&authority, name).await });
+            let (mut votes, mut troubles) = (Vec::new(), Vec::new());
+            for (authority, answer) in answers.await {
+                match answer {
+                    Ok(BatchAnswer::Vote { epoch: of, vote }) if of == epoch => match vote.verify(&committee, digest) {
+                        Ok(vote) => votes.push(vote),
+                        Err(error) => troubles.push((authority, Trouble::Misbehaved(error.to_string()))),
+                    },
+                    Ok(BatchAnswer::Vote { epoch: of, .. }) => troubles.push((authority, Trouble::OtherEpoch(of))),
+                    Ok(BatchAnswer::Missing(_)) => troubles.push((authority, Trouble::Behind(redemption.sequence))),
+                    Err(error) => troubles.push((authority, Trouble::Silent(error.to_string()))),
+                }
+            }
+            if let Some(votes) = VerifiedContractVote::quorum(&committee, digest, &votes) {
+                return Ok(Call::redeem_batch(primary.contract(), &redemptions, epoch, votes.into()));
+            }
+            if Instant::now() >= deadline {
+                let (heard, quorum, what) = (votes.len(), committee.quorum(), "votes of the current committee");
+                return Err(DriveError::NoQuorum { what, heard, quorum, timed_out: true, troubles }.into());
+            }
+            backoff.wait().await;
+        }
+    }
+
+    /// The redemptions of an account, as far as this wallet has them, that are in the contract's queue.
+    ///
+    /// # Errors
+    /// Where the wallet's files cannot be read, or the Primary does not answer.
+    pub async fn queued(&self, primary: &Primary, account: AccountId) -> Result<Vec<QueuedRedemption>, WalletError> {
+        let now = primary.latest_head().await?.timestamp();
+        let mut found = Vec::new();
+        for entry in self.folder().orders(account).entries()? {
+            let Some(certificate) = &entry.certificate else { continue };
+            let Transfer::Redemption(redemption) = &certificate.order.transfer else { continue };
+            if let Payout::Queued(queued) = primary.payout(redemption.sender, redemption.sequence).await? {
+                let is_due = queued.executable_at <= now;
+                found.push(QueuedRedemption { redemption: redemption.clone(), queued, is_due });
+            }
+        }
+        Ok(found)
+    }
+}
+
+async fn ask(authority: &AuthorityClient, name: (AccountId, SequenceNumber)) -> Result<BatchAnswer, ClientError> {
+    match authority.shards().first() {
+        // Any shard answers for all of its authority.
+        Some(shard) => shard.vote_redemption_batch(&[name]).await,
+        None => Err(ClientError::NotFound),
+    }
+}

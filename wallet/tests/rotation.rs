@@ -1,0 +1,262 @@
+//! The committee changes its keys on a real chain: payments go on, nothing is set up anew, and no certificate is
+//! stranded; the contract's queue and its pause are shown for what they are.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+mod support;
+
+use std::path::Path;
+use std::time::Duration;
+
+use alloy::primitives::{Address, B256, Bytes, U256};
+use alloy::sol_types::SolCall;
+use fastpay_core::{AccountKey, Amount, Asset, Domain, Epoch, Memo, SequenceNumber, Transfer};
+use fastpay_ethereum::testing::{Anvil, CHAIN_ID, GUARDIAN, Mining, rich_key};
+use fastpay_ethereum::{Call, ContractAuthority, Finality, IFastPay, Payout, Primary, SenderConfig};
+use fastpay_testkit::TestCommittee;
+use fastpay_wallet::folder::{Config, Folder, KeyKind, PrimarySettings};
+use fastpay_wallet::{ChainAccount, Intent, Resumed, Wallet, set_up};
+use serde_json::{Value, json};
+use support::{Committee, alice, bob, options, pay};
+
+const ETHER: u128 = 1_000_000_000_000_000_000;
+const OUT: Address = Address::repeat_byte(0xab);
+
+/// A committee with its contract, and a wallet for it.
+struct Scene {
+    anvil: Anvil,
+    contract: Address,
+    committee: Committee,
+    home: tempfile::TempDir,
+}
+
+impl Scene {
+    async fn new() -> Self {
+        let anvil = Anvil::start(Mining::Each);
+        let contract = anvil.deploy(&TestCommittee::new(4).committee).await;
+        let domain = Domain::new(CHAIN_ID, contract);
+        let committee = Committee::start_with(TestCommittee::with(4, domain, Epoch(0))).await;
+        let scene = Self { anvil, contract, committee, home: tempfile::tempdir().unwrap() };
+        scene.set_up(scene.home.path()).await;
+        scene
+    }
+
+    async fn set_up(&self, home: &Path) {
+        let endpoints = home.join("endpoints.json");
+        std::fs::write(&endpoints, serde_json::to_vec(&self.committee.endpoints).unwrap()).unwrap();
+        let sender = SenderConfig { poll_interval_ms: 20, ..SenderConfig::default() };
+        let (rpc_urls, finality) = (vec![self.anvil.url()], Finality::Confirmations(0));
+        let primary = PrimarySettings { rpc_urls, chain_id: CHAIN_ID, contract: self.contract, finality, sender };
+        let config = Config { endpoints, primary: Some(primary), genesis: None };
+        set_up(&Folder::new(home), &config, false).await.unwrap();
+    }
+
+    /// As a new process has it.
+    fn wallet(&self) -> Wallet {
+        Wallet::open(Folder::new(self.home.path()), options()).unwrap()
+    }
+
+    async fn primary(&self) -> Primary {
+        self.anvil.primary(self.contract, Finality::Confirmations(0)).await
+    }
+
+    async fn send(&self, key: u32, value: u128, call: Vec<u8>) {
+        let key = rich_key(key);
+        let nonce: alloy::primitives::U64 =
+            self.anvil.request("eth_getTransactionCount", json!([key.address(), "latest"])).await;
+        let hash = self.anvil.send_raw(&key, nonce.to(), self.contract.into(), U256::from(value), call.into()).await;
+        self.anvil.mined_receipt(hash).await;
+    }
+
+    /// Installs the next epoch in the contract; the authorities have not followed yet.
+    async fn rotate(&self) -> TestCommittee {
+        let (next, votes) = self.committee.next_epoch();
+        let authorities = next.committee.members().iter().map(ContractAuthority::from).collect();
+        let call = IFastPay::rotateCall { authorities, guardian: Address::ZERO, votes: votes.into() };
+        self.send(6, 0, call.abi_encode()).await;
+        next
+    }
+
+    async fn pass(&self, seconds: u64) {
+        let _: Value = self.anvil.request("evm_increaseTime", json!([seconds])).await;
+        self.anvil.mine(1).await;
+    }
+
+    async fn deposit(&self, key: &AccountKey, amount: u128) {
+        let call = Call::deposit_ether(self.contract, key.account(), Amount(amount));
+        self.send(5, amount, call.data.to_vec()).await;
+        self.committee.fund(1, key.account(), amount, &[0, 1, 2, 3]);
+    }
+
+    async fn chain_account(&self) -> ChainAccount {
+        let key = AccountKey::ethereum(rich_key(1).to_bytes().0).unwrap();
+        let config = SenderConfig { poll_interval_ms: 20, ..SenderConfig::default() };
+        ChainAccount::new(&Folder::new(self.home.path()), self.primary().await, "gas", &key, config).unwrap()
+    }
+
+    async fn fastpay(&self, arguments: &[&str]) -> (Value, i32) {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_fastpay"));
+        command.args(arguments).arg("--json").arg("--home").arg(self.home.path());
+        command.env("FASTPAY_PASSPHRASE", "the passphrase").stdin(std::process::Stdio::null());
+        let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        let answer = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{errors}"));
+        (answer, output.status.code().unwrap())
+    }
+}
+
+fn redeem(amount: u128) -> Intent {
+    Intent::Redeem { recipient: OUT, asset: Asset::ETHER, amount: Amount(amount), fee: Amount(0), memo: Memo::ZERO }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payment_in_flight_across_a_rotation_finishes_under_the_new_keys() {
+    let scene = Scene::new().await;
+    scene.deposit(&alice(), 100).await;
+    let fakes = &scene.committee.fakes;
+    let next = scene.rotate().await;
+    // Two have followed, two lag for a moment: no votes of one epoch are a quorum.
+    fakes[0].rotate();
+    fakes[3].rotate();
+    let wallet = scene.wallet();
+    let late = [fakes[1].clone(), fakes[2].clone()];
+    let following = tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_millis(400)).await;
+        late.iter().for_each(support::Fake::rotate);
+    });
+    let receipt = wallet.send(&alice(), &pay(bob().account(), 7)).await.unwrap();
+    following.await.unwrap();
+    let certificate = receipt.certificate.certificate();
+    assert_eq!(certificate.epoch, Epoch(1));
+    assert!(certificate.votes.iter().all(|vote| next.committee.member(&vote.authority).is_some()));
+    // It is kept: a new process knows the new committee, and who is where, without asking anyone.
+    let _ = wallet.follow().await;
+    let again = scene.wallet();
+    assert_eq!(*again.network().committee(), next.committee);
+    let names: Vec<_> = again.network().authorities().iter().map(|authority| authority.name()).collect();
+    assert!(names.iter().all(|name| next.committee.member(name).is_some()), "{names:?}");
+    assert!(again.authorities().await.iter().all(|authority| authority.status.is_ok()));
+    // What was certified before is still verified, by the committee of its own epoch.
+    let old = scene.committee.committee.certificate(&scene.committee.order(&bob(), &pay(alice().account(), 1), 0));
+    again.network().verify_certificate(old, bob().account(), SequenceNumber(0)).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_order_of_before_is_resumed_and_payments_of_a_new_epoch_are_received() {
+    let scene = Scene::new().await;
+    scene.deposit(&alice(), 100).await;
+    let wallet = scene.wallet();
+    let order = pay(bob().account(), 5).transfer(alice().account(), SequenceNumber(0));
+    let order = alice().order(&scene.committee.committee.domain, order);
+    let verified = order.clone().verify(&scene.committee.committee.domain).unwrap();
+    // The command was killed before it had a quorum: the order is written down, and two authorities have it.
+    let journal = wallet.folder().orders(alice().account()).lock(Duration::ZERO).await.unwrap();
+    journal.create(&verified).unwrap();
+    drop(journal);
+    scene.committee.fakes[2..].iter().for_each(|fake| fake.lock(&order));
+    let bobs_home = tempfile::tempdir().unwrap();
+    scene.set_up(bobs_home.path()).await;
+    scene.rotate().await;
+    scene.committee.fakes.iter().for_each(support::Fake::rotate);
+    let resumed = wallet.resume(alice().account()).await.unwrap();
+    let [Resumed::Settled(receipt)] = &resumed[..] else { panic!("{resumed:?}") };
+    assert_eq!(receipt.certificate.certificate().epoch, Epoch(1));
+    assert_eq!(receipt.certificate.digest(), verified.digest(), "the very same order");
+    let bobs = Wallet::open(Folder::new(bobs_home.path()), options()).unwrap();
+    assert_eq!(bobs.network().committee().epoch(), Epoch(0));
+    let received = bobs.collect(bob().account()).await.unwrap();
+    assert_eq!(received.iter().map(|received| received.payment.amount).collect::<Vec<_>>(), [Amount(5)]);
+    assert_eq!(bobs.network().committee().epoch(), Epoch(1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redemption_of_an_ended_epoch_is_voted_for_again_and_paid() {
+    let scene = Scene::new().await;
+    scene.deposit(&alice(), 1_000).await;
+    let certificate = scene.wallet().send(&alice(), &redeem(300)).await.unwrap().certificate;
+    scene.rotate().await;
+    scene.committee.fakes.iter().for_each(support::Fake::rotate);
+    let (wallet, primary) = (scene.wallet(), scene.wallet().primary().await.unwrap());
+    wallet.follow().await.unwrap();
+    let Transfer::Redemption(redemption) = certificate.transfer().clone() else { panic!() };
+    let by_certificate = wallet.redemption_call(&primary, &certificate).await.unwrap();
+    assert_eq!(by_certificate.data[..4], IFastPay::redeemCall::SELECTOR);
+    scene.pass(90_000).await;
+    let by_votes = wallet.redemption_call(&primary, &certificate).await.unwrap();
+    assert_eq!(by_votes.data[..4], IFastPay::redeemBatchCall::SELECTOR);
+    let account = scene.chain_account().await;
+    let refused = account.redeem(&redemption, by_certificate).await.unwrap_err();
+    assert!(refused.to_string().contains("have the current committee vote"), "{refused}");
+    assert!(account.redeem(&redemption, by_votes.clone()).await.unwrap().is_some());
+    assert_eq!(primary.payout(redemption.sender, redemption.sequence).await.unwrap(), Payout::Done);
+    assert_eq!(primary.ether_balance(OUT).await.unwrap(), U256::from(300));
+    assert!(account.redeem(&redemption, by_votes).await.unwrap().is_none(), "once is enough");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_exceeds_the_outflow_limit_is_queued_shown_and_executed() {
+    let scene = Scene::new().await;
+    scene.deposit(&alice(), 10 * ETHER).await;
+    let folder = Folder::new(scene.home.path());
+    let keys = folder.keys();
+    keys.import("gas", KeyKind::Ethereum, &rich_key(1).to_bytes().0, "the passphrase").unwrap();
+    keys.import("alice", KeyKind::Ed25519, &alice().to_secret_bytes(), "the passphrase").unwrap();
+    let out = OUT.to_string();
+    let order = |amount| ["redeem", amount, "--from", "alice", "--to", &out, "--self", "--gas-key", "gas"];
+    let (paid, code) = scene.fastpay(&order("6")).await;
+    assert_eq!((code, &paid["redeemed"]["by"], &paid["queued"]), (0, &json!("self"), &Value::Null), "{paid}");
+    let (queued, code) = scene.fastpay(&order("3")).await;
+    assert_eq!((code, &queued["redeemed"]), (0, &json!(false)), "{queued}");
+    let due = queued["queued"]["executableAt"].as_u64().unwrap();
+    assert!(queued["queued"]["executableAtUtc"].as_str().unwrap().starts_with("20"), "{queued}");
+    let (history, _) = scene.fastpay(&["history", "--from", "alice"]).await;
+    let states: Vec<_> = history["events"].as_array().unwrap().iter().map(|event| event["ethereum"].clone()).collect();
+    assert_eq!(states[..2], [json!("paid"), json!("queued")], "{history}");
+    let (resumed, _) = scene.fastpay(&["resume", "--from", "alice"]).await;
+    assert_eq!((&resumed["queued"][0]["executableAt"], &resumed["queued"][0]["due"]), (&json!(due), &json!(false)));
+    let execute = ["execute", "--from", "alice", "--gas-key", "gas"];
+    let (early, code) = scene.fastpay(&execute).await;
+    assert_eq!(
+        (code, early["executed"].as_array().unwrap().len(), &early["queued"][0]["executableAt"]),
+        (0, 0, &json!(due))
+    );
+    let (audit, _) = scene.fastpay(&["audit", "--wait", "1"]).await;
+    assert_eq!(audit["assets"][0]["backing"]["queued"], json!((3 * ETHER).to_string()), "{audit}");
+
+    scene.pass(3_700).await;
+    let (done, code) = scene.fastpay(&execute).await;
+    assert_eq!((code, done["executed"][0]["value"]["amount"].as_str()), (0, Some("3")), "{done}");
+    assert_eq!(scene.primary().await.ether_balance(OUT).await.unwrap(), U256::from(9 * ETHER));
+    let (nothing, code) = scene.fastpay(&execute).await;
+    assert_eq!((code, &nothing["executed"], &nothing["queued"]), (0, &json!([]), &json!([])));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_paused_contract_is_said_before_anything_is_signed() {
+    let scene = Scene::new().await;
+    scene.deposit(&bob(), 10 * ETHER).await;
+    let keys = Folder::new(scene.home.path()).keys();
+    keys.import("bob", KeyKind::Ethereum, &bob().to_secret_bytes(), "the passphrase").unwrap();
+    let call = Bytes::from(IFastPay::pauseCall {}.abi_encode());
+    let _: Value = scene.anvil.request("anvil_setBalance", json!([GUARDIAN, U256::from(ETHER)])).await;
+    let _: Value = scene.anvil.request("anvil_impersonateAccount", json!([GUARDIAN])).await;
+    let transaction = json!([{ "from": GUARDIAN, "to": scene.contract, "data": call }]);
+    let hash: B256 = scene.anvil.request("eth_sendTransaction", transaction).await;
+    scene.anvil.mined_receipt(hash).await;
+    for command in [&["deposit", "1"][..], &["redeem", "1"], &["claim"]] {
+        let (answer, code) = scene.fastpay(command).await;
+        assert_eq!((code, &answer["error"]["kind"]), (14, &json!("paused")), "{command:?}: {answer}");
+        assert!(answer["error"]["message"].as_str().unwrap().contains("paused until 20"), "{answer}");
+    }
+    let folder = Folder::new(scene.home.path());
+    assert!(folder.orders(bob().account()).entries().unwrap().is_empty());
+    let owner = bob().account().ethereum_address().unwrap();
+    assert!(folder.transactions(owner).entries().unwrap().is_empty());
+    let (status, _) = scene.fastpay(&["status"]).await;
+    assert!(status["pausedUntil"].is_u64(), "{status}");
+    // Payments inside FastPay go on.
+    let (paid, code) = scene.fastpay(&["pay", &alice().account().to_string(), "1"]).await;
+    assert_eq!((code, &paid["state"]), (0, &json!("settled")), "{paid}");
+    scene.pass(3_700).await;
+    let (redeemed, code) = scene.fastpay(&["redeem", "1"]).await;
+    assert_eq!(code, 0, "{redeemed}");
+}
