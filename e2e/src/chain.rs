@@ -9,6 +9,7 @@ use alloy::rpc::client::RpcClient;
 use alloy::rpc::json_rpc::RpcRecv;
 use alloy::sol_types::SolCall;
 use fastpay_core::Authority as Member;
+use fastpay_ethereum::IFastPay;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -183,6 +184,23 @@ impl Chain {
     pub async fn give_token(&self, token: &Token, to: Address, units: U256) -> Result<(), Failure> {
         let call = abi::transferCall { to, value: units };
         self.send(token.address, U256::ZERO, call.abi_encode().into()).await
+    }
+
+    /// The guardian pauses the contract.
+    ///
+    /// # Errors
+    /// Where the chain refuses.
+    pub async fn pause(&self, contract: Address) -> Result<(), Failure> {
+        self.send(contract, U256::ZERO, IFastPay::pauseCall {}.abi_encode().into()).await
+    }
+
+    /// Lets the chain's clock go on by so many seconds.
+    ///
+    /// # Errors
+    /// Where the chain refuses.
+    pub async fn pass(&self, seconds: u64) -> Result<(), Failure> {
+        self.request::<Value>("evm_increaseTime", json!([seconds])).await?;
+        self.request::<Value>("evm_mine", json!([])).await.map(drop)
     }
 
     async fn send(&self, to: Address, value: U256, data: Bytes) -> Result<(), Failure> {

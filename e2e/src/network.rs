@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use alloy::primitives::Address;
-use fastpay_core::{Authority as Member, Committee, Domain, Epoch, Genesis, GenesisBalance};
+use fastpay_core::{Authority as Member, Committee, Committees, Domain, Epoch, Genesis, GenesisBalance};
 use fastpay_rpc::{AuthorityClient, Endpoints};
 use fastpay_wallet::NetworkError;
 
@@ -240,7 +240,8 @@ impl Network {
     /// Where the file of endpoints is malformed.
     pub fn wallet_network(&self) -> Result<fastpay_wallet::Network, Failure> {
         let endpoints = Endpoints::read(&self.endpoints_file()).map_err(Failure::wrong)?;
-        let network = fastpay_wallet::Network::new(self.domain, self.committee.clone(), &endpoints);
+        let committees = Committees::new(self.committee.clone()).map_err(Failure::wrong)?;
+        let network = fastpay_wallet::Network::new(self.domain, committees, &endpoints);
         network.map_err(|error: NetworkError| Failure::wrong(error))
     }
 }

@@ -8,7 +8,7 @@
 //! | `peers` | garbage, silence, messages too long, peers that never read |
 //! | `setup` | configurations and keys that are wrong |
 //! | `primary` | an Ethereum node that goes away, or serves another chain |
-//! | `relaying` | a relayer killed between write and submit |
+//! | `relaying` | a relayer killed between write and submit; a batch, the contract's queue, a pause |
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
 mod crashes;

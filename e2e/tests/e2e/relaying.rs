@@ -1,11 +1,14 @@
-//! A relayer that dies at the worst moment: it has written down what it is about to send, and has not sent it.
+//! A relayer that dies at the worst moment: it has written down what it is about to send, and has not sent it. And
+//! one that brings many redemptions under one vote, executes what the contract queued, and waits a pause out.
 
 use std::time::Duration;
 
 use alloy::primitives::{Address, U256};
+use alloy::sol_types::{SolCall, SolEvent};
 use fastpay_core::Asset;
 use fastpay_e2e::{Network, Person, audit, wait_for};
-use serde_json::Value;
+use fastpay_ethereum::IFastPay;
+use serde_json::{Value, json};
 
 use crate::proxy::Proxy;
 use crate::scene::on_chain;
@@ -13,7 +16,10 @@ use crate::scene::on_chain;
 const OUT: Address = Address::repeat_byte(0xcd);
 
 async fn wait_until_paid(network: &Network, ether: u64) {
-    let expected = U256::from(ether) * U256::from(10).pow(U256::from(18));
+    wait_until_out_has(network, U256::from(ether) * U256::from(10).pow(U256::from(18))).await;
+}
+
+async fn wait_until_out_has(network: &Network, expected: U256) {
     wait_for(Duration::from_secs(40), async || {
         let found = network.chain().unwrap().ether_of(OUT).await.map_err(|error| error.to_string())?;
         if found == expected { Ok(()) } else { Err(format!("{found} wei of {expected} are paid")) }
@@ -75,4 +81,62 @@ async fn a_relayer_killed_between_write_and_submit_pays_once() {
     let lines = audit(&network, &[own], &[Asset::ETHER]).await.unwrap();
     assert!(lines.iter().all(|line| line.ok), "{lines:?}");
     assert_eq!(lines[0].contract_total.to_string(), "6000000000000000000");
+}
+
+/// The functions of the contract by which redemptions were paid, one for each transaction, oldest first.
+async fn ways_of_paying(network: &Network) -> Vec<[u8; 4]> {
+    let chain = network.chain().unwrap();
+    let topic = IFastPay::Redeemed::SIGNATURE_HASH;
+    let filter = json!([{ "address": network.contract().unwrap(), "fromBlock": "0x0", "topics": [topic] }]);
+    let logs: Vec<Value> = chain.request("eth_getLogs", filter).await.unwrap();
+    let mut hashes: Vec<_> = logs.iter().map(|log| log["transactionHash"].clone()).collect();
+    hashes.dedup();
+    let mut ways = Vec::new();
+    for hash in hashes {
+        let transaction: Value = chain.request("eth_getTransactionByHash", json!([hash])).await.unwrap();
+        let input: alloy::primitives::Bytes = serde_json::from_value(transaction["input"].clone()).unwrap();
+        ways.push(input[..4].try_into().unwrap());
+    }
+    ways
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_a_queue_and_a_pause_end_in_payouts() {
+    let mut network = on_chain("batch").await;
+    network.start_authorities().await.unwrap();
+    let alice = Person::new(&network, "alice").await.unwrap();
+    let own = alice.import_rich_key("own", 0).await.unwrap();
+    alice.fastpay(["deposit", "10"]).await.unwrap();
+    let out = OUT.to_string();
+    for _ in 0..3 {
+        alice.fastpay(["redeem", "1", "--to", &out]).await.unwrap();
+    }
+    network.start_relayer().unwrap();
+    wait_until_paid(&network, 3).await;
+    assert_eq!(ways_of_paying(&network).await, [IFastPay::redeemBatchCall::SELECTOR]);
+
+    // Five of the seven that are left are more than may go at once.
+    let queued = alice.fastpay(["redeem", "5", "--to", &out, "--wait", "60"]).await.unwrap();
+    assert!(queued["redeemed"] == false && queued["queued"]["executableAt"].is_u64(), "{queued}");
+    wait_for(Duration::from_secs(30), async || {
+        let status = network.relayer.as_ref().unwrap().status().map_err(|error| error.to_string())?;
+        let same = status["queued"][0]["executableAt"] == queued["queued"]["executableAt"];
+        if same { Ok(()) } else { Err(format!("not followed: {status}")) }
+    })
+    .await
+    .unwrap();
+    wait_until_paid(&network, 3).await;
+    network.chain().unwrap().pass(3_700).await.unwrap();
+    wait_until_paid(&network, 8).await;
+    assert_eq!(ways_of_paying(&network).await.last(), Some(&IFastPay::executeQueuedCall::SELECTOR));
+
+    network.chain().unwrap().pause(network.contract().unwrap()).await.unwrap();
+    let refused = alice.try_fastpay(["redeem", "0.5", "--to", &out]).await.unwrap();
+    assert_eq!(refused.status.code(), Some(14), "{}{}", refused.out, refused.err);
+    network.chain().unwrap().pass(3_700).await.unwrap();
+    alice.fastpay(["redeem", "0.5", "--to", &out, "--wait", "60"]).await.unwrap();
+    wait_until_out_has(&network, U256::from(85) * U256::from(10).pow(U256::from(17))).await;
+    let lines = audit(&network, &[own], &[Asset::ETHER]).await.unwrap();
+    assert!(lines.iter().all(|line| line.ok), "{lines:?}");
+    assert_eq!(alice.fastpay(["audit"]).await.unwrap()["ok"], true);
 }
