@@ -74,11 +74,20 @@ impl ClientError {
         }
     }
 
+    /// How long to wait at least before the same is tried again, as far as the authority says.
+    #[must_use]
+    pub fn retry_after(&self) -> Duration {
+        match self {
+            Self::Refused(Refusal::Busy(retry_after)) => *retry_after,
+            _ => Duration::ZERO,
+        }
+    }
+
     pub(crate) fn from_status(status: &Status) -> Self {
         let message = printable(status.message());
         match status.code() {
             Code::NotFound => Self::NotFound,
-            Code::ResourceExhausted => Self::Refused(Refusal::Busy),
+            Code::ResourceExhausted => Self::Refused(Refusal::Busy(Duration::ZERO)),
             Code::InvalidArgument => Self::Refused(Refusal::Malformed(message)),
             Code::FailedPrecondition => Self::Refused(Refusal::Invalid(message)),
             // The connection's own fault (a reset, a peer that does not speak HTTP/2), not an answer.

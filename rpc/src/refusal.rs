@@ -1,5 +1,7 @@
 //! What an authority answers instead of a vote or a confirmation.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use fastpay_core::{Balance, Epoch, Rejection, SequenceNumber, ShardId, TransferOrder};
 
@@ -46,9 +48,10 @@ pub enum Refusal {
     /// Nothing can be redeemed.
     #[error("this committee runs without a Primary: nothing can be redeemed")]
     NoPrimary,
-    /// Too much is queued there.
-    #[error("the authority is busy; send the same again later")]
-    Busy,
+    /// Too much is queued there, which will take about so long, in whole milliseconds. Zero where it does
+    /// not say.
+    #[error("the authority is busy; send the same again after {} ms", .0.as_millis())]
+    Busy(Duration),
     /// It shuts down.
     #[error("the authority is stopping; send the same again when it is back")]
     Stopping,
@@ -64,7 +67,7 @@ impl Refusal {
     /// True where the same request may be accepted later, without anything else being done.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
-        matches!(self, Self::Busy | Self::Stopping | Self::UnknownEpoch(_))
+        matches!(self, Self::Busy(_) | Self::Stopping | Self::UnknownEpoch(_))
     }
 }
 
@@ -118,7 +121,10 @@ impl From<&Refusal> for proto::Refused {
                 Code::MissingCertificate
             }
             Refusal::NoPrimary => Code::NoPrimary,
-            Refusal::Busy => Code::Busy,
+            Refusal::Busy(retry_after) => {
+                refused.retry_after_ms = u32::try_from(retry_after.as_millis()).unwrap_or(u32::MAX);
+                Code::Busy
+            }
             Refusal::Stopping => Code::Stopping,
             Refusal::NotVoting(epoch) => {
                 refused.epoch = epoch.0;
@@ -154,7 +160,7 @@ impl TryFrom<proto::Refused> for Refusal {
             }
             Code::MissingCertificate => Self::MissingCertificate(expected),
             Code::NoPrimary => Self::NoPrimary,
-            Code::Busy => Self::Busy,
+            Code::Busy => Self::Busy(Duration::from_millis(refused.retry_after_ms.into())),
             Code::Stopping => Self::Stopping,
             Code::NotVoting => Self::NotVoting(Epoch(refused.epoch)),
             Code::UnknownEpoch => Self::UnknownEpoch(Epoch(refused.epoch)),

@@ -149,12 +149,13 @@ impl Intake {
     fn queue(&self, arrived: Vec<SubmitRequest>) {
         let handle = &self.context.handle;
         let admitted = handle.admit(&self.stream, arrived.len());
+        let retry_after = handle.retry_after();
         let (mut ids, mut requests, mut refused) =
             (Vec::with_capacity(admitted), Vec::with_capacity(admitted), Vec::new());
         for (index, SubmitRequest { id, request }) in arrived.into_iter().enumerate() {
             if index >= admitted {
                 self.context.metrics.busy.inc();
-                refused.push((id, Answer::Refused(Refusal::Busy)));
+                refused.push((id, Answer::Refused(Refusal::Busy(retry_after))));
                 continue;
             }
             match convert(request) {

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use fastpay_core::{
@@ -325,14 +326,15 @@ async fn a_full_queue_is_refused_as_busy_and_stopping_loses_no_answer() {
     for _ in 0..5 {
         let answer = tokio::time::timeout(PATIENCE, stream.message()).await.unwrap().unwrap().unwrap();
         let refusal = refusal(&answer.response.unwrap());
-        assert_eq!(refusal, Refusal::Busy);
+        assert!(matches!(refusal, Refusal::Busy(after) if after >= Duration::from_millis(5)), "{refusal:?}");
         assert!(refusal.is_retryable());
     }
     let read = || Command::ReadLedger(tokio::sync::oneshot::channel().0);
     while served.shards.handles[&ShardId(0)].try_ask(read()).is_ok() {}
     let client = served.client(0);
-    assert_eq!(client.order(&order).await, Err(Refusal::Busy.into()));
-    assert_eq!(client.status().await, Err(Refusal::Busy.into()));
+    let busy = client.order(&order).await.unwrap_err();
+    assert!(busy.retry_after() >= Duration::from_millis(5), "{busy:?}");
+    assert_eq!(client.status().await, Err(Refusal::Busy(Duration::ZERO).into()));
     assert_eq!(served.shards.metrics.network.busy.get(), 6);
 
     // Told to stop, the server waits for the three answers that it owes.

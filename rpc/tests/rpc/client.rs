@@ -250,7 +250,7 @@ async fn wrong_answers_are_malformed_and_the_stream_goes_on() {
         let answer = client.order(&some_order(sequence)).await.unwrap_err();
         assert!(matches!(answer, ClientError::Malformed(_)) && !answer.is_retryable(), "{sequence}: {answer:?}");
     }
-    assert_eq!(client.order(&some_order(5)).await, Err(Refusal::Busy.into()));
+    assert_eq!(client.order(&some_order(5)).await, Err(Refusal::Busy(Duration::ZERO).into()));
     assert!(matches!(client.confirm(&some_certificate(0)).await, Err(ClientError::Malformed(_))));
     assert_eq!(client.order(&some_order(6)).await, Ok((Epoch(9), some_vote())));
 }

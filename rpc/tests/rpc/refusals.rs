@@ -1,5 +1,7 @@
 //! Refusals over the wire.
 
+use std::time::Duration;
+
 use fastpay_core::{AccountId, Amount, Balance, Epoch, Rejection, SequenceNumber, ShardId};
 use fastpay_rpc::{Refusal, proto};
 
@@ -16,7 +18,8 @@ fn all() -> Vec<Refusal> {
         Refusal::InsufficientBalance(Balance::ZERO.debit(Amount(5))),
         Refusal::MissingCertificate(SequenceNumber(0)),
         Refusal::NoPrimary,
-        Refusal::Busy,
+        Refusal::Busy(Duration::from_millis(75)),
+        Refusal::Busy(Duration::ZERO),
         Refusal::Stopping,
         Refusal::NotVoting(Epoch(3)),
         Refusal::UnknownEpoch(Epoch(u64::MAX)),
@@ -29,7 +32,7 @@ fn every_refusal_comes_back() {
         let wire = proto::Refused::from(&refusal);
         assert!(!wire.message.is_empty(), "people read it too");
         assert_eq!(Refusal::try_from(wire), Ok(refusal.clone()));
-        let retryable = matches!(refusal, Refusal::Busy | Refusal::Stopping | Refusal::UnknownEpoch(_));
+        let retryable = matches!(refusal, Refusal::Busy(_) | Refusal::Stopping | Refusal::UnknownEpoch(_));
         assert_eq!(refusal.is_retryable(), retryable, "{refusal}");
     }
 }

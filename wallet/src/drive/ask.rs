@@ -56,7 +56,10 @@ impl Driver {
                 Err(ClientError::Refused(Refusal::NotVoting(epoch))) if epoch != committee.epoch() => {
                     Next::Later(other_epoch(epoch, &committee))
                 }
-                Err(error) => self.after_refusal(&authority, &order, error, &mut poverty).await,
+                Err(error) => {
+                    backoff.wait_at_least(error.retry_after());
+                    self.after_refusal(&authority, &order, error, &mut poverty).await
+                }
             };
             match next {
                 Next::Finish(answer) => {
@@ -123,7 +126,7 @@ impl Driver {
                 }
             }
             Refusal::NoPrimary => Next::Finish(Heard::Out(Trouble::NoPrimary)),
-            Refusal::Busy | Refusal::Stopping | Refusal::UnknownEpoch(_) => {
+            Refusal::Busy(_) | Refusal::Stopping | Refusal::UnknownEpoch(_) => {
                 Next::Later(Heard::Later(Trouble::Silent(refusal.to_string())))
             }
             Refusal::Malformed(_) | Refusal::Invalid(_) | Refusal::WrongShard(_) | Refusal::NotVoting(_) => {

@@ -305,9 +305,31 @@ impl Backoff {
         self.next = self.options.backoff_min;
     }
 
+    /// The next wait is about as long as an authority asks for, within our own bound.
+    fn wait_at_least(&mut self, asked: Duration) {
+        self.next = self.next.max(asked).min(self.options.backoff_max);
+    }
+
     pub(crate) async fn wait(&mut self) {
         let jitter = rand::random_range(0.5..1.0);
         tokio::time::sleep(self.next.mul_f64(jitter)).await;
         self.next = self.next.saturating_mul(2).min(self.options.backoff_max);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_authority_that_is_busy_is_given_the_time_that_it_asks_for_within_our_bound() {
+        let options = DriveOptions::default();
+        let mut backoff = Backoff::new(options);
+        backoff.wait_at_least(Duration::ZERO);
+        assert_eq!(backoff.next, options.backoff_min);
+        backoff.wait_at_least(options.backoff_min * 3);
+        assert_eq!(backoff.next, options.backoff_min * 3);
+        backoff.wait_at_least(Duration::from_secs(u64::MAX));
+        assert_eq!(backoff.next, options.backoff_max);
     }
 }
