@@ -12,7 +12,7 @@ import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
 /// @title The committee and the guardian, and all that they can do
 /// @notice A quorum of the committee installs the next committee and guardian. The guardian pauses for a bounded time,
 /// with a cool-down. Neither can move anybody's money, nor change anything that was fixed at deployment.
-// slither-disable-next-line locked-ether -- FastPay, which completes it, pays ether out
+// slither-disable-next-line locked-ether,unimplemented-functions -- FastPay completes it, and pays ether out
 abstract contract Roles is IFastPay, EIP712, ReentrancyGuardTransient {
     /// @inheritdoc IFastPay
     address public guardian;
