@@ -1,8 +1,12 @@
 //! What one authority knows of one account [FP §4.1].
+//!
+//! There are millions of them in memory, so that what most have is inside of the value: one asset, and
+//! two positions of each history. An account that is not locked and not busier has no other memory.
 
-use std::collections::BTreeMap;
+use std::io::{Error, ErrorKind, Read, Result, Write};
 
 use borsh::{BorshDeserialize, BorshSerialize};
+use smallvec::SmallVec;
 
 use crate::Digest;
 use crate::amount::{Asset, Balance, SequenceNumber};
@@ -24,7 +28,7 @@ pub struct Account {
     /// The order that this authority voted for and has seen no certificate in place of.
     pub pending: Option<Box<PendingOrder>>,
     /// What it holds. An asset that it never held is absent.
-    pub balances: BTreeMap<Asset, Balance>,
+    pub balances: Balances,
     /// The certificates confirmed from it; entry s has sequence number s.
     pub sent: History,
     /// The certificates received by it, in order of arrival here.
@@ -43,6 +47,54 @@ impl Account {
     /// What it holds of one asset.
     #[must_use]
     pub fn balance(&self, asset: Asset) -> Balance {
-        self.balances.get(&asset).copied().unwrap_or_default()
+        self.balances.get(asset).unwrap_or_default()
+    }
+}
+
+/// What an account holds, by asset, in the order of assets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Balances(SmallVec<[(Asset, Balance); 1]>);
+
+impl Balances {
+    /// The balance of an asset that it holds, or held once.
+    #[must_use]
+    pub fn get(&self, asset: Asset) -> Option<Balance> {
+        let at = self.find(asset).ok()?;
+        self.0.get(at).map(|(_, balance)| *balance)
+    }
+
+    /// All assets that it holds, or held once, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (Asset, Balance)> {
+        self.0.iter().copied()
+    }
+
+    pub(crate) fn change(&mut self, asset: Asset, change: impl FnOnce(Balance) -> Balance) {
+        let at = self.find(asset).unwrap_or_else(|at| {
+            self.0.insert(at, (asset, Balance::ZERO));
+            at
+        });
+        if let Some((_, balance)) = self.0.get_mut(at) {
+            *balance = change(*balance);
+        }
+    }
+
+    fn find(&self, asset: Asset) -> std::result::Result<usize, usize> {
+        self.0.binary_search_by_key(&asset, |(held, _)| *held)
+    }
+}
+
+impl BorshSerialize for Balances {
+    fn serialize<W: Write>(&self, writer: &mut W) -> Result<()> {
+        self.0.as_slice().serialize(writer)
+    }
+}
+
+impl BorshDeserialize for Balances {
+    fn deserialize_reader<R: Read>(reader: &mut R) -> Result<Self> {
+        let held = Vec::<(Asset, Balance)>::deserialize_reader(reader)?;
+        if !held.is_sorted_by(|(one, _), (next, _)| one < next) {
+            return Err(Error::new(ErrorKind::InvalidData, "assets are not in order"));
+        }
+        Ok(Self(held.into_iter().collect()))
     }
 }

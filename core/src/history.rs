@@ -6,8 +6,11 @@
 //! newest entry: one for each set bit of its count, so at most 64. From the newest entry any other is
 //! reached in a number of steps that grows with the square of the logarithm.
 
+use std::io::{Read, Write};
+
 use borsh::{BorshDeserialize, BorshSerialize};
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 
 /// Where a record stands in a shard's journal: a byte offset, counted over all its segments.
 #[derive(
@@ -45,11 +48,29 @@ pub struct Link {
 }
 
 /// The end of a chain of journal records.
-#[derive(Clone, Debug, Default, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct History {
     count: u64,
-    /// Oldest first: the positions of `count` with all but its highest bits cleared.
-    spine: Vec<JournalPosition>,
+    /// Oldest first: the positions of `count` with all but its highest bits cleared. As many as `count`
+    /// has bits set.
+    spine: SmallVec<[JournalPosition; 2]>,
+}
+
+/// The count, and as many positions as it says.
+impl BorshSerialize for History {
+    fn serialize<W: Write>(&self, writer: &mut W) -> std::io::Result<()> {
+        BorshSerialize::serialize(&self.count, writer)?;
+        self.spine.iter().try_for_each(|position| BorshSerialize::serialize(position, writer))
+    }
+}
+
+impl BorshDeserialize for History {
+    fn deserialize_reader<R: Read>(reader: &mut R) -> std::io::Result<Self> {
+        let count = u64::deserialize_reader(reader)?;
+        let spine: std::io::Result<_> =
+            (0..count.count_ones()).map(|_| JournalPosition::deserialize_reader(reader)).collect();
+        Ok(Self { count, spine: spine? })
+    }
 }
 
 /// What to do next to find an entry.

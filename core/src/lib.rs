@@ -16,6 +16,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
 
 mod account;
+mod accounts;
 mod amount;
 mod certificate;
 mod committee;
@@ -37,7 +38,7 @@ mod statement;
 mod verifier;
 mod vote;
 
-pub use account::{Account, PendingOrder};
+pub use account::{Account, Balances, PendingOrder};
 pub use amount::{Amount, Asset, Balance, Epoch, Memo, ParseAmountError, SequenceNumber, TransactionIndex};
 pub use certificate::{Certificate, CertificateError, VerifiedCertificate};
 pub use committee::{Authority, COMMITTEE_SIZE_MAX, COMMITTEE_SIZE_MIN, Committee, CommitteeError};

@@ -10,9 +10,8 @@
 //! creates or destroys value. The accounts in memory may be a part of all: a rule that needs another
 //! one answers [`Decision::Load`] and is asked again.
 
-use std::collections::HashMap;
-
 use crate::account::{Account, PendingOrder};
+use crate::accounts::AccountTable;
 use crate::amount::{Amount, Asset, Balance, SequenceNumber, TransactionIndex};
 use crate::certificate::VerifiedCertificate;
 use crate::history::JournalPosition;
@@ -106,15 +105,16 @@ pub struct Shard {
     id: ShardId,
     layout: ShardLayout,
     with_primary: bool,
-    accounts: HashMap<AccountId, Account>,
+    accounts: AccountTable,
     ledger: ShardLedger,
 }
 
 impl Shard {
-    /// A shard with the given ledger and no account in memory.
+    /// A shard with the given ledger and no account in memory, where there will never be more than
+    /// `accounts_max` (4 where it is less).
     #[must_use]
-    pub fn new(id: ShardId, layout: ShardLayout, with_primary: bool, ledger: ShardLedger) -> Self {
-        Self { id, layout, with_primary, accounts: HashMap::new(), ledger }
+    pub fn new(id: ShardId, layout: ShardLayout, with_primary: bool, ledger: ShardLedger, accounts_max: usize) -> Self {
+        Self { id, layout, with_primary, accounts: AccountTable::new(accounts_max), ledger }
     }
 
     /// This shard's number.
@@ -141,20 +141,56 @@ impl Shard {
         self.accounts.len()
     }
 
+    /// How many accounts changed since the newest checkpoint began.
+    #[must_use]
+    pub fn accounts_changed(&self) -> usize {
+        self.accounts.changed()
+    }
+
+    /// Whether an account can be loaded. Not where too many are newer here than in the store: then a
+    /// checkpoint must be finished first.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        self.accounts.has_room()
+    }
+
     /// Brings an account into memory, with the state that the store has for it (none: a new one). One
-    /// that is in memory already stays as it is.
+    /// that is in memory already stays as it is. Where memory is full, another one leaves it that is in
+    /// the store as it is here.
+    ///
+    /// # Panics
+    /// Where there is no room.
     pub fn load(&mut self, id: AccountId, stored: Option<Account>) {
-        self.accounts.entry(id).or_insert_with(|| stored.unwrap_or_default());
+        self.accounts.load(id, stored.unwrap_or_default());
     }
 
-    /// Drops accounts from memory. The caller must have each of them in its store as it is now.
-    pub fn evict(&mut self, keep: impl Fn(&AccountId) -> bool) {
-        self.accounts.retain(|id, _| keep(id));
-    }
-
-    /// Drops one account from memory that was loaded and not changed since.
+    /// Drops an account from memory that did not change since it was loaded; its place is the next one
+    /// to be taken. Another one stays.
     pub fn unload(&mut self, id: &AccountId) {
-        self.accounts.remove(id);
+        self.accounts.unload(id);
+    }
+
+    /// Begins a checkpoint: of all accounts that changed since the one before began, as they are now.
+    /// The caller keeps the ledger as it is now, and the journal position.
+    ///
+    /// # Panics
+    /// Where one is under way.
+    pub fn begin_checkpoint(&mut self) {
+        self.accounts.begin_checkpoint();
+    }
+
+    /// Takes the next accounts of the checkpoint under way, encoded, as they were when it began: about
+    /// `limit`. None where all are taken, or no checkpoint is under way.
+    pub fn take_accounts(&mut self, limit: usize) -> Option<Vec<(AccountId, Vec<u8>)>> {
+        self.accounts.take(limit)
+    }
+
+    /// The checkpoint under way is in the store: its accounts may leave memory.
+    ///
+    /// # Panics
+    /// Where none is under way, or not all of it was taken.
+    pub fn finish_checkpoint(&mut self) {
+        self.accounts.finish_checkpoint();
     }
 
     /// The other shard has durably applied all credits up to `number`.
@@ -344,15 +380,13 @@ impl Shard {
     }
 
     fn fund(&mut self, account: &AccountId, asset: Asset, amount: Amount) {
-        let balance = self.account_mut(account).balances.entry(asset).or_default();
-        *balance = balance.credit(amount);
+        self.account_mut(account).balances.change(asset, |balance| balance.credit(amount));
         let totals = self.ledger.totals_mut(asset);
         totals.accounts = totals.accounts.credit(amount);
     }
 
     fn debit(&mut self, account: &AccountId, asset: Asset, amount: Amount) {
-        let balance = self.account_mut(account).balances.entry(asset).or_default();
-        *balance = balance.debit(amount);
+        self.account_mut(account).balances.change(asset, |balance| balance.debit(amount));
         let totals = self.ledger.totals_mut(asset);
         totals.accounts = totals.accounts.debit(amount);
     }

@@ -131,9 +131,11 @@ pub async fn run(
         metrics: Arc::new(Metrics::new(config.shards.get())),
     };
     let with_primary = deployment.genesis().is_none();
-    let recovered = recover(&folder, parts.layout, with_primary).await?;
+    let limits =
+        ShardLimits { accounts_in_memory_max: config.accounts_in_memory_per_shard(), ..ShardLimits::default() };
+    let recovered = recover(&folder, parts.layout, with_primary, limits).await?;
     let histories: Vec<HistoryReader> = recovered.iter().map(RecoveredShard::history).collect();
-    let threads = start_shards(&parts, recovered)?;
+    let threads = start_shards(&parts, recovered, limits)?;
     let outcome = serve(&config, &parts, deployment, rotation, &folder, &threads, histories, stop).await;
     let ended = end_shards(threads).await;
     drop(folder);
@@ -148,11 +150,13 @@ async fn recover(
     folder: &DataFolder,
     layout: ShardLayout,
     with_primary: bool,
+    limits: ShardLimits,
 ) -> Result<Vec<RecoveredShard>, AuthorityError> {
     let mut work = Vec::new();
     for id in layout.shards() {
         let folders = folder.shard(id.0).expect("the data folder was opened with this number of shards");
-        work.push((id, tokio::task::spawn_blocking(move || shard::recover(&folders, id, layout, with_primary))));
+        let recover = move || shard::recover(&folders, id, layout, with_primary, &limits);
+        work.push((id, tokio::task::spawn_blocking(recover)));
     }
     let mut recovered = Vec::new();
     for (id, task) in work {
@@ -168,8 +172,11 @@ async fn recover(
     Ok(recovered)
 }
 
-fn start_shards(parts: &Parts, recovered: Vec<RecoveredShard>) -> Result<Vec<ShardThread>, AuthorityError> {
-    let limits = ShardLimits::default();
+fn start_shards(
+    parts: &Parts,
+    recovered: Vec<RecoveredShard>,
+    limits: ShardLimits,
+) -> Result<Vec<ShardThread>, AuthorityError> {
     let queues: Vec<_> = parts.metrics.shards.iter().map(|m| ShardHandle::new(&limits, m.clone())).collect();
     let handles: BTreeMap<ShardId, ShardHandle> =
         parts.layout.shards().zip(&queues).map(|(id, (handle, _))| (id, handle.clone())).collect();

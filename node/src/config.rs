@@ -12,6 +12,10 @@ use crate::keys::KeyFiles;
 
 /// Each shard is a thread with its own journal, store and port.
 const SHARDS_MAX: u32 = 64;
+/// About 2 GB, where all of them are there.
+const ACCOUNTS_IN_MEMORY: usize = 8_000_000;
+/// With fewer, a shard would do little else than load and store them.
+const ACCOUNTS_IN_MEMORY_MIN: usize = 10_000;
 
 /// What `fastpay-node run` needs to know.
 #[derive(Clone, Debug, Deserialize)]
@@ -21,6 +25,9 @@ pub struct Config {
     pub data: PathBuf,
     /// How many shards. Fixed when the data folder is created.
     pub shards: NonZeroU32,
+    /// At most so many accounts are in memory, over all shards; the others are read when they are needed.
+    #[serde(default = "accounts_in_memory")]
+    pub accounts_in_memory: usize,
     /// Where shard 0 listens; shard k listens k ports above.
     pub listen: SocketAddr,
     /// Where health, readiness and metrics are served.
@@ -33,6 +40,10 @@ pub struct Config {
     pub genesis: Option<PathBuf>,
     /// Encrypts the shards' ports.
     pub tls: Option<TlsFiles>,
+}
+
+fn accounts_in_memory() -> usize {
+    ACCOUNTS_IN_MEMORY
 }
 
 /// A certificate chain and its key, PEM.
@@ -95,6 +106,11 @@ pub enum ConfigError {
     /// A number out of its range.
     #[error("the configuration asks for {0} shards; at most {SHARDS_MAX} are possible")]
     Shards(u32),
+    /// Too few accounts for each shard.
+    #[error(
+        "the configuration keeps {0} accounts in memory; at least {ACCOUNTS_IN_MEMORY_MIN} for each shard are needed"
+    )]
+    AccountsInMemory(usize),
     /// The last shard would have no port.
     #[error("the configuration has no port for every shard: {0} is too high")]
     Ports(SocketAddr),
@@ -145,7 +161,16 @@ impl Config {
         if self.shards.get() > SHARDS_MAX {
             return Err(ConfigError::Shards(self.shards.get()));
         }
+        if self.accounts_in_memory_per_shard() < ACCOUNTS_IN_MEMORY_MIN {
+            return Err(ConfigError::AccountsInMemory(self.accounts_in_memory));
+        }
         self.shard_addresses().map(|_| ())
+    }
+
+    /// At most so many accounts of one shard are in memory.
+    #[must_use]
+    pub fn accounts_in_memory_per_shard(&self) -> usize {
+        self.accounts_in_memory.checked_div(self.shards.get() as usize).unwrap_or_default()
     }
 
     /// Where each shard listens, from the first.
@@ -209,6 +234,7 @@ mod tests {
         check(format!("colour = 1\n{GOOD}"), "unknown field `colour`");
         check(GOOD.replace("shards = 2", "shards = 0"), "nonzero");
         check(GOOD.replace("shards = 2", "shards = 65"), "at most 64");
+        check(GOOD.replace("shards = 2", "shards = 2\naccounts_in_memory = 19999"), "at least 10000 for each shard");
         check(GOOD.replace(":9000", ":65535"), "no port for every shard");
         check(GOOD.replace("genesis", "#"), "either [primary] or genesis");
         check(GOOD.replace("listen", "#"), "missing field `listen`");

@@ -27,6 +27,7 @@ pub struct ShardMetrics {
     pub batch_requests: Histogram,
     records: Counter,
     commit_seconds: Histogram,
+    checkpoint_pause_seconds: Histogram,
     accounts_in_memory: Gauge,
     journal_bytes: Gauge,
     synchronized: Gauge,
@@ -38,6 +39,11 @@ impl ShardMetrics {
     pub fn committed(&self, records: u64, duration: Duration) {
         self.records.inc_by(records);
         self.commit_seconds.observe(duration.as_secs_f64());
+    }
+
+    /// Counts a part of a checkpoint, for which the shard held up its commands.
+    pub fn checkpoint_paused(&self, duration: Duration) {
+        self.checkpoint_pause_seconds.observe(duration.as_secs_f64());
     }
 
     /// Takes the sizes of a shard's state.
@@ -150,6 +156,7 @@ fn shard(registry: &mut Registry, id: u32) -> ShardMetrics {
         batch_requests: Histogram::new(exponential_buckets(1.0, 2.0, 12)),
         records: Counter::default(),
         commit_seconds: Histogram::new(exponential_buckets(50e-6, 2.0, 14)),
+        checkpoint_pause_seconds: Histogram::new(exponential_buckets(50e-6, 2.0, 18)),
         accounts_in_memory: Gauge::default(),
         journal_bytes: Gauge::default(),
         synchronized: Gauge::default(),
@@ -163,6 +170,8 @@ fn shard(registry: &mut Registry, id: u32) -> ShardMetrics {
     registry.register("batch_requests", "Requests that were served together", metrics.batch_requests.clone());
     registry.register("records", "Records committed to the journal", metrics.records.clone());
     registry.register_with_unit("commit", "Write and sync of a batch", Unit::Seconds, metrics.commit_seconds.clone());
+    let pauses = metrics.checkpoint_pause_seconds.clone();
+    registry.register_with_unit("checkpoint_pause", "How long a checkpoint held up commands", Unit::Seconds, pauses);
     registry.register("accounts_in_memory", "Accounts in memory", metrics.accounts_in_memory.clone());
     registry.register_with_unit("journal", "Length of the journal", Unit::Bytes, metrics.journal_bytes.clone());
     registry.register("synchronized", "The index of the newest deposit applied", metrics.synchronized.clone());

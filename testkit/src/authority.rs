@@ -146,6 +146,7 @@ impl TestAuthority {
     #[must_use]
     pub fn balances_total(&self) -> Balance {
         let accounts = self.shards.iter().flat_map(|shard| shard.accounts().into_values());
-        accounts.flat_map(|account| account.balances.into_values()).fold(Balance::ZERO, Balance::plus)
+        let held = accounts.flat_map(|account| account.balances.iter().map(|(_, balance)| balance).collect::<Vec<_>>());
+        held.fold(Balance::ZERO, Balance::plus)
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use borsh::BorshDeserialize;
 use fastpay_core::{
     Account, AccountId, CrossShardCredit, Decision, JournalPosition, Record, Rejection, Shard, ShardId, ShardLayout,
     ShardLedger, SynchronizationOrder, VerifiedCertificate, VerifiedOrder,
@@ -18,24 +19,28 @@ pub enum Outcome {
     Already,
 }
 
-/// Accounts and ledger as they were after the records before `position`.
+/// So few that accounts come and go all the time.
+const ACCOUNTS_IN_MEMORY_MAX: usize = 4;
+
+/// Accounts, encoded, and ledger as they were after the records before `position`.
 #[derive(Clone, Debug, Default)]
 struct Checkpoint {
-    accounts: BTreeMap<AccountId, Account>,
+    accounts: BTreeMap<AccountId, Vec<u8>>,
     ledger: ShardLedger,
     position: JournalPosition,
 }
 
-/// A shard, its journal, and the accounts that it does not keep in memory.
+/// A shard, its journal, and its store.
 #[derive(Clone, Debug)]
 pub struct TestShard {
     shard: Shard,
     layout: ShardLayout,
     with_primary: bool,
     journal: MemoryJournal,
-    checkpoint: Checkpoint,
-    /// Accounts out of memory, as they are now.
-    evicted: BTreeMap<AccountId, Account>,
+    /// The newest checkpoint that is whole.
+    stored: Checkpoint,
+    /// The accounts that were taken for the next one so far, and the ledger when it began.
+    under_way: Option<Checkpoint>,
     /// Every account that a record of the journal changes.
     named: BTreeSet<AccountId>,
 }
@@ -45,12 +50,12 @@ impl TestShard {
     #[must_use]
     pub fn new(id: ShardId, layout: ShardLayout, with_primary: bool) -> Self {
         Self {
-            shard: Shard::new(id, layout, with_primary, ShardLedger::default()),
+            shard: Shard::new(id, layout, with_primary, ShardLedger::default(), ACCOUNTS_IN_MEMORY_MAX),
             layout,
             with_primary,
             journal: MemoryJournal::default(),
-            checkpoint: Checkpoint::default(),
-            evicted: BTreeMap::new(),
+            stored: Checkpoint::default(),
+            under_way: None,
             named: BTreeSet::new(),
         }
     }
@@ -98,7 +103,7 @@ impl TestShard {
             match decide(&self.shard) {
                 Decision::Load(account) => {
                     assert!(self.shard.account(&account).is_none(), "asked to load what is in memory");
-                    self.shard.load(account, self.evicted.remove(&account));
+                    self.load(account, self.journal.end());
                 }
                 Decision::Commit(record) => {
                     let position = self.journal.append(&record);
@@ -112,21 +117,60 @@ impl TestShard {
         }
     }
 
+    /// Brings an account into memory, after a checkpoint of all records before `end` where there is no
+    /// room without.
+    fn load(&mut self, account: AccountId, end: JournalPosition) {
+        while !self.shard.has_room() {
+            self.checkpoint(end);
+        }
+        self.shard.load(account, self.stored_account(&account));
+    }
+
+    fn stored_account(&self, id: &AccountId) -> Option<Account> {
+        let bytes = self.stored.accounts.get(id)?;
+        Some(Account::try_from_slice(bytes).expect("what was encoded can be decoded"))
+    }
+
     /// Takes all accounts out of memory.
     pub fn evict(&mut self) {
-        self.evicted = self.accounts();
-        self.shard.evict(|_| false);
+        self.checkpoint(self.journal.end());
+        self.named.iter().for_each(|account| self.shard.unload(account));
     }
 
-    /// Notes accounts and ledger as they are now; a restart will begin from there.
-    pub fn checkpoint(&mut self) {
-        self.checkpoint =
-            Checkpoint { accounts: self.accounts(), ledger: self.ledger().clone(), position: self.journal.end() };
+    /// Ends the checkpoint that is being taken, and takes another one as a whole.
+    fn checkpoint(&mut self, end: JournalPosition) {
+        while self.advance_checkpoint(usize::MAX, end) {}
+        while self.advance_checkpoint(usize::MAX, end) {}
     }
 
-    /// Forgets everything but the journal and the last checkpoint, and starts from them.
+    /// The next part of a checkpoint: it begins, takes up to `limit` accounts, or is stored.
+    pub fn take_part_of_checkpoint(&mut self, limit: usize) {
+        self.advance_checkpoint(limit, self.journal.end());
+    }
+
+    /// Says whether a checkpoint is under way then.
+    fn advance_checkpoint(&mut self, limit: usize, end: JournalPosition) -> bool {
+        let Some(mut checkpoint) = self.under_way.take() else {
+            self.shard.begin_checkpoint();
+            let ledger = self.ledger().clone();
+            self.under_way = Some(Checkpoint { accounts: BTreeMap::new(), ledger, position: end });
+            return true;
+        };
+        if let Some(taken) = self.shard.take_accounts(limit) {
+            checkpoint.accounts.extend(taken);
+            self.under_way = Some(checkpoint);
+            return true;
+        }
+        let mut accounts = std::mem::take(&mut self.stored.accounts);
+        accounts.append(&mut checkpoint.accounts);
+        self.stored = Checkpoint { accounts, ..checkpoint };
+        self.shard.finish_checkpoint();
+        false
+    }
+
+    /// Forgets everything but the journal and the last whole checkpoint, and starts from them.
     pub fn restart(&mut self) {
-        self.restart_from(self.checkpoint.clone());
+        self.restart_from(self.stored.clone());
     }
 
     /// Forgets everything but the journal, and starts from it alone.
@@ -135,17 +179,17 @@ impl TestShard {
     }
 
     fn restart_from(&mut self, checkpoint: Checkpoint) {
-        let mut shard = Shard::new(self.shard.id(), self.layout, self.with_primary, checkpoint.ledger);
-        let mut stored = checkpoint.accounts;
-        for (position, record) in self.journal.records_from(checkpoint.position) {
-            for account in record.accounts() {
-                let state = stored.remove(&account);
-                shard.load(account, state);
+        let (id, ledger) = (self.shard.id(), checkpoint.ledger.clone());
+        let start = checkpoint.position;
+        self.shard = Shard::new(id, self.layout, self.with_primary, ledger, ACCOUNTS_IN_MEMORY_MAX);
+        (self.stored, self.under_way) = (checkpoint, None);
+        let tail: Vec<_> = self.journal.records_from(start).collect();
+        for (position, record) in tail {
+            while let Some(account) = record.accounts().find(|account| self.shard.account(account).is_none()) {
+                self.load(account, position);
             }
-            shard.apply(&record, position);
+            self.shard.apply(&record, position);
         }
-        self.shard = shard;
-        self.evicted = stored;
     }
 
     /// All accounts that any record changed, in memory or not.
@@ -157,7 +201,7 @@ impl TestShard {
     /// An account, which need not be in memory. A new one where nothing is known of it.
     #[must_use]
     pub fn account(&self, id: &AccountId) -> Account {
-        self.shard.account(id).or_else(|| self.evicted.get(id)).cloned().unwrap_or_default()
+        self.shard.account(id).cloned().or_else(|| self.stored_account(id)).unwrap_or_default()
     }
 
     /// All but the accounts.

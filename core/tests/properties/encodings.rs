@@ -43,6 +43,8 @@ fn read_all(bytes: &[u8]) {
     canonical::<Certificate>(bytes);
     canonical::<TransferOrder>(bytes);
     canonical::<Vote>(bytes);
+    canonical::<Account>(bytes);
+    canonical::<History>(bytes);
     let _ = ShardLedger::try_from_slice(bytes);
     if let Ok(account) = Account::try_from_slice(bytes) {
         use_history(&account.sent);

@@ -101,7 +101,7 @@ fn held(amount: u128) -> Balance {
 #[test]
 fn a_rule_asks_for_the_account_that_it_needs() {
     let Setting { committee, owner, neighbour, layout, .. } = setting();
-    let mut shard = Shard::new(ShardId(0), layout, true, ShardLedger::default());
+    let mut shard = Shard::new(ShardId(0), layout, true, ShardLedger::default(), 100);
     let order = owner.sign(&committee.domain, payment(owner.id(), neighbour.id(), 1, 0));
     let certificate = committee.certified(&order);
     assert_eq!(shard.lock(&committee.verified(&order)), Decision::Load(owner.id()));

@@ -1,6 +1,5 @@
 //! The gRPC service of one shard: the stream of requests, and the reads.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -112,18 +111,16 @@ fn stopping() -> Status {
     Status::unavailable("the authority is stopping; ask again when it is back")
 }
 
-type Chosen<'a, T> = (Vec<(Asset, &'a T)>, bool);
-
-/// The entries that a request asks for, those of one asset or as many as an answer lists, and whether there
+/// The entries that a request asks for, that of one asset or as many as an answer lists, and whether there
 /// are more.
-fn chosen<'a, T>(entries: &'a BTreeMap<Asset, T>, asset: &[u8]) -> Result<Chosen<'a, T>, Status> {
+fn chosen<T>(mut entries: impl Iterator<Item = (Asset, T)>, asset: &[u8]) -> Result<(Vec<(Asset, T)>, bool), Status> {
     if asset.is_empty() {
-        let listed = entries.iter().take(ASSETS_LISTED_MAX).map(|(asset, value)| (*asset, value));
-        return Ok((listed.collect(), entries.len() > ASSETS_LISTED_MAX));
+        let listed = entries.by_ref().take(ASSETS_LISTED_MAX).collect();
+        return Ok((listed, entries.next().is_some()));
     }
     let asset: [u8; 20] = asset.try_into().map_err(|_| Status::invalid_argument("an asset has 20 bytes"))?;
     let asset = Asset(asset.into());
-    Ok((entries.get(&asset).map(|value| (asset, value)).into_iter().collect(), false))
+    Ok((entries.find(|(held, _)| *held == asset).into_iter().collect(), false))
 }
 
 fn copy(bytes: &[u8]) -> Bytes {
@@ -147,7 +144,7 @@ impl ShardRpc for ShardService {
     ) -> Result<Response<proto::AccountResponse>, Status> {
         let request = request.into_inner();
         let (_, account) = self.account(&request.account).await?;
-        let (holdings, truncated) = chosen(&account.balances, &request.asset)?;
+        let (holdings, truncated) = chosen(account.balances.iter(), &request.asset)?;
         let holdings = holdings.into_iter().map(|(asset, balance)| proto::Holding {
             asset: copy(asset.0.as_slice()),
             balance: copy(&balance.to_be_bytes()),
@@ -238,7 +235,8 @@ impl ShardRpc for ShardService {
     ) -> Result<Response<proto::StatusResponse>, Status> {
         let ledger: Arc<ShardLedger> = Self::ask(&self.context.handle, Command::ReadLedger)?.await?;
         let context = &self.context;
-        let (totals, truncated) = chosen(&ledger.totals, &request.into_inner().asset)?;
+        let (totals, truncated) =
+            chosen(ledger.totals.iter().map(|(asset, totals)| (*asset, totals)), &request.into_inner().asset)?;
         let totals = totals.into_iter().map(|(asset, totals)| proto::AssetTotals {
             asset: copy(asset.0.as_slice()),
             accounts: copy(&totals.accounts.to_be_bytes()),

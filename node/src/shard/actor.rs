@@ -1,7 +1,7 @@
 //! The shard's thread: take what is queued, verify, decide, apply, and hand over to the commit stage.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 use std::thread::JoinHandle;
@@ -42,7 +42,10 @@ pub struct ShardLimits {
     pub checkpoint_journal_bytes: u64,
     /// After this long a checkpoint is due where anything changed.
     pub checkpoint_interval: Duration,
-    /// More unchanged accounts than this are not kept in memory after a checkpoint.
+    /// At most so many accounts of a checkpoint are taken between two batches: bounds how long it holds
+    /// them up.
+    pub checkpoint_slice_accounts: usize,
+    /// Never more accounts than this are in memory. A checkpoint is due where a quarter of them changed.
     pub accounts_in_memory_max: usize,
 }
 
@@ -55,7 +58,8 @@ impl Default for ShardLimits {
             batch_requests_max: fastpay_core::MERKLE_LEAVES_MAX,
             checkpoint_journal_bytes: 64 << 20,
             checkpoint_interval: Duration::from_secs(60),
-            accounts_in_memory_max: 1_000_000,
+            checkpoint_slice_accounts: 1_024,
+            accounts_in_memory_max: 8_000_000,
         }
     }
 }
@@ -89,11 +93,15 @@ pub fn start(
         limits: settings.limits,
         verification: Verification::new(settings.domain),
         signer: Signer::new(settings.domain, settings.standing),
-        checkpointer: Checkpointer::new(recovered.store.clone(), settings.limits, recovered.checkpoint),
+        checkpointer: Checkpointer::new(
+            recovered.store.clone(),
+            settings.limits,
+            recovered.checkpoint,
+            metrics.clone(),
+        ),
         shard: recovered.shard,
         journal: recovered.journal,
         store: recovered.store,
-        changed: recovered.changed,
         deliveries: Deliveries::new(siblings),
         metrics,
         queue,
@@ -109,8 +117,6 @@ struct Actor {
     journal: Journal,
     store: CheckpointStore,
     checkpointer: Checkpointer,
-    /// The accounts that changed since the newest checkpoint was begun.
-    changed: HashSet<AccountId>,
     deliveries: Deliveries,
     verification: Verification,
     signer: Signer,
@@ -138,44 +144,39 @@ impl Actor {
     }
 
     fn work(&mut self) -> Result<(), ShardError> {
+        let mut checkpoint_goes_on = false;
         loop {
             let waiting = self.hand_over()?;
-            let patience = if waiting { REDELIVERY_AFTER } else { IDLE_WAKE_UP };
+            let patience = match (checkpoint_goes_on, waiting) {
+                (true, _) => Duration::ZERO,
+                (false, true) => REDELIVERY_AFTER,
+                (false, false) => IDLE_WAKE_UP,
+            };
             let next = match self.queue.recv_timeout(patience) {
                 Ok(first) => self.serve(first)?,
                 Err(RecvTimeoutError::Timeout) => Next::GoOn,
                 Err(RecvTimeoutError::Disconnected) => Next::Stop,
             };
-            self.collect_checkpoint()?;
             if next == Next::Stop {
                 self.hand_over()?;
                 self.drain()?;
-                return self.checkpointer.finish(&self.shard, &self.journal, &mut self.changed);
+                return self.checkpointer.finish(&mut self.shard, self.journal.end());
             }
-            self.begin_checkpoint()?;
+            checkpoint_goes_on = self.advance_checkpoint()?;
         }
     }
 
-    /// Takes the outcome of a checkpoint that was written, and forgets accounts that rest.
-    fn collect_checkpoint(&mut self) -> Result<(), ShardError> {
-        // Before the next checkpoint takes the changed accounts: they are what must stay.
-        let stored = self.checkpointer.collect()?;
-        if stored && self.shard.accounts_in_memory() > self.limits.accounts_in_memory_max {
-            let changed = &self.changed;
-            self.shard.evict(|id| changed.contains(id));
+    /// The next part of a checkpoint, where one is due or under way. Says whether there is more to do at
+    /// once.
+    fn advance_checkpoint(&mut self) -> Result<bool, ShardError> {
+        if !self.checkpointer.is_due(&self.shard, self.journal.end()) {
+            return self.checkpointer.advance(&mut self.shard, self.journal.end());
         }
-        Ok(())
-    }
-
-    /// Begins a checkpoint where one is due.
-    fn begin_checkpoint(&mut self) -> Result<(), ShardError> {
-        if self.checkpointer.is_due(&self.journal) {
-            // It may state nothing that is not on disk.
-            self.hand_over()?;
-            self.drain()?;
-            self.checkpointer.begin(&self.shard, &self.journal, &mut self.changed)?;
-        }
-        Ok(())
+        // It may state nothing that is not on disk.
+        self.hand_over()?;
+        self.drain()?;
+        self.checkpointer.begin(&mut self.shard, self.journal.end());
+        Ok(true)
     }
 
     fn drain(&self) -> Result<(), ShardError> {
@@ -319,8 +320,7 @@ impl Actor {
         let result = loop {
             match rule(&self.shard) {
                 Decision::Load(id) => {
-                    let stored = stored_account(&self.store, &id)?;
-                    self.shard.load(id, stored);
+                    self.load(id)?;
                     loaded.push(id);
                 }
                 Decision::Commit(record) => {
@@ -340,6 +340,20 @@ impl Actor {
         Ok(result)
     }
 
+    /// Brings an account into memory. Where there is no room before a checkpoint is written, that is
+    /// waited for: its disk is too slow for what changes.
+    fn load(&mut self, id: AccountId) -> Result<(), ShardError> {
+        while !self.shard.has_room() {
+            // A checkpoint may state nothing that is not on disk.
+            self.hand_over()?;
+            self.drain()?;
+            self.checkpointer.make_room(&mut self.shard, self.journal.end())?;
+        }
+        let stored = stored_account(&self.store, &id)?;
+        self.shard.load(id, stored);
+        Ok(())
+    }
+
     fn append(&mut self, record: &Record) -> Result<(), ShardError> {
         self.encoded.clear();
         borsh::to_writer(&mut self.encoded, record).expect("writing to memory does not fail");
@@ -351,7 +365,6 @@ impl Actor {
             position => position?,
         };
         self.shard.apply(record, position);
-        self.changed.extend(record.accounts());
         Ok(())
     }
 

@@ -2,8 +2,15 @@
 //!
 //! A checkpoint is what the shard was at one journal position: its ledger and the accounts that
 //! changed since the one before. It only saves time at recovery; the journal is the truth.
+//!
+//! ```text
+//!  due ─► begin (no work) ─► take a slice after each batch ─► all taken: write, on another thread ─► finished
+//! ```
+//! The shard goes on meanwhile. It waits for the store in two cases only, both of a store that is too
+//! slow for what changes: nearly all accounts in memory are newer than the store's, or the journal is
+//! so far ahead that a recovery would take long.
 
-use std::collections::HashSet;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -11,106 +18,198 @@ use fastpay_core::{AccountId, JournalPosition, Shard};
 
 use super::ShardError;
 use super::actor::ShardLimits;
-use crate::storage::{CheckpointError, CheckpointStore, Journal, JournalWrite};
+use crate::metrics::ShardMetrics;
+use crate::storage::{CheckpointError, CheckpointStore};
+
+/// A checkpoint is due where one of so many accounts in memory changed: the others are room for what
+/// changes while it is written.
+const CHANGED_SHARE: usize = 4;
+/// The journal is never ahead of a checkpoint that is being written by more than so many times what makes
+/// the next one due.
+const JOURNAL_AHEAD_TIMES: u64 = 4;
 
 /// What one checkpoint writes.
 struct Snapshot {
     position: JournalPosition,
     ledger: Vec<u8>,
-    accounts: Vec<([u8; 32], Vec<u8>)>,
+    /// Slices as they were taken: together they may be large, and are not moved.
+    slices: Vec<Vec<(AccountId, Vec<u8>)>>,
 }
 
 impl Snapshot {
-    fn take(shard: &Shard, journal: &Journal, changed: &mut HashSet<AccountId>) -> Self {
-        let encode = |id: AccountId| {
-            let account = shard.account(&id).expect("a changed account stays in memory until it is written");
-            (id.0, borsh::to_vec(account).expect("writing to memory does not fail"))
-        };
-        Self {
-            position: journal.end(),
-            ledger: borsh::to_vec(shard.ledger()).expect("writing to memory does not fail"),
-            accounts: changed.drain().map(encode).collect(),
-        }
+    /// Of the shard as it is now, with all records before `position` applied.
+    fn begin(shard: &mut Shard, position: JournalPosition) -> Self {
+        let ledger = borsh::to_vec(shard.ledger()).expect("writing to memory does not fail");
+        shard.begin_checkpoint();
+        Self { position, ledger, slices: Vec::new() }
+    }
+
+    /// Takes the next accounts. False where all are taken.
+    fn take(&mut self, shard: &mut Shard, limit: usize) -> bool {
+        let slice = shard.take_accounts(limit);
+        let more = slice.is_some();
+        self.slices.extend(slice);
+        more
     }
 
     fn write(self, store: &CheckpointStore) -> Result<(), CheckpointError> {
-        store.write(self.position, self.ledger, self.accounts)
+        let accounts = self.slices.into_iter().flatten().map(|(id, account)| (id.0, account));
+        store.write(self.position, self.ledger, accounts)
     }
 }
 
-/// Decides when a checkpoint is due and has at most one written at a time.
+/// Writes a checkpoint as a whole, of all records before `position`, where none is under way.
+pub(super) fn write_checkpoint(
+    store: &CheckpointStore,
+    shard: &mut Shard,
+    position: JournalPosition,
+) -> Result<(), CheckpointError> {
+    let mut snapshot = Snapshot::begin(shard, position);
+    while snapshot.take(shard, usize::MAX) {}
+    snapshot.write(store)?;
+    shard.finish_checkpoint();
+    Ok(())
+}
+
+/// Whether the journal has so much after a checkpoint that the next one must be written before anything
+/// else is done.
+pub(super) fn is_far_ahead(limits: &ShardLimits, checkpoint: JournalPosition, end: JournalPosition) -> bool {
+    let bytes = end.0.saturating_sub(checkpoint.0);
+    bytes >= limits.checkpoint_journal_bytes.saturating_mul(JOURNAL_AHEAD_TIMES)
+}
+
+enum UnderWay {
+    Taking(Snapshot),
+    Writing(JoinHandle<Result<(), CheckpointError>>),
+}
+
+/// Decides when a checkpoint is due, and has at most one under way.
 pub(super) struct Checkpointer {
     store: CheckpointStore,
     limits: ShardLimits,
+    /// Where the newest one began, and when.
     newest: JournalPosition,
     newest_at: Instant,
-    writing: Option<JoinHandle<Result<(), CheckpointError>>>,
+    under_way: Option<UnderWay>,
+    metrics: Arc<ShardMetrics>,
 }
 
 impl Checkpointer {
-    pub(super) fn new(store: CheckpointStore, limits: ShardLimits, newest: JournalPosition) -> Self {
-        Self { store, limits, newest, newest_at: Instant::now(), writing: None }
+    pub(super) fn new(
+        store: CheckpointStore,
+        limits: ShardLimits,
+        newest: JournalPosition,
+        metrics: Arc<ShardMetrics>,
+    ) -> Self {
+        Self { store, limits, newest, newest_at: Instant::now(), under_way: None, metrics }
     }
 
-    /// Takes the outcome of a checkpoint that has been written. Says whether there was one: then all
-    /// accounts that have not changed since it was begun are in the store.
+    /// Whether none is under way and enough has happened since the newest one.
+    pub(super) fn is_due(&self, shard: &Shard, end: JournalPosition) -> bool {
+        let bytes = end.0.saturating_sub(self.newest.0);
+        let due = bytes >= self.limits.checkpoint_journal_bytes
+            || shard.accounts_changed() > self.limits.accounts_in_memory_max / CHANGED_SHARE
+            || (bytes > 0 && self.newest_at.elapsed() >= self.limits.checkpoint_interval);
+        due && self.under_way.is_none()
+    }
+
+    /// Begins a checkpoint. The shard has applied the whole journal, which ends at `end` and is on disk.
+    pub(super) fn begin(&mut self, shard: &mut Shard, end: JournalPosition) {
+        let begun = Instant::now();
+        self.under_way = Some(UnderWay::Taking(Snapshot::begin(shard, end)));
+        (self.newest, self.newest_at) = (end, begun);
+        self.metrics.checkpoint_paused(begun.elapsed());
+    }
+
+    /// Does the next part of a checkpoint that is under way: takes a slice, hands it to another thread, or
+    /// takes its outcome. The journal ends at `end`. True where there is more to do at once.
+    ///
+    /// # Errors
+    /// Where the store failed, or the system gives no thread.
+    pub(super) fn advance(&mut self, shard: &mut Shard, end: JournalPosition) -> Result<bool, ShardError> {
+        let begun = Instant::now();
+        let more = match self.under_way.take() {
+            None => return Ok(false),
+            Some(UnderWay::Taking(mut snapshot)) => {
+                let more = snapshot.take(shard, self.limits.checkpoint_slice_accounts);
+                self.under_way = Some(if more { UnderWay::Taking(snapshot) } else { self.hand_over(snapshot)? });
+                more
+            }
+            Some(UnderWay::Writing(thread))
+                if !thread.is_finished() && !is_far_ahead(&self.limits, self.newest, end) =>
+            {
+                self.under_way = Some(UnderWay::Writing(thread));
+                return Ok(false);
+            }
+            Some(UnderWay::Writing(thread)) => {
+                finish(shard, thread)?;
+                true
+            }
+        };
+        self.metrics.checkpoint_paused(begun.elapsed());
+        Ok(more)
+    }
+
+    /// Has a snapshot written by a thread of its own.
+    fn hand_over(&self, snapshot: Snapshot) -> Result<UnderWay, ShardError> {
+        let store = self.store.clone();
+        let thread = std::thread::Builder::new().name("checkpoint".into());
+        let writing = thread.spawn(move || snapshot.write(&store)).map_err(ShardError::Thread)?;
+        Ok(UnderWay::Writing(writing))
+    }
+
+    /// Waits until accounts can be loaded again: for the checkpoint under way, or else for a new one.
     ///
     /// # Errors
     /// Where the store failed.
-    pub(super) fn collect(&mut self) -> Result<bool, ShardError> {
-        if self.writing.as_ref().is_some_and(|thread| !thread.is_finished()) {
-            return Ok(false);
+    pub(super) fn make_room(&mut self, shard: &mut Shard, end: JournalPosition) -> Result<(), ShardError> {
+        let begun = Instant::now();
+        if !self.complete(shard)? {
+            write_checkpoint(&self.store, shard, end)?;
+            (self.newest, self.newest_at) = (end, Instant::now());
         }
-        self.wait()
-    }
-
-    /// Whether none is being written and enough has happened since the newest one.
-    pub(super) fn is_due(&self, journal: &Journal) -> bool {
-        let bytes = journal.end().0.saturating_sub(self.newest.0);
-        let due = bytes >= self.limits.checkpoint_journal_bytes
-            || (bytes > 0 && self.newest_at.elapsed() >= self.limits.checkpoint_interval);
-        due && self.writing.is_none()
-    }
-
-    /// Begins a checkpoint. Only where everything that the shard applied is on disk.
-    ///
-    /// # Errors
-    /// Where the system gives no thread.
-    pub(super) fn begin(
-        &mut self,
-        shard: &Shard,
-        journal: &Journal,
-        changed: &mut HashSet<AccountId>,
-    ) -> Result<(), ShardError> {
-        let snapshot = Snapshot::take(shard, journal, changed);
-        (self.newest, self.newest_at) = (snapshot.position, Instant::now());
-        let store = self.store.clone();
-        let thread = std::thread::Builder::new().name(format!("checkpoint-{}", shard.id()));
-        let begun = thread.spawn(move || snapshot.write(&store));
-        self.writing = Some(begun.map_err(ShardError::Thread)?);
+        self.metrics.checkpoint_paused(begun.elapsed());
         Ok(())
-    }
-
-    fn wait(&mut self) -> Result<bool, ShardError> {
-        let Some(thread) = self.writing.take() else { return Ok(false) };
-        thread.join().map_err(|_| ShardError::CheckpointPanicked)??;
-        Ok(true)
     }
 
     /// Writes a last checkpoint, so that the next start has nothing to replay.
     ///
     /// # Errors
     /// Where the store failed.
-    pub(super) fn finish(
-        &mut self,
-        shard: &Shard,
-        journal: &Journal,
-        changed: &mut HashSet<AccountId>,
-    ) -> Result<(), ShardError> {
-        self.wait()?;
-        if journal.end() > self.newest {
-            Snapshot::take(shard, journal, changed).write(&self.store)?;
+    pub(super) fn finish(&mut self, shard: &mut Shard, end: JournalPosition) -> Result<(), ShardError> {
+        self.complete(shard)?;
+        if end > self.newest {
+            write_checkpoint(&self.store, shard, end)?;
         }
         Ok(())
+    }
+
+    /// Waits for the checkpoint under way. Says whether there was one.
+    fn complete(&mut self, shard: &mut Shard) -> Result<bool, ShardError> {
+        match self.under_way.take() {
+            None => return Ok(false),
+            Some(UnderWay::Taking(mut snapshot)) => {
+                while snapshot.take(shard, usize::MAX) {}
+                snapshot.write(&self.store)?;
+                shard.finish_checkpoint();
+            }
+            Some(UnderWay::Writing(thread)) => finish(shard, thread)?,
+        }
+        Ok(true)
+    }
+}
+
+fn finish(shard: &mut Shard, thread: JoinHandle<Result<(), CheckpointError>>) -> Result<(), ShardError> {
+    thread.join().map_err(|_| ShardError::CheckpointPanicked)??;
+    shard.finish_checkpoint();
+    Ok(())
+}
+
+/// When the shard ends by a failure, nobody writes to its store any more.
+impl Drop for Checkpointer {
+    fn drop(&mut self) {
+        if let Some(UnderWay::Writing(thread)) = self.under_way.take() {
+            let _ = thread.join();
+        }
     }
 }

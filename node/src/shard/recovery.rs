@@ -1,12 +1,13 @@
 //! Bringing a shard back: the newest checkpoint, then the journal's tail on top of it.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use borsh::BorshDeserialize;
 use fastpay_core::{Account, AccountId, JournalPosition, Record, Shard, ShardId, ShardLayout, ShardLedger};
 
 use super::ShardError;
+use super::actor::ShardLimits;
+use super::checkpoint::{is_far_ahead, write_checkpoint};
 use super::history::HistoryReader;
 use crate::storage::{
     CheckpointOptions, CheckpointStore, Disk, Journal, JournalOptions, JournalRead, RealDisk, Recovery, ShardFolders,
@@ -17,8 +18,6 @@ pub struct RecoveredShard {
     pub(super) shard: Shard,
     pub(super) journal: Journal,
     pub(super) store: CheckpointStore,
-    /// Accounts whose state is newer than the checkpoint's.
-    pub(super) changed: HashSet<AccountId>,
     /// The journal position that the checkpoint includes.
     pub(super) checkpoint: JournalPosition,
     /// How many records were replayed.
@@ -54,8 +53,9 @@ pub fn recover(
     id: ShardId,
     layout: ShardLayout,
     with_primary: bool,
+    limits: &ShardLimits,
 ) -> Result<RecoveredShard, ShardError> {
-    recover_on(Arc::new(RealDisk), folders, id, layout, with_primary)
+    recover_on(Arc::new(RealDisk), folders, id, layout, with_primary, limits)
 }
 
 /// As [`recover`], with the journal on a disk of the caller's choice.
@@ -68,9 +68,10 @@ pub fn recover_on(
     id: ShardId,
     layout: ShardLayout,
     with_primary: bool,
+    limits: &ShardLimits,
 ) -> Result<RecoveredShard, ShardError> {
     let store = CheckpointStore::open(&folders.checkpoint, CheckpointOptions::default())?;
-    let (checkpoint, ledger) = match store.latest()? {
+    let (mut checkpoint, ledger) = match store.latest()? {
         None => (JournalPosition::default(), ShardLedger::default()),
         Some(newest) => {
             let ledger = ShardLedger::try_from_slice(&newest.header).map_err(|_| ShardError::Ledger)?;
@@ -78,21 +79,24 @@ pub fn recover_on(
         }
     };
     let journal = Journal::open_on(disk, &folders.journal, JournalOptions::default(), checkpoint)?;
-    let mut shard = Shard::new(id, layout, with_primary, ledger);
-    let (mut changed, mut replayed) = (HashSet::new(), 0_u64);
+    let mut shard = Shard::new(id, layout, with_primary, ledger, limits.accounts_in_memory_max);
+    let mut replayed = 0_u64;
     for entry in journal.reader().read_from(checkpoint) {
         let (position, bytes) = entry?;
         let record = Record::try_from_slice(&bytes).map_err(|_| ShardError::Record(position))?;
-        for account in record.accounts() {
-            if shard.account(&account).is_none() {
-                shard.load(account, stored_account(&store, &account)?);
-            }
-            changed.insert(account);
+        // Where much is replayed, a store that was lost is rebuilt on the way.
+        if !shard.has_room() || is_far_ahead(limits, checkpoint, position) {
+            write_checkpoint(&store, &mut shard, position)?;
+            checkpoint = position;
+        }
+        // One may take the place of the other, but not twice.
+        while let Some(account) = record.accounts().find(|account| shard.account(account).is_none()) {
+            shard.load(account, stored_account(&store, &account)?);
         }
         shard.apply(&record, position);
         replayed = replayed.saturating_add(1);
     }
-    Ok(RecoveredShard { shard, journal, store, changed, checkpoint, replayed })
+    Ok(RecoveredShard { shard, journal, store, checkpoint, replayed })
 }
 
 /// The state that the newest checkpoint has of an account.

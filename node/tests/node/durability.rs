@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use fastpay_core::{AccountId, Amount, Asset, Balance, ShardId};
 use fastpay_node::shard::{Answer, ShardError, ShardLimits, recover_on};
-use fastpay_node::storage::{Journal, JournalOptions, MemoryDisk};
+use fastpay_node::storage::{Journal, JournalOptions, MemoryDisk, ShardFolders};
 use fastpay_rpc::Refusal;
 use fastpay_testkit::{TestAccount, payment};
 use rand::rngs::SmallRng;
@@ -18,8 +18,12 @@ fn on_disk(disk: &MemoryDisk, folder: &Path, limits: ShardLimits) -> Shards {
     if disk.paths().is_empty() {
         Journal::create_on(Arc::new(disk.clone()), &folders.journal, JournalOptions::default()).unwrap();
     }
-    let recovered = recover_on(Arc::new(disk.clone()), &folders, ShardId(0), layout(1), true).unwrap();
-    Shards::with(vec![recovered], folder, layout(1), limits)
+    recovered(disk, &folders, folder, limits)
+}
+
+fn recovered(disk: &MemoryDisk, folders: &ShardFolders, folder: &Path, limits: ShardLimits) -> Shards {
+    let shard = recover_on(Arc::new(disk.clone()), folders, ShardId(0), layout(1), true, &limits).unwrap();
+    Shards::with(vec![shard], folder, layout(1), limits)
 }
 
 #[test]
@@ -179,6 +183,57 @@ fn what_was_answered_survives_full_disks_and_lost_power() {
             assert_eq!(total, Balance::from(Amount(40_000)), "seed {seed}");
             assert!(shards.stop().into_iter().all(|ended| ended.is_ok()), "seed {seed}");
         }
+    }
+}
+
+#[test]
+fn a_crash_anywhere_leaves_checkpoint_and_tail_equal_to_the_whole_journal() {
+    let seed: u64 = rand::random();
+    println!("seed {seed}");
+    let mut random = SmallRng::seed_from_u64(seed);
+    let limits = ShardLimits {
+        checkpoint_slice_accounts: 3,
+        checkpoint_journal_bytes: 2_000,
+        accounts_in_memory_max: 24,
+        batch_requests_max: 4,
+        ..ShardLimits::default()
+    };
+    let (disk, folder) = (MemoryDisk::new(), tempfile::tempdir().unwrap());
+    let shards = on_disk(&disk, folder.path(), limits).run();
+    let payers = payers();
+    let deposits: Vec<_> = payers.iter().map(|payer| (payer.id(), 1_000)).collect();
+    shards.deposit(&deposits);
+    shards.stop();
+    let mut next = vec![0_u64; payers.len()];
+    for _ in 0..6 {
+        let shards = on_disk(&disk, folder.path(), limits).run();
+        for _ in 0..random.random_range(1..120) {
+            let (from, to) = (random.random_range(0..payers.len()), random.random_range(0..payers.len()));
+            let sender = &payers[from];
+            shards.pay(&sender.sign(&shards.committee.domain, payment(sender.id(), payers[to].id(), 1, next[from])));
+            next[from] += 1;
+        }
+        // The thread ends where it is, perhaps between two slices.
+        disk.set_failing_syncs(true);
+        let sender = &payers[0];
+        let lost = sender.sign(&shards.committee.domain, payment(sender.id(), sender.id(), 1, next[0]));
+        assert_eq!(shards.send_order(&lost).wait(), None);
+        assert!(matches!(shards.join()[..], [Err(ShardError::Journal(_))]));
+        disk.set_failing_syncs(false);
+        disk.lose_power(|| random.random());
+
+        let elsewhere = tempfile::tempdir().unwrap();
+        let whole = folders(folder.path(), ShardId(0));
+        let journal_alone = ShardFolders { checkpoint: elsewhere.path().join("checkpoint"), ..whole.clone() };
+        let [fast, slow] = [whole, journal_alone].map(|folders| {
+            let shards = recovered(&disk, &folders, folder.path(), limits).run();
+            let accounts: Vec<_> = payers.iter().map(|payer| shards.account(&payer.id())).collect();
+            let (ledger, replayed) = (shards.ledger(0), shards.replayed[0]);
+            assert!(shards.stop().into_iter().all(|ended| ended.is_ok()));
+            (accounts, ledger, replayed)
+        });
+        assert_eq!((fast.0, fast.1), (slow.0, slow.1), "seed {seed}");
+        assert!(fast.2 < slow.2, "a checkpoint was written");
     }
 }
 

@@ -25,13 +25,14 @@ use tokio::sync::{mpsc, oneshot, watch};
 /// Nothing in these tests takes this long, however busy the machine is.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Checkpoints all the time, and nothing that could be evicted stays in memory.
+/// Checkpoints all the time, account by account, and almost nothing stays in memory.
 pub const FORGETFUL: ShardLimits = ShardLimits {
     queue_requests_max: 8_192,
     batch_requests_max: 512,
     checkpoint_journal_bytes: 1,
     checkpoint_interval: Duration::ZERO,
-    accounts_in_memory_max: 0,
+    checkpoint_slice_accounts: 1,
+    accounts_in_memory_max: 4,
 };
 
 /// Waits until `done`, or fails.
@@ -134,7 +135,8 @@ impl Shards {
             create(folder, shards);
         }
         let layout = layout(shards);
-        let recovered = layout.shards().map(|id| shard::recover(&folders(folder, id), id, layout, true).unwrap());
+        let recovered =
+            layout.shards().map(|id| shard::recover(&folders(folder, id), id, layout, true, &limits).unwrap());
         Self::with(recovered.collect(), folder, layout, limits)
     }
 

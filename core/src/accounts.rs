@@ -1,0 +1,321 @@
+//! The accounts of a shard that are in memory: a bounded part of all; the store has the rest.
+//!
+//! ```text
+//!  load ─► stored ──change──► changed ──begin checkpoint──► due ──take──► taken ──finish──► stored ─► evicted
+//!                                ▲                           │ change: copied first           │
+//!                                └───────────────────────────┴────────────────────────────────┘ change
+//! ```
+//! A checkpoint is every account that changed since the one before, as it was when the checkpoint
+//! began. It is taken in slices while the shard goes on: an account that changes before its turn is
+//! copied first.
+//!
+//! Invariants: an account leaves memory only where the store has its newest state; there are never more
+//! than `accounts_max` in memory; nothing here takes time in proportion to all accounts. So slots come
+//! in chunks that never move, and the index is many small tables, of which one at a time grows.
+//!
+//! Which one leaves is decided by second chance: a hand goes round and takes the first that did not
+//! change since it last came by. Reading protects no account, and one that was only looked at gives its
+//! place to the next one: strangers who name many accounts push out none that is at work.
+
+use std::hash::{BuildHasher, RandomState};
+
+use hashbrown::HashTable;
+
+use crate::account::Account;
+use crate::identity::AccountId;
+
+/// The least that a table holds: the accounts of one record, beside those of the one before.
+pub(crate) const ACCOUNTS_MIN: usize = 4;
+/// The accounts of one record must find room together.
+const ACCOUNTS_PER_RECORD_MAX: usize = 2;
+const CHUNK_SLOTS: usize = 1_024;
+/// How many accounts a table of the index has on average, when all are full.
+const INDEX_TABLE_ACCOUNTS: usize = 1_024;
+/// After so many accounts at work that could leave, one of them does.
+const SECOND_CHANCES_MAX: usize = 256;
+
+/// What is known of the account in a slot.
+#[derive(Clone, Copy, Debug, Default)]
+struct Mark {
+    /// The number of the checkpoint that has its newest change, or will have it; 0 where it has not
+    /// changed since it was loaded.
+    checkpoint: u32,
+    /// It was loaded or changed since the hand last came by.
+    used: bool,
+    /// The checkpoint under way has it as it is.
+    taken: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Chunk {
+    /// Apart from the slots, so that the hand reads little.
+    marks: Vec<Mark>,
+    slots: Vec<(AccountId, Account)>,
+}
+
+/// A checkpoint that is not yet in the store.
+#[derive(Clone, Debug)]
+struct UnderWay {
+    /// The slots whose turn is still to come. Those that changed since it began are passed over.
+    due: Vec<u32>,
+    /// Accounts that changed before their turn, as they were when it began.
+    copied: Vec<(AccountId, Vec<u8>)>,
+    /// How many of its accounts have not changed since it began.
+    unchanged: usize,
+}
+
+/// See the head of this file.
+#[derive(Clone, Debug)]
+pub(crate) struct AccountTable {
+    accounts_max: usize,
+    chunks: Vec<Chunk>,
+    slots: u32,
+    free: Vec<u32>,
+    index: Vec<HashTable<u32>>,
+    hasher: RandomState,
+    hand: u32,
+    /// The number of the checkpoint that will have what changes now. From 1.
+    next: u32,
+    /// The slots that changed since the newest checkpoint began, each once.
+    changed: Vec<u32>,
+    /// The checkpoint of number `next − 1`.
+    under_way: Option<UnderWay>,
+}
+
+impl AccountTable {
+    pub(crate) fn new(accounts_max: usize) -> Self {
+        let accounts_max = accounts_max.clamp(ACCOUNTS_MIN, u32::MAX as usize);
+        let tables = accounts_max.div_ceil(INDEX_TABLE_ACCOUNTS).next_power_of_two();
+        Self {
+            accounts_max,
+            chunks: Vec::new(),
+            slots: 0,
+            free: Vec::new(),
+            index: vec![HashTable::new(); tables],
+            hasher: RandomState::new(),
+            hand: 0,
+            next: 1,
+            changed: Vec::new(),
+            under_way: None,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        (self.slots as usize).saturating_sub(self.free.len())
+    }
+
+    /// How many accounts changed since the newest checkpoint began.
+    pub(crate) fn changed(&self) -> usize {
+        self.changed.len()
+    }
+
+    /// How many accounts are newer here than in the store.
+    fn unstored(&self) -> usize {
+        self.changed.len().saturating_add(self.under_way.as_ref().map_or(0, |checkpoint| checkpoint.unchanged))
+    }
+
+    pub(crate) fn get(&self, id: &AccountId) -> Option<&Account> {
+        let slot = self.find(self.hasher.hash_one(id), id)?;
+        Some(&slot_of(&self.chunks, slot).1)
+    }
+
+    /// An account that is about to change. Where the checkpoint under way has not had it, it gets a
+    /// copy first.
+    pub(crate) fn get_mut(&mut self, id: &AccountId) -> Option<&mut Account> {
+        let slot = self.find(self.hasher.hash_one(id), id)?;
+        let (mark, (_, account)) = parts_of(&mut self.chunks, slot);
+        mark.used = true;
+        if mark.checkpoint != self.next {
+            if let Some(checkpoint) = &mut self.under_way
+                && mark.checkpoint == self.next.wrapping_sub(1)
+            {
+                checkpoint.unchanged = checkpoint.unchanged.saturating_sub(1);
+                if !mark.taken {
+                    checkpoint.copied.push((*id, encode(account)));
+                }
+            }
+            mark.checkpoint = self.next;
+            mark.taken = false;
+            self.changed.push(slot);
+        }
+        Some(account)
+    }
+
+    /// Whether an account can be loaded: not where too many are newer than in the store.
+    pub(crate) fn has_room(&self) -> bool {
+        self.unstored().saturating_add(ACCOUNTS_PER_RECORD_MAX) <= self.accounts_max
+    }
+
+    /// Brings in an account as the store has it, unless it is here already. Where the table is full, it
+    /// takes the place of another one that the store has: of the one that was loaded before it only where
+    /// that was here already, and then not of that one again.
+    pub(crate) fn load(&mut self, id: AccountId, account: Account) {
+        let hash = self.hasher.hash_one(id);
+        if self.find(hash, &id).is_some() {
+            return;
+        }
+        assert!(self.has_room(), "no account may leave memory before a checkpoint has it");
+        let slot = self.vacate();
+        let (mark, place) = parts_of(&mut self.chunks, slot);
+        *mark = Mark { checkpoint: 0, used: true, taken: false };
+        *place = (id, account);
+        let (chunks, hasher) = (&self.chunks, &self.hasher);
+        if let Some(table) = table_of(&mut self.index, hash) {
+            table.insert_unique(hash, slot, |slot| hasher.hash_one(slot_of(chunks, *slot).0));
+        }
+    }
+
+    /// Drops an account where the store has it as it is.
+    pub(crate) fn unload(&mut self, id: &AccountId) {
+        let oldest_unstored = self.oldest_unstored();
+        if let Some(slot) = self.find(self.hasher.hash_one(id), id)
+            && parts_of(&mut self.chunks, slot).0.checkpoint < oldest_unstored
+        {
+            self.remove(slot);
+            self.free.push(slot);
+        }
+    }
+
+    /// Begins a checkpoint of all that changed until now. The one before must be in the store.
+    pub(crate) fn begin_checkpoint(&mut self) {
+        assert!(self.under_way.is_none(), "one checkpoint is under way at a time");
+        let due = std::mem::take(&mut self.changed);
+        self.under_way = Some(UnderWay { unchanged: due.len(), due, copied: Vec::new() });
+        self.next = self.next.wrapping_add(1);
+    }
+
+    /// Takes the next accounts of the checkpoint under way, as they were when it began: not many more
+    /// than `limit`. None where all are taken, or none is under way.
+    pub(crate) fn take(&mut self, limit: usize) -> Option<Vec<(AccountId, Vec<u8>)>> {
+        let number = self.next.wrapping_sub(1);
+        let checkpoint = self.under_way.as_mut()?;
+        if checkpoint.due.is_empty() && checkpoint.copied.is_empty() {
+            return None;
+        }
+        let mut taken = std::mem::take(&mut checkpoint.copied);
+        let rest = checkpoint.due.len().saturating_sub(limit);
+        for slot in checkpoint.due.drain(rest..) {
+            let (mark, (id, account)) = parts_of(&mut self.chunks, slot);
+            if mark.checkpoint == number {
+                mark.taken = true;
+                taken.push((*id, encode(account)));
+            }
+        }
+        Some(taken)
+    }
+
+    /// The checkpoint under way is in the store, with all that was taken of it.
+    pub(crate) fn finish_checkpoint(&mut self) {
+        let finished = self.under_way.take();
+        assert!(
+            finished.is_some_and(|it| it.due.is_empty() && it.copied.is_empty()),
+            "what was not taken is not stored"
+        );
+    }
+
+    /// From this checkpoint on, what changed is not in the store.
+    fn oldest_unstored(&self) -> u32 {
+        if self.under_way.is_some() { self.next.wrapping_sub(1) } else { self.next }
+    }
+
+    fn find(&self, hash: u64, id: &AccountId) -> Option<u32> {
+        let table = self.index.get(table_number(self.index.len(), hash))?;
+        table.find(hash, |slot| slot_of(&self.chunks, *slot).0 == *id).copied()
+    }
+
+    /// A slot without an account. There must be room.
+    fn vacate(&mut self) -> u32 {
+        if let Some(slot) = self.free.pop() {
+            return slot;
+        }
+        if (self.slots as usize) < self.accounts_max {
+            return self.add_slot();
+        }
+        let slot = self.choose().expect("where there is room, the store has some of the accounts");
+        self.remove(slot);
+        slot
+    }
+
+    fn add_slot(&mut self) -> u32 {
+        if self.chunks.last().is_none_or(|chunk| chunk.slots.len() == CHUNK_SLOTS) {
+            let room = CHUNK_SLOTS.min(self.accounts_max);
+            self.chunks.push(Chunk { marks: Vec::with_capacity(room), slots: Vec::with_capacity(room) });
+        }
+        if let Some(chunk) = self.chunks.last_mut() {
+            chunk.marks.push(Mark::default());
+            chunk.slots.push((AccountId::ZERO, Account::default()));
+        }
+        let slot = self.slots;
+        self.slots = slot.wrapping_add(1);
+        slot
+    }
+
+    /// The slot of the account that leaves next.
+    fn choose(&mut self) -> Option<u32> {
+        let oldest_unstored = self.oldest_unstored();
+        let (mut first, mut chances) = (None, 0_usize);
+        // Twice round at most: the first time may clear marks only.
+        for _ in 0..(self.slots as usize).saturating_mul(2) {
+            let slot = self.hand;
+            self.hand = if slot.wrapping_add(1) < self.slots { slot.wrapping_add(1) } else { 0 };
+            let (mark, _) = parts_of(&mut self.chunks, slot);
+            if mark.checkpoint >= oldest_unstored {
+                continue;
+            }
+            if !mark.used {
+                return Some(slot);
+            }
+            mark.used = false;
+            first = first.or(Some(slot));
+            chances = chances.saturating_add(1);
+            if chances >= SECOND_CHANCES_MAX {
+                break;
+            }
+        }
+        first
+    }
+
+    /// Empties a slot.
+    fn remove(&mut self, slot: u32) {
+        let id = slot_of(&self.chunks, slot).0;
+        let hash = self.hasher.hash_one(id);
+        if let Some(table) = table_of(&mut self.index, hash)
+            && let Ok(entry) = table.find_entry(hash, |other| *other == slot)
+        {
+            entry.remove();
+        }
+        let (mark, place) = parts_of(&mut self.chunks, slot);
+        *mark = Mark::default();
+        *place = (AccountId::ZERO, Account::default());
+    }
+}
+
+fn encode(account: &Account) -> Vec<u8> {
+    borsh::to_vec(account).expect("writing to memory does not fail")
+}
+
+/// The bits in the middle: those at both ends choose the place inside of the table.
+fn table_number(tables: usize, hash: u64) -> usize {
+    (hash >> 24) as usize & tables.wrapping_sub(1)
+}
+
+fn table_of(index: &mut [HashTable<u32>], hash: u64) -> Option<&mut HashTable<u32>> {
+    let number = table_number(index.len(), hash);
+    index.get_mut(number)
+}
+
+fn slot_of(chunks: &[Chunk], slot: u32) -> &(AccountId, Account) {
+    let slot = slot as usize;
+    let chunk = chunks.get(slot / CHUNK_SLOTS);
+    chunk.and_then(|chunk| chunk.slots.get(slot % CHUNK_SLOTS)).expect("slots are never taken away")
+}
+
+fn parts_of(chunks: &mut [Chunk], slot: u32) -> (&mut Mark, &mut (AccountId, Account)) {
+    let slot = slot as usize;
+    let chunk = chunks.get_mut(slot / CHUNK_SLOTS).expect("slots are never taken away");
+    let at = slot % CHUNK_SLOTS;
+    chunk.marks.get_mut(at).zip(chunk.slots.get_mut(at)).expect("slots are never taken away")
+}
+
+#[cfg(test)]
+mod tests;
