@@ -24,6 +24,16 @@ contract FastPay is Roles {
     using Redemptions for Redemption[];
     using SafeERC20 for IERC20;
 
+    /// @dev 256 of an account's orders, a bit each. A struct, so that its place is computed once for both its uses;
+    /// so is the next.
+    struct Word {
+        uint256 bits;
+    }
+
+    struct HoldingSlot {
+        Holding packed;
+    }
+
     /// @dev What is held of an asset beside its accounts' balance, each made of what has been a part of that.
     struct Reserve {
         uint256 claims;
@@ -43,9 +53,9 @@ contract FastPay is Roles {
     /// @inheritdoc IFastPay
     uint256 public immutable deploymentBlock;
 
-    mapping(address asset => Holding) private _holdings;
-    // slither-disable-next-line uninitialized-state -- written in `_spend`, through a reference to an inner mapping
-    mapping(bytes32 sender => mapping(uint256 word => uint256)) private _redeemed;
+    mapping(address asset => HoldingSlot) private _holdings;
+    // slither-disable-next-line uninitialized-state -- written in `_spend`, through a reference to its inside
+    mapping(bytes32 sender => mapping(uint256 word => Word)) private _redeemed;
     mapping(address asset => Reserve) private _reserves;
     mapping(address owner => mapping(address asset => uint256)) private _claims;
     mapping(bytes32 sender => mapping(uint64 sequence => Queued)) private _queue;
@@ -112,7 +122,7 @@ contract FastPay is Roles {
     {
         State state = _running();
         require(_spend(redemption), AlreadyRedeemed(redemption.sender, redemption.sequence));
-        Votes.check(votes, _hashTypedDataV4(redemption.voteHash(epoch_)), _voters(state, epoch_), 0);
+        Votes.check(votes, redemption.voteDigest(epoch_, _domainSeparatorV4()), _voters(state, epoch_), 0);
         _settle(redemption, 0);
     }
 
@@ -132,7 +142,7 @@ contract FastPay is Roles {
             if (voters.length == 0 || epoch_ != epochOfVoters) {
                 (voters, epochOfVoters) = (_voters(state, epoch_), epoch_);
             }
-            Votes.check(item.votes, _hashTypedDataV4(redemption.voteHash(epoch_)), voters, i);
+            Votes.check(item.votes, redemption.voteDigest(epoch_, _domainSeparatorV4()), voters, i);
             _settle(redemption, i);
         }
     }
@@ -144,7 +154,9 @@ contract FastPay is Roles {
     {
         require(redemptions.length > 0, EmptyBatch());
         address[] memory voters = _voters(_running(), epoch_);
-        Votes.check(votes, _hashTypedDataV4(redemptions.batchVoteHash(epoch_)), voters, Votes.WHOLE_CALL);
+        Votes.check(
+            votes, redemptions.batchVoteDigest(epoch_, _domainSeparatorV4()), voters, Votes.WHOLE_CALL
+        );
         for (uint256 i = 0; i < redemptions.length; ++i) {
             Redemption calldata redemption = redemptions[i];
             if (_spend(redemption)) _settle(redemption, i);
@@ -161,8 +173,9 @@ contract FastPay is Roles {
         require(block.timestamp >= waiting.executableAt, TooEarly(waiting.executableAt));
 
         delete _queue[sender][sequence];
-        _reserves[redemption.asset].queued -= redemption.amount;
-        _pay(redemption, waiting.relayer);
+        (address asset, uint128 amount) = (redemption.asset, redemption.amount);
+        _reserves[asset].queued -= amount;
+        _pay(redemption, asset, amount, redemption.fee, waiting.relayer);
     }
 
     /// @inheritdoc IFastPay
@@ -181,7 +194,7 @@ contract FastPay is Roles {
 
     /// @inheritdoc IFastPay
     function totalBalance(address asset) external view returns (uint256) {
-        return _holdings[asset].balance();
+        return _holdings[asset].packed.balance();
     }
 
     /// @inheritdoc IFastPay
@@ -196,7 +209,7 @@ contract FastPay is Roles {
 
     /// @inheritdoc IFastPay
     function outflowAvailable(address asset) external view returns (uint256) {
-        Holding holding = _holdings[asset];
+        Holding holding = _holdings[asset].packed;
         return Outflow.available(holding.fullAt(), holding.balance(), OUTFLOW_SHARE, OUTFLOW_WINDOW);
     }
 
@@ -223,12 +236,12 @@ contract FastPay is Roles {
     /// @inheritdoc IFastPay
     function isRedeemed(bytes32 sender, uint64 sequence) external view returns (bool) {
         (uint256 word, uint256 bit) = Redemptions.place(sequence);
-        return _redeemed[sender][word] & bit != 0;
+        return _redeemed[sender][word].bits & bit != 0;
     }
 
     /// @inheritdoc IFastPay
     function redeemedBitmap(bytes32 sender, uint256 word) external view returns (uint256) {
-        return _redeemed[sender][word];
+        return _redeemed[sender][word].bits;
     }
 
     /// @inheritdoc IFastPay
@@ -237,7 +250,7 @@ contract FastPay is Roles {
         view
         returns (bytes32)
     {
-        return _hashTypedDataV4(redemption.voteHash(epoch_));
+        return redemption.voteDigest(epoch_, _domainSeparatorV4());
     }
 
     /// @inheritdoc IFastPay
@@ -246,7 +259,7 @@ contract FastPay is Roles {
         view
         returns (bytes32)
     {
-        return _hashTypedDataV4(redemptions.batchVoteHash(epoch_));
+        return redemptions.batchVoteDigest(epoch_, _domainSeparatorV4());
     }
 
     // ------------------------------------------------------------------------------------- private
@@ -270,13 +283,14 @@ contract FastPay is Roles {
         require(recipient != 0, ZeroRecipient());
         require(recipient != _accountOf(address(this)), RecipientIsContract());
         require(received > 0, NothingReceived(asset));
-        Holding holding = _holdings[asset];
+        HoldingSlot storage slot = _holdings[asset];
+        Holding holding = slot.packed;
         uint128 held = holding.balance();
         require(received <= BALANCE_MAX - held, AssetCapExceeded(asset, held, received, BALANCE_MAX));
 
         // forge-lint: disable-next-line(unsafe-typecast) -- BALANCE_MAX fits
         uint128 amount = uint128(received);
-        _holdings[asset] = Holdings.pack(held + amount, holding.fullAt());
+        slot.packed = Holdings.pack(held + amount, holding.fullAt());
         state = state.withNextIndex();
         _state = state;
         emit Funded(state.lastTransactionIndex(), recipient, asset, amount, msg.sender);
@@ -285,26 +299,29 @@ contract FastPay is Roles {
     /// @dev Marks an order as done; false if it was. What is found wrong later reverts this too.
     function _spend(Redemption calldata redemption) private returns (bool) {
         (uint256 word, uint256 bit) = Redemptions.place(redemption.sequence);
-        mapping(uint256 word => uint256) storage redeemed = _redeemed[redemption.sender];
-        uint256 done = redeemed[word];
+        Word storage orders = _redeemed[redemption.sender][word];
+        uint256 done = orders.bits;
         if (done & bit != 0) return false;
-        redeemed[word] = done | bit;
+        orders.bits = done | bit;
         return true;
     }
 
     /// @dev Takes a redemption that a quorum voted for off the asset's balance, and pays it or makes it wait.
     function _settle(Redemption calldata redemption, uint256 item) private {
-        (uint128 amount, address asset) = (redemption.amount, redemption.asset);
+        (address asset, uint128 amount, uint128 fee) = (redemption.asset, redemption.amount, redemption.fee);
         require(amount > 0, ZeroRedemption(item));
-        require(redemption.fee <= amount, FeeAboveAmount(item, redemption.fee, amount));
-        Holding holding = _holdings[asset];
-        (uint128 balance, uint64 fullAt) = (holding.balance(), holding.fullAt());
+        require(fee <= amount, FeeAboveAmount(item, fee, amount));
+        HoldingSlot storage slot = _holdings[asset];
+        (uint128 balance, uint64 fullAt) = (slot.packed.balance(), slot.packed.fullAt());
         require(amount <= balance, BalanceTooLow(item, asset, balance, amount));
 
         (bool passes, uint64 newFullAt) =
             Outflow.spend(fullAt, amount, balance, OUTFLOW_SHARE, OUTFLOW_WINDOW);
-        _holdings[asset] = Holdings.pack(balance - amount, passes ? newFullAt : fullAt);
-        if (passes) _pay(redemption, msg.sender);
+        unchecked {
+            balance -= amount; // checked above
+        }
+        slot.packed = Holdings.pack(balance, passes ? newFullAt : fullAt);
+        if (passes) _pay(redemption, asset, amount, fee, msg.sender);
         else _enqueue(redemption);
     }
 
@@ -327,18 +344,23 @@ contract FastPay is Roles {
         );
     }
 
-    /// @dev Pays a redemption that has been taken off all that is held for others.
-    function _pay(Redemption calldata redemption, address relayer) private {
-        (address recipient, address asset) = (redemption.recipient, redemption.asset);
-        (uint128 amount, uint128 fee) = (redemption.amount, redemption.fee);
+    /// @dev Pays a redemption that has been taken off all that is held for others. What the caller has read of it
+    /// comes along: each field is checked to fit its type whenever it is read.
+    function _pay(Redemption calldata redemption, address asset, uint128 amount, uint128 fee, address relayer)
+        private
+    {
+        address recipient = redemption.recipient;
         emit Redeemed(redemption.sender, redemption.sequence, recipient, asset, amount, fee, relayer);
-        _payOut(asset, recipient, amount - fee);
-        _payOut(asset, relayer, fee);
+        unchecked {
+            amount -= fee; // checked when it was redeemed
+        }
+        if (amount > 0) _payOut(asset, recipient, amount);
+        if (fee > 0) _payOut(asset, relayer, fee);
     }
 
     /// @dev Pays a part of a redemption, or keeps it as a claim.
     function _payOut(address asset, address to, uint128 amount) private {
-        if (amount == 0 || Payouts.trySend(asset, to, amount)) return;
+        if (Payouts.trySend(asset, to, amount)) return;
         _reserves[asset].claims += amount;
         _claims[to][asset] += amount;
         emit ClaimCreated(to, asset, amount);

@@ -24,6 +24,14 @@ library ChainFile {
 
     Vm private constant vm = Vm(address(uint160(uint256(keccak256("hevm cheat code")))));
 
+    /// @notice The compiled contract with what the file says, for this chain.
+    function creationCode(string memory json, address guardian_) internal view returns (bytes memory) {
+        requireThisChain(json);
+        return bytes.concat(
+            vm.getCode("FastPay.sol:FastPay"), abi.encode(authorities(json), guardian_, brakes(json))
+        );
+    }
+
     /// @notice Reverts if the file is for another chain than this.
     function requireThisChain(string memory json) internal view {
         if (block.chainid == LOCAL_CHAIN && !vm.keyExistsJson(json, ".chainId")) return;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
-import {FastPay} from "../contracts/FastPay.sol";
-import {Authority, IFastPay} from "../contracts/interfaces/IFastPay.sol";
+import {Authority, Brakes, IFastPay} from "../contracts/interfaces/IFastPay.sol";
 import {Committees} from "../contracts/libraries/Committees.sol";
 import {ChainFile} from "../script/ChainFile.sol";
 import {FastPayTest} from "./FastPayTest.sol";
@@ -83,7 +82,7 @@ contract DeploymentTest is FastPayTest {
 
     function test_TheLargestCommitteeFitsIntoOneTransaction() public {
         Authority[] memory given = authorities(255);
-        FastPay large = _new(given);
+        IFastPay large = _new(given);
         assertLt(vm.lastCallGas().gasTotalUsed, 16_000_000); // a transaction may take 2^24
         assertEq(abi.encode(large.committee(0)), abi.encode(given));
     }
@@ -142,9 +141,68 @@ contract DeploymentTest is FastPayTest {
         fastPay.quorum(1);
     }
 
-    function _new(Authority[] memory list) private returns (FastPay) {
-        return new FastPay(list, guardian, defaultBrakes());
+    // --------------------------------------------------------------------------------- the brakes
+
+    function test_KeepsTheBrakesAndTheGuardian() public view {
+        assertEq(abi.encode(fastPay.brakes()), abi.encode(defaultBrakes()));
+        assertEq(fastPay.guardian(), guardian);
+        assertEq(fastPay.pausedUntil(), 0);
+        assertEq(fastPay.nextPauseAt(), 0);
+        assertEq(fastPay.epochValidUntil(0), type(uint256).max);
+        assertEq(fastPay.epochValidUntil(1), 0);
     }
+
+    function test_TheGuardianMayBeNobody() public {
+        assertEq(_create(authorities(4), address(0), defaultBrakes()).guardian(), address(0));
+    }
+
+    /// @dev Each bound is allowed, and what is beyond it is not.
+    function test_RevertIf_ABrakeIsOutOfBounds() public {
+        _bounds("pauseDuration", 0, 1 hours, 7 days);
+        _bounds("pauseCooldown", 1, 7 days, 365 days); // from the pause's duration, which is the longest here
+        _bounds("outflowWindow", 2, 1 hours, 7 days);
+        _bounds("outflowShare", 3, 100, 10_000);
+        _bounds("outflowDelay", 4, 1 hours, 7 days);
+        _bounds("votesValidity", 5, 1 days, 90 days);
+    }
+
+    /// @dev The longest pauses that are allowed, so that no other parameter is at fault than the one in question.
+    function _bounds(string memory name, uint256 field, uint256 min, uint256 max) private {
+        Brakes memory brakes = defaultBrakes();
+        (brakes.pauseDuration, brakes.pauseCooldown) = (7 days, 365 days);
+        uint256[4] memory values = [min, max, min - 1, max + 1];
+        for (uint256 i = 0; i < 4; ++i) {
+            bytes memory encoded = abi.encode(brakes);
+            uint256 value = values[i];
+            assembly {
+                mstore(add(add(encoded, 0x20), mul(field, 0x20)), value)
+            }
+            if (i >= 2) {
+                vm.expectRevert(abi.encodeWithSelector(IFastPay.InvalidBrake.selector, name, value, min, max));
+            }
+            _create(authorities(4), guardian, abi.decode(encoded, (Brakes)));
+        }
+    }
+
+    function _new(Authority[] memory list) private returns (IFastPay) {
+        return _create(list, guardian, defaultBrakes());
+    }
+
+    /// @dev The creation itself, so that what it reverts with is seen.
+    function _create(Authority[] memory list, address guardian_, Brakes memory brakes)
+        private
+        returns (IFastPay)
+    {
+        bytes memory creation =
+            bytes.concat(vm.getCode("FastPay.sol:FastPay"), abi.encode(list, guardian_, brakes));
+        address deployed;
+        assembly {
+            deployed := create(0, add(creation, 0x20), mload(creation))
+        }
+        return IFastPay(payable(deployed));
+    }
+
+    // --------------------------------------------------------------------------------- the script
 
     function test_TheScriptSortsTheCommittee() public {
         string memory path = string.concat(vm.projectRoot(), "/target/forge/committee.json");

@@ -60,11 +60,53 @@ abstract contract FastPayTest is Test {
         });
     }
 
-    function authorities(uint256 size) internal pure returns (Authority[] memory list) {
+    function authorities(uint256 size) internal pure returns (Authority[] memory) {
+        return authoritiesFrom(0, size);
+    }
+
+    /// @dev A committee of the members `first`, `first + 1`, …
+    function authoritiesFrom(uint256 first, uint256 size) internal pure returns (Authority[] memory list) {
         list = new Authority[](size);
         for (uint256 i = 0; i < size; ++i) {
-            list[i] = Authority({votingKey: bytes32((i + 1) << 240), redemptionKey: vm.addr(memberKey(i))});
+            uint256 member = first + i;
+            list[i] = Authority({
+                votingKey: bytes32((member + 1) << 240), redemptionKey: vm.addr(memberKey(member))
+            });
         }
+    }
+
+    /// @dev Begins the next epoch by votes of the current one, a committee of 4 whose first member is `voter`.
+    function rotate(Authority[] memory next, uint256 voter, address nextGuardian) internal {
+        bytes32 digest = fastPay.committeeVoteDigest(next, nextGuardian);
+        bytes memory votes;
+        for (uint8 i = 0; i < 3; ++i) {
+            votes = bytes.concat(votes, vote(i, memberKey(voter + i), digest));
+        }
+        fastPay.rotate(next, nextGuardian, votes);
+    }
+
+    /// @dev The same votes by the names that members have in a committee that starts with the member `first`.
+    function named(bytes memory votes, uint8 first) internal pure returns (bytes memory) {
+        for (uint256 i = 0; i < votes.length; i += 66) {
+            votes[i] = bytes1(uint8(votes[i]) - first);
+        }
+        return votes;
+    }
+
+    /// @dev What is signed of a struct with this hash.
+    function digestOf(bytes32 structHash) internal view returns (bytes32) {
+        bytes32 domain = keccak256(
+            abi.encode(
+                keccak256(
+                    "EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)"
+                ),
+                keccak256("FastPay"),
+                keccak256("1"),
+                block.chainid,
+                address(fastPay)
+            )
+        );
+        return keccak256(abi.encodePacked(hex"1901", domain, structHash));
     }
 
     /// @dev One vote, as the contract reads it.

@@ -63,35 +63,40 @@ library Committees {
     /// @notice Where the committee of `epoch` is, whether or not there is one yet: the address of a contract is a
     /// hash of its creator's address and of how many it has created, counted from 1.
     function codeOf(uint64 epoch) internal view returns (address code) {
-        uint256 nonce = uint256(epoch) + 1;
-        // RLP of [address, nonce]: 0xc0 + length of what follows, 0x80 + 20, the address; then the nonce as one byte
-        // if it is below 0x80, else 0x80 + its length and its bytes.
-        uint256 rlp = (0xd694 << 160) | uint160(address(this));
-        uint256 nonceBytes = 0;
-        if (nonce < 0x80) {
-            rlp = (rlp << 8) | nonce;
-        } else {
-            while (nonce >> (8 * nonceBytes) != 0) ++nonceBytes;
-            rlp = (((rlp + (nonceBytes << 168)) << 8 | (0x80 + nonceBytes)) << (8 * nonceBytes)) | nonce;
+        // RLP of [address, nonce], from the highest byte of a word: 0xc0 + the length of what follows, 0x80 + 20, the
+        // address; then the nonce as one byte if it is below 0x80, else 0x80 + its length and its bytes.
+        uint256 rlp = (0xd694 << 240) | (uint256(uint160(address(this))) << 80);
+        uint256 nonceBytes = 0; // beside the one byte that there is in any case
+        // Nothing here can overflow: a nonce has at most 9 bytes.
+        unchecked {
+            uint256 nonce = uint256(epoch) + 1;
+            if (nonce < 0x80) {
+                rlp |= nonce << 72;
+            } else {
+                while (nonce >> (8 * nonceBytes) != 0) ++nonceBytes;
+                rlp += nonceBytes << 248;
+                rlp |= ((0x80 + nonceBytes) << 72) | (nonce << (72 - 8 * nonceBytes));
+            }
         }
-        // Hashes the 23 bytes and those of a long nonce, 31 in all at most, from scratch space.
+        // Hashes the 23 bytes and those of a long nonce from scratch space.
         assembly ("memory-safe") {
-            let length := add(23, nonceBytes)
-            mstore(0, shl(sub(256, mul(8, length)), rlp))
-            code := and(keccak256(0, length), 0xffffffffffffffffffffffffffffffffffffffff)
+            mstore(0, rlp)
+            code := and(keccak256(0, add(23, nonceBytes)), 0xffffffffffffffffffffffffffffffffffffffff)
         }
     }
 
     /// @notice The addresses whose votes count in `epoch`, by member. The epoch must have a committee.
-    // slither-disable-next-line divide-before-multiply -- the first byte of the code is cut off, as meant
     function redemptionKeys(uint64 epoch) internal view returns (address[] memory keys) {
         address code = codeOf(epoch);
-        uint256 size = code.code.length / 0x40;
-        keys = new address[](size);
-        // No other way to read code straight into an array. `keys` has room for `size` words, and the code holds
-        // as many after its first byte, each written from an `address` and therefore clean.
+        // No other way to read code straight into an array. The array is made here, at the free memory's start, for as
+        // many words as the code has keys of each kind: the first byte is not one. Each was written from an
+        // `address`, and is therefore clean.
         assembly ("memory-safe") {
-            extcodecopy(code, add(keys, 0x20), 1, mul(size, 0x20))
+            let size := shr(6, extcodesize(code))
+            keys := mload(0x40)
+            mstore(keys, size)
+            extcodecopy(code, add(keys, 0x20), 1, shl(5, size))
+            mstore(0x40, add(keys, shl(5, add(size, 1))))
         }
     }
 
@@ -130,6 +135,9 @@ library Committees {
     /// size = 3f + 1 that is 2f + 1. For other sizes it is more: of 5 members, two sets of 3 may share only the one
     /// that is Byzantine, which would vote for two different orders.
     function quorum(uint256 size) internal pure returns (uint256) {
-        return (size + (size - 1) / 3) / 2 + 1;
+        // A size is 4 to 255.
+        unchecked {
+            return (size + (size - 1) / 3) / 2 + 1;
+        }
     }
 }

@@ -20,13 +20,16 @@ library Payouts {
     /// it forwards anything. Twice that, because prices change and this contract does not.
     uint256 internal constant CALL_GAS = 75_000;
 
+    // A call forwards at most 63/64 of what is left after its own cost, and silently less than asked for.
+    uint256 private constant ETHER_GAS_LEFT = ETHER_GAS + ETHER_GAS / 63 + CALL_GAS;
+    uint256 private constant TOKEN_GAS_LEFT = TOKEN_GAS + TOKEN_GAS / 63 + CALL_GAS;
+
     /// @notice Pays within a fixed allowance of gas. Whether it went through does not depend on how much gas the
     /// caller sent: with too little for the full allowance it reverts, so that nobody can turn another's payout
     /// into a claim.
     function trySend(address asset, address to, uint256 amount) internal returns (bool) {
-        uint256 allowance = asset == ETHER ? ETHER_GAS : TOKEN_GAS;
-        // A call forwards at most 63/64 of what is left after its own cost, and silently less than asked for.
-        uint256 required = allowance + allowance / 63 + CALL_GAS;
+        (uint256 allowance, uint256 required) =
+            asset == ETHER ? (ETHER_GAS, ETHER_GAS_LEFT) : (TOKEN_GAS, TOKEN_GAS_LEFT);
         uint256 available = gasleft();
         require(available >= required, IFastPay.InsufficientGas(available, required));
         return send(asset, to, amount, allowance);
