@@ -13,7 +13,8 @@ import {Script, console} from "forge-std/Script.sol";
 /// CONTRACT=0x… COMMITTEE=next.json VOTES=a.json,b.json,c.json \
 ///     forge script script/Rotate.s.sol --rpc-url $RPC_URL --private-key $KEY --broadcast
 /// ```
-/// `COMMITTEE` has the next `authorities` and `guardian` (see `ChainFile`); the rest of it is not looked at. `VOTES` are
+/// `COMMITTEE` has the next `authorities` and `guardian` (see `ChainFile`; without it the present one stays), and is what
+/// the authorities voted for with `fastpay-node vote-committee`; the rest of it is not looked at. `VOTES` are
 /// the files of the authorities, in any order: `{"epoch": …, "authority": "0x…voting key", "signature": "0x…65 bytes"}`.
 /// Anyone may send them. Each vote is checked first, one that is no good is left out and named, and the first quorum
 /// of good ones is sent.
@@ -44,7 +45,8 @@ contract Rotate is Script {
         returns (Authority[] memory authorities, address guardian, bytes memory votes)
     {
         authorities = ChainFile.authorities(json);
-        guardian = ChainFile.guardian(json, fastPay.guardian());
+        bool named = vm.keyExistsJson(json, ".guardian");
+        guardian = named ? vm.parseJsonAddress(json, ".guardian") : fastPay.guardian();
         bytes32 digest = fastPay.committeeVoteDigest(authorities, guardian);
         votes = _pack(fastPay.committee(fastPay.epoch()), digest, fastPay.epoch() + 1, files);
     }

@@ -138,11 +138,11 @@ contract BatchTest is FastPayTest {
 
     function test_RevertIf_AnItemIsInvalid() public {
         Redemption[] memory batch = _batch();
-        batch[2] = redemption(ETHER, 0, 0, 2);
+        batch[2] = redemption(ETHER, 0, 0, 9);
         _fails(batch, abi.encodeWithSelector(IFastPay.ZeroRedemption.selector, 2));
-        batch[2] = redemption(ETHER, 1, 2, 2);
+        batch[2] = redemption(ETHER, 1, 2, 9);
         _fails(batch, abi.encodeWithSelector(IFastPay.FeeAboveAmount.selector, 2, 2, 1));
-        batch[2] = redemption(ETHER, 10 ether, 0, 2);
+        batch[2] = redemption(ETHER, 10 ether, 0, 9);
         _fails(batch, abi.encodeWithSelector(IFastPay.BalanceTooLow.selector, 2, ETHER, 9 ether, 10 ether));
     }
 

@@ -18,20 +18,20 @@ WORK = ROOT / "target/halmos/mutants"
 MUTANTS = {
     "any-signer": (
         "contracts/libraries/Votes.sol",
-        "require(recovered == keys[member], IFastPay.WrongSigner(item, i, member, recovered));",
-        "",
+        "eq(mload(0), mload(add(keys, shl(5, above))))",
+        "1",
         "check_RedeemNeedsAQuorum",
     ),
     "repeated-member": (
         "contracts/libraries/Votes.sol",
-        "require(member >= next, IFastPay.VotesNotAscending(item, i, member));",
-        "",
+        "gt(above, next)",
+        "1",
         "check_RedeemNeedsAQuorum",
     ),
     "spent-again": (
         "contracts/FastPay.sol",
-        "redeemed[word] = done | bit;",
-        "redeemed[word] = done ^ bit ^ bit;",
+        "orders.bits = done | bit;",
+        "orders.bits = done ^ bit ^ bit;",
         "check_ABatchSpendsEachOrderOnce",
     ),
     "queued-again": (
