@@ -3,6 +3,11 @@
 use clap::{Parser, ValueEnum};
 use serde::{Deserialize, Serialize};
 
+use crate::inside::Extent;
+
+/// About what is in a batch of a node under load.
+const STAGES_BATCH: usize = 256;
+
 /// Measures payments per second, latency, and the cost of every stage.
 #[derive(Clone, Debug, Parser, Serialize, Deserialize)]
 #[command(name = "fastpay-bench")]
@@ -51,6 +56,8 @@ pub struct Arguments {
 pub enum Topic {
     /// One payment at a time, four authorities, the wallet's driver
     Idle,
+    /// Every step of an order's and a certificate's way, and the whole of it, without a network
+    Stages,
     /// One shard on one core, each size of the committee: closed loop, then open loop
     Load,
     /// Three times as much as the node can do
@@ -78,6 +85,16 @@ impl Arguments {
 
     pub fn idle_rounds(&self) -> u64 {
         if self.quick { 100 } else { 400 }
+    }
+
+    /// Of the stages, also for committees that are too large to be set up as processes.
+    pub fn stages_authorities(&self) -> &[usize] {
+        if self.quick { &[4, 10, 20] } else { &[4, 10, 20, 50, 100] }
+    }
+
+    pub fn extent(&self) -> Extent {
+        let (accounts, rounds) = if self.quick { (2_048, 3) } else { (8_192, 5) };
+        Extent { batch: STAGES_BATCH, accounts, rounds, vote_batch: self.vote_batch }
     }
 
     pub fn recovery_accounts(&self) -> usize {

@@ -40,7 +40,7 @@ pub struct Scenario {
 }
 
 /// What came of it. Everything but `latency` is a median over the parts of the run, with the extremes.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Report {
     pub name: String,
     pub authorities: usize,

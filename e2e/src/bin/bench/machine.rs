@@ -13,7 +13,7 @@ const SYNCS: usize = 200;
 const SYNC_BYTES: usize = 4096;
 
 /// Where the numbers are from.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Machine {
     pub processor: String,
     pub cores: usize,

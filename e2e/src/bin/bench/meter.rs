@@ -76,9 +76,18 @@ impl CoreTime {
     }
 }
 
+/// Processor time of the calling thread.
+pub fn thread_time() -> Duration {
+    since_zero(ClockId::ThreadCPUTime)
+}
+
 /// Processor time of this process.
 pub fn process_time() -> Duration {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
+    since_zero(ClockId::ProcessCPUTime)
+}
+
+fn since_zero(clock: ClockId) -> Duration {
+    let time = clock_gettime(clock);
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or_default())
 }
 

@@ -7,8 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::arguments::Arguments;
 use crate::idle::Idle;
+use crate::inside::Costs;
 use crate::load::Report;
 use crate::machine::Machine;
+use crate::model::Row;
 use crate::overload::Overload;
 use crate::recovery::Recovery;
 use crate::table;
@@ -25,6 +27,8 @@ pub struct Outcome {
     pub machine: Machine,
     pub settings: Arguments,
     pub idle: Option<Idle>,
+    /// In this process, one for each size of the committee.
+    pub stages: Vec<Costs>,
     /// Closed loops, one for each size of the committee.
     pub load: Vec<Report>,
     pub open: Option<Report>,
@@ -32,11 +36,18 @@ pub struct Outcome {
     pub skew: Option<Report>,
     pub shards: Vec<Report>,
     pub recovery: Option<Recovery>,
+    /// What follows for other machines and committees.
+    pub model: Vec<Row>,
 }
 
 /// Microseconds, payments a second, milliseconds.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Headline {
+    /// In process, from the bytes of the request to those of the answer, durable, under load; committee of 4.
+    pub order_us: Option<f64>,
+    pub certificate_us: Option<f64>,
+    /// Committee of 20.
+    pub certificate_us_n20: Option<f64>,
     pub payments_per_second_per_core: Option<f64>,
     pub server_cpu_us_per_payment: Option<f64>,
     pub vote_p50_ms_idle: Option<f64>,
@@ -53,12 +64,14 @@ impl Outcome {
             machine,
             settings,
             idle: None,
+            stages: Vec::new(),
             load: Vec::new(),
             open: None,
             overload: None,
             skew: None,
             shards: Vec::new(),
             recovery: None,
+            model: Vec::new(),
         }
     }
 
@@ -79,7 +92,11 @@ impl Outcome {
     fn headline(&self) -> Headline {
         let four = self.load.iter().find(|report| report.authorities == 4);
         let idle = self.idle.as_ref();
+        let inside = |authorities| self.stages.iter().find(|costs| costs.authorities == authorities);
         Headline {
+            order_us: inside(4).map(|costs| costs.order.whole_us.median),
+            certificate_us: inside(4).map(|costs| costs.certificate.whole_us.median),
+            certificate_us_n20: inside(20).map(|costs| costs.certificate.whole_us.median),
             payments_per_second_per_core: four.map(|report| report.payments_per_second.median),
             server_cpu_us_per_payment: four.map(|report| report.server_cpu_us_per_payment.median),
             vote_p50_ms_idle: idle.map(|idle| idle.vote_ms.p50),
@@ -88,5 +105,53 @@ impl Outcome {
             overload_ratio: self.overload.as_ref().map(|overload| overload.ratio),
             recovery_seconds: self.recovery.as_ref().map(|recovery| recovery.seconds.median),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inside::Path as Way;
+    use crate::statistics::{Percentiles, Spread};
+    use clap::Parser;
+
+    fn spread(median: f64) -> Spread {
+        Spread { median, min: median - 1.0, max: median + 1.0 }
+    }
+
+    fn costs(authorities: usize, order: f64, certificate: f64) -> Costs {
+        let way = |us| Way { whole_us: spread(us), ..Way::default() };
+        Costs { authorities, order: way(order), certificate: way(certificate), ..Costs::default() }
+    }
+
+    fn report(authorities: usize, payments_per_second: f64) -> Report {
+        let settled_ms = Percentiles { p50: 20.0, p99: 60.0, p99_9: 90.0 };
+        Report { authorities, payments_per_second: spread(payments_per_second), settled_ms, ..Report::default() }
+    }
+
+    #[test]
+    fn the_aims_stand_at_the_top_of_the_json_under_their_names() {
+        let mut outcome = Outcome::new(Arguments::parse_from(["fastpay-bench"]), Machine::default());
+        outcome.stages = vec![costs(4, 11.0, 12.0), costs(20, 13.0, 24.0)];
+        outcome.load = vec![report(10, 17_000.0), report(4, 21_000.0)];
+        let peak =
+            Overload { peak_payments_per_second: 21_000.0, factor: 3.0, ratio: 0.93, report: report(4, 19_530.0) };
+        outcome.overload = Some(peak);
+        outcome.headline = outcome.headline();
+        let json = serde_json::to_value(&outcome).unwrap();
+        for (name, expected) in [
+            ("order_us", 11.0),
+            ("certificate_us", 12.0),
+            ("certificate_us_n20", 24.0),
+            ("payments_per_second_per_core", 21_000.0),
+            ("settled_p99_ms_saturated", 60.0),
+            ("overload_ratio", 0.93),
+        ] {
+            assert_eq!(json.get(name).and_then(serde_json::Value::as_f64), Some(expected), "{name}");
+        }
+        // What was not measured is said to be missing, not zero.
+        assert!(json.get("vote_p50_ms_idle").unwrap().is_null());
+        let again: Outcome = serde_json::from_value(json.clone()).unwrap();
+        assert_eq!(serde_json::to_value(&again).unwrap(), json);
     }
 }

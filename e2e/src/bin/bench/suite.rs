@@ -10,7 +10,7 @@ use crate::load::{self, Report, Scenario};
 use crate::machine::{self, Cores};
 use crate::outcome::Outcome;
 use crate::pace::Pace;
-use crate::{idle, overload, progress, recovery, runtime};
+use crate::{idle, inside, model, overload, progress, recovery, runtime};
 
 /// As in the usual tests of stores: some accounts are in a tenth of all payments.
 const ZIPF_EXPONENT: f64 = 0.99;
@@ -26,6 +26,11 @@ pub fn measure(arguments: &Arguments) -> Result<Outcome, Failure> {
     if arguments.wants(Topic::Idle) {
         progress("idle: four authorities, one payment at a time");
         outcome.idle = Some(runtime()?.block_on(idle::measure(arguments.idle_rounds()))?);
+    }
+    if arguments.wants(Topic::Stages) {
+        for authorities in arguments.stages_authorities() {
+            outcome.stages.push(inside::measure(*authorities, arguments.extent(), cores)?);
+        }
     }
     if arguments.wants(Topic::Load) {
         for authorities in &arguments.authorities {
@@ -53,6 +58,7 @@ pub fn measure(arguments: &Arguments) -> Result<Outcome, Failure> {
     if arguments.wants(Topic::Recovery) {
         outcome.recovery = Some(recovery::measure(arguments.recovery_accounts(), 3, cores)?);
     }
+    outcome.model = model::rows(&outcome.stages, &outcome.load, &outcome.shards);
     outcome.machine.load_average_at_end = machine::load_average();
     Ok(outcome)
 }

@@ -1,6 +1,8 @@
 //! The outcome for people.
 
+use crate::inside::Costs;
 use crate::load::Report;
+use crate::model::Row;
 use crate::outcome::{FILE, Outcome};
 use crate::statistics::{Percentiles, Spread};
 
@@ -16,6 +18,7 @@ pub fn show(outcome: &Outcome) {
         row("order to certificate, p50 / p99 / p99.9 ms", &percentiles(idle.certificate_ms));
         row("order to settled, p50 / p99 / p99.9 ms", &percentiles(idle.settled_ms));
     }
+    outcome.stages.iter().for_each(|costs| stages(costs, outcome));
     outcome.load.iter().chain(&outcome.open).chain(&outcome.skew).chain(&outcome.shards).for_each(load);
     if let Some(overload) = &outcome.overload {
         load(&overload.report);
@@ -26,7 +29,60 @@ pub fn show(outcome: &Outcome) {
         row("from the start of the process to the first vote, s", &spread(recovery.seconds, 2));
         row("resident memory, MiB", &format!("{:.0}", recovery.resident_mib));
     }
+    if !outcome.model.is_empty() {
+        model(&outcome.model);
+    }
     println!("\nthe same and more in {FILE}");
+}
+
+fn stages(costs: &Costs, outcome: &Outcome) {
+    println!(
+        "\nin process, n = {}, batches of {}: processor time, µs for each order and certificate",
+        costs.authorities, costs.batch
+    );
+    let both = |name: &str, order: Option<f64>, certificate: Option<f64>| {
+        let text = |micros: Option<f64>| micros.map_or_else(|| "–".to_owned(), |micros| format!("{micros:.2}"));
+        row(name, &format!("{:>10} {:>10}", text(order), text(certificate)));
+    };
+    for stage in &costs.order.stages {
+        let same = costs.certificate.stages.iter().find(|other| other.name == stage.name);
+        both(&format!("  {}", stage.name), Some(stage.us.median), same.map(|stage| stage.us.median));
+    }
+    both("sum of the stages", Some(costs.order.sum_us), Some(costs.certificate.sum_us));
+    both(
+        "the whole, by a shard's own threads",
+        Some(costs.order.whole_us.median),
+        Some(costs.certificate.whole_us.median),
+    );
+    both("  of it not in the stages", Some(costs.order.threads_us), Some(costs.certificate.threads_us));
+    let of_process = outcome.load.iter().find(|report| report.authorities == costs.authorities);
+    if let Some(report) = of_process {
+        let inside = costs.order.whole_us.median + costs.certificate.whole_us.median;
+        let whole = report.server_cpu_us_per_payment.median;
+        row(
+            "a payment: in process + transport = node under load",
+            &format!("{inside:.1} + {:.1} = {whole:.1}", whole - inside),
+        );
+    }
+}
+
+fn model(rows: &[Row]) {
+    println!("\nmodel: payments a second by processor time; what a link of 1 and 10 Gbit/s carries");
+    println!(
+        "{:>5} {:>12} {:>10} {:>10} {:>10} {:>10} {:>10} {:>12}",
+        "n", "µs, 1 core", "1 core", "16 cores", "48 cores", "1 Gbit/s", "10 Gbit/s", "paper, 48"
+    );
+    for row in rows {
+        let capacity = row.payments_per_second.iter().map(|at| format!(" {:>10.0}", at.payments_per_second));
+        let micros = row.order_us + row.certificate_us + row.transport_us;
+        let paper = row.paper_48_cores.map_or_else(|| "–".to_owned(), |paper| format!("{paper:.0}"));
+        let (one, ten) = (row.payments_per_second_1_gbit, row.payments_per_second_10_gbit);
+        println!(
+            "{:>5} {micros:>12.1}{} {one:>10.0} {ten:>10.0} {paper:>12}",
+            row.authorities,
+            capacity.collect::<String>()
+        );
+    }
 }
 
 fn load(report: &Report) {

@@ -1,0 +1,149 @@
+//! A shard's own threads at work, fed with the bytes of requests, and asked for the bytes of answers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use bytes::Bytes;
+use fastpay_core::{Request, ShardId};
+use fastpay_e2e::{Failure, Place};
+use fastpay_node::metrics::Metrics;
+use fastpay_node::shard::{
+    self, Answer, Answers, ClientStream, Command, ShardError, ShardHandle, ShardLimits, ShardSettings, Submission,
+};
+use fastpay_node::standing::Standing;
+use fastpay_node::storage::{DataFolder, FolderIdentity};
+use fastpay_rpc::proto::submit_request::Request as WireRequest;
+use fastpay_rpc::proto::submit_response::Response;
+use fastpay_rpc::proto::{Confirmed, SubmitRequest, SubmitResponse};
+use prost::Message;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::Extent;
+use super::scene::{Scene, layout};
+use super::stages::deposits;
+use crate::meter::process_time;
+use crate::statistics::Spread;
+
+/// As under load over the network.
+const IN_FLIGHT: usize = 512;
+/// So many come together from a stream.
+const SUBMISSION: usize = 64;
+
+/// Microseconds of processor time, of all threads, for each request.
+pub struct Whole {
+    pub order: Spread,
+    pub certificate: Spread,
+}
+
+pub fn measure(scene: &Scene, extent: Extent) -> Result<Whole, Failure> {
+    let place = Place::fixed("bench-whole")?;
+    let mut bench = Bench::start(scene, &place)?;
+    let (mut orders, mut certificates) = (Vec::new(), Vec::new());
+    for (number, round) in scene.payments.chunks(extent.accounts).enumerate() {
+        let order = bench.run(round.iter().map(|payment| &payment.order))?;
+        let certificate = bench.run(round.iter().map(|payment| &payment.certificate))?;
+        if number > 0 {
+            orders.push(order);
+            certificates.push(certificate);
+        }
+    }
+    bench.stop()?;
+    Ok(Whole { order: Spread::of(orders).rounded(2), certificate: Spread::of(certificates).rounded(2) })
+}
+
+struct Bench {
+    handle: ShardHandle,
+    thread: JoinHandle<Result<(), ShardError>>,
+    stream: Arc<ClientStream>,
+    answers: mpsc::Receiver<Answers>,
+    /// It never changes here.
+    _standing: watch::Sender<Arc<Standing>>,
+}
+
+impl Bench {
+    fn start(scene: &Scene, place: &Place) -> Result<Self, Failure> {
+        let identity = FolderIdentity { authority: "bench".into(), shards: 1, chain_id: 0, contract: "bench".into() };
+        let folder = DataFolder::create(&place.path("data"), &identity).map_err(Failure::wrong)?;
+        let folders = folder.shard(0).ok_or_else(|| Failure::wrong("no shard"))?;
+        let recovered = shard::recover(&folders, ShardId(0), layout(), false).map_err(Failure::wrong)?;
+        let limits = ShardLimits::default();
+        let metrics = Metrics::new(1).shards.first().cloned().ok_or_else(|| Failure::wrong("no shard"))?;
+        let (handle, queue) = ShardHandle::new(&limits, metrics);
+        let keys = Arc::new(scene.keys.clone());
+        let name = keys.public().name;
+        let standing = Standing::new(scene.committees()?, vec![keys], &[name]).map_err(Failure::wrong)?;
+        let (standing, seen) = watch::channel(Arc::new(standing));
+        let settings = ShardSettings { domain: scene.domain, standing: seen, limits };
+        let thread =
+            shard::start(settings, recovered, queue, handle.clone(), BTreeMap::new()).map_err(Failure::wrong)?;
+        let (stream, answers) = ClientStream::new(IN_FLIGHT);
+        let bench = Self { handle, thread, stream, answers, _standing: standing };
+        let (reply, done) = oneshot::channel();
+        bench.handle.try_send(Command::Synchronize(deposits(scene), reply)).map_err(Failure::wrong)?;
+        done.blocking_recv().map_err(Failure::wrong)?;
+        Ok(bench)
+    }
+
+    /// Has all requests answered, with as many in flight as under load. Microseconds for each.
+    fn run<'a>(&mut self, requests: impl ExactSizeIterator<Item = &'a Bytes>) -> Result<f64, Failure> {
+        let count = requests.len();
+        let mut requests = requests.cloned().peekable();
+        let (mut in_flight, mut buffer) = (0_usize, Vec::new());
+        let start = process_time();
+        while requests.peek().is_some() || in_flight > 0 {
+            while requests.peek().is_some() && in_flight + SUBMISSION <= IN_FLIGHT {
+                in_flight += self.submit(requests.by_ref().take(SUBMISSION))?;
+            }
+            let answers = self.answers.blocking_recv().ok_or_else(|| Failure::wrong("the shard has ended"))?;
+            in_flight -= answers.len();
+            for answer in answers {
+                encode(answer, &mut buffer)?;
+            }
+            buffer.clear();
+        }
+        Ok((process_time() - start).as_secs_f64() * 1e6 / count.max(1) as f64)
+    }
+
+    fn submit(&self, requests: impl Iterator<Item = Bytes>) -> Result<usize, Failure> {
+        let (mut ids, mut decoded) = (Vec::new(), Vec::new());
+        for bytes in requests {
+            let (id, request) = decode(bytes)?;
+            ids.push(id);
+            decoded.push(request);
+        }
+        let count = ids.len();
+        if self.handle.admit(&self.stream, count) < count {
+            return Err(Failure::wrong("the shard is busy"));
+        }
+        let submission = Submission { stream: self.stream.clone(), ids, requests: decoded };
+        self.handle.submit(submission, count).map_err(|_| Failure::wrong("the shard has ended"))?;
+        Ok(count)
+    }
+
+    fn stop(self) -> Result<(), Failure> {
+        self.handle.try_send(Command::Stop).map_err(Failure::wrong)?;
+        self.thread.join().map_err(|_| Failure::wrong("the shard panicked"))?.map_err(Failure::wrong)
+    }
+}
+
+fn decode(bytes: Bytes) -> Result<(u64, Request), Failure> {
+    let request = SubmitRequest::decode(bytes).map_err(Failure::wrong)?;
+    let decoded = match request.request {
+        Some(WireRequest::Order(order)) => Request::Order(order.try_into().map_err(Failure::wrong)?),
+        Some(WireRequest::Certificate(certificate)) => {
+            Request::Certificate(certificate.try_into().map_err(Failure::wrong)?)
+        }
+        None => return Err(Failure::wrong("an empty request")),
+    };
+    Ok((request.id, decoded))
+}
+
+fn encode((id, answer): (u64, Answer), buffer: &mut Vec<u8>) -> Result<(), Failure> {
+    let response = match answer {
+        Answer::Vote(epoch, vote) => Response::Vote((epoch, &vote).into()),
+        Answer::Confirmed(next) => Response::Confirmed(Confirmed { next_sequence: next.0 }),
+        Answer::Refused(refusal) => return Err(Failure::Wrong(format!("request {id} was refused: {refusal}"))),
+    };
+    SubmitResponse { id, response: Some(response) }.encode(buffer).map_err(Failure::wrong)
+}
