@@ -107,8 +107,8 @@ demo: release ## Show the whole way: deposit, pay, lose an authority, redeem, au
 localnet: release ## Start the same network and leave it running until Ctrl-C
 	@target/release/fastpay-localnet
 
-bench: release ## Measure payments per second and latency
-	@target/release/fastpay-bench
+bench: release ## Measure speed, all of it (8 minutes); BENCH=--quick for a look, BENCH=--help for parts of it
+	@target/release/fastpay-bench $(BENCH)
 
 clean: ## Remove what was built and installed
 	rm -rf target out cache broadcast node_modules

@@ -84,6 +84,8 @@ pub struct Report {
     pub wire_bytes_out_per_payment: f64,
     pub journal_bytes_per_payment: f64,
     pub disk_bytes_per_payment: f64,
+    /// That the node served together, with one sync.
+    pub requests_per_batch: f64,
     pub resident_mib: f64,
     pub load_average: f64,
 }
@@ -106,7 +108,7 @@ pub fn measure(scenario: &Scenario, cores: Cores) -> Result<Report, Failure> {
     let (domain, keys) = (server.domain(), server.other_keys()?);
     let voters = Voters { domain: &domain, keys: &keys, batch: scenario.vote_batch };
     let payments = workload::prepare(&pairs, &accounts, server.layout(), &voters);
-    let before = control.block_on(server.stored())?;
+    let before = control.block_on(server.progress())?;
     let (addresses, connections) = (server.addresses()?, scenario.connections);
     let watched = Watched { process: server.process(), core };
     progress(&format!("{}: running", scenario.name));
@@ -117,15 +119,16 @@ pub fn measure(scenario: &Scenario, cores: Cores) -> Result<Report, Failure> {
             generator::run(scenario.plan, &payments, streams, answers, watched).await
         })
     })?;
-    let after = control.block_on(server.stored())?;
+    let after = control.block_on(server.progress())?;
     if outcome.lost == 0 {
         control.block_on(server.check(&accounts, &outcome.settled_by_sender))?;
     }
     let settled = outcome.settled_by_sender.iter().sum::<u64>().max(1) as f64;
-    let per_payment = |before: u64, after: u64| rounded(after.saturating_sub(before) as f64 / settled, 0);
     let mut report = summarize(scenario, server.quorum(), outcome);
-    report.journal_bytes_per_payment = per_payment(before.journal_bytes, after.journal_bytes);
-    report.disk_bytes_per_payment = per_payment(before.written_bytes, after.written_bytes);
+    report.journal_bytes_per_payment = rounded((after.journal_bytes - before.journal_bytes) / settled, 0);
+    report.disk_bytes_per_payment = rounded((after.written_bytes - before.written_bytes) / settled, 0);
+    let batches = (after.batches - before.batches).max(1.0);
+    report.requests_per_batch = rounded((after.requests_in_batches - before.requests_in_batches) / batches, 1);
     report.resident_mib = rounded(resident_bytes(server.process()) as f64 / f64::from(1 << 20), 0);
     report.load_average = average;
     server.kill()?;
@@ -194,6 +197,7 @@ fn summarize(scenario: &Scenario, quorum: usize, outcome: Outcome) -> Report {
         wire_bytes_out_per_payment: rounded(counts.bytes_received as f64 / settled, 0),
         journal_bytes_per_payment: 0.0,
         disk_bytes_per_payment: 0.0,
+        requests_per_batch: 0.0,
         resident_mib: 0.0,
         load_average: 0.0,
     };

@@ -32,11 +32,14 @@ pub struct Server {
     process: u32,
 }
 
-/// What a node has on its disk and in its counters.
+/// What a node has done so far.
 #[derive(Clone, Copy, Debug)]
-pub struct Stored {
-    pub journal_bytes: u64,
-    pub written_bytes: u64,
+pub struct Progress {
+    pub journal_bytes: f64,
+    /// By the system, for it, on any file.
+    pub written_bytes: f64,
+    pub batches: f64,
+    pub requests_in_batches: f64,
 }
 
 impl Server {
@@ -81,14 +84,21 @@ impl Server {
         Ok(self.network.authority(0)?.endpoints()?.shards.clone())
     }
 
-    /// What it says of its journals, and what the system wrote for it.
-    pub async fn stored(&mut self) -> Result<Stored, Failure> {
+    /// What it and the system say of it.
+    pub async fn progress(&mut self) -> Result<Progress, Failure> {
         let http = self.network.authority(0)?.endpoints()?.http.clone().unwrap_or_default();
         let (_, text) = http_get(&http, "/metrics").await.map_err(Failure::wrong)?;
-        let journals = text.lines().filter(|line| line.starts_with("fastpay_journal_bytes{"));
-        let lengths = journals.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
-        let journal_bytes = lengths.sum::<f64>() as u64;
-        Ok(Stored { journal_bytes, written_bytes: Usage::of(self.process).written_bytes })
+        // Over all shards.
+        let sum = |name: &str| {
+            let lines = text.lines().filter(|line| line.split('{').next() == Some(name));
+            lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum::<f64>()
+        };
+        Ok(Progress {
+            journal_bytes: sum("fastpay_journal_bytes"),
+            written_bytes: Usage::of(self.process).written_bytes as f64,
+            batches: sum("fastpay_batch_requests_count"),
+            requests_in_batches: sum("fastpay_batch_requests_sum"),
+        })
     }
 
     /// That the node did what it said: value is neither made nor lost, and as many payments are made as settled.

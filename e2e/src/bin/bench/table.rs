@@ -107,6 +107,7 @@ fn load(report: &Report) {
     row("bytes on the wire for each, to and from the node", &format!("{sent:.0} + {received:.0}"));
     let (journal, disk) = (report.journal_bytes_per_payment, report.disk_bytes_per_payment);
     row("bytes in the journal for each; written to disk", &format!("{journal:.0}; {disk:.0}"));
+    row("requests that the node served with one sync", &format!("{:.0}", report.requests_per_batch));
     if report.generator_is_the_limit {
         println!("  ATTENTION: the generator's core was full; the node can perhaps do more");
     }
