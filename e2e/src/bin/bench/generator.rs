@@ -2,13 +2,13 @@
 //!
 //! ```text
 //!  Flow (who may go) ─► order ─► vote ─► certificate ─► confirmed: settled
-//!        ▲                └─► busy: to the end of the line   └─► busy: the same again, a little later
+//!        ▲                └─► busy: to the end of the line   └─► busy: the same again, when it says
 //!        └────────────────────────────────────────────────┘
 //! ```
 //! Nothing stops between the parts of a run: the load is the same at the beginning of each as at its end. What was
 //! begun is followed to its end after the last part, and counted as lost where no answer comes.
 
-use std::collections::VecDeque;
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use fastpay_e2e::Failure;
@@ -23,8 +23,8 @@ use crate::statistics::Times;
 use crate::wire::{Answer, Answers, MESSAGE_HEADER_BYTES, Streams};
 use crate::workload::{Prepared, certificate_id, order_id, payment_of};
 
-/// A certificate that was refused as busy is sent again after this long.
-const RETRY_AFTER: Duration = Duration::from_millis(50);
+/// The clock is looked at as often as this.
+const TICK: Duration = Duration::from_millis(50);
 /// No answer for this long after the last payment began: it will not come.
 const DRAIN_PATIENCE: Duration = Duration::from_secs(20);
 /// Answers looked at between two looks at the clock.
@@ -152,7 +152,7 @@ pub async fn run(
     let open = vec![Open { intended: now, certificate_sent: now }; payments.len()];
     let flow = Flow::new(payments.iter().map(|payment| payment.place).collect());
     let part = Part::default();
-    let run = Run { payments, streams, flow, open, part, retries: VecDeque::new(), ran_dry: false, under_way: 0 };
+    let run = Run { payments, streams, flow, open, part, retries: BTreeSet::new(), ran_dry: false, under_way: 0 };
     run.measure(plan, answers, watched).await
 }
 
@@ -162,7 +162,8 @@ struct Run<'a> {
     flow: Flow,
     open: Vec<Open>,
     part: Part,
-    retries: VecDeque<(Instant, PaymentIndex)>,
+    /// Certificates that were refused as busy, by when the node wants to hear of them again.
+    retries: BTreeSet<(Instant, PaymentIndex)>,
     ran_dry: bool,
     /// Payments that have begun and not ended.
     under_way: usize,
@@ -210,7 +211,7 @@ impl Run<'_> {
     /// Begins what is due, and takes the answers that are there.
     async fn step(&mut self, answers: &mut Answers, timetable: Option<&mut Timetable>) -> Result<(), Failure> {
         let is_closed = timetable.is_none();
-        let mut wake_at = Instant::now() + RETRY_AFTER;
+        let mut wake_at = Instant::now() + TICK;
         if let Some(timetable) = timetable {
             let now = Instant::now();
             while let Some(intended) = timetable.take_due(now) {
@@ -221,7 +222,7 @@ impl Run<'_> {
             wake_at = timetable.next();
         }
         self.repeat_due();
-        if let Some((due, _)) = self.retries.front() {
+        if let Some((due, _)) = self.retries.first() {
             wake_at = wake_at.min(*due);
         }
         let mut taken = Vec::with_capacity(ANSWERS_AT_ONCE);
@@ -245,7 +246,7 @@ impl Run<'_> {
     async fn drain(&mut self, answers: &mut Answers) -> Result<usize, Failure> {
         while self.under_way > 0 {
             self.repeat_due();
-            let patience = if self.retries.is_empty() { DRAIN_PATIENCE } else { RETRY_AFTER };
+            let patience = if self.retries.is_empty() { DRAIN_PATIENCE } else { TICK };
             match tokio::time::timeout(patience, answers.recv()).await {
                 Ok(Some(answer)) => {
                     self.take(answer?)?;
@@ -290,8 +291,10 @@ impl Run<'_> {
 
     fn repeat_due(&mut self) {
         let now = Instant::now();
-        while let Some((_, index)) = self.retries.pop_front_if(|(due, _)| *due <= now) {
-            self.send_certificate(index);
+        while self.retries.first().is_some_and(|(due, _)| *due <= now) {
+            if let Some((_, index)) = self.retries.pop_first() {
+                self.send_certificate(index);
+            }
         }
     }
 
@@ -321,7 +324,8 @@ impl Run<'_> {
             }
             Response::Refused(refused) if refused.code == i32::from(Code::Busy) => {
                 part.counts.certificates_busy += 1;
-                self.retries.push_back((Instant::now() + RETRY_AFTER, index));
+                let pause = Duration::from_millis(refused.retry_after_ms.max(1).into());
+                self.retries.insert((Instant::now() + pause, index));
                 return Ok(false);
             }
             other => return Err(Failure::Wrong(format!("request {id} was answered with {other:?}"))),

@@ -96,7 +96,7 @@ impl<'a> Bench<'a> {
         std::fs::create_dir_all(&folder).map_err(|error| Failure::Io { path: folder.clone(), error })?;
         let journal = Journal::create(&folder, JournalOptions::default()).map_err(Failure::wrong)?;
         let (verifier, committees) = (Verifier::new(scene.domain), scene.committees()?);
-        let shard = Shard::new(ShardId(0), layout(), false, ShardLedger::default());
+        let shard = Shard::new(ShardId(0), layout(), false, ShardLedger::default(), 2 * scene.accounts.ids().len());
         let mut bench = Self { scene, verifier, committees, shard, journal };
         bench.fund()?;
         Ok(bench)

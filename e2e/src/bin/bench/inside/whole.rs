@@ -63,11 +63,11 @@ struct Bench {
 
 impl Bench {
     fn start(scene: &Scene, place: &Place) -> Result<Self, Failure> {
-        let identity = FolderIdentity { authority: "bench".into(), shards: 1, chain_id: 0, contract: "bench".into() };
+        let identity = FolderIdentity { names: vec!["bench".into()], shards: 1, chain_id: 0, contract: "bench".into() };
         let folder = DataFolder::create(&place.path("data"), &identity).map_err(Failure::wrong)?;
         let folders = folder.shard(0).ok_or_else(|| Failure::wrong("no shard"))?;
-        let recovered = shard::recover(&folders, ShardId(0), layout(), false).map_err(Failure::wrong)?;
         let limits = ShardLimits::default();
+        let recovered = shard::recover(&folders, ShardId(0), layout(), false, &limits).map_err(Failure::wrong)?;
         let metrics = Metrics::new(1).shards.first().cloned().ok_or_else(|| Failure::wrong("no shard"))?;
         let (handle, queue) = ShardHandle::new(&limits, metrics);
         let keys = Arc::new(scene.keys.clone());
