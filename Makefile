@@ -22,7 +22,7 @@ define require
 endef
 
 .PHONY: help setup tools build release lint test test-rust test-contracts test-nightly demo localnet bench clean
-.PHONY: checkers check-contracts check-trees check-slither check-proofs
+.PHONY: checkers check-contracts check-trees check-slither check-proofs check-coverage
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "make %-16s %s\n", $$1, $$2 }'
@@ -91,11 +91,15 @@ check-proofs: setup $(CHECKERS)/python/.installed
 	@PATH="$(CURDIR)/$(FOUNDRY):$(CURDIR)/$(CHECKERS)/python/bin:$$PATH" FOUNDRY_PROFILE=halmos \
 		$(CHECKERS)/python/bin/python script/checkers/prove.py
 
+check-coverage: setup
+	@echo "coverage: the tests of the trees reach every line and branch of contracts/"
+	@script/checkers/coverage.py
+
 check-contracts: check-trees check-slither check-proofs ## Check the contract with bulloak, Slither and Halmos
 
 test: lint test-contracts check-contracts test-rust ## Run all checks and all tests
 
-test-nightly: setup $(CHECKERS)/python/.installed ## Fuzz and vary for hours, and show that the proofs can fail
+test-nightly: check-coverage $(CHECKERS)/python/.installed ## Fuzz and vary for hours, and show that the proofs can fail
 	FOUNDRY_PROFILE=nightly $(FOUNDRY)/forge test
 	PATH="$(CURDIR)/$(FOUNDRY):$(CURDIR)/$(CHECKERS)/python/bin:$$PATH" FOUNDRY_PROFILE=halmos \
 		$(CHECKERS)/python/bin/python script/checkers/mutants.py

@@ -2,9 +2,12 @@
 pragma solidity ^0.8.28;
 
 import {IFastPay, Redemption} from "../../contracts/interfaces/IFastPay.sol";
+import {MoodyToken} from "../tokens/WeirdTokens.sol";
 import {TreeTest} from "./TreeTest.sol";
 
 contract RedeemTreeTest is TreeTest {
+    MoodyToken private _moody;
+
     function test_RevertGiven_TheContractIsPaused() external {
         redeemFails(order(1 ether, 0), pause());
     }
@@ -152,6 +155,30 @@ contract RedeemTreeTest is TreeTest {
         assertHolding(ETHER, HELD - 1 ether, 0.1 ether);
     }
 
+    function test_WhenTheTokenAnswersTrue() external {
+        _redeemToken(MoodyToken.Mood.Good);
+        _assertTokenPaid(900, 100);
+    }
+
+    function test_WhenTheTokenAnswersNothing() external {
+        _redeemToken(MoodyToken.Mood.ReturnsNothing);
+        _assertTokenPaid(900, 100);
+    }
+
+    function test_WhenTheTokenAnswersFalse() external {
+        _redeemToken(MoodyToken.Mood.ReturnsFalse);
+        _assertTokenPaid(0, 0);
+    }
+
+    function test_WhenTheTokenIsGone() external {
+        _prepareToken();
+        bytes memory code = address(_moody).code;
+        vm.etch(address(_moody), "");
+        redeem(redemption(address(_moody), 1000, 100, 0));
+        vm.etch(address(_moody), code);
+        _assertTokenPaid(0, 0);
+    }
+
     function test_WhenBothAccept() external {
         vm.expectEmit(address(fastPay));
         emit IFastPay.Redeemed(ACCOUNT, 0, bob, ETHER, LIMIT, LIMIT / 10, relayer);
@@ -161,6 +188,27 @@ contract RedeemTreeTest is TreeTest {
         assertEq(fastPay.outflowAvailable(ETHER), 0);
         assertEq(bob.balance, LIMIT - LIMIT / 10);
         assertEq(relayer.balance, LIMIT / 10);
+    }
+
+    function _prepareToken() private {
+        _moody = new MoodyToken();
+        _moody.mint(alice, 100_000);
+        fundToken(_moody, 100_000);
+    }
+
+    function _redeemToken(MoodyToken.Mood mood) private {
+        _prepareToken();
+        _moody.setMood(mood);
+        redeem(redemption(address(_moody), 1000, 100, 0));
+    }
+
+    /// @dev What the recipient and the relayer of 900 and 100 got; the rest of it they can claim.
+    function _assertTokenPaid(uint256 toRecipient, uint256 toRelayer) private view {
+        assertEq(_moody.balanceOf(bob), toRecipient);
+        assertEq(_moody.balanceOf(relayer), toRelayer);
+        assertEq(fastPay.claimOf(bob, address(_moody)), 900 - toRecipient);
+        assertEq(fastPay.claimOf(relayer, address(_moody)), 100 - toRelayer);
+        assertHolding(address(_moody), 99_000, 1000 - toRecipient - toRelayer);
     }
 
     function _fails(uint64 epoch, bytes memory votes, bytes memory revertData) private {

@@ -75,6 +75,16 @@ contract RotateTreeTest is TreeTest {
         assertEq(fastPay.nextPauseAt(), nextAt);
     }
 
+    function test_Given128EpochsHavePassed() external {
+        // From here on the number in the rule for a committee's address takes more than one byte.
+        for (uint64 epoch = 0; epoch < 130; ++epoch) {
+            rotate();
+        }
+        assertEq(fastPay.epoch(), 130);
+        assertEq(abi.encode(fastPay.committee(130)), abi.encode(committeeOf(130)));
+        assertEq(abi.encode(fastPay.committee(126)), abi.encode(committeeOf(126)));
+    }
+
     function test_WhenTheCommitteeIsSound() external {
         rotate();
         Authority[] memory next = committeeOf(2);
