@@ -3,13 +3,13 @@
 //! what is really offered comes from the node's estimate.
 
 /// A transaction by itself, and what its first redemption touches that the others share.
-const TRANSACTION: u64 = 31_000;
+const TRANSACTION: u64 = 31_400;
 /// One vote: its calldata, the recovery of its signer.
-const VOTE: u64 = 4_700;
+const VOTE: u64 = 4_420;
 /// One redemption with votes of its own, less the votes.
-const CERTIFIED: u64 = 24_000;
+const CERTIFIED: u64 = 22_600;
 /// One redemption among those that one quorum voted for together.
-const BATCHED: u64 = 22_500;
+const BATCHED: u64 = 21_200;
 
 /// How redemptions are brought to the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn the_model_is_within_a_tenth_of_what_is_measured() {
+    fn the_model_is_within_a_twentieth_of_what_is_measured() {
         let text = std::fs::read_to_string(fastpay_ethereum::testing::workspace_root().join("snapshots/gas.json"));
         let measured: std::collections::BTreeMap<String, u64> = serde_json::from_str(&text.unwrap()).unwrap();
         let figures = [
@@ -84,11 +84,9 @@ mod tests {
             ("batch100_n4", Plan::Batch, 4, 100),
             ("batch100_n100", Plan::Batch, 100, 100),
         ];
-        let known: Vec<_> = figures.iter().filter(|(name, ..)| measured.contains_key(*name)).collect();
-        assert!(known.len() >= 4, "{measured:?}");
-        for (name, plan, n, count) in known {
-            let (found, expected) = (plan.gas_each(quorum(*n), *count), measured[*name]);
-            assert!(found.abs_diff(expected) * 10 <= expected, "{name}: {found} by the model, {expected} measured");
+        for (name, plan, n, count) in figures {
+            let (found, expected) = (plan.gas_each(quorum(n), count), measured[name]);
+            assert!(found.abs_diff(expected) * 20 <= expected, "{name}: {found} by the model, {expected} measured");
         }
     }
 
