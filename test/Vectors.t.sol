@@ -133,6 +133,96 @@ contract RedemptionVectorsTest is VectorsTest {
         vm.revertToState(state);
     }
 
+    function test_EachBatch() public {
+        string memory json = _json();
+        uint256 cases = 0;
+        uint256 valid = 0;
+        for (; vm.keyExistsJson(json, _path(".batches", cases, "")); ++cases) {
+            if (this.checkBatch(_path(".batches", cases, ""))) ++valid;
+        }
+        assertGt(valid, 0, "no valid batch");
+        assertGt(cases, valid, "no invalid batch");
+    }
+
+    function checkBatch(string memory path) external returns (bool valid) {
+        string memory json = _json();
+        string memory name = vm.parseJsonString(json, string.concat(path, ".name"));
+        string memory list = string.concat(path, ".redemptions");
+        uint256 count = 0;
+        while (vm.keyExistsJson(json, _path(list, count, ""))) ++count;
+        Redemption[] memory orders = new Redemption[](count);
+        for (uint256 i = 0; i < count; ++i) {
+            orders[i] = _redemption(json, _path(list, i, ""));
+        }
+        uint64 epoch = uint64(vm.parseJsonUint(json, string.concat(path, ".epoch")));
+        bytes memory votes = vm.parseJsonBytes(json, string.concat(path, ".votes"));
+        valid = vm.parseJsonBool(json, string.concat(path, ".valid"));
+        assertEq(
+            _fastPay.redemptionBatchVoteDigest(epoch, orders),
+            vm.parseJsonBytes32(json, string.concat(path, ".voteDigest")),
+            name
+        );
+
+        uint256 state = vm.snapshotState();
+        for (uint256 i = 0; i < count; ++i) {
+            _fund(orders[i]);
+        }
+        try _fastPay.redeemBatch(orders, epoch, votes) {
+            assertTrue(valid, string.concat(name, ": an invalid batch was paid"));
+            for (uint256 i = 0; i < count; ++i) {
+                assertTrue(_fastPay.isRedeemed(orders[i].sender, orders[i].sequence), name);
+            }
+        } catch (bytes memory reason) {
+            assertFalse(valid, string.concat(name, ": a valid batch was refused: ", vm.toString(reason)));
+        }
+        vm.revertToState(state);
+    }
+
+    function test_EachRotation() public {
+        string memory json = _json();
+        uint256 cases = 0;
+        uint256 valid = 0;
+        for (; vm.keyExistsJson(json, _path(".rotations", cases, "")); ++cases) {
+            if (this.checkRotation(_path(".rotations", cases, ""))) ++valid;
+        }
+        assertGt(valid, 0, "no valid rotation");
+        assertGt(cases, valid, "no invalid rotation");
+    }
+
+    function checkRotation(string memory path) external returns (bool valid) {
+        string memory json = _json();
+        string memory name = vm.parseJsonString(json, string.concat(path, ".name"));
+        Authority[] memory next = abi.decode(
+            vm.parseJsonTypeArray(
+                json,
+                string.concat(path, ".authorities"),
+                "Authority(bytes32 votingKey,address redemptionKey)"
+            ),
+            (Authority[])
+        );
+        address guardian = vm.parseJsonAddress(json, string.concat(path, ".guardian"));
+        bytes memory votes = vm.parseJsonBytes(json, string.concat(path, ".votes"));
+        valid = vm.parseJsonBool(json, string.concat(path, ".valid"));
+        // The contract's own digest is always for the epoch after its own.
+        if (vm.parseJsonUint(json, string.concat(path, ".epoch")) == _fastPay.epoch() + 1) {
+            assertEq(
+                _fastPay.committeeVoteDigest(next, guardian),
+                vm.parseJsonBytes32(json, string.concat(path, ".voteDigest")),
+                name
+            );
+        }
+
+        uint256 state = vm.snapshotState();
+        try _fastPay.rotate(next, guardian, votes) {
+            assertTrue(valid, string.concat(name, ": an invalid rotation was done"));
+            assertEq(_fastPay.guardian(), guardian, name);
+            assertEq(_fastPay.committee(_fastPay.epoch()).length, next.length, name);
+        } catch (bytes memory reason) {
+            assertFalse(valid, string.concat(name, ": a valid rotation was refused: ", vm.toString(reason)));
+        }
+        vm.revertToState(state);
+    }
+
     /// @dev Makes sure that the contract can pay the order, so that only its validity decides.
     function _fund(Redemption memory order) private {
         if (order.amount == 0) return;

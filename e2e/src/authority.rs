@@ -1,6 +1,6 @@
 //! One authority as its operator handles it: keys, configuration, process.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -39,8 +39,7 @@ impl Authority {
     pub fn with_new_keys(place: &Place, number: usize) -> Result<Self, Failure> {
         let name = format!("authority-{number}");
         let keys = place.path(&name).join("keys");
-        let made = run(Command::new(program("fastpay-node")?).args(["keygen", "--plain", "--keys"]).arg(&keys))?;
-        let member = serde_json::from_str(&made.success()?.out).map_err(Failure::wrong)?;
+        let member = keygen(&keys)?;
         let config = place.path(&name).join("authority.toml");
         let log = place.log(&name);
         Ok(Self { name, member, config, keys, log, endpoints: None, program: None, core: None })
@@ -66,6 +65,48 @@ impl Authority {
         let made = run(&mut command)?.success()?;
         self.endpoints = Some(serde_json::from_str(&made.out).map_err(Failure::wrong)?);
         Ok(())
+    }
+
+    /// Makes its keys for the next epoch beside those that it has, from its next start on. Answers with their
+    /// public side.
+    ///
+    /// # Errors
+    /// Where the command fails, or the configuration cannot be written.
+    pub fn add_keys(&mut self, folder: &str) -> Result<Member, Failure> {
+        let keys = self.config.with_file_name(folder);
+        let member = keygen(&keys)?;
+        let pair = |name: &str| keys.join(name).with_extension("key").display().to_string();
+        let files = format!("\n[[keys]]\nvoting = {:?}\nredemption = {:?}\n", pair("voting"), pair("redemption"));
+        let io = |error| Failure::Io { path: self.config.clone(), error };
+        let text = std::fs::read_to_string(&self.config).map_err(io)?;
+        std::fs::write(&self.config, text + &files).map_err(io)?;
+        Ok(member)
+    }
+
+    /// Takes the keys that it had first out of the configuration, and deletes them.
+    ///
+    /// # Errors
+    /// Where the configuration has no others, or cannot be written.
+    pub fn drop_first_keys(&mut self) -> Result<(), Failure> {
+        let io = |error| Failure::Io { path: self.config.clone(), error };
+        let text = std::fs::read_to_string(&self.config).map_err(io)?;
+        let mut table: toml::Table = text.parse().map_err(Failure::wrong)?;
+        match table.get_mut("keys").and_then(toml::Value::as_array_mut) {
+            Some(pairs) if pairs.len() > 1 => drop(pairs.remove(0)),
+            _ => return Err(Failure::Wrong(format!("{} has no other keys", self.name))),
+        }
+        std::fs::write(&self.config, table.to_string()).map_err(io)?;
+        std::fs::remove_dir_all(&self.keys).map_err(|error| Failure::Io { path: self.keys.clone(), error })
+    }
+
+    /// Its operator's vote for the next committee.
+    ///
+    /// # Errors
+    /// Where the command fails.
+    pub fn vote_committee(&self, committee: &Path) -> Result<Finished, Failure> {
+        let mut command = Command::new(program("fastpay-node")?);
+        command.arg("vote-committee").arg("--config").arg(&self.config).arg("--committee").arg(committee);
+        run(&mut command)
     }
 
     /// Binds the process to one core, from its next start on.
@@ -222,4 +263,9 @@ impl Authority {
     pub fn run_to_end(&self) -> Result<Finished, Failure> {
         run(&mut self.run_command()?)
     }
+}
+
+fn keygen(folder: &Path) -> Result<Member, Failure> {
+    let made = run(Command::new(program("fastpay-node")?).args(["keygen", "--plain", "--keys"]).arg(folder))?;
+    serde_json::from_str(&made.success()?.out).map_err(Failure::wrong)
 }

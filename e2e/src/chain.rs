@@ -203,7 +203,11 @@ impl Chain {
         self.request::<Value>("evm_mine", json!([])).await.map(drop)
     }
 
-    async fn send(&self, to: Address, value: U256, data: Bytes) -> Result<(), Failure> {
+    /// Calls a contract from an account that has nothing else to do with it, and waits until that is mined.
+    ///
+    /// # Errors
+    /// Where the contract refuses, with its words.
+    pub async fn send(&self, to: Address, value: U256, data: Bytes) -> Result<(), Failure> {
         let transaction = json!([{ "from": DEPLOYER, "to": to, "value": value, "data": data }]);
         let hash: Value = self.request("eth_sendTransaction", transaction).await?;
         let status = wait_for(RECEIPT_PATIENCE, async || {

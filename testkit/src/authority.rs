@@ -18,7 +18,7 @@ pub enum Refusal {
     #[error(transparent)]
     Certificate(#[from] CertificateError),
     /// The certificate is of an epoch that the authority has not come to.
-    #[error("the authority is in epoch {0}")]
+    #[error("epoch {0} is not known here yet")]
     UnknownEpoch(Epoch),
     /// The rules say no.
     #[error(transparent)]
@@ -96,7 +96,7 @@ impl TestAuthority {
     /// # Errors
     /// Where an honest authority refuses.
     pub fn confirm(&mut self, certificate: &Certificate) -> Result<Outcome, Refusal> {
-        let committee = self.committees.get(certificate.epoch).ok_or(Refusal::UnknownEpoch(self.epoch()))?;
+        let committee = self.committees.get(certificate.epoch).ok_or(Refusal::UnknownEpoch(certificate.epoch))?;
         let verified = certificate.clone().verify(&self.domain, committee)?;
         Ok(self.shard(&verified.transfer().sender()).confirm(&verified)?)
     }

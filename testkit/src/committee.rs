@@ -34,23 +34,27 @@ impl TestCommittee {
     /// The same authorities in another deployment or epoch.
     #[must_use]
     pub fn with(size: usize, domain: Domain, epoch: Epoch) -> Self {
-        let mut keys: Vec<AuthorityKeys> = (1..).take(size).map(authority_keys).collect();
+        Self::of((1..).take(size).map(authority_keys).collect(), domain, epoch)
+    }
+
+    /// The same authorities in the next epoch, each with new keys. Who is at an index here is there as well.
+    #[must_use]
+    pub fn rotated(&self) -> Self {
+        self.rotated_to(self.keys.len())
+    }
+
+    /// As [`TestCommittee::rotated`], with more or fewer authorities.
+    #[must_use]
+    pub fn rotated_to(&self, size: usize) -> Self {
+        let epoch = Epoch(self.committee.epoch().0 + 1);
+        Self::of((epoch.0 * 1_000..).take(size).map(authority_keys).collect(), self.domain, epoch)
+    }
+
+    fn of(mut keys: Vec<AuthorityKeys>, domain: Domain, epoch: Epoch) -> Self {
         keys.sort_by_key(|keys| keys.public().name);
         let members = keys.iter().map(AuthorityKeys::public).collect();
         let committee = Committee::new(epoch, members).expect("test authorities are distinct");
         Self { domain, committee, keys }
-    }
-
-    /// The next epoch of the same authorities, all of which have new keys. The member at `index` here is the
-    /// one at `index` there.
-    #[must_use]
-    pub fn rotated(&self) -> Self {
-        let epoch = Epoch(self.committee.epoch().0 + 1);
-        let mut keys: Vec<AuthorityKeys> = (1 + 1_000 * epoch.0..).take(self.keys.len()).map(authority_keys).collect();
-        keys.sort_by_key(|keys| keys.public().name);
-        let members = keys.iter().map(AuthorityKeys::public).collect();
-        let committee = Committee::new(epoch, members).expect("test authorities are distinct");
-        Self { domain: self.domain, committee, keys }
     }
 
     /// What installs `next` in the contract: the votes of a quorum of this committee, for a contract that nobody

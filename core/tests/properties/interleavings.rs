@@ -3,6 +3,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use fastpay_core::Epoch;
 use proptest::collection::vec;
 use proptest::test_runner::TestRunner;
 
@@ -11,7 +12,7 @@ use crate::world::{World, step};
 
 #[test]
 fn whatever_happens_in_whatever_order() {
-    let (cases, certificates) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let (cases, certificates, rotated) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
     TestRunner::new(config(128))
         .run(&vec(step(), 60..300), |steps| {
             let mut world = World::new();
@@ -19,10 +20,13 @@ fn whatever_happens_in_whatever_order() {
             world.settle();
             cases.fetch_add(1, Ordering::Relaxed);
             certificates.fetch_add(world.certificates.len(), Ordering::Relaxed);
+            let later = world.certificates.iter().filter(|certificate| certificate.epoch > Epoch(0)).count();
+            rotated.fetch_add(later, Ordering::Relaxed);
             Ok(())
         })
         .unwrap_or_else(|failure| panic!("{failure}"));
-    let (cases, certificates) = (cases.into_inner(), certificates.into_inner());
-    println!("{certificates} certificates in {cases} cases");
+    let (cases, certificates, rotated) = (cases.into_inner(), certificates.into_inner(), rotated.into_inner());
+    println!("{certificates} certificates in {cases} cases, {rotated} of them after a rotation");
     assert!(certificates > 4 * cases, "the steps lead to nothing: {certificates} certificates in {cases} cases");
+    assert!(rotated > cases, "too few certificates after a rotation: {rotated} in {cases} cases");
 }

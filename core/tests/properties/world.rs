@@ -1,10 +1,11 @@
-//! A chain, three honest authorities of 1, 2 and 3 shards, a Byzantine one that votes for everything,
-//! and a few owners, some of whom sign conflicting orders. Nothing happens but what a step says.
+//! A chain, three honest authorities of 1, 2 and 3 shards, a Byzantine one that votes for everything in every
+//! epoch, and a few owners, some of whom sign conflicting orders. All authorities change their keys from time to
+//! time, and hear of it at different times. Nothing happens but what a step says.
 
 use std::collections::{BTreeMap, HashMap};
 
 use fastpay_core::{
-    AccountId, Amount, Asset, Balance, Certificate, CrossShardCredit, Deposit, Digest, Payment, PrimaryAddress,
+    AccountId, Amount, Asset, Balance, Certificate, CrossShardCredit, Deposit, Digest, Epoch, Payment, PrimaryAddress,
     Redemption, Rejection, SequenceNumber, ShardId, ShardLedger, SynchronizationOrder, TransactionIndex, Transfer,
     TransferOrder, VerifiedVote, Vote,
 };
@@ -40,6 +41,10 @@ pub enum Step {
     Deliver { authority: Index, credit: Index, acknowledge: bool },
     /// A credit that was delivered long ago comes again.
     DeliverAgain { authority: Index, credit: Index },
+    /// The contract installs the next committee: the same authorities with new keys.
+    Rotate,
+    /// Authorities hear of the next committee that they do not know.
+    Hear { mask: u8 },
     /// A shard takes its accounts out of memory.
     Evict { authority: Index, shard: Index },
     /// A shard takes the next part of a checkpoint, of so many accounts.
@@ -69,6 +74,8 @@ pub fn step() -> impl Strategy<Value = Step> {
         3 => (index(), index(), any::<bool>())
             .prop_map(|(authority, credit, acknowledge)| Step::Deliver { authority, credit, acknowledge }),
         1 => (index(), index()).prop_map(|(authority, credit)| Step::DeliverAgain { authority, credit }),
+        1 => Just(Step::Rotate),
+        2 => any::<u8>().prop_map(|mask| Step::Hear { mask }),
         1 => (index(), index()).prop_map(|(authority, shard)| Step::Evict { authority, shard }),
         4 => (index(), index(), 1..4_usize)
             .prop_map(|(authority, shard, accounts)| Step::Checkpoint { authority, shard, accounts }),
@@ -79,7 +86,8 @@ pub fn step() -> impl Strategy<Value = Step> {
 
 /// Everything that there is, and everything that was ever said.
 pub struct World {
-    pub committee: TestCommittee,
+    /// By epoch.
+    pub committees: Vec<TestCommittee>,
     pub authorities: Vec<TestAuthority>,
     owners: Vec<TestAccount>,
     deposits: Vec<Deposit>,
@@ -99,7 +107,7 @@ impl World {
         let authorities = TestAuthority::all(&committee, &SHARD_COUNTS);
         Self {
             authorities: authorities.into_iter().take(BYZANTINE).collect(),
-            committee,
+            committees: vec![committee],
             owners: (0..OWNERS).map(TestAccount::numbered).collect(),
             deposits: Vec::new(),
             orders: Vec::new(),
@@ -156,6 +164,8 @@ impl World {
                     assert_eq!(self.authorities[at].deliver(to, &credit), Ok(Outcome::Already));
                 }
             }
+            Step::Rotate => self.rotate(),
+            Step::Hear { mask } => chosen(*mask).for_each(|at| self.hear(at)),
             Step::Evict { authority, shard } => self.shard(authority, shard).evict(),
             Step::Checkpoint { authority, shard, accounts } => {
                 self.shard(authority, shard).take_part_of_checkpoint(*accounts);
@@ -220,18 +230,36 @@ impl World {
         } else {
             Payment { asset, ..payment(owner.id(), to.get(&self.owners).id(), amount, sequence) }.into()
         };
-        let order = owner.sign(&self.committee.domain, transfer);
-        let vote = self.check(self.committee.vote(BYZANTINE, &order), &order);
-        self.orders.push((order, vec![vote]));
+        let order = owner.sign(&self.committees[0].domain, transfer);
+        let votes = self.committees.iter().map(|committee| check(committee, committee.vote(BYZANTINE, &order), &order));
+        let votes = votes.collect();
+        self.orders.push((order, votes));
     }
 
-    fn check(&self, vote: Vote, order: &TransferOrder) -> VerifiedVote {
-        let TestCommittee { domain, committee, .. } = &self.committee;
-        vote.verify(domain, committee, &self.committee.verified(order)).expect("a member's vote is valid")
+    /// The Byzantine authority votes at once, in the new epoch, for every order that there ever was.
+    fn rotate(&mut self) {
+        let next = self.committees[self.committees.len() - 1].rotated();
+        for (order, votes) in &mut self.orders {
+            votes.push(check(&next, next.vote(BYZANTINE, order), order));
+        }
+        self.committees.push(next);
+    }
+
+    fn hear(&mut self, at: usize) {
+        let next = usize::try_from(self.authorities[at].epoch().0).unwrap() + 1;
+        if let Some(committee) = self.committees.get(next) {
+            self.authorities[at].rotate(committee, at);
+            self.check_locks(at);
+        }
+    }
+
+    fn committee(&self, epoch: Epoch) -> &TestCommittee {
+        &self.committees[usize::try_from(epoch.0).unwrap()]
     }
 
     /// Asks an honest authority for its vote, and makes a certificate once there is a quorum.
     fn submit(&mut self, order: usize, at: usize) {
+        let committee = self.committee(self.authorities[at].epoch()).clone();
         let (order, votes) = &mut self.orders[order];
         let vote = match self.authorities[at].order(order) {
             Ok(vote) => vote,
@@ -247,18 +275,16 @@ impl World {
             )) => return,
             Err(refusal) => panic!("{refusal}"),
         };
-        let digest = self.committee.domain.transfer_digest(&order.transfer);
+        let digest = committee.domain.transfer_digest(&order.transfer);
         let number = (order.transfer.sender(), order.transfer.sequence());
         assert_eq!(*self.voted[at].entry(number).or_insert(digest), digest, "authority {at} voted for two orders");
-        let verified = self.committee.verified(order);
+        let verified = committee.verified(order);
         if votes.iter().all(|known: &VerifiedVote| known.vote().authority != vote.authority) {
-            votes.push(
-                vote.verify(&self.committee.domain, &self.committee.committee, &verified).expect("a vote is valid"),
-            );
+            votes.push(check(&committee, vote, order));
         }
-        if let Some(certificate) = Certificate::from_votes(&verified, &self.committee.committee, votes) {
+        if let Some(certificate) = Certificate::from_votes(&verified, &committee.committee, votes) {
             let first = *self.certified.entry(number).or_insert(digest);
-            assert_eq!(first, digest, "two certificates for one number");
+            assert_eq!(first, digest, "two certificates for one number, whatever their epochs");
             self.certificates.push(certificate.into_certificate());
         }
         self.check_locks(at);
@@ -273,6 +299,7 @@ impl World {
             }
             Ok(Outcome::Already) => {}
             Err(Refusal::Rejection(Rejection::MissingCertificate { missing })) => assert!(missing < sequence),
+            Err(Refusal::UnknownEpoch(epoch)) => assert!(epoch > self.authorities[at].epoch()),
             Err(refusal) => panic!("a certificate is refused: {refusal}"),
         }
     }
@@ -307,6 +334,7 @@ impl World {
         let mut certificates: Vec<usize> = (0..self.certificates.len()).collect();
         certificates.sort_by_key(|at| self.certificates[*at].order.transfer.sequence());
         for at in 0..BYZANTINE {
+            (0..self.committees.len()).for_each(|_| self.hear(at));
             for shard in 0..self.authorities[at].shards.len() {
                 (0..self.deposits.len()).for_each(|_| self.follow(at, shard, false));
             }
@@ -362,6 +390,11 @@ impl World {
             })
             .collect()
     }
+}
+
+fn check(committee: &TestCommittee, vote: Vote, order: &TransferOrder) -> VerifiedVote {
+    let verified = committee.verified(order);
+    vote.verify(&committee.domain, &committee.committee, &verified).expect("a member's vote is valid")
 }
 
 /// The honest authorities of a mask.

@@ -3,9 +3,9 @@
 
 use alloy_primitives::{Address, B256, Bytes};
 use fastpay_core::{
-    AccountId, Amount, Asset, Authority, AuthorityKeys, Authorization, Certificate, Committee, Domain, EcdsaSignature,
-    Epoch, PrimaryAddress, Redemption, SequenceNumber, Transfer, Vote, VoteSignature, encode_redemption_votes,
-    sign_vote,
+    AccountId, Amount, Asset, Authority, AuthorityKeys, Authorization, Certificate, Committee, ContractVote, Domain,
+    EcdsaSignature, Epoch, PrimaryAddress, Redemption, SequenceNumber, Transfer, VerifiedContractVote, Vote,
+    VoteSignature, encode_redemption_votes, sign_batch_vote, sign_committee_vote, sign_vote,
 };
 use fastpay_testkit::{TestAccount, TestCommittee, redemption, secret, test_domain};
 use serde::{Deserialize, Serialize};
@@ -19,6 +19,33 @@ struct File {
     epoch: u64,
     committee: Vec<Authority>,
     cases: Vec<Case>,
+    batches: Vec<Batch>,
+    rotations: Vec<Rotation>,
+}
+
+/// Redemptions under one vote of a quorum each.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Batch {
+    name: String,
+    redemptions: Vec<json::Redemption>,
+    epoch: String,
+    vote_digest: B256,
+    votes: Bytes,
+    valid: bool,
+}
+
+/// The committee's votes for the one that is to follow it.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Rotation {
+    name: String,
+    epoch: String,
+    authorities: Vec<Authority>,
+    guardian: PrimaryAddress,
+    vote_digest: B256,
+    votes: Bytes,
+    valid: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -52,6 +79,26 @@ fn redemptions() {
         let verdict = judge(&domain, &committee, transfer, epoch, &case.votes);
         assert_eq!(verdict.is_ok(), case.valid, "{}: {verdict:?}", case.name);
     }
+    for batch in &file.batches {
+        let redemptions: Vec<Redemption> = batch.redemptions.iter().map(json::Redemption::read).collect();
+        let digest = domain.redemption_batch_vote_digest(Epoch(batch.epoch.parse().unwrap()), &redemptions);
+        assert_eq!(digest, batch.vote_digest, "{}", batch.name);
+        // An empty batch has a digest and a quorum can sign it; the contract has nothing to do then.
+        assert_eq!(
+            is_quorum(&committee, digest, &batch.votes) && !redemptions.is_empty(),
+            batch.valid,
+            "{}",
+            batch.name
+        );
+    }
+    for rotation in &file.rotations {
+        let epoch = Epoch(rotation.epoch.parse().unwrap());
+        let next = Committee::new(epoch, rotation.authorities.clone()).unwrap();
+        assert_eq!(next.members(), rotation.authorities, "{}", rotation.name);
+        let digest = domain.committee_vote_digest(&next, rotation.guardian);
+        assert_eq!(digest, rotation.vote_digest, "{}", rotation.name);
+        assert_eq!(is_quorum(&committee, digest, &rotation.votes), rotation.valid, "{}", rotation.name);
+    }
     let valid = file.cases.iter().filter(|case| case.valid).count();
     assert!(valid >= 8 && file.cases.len() - valid >= 25);
 }
@@ -73,6 +120,17 @@ fn judge(
     }
     let certificate = Certificate { order, epoch, votes };
     certificate.verify(domain, committee).map(drop).map_err(|error| error.to_string())
+}
+
+/// Whether these are the packed votes of a quorum on this digest.
+fn is_quorum(committee: &Committee, digest: B256, packed: &[u8]) -> bool {
+    let Some(votes) = unpack(committee, packed) else { return false };
+    let verified = votes.iter().map(|vote| {
+        let VoteSignature::Redemption { signature } = vote.signature else { panic!("a vote for the contract") };
+        ContractVote { authority: vote.authority, signature }.verify(committee, digest).ok()
+    });
+    let Some(verified) = verified.collect::<Option<Vec<_>>>() else { return false };
+    VerifiedContractVote::quorum(committee, digest, &verified).as_deref() == Some(packed)
 }
 
 /// Reads the packed votes: for each, the member's index in one byte, and 65 bytes of signature.
@@ -102,7 +160,82 @@ fn build() -> File {
         epoch: committee.committee.epoch().0,
         committee: committee.committee.members().to_vec(),
         cases: cases.collect(),
+        batches: batches(&committee),
+        rotations: rotations(&committee),
     }
+}
+
+fn batches(committee: &TestCommittee) -> Vec<Batch> {
+    let (domain, one) = (committee.domain, plain());
+    let token = Redemption { asset: TOKEN, sequence: SequenceNumber(0), ..plain() };
+    let other = redemption(TestAccount::numbered(3).id(), RECIPIENT, 9, 256);
+    let all = [one.clone(), token.clone(), other.clone()];
+    let votes = |epoch: u64, redemptions: &[Redemption], members: &[usize]| -> Vec<u8> {
+        let sign = |index: &usize| {
+            packed(*index, sign_batch_vote(&committee.keys[*index], &domain, Epoch(epoch), redemptions).signature)
+        };
+        members.iter().flat_map(sign).collect()
+    };
+    let batch = |name: &str, redemptions: &[Redemption], votes: Vec<u8>, valid: bool| Batch {
+        name: name.into(),
+        redemptions: redemptions.iter().map(Into::into).collect(),
+        epoch: "0".into(),
+        vote_digest: domain.redemption_batch_vote_digest(Epoch(0), redemptions),
+        votes: votes.into(),
+        valid,
+    };
+    let quorum = [0, 1, 2];
+    let swapped = [token.clone(), one.clone(), other.clone()];
+    vec![
+        batch("a batch of one", &all[..1], votes(0, &all[..1], &quorum), true),
+        batch("a batch of three", &all, votes(0, &all, &[0, 2, 3]), true),
+        batch("the same one twice", &[one.clone(), one.clone()], votes(0, &[one.clone(), one.clone()], &quorum), true),
+        batch("none", &[], votes(0, &[], &quorum), false),
+        batch("too few votes", &all, votes(0, &all, &[0, 1]), false),
+        batch("too many votes", &all, votes(0, &all, &[0, 1, 2, 3]), false),
+        batch("a vote twice", &all, votes(0, &all, &[0, 1, 1]), false),
+        batch("unsorted votes", &all, votes(0, &all, &[1, 0, 2]), false),
+        batch("another order of the redemptions", &swapped, votes(0, &all, &quorum), false),
+        batch("one left out", &all[..2], votes(0, &all, &quorum), false),
+        batch("one added", &all, votes(0, &all[..2], &quorum), false),
+        batch("votes of another epoch", &all, votes(1, &all, &quorum), false),
+        batch("votes for the redemption alone", &all[..1], self::votes(committee, &one, &quorum), false),
+    ]
+}
+
+fn rotations(committee: &TestCommittee) -> Vec<Rotation> {
+    let domain = committee.domain;
+    let (next, larger) = (committee.rotated(), committee.rotated_to(7));
+    let (guardian, nobody) = (PrimaryAddress::repeat_byte(0x6A), PrimaryAddress::ZERO);
+    let votes = |next: &Committee, guardian: PrimaryAddress, members: &[usize]| -> Vec<u8> {
+        let sign = |index: &usize| {
+            packed(*index, sign_committee_vote(&committee.keys[*index], &domain, next, guardian).signature)
+        };
+        members.iter().flat_map(sign).collect()
+    };
+    let rotation = |name: &str, next: &Committee, guardian, votes: Vec<u8>, valid: bool| Rotation {
+        name: name.into(),
+        epoch: next.epoch().to_string(),
+        authorities: next.members().to_vec(),
+        guardian,
+        vote_digest: domain.committee_vote_digest(next, guardian),
+        votes: votes.into(),
+        valid,
+    };
+    let (next, larger) = (next.committee, larger.committee);
+    let after_next = Committee::new(Epoch(2), next.members().to_vec()).unwrap();
+    let quorum = [0, 1, 2];
+    vec![
+        rotation("new keys", &next, guardian, votes(&next, guardian, &quorum), true),
+        rotation("new keys, and nobody who can pause", &next, nobody, votes(&next, nobody, &[1, 2, 3]), true),
+        rotation("more authorities", &larger, guardian, votes(&larger, guardian, &[0, 1, 3]), true),
+        rotation("too few votes", &next, guardian, votes(&next, guardian, &[0, 1]), false),
+        rotation("too many votes", &next, guardian, votes(&next, guardian, &[0, 1, 2, 3]), false),
+        rotation("a vote twice", &next, guardian, votes(&next, guardian, &[0, 0, 1]), false),
+        rotation("another guardian", &next, nobody, votes(&next, guardian, &quorum), false),
+        rotation("other authorities", &next, guardian, votes(&larger, guardian, &quorum), false),
+        rotation("votes for the epoch after", &next, guardian, votes(&after_next, guardian, &quorum), false),
+    ]
 }
 
 fn case(name: &str, redemption: &Redemption, epoch: u64, votes: Vec<u8>, valid: bool) -> Case {

@@ -8,6 +8,7 @@
 //! | `peers` | garbage, silence, messages too long, peers that never read |
 //! | `setup` | configurations and keys that are wrong |
 //! | `primary` | an Ethereum node that goes away, or serves another chain |
+//! | `rotation` | all authorities change their keys while payments go on |
 //! | `relaying` | a relayer killed between write and submit; a batch, the contract's queue, a pause |
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
@@ -16,6 +17,7 @@ mod peers;
 mod primary;
 mod proxy;
 mod relaying;
+mod rotation;
 mod scene;
 mod setup;
 mod way;

@@ -11,5 +11,6 @@ mod history;
 mod hostile_peers;
 mod network;
 mod process;
+mod rotation;
 mod scene;
 mod shard;

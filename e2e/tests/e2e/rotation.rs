@@ -1,0 +1,308 @@
+//! All authorities of a committee change their keys while payments go on.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use alloy::primitives::{Bytes, U256};
+use alloy::sol_types::{SolCall, SolError};
+use fastpay_core::{
+    AccountKey, Amount, Asset, Authority as Member, Certificate, Committee, Committees, ContractVote, Domain,
+    EcdsaSignature, Epoch, Memo, PrimaryAddress, Redemption, SequenceNumber, Transfer, TransferOrder,
+    VerifiedCertificate, VerifiedContractVote, VerifiedVote,
+};
+use fastpay_e2e::{Network, http_get, wait_for};
+use fastpay_ethereum::{ContractAuthority, ContractRedemption, IFastPay, certified_redemption};
+use fastpay_rpc::{AuthorityClient, BatchAnswer, ClientError};
+use serde::Deserialize;
+use serde_json::json;
+use tokio::sync::watch;
+
+use crate::scene::{key, on_chain, payment};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The `votesValidity` of the deployments here, in seconds.
+const VOTES_VALIDITY: u64 = 86_400;
+const RECIPIENT: PrimaryAddress = PrimaryAddress::repeat_byte(0xBE);
+
+/// What a client of the committee needs: it follows the epochs by the epoch that comes with each vote.
+#[derive(Clone)]
+struct Clients {
+    authorities: Vec<AuthorityClient>,
+    committees: Arc<Mutex<Committees>>,
+    domain: Domain,
+}
+
+impl Clients {
+    fn committee(&self, epoch: Epoch) -> Option<Arc<Committee>> {
+        self.committees.lock().unwrap().get(epoch).cloned()
+    }
+
+    /// Asks for votes until a quorum of one epoch has voted.
+    async fn certify(&self, order: &TransferOrder) -> VerifiedCertificate {
+        let verified = order.clone().verify(&self.domain).unwrap();
+        let certified = wait_for(PATIENCE, async || {
+            let mut votes: BTreeMap<Epoch, Vec<VerifiedVote>> = BTreeMap::new();
+            for authority in &self.authorities {
+                let Ok((epoch, vote)) = authority.shard_of(&order.transfer.sender()).order(order).await else {
+                    continue;
+                };
+                let Some(committee) = self.committee(epoch) else { continue };
+                votes.entry(epoch).or_default().push(vote.verify(&self.domain, &committee, &verified).unwrap());
+            }
+            let certificates = votes.iter().filter_map(|(epoch, votes)| {
+                Certificate::from_votes(&verified, self.committee(*epoch)?.as_ref(), votes)
+            });
+            certificates.last().ok_or_else(|| "no quorum".to_owned())
+        });
+        certified.await.unwrap()
+    }
+
+    /// Has a certificate confirmed by a quorum at least.
+    async fn settle(&self, certificate: &Certificate) {
+        let settled = wait_for(PATIENCE, async || {
+            let mut confirmed = 0;
+            for authority in &self.authorities {
+                let sender = certificate.order.transfer.sender();
+                confirmed += usize::from(authority.shard_of(&sender).confirm(certificate).await.is_ok());
+            }
+            if confirmed >= 3 { Ok(()) } else { Err(format!("{confirmed} have confirmed")) }
+        });
+        settled.await.unwrap();
+    }
+
+    async fn do_it(&self, owner: &AccountKey, transfer: Transfer) -> Certificate {
+        let certificate = self.certify(&owner.order(&self.domain, transfer)).await.into_certificate();
+        self.settle(&certificate).await;
+        certificate
+    }
+
+    /// A quorum's votes of the current epoch for redemptions that it has confirmed.
+    async fn batch(&self, redemptions: &[Redemption]) -> (Epoch, Vec<u8>) {
+        let names: Vec<_> = redemptions.iter().map(|wanted| (wanted.sender, wanted.sequence)).collect();
+        let committee = self.committees.lock().unwrap().current().clone();
+        let digest = self.domain.redemption_batch_vote_digest(committee.epoch(), redemptions);
+        let mut votes = Vec::new();
+        for authority in &self.authorities {
+            match authority.shards()[0].vote_redemption_batch(&names).await {
+                Ok(BatchAnswer::Vote { vote, .. }) => votes.push(vote.verify(&committee, digest).unwrap()),
+                Ok(BatchAnswer::Missing(_)) | Err(ClientError::Unreachable(_)) => {}
+                answer => panic!("{answer:?}"),
+            }
+        }
+        let packed = VerifiedContractVote::quorum(&committee, digest, &votes).expect("a quorum has confirmed all");
+        (committee.epoch(), packed)
+    }
+}
+
+fn redeems(owner: &AccountKey, amount: u128, sequence: u64) -> Redemption {
+    Redemption {
+        sender: owner.account(),
+        recipient: RECIPIENT,
+        asset: Asset::ETHER,
+        amount: Amount(amount),
+        fee: Amount::ZERO,
+        sequence: SequenceNumber(sequence),
+        memo: Memo::ZERO,
+    }
+}
+
+async fn deposit(network: &Network, owner: &AccountKey, wei: u64) {
+    let call = IFastPay::depositEtherCall { recipient: owner.account().0.into() };
+    let (chain, contract) = (network.chain().unwrap(), network.contract().unwrap());
+    chain.send(contract, U256::from(wei), call.abi_encode().into()).await.unwrap();
+}
+
+/// The call that redeems one certificate on the contract.
+fn redeem(certificate: &Certificate, committee: &Committee) -> Bytes {
+    let certified = certified_redemption(certificate, committee).unwrap();
+    let call =
+        IFastPay::redeemCall { redemption: certified.redemption, epoch: certified.epoch, votes: certified.votes };
+    call.abi_encode().into()
+}
+
+#[derive(Deserialize)]
+struct Vote {
+    epoch: Epoch,
+    authority: fastpay_core::AuthorityName,
+    signature: alloy::primitives::Bytes,
+}
+
+/// Every operator whose number is given votes; anyone brings the votes to the contract.
+async fn rotate(network: &Network, voters: &[usize], members: &[Member], current: &Committee) -> Committee {
+    let list: Vec<_> =
+        members.iter().map(|m| json!({"votingKey": m.name, "redemptionKey": m.redemption_key})).collect();
+    let file = network.place().write("next.json", json!({ "epoch": 1, "authorities": list }).to_string()).unwrap();
+    let next = Committee::new(Epoch(1), members.to_vec()).unwrap();
+    let mut guardian = None;
+    let mut votes = Vec::new();
+    for voter in voters {
+        let done = network.authorities[*voter].vote_committee(&file).unwrap().success().unwrap();
+        let shown = done.err.lines().find_map(|line| line.strip_prefix("guardian: ")).unwrap();
+        guardian = Some(shown.parse::<PrimaryAddress>().unwrap());
+        let vote: Vote = serde_json::from_str(&done.out).unwrap();
+        assert_eq!(vote.epoch, Epoch(1));
+        let signature = EcdsaSignature(vote.signature.as_ref().try_into().unwrap());
+        let digest = network.domain().committee_vote_digest(&next, guardian.unwrap());
+        votes.push(ContractVote { authority: vote.authority, signature }.verify(current, digest).unwrap());
+    }
+    let guardian = guardian.unwrap();
+    let digest = network.domain().committee_vote_digest(&next, guardian);
+    let votes = VerifiedContractVote::quorum(current, digest, &votes).unwrap();
+    let authorities = next.members().iter().map(ContractAuthority::from).collect();
+    let call = IFastPay::rotateCall { authorities, guardian, votes: votes.into() };
+    network.chain().unwrap().send(network.contract().unwrap(), U256::ZERO, call.abi_encode().into()).await.unwrap();
+    // The same file is for no epoch any more.
+    let late = network.authorities[voters[0]].vote_committee(&file).unwrap();
+    assert!(!late.status.success() && late.err.contains("only 2 can be voted for"), "{}", late.err);
+    next
+}
+
+/// Waits until an authority votes in this epoch.
+async fn wait_for_epoch(network: &Network, number: usize, epoch: u64) {
+    let http = network.authorities[number].endpoints().unwrap().http.clone().unwrap();
+    let expected = [format!("\"epoch\":\"{epoch}\""), format!("\"epoch\":{epoch}")];
+    let ready = wait_for(PATIENCE, async || {
+        let (_, body) = http_get(&http, "/ready").await.map_err(|error| error.to_string())?;
+        let there = expected.iter().any(|expected| body.contains(expected)) && body.contains("\"votes\":true");
+        if there { Ok(()) } else { Err(format!("authority {number}: {body}")) }
+    });
+    ready.await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_are_rotated_under_load_and_nothing_certified_is_stranded() {
+    let mut network = on_chain("rotation").await;
+    network.start_authorities().await.unwrap();
+    let first = network.committee().clone();
+    let clients = Clients {
+        authorities: network.clients().unwrap(),
+        committees: Arc::new(Mutex::new(Committees::new(first.clone()).unwrap())),
+        domain: *network.domain(),
+    };
+    let (payer, owner, saver) = (key(0), key(2), key(4));
+    for account in [&payer, &owner, &saver] {
+        deposit(&network, account, 1_000_000).await;
+    }
+
+    // Load, to the end.
+    let (stop, stopped) = watch::channel(false);
+    let settled = Arc::new(AtomicUsize::new(0));
+    let (counter, load, to) = (settled.clone(), clients.clone(), owner.account());
+    let paying = tokio::spawn(async move {
+        let mut sequence = 0;
+        while !*stopped.borrow() {
+            load.do_it(&payer, payment(&payer, to, 1, sequence)).await;
+            sequence += 1;
+            counter.fetch_add(1, Ordering::Relaxed);
+        }
+        (payer, sequence)
+    });
+    let more = async |what: &str| {
+        let from = settled.load(Ordering::Relaxed);
+        let grown = wait_for(PATIENCE, async || {
+            let now = settled.load(Ordering::Relaxed);
+            if now >= from + 3 { Ok(()) } else { Err(format!("no payments {what}: {now}")) }
+        });
+        grown.await.unwrap();
+    };
+    more("before").await;
+
+    // Before: a redemption that is confirmed, one that waits long, and a payment of which only the sender knows.
+    let soon = clients.do_it(&owner, redeems(&owner, 100, 0).into()).await;
+    let late = clients.do_it(&owner, redeems(&owner, 200, 1).into()).await;
+    let kept = clients.certify(&saver.order(&clients.domain, payment(&saver, owner.account(), 5, 0))).await;
+
+    // One authority is away during all of it. The others get the new keys beside the old ones, one after the other.
+    let members: Vec<Member> = network.authorities.iter_mut().map(|a| a.add_keys("keys-1").unwrap()).collect();
+    network.authority(3).unwrap().kill();
+    for number in 0..3 {
+        let authority = network.authority(number).unwrap();
+        authority.stop().unwrap();
+        authority.start().unwrap();
+        authority.wait_ready().await.unwrap();
+    }
+    let second = rotate(&network, &[0, 1, 2], &members, &first).await;
+    clients.committees.lock().unwrap().install(second.clone()).unwrap();
+    for number in 0..3 {
+        wait_for_epoch(&network, number, 1).await;
+    }
+    more("with three authorities of the new epoch").await;
+    clients.settle(kept.certificate()).await;
+    let contract = network.contract().unwrap();
+    network.chain().unwrap().send(contract, U256::ZERO, redeem(&soon, &first)).await.unwrap();
+    assert_eq!(network.chain().unwrap().ether_of(RECIPIENT).await.unwrap(), U256::from(100));
+
+    // It comes back, hears of the rotation, and votes with its new keys: without it there is no quorum now.
+    network.authority(3).unwrap().start().unwrap();
+    wait_for_epoch(&network, 3, 1).await;
+    network.authority(2).unwrap().kill();
+    let mine = redeems(&saver, 50, 1);
+    let shard = clients.authorities[3].shard_of(&saver.account());
+    shard.confirm(kept.certificate()).await.unwrap();
+    let certificate = clients.do_it(&saver, mine.clone().into()).await;
+    assert_eq!(certificate.epoch, Epoch(1));
+    network.authority(2).unwrap().start().unwrap();
+
+    // After the time of the old votes they count no more; those who have confirmed it vote again.
+    network.chain().unwrap().pass(VOTES_VALIDITY + 1).await.unwrap();
+    let call = json!([{ "to": contract, "data": redeem(&late, &first) }, "latest"]);
+    let refused =
+        network.chain().unwrap().request::<serde_json::Value>("eth_call", call).await.unwrap_err().to_string();
+    assert!(refused.contains(&alloy::primitives::hex::encode(IFastPay::EpochEnded::SELECTOR)), "{refused}");
+    wait_for_epoch(&network, 2, 1).await;
+    clients.settle(&late).await;
+    let batch = [redeems(&owner, 200, 1), mine];
+    let (epoch, votes) = clients.batch(&batch).await;
+    let redemptions = batch.iter().map(ContractRedemption::from).collect();
+    let call = IFastPay::redeemBatchCall { redemptions, epoch: epoch.0, votes: votes.into() };
+    let chain = network.chain().unwrap();
+    chain.send(contract, U256::ZERO, call.abi_encode().into()).await.unwrap();
+    assert_eq!(chain.ether_of(RECIPIENT).await.unwrap(), U256::from(350));
+
+    // The old keys can go.
+    let authority = network.authority(0).unwrap();
+    authority.stop().unwrap();
+    authority.drop_first_keys().unwrap();
+    authority.start().unwrap();
+    authority.wait_ready().await.unwrap();
+    wait_for_epoch(&network, 0, 1).await;
+    more("at the end").await;
+    stop.send_replace(true);
+    let (payer, sequence) = paying.await.unwrap();
+
+    // Brought up to date, all authorities agree on every balance.
+    let accounts = [&payer, &owner, &saver].map(AccountKey::account);
+    for account in accounts {
+        let count = clients.authorities[0].shard_of(&account).account(account).await.unwrap().next_sequence.0;
+        for number in 0..count.max(if account == payer.account() { sequence } else { 0 }) {
+            let mut found = None;
+            for authority in &clients.authorities {
+                found = found.or(authority.shard_of(&account).certificate(account, SequenceNumber(number)).await.ok());
+            }
+            let certificate = found.expect("somebody has confirmed it");
+            for authority in &clients.authorities {
+                authority.shard_of(&account).confirm(&certificate).await.unwrap();
+            }
+        }
+    }
+    for (account, amount) in accounts.into_iter().zip([
+        1_000_000 - u128::from(sequence),
+        1_000_000 + u128::from(sequence) + 5 - 300,
+        1_000_000 - 55,
+    ]) {
+        for authority in &clients.authorities {
+            let there = wait_for(PATIENCE, async || {
+                let state = authority.shard_of(&account).account(account).await.map_err(|error| error.to_string())?;
+                let held = state.balance(Asset::ETHER);
+                if held == crate::scene::balance(amount) {
+                    Ok(())
+                } else {
+                    Err(format!("{account} holds {held}, not {amount}"))
+                }
+            });
+            there.await.unwrap();
+        }
+    }
+}
