@@ -8,6 +8,8 @@ import {Proof} from "./Proof.sol";
 contract QueueProof is Proof {
     function check_WhatWaitsIsPaidOnce() public {
         Redemption memory order = _anyOrder("order");
+        // As of every order that was let in (see `RedeemProof`).
+        vm.assume(order.fee <= order.amount);
         (uint256 executableAt,) = fastPay.queued(order.sender, order.sequence);
         (uint256 held, uint256 waiting) = (address(fastPay).balance, fastPay.totalQueued(ETHER));
         uint256 total = fastPay.totalBalance(ETHER);

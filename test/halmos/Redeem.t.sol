@@ -14,6 +14,7 @@ contract RedeemProof is Proof {
         bool success = _call(abi.encodeCall(IFastPay.redeem, (order, 0, votes)));
         if (success) {
             assert(!spent);
+            assert(order.fee <= order.amount);
             assert(fastPay.isRedeemed(order.sender, order.sequence));
             _assertQuorum(votes, fastPay.redemptionVoteDigest(0, order));
             assert(total - fastPay.totalBalance(ETHER) == order.amount);
@@ -32,6 +33,7 @@ contract RedeemProof is Proof {
         bool success = _call(abi.encodeCall(IFastPay.redeemMany, (items)));
         if (success && !spent) {
             _assertQuorum(items[0].votes, fastPay.redemptionVoteDigest(0, order));
+            assert(order.fee <= order.amount);
             assert(held - address(fastPay).balance <= order.amount);
         } else {
             assert(address(fastPay).balance == held);
