@@ -29,6 +29,7 @@ contract Deploy is Script {
     /// @notice Deploys what the JSON of a chain's file says.
     /// @param deployer Who guards a local chain's contract, unless the file says otherwise.
     function deploy(string memory json, address deployer) public returns (IFastPay) {
+        ChainFile.requireThisChain(json);
         bytes memory creation = ChainFile.creationCode(json, ChainFile.guardian(json, deployer));
         address deployed;
         // The compiled contract rather than `new`: it alone goes through the slow optimizer.

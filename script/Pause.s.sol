@@ -7,8 +7,8 @@ import {Script, console} from "forge-std/Script.sol";
 /// @title The guardian's two calls
 /// @notice
 /// ```
-/// CONTRACT=0x… forge script script/Pause.s.sol --rpc-url $RPC_URL --private-key $GUARDIAN_KEY --broadcast
-/// CONTRACT=0x… forge script script/Pause.s.sol --sig "end()" --rpc-url $RPC_URL --private-key … --broadcast
+/// CONTRACT=0x… forge script script/Pause.s.sol --rpc-url $RPC_URL --private-key $KEY --broadcast
+/// CONTRACT=0x… forge script script/Pause.s.sol --sig "end()" --rpc-url $RPC_URL --private-key $KEY --broadcast
 /// ```
 /// Each says before it sends anything why the contract would refuse.
 contract Pause is Script {
@@ -16,7 +16,10 @@ contract Pause is Script {
     function run() external {
         IFastPay fastPay = IFastPay(payable(vm.envAddress("CONTRACT")));
         vm.startBroadcast();
-        pause(fastPay);
+        _requireGuardian(fastPay);
+        uint256 nextAt = fastPay.nextPauseAt();
+        require(block.timestamp >= nextAt, string.concat("the next pause may begin at ", vm.toString(nextAt)));
+        fastPay.pause();
         vm.stopBroadcast();
         console.log("paused until", fastPay.pausedUntil(), "and not again before", fastPay.nextPauseAt());
     }
@@ -25,24 +28,11 @@ contract Pause is Script {
     function end() external {
         IFastPay fastPay = IFastPay(payable(vm.envAddress("CONTRACT")));
         vm.startBroadcast();
-        unpause(fastPay);
-        vm.stopBroadcast();
-        console.log("runs; not to be paused again before", fastPay.nextPauseAt());
-    }
-
-    /// @notice Pauses a contract, as the account that broadcasts.
-    function pause(IFastPay fastPay) public {
-        _requireGuardian(fastPay);
-        uint256 nextAt = fastPay.nextPauseAt();
-        require(block.timestamp >= nextAt, string.concat("the next pause may begin at ", vm.toString(nextAt)));
-        fastPay.pause();
-    }
-
-    /// @notice Ends the pause of a contract, as the account that broadcasts.
-    function unpause(IFastPay fastPay) public {
         _requireGuardian(fastPay);
         require(block.timestamp < fastPay.pausedUntil(), "the contract is not paused");
         fastPay.unpause();
+        vm.stopBroadcast();
+        console.log("not paused any more, and not again before", fastPay.nextPauseAt());
     }
 
     function _requireGuardian(IFastPay fastPay) private {

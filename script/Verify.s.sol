@@ -24,6 +24,7 @@ contract Verify is Script {
 
     /// @notice Reverts, saying why, unless `deployed` is this source with the parameters of `json`.
     function verify(string memory json, address deployed) public {
+        ChainFile.requireThisChain(json);
         IFastPay fastPay = IFastPay(payable(deployed));
         require(deployed.code.length > 0, "there is no contract at the address");
         // The guardian of the file is that of epoch 0, as its committee is; later ones are the committees' affair.
