@@ -48,7 +48,10 @@ pub struct Headline {
     pub certificate_us: Option<f64>,
     /// Committee of 20.
     pub certificate_us_n20: Option<f64>,
+    /// As measured, with what others left of the core.
     pub payments_per_second_per_core: Option<f64>,
+    /// For each second of processor time that the node had.
+    pub payments_per_cpu_second: Option<f64>,
     pub server_cpu_us_per_payment: Option<f64>,
     pub vote_p50_ms_idle: Option<f64>,
     pub certificate_p50_ms_idle: Option<f64>,
@@ -98,6 +101,7 @@ impl Outcome {
             certificate_us: inside(4).map(|costs| costs.certificate.whole_us.median),
             certificate_us_n20: inside(20).map(|costs| costs.certificate.whole_us.median),
             payments_per_second_per_core: four.map(|report| report.payments_per_second.median),
+            payments_per_cpu_second: four.map(|report| (1e6 / report.server_cpu_us_per_payment.median).round()),
             server_cpu_us_per_payment: four.map(|report| report.server_cpu_us_per_payment.median),
             vote_p50_ms_idle: idle.map(|idle| idle.vote_ms.p50),
             certificate_p50_ms_idle: idle.map(|idle| idle.certificate_ms.p50),

@@ -1,5 +1,7 @@
 //! Much more than the node can do: it must go on at its pace, say no at once to the rest, and lose nothing.
 
+use std::time::Duration;
+
 use fastpay_e2e::Failure;
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +11,6 @@ use crate::load::{self, Report, Scenario};
 use crate::machine::Cores;
 use crate::pace::Pace;
 use crate::statistics::rounded;
-use std::time::Duration;
 
 /// A stream takes only so many requests at a time; a crowd has many streams.
 const CONNECTIONS: usize = 32;
@@ -17,18 +18,23 @@ const CONNECTIONS: usize = 32;
 const ACCOUNTS: usize = 65_536;
 
 /// What overload does.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Overload {
     /// The closed loop's, which the load is a multiple of.
     pub peak_payments_per_second: f64,
+    pub peak_cpu_us_per_payment: f64,
     pub factor: f64,
     /// What is still settled, as a share of the peak.
     pub ratio: f64,
+    /// The same for each second of the node's processor time, whatever others left it of its core.
+    pub ratio_by_processor_time: f64,
     pub report: Report,
 }
 
-/// Offers `factor` times `peak` payments a second.
-pub fn measure(arguments: &Arguments, base: &Scenario, peak: f64, cores: Cores) -> Result<Overload, Failure> {
+/// Offers `factor` times as many payments as the closed loop `peak` settled.
+pub fn measure(arguments: &Arguments, base: &Scenario, peak: &Report, cores: Cores) -> Result<Overload, Failure> {
+    let peak_cpu_us_per_payment = peak.server_cpu_us_per_payment.median;
+    let peak = peak.payments_per_second.median;
     let factor = arguments.overload_factor;
     let seconds = arguments.open_seconds();
     let part = Until::Elapsed(Duration::from_secs_f64(seconds));
@@ -45,5 +51,8 @@ pub fn measure(arguments: &Arguments, base: &Scenario, peak: f64, cores: Cores) 
     };
     let report = load::measure(&scenario, cores)?;
     let ratio = rounded(report.payments_per_second.median / peak, 3);
-    Ok(Overload { peak_payments_per_second: peak, factor, ratio, report })
+    let cpu_us_per_payment = report.server_cpu_us_per_payment.median.max(f64::MIN_POSITIVE);
+    let ratio_by_processor_time = rounded(peak_cpu_us_per_payment / cpu_us_per_payment, 3);
+    let peak_payments_per_second = peak;
+    Ok(Overload { peak_payments_per_second, peak_cpu_us_per_payment, factor, ratio, ratio_by_processor_time, report })
 }

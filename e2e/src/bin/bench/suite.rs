@@ -41,10 +41,11 @@ pub fn measure(arguments: &Arguments) -> Result<Outcome, Failure> {
         let base = closed(arguments, 4);
         let peak = peak(&mut outcome, &base, cores)?;
         if arguments.wants(Topic::Load) {
-            outcome.open = Some(load::measure(&open(arguments, &base, peak), cores)?);
+            let per_second = peak.payments_per_second.median;
+            outcome.open = Some(load::measure(&open(arguments, &base, per_second), cores)?);
         }
         if arguments.wants(Topic::Overload) {
-            outcome.overload = Some(overload::measure(arguments, &base, peak, cores)?);
+            outcome.overload = Some(overload::measure(arguments, &base, &peak, cores)?);
         }
     }
     if arguments.wants(Topic::Skew) {
@@ -64,15 +65,14 @@ pub fn measure(arguments: &Arguments) -> Result<Outcome, Failure> {
 }
 
 /// What a committee of four reaches in a closed loop: measured before, or now.
-fn peak(outcome: &mut Outcome, base: &Scenario, cores: Cores) -> Result<f64, Failure> {
+fn peak(outcome: &mut Outcome, base: &Scenario, cores: Cores) -> Result<Report, Failure> {
     let measured = outcome.load.iter().find(|report| report.authorities == base.authorities);
     if let Some(report) = measured {
-        return Ok(report.payments_per_second.median);
+        return Ok(report.clone());
     }
     let report = load::measure(base, cores)?;
-    let peak = report.payments_per_second.median;
-    outcome.load.push(report);
-    Ok(peak)
+    outcome.load.push(report.clone());
+    Ok(report)
 }
 
 fn closed(arguments: &Arguments, authorities: usize) -> Scenario {
@@ -92,8 +92,8 @@ fn closed(arguments: &Arguments, authorities: usize) -> Scenario {
     }
 }
 
-fn open(arguments: &Arguments, base: &Scenario, peak: f64) -> Scenario {
-    let per_second = peak * arguments.open_share;
+fn open(arguments: &Arguments, base: &Scenario, peak_per_second: f64) -> Scenario {
+    let per_second = peak_per_second * arguments.open_share;
     let seconds = arguments.open_seconds();
     let part = Until::Elapsed(Duration::from_secs_f64(seconds));
     let parts = arguments.parts();

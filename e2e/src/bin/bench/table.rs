@@ -22,7 +22,8 @@ pub fn show(outcome: &Outcome) {
     outcome.load.iter().chain(&outcome.open).chain(&outcome.skew).chain(&outcome.shards).for_each(load);
     if let Some(overload) = &outcome.overload {
         load(&overload.report);
-        row("  of the peak", &format!("{:.0} %", overload.ratio * 1e2));
+        let (ratio, by_time) = (overload.ratio * 1e2, overload.ratio_by_processor_time * 1e2);
+        row("  of the peak; for the same processor time", &format!("{ratio:.0} %; {by_time:.0} %"));
     }
     if let Some(recovery) = &outcome.recovery {
         println!("\nkill -9 with {} accounts", recovery.accounts);
