@@ -44,7 +44,7 @@ pub fn status_json(state: &State) -> Value {
         let hashes: Vec<_> = bundle.submission.attempts.iter().map(|attempt| attempt.hash).collect();
         json!({ "nonce": bundle.submission.nonce, "hashes": hashes, "items": bundle.items })
     });
-    let queue = state.items.iter().filter_map(|item| queued_json(item));
+    let queue = state.items.iter().filter_map(queued_json);
     let parked = parked(state).map(|(id, parked)| json!({ "item": id, "parked": parked }));
     json!({
         "chainId": state.chain_id,
