@@ -32,7 +32,7 @@ MUTANTS = {
         "contracts/FastPay.sol",
         "orders.bits = done | bit;",
         "orders.bits = done ^ bit ^ bit;",
-        "check_ABatchSpendsEachOrderOnce",
+        "check_ABatchNeedsAQuorum",
     ),
     "queued-again": (
         "contracts/FastPay.sol",
