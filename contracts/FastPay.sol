@@ -53,6 +53,7 @@ contract FastPay is Roles {
     /// @inheritdoc IFastPay
     uint256 public immutable deploymentBlock;
 
+    // slither-disable-next-line uninitialized-state -- written in `_fund` and `_settle`, through a reference
     mapping(address asset => HoldingSlot) private _holdings;
     // slither-disable-next-line uninitialized-state -- written in `_spend`, through a reference to its inside
     mapping(bytes32 sender => mapping(uint256 word => Word)) private _redeemed;
