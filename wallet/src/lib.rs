@@ -41,7 +41,7 @@ pub use drive::{
 pub use error::WalletError;
 pub use network::{Answers, BogusCertificate, Names, Network, NetworkError};
 pub use open::{learn_chain_id, read_genesis, set_up};
-pub use payout::{QueuedRedemption, check_not_paused, would_queue};
+pub use payout::{QueuedRedemption, check_not_paused, queued_redemption, would_queue};
 pub use standing::AgreedBalance;
 pub use view::{AccountView, AuthorityView, assets_of};
 pub use wallet::{Intent, LOCK_PATIENCE, Receipt, Resumed, Wallet};

@@ -16,6 +16,9 @@ use crate::wallet::{READ_PATIENCE, Wallet};
 /// Votes of an epoch that ends within so many seconds are not relied on: a transaction may wait for its block.
 const ENDING_MARGIN_S: u64 = 120;
 
+/// Of so many of the newest redemptions it is asked whether they are queued.
+const LOOKED_AT_MAX: usize = 100;
+
 /// A redemption of this wallet that is in the contract's queue.
 #[derive(Clone, Debug)]
 pub struct QueuedRedemption {
@@ -36,6 +39,21 @@ pub async fn check_not_paused(primary: &Primary) -> Result<(), WalletError> {
         Some(until) => Err(WalletError::Paused { until }),
         None => Ok(()),
     }
+}
+
+/// A redemption as it stands in the contract's queue; none where it is not there.
+///
+/// # Errors
+/// Where the Primary does not answer.
+pub async fn queued_redemption(
+    primary: &Primary,
+    redemption: &Redemption,
+) -> Result<Option<QueuedRedemption>, WalletError> {
+    let Payout::Queued(queued) = primary.payout(redemption.sender, redemption.sequence).await? else {
+        return Ok(None);
+    };
+    let is_due = queued.executable_at <= primary.latest_head().await?.timestamp();
+    Ok(Some(QueuedRedemption { redemption: redemption.clone(), queued, is_due }))
 }
 
 /// Until when a redemption of this size would be queued if it came to the contract now, in seconds since 1970;
@@ -118,21 +136,23 @@ impl Wallet {
         }
     }
 
-    /// The redemptions of an account, as far as this wallet has them, that are in the contract's queue.
+    /// Which of the newest redemptions of an account, as far as this wallet has them, are in the contract's
+    /// queue.
     ///
     /// # Errors
     /// Where the wallet's files cannot be read, or the Primary does not answer.
     pub async fn queued(&self, primary: &Primary, account: AccountId) -> Result<Vec<QueuedRedemption>, WalletError> {
-        let now = primary.latest_head().await?.timestamp();
+        let entries = self.folder().orders(account).entries()?;
+        let transfers = entries.iter().rev().filter_map(|entry| Some(&entry.certificate.as_ref()?.order.transfer));
+        let redemptions = transfers.filter_map(|transfer| match transfer {
+            Transfer::Redemption(redemption) => Some(redemption),
+            Transfer::Payment(_) => None,
+        });
         let mut found = Vec::new();
-        for entry in self.folder().orders(account).entries()? {
-            let Some(certificate) = &entry.certificate else { continue };
-            let Transfer::Redemption(redemption) = &certificate.order.transfer else { continue };
-            if let Payout::Queued(queued) = primary.payout(redemption.sender, redemption.sequence).await? {
-                let is_due = queued.executable_at <= now;
-                found.push(QueuedRedemption { redemption: redemption.clone(), queued, is_due });
-            }
+        for redemption in redemptions.take(LOOKED_AT_MAX) {
+            found.extend(queued_redemption(primary, redemption).await?);
         }
+        found.reverse();
         Ok(found)
     }
 }

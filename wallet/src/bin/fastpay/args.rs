@@ -271,6 +271,9 @@ pub struct ExecuteArgs {
     /// The Ethereum key that pays for the gas; by default the account's own, where it is one.
     #[arg(long, value_name = "KEY")]
     pub gas_key: Option<String>,
+    /// Only the redemption of this number; by default the newest hundred are looked at.
+    #[arg(long, value_name = "NUMBER")]
+    pub sequence: Option<u64>,
 }
 
 /// A claim.

@@ -6,6 +6,7 @@
 
 mod args;
 mod context;
+mod history;
 mod onchain;
 mod output;
 mod setup;
@@ -79,7 +80,7 @@ async fn run(cli: Cli) -> Result<Report, WalletError> {
         Command::Pay(args) => transfers::pay(&context, args).await,
         Command::Redeem(args) => transfers::redeem(&context, args).await,
         Command::Balance(args) => views::balance(&context, args).await,
-        Command::History(args) => views::history(&context, args).await,
+        Command::History(args) => history::history(&context, args).await,
         Command::Receive(args) => views::receive(&context, args).await,
         Command::Resume(args) => transfers::resume(&context, args.from.as_deref()).await,
         Command::Execute(args) => onchain::execute(&context, args).await,

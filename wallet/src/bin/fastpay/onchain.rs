@@ -2,15 +2,16 @@
 
 use std::time::Duration;
 
-use fastpay_core::AccountId;
+use fastpay_core::{AccountId, SequenceNumber, Transfer};
 use fastpay_ethereum::utc;
 use fastpay_wallet::folder::{Errand, KeyKind};
-use fastpay_wallet::{Finished, QueuedRedemption, WalletError, check_not_paused};
+use fastpay_wallet::{Finished, QueuedRedemption, WalletError, check_not_paused, queued_redemption};
 use serde_json::json;
 
 use crate::args::{ClaimArgs, DepositArgs, ExecuteArgs};
 use crate::context::Context;
 use crate::output::{Money, Report, add, queued_json};
+use crate::transfers::ordered_before;
 
 pub async fn deposit(context: &Context, args: DepositArgs) -> Result<Report, WalletError> {
     let wallet = context.wallet()?;
@@ -64,7 +65,18 @@ pub async fn execute(context: &Context, args: ExecuteArgs) -> Result<Report, Wal
     let wallet = context.wallet()?;
     let primary = wallet.primary().await?;
     let entry = context.choose(args.from.as_deref(), None)?;
-    let queued = wallet.queued(&primary, entry.account).await?;
+    let queued = match args.sequence {
+        None => wallet.queued(&primary, entry.account).await?,
+        Some(sequence) => {
+            let (certificate, ..) = ordered_before(&wallet, entry.account, SequenceNumber(sequence)).await?;
+            match certificate.transfer() {
+                Transfer::Redemption(redemption) => {
+                    queued_redemption(&primary, redemption).await?.into_iter().collect()
+                }
+                Transfer::Payment(_) => Vec::new(),
+            }
+        }
+    };
     let (mut chain, mut executed, mut waiting, mut lines) = (None, Vec::new(), Vec::new(), Vec::new());
     for item in queued {
         let QueuedRedemption { redemption, queued, is_due } = item;

@@ -70,8 +70,9 @@ pub async fn redeem(context: &Context, args: RedeemArgs) -> Result<Report, Walle
     let (certificate, mut json, mut text) = match args.sequence {
         Some(sequence) => ordered_before(&wallet, entry.account, SequenceNumber(sequence)).await?,
         None => {
-            let receipt = order_redemption(context, &wallet, &entry, &args).await?;
-            let (json, text) = describe(&wallet, &receipt).await;
+            let (receipt, queue_until) = order_redemption(context, &wallet, &entry, &args).await?;
+            let (mut json, text) = describe(&wallet, &receipt).await;
+            add(&mut json, [("expectedQueuedUntil", json!(queue_until))]);
             (receipt.certificate, json, text)
         }
     };
@@ -114,7 +115,7 @@ async fn order_redemption(
     wallet: &Wallet,
     entry: &KeyEntry,
     args: &RedeemArgs,
-) -> Result<Receipt, WalletError> {
+) -> Result<(Receipt, Option<u64>), WalletError> {
     context.folder.config()?.primary()?;
     let missing =
         || WalletError::Argument("an Ed25519 account has no Ethereum address; say where with --to 0x…".into());
@@ -122,33 +123,41 @@ async fn order_redemption(
     let amount = context.amount(wallet, args.asset, args.amount.as_deref().unwrap_or_default()).await?;
     let fee = context.amount(wallet, args.asset, &args.fee).await?;
     let intent = Intent::Redeem { recipient, asset: args.asset, amount, fee, memo: args.memo };
-    look_ahead(context, wallet, args.asset, amount).await?;
-    send(context, wallet, entry, &intent).await
+    let queue_until = look_ahead(context, wallet, args.asset, amount).await?;
+    Ok((send(context, wallet, entry, &intent).await?, queue_until))
 }
 
 /// Before anything is signed: refuses while the contract is paused, and warns where it will queue the redemption.
 /// While the Primary cannot be asked, a redemption can be ordered all the same.
-async fn look_ahead(context: &Context, wallet: &Wallet, asset: Asset, amount: Amount) -> Result<(), WalletError> {
+async fn look_ahead(
+    context: &Context,
+    wallet: &Wallet,
+    asset: Asset,
+    amount: Amount,
+) -> Result<Option<u64>, WalletError> {
     let asked = async {
         let primary = wallet.primary().await?;
         check_not_paused(&primary).await?;
         would_queue(&primary, asset, amount).await
     };
     match asked.await {
-        Ok(None) => {}
-        Ok(Some(until)) => context.screen.say(format!(
-            "this is more than the contract's outflow limit lets go now: it will be queued until about {}",
-            utc(until)
-        )),
+        Ok(None) => Ok(None),
+        Ok(Some(until)) => {
+            let about = utc(until);
+            context.screen.say(format!(
+                "this is more than the contract's outflow limit lets go now: it will be queued until about {about}"
+            ));
+            Ok(Some(until))
+        }
         Err(WalletError::Primary(error)) if error.is_retryable() => {
             context.screen.say(format!("Ethereum: {error}; whether the redemption will be queued is not known"));
+            Ok(None)
         }
-        Err(error) => return Err(error),
+        Err(error) => Err(error),
     }
-    Ok(())
 }
 
-async fn ordered_before(
+pub async fn ordered_before(
     wallet: &Wallet,
     account: AccountId,
     sequence: SequenceNumber,
