@@ -183,7 +183,7 @@ mod tests {
         let pairs: Vec<_> = (0..100).map(|i| Pair { sender: i * i % 10, recipient: (i * i + 1) % 10 }).collect();
         let prepared = prepare(&pairs, &accounts, layout, &Voters { domain: &domain, keys: &keys[1..], batch: 8 });
         assert_eq!(prepared.len(), 100);
-        let mut next = vec![0; 10];
+        let mut next = [0; 10];
         for (number, prepared) in (0..).zip(&prepared) {
             let order = SubmitRequest::decode(prepared.order.clone()).unwrap();
             let certificate = SubmitRequest::decode(prepared.certificate.clone()).unwrap();
