@@ -3,7 +3,7 @@
 
 Foundry counts neither the branches of `require(condition, Error(…))` nor lines of assembly. In their place: the line of
 a `require` must be reached, and the error must be expected by a test in test/trees, which is its other branch; and
-assembly counts as reached with the line before its block.
+assembly counts as reached, branches and all, with the line before its block.
 """
 
 import os
@@ -75,14 +75,14 @@ def missed() -> tuple[int, list[tuple[str, int, str]]]:
         line, *_, hits = rest.split(",")
         number = int(line)
         reached = hits not in ("-", "0")
+        block = source.before_assembly.get(number)
         if kind == "DA":
             hits_of[number] = reached
-            block = source.before_assembly.get(number)
-            if block and not reached:
-                measured = [known for known in hits_of if known < block]
-                reached = bool(measured) and hits_of[max(measured)]
-        elif (error := source.error(number)) is not None:
-            reached = hits_of.get(number, False) and f"{error}.selector" in expected or f"{error}(" in expected
+        if block and not reached:
+            measured = [known for known in hits_of if known < block]
+            reached = bool(measured) and hits_of[max(measured)]
+        elif kind == "BRDA" and (error := source.error(number)) is not None:
+            reached = hits_of.get(number, False) and (f"{error}.selector" in expected or f"{error}(" in expected)
         if not reached:
             found.append((file, number, "line" if kind == "DA" else "branch"))
     return total, found
