@@ -99,14 +99,14 @@ impl Authority {
         std::fs::remove_dir_all(&self.keys).map_err(|error| Failure::Io { path: self.keys.clone(), error })
     }
 
-    /// Its operator's vote for the next committee.
+    /// Its operator votes for the next committee, into the file `vote`.
     ///
     /// # Errors
-    /// Where the command fails.
-    pub fn vote_committee(&self, committee: &Path) -> Result<Finished, Failure> {
+    /// Where the command cannot be run.
+    pub fn vote_committee(&self, committee: &Path, vote: &Path) -> Result<Finished, Failure> {
         let mut command = Command::new(program("fastpay-node")?);
         command.arg("vote-committee").arg("--config").arg(&self.config).arg("--committee").arg(committee);
-        run(&mut command)
+        run(command.arg("--out").arg(vote))
     }
 
     /// Binds the process to one core, from its next start on.

@@ -1,6 +1,6 @@
 //! The Primary: an anvil of its own, with the contract and a token deployed by the repository's own scripts.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -150,6 +150,17 @@ impl Chain {
         let deployment = place.path("token.json");
         self.script(place, "script/DeployDemoToken.s.sol", &deployment, &[])?;
         read(&deployment)
+    }
+
+    /// Brings operators' votes for the next committee to the contract.
+    ///
+    /// # Errors
+    /// Where the script fails.
+    pub fn rotate(&self, place: &Place, contract: Address, committee: &Path, votes: &[PathBuf]) -> Result<(), Failure> {
+        let files: Vec<_> = votes.iter().map(|path| path.display().to_string()).collect();
+        let (contract, votes) = (PathBuf::from(contract.to_string()), PathBuf::from(files.join(",")));
+        let variables: [(&str, &Path); 3] = [("CONTRACT", &contract), ("COMMITTEE", committee), ("VOTES", &votes)];
+        self.script(place, "script/Rotate.s.sol", &place.path("rotation.json"), &variables)
     }
 
     fn script(

@@ -136,7 +136,7 @@ pub async fn run(
     let recovered = recover(&folder, parts.layout, with_primary, limits).await?;
     let histories: Vec<HistoryReader> = recovered.iter().map(RecoveredShard::history).collect();
     let threads = start_shards(&parts, recovered, limits)?;
-    let outcome = serve(&config, &parts, deployment, rotation, &folder, &threads, histories, stop).await;
+    let outcome = serve(&config, &parts, deployment, rotation, &threads, histories, stop).await;
     let ended = end_shards(threads).await;
     drop(folder);
     match outcome {
@@ -198,7 +198,6 @@ async fn serve(
     parts: &Parts,
     deployment: Deployment,
     rotation: Rotation,
-    folder: &DataFolder,
     threads: &[ShardThread],
     histories: Vec<HistoryReader>,
     mut stop: watch::Receiver<bool>,
@@ -239,7 +238,7 @@ async fn serve(
         Deployment::StandAlone(genesis) => tokio::spawn(apply_genesis(genesis, feed, progress)),
         Deployment::OnPrimary { config: primary, .. } => {
             let primary = Primary::connect_lazily(primary)?;
-            let cursor_file = folder.path().join("follower.json");
+            let cursor_file = config.data.join("follower.json");
             let follower =
                 Follower::new(primary, feed, rotation, cursor_file, parts.metrics.follower.clone(), progress);
             tokio::spawn(follower.run(ended))
