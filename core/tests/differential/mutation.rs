@@ -163,7 +163,7 @@ impl Mutation {
             Self::ZeroR => votes[some][1..33].fill(0),
             Self::ZeroS => votes[some][33..65].fill(0),
             Self::HugeRAndS => votes[some][1..65].fill(0xff),
-            Self::Compact => votes.iter_mut().for_each(|vote| make_compact(vote)),
+            Self::Compact => votes.iter_mut().for_each(make_compact),
             _ => {}
         }
         let mut bytes = votes.concat();

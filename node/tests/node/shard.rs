@@ -8,7 +8,7 @@ use fastpay_node::storage::{Journal, JournalOptions, MemoryDisk};
 use fastpay_rpc::Refusal;
 use fastpay_testkit::{TestAccount, payment, redemption};
 
-use crate::scene::{FORGETFUL, Shards, eventually, folders, layout};
+use crate::scene::{FORGETFUL, Shards, folders, layout};
 
 fn one_shard(folder: &tempfile::TempDir, limits: ShardLimits) -> Shards {
     Shards::start(folder.path(), 1, limits)
