@@ -45,11 +45,12 @@ impl Certificate {
         Some(VerifiedCertificate { certificate, digest: order.digest() })
     }
 
-    /// Checks all but the signatures.
+    /// Checks all but the signatures. `known` is the digest of its order where that is known to stand up.
     pub(crate) fn prepare(
         self,
         domain: &Domain,
         committee: &Committee,
+        known: Option<Digest>,
     ) -> Result<Deferred<VerifiedCertificate>, CertificateError> {
         if self.epoch != committee.epoch() {
             return Err(CertificateError::WrongEpoch { expected: committee.epoch(), found: self.epoch });
@@ -60,10 +61,10 @@ impl Certificate {
         if let Some([_, vote]) = self.votes.array_windows().find(|[a, b]| a.authority >= b.authority) {
             return Err(CertificateError::VotesUnsorted(vote.authority));
         }
-        let (digest, of_sender) = self.order.demand(domain)?;
+        let (digest, of_sender) = self.order.demand(domain, known)?;
         let ballot = Ballot::new(domain, self.epoch, &self.order.transfer, digest);
         let mut demands = Vec::with_capacity(self.votes.len() + 1);
-        demands.push(of_sender);
+        demands.extend(of_sender);
         for vote in &self.votes {
             demands.push(vote.demand(committee, &ballot)?);
         }
@@ -76,7 +77,7 @@ impl Certificate {
     /// Where the epoch is another, the votes are not exactly a quorum in order, an order or a vote does not
     /// stand up, or a signature is bad.
     pub fn verify(self, domain: &Domain, committee: &Committee) -> Result<VerifiedCertificate, CertificateError> {
-        Ok(self.prepare(domain, committee)?.check(domain)?)
+        Ok(self.prepare(domain, committee, None)?.check(domain)?)
     }
 }
 

@@ -43,6 +43,11 @@ impl Demand {
         }
     }
 
+    /// Whether it is an authority's signature.
+    pub(crate) fn is_vote(&self) -> bool {
+        !matches!(self, Self::Order { .. })
+    }
+
     /// Checks this signature alone.
     pub(crate) fn check(&self, domain: &Domain) -> Result<(), BadSignature> {
         if self.proof(domain).holds() { Ok(()) } else { Err(BadSignature(self.by())) }

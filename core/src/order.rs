@@ -11,7 +11,7 @@ use crate::signature::{BadSignature, EcdsaSignature, Ed25519Signature};
 use crate::statement::Domain;
 
 /// Moves `amount` to another FastPay account.
-#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, BorshSerialize, BorshDeserialize, Serialize, Deserialize)]
 pub struct Payment {
     /// Who pays.
     pub sender: AccountId,
@@ -29,7 +29,7 @@ pub struct Payment {
 
 /// Moves `amount` out, to the Primary: the recipient gets `amount − fee`, and whoever submits the
 /// certificate to the contract gets `fee`.
-#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, BorshSerialize, BorshDeserialize, Serialize, Deserialize)]
 pub struct Redemption {
     /// Who redeems.
     pub sender: AccountId,
@@ -48,7 +48,7 @@ pub struct Redemption {
 }
 
 /// What an order asks for.
-#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, BorshSerialize, BorshDeserialize, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Transfer {
     /// To FastPay.
@@ -185,7 +185,7 @@ pub enum Authorization {
 }
 
 /// A transfer and its owner's authorization, not yet checked.
-#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, BorshSerialize, BorshDeserialize)]
 pub struct TransferOrder {
     /// What is ordered.
     pub transfer: Transfer,
@@ -194,8 +194,16 @@ pub struct TransferOrder {
 }
 
 impl TransferOrder {
-    /// Checks all but the signature. Gives the digest and what is left to check.
-    pub(crate) fn demand(&self, domain: &Domain) -> Result<(Digest, Demand), OrderError> {
+    /// Checks all but the signature. Gives the digest and what is left to check: nothing where this very order is
+    /// `known` to stand up, under that digest.
+    pub(crate) fn demand(
+        &self,
+        domain: &Domain,
+        known: Option<Digest>,
+    ) -> Result<(Digest, Option<Demand>), OrderError> {
+        if let Some(digest) = known {
+            return Ok((digest, None));
+        }
         self.transfer.check(domain)?;
         let sender = self.transfer.sender();
         let key_may_sign = match &self.authorization {
@@ -207,13 +215,13 @@ impl TransferOrder {
             return Err(OrderError::WrongKey { sender });
         }
         let digest = domain.transfer_digest(&self.transfer);
-        Ok((digest, Demand::Order { sender, digest, authorization: self.authorization }))
+        Ok((digest, Some(Demand::Order { sender, digest, authorization: self.authorization })))
     }
 
     /// As [`TransferOrder::demand`], for the order by itself.
-    pub(crate) fn prepare(self, domain: &Domain) -> Result<Deferred<VerifiedOrder>, OrderError> {
-        let (digest, demand) = self.demand(domain)?;
-        Ok(Deferred { value: VerifiedOrder { order: self, digest }, demands: vec![demand] })
+    pub(crate) fn prepare(self, domain: &Domain, known: Option<Digest>) -> Result<Deferred<VerifiedOrder>, OrderError> {
+        let (digest, demand) = self.demand(domain, known)?;
+        Ok(Deferred { value: VerifiedOrder { order: self, digest }, demands: demand.into_iter().collect() })
     }
 
     /// Checks everything about the order that needs no account.
@@ -221,7 +229,7 @@ impl TransferOrder {
     /// # Errors
     /// Where the transfer is invalid, the key does not own the account, or the signature is bad.
     pub fn verify(self, domain: &Domain) -> Result<VerifiedOrder, OrderError> {
-        Ok(self.prepare(domain)?.check(domain)?)
+        Ok(self.prepare(domain, None)?.check(domain)?)
     }
 }
 

@@ -13,6 +13,17 @@ pub enum Request {
     Certificate(Certificate),
 }
 
+impl Request {
+    /// The order that it is, or is about.
+    #[must_use]
+    pub fn order(&self) -> &TransferOrder {
+        match self {
+            Self::Order(order) => order,
+            Self::Certificate(certificate) => &certificate.order,
+        }
+    }
+}
+
 /// An order or a certificate that stands up. Cannot be deserialised: only checking makes one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VerifiedRequest {

@@ -2,12 +2,14 @@
 //!
 //! ```text
 //!  requests ─► demands ─► known to be met? ─no─► Ed25519: one equation for all ─┬─► verdicts, in order
-//!                           (remembered)         secp256k1: one by one ─────────┘   (what is met is remembered)
+//!     │ order known?        (remembered)         secp256k1: one by one ─────────┘   (what is met is remembered)
+//!     └─► then neither its digest nor its sender's signature is worked out again
 //! ```
 //!
 //! What it says depends on a request alone, never on its company or on what is remembered: the same as
 //! [`TransferOrder::verify`](crate::TransferOrder::verify) and [`Certificate::verify`](crate::Certificate::verify) say. What is remembered is
-//! only ever that a demand is met, under all that this depends on, the signature's bytes among it.
+//! only ever that an order stands up or that a demand is met, under all that this depends on, the signature's
+//! bytes among it.
 //!
 //! No lock, no clock, no randomness of its own: it belongs to one thread, which passes a generator in.
 
@@ -17,19 +19,20 @@ mod round;
 use curve25519_dalek::edwards::EdwardsPoint;
 use rand_core::CryptoRng;
 
+use crate::Digest;
 use crate::certificate::CertificateError;
 use crate::demand::{Deferred, Demand};
 use crate::epochs::Committees;
-use crate::order::OrderError;
+use crate::order::{OrderError, TransferOrder};
 use crate::request::{Request, RequestError, VerifiedRequest};
 use crate::statement::Domain;
 use crate::vote::OwnSignature;
 use recent::Recent;
 use round::Round;
 
-/// How many good signatures are remembered in a generation, of about 180 bytes each: more than a shard votes
-/// for in a second, which is longer than it takes until an order's certificate comes. Seven eighths of a power
-/// of two, which is what fits into a hash table without growing it.
+/// How many orders that stand up are remembered in a generation, of about 300 bytes each, and how many good votes,
+/// of about 180: more than a shard votes for in a second, which is longer than it takes until an order's
+/// certificate comes. Seven eighths of a power of two, which is what fits into a hash table without growing it.
 const SIGNATURES_PER_GENERATION_MAX: usize = 57_344;
 /// How many keys are remembered as points in a generation, of about 200 bytes each: those of senders that
 /// are active, and of authorities.
@@ -39,7 +42,10 @@ const KEYS_PER_GENERATION_MAX: usize = 57_344;
 #[derive(Debug)]
 pub struct Verifier {
     domain: Domain,
-    met: Recent<Demand, ()>,
+    /// Orders that stand up, and their digests.
+    orders: Recent<TransferOrder, Digest>,
+    /// Votes' demands that are met.
+    votes: Recent<Demand, ()>,
     keys: Recent<[u8; 32], EdwardsPoint>,
 }
 
@@ -53,14 +59,15 @@ impl Verifier {
     /// As [`Verifier::new`], with the given bounds on what is remembered: of each kind at most twice as many.
     #[must_use]
     pub fn with_memory(domain: Domain, signatures_per_generation_max: usize, keys_per_generation_max: usize) -> Self {
-        let met = Recent::new(signatures_per_generation_max);
-        Self { domain, met, keys: Recent::new(keys_per_generation_max) }
+        let orders = Recent::new(signatures_per_generation_max);
+        let votes = Recent::new(signatures_per_generation_max);
+        Self { domain, orders, votes, keys: Recent::new(keys_per_generation_max) }
     }
 
     /// Remembers a signature of the authority's own, so that it is not checked when it comes back in a
     /// certificate.
     pub fn remember(&mut self, own: OwnSignature) {
-        self.met.insert(own.0, ());
+        self.votes.insert(own.0, ());
     }
 
     /// Checks requests together. The verdicts are in the order of `requests`, and each is what the request would
@@ -74,26 +81,27 @@ impl Verifier {
         let mut round = Round::default();
         let drafts: Vec<_> = requests.into_iter().map(|request| self.draft(request, committees, &mut round)).collect();
         round.judge(&mut self.keys, rng);
-        let verdicts = drafts.into_iter().map(|draft| draft.and_then(|draft| draft.settle(&round))).collect();
-        for demand in round.into_met() {
-            self.met.insert(demand, ());
+        let verdicts = drafts.into_iter().map(|draft| self.settle(draft?, &round)).collect();
+        for demand in round.into_votes_met() {
+            self.votes.insert(demand, ());
         }
         verdicts
     }
 
     /// Checks all of a request but its signatures, and adds to the round those that are not known to be good.
     fn draft(&mut self, request: Request, committees: &Committees, round: &mut Round) -> Result<Draft, RequestError> {
+        let known = self.orders.get(request.order());
         let Deferred { value, demands } = match request {
-            Request::Order(order) => order.prepare(&self.domain)?.map(VerifiedRequest::Order),
+            Request::Order(order) => order.prepare(&self.domain, known)?.map(VerifiedRequest::Order),
             Request::Certificate(certificate) => {
                 let unknown = RequestError::UnknownEpoch(certificate.epoch);
                 let committee = committees.get(certificate.epoch).ok_or(unknown)?;
-                certificate.prepare(&self.domain, committee)?.map(VerifiedRequest::Certificate)
+                certificate.prepare(&self.domain, committee, known)?.map(VerifiedRequest::Certificate)
             }
         };
         let mut needs = Vec::new();
         for demand in demands {
-            if self.met.get(&demand).is_some() {
+            if demand.is_vote() && self.votes.get(&demand).is_some() {
                 continue;
             }
             let place = round.place(demand, &self.domain, &mut self.keys);
@@ -103,7 +111,24 @@ impl Verifier {
                 break;
             }
         }
-        Ok(Draft { value, needs })
+        Ok(Draft { value, needs, order_known: known.is_some() })
+    }
+
+    /// The verdict on a request whose signatures are judged. An order that stands up is remembered.
+    fn settle(&mut self, draft: Draft, round: &Round) -> Result<VerifiedRequest, RequestError> {
+        let verified = match (draft.needs.into_iter().find_map(|place| round.bad(place)), draft.value) {
+            (None, verified) => verified,
+            (Some(bad), VerifiedRequest::Order(_)) => return Err(OrderError::Signature(bad).into()),
+            (Some(bad), VerifiedRequest::Certificate(_)) => return Err(CertificateError::Signature(bad).into()),
+        };
+        if !draft.order_known {
+            let (order, digest) = match &verified {
+                VerifiedRequest::Order(order) => (order.order(), order.digest()),
+                VerifiedRequest::Certificate(certificate) => (&certificate.certificate().order, certificate.digest()),
+            };
+            self.orders.insert(order.clone(), digest);
+        }
+        Ok(verified)
     }
 }
 
@@ -111,14 +136,5 @@ impl Verifier {
 struct Draft {
     value: VerifiedRequest,
     needs: Vec<usize>,
-}
-
-impl Draft {
-    fn settle(self, round: &Round) -> Result<VerifiedRequest, RequestError> {
-        match (self.needs.into_iter().find_map(|place| round.bad(place)), self.value) {
-            (None, value) => Ok(value),
-            (Some(bad), VerifiedRequest::Order(_)) => Err(OrderError::Signature(bad).into()),
-            (Some(bad), VerifiedRequest::Certificate(_)) => Err(CertificateError::Signature(bad).into()),
-        }
-    }
+    order_known: bool,
 }

@@ -10,11 +10,12 @@ use crate::demand::{Demand, Proof};
 use crate::signature::{BadSignature, Batch, Equation, decode_key};
 use crate::statement::Domain;
 
-/// Demands, each once, however many requests need it: certificates of one batch share the signatures on
-/// its roots.
+/// Demands. Those of votes are in it once, however many requests need them: certificates of one batch share the
+/// signatures on its roots.
 #[derive(Default)]
 pub(super) struct Round {
     items: Vec<Item>,
+    /// Of the votes' demands.
     places: HashMap<Demand, usize>,
     /// The equations of the open items, in their order.
     batch: Batch,
@@ -28,10 +29,9 @@ struct Item {
 enum State {
     Met,
     Bad,
-    /// Its equation is in the batch. The point is that of its key.
+    /// Its equation is in the batch. A key that is not remembered yet is here with its point.
     Open {
-        key: [u8; 32],
-        point: EdwardsPoint,
+        new_key: Option<([u8; 32], EdwardsPoint)>,
     },
 }
 
@@ -44,26 +44,30 @@ impl Round {
         domain: &Domain,
         keys: &mut Recent<[u8; 32], EdwardsPoint>,
     ) -> usize {
-        if let Some(place) = self.places.get(&demand) {
+        let is_vote = demand.is_vote();
+        if is_vote && let Some(place) = self.places.get(&demand) {
             return *place;
         }
         let state = match demand.proof(domain) {
             Proof::Ed25519 { key, digest, signature } => {
-                let point = keys.get(key).or_else(|| decode_key(key));
-                let equation = point.and_then(|point| Equation::new(key, point, signature, digest));
-                match (point, equation) {
-                    (Some(point), Some(equation)) => {
+                let known = keys.get(key);
+                let point = known.or_else(|| decode_key(key));
+                match point.and_then(|point| Equation::new(key, point, signature, digest)) {
+                    Some(equation) => {
                         self.batch.push(equation);
-                        State::Open { key: *key, point }
+                        let new_key = if known.is_none() { point.map(|point| (*key, point)) } else { None };
+                        State::Open { new_key }
                     }
-                    _ => State::Bad,
+                    None => State::Bad,
                 }
             }
             proof @ Proof::Ecdsa { .. } if proof.holds() => State::Met,
             Proof::Ecdsa { .. } => State::Bad,
         };
         let place = self.items.len();
-        self.places.insert(demand.clone(), place);
+        if is_vote {
+            self.places.insert(demand.clone(), place);
+        }
         self.items.push(Item { demand, state });
         place
     }
@@ -73,9 +77,10 @@ impl Round {
         let verdicts = std::mem::take(&mut self.batch).verdicts(rng);
         let open = self.items.iter_mut().filter(|item| matches!(item.state, State::Open { .. }));
         for (item, holds) in open.zip(verdicts) {
-            let State::Open { key, point } = item.state else { continue };
-            item.state = if holds { State::Met } else { State::Bad };
-            if holds {
+            let state = if holds { State::Met } else { State::Bad };
+            if let State::Open { new_key: Some((key, point)) } = std::mem::replace(&mut item.state, state)
+                && holds
+            {
                 keys.insert(key, point);
             }
         }
@@ -92,9 +97,11 @@ impl Round {
         (!matches!(state, State::Met)).then(|| BadSignature(demand.by()))
     }
 
-    /// The demands that are met.
-    pub(super) fn into_met(self) -> impl Iterator<Item = Demand> {
-        self.items.into_iter().filter(|item| matches!(item.state, State::Met)).map(|item| item.demand)
+    /// The votes' demands that are met.
+    pub(super) fn into_votes_met(self) -> impl Iterator<Item = Demand> {
+        let Self { items, places, .. } = self;
+        let met = move |place: usize| items.get(place).is_some_and(|item| matches!(item.state, State::Met));
+        places.into_iter().filter(move |(_, place)| met(*place)).map(|(demand, _)| demand)
     }
 
     fn item(&self, place: usize) -> &Item {
