@@ -1,8 +1,9 @@
 //! What core says of a case, and what the contract must then say.
 
 use fastpay_core::{
-    AuthorityName, Certificate, CertificateError, Committee, ContractVote, EcdsaSignature, Epoch, InvalidTransfer,
-    OrderError, Redemption, Transfer, TransferOrder, VerifiedContractVote, Vote, VoteSignature,
+    AuthorityName, BadSignature, Certificate, CertificateError, Committee, ContractVote, EcdsaSignature, Epoch,
+    InvalidTransfer, OrderError, Redemption, Signatory, Transfer, TransferOrder, VerifiedContractVote, Vote,
+    VoteSignature,
 };
 use fastpay_testkit::TestAccount;
 
@@ -91,6 +92,7 @@ fn redeem(case: &Case, committee: &Committee, votes: &[Signature]) -> Expected {
     let design = match certificate.verify(&case.call.domain, committee) {
         Ok(_) => return Expected::Accepted,
         Err(CertificateError::Order(error)) => design(error),
+        Err(CertificateError::Signature(BadSignature(Signatory::Sender(_)))) => Some(Design::SenderNotSeen),
         Err(_) => None,
     };
     let Some(core) = design else { return Expected::Refused("no certificate".into()) };

@@ -27,6 +27,6 @@ fn whatever_happens_in_whatever_order() {
         .unwrap_or_else(|failure| panic!("{failure}"));
     let (cases, certificates, rotated) = (cases.into_inner(), certificates.into_inner(), rotated.into_inner());
     println!("{certificates} certificates in {cases} cases, {rotated} of them after a rotation");
-    assert!(certificates > 4 * cases, "the steps lead to nothing: {certificates} certificates in {cases} cases");
-    assert!(rotated > cases, "too few certificates after a rotation: {rotated} in {cases} cases");
+    assert!(certificates > 2 * cases, "the steps lead to nothing: {certificates} certificates in {cases} cases");
+    assert!(2 * rotated > cases, "too few certificates after a rotation: {rotated} in {cases} cases");
 }
