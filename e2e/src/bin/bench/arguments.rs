@@ -45,6 +45,9 @@ pub struct Arguments {
     /// The rate of the open loop, as a share of what the closed loop reached
     #[arg(long, default_value_t = 0.7)]
     pub open_share: f64,
+    /// How many accounts there are where their state is measured
+    #[arg(long, default_value_t = 10_000_000)]
+    pub state_accounts: usize,
     /// How many times the capacity is offered in the overload
     #[arg(long, default_value_t = 3.0)]
     pub overload_factor: f64,
@@ -68,11 +71,13 @@ pub enum Topic {
     Shards,
     /// `kill -9` with a million accounts, and the memory that they take
     Recovery,
+    /// Ten million accounts, most of them on disk. Takes minutes and gigabytes of disk: only where it is named
+    State,
 }
 
 impl Arguments {
     pub fn wants(&self, topic: Topic) -> bool {
-        self.only.is_empty() || self.only.contains(&topic)
+        self.only.contains(&topic) || (self.only.is_empty() && topic != Topic::State)
     }
 
     pub fn payments(&self) -> usize {
@@ -114,7 +119,7 @@ mod tests {
     #[test]
     fn all_parts_are_wanted_unless_some_are_named() {
         let all = Arguments::parse_from(["fastpay-bench"]);
-        assert!(Topic::value_variants().iter().all(|topic| all.wants(*topic)));
+        assert!(Topic::value_variants().iter().all(|topic| all.wants(*topic) == (*topic != Topic::State)));
         let some = Arguments::parse_from(["fastpay-bench", "--only", "idle,load", "--quick"]);
         assert!(some.wants(Topic::Idle) && some.wants(Topic::Load) && !some.wants(Topic::Overload));
         assert!(some.payments() < all.payments() && some.idle_rounds() < all.idle_rounds());

@@ -21,6 +21,7 @@ mod overload;
 mod pace;
 mod recovery;
 mod server;
+mod state;
 mod statistics;
 mod suite;
 mod table;

@@ -13,6 +13,7 @@ use crate::machine::Machine;
 use crate::model::Row;
 use crate::overload::Overload;
 use crate::recovery::Recovery;
+use crate::state::State;
 use crate::table;
 
 /// Where programs find the outcome.
@@ -36,6 +37,7 @@ pub struct Outcome {
     pub skew: Option<Report>,
     pub shards: Vec<Report>,
     pub recovery: Option<Recovery>,
+    pub state: Option<State>,
     /// What follows for other machines and committees.
     pub model: Vec<Row>,
 }
@@ -74,6 +76,7 @@ impl Outcome {
             skew: None,
             shards: Vec::new(),
             recovery: None,
+            state: None,
             model: Vec::new(),
         }
     }

@@ -47,7 +47,7 @@ pub fn measure(accounts: usize, crashes: usize, cores: Cores) -> Result<Recovery
     let payments = workload::prepare(&draw::rounds(PAYERS, 1), &payers, server.layout(), &voters);
     let mut orders = payments.iter().map(order);
     let mut next = || orders.next().ok_or_else(|| Failure::wrong("too few orders for so many crashes"))?;
-    control.block_on(vote(&mut server, &next()?))?;
+    control.block_on(vote(&mut server, &next()?, PATIENCE))?;
     let resident = |server: &Server| rounded(resident_bytes(server.process()) as f64 / f64::from(1 << 20), 0);
     let resident_mib_before = resident(&server);
     let mut seconds = Vec::new();
@@ -56,7 +56,7 @@ pub fn measure(accounts: usize, crashes: usize, cores: Cores) -> Result<Recovery
         let order = next()?;
         let start = Instant::now();
         server.start_again()?;
-        control.block_on(vote(&mut server, &order))?;
+        control.block_on(vote(&mut server, &order, PATIENCE))?;
         seconds.push(start.elapsed().as_secs_f64());
     }
     let seconds = Spread::of(seconds).rounded(2);
@@ -64,7 +64,7 @@ pub fn measure(accounts: usize, crashes: usize, cores: Cores) -> Result<Recovery
 }
 
 /// An account that does nothing: its key is of no use.
-fn bystander(number: u64) -> GenesisBalance {
+pub fn bystander(number: u64) -> GenesisBalance {
     let mut account = [0xA5; 32];
     if let Some(start) = account.first_chunk_mut() {
         // Spread, as hashes are.
@@ -73,7 +73,8 @@ fn bystander(number: u64) -> GenesisBalance {
     GenesisBalance { account: AccountId(account), asset: Asset::ETHER, amount: Amount(1) }
 }
 
-fn order(prepared: &Prepared) -> Result<TransferOrder, Failure> {
+/// The order of a payment, decoded.
+pub fn order(prepared: &Prepared) -> Result<TransferOrder, Failure> {
     match SubmitRequest::decode(prepared.order.clone()).map_err(Failure::wrong)?.request {
         Some(Request::Order(order)) => order.try_into().map_err(Failure::wrong),
         _ => Err(Failure::wrong("not an order")),
@@ -81,9 +82,9 @@ fn order(prepared: &Prepared) -> Result<TransferOrder, Failure> {
 }
 
 /// Asks until there is a vote.
-async fn vote(server: &mut Server, order: &TransferOrder) -> Result<(), Failure> {
+pub async fn vote(server: &mut Server, order: &TransferOrder, patience: Duration) -> Result<(), Failure> {
     let client = server.client()?;
-    wait_for(PATIENCE, || {
+    wait_for(patience, || {
         let (shard, order) = (client.shard_of(&order.transfer.sender()).clone(), order.clone());
         async move { shard.order(&order).await.map(drop).map_err(|error| error.to_string()) }
     })

@@ -2,6 +2,7 @@
 //! are only keys.
 
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use fastpay_core::{AuthorityKeys, Balance, Domain, GenesisBalance, SequenceNumber, ShardLayout};
@@ -43,18 +44,35 @@ pub struct Progress {
 }
 
 impl Server {
-    /// Sets a committee up in `target/NAME` and starts its first authority.
-    pub async fn start(name: &str, size: Size, balances: Vec<GenesisBalance>) -> Result<Self, Failure> {
+    /// Sets a committee up in `target/NAME`. Starts nothing.
+    pub fn prepare(name: &str, size: Size, balances: Vec<GenesisBalance>) -> Result<Self, Failure> {
         let layout = Layout { authorities: size.authorities, shards: size.shards, ..Layout::default() };
         let mut network = Network::prepare_standalone(Place::fixed(name)?, layout, balances)?;
         let authority = network.authority(0)?;
         if let Some(core) = size.core {
             authority.bind_to_core(core);
         }
-        authority.start()?;
-        authority.wait_ready().await?;
-        let process = authority.program()?.id();
-        Ok(Self { network, size, process })
+        Ok(Self { network, size, process: 0 })
+    }
+
+    /// Sets a committee up in `target/NAME` and starts its first authority.
+    pub async fn start(name: &str, size: Size, balances: Vec<GenesisBalance>) -> Result<Self, Failure> {
+        let mut server = Self::prepare(name, size, balances)?;
+        server.start_again()?;
+        server.network.authority(0)?.wait_ready().await?;
+        Ok(server)
+    }
+
+    /// Where its first shard keeps what.
+    pub fn shard_folder(&mut self) -> Result<PathBuf, Failure> {
+        Ok(self.network.authority(0)?.data().join("shard-000"))
+    }
+
+    /// Its counters, in the Prometheus text format.
+    pub async fn metrics(&mut self) -> Result<String, Failure> {
+        let http = self.network.authority(0)?.endpoints()?.http.clone().unwrap_or_default();
+        let (_, text) = http_get(&http, "/metrics").await.map_err(Failure::wrong)?;
+        Ok(text)
     }
 
     pub fn process(&self) -> u32 {
@@ -86,8 +104,7 @@ impl Server {
 
     /// What it and the system say of it.
     pub async fn progress(&mut self) -> Result<Progress, Failure> {
-        let http = self.network.authority(0)?.endpoints()?.http.clone().unwrap_or_default();
-        let (_, text) = http_get(&http, "/metrics").await.map_err(Failure::wrong)?;
+        let text = self.metrics().await?;
         // Over all shards.
         let sum = |name: &str| {
             let lines = text.lines().filter(|line| line.split('{').next() == Some(name));
@@ -128,7 +145,7 @@ impl Server {
         self.network.authority(0)?.client()
     }
 
-    /// Starts it again after [`Server::kill`], without waiting.
+    /// Starts it, also again after [`Server::kill`], without waiting.
     pub fn start_again(&mut self) -> Result<(), Failure> {
         let authority = self.network.authority(0)?;
         authority.start()?;

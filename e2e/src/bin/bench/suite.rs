@@ -10,7 +10,7 @@ use crate::load::{self, Report, Scenario};
 use crate::machine::{self, Cores};
 use crate::outcome::Outcome;
 use crate::pace::Pace;
-use crate::{idle, inside, model, overload, progress, recovery, runtime};
+use crate::{idle, inside, model, overload, progress, recovery, runtime, state};
 
 /// As in the usual tests of stores: some accounts are in a tenth of all payments.
 const ZIPF_EXPONENT: f64 = 0.99;
@@ -58,6 +58,9 @@ pub fn measure(arguments: &Arguments) -> Result<Outcome, Failure> {
     }
     if arguments.wants(Topic::Recovery) {
         outcome.recovery = Some(recovery::measure(arguments.recovery_accounts(), 3, cores)?);
+    }
+    if arguments.wants(Topic::State) {
+        outcome.state = Some(state::measure(arguments, cores)?);
     }
     outcome.model = model::rows(&outcome.stages, &outcome.load, &outcome.shards);
     outcome.machine.load_average_at_end = machine::load_average();

@@ -4,6 +4,7 @@ use crate::inside::Costs;
 use crate::load::Report;
 use crate::model::Row;
 use crate::outcome::{FILE, Outcome};
+use crate::state::State;
 use crate::statistics::{Percentiles, Spread};
 
 pub fn show(outcome: &Outcome) {
@@ -29,6 +30,9 @@ pub fn show(outcome: &Outcome) {
         println!("\nkill -9 with {} accounts", recovery.accounts);
         row("from the start of the process to the first vote, s", &spread(recovery.seconds, 2));
         row("resident memory, MiB", &format!("{:.0}", recovery.resident_mib));
+    }
+    if let Some(found) = &outcome.state {
+        state(found);
     }
     if !outcome.model.is_empty() {
         model(&outcome.model);
@@ -84,6 +88,21 @@ fn model(rows: &[Row]) {
             capacity.collect::<String>()
         );
     }
+}
+
+fn state(state: &State) {
+    println!("\n{} accounts, {} of them in memory", state.accounts, state.accounts_in_memory);
+    row("first start: the store is made from the journal, s", &format!("{:.1}", state.rebuild_seconds));
+    row("resident bytes for each account in memory", &format!("{:.0}", state.resident_bytes_per_account));
+    let disk = format!("{:.0} / {:.0}", state.journal_bytes_per_account, state.store_bytes_per_account);
+    row("bytes on disk for each, journal / store", &disk);
+    for (what, load) in [("on disk", &state.cold), ("in memory", &state.warm)] {
+        row(&format!("payments a second, accounts {what}"), &spread(load.payments_per_second, 0));
+        row("  processor time for each, µs", &spread(load.server_cpu_us_per_payment, 1));
+    }
+    let pause = state.checkpoint_pause_seconds_max.map_or("unknown".into(), |pause| format!("{:.2}", pause * 1e3));
+    row("longest pause for a checkpoint, below, ms", &pause);
+    row("kill -9 to the first vote, s", &spread(state.recovery_seconds, 2));
 }
 
 fn load(report: &Report) {
