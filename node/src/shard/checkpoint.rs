@@ -71,13 +71,6 @@ pub(super) fn write_checkpoint(
     Ok(())
 }
 
-/// Whether the journal has so much after a checkpoint that the next one must be written before anything
-/// else is done.
-pub(super) fn is_far_ahead(limits: &ShardLimits, checkpoint: JournalPosition, end: JournalPosition) -> bool {
-    let bytes = end.0.saturating_sub(checkpoint.0);
-    bytes >= limits.checkpoint_journal_bytes.saturating_mul(JOURNAL_AHEAD_TIMES)
-}
-
 enum UnderWay {
     Taking(Snapshot),
     Writing(JoinHandle<Result<(), CheckpointError>>),
@@ -113,6 +106,11 @@ impl Checkpointer {
         due && self.under_way.is_none()
     }
 
+    fn is_far_ahead(&self, end: JournalPosition) -> bool {
+        let bytes = end.0.saturating_sub(self.newest.0);
+        bytes >= self.limits.checkpoint_journal_bytes.saturating_mul(JOURNAL_AHEAD_TIMES)
+    }
+
     /// Begins a checkpoint. The shard has applied the whole journal, which ends at `end` and is on disk.
     pub(super) fn begin(&mut self, shard: &mut Shard, end: JournalPosition) {
         let begun = Instant::now();
@@ -135,9 +133,7 @@ impl Checkpointer {
                 self.under_way = Some(if more { UnderWay::Taking(snapshot) } else { self.hand_over(snapshot)? });
                 more
             }
-            Some(UnderWay::Writing(thread))
-                if !thread.is_finished() && !is_far_ahead(&self.limits, self.newest, end) =>
-            {
+            Some(UnderWay::Writing(thread)) if !thread.is_finished() && !self.is_far_ahead(end) => {
                 self.under_way = Some(UnderWay::Writing(thread));
                 return Ok(false);
             }

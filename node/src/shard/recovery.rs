@@ -7,7 +7,7 @@ use fastpay_core::{Account, AccountId, JournalPosition, Record, Shard, ShardId, 
 
 use super::ShardError;
 use super::actor::ShardLimits;
-use super::checkpoint::{is_far_ahead, write_checkpoint};
+use super::checkpoint::write_checkpoint;
 use super::history::HistoryReader;
 use crate::storage::{
     CheckpointOptions, CheckpointStore, Disk, Journal, JournalOptions, JournalRead, RealDisk, Recovery, ShardFolders,
@@ -85,7 +85,8 @@ pub fn recover_on(
         let (position, bytes) = entry?;
         let record = Record::try_from_slice(&bytes).map_err(|_| ShardError::Record(position))?;
         // Where much is replayed, a store that was lost is rebuilt on the way.
-        if !shard.has_room() || is_far_ahead(limits, checkpoint, position) {
+        let due = position.0.saturating_sub(checkpoint.0) >= limits.checkpoint_journal_bytes;
+        if due || !shard.has_room() {
             write_checkpoint(&store, &mut shard, position)?;
             checkpoint = position;
         }
