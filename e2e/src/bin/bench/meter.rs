@@ -121,16 +121,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_process_is_seen_at_work() {
+    fn this_thread_is_seen_at_work() {
+        let own = |usage: &Usage| {
+            let name = std::fs::read_to_string("/proc/thread-self/comm").unwrap();
+            usage.threads.get(name.trim_end()).copied().unwrap()
+        };
         let before = Usage::of(std::process::id());
-        let start = process_time();
-        while process_time() - start < Duration::from_millis(60) {
+        let start = thread_time();
+        // Several of the kernel's ticks, which is what a process's time is counted in.
+        while thread_time() - start < Duration::from_millis(60) {
             std::hint::black_box((0..1000).sum::<u64>());
         }
         let after = Usage::of(std::process::id());
-        assert!(after.processor() - before.processor() >= 0.04, "{before:?} {after:?}");
-        let named = |usage: &Usage| usage.threads.values().sum::<f64>();
-        assert!(named(&after) - named(&before) >= 0.04, "{before:?} {after:?}");
+        assert!(own(&after) - own(&before) >= 0.055, "{before:?} {after:?}");
+        assert!(after.processor() - before.processor() >= 0.03, "{before:?} {after:?}");
         assert!(resident_bytes(std::process::id()) > 1 << 20);
     }
 }
