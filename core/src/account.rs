@@ -4,6 +4,7 @@
 //! two positions of each history. An account that is not locked and not busier has no other memory.
 
 use std::io::{Error, ErrorKind, Read, Result, Write};
+use std::sync::Arc;
 
 use borsh::{BorshDeserialize, BorshSerialize};
 use smallvec::SmallVec;
@@ -17,7 +18,7 @@ use crate::order::TransferOrder;
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct PendingOrder {
     /// What the authority voted for.
-    pub order: TransferOrder,
+    pub order: Arc<TransferOrder>,
     /// The order's digest, by which a repeated order is recognised.
     pub digest: Digest,
 }

@@ -17,9 +17,9 @@
 //! change since it last came by. Reading protects no account, and one that was only looked at gives its
 //! place to the next one: strangers who name many accounts push out none that is at work.
 
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 
-use hashbrown::HashTable;
+use hashbrown::{DefaultHashBuilder, HashTable};
 
 use crate::account::Account;
 use crate::identity::AccountId;
@@ -72,7 +72,7 @@ pub(crate) struct AccountTable {
     slots: u32,
     free: Vec<u32>,
     index: Vec<HashTable<u32>>,
-    hasher: RandomState,
+    hasher: DefaultHashBuilder,
     hand: u32,
     /// The number of the checkpoint that will have what changes now. From 1.
     next: u32,
@@ -92,7 +92,7 @@ impl AccountTable {
             slots: 0,
             free: Vec::new(),
             index: vec![HashTable::new(); tables],
-            hasher: RandomState::new(),
+            hasher: DefaultHashBuilder::default(),
             hand: 0,
             next: 1,
             changed: Vec::new(),

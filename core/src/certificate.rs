@@ -1,6 +1,8 @@
 //! Certificates: a transfer order and the votes of a quorum for it. Final as soon as it exists
 //! [FP §4.2].
 
+use std::sync::Arc;
+
 use borsh::{BorshDeserialize, BorshSerialize};
 
 use crate::Digest;
@@ -8,6 +10,7 @@ use crate::amount::Epoch;
 use crate::committee::Committee;
 use crate::demand::Deferred;
 use crate::identity::AuthorityName;
+use crate::merkle::Nodes;
 use crate::order::{OrderError, Transfer, TransferOrder, VerifiedOrder};
 use crate::signature::BadSignature;
 use crate::statement::Domain;
@@ -42,15 +45,17 @@ impl Certificate {
             return None;
         }
         let certificate = Self { order: order.order().clone(), epoch: committee.epoch(), votes };
-        Some(VerifiedCertificate { certificate, digest: order.digest() })
+        Some(VerifiedCertificate { certificate: Arc::new(certificate), digest: order.digest() })
     }
 
-    /// Checks all but the signatures. `known` is the digest of its order where that is known to stand up.
+    /// Checks all but the signatures. `known` is the digest of its order where that is known to stand up, and `nodes`
+    /// are those of its votes' trees.
     pub(crate) fn prepare(
         self,
         domain: &Domain,
         committee: &Committee,
         known: Option<Digest>,
+        nodes: &mut Nodes,
     ) -> Result<Deferred<VerifiedCertificate>, CertificateError> {
         if self.epoch != committee.epoch() {
             return Err(CertificateError::WrongEpoch { expected: committee.epoch(), found: self.epoch });
@@ -66,9 +71,9 @@ impl Certificate {
         let mut demands = Vec::with_capacity(self.votes.len() + 1);
         demands.extend(of_sender);
         for vote in &self.votes {
-            demands.push(vote.demand(committee, &ballot)?);
+            demands.push(vote.demand(committee, &ballot, nodes)?);
         }
-        Ok(Deferred { value: VerifiedCertificate { certificate: self, digest }, demands })
+        Ok(Deferred { value: VerifiedCertificate { certificate: Arc::new(self), digest }, demands })
     }
 
     /// Checks the whole certificate.
@@ -77,14 +82,14 @@ impl Certificate {
     /// Where the epoch is another, the votes are not exactly a quorum in order, an order or a vote does not
     /// stand up, or a signature is bad.
     pub fn verify(self, domain: &Domain, committee: &Committee) -> Result<VerifiedCertificate, CertificateError> {
-        Ok(self.prepare(domain, committee, None)?.check(domain)?)
+        Ok(self.prepare(domain, committee, None, &mut Nodes::unremembered())?.check(domain)?)
     }
 }
 
 /// A certificate with a valid quorum. Cannot be deserialised: only checking makes one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifiedCertificate {
-    certificate: Certificate,
+    certificate: Arc<Certificate>,
     digest: Digest,
 }
 
@@ -93,6 +98,11 @@ impl VerifiedCertificate {
     #[must_use]
     pub fn certificate(&self) -> &Certificate {
         &self.certificate
+    }
+
+    /// The certificate, shared with the record that is made of it.
+    pub(crate) fn shared(&self) -> Arc<Certificate> {
+        self.certificate.clone()
     }
 
     /// What was ordered.
@@ -110,7 +120,7 @@ impl VerifiedCertificate {
     /// The certificate, no longer marked as verified.
     #[must_use]
     pub fn into_certificate(self) -> Certificate {
-        self.certificate
+        Arc::unwrap_or_clone(self.certificate)
     }
 }
 

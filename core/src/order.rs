@@ -1,5 +1,8 @@
 //! Transfer orders: what a sender signs to move value [FP §4.2].
 
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
 use borsh::{BorshDeserialize, BorshSerialize};
 use serde::{Deserialize, Serialize};
 
@@ -185,12 +188,22 @@ pub enum Authorization {
 }
 
 /// A transfer and its owner's authorization, not yet checked.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, BorshSerialize, BorshDeserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct TransferOrder {
     /// What is ordered.
     pub transfer: Transfer,
     /// That the owner ordered it.
     pub authorization: Authorization,
+}
+
+/// By the signature alone, which hardly two orders share.
+impl Hash for TransferOrder {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        match &self.authorization {
+            Authorization::Ed25519 { signature, .. } => signature.hash(state),
+            Authorization::Ethereum { signature } => signature.hash(state),
+        }
+    }
 }
 
 impl TransferOrder {
@@ -221,7 +234,7 @@ impl TransferOrder {
     /// As [`TransferOrder::demand`], for the order by itself.
     pub(crate) fn prepare(self, domain: &Domain, known: Option<Digest>) -> Result<Deferred<VerifiedOrder>, OrderError> {
         let (digest, demand) = self.demand(domain, known)?;
-        Ok(Deferred { value: VerifiedOrder { order: self, digest }, demands: demand.into_iter().collect() })
+        Ok(Deferred { value: VerifiedOrder { order: Arc::new(self), digest }, demands: demand.into_iter().collect() })
     }
 
     /// Checks everything about the order that needs no account.
@@ -236,7 +249,7 @@ impl TransferOrder {
 /// A transfer order whose owner did sign it. Cannot be deserialised: only checking makes one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifiedOrder {
-    order: TransferOrder,
+    order: Arc<TransferOrder>,
     digest: Digest,
 }
 
@@ -245,6 +258,11 @@ impl VerifiedOrder {
     #[must_use]
     pub fn order(&self) -> &TransferOrder {
         &self.order
+    }
+
+    /// The order, shared: an authority keeps it in several places.
+    pub(crate) fn shared(&self) -> Arc<TransferOrder> {
+        self.order.clone()
     }
 
     /// What is ordered.
@@ -262,7 +280,7 @@ impl VerifiedOrder {
     /// The order, no longer marked as verified.
     #[must_use]
     pub fn into_order(self) -> TransferOrder {
-        self.order
+        Arc::unwrap_or_clone(self.order)
     }
 }
 

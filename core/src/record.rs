@@ -1,6 +1,8 @@
 //! The outcomes of the rules. A shard is a fold over its journal of these records, live and after a
 //! restart alike.
 
+use std::sync::Arc;
+
 use borsh::{BorshDeserialize, BorshSerialize};
 
 use crate::Digest;
@@ -73,14 +75,14 @@ pub enum Record {
     /// The authority votes for an order.
     Lock {
         /// The order.
-        order: TransferOrder,
+        order: Arc<TransferOrder>,
         /// Its digest.
         digest: Digest,
     },
     /// A certificate is executed.
     Confirmation {
         /// The certificate, written here and nowhere else.
-        certificate: Certificate,
+        certificate: Arc<Certificate>,
         /// In the sender's history of sent certificates.
         sent: Link,
         /// What became of the value.

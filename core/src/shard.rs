@@ -10,6 +10,8 @@
 //! creates or destroys value. The accounts in memory may be a part of all: a rule that needs another
 //! one answers [`Decision::Load`] and is asked again.
 
+use std::sync::Arc;
+
 use crate::account::{Account, PendingOrder};
 use crate::accounts::AccountTable;
 use crate::amount::{Amount, Asset, Balance, SequenceNumber, TransactionIndex};
@@ -52,7 +54,7 @@ pub enum Rejection {
     )]
     OrderPending {
         /// The order that this authority voted for. Anyone can collect its votes and finish it.
-        pending: Box<TransferOrder>,
+        pending: Arc<TransferOrder>,
     },
     /// The order is ahead of what this authority has confirmed.
     #[error("expected sequence number {expected}; first confirm the certificates from there on at this authority")]
@@ -226,7 +228,7 @@ impl Shard {
             if pending.digest == order.digest() {
                 return Decision::Already;
             }
-            return Decision::Refuse(Rejection::OrderPending { pending: Box::new(pending.order.clone()) });
+            return Decision::Refuse(Rejection::OrderPending { pending: pending.order.clone() });
         }
         let expected = account.next_sequence();
         if transfer.sequence() > expected {
@@ -239,7 +241,7 @@ impl Shard {
         if !balance.covers(transfer.amount()) {
             return Decision::Refuse(Rejection::InsufficientBalance { balance, amount: transfer.amount() });
         }
-        Decision::Commit(Box::new(Record::Lock { order: order.order().clone(), digest: order.digest() }))
+        Decision::Commit(Box::new(Record::Lock { order: order.shared(), digest: order.digest() }))
     }
 
     /// Executes a certificate. Commits to [`Record::Confirmation`]. Never refuses one for lack of
@@ -275,7 +277,7 @@ impl Shard {
             }
         };
         Decision::Commit(Box::new(Record::Confirmation {
-            certificate: certificate.certificate().clone(),
+            certificate: certificate.shared(),
             sent: account.sent.next_link(),
             effect,
         }))

@@ -9,7 +9,7 @@ use crate::committee::{Authority, Committee};
 use crate::demand::Demand;
 use crate::identity::AuthorityName;
 use crate::keys::AuthorityKeys;
-use crate::merkle::{self, MerklePath, MerkleTree};
+use crate::merkle::{self, MerklePath, MerkleTree, Nodes};
 use crate::order::{Redemption, Transfer, VerifiedOrder};
 use crate::signature::{BadSignature, EcdsaSignature, Ed25519Signature};
 use crate::statement::Domain;
@@ -61,12 +61,17 @@ impl Ballot {
 
 impl Vote {
     /// Checks all but the signature, and gives what is left to check.
-    pub(crate) fn demand(&self, committee: &Committee, ballot: &Ballot) -> Result<Demand, VoteError> {
+    pub(crate) fn demand(
+        &self,
+        committee: &Committee,
+        ballot: &Ballot,
+        nodes: &mut Nodes,
+    ) -> Result<Demand, VoteError> {
         let authority = self.authority;
         let (_, member) = committee.member(&authority).ok_or(VoteError::NotAMember(authority))?;
         match (&self.signature, ballot) {
             (VoteSignature::Payment { signature, path }, Ballot::Payment { epoch, leaf }) => {
-                let root = path.root_above(*leaf).ok_or(VoteError::Path(authority))?;
+                let root = path.root_above(*leaf, nodes).ok_or(VoteError::Path(authority))?;
                 Ok(Demand::PaymentVote { authority, epoch: *epoch, root, signature: *signature })
             }
             (VoteSignature::Redemption { signature }, Ballot::Redemption { digest }) => {
@@ -89,7 +94,7 @@ impl Vote {
         order: &VerifiedOrder,
     ) -> Result<VerifiedVote, VoteError> {
         let ballot = Ballot::new(domain, committee.epoch(), order.transfer(), order.digest());
-        self.demand(committee, &ballot)?.check(domain)?;
+        self.demand(committee, &ballot, &mut Nodes::unremembered())?.check(domain)?;
         Ok(VerifiedVote { vote: self, epoch: committee.epoch(), digest: order.digest() })
     }
 }

@@ -1,5 +1,6 @@
 //! What an authority answers instead of a vote or a confirmation.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -75,7 +76,7 @@ impl From<Rejection> for Refusal {
     fn from(rejection: Rejection) -> Self {
         match rejection {
             Rejection::WrongShard { shard, .. } => Self::WrongShard(shard),
-            Rejection::OrderPending { pending } => Self::OrderPending(pending),
+            Rejection::OrderPending { pending } => Self::OrderPending(Box::new(Arc::unwrap_or_clone(pending))),
             Rejection::SequenceTooHigh { expected } => Self::SequenceTooHigh(expected),
             Rejection::AlreadyConfirmed { expected } => Self::AlreadyConfirmed(expected),
             Rejection::InsufficientBalance { balance, .. } => Self::InsufficientBalance(balance),

@@ -16,6 +16,8 @@
 mod recent;
 mod round;
 
+use std::sync::Arc;
+
 use curve25519_dalek::edwards::EdwardsPoint;
 use rand_core::CryptoRng;
 
@@ -23,6 +25,7 @@ use crate::Digest;
 use crate::certificate::CertificateError;
 use crate::demand::{Deferred, Demand};
 use crate::epochs::Committees;
+use crate::merkle::Nodes;
 use crate::order::{OrderError, TransferOrder};
 use crate::request::{Request, RequestError, VerifiedRequest};
 use crate::statement::Domain;
@@ -43,10 +46,11 @@ const KEYS_PER_GENERATION_MAX: usize = 57_344;
 pub struct Verifier {
     domain: Domain,
     /// Orders that stand up, and their digests.
-    orders: Recent<TransferOrder, Digest>,
+    orders: Recent<Arc<TransferOrder>, Digest>,
     /// Votes' demands that are met.
     votes: Recent<Demand, ()>,
     keys: Recent<[u8; 32], EdwardsPoint>,
+    nodes: Nodes,
 }
 
 impl Verifier {
@@ -61,7 +65,7 @@ impl Verifier {
     pub fn with_memory(domain: Domain, signatures_per_generation_max: usize, keys_per_generation_max: usize) -> Self {
         let orders = Recent::new(signatures_per_generation_max);
         let votes = Recent::new(signatures_per_generation_max);
-        Self { domain, orders, votes, keys: Recent::new(keys_per_generation_max) }
+        Self { domain, orders, votes, keys: Recent::new(keys_per_generation_max), nodes: Nodes::remembered() }
     }
 
     /// Remembers a signature of the authority's own, so that it is not checked when it comes back in a
@@ -96,7 +100,7 @@ impl Verifier {
             Request::Certificate(certificate) => {
                 let unknown = RequestError::UnknownEpoch(certificate.epoch);
                 let committee = committees.get(certificate.epoch).ok_or(unknown)?;
-                certificate.prepare(&self.domain, committee, known)?.map(VerifiedRequest::Certificate)
+                certificate.prepare(&self.domain, committee, known, &mut self.nodes)?.map(VerifiedRequest::Certificate)
             }
         };
         let mut needs = Vec::new();
@@ -114,19 +118,21 @@ impl Verifier {
         Ok(Draft { value, needs, order_known: known.is_some() })
     }
 
-    /// The verdict on a request whose signatures are judged. An order that stands up is remembered.
+    /// The verdict on a request whose signatures are judged. An order that stands up is remembered until its
+    /// certificate comes.
     fn settle(&mut self, draft: Draft, round: &Round) -> Result<VerifiedRequest, RequestError> {
         let verified = match (draft.needs.into_iter().find_map(|place| round.bad(place)), draft.value) {
             (None, verified) => verified,
             (Some(bad), VerifiedRequest::Order(_)) => return Err(OrderError::Signature(bad).into()),
             (Some(bad), VerifiedRequest::Certificate(_)) => return Err(CertificateError::Signature(bad).into()),
         };
-        if !draft.order_known {
-            let (order, digest) = match &verified {
-                VerifiedRequest::Order(order) => (order.order(), order.digest()),
-                VerifiedRequest::Certificate(certificate) => (&certificate.certificate().order, certificate.digest()),
-            };
-            self.orders.insert(order.clone(), digest);
+        match &verified {
+            VerifiedRequest::Order(order) if !draft.order_known => {
+                self.orders.insert(order.shared(), order.digest());
+            }
+            VerifiedRequest::Order(_) => {}
+            // It is hardly asked for again: so only orders under way are remembered, and few are quickly found.
+            VerifiedRequest::Certificate(certificate) => self.orders.remove(&certificate.certificate().order),
         }
         Ok(verified)
     }

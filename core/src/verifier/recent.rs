@@ -1,5 +1,6 @@
 //! A bounded memory of what was seen lately.
 
+use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::Hash;
 
@@ -22,13 +23,25 @@ impl<K: Eq + Hash, V: Copy> Recent<K, V> {
         Self { young: HashMap::new(), old: HashMap::new(), generation_max }
     }
 
-    pub(super) fn get(&mut self, key: &K) -> Option<V> {
+    pub(super) fn get<Q: Eq + Hash + ?Sized>(&mut self, key: &Q) -> Option<V>
+    where
+        K: Borrow<Q>,
+    {
         if let Some(value) = self.young.get(key) {
             return Some(*value);
         }
         let (key, value) = self.old.remove_entry(key)?;
         self.insert(key, value);
         Some(value)
+    }
+
+    pub(super) fn remove<Q: Eq + Hash + ?Sized>(&mut self, key: &Q)
+    where
+        K: Borrow<Q>,
+    {
+        if self.young.remove(key).is_none() {
+            self.old.remove(key);
+        }
     }
 
     pub(super) fn insert(&mut self, key: K, value: V) {
@@ -55,6 +68,18 @@ mod tests {
             assert!(recent.young.len() <= 3 && recent.old.len() <= 3);
         }
         assert_eq!((recent.get(&99), recent.get(&90)), (Some(-99), None));
+    }
+
+    #[test]
+    fn what_is_removed_is_forgotten() {
+        let mut recent = Recent::new(2);
+        for number in 0..3 {
+            recent.insert(number, ());
+        }
+        for number in [0, 2, 3] {
+            recent.remove(&number);
+        }
+        assert_eq!((recent.get(&0), recent.get(&1), recent.get(&2)), (None, Some(()), None));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! What a shard refuses, what it does once, and what it must never refuse.
 
+use std::sync::Arc;
+
 use fastpay_core::{
     AccountId, Amount, Asset, Balance, CrossShardCredit, Decision, Deposit, Effect, Find, Payment, PrimaryAddress,
     Record, Redemption, Rejection, SequenceNumber, Shard, ShardId, ShardLayout, ShardLedger, SynchronizationOrder,
@@ -135,7 +137,7 @@ fn a_lock_is_recorded_once_and_voted_for_again() {
     let mut setting = setting();
     let order = setting.pay(&setting.remote.clone(), 1_000, 0);
     assert_eq!(setting.lock(&order), Ok(Outcome::Committed));
-    assert!(matches!(setting.shard.newest_record(), Some(Record::Lock { order: recorded, .. }) if recorded == order));
+    assert!(matches!(setting.shard.newest_record(), Some(Record::Lock { order: recorded, .. }) if *recorded == order));
     assert_eq!(setting.balance(&setting.owner), held(1_000));
     assert_eq!(setting.unchanged(|setting| setting.lock(&order)), Ok(Outcome::Already));
 }
@@ -169,7 +171,7 @@ fn order_pending() {
         setting.pay(&neighbour, 5_000, 0),
     ];
     for other in others {
-        setting.check_lock_refused(&other, Rejection::OrderPending { pending: Box::new(first.clone()) });
+        setting.check_lock_refused(&other, Rejection::OrderPending { pending: Arc::new(first.clone()) });
     }
 }
 

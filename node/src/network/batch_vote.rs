@@ -61,8 +61,8 @@ impl ShardService {
                 let Some((history, reader)) = sent.get(account) else { return Ok(None) };
                 let entry = reader.entry(history, sequence.0, Record::sent_link)?;
                 Ok(entry.and_then(|record| match record {
-                    Record::Confirmation { certificate, .. } => match certificate.order.transfer {
-                        Transfer::Redemption(redemption) => Some(redemption),
+                    Record::Confirmation { certificate, .. } => match &certificate.order.transfer {
+                        Transfer::Redemption(redemption) => Some(redemption.clone()),
                         Transfer::Payment(_) => None,
                     },
                     _ => None,

@@ -149,7 +149,7 @@ impl ShardRpc for ShardService {
             asset: copy(asset.0.as_slice()),
             balance: copy(&balance.to_be_bytes()),
         });
-        let pending: Option<&TransferOrder> = account.pending.as_ref().map(|pending| &pending.order);
+        let pending: Option<&TransferOrder> = account.pending.as_ref().map(|pending| pending.order.as_ref());
         Ok(Response::new(proto::AccountResponse {
             next_sequence: account.next_sequence().0,
             pending: pending.map(Into::into),
@@ -169,7 +169,7 @@ impl ShardRpc for ShardService {
         let sequence = SequenceNumber(request.sequence);
         let read = move |reader: &HistoryReader| reader.entry(&account.sent, sequence.0, Record::sent_link);
         match self.read_history(read).await? {
-            Some(Record::Confirmation { certificate, .. }) => Ok(Response::new((&certificate).into())),
+            Some(Record::Confirmation { certificate, .. }) => Ok(Response::new(certificate.as_ref().into())),
             _ => Err(Status::not_found("no certificate of this number is confirmed here")),
         }
     }
@@ -215,7 +215,7 @@ impl ShardRpc for ShardService {
         let limit = limit.min(self.certificates_per_page());
         let entries = self.page(ledger.redemptions.clone(), request.start, limit, Record::redemption_link).await?;
         let certificates = entries.iter().filter_map(|(_, record)| match record {
-            Record::Confirmation { certificate, .. } => Some(certificate.into()),
+            Record::Confirmation { certificate, .. } => Some(certificate.as_ref().into()),
             _ => None,
         });
         Ok(Response::new(proto::CertificatePage { certificates: certificates.collect(), total }))

@@ -92,7 +92,7 @@ fn while_one_batch_is_synced_the_next_is_decided_and_neither_is_told() {
         [Some(Answer::Vote(..)), Some(Answer::Vote(..)), Some(Answer::Vote(..))]
     ));
     assert_eq!(conflicting, Some(Answer::Refused(Refusal::OrderPending(Box::new(order.clone())))));
-    assert_eq!(read.blocking_recv().unwrap().pending.unwrap().order, order);
+    assert_eq!(read.blocking_recv().unwrap().pending.unwrap().order.as_ref(), &order);
     shards.stop();
 }
 
@@ -169,7 +169,7 @@ fn what_was_answered_survives_full_disks_and_lost_power() {
                 if confirmations[index].is_some() {
                     assert_eq!(account.next_sequence().0, confirmed[index] + 1, "seed {seed}");
                 } else if let Some(Answer::Vote(..)) = &votes[index] {
-                    let locked = account.pending.is_some_and(|pending| pending.order == orders[index]);
+                    let locked = account.pending.is_some_and(|pending| *pending.order == orders[index]);
                     assert!(locked || account.sent.count() > confirmed[index], "seed {seed}");
                 }
                 confirmed[index] = account.sent.count();

@@ -28,7 +28,7 @@ fn an_order_becomes_a_vote_and_its_certificate_a_confirmation() {
         let vote = shards.vote(&order);
         assert_eq!(shards.vote(&order), vote, "the same order gets its vote again");
         assert_eq!(shards.refusal(&other), Refusal::OrderPending(Box::new(order.clone())));
-        assert_eq!(shards.account(&alice.id()).pending.unwrap().order, order);
+        assert_eq!(shards.account(&alice.id()).pending.unwrap().order.as_ref(), &order);
 
         let certificate = shards.committee.certificate(&order);
         for _ in 0..2 {

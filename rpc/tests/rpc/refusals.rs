@@ -1,5 +1,6 @@
 //! Refusals over the wire.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use fastpay_core::{AccountId, Amount, Balance, Epoch, Rejection, SequenceNumber, ShardId};
@@ -61,10 +62,10 @@ fn the_words_of_an_authority_are_cut_and_made_fit_for_a_terminal() {
 #[test]
 fn every_rejection_of_the_rules_has_a_refusal() {
     let (shard, expected, balance) = (ShardId(1), SequenceNumber(4), Balance::ZERO);
-    let pending = Box::new(some_order(4));
+    let pending = some_order(4);
     for (rejection, refusal) in [
         (Rejection::WrongShard { account: AccountId::ZERO, shard }, Refusal::WrongShard(shard)),
-        (Rejection::OrderPending { pending: pending.clone() }, Refusal::OrderPending(pending)),
+        (Rejection::OrderPending { pending: Arc::new(pending.clone()) }, Refusal::OrderPending(Box::new(pending))),
         (Rejection::SequenceTooHigh { expected }, Refusal::SequenceTooHigh(expected)),
         (Rejection::AlreadyConfirmed { expected }, Refusal::AlreadyConfirmed(expected)),
         (Rejection::InsufficientBalance { balance, amount: Amount(1) }, Refusal::InsufficientBalance(balance)),
