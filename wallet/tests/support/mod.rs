@@ -317,7 +317,7 @@ impl Shard for Fake {
         let account = state.authority.account(&id);
         let mut answer = proto::AccountResponse {
             next_sequence: account.next_sequence().0,
-            pending: account.pending.as_ref().map(|pending| (&pending.order).into()),
+            pending: account.pending.as_ref().map(|pending| pending.order.as_ref().into()),
             holdings: account
                 .balances
                 .iter()
