@@ -1,0 +1,45 @@
+//! For processors that cannot have the instructions: there is no [`Wide`], so nothing of it can be called.
+
+/// A decoded point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Affine {}
+
+/// A sum of multiples of points.
+#[derive(Clone, Copy, Debug)]
+pub enum Point {}
+
+/// Proof that this processor has AVX-512 IFMA: there is none.
+#[derive(Clone, Copy, Debug)]
+pub enum Wide {}
+
+impl Wide {
+    /// None.
+    #[must_use]
+    pub fn detect() -> Option<Self> {
+        None
+    }
+
+    /// Cannot be called.
+    #[must_use]
+    pub fn decode(self, _: &[[u8; 32]]) -> Vec<Option<Affine>> {
+        match self {}
+    }
+
+    /// Cannot be called.
+    #[must_use]
+    pub fn sum(self, _: &[(Affine, [u8; 32])], _: &[(Affine, [i8; 16])]) -> Point {
+        match self {}
+    }
+
+    /// Cannot be called.
+    #[must_use]
+    pub fn difference(self, _: &Point, _: &Point) -> Point {
+        match self {}
+    }
+
+    /// Cannot be called.
+    #[must_use]
+    pub fn vanishes_times_8(self, _: &Point) -> bool {
+        match self {}
+    }
+}

@@ -1,0 +1,37 @@
+//! Points of edwards25519, eight at a time with AVX-512 IFMA: for who checks many signatures in one equation and would
+//! otherwise wait for one multiplication after the other.
+//!
+//! ```text
+//!  encodings ─► Wide::decode ─► Affine ─┬─► Wide::sum ─► Point ─► Wide::vanishes_times_8
+//!                    scalars ───────────┘                  └────► Wide::difference
+//! ```
+//!
+//! A lane of a vector is a point (decoding) or a digit of the scalars (sums); so all lanes do the same, whatever the
+//! values. Nothing here is secret: running time and memory accesses depend on points and scalars.
+//!
+//! Invariants: what is multiplied has limbs below 2⁵² (`field`'s types see to it); formulas hold for all points
+//! (`point`); instructions that a processor has not got are out of reach, since all begins with a [`Wide`]. Its
+//! tests compare each step with plain integers and with curve25519-dalek, at the extremes of every bound.
+#![cfg_attr(target_arch = "x86_64", allow(clippy::indexing_slicing, reason = "of arrays, by constants and lanes"))]
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+#[cfg(target_arch = "x86_64")]
+mod decode;
+#[cfg(target_arch = "x86_64")]
+mod field;
+#[cfg(target_arch = "x86_64")]
+mod lanes;
+#[cfg(target_arch = "x86_64")]
+mod point;
+#[cfg(target_arch = "x86_64")]
+mod sum;
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests;
+#[cfg(target_arch = "x86_64")]
+mod wide;
+
+#[cfg(not(target_arch = "x86_64"))]
+#[path = "absent.rs"]
+mod wide;
+
+pub use wide::{Affine, Point, Wide};
