@@ -8,7 +8,7 @@ use crate::Digest;
 use crate::amount::Epoch;
 use crate::identity::{AccountId, AuthorityName, PrimaryAddress};
 use crate::order::Authorization;
-use crate::signature::{BadSignature, EcdsaSignature, Ed25519Signature, Equation, Signatory, decode_key};
+use crate::signature::{BadSignature, EcdsaSignature, Ed25519Signature, Equation, Signatory};
 use crate::statement::Domain;
 
 /// A signature that a message needs. Holds all that its verdict depends on, but for the deployment: equal
@@ -89,9 +89,9 @@ impl Proof<'_> {
     /// Checks this signature alone.
     pub(crate) fn holds(&self) -> bool {
         match self {
-            Self::Ed25519 { key, digest, signature } => decode_key(key)
-                .and_then(|point| Equation::new(key, point, signature, *digest))
-                .is_some_and(|equation| equation.holds()),
+            Self::Ed25519 { key, digest, signature } => {
+                Equation::new(key, signature, *digest).is_some_and(|equation| equation.holds())
+            }
             Self::Ecdsa { owner, digest, signature } => owner.is_some() && signature.recover(*digest) == *owner,
         }
     }

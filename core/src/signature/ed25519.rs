@@ -22,43 +22,41 @@ impl fmt::Debug for Ed25519Signature {
     }
 }
 
-/// The point that a verification key encodes, canonically or not. None where it encodes none.
-pub(crate) fn decode_key(key: &[u8; 32]) -> Option<EdwardsPoint> {
-    CompressedEdwardsY(*key).decompress()
-}
-
 /// What makes a signature valid: 8·(s·B − R − k·A) = 0, with k the hash of R, A and the message.
 #[derive(Clone, Debug)]
 pub(crate) struct Equation {
-    /// The encoding of A: what is hashed, and what tells keys apart.
+    /// The encodings of A and R. That of A is what is hashed, and what tells keys apart.
     pub(super) key: [u8; 32],
-    pub(super) a: EdwardsPoint,
-    pub(super) r: EdwardsPoint,
+    pub(super) r: [u8; 32],
     pub(super) s: Scalar,
     pub(super) k: Scalar,
 }
 
 impl Equation {
-    /// The equation of a signature on `digest` by the key that encodes `point`. None where the signature can
-    /// belong to nothing: R is no point, or s is not below the group's order.
-    pub(crate) fn new(
-        key: &[u8; 32],
-        point: EdwardsPoint,
-        signature: &Ed25519Signature,
-        digest: Digest,
-    ) -> Option<Self> {
+    /// The equation of a signature on `digest` by the key with this encoding. None where s is not below the group's order.
+    pub(crate) fn new(key: &[u8; 32], signature: &Ed25519Signature, digest: Digest) -> Option<Self> {
         let (r, s) = signature.0.split_first_chunk::<32>()?;
         let s = Option::from(Scalar::from_canonical_bytes(*s.first_chunk::<32>()?))?;
         let hash = Sha512::new().chain_update(r).chain_update(key).chain_update(digest).finalize();
         let k = Scalar::from_bytes_mod_order_wide(&hash.into());
-        Some(Self { key: *key, a: point, r: CompressedEdwardsY(*r).decompress()?, s, k })
+        Some(Self { key: *key, r: *r, s, k })
     }
 
-    /// Checks this equation alone: the cheapest way for one.
+    /// Checks this equation alone: the cheapest way for one. It does not hold where A or R is no point.
     pub(crate) fn holds(&self) -> bool {
-        let r = EdwardsPoint::vartime_double_scalar_mul_basepoint(&self.k, &-self.a, &self.s);
-        vanishes(&(r - self.r))
+        decode(&self.key).is_some_and(|a| self.holds_with(&a))
     }
+
+    /// As [`Equation::holds`], with A decoded.
+    pub(super) fn holds_with(&self, a: &EdwardsPoint) -> bool {
+        decode(&self.r)
+            .is_some_and(|r| vanishes(&(EdwardsPoint::vartime_double_scalar_mul_basepoint(&self.k, &-a, &self.s) - r)))
+    }
+}
+
+/// The point of an encoding, canonical or not. None where it encodes none.
+pub(super) fn decode(encoding: &[u8; 32]) -> Option<EdwardsPoint> {
+    CompressedEdwardsY(*encoding).decompress()
 }
 
 /// Whether a sum of equations is zero, times the cofactor.

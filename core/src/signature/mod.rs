@@ -1,17 +1,21 @@
 //! Signatures: one predicate for Ed25519 (ZIP-215), one for secp256k1 (what Ethereum recovers, low-s
 //! only).
 
+#[cfg(test)]
+mod agreement;
 mod batch;
+mod curve;
 mod ecdsa;
 mod ed25519;
 
 use std::fmt;
 
 pub(crate) use batch::Batch;
+pub(crate) use curve::KeyPoint;
 pub use ecdsa::EcdsaSignature;
 pub(crate) use ecdsa::ethereum_address;
 pub use ed25519::Ed25519Signature;
-pub(crate) use ed25519::{Equation, decode_key};
+pub(crate) use ed25519::Equation;
 
 use crate::identity::{AccountId, AuthorityName};
 

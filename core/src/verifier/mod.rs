@@ -18,7 +18,6 @@ mod round;
 
 use std::sync::Arc;
 
-use curve25519_dalek::edwards::EdwardsPoint;
 use rand_core::CryptoRng;
 
 use crate::Digest;
@@ -28,6 +27,7 @@ use crate::epochs::Committees;
 use crate::merkle::Nodes;
 use crate::order::{OrderError, TransferOrder};
 use crate::request::{Request, RequestError, VerifiedRequest};
+use crate::signature::KeyPoint;
 use crate::statement::Domain;
 use crate::vote::OwnSignature;
 use recent::Recent;
@@ -49,7 +49,7 @@ pub struct Verifier {
     orders: Recent<Arc<TransferOrder>, Digest>,
     /// Votes' demands that are met.
     votes: Recent<Demand, ()>,
-    keys: Recent<[u8; 32], EdwardsPoint>,
+    keys: Recent<[u8; 32], KeyPoint>,
     nodes: Nodes,
 }
 

@@ -2,12 +2,11 @@
 
 use std::collections::HashMap;
 
-use curve25519_dalek::edwards::EdwardsPoint;
 use rand_core::CryptoRng;
 
 use super::recent::Recent;
 use crate::demand::{Demand, Proof};
-use crate::signature::{BadSignature, Batch, Equation, decode_key};
+use crate::signature::{BadSignature, Batch, Equation, KeyPoint};
 use crate::statement::Domain;
 
 /// Demands. Those of votes are in it once, however many requests need them: certificates of one batch share the
@@ -29,38 +28,28 @@ struct Item {
 enum State {
     Met,
     Bad,
-    /// Its equation is in the batch. A key that is not remembered yet is here with its point.
+    /// Its equation, by the key with this encoding, is in the batch.
     Open {
-        new_key: Option<([u8; 32], EdwardsPoint)>,
+        key: [u8; 32],
     },
 }
 
 impl Round {
     /// The place of a demand in this round. secp256k1 signatures are checked at once: they gain nothing from
     /// company.
-    pub(super) fn place(
-        &mut self,
-        demand: Demand,
-        domain: &Domain,
-        keys: &mut Recent<[u8; 32], EdwardsPoint>,
-    ) -> usize {
+    pub(super) fn place(&mut self, demand: Demand, domain: &Domain, keys: &mut Recent<[u8; 32], KeyPoint>) -> usize {
         let is_vote = demand.is_vote();
         if is_vote && let Some(place) = self.places.get(&demand) {
             return *place;
         }
         let state = match demand.proof(domain) {
-            Proof::Ed25519 { key, digest, signature } => {
-                let known = keys.get(key);
-                let point = known.or_else(|| decode_key(key));
-                match point.and_then(|point| Equation::new(key, point, signature, digest)) {
-                    Some(equation) => {
-                        self.batch.push(equation);
-                        let new_key = if known.is_none() { point.map(|point| (*key, point)) } else { None };
-                        State::Open { new_key }
-                    }
-                    None => State::Bad,
+            Proof::Ed25519 { key, digest, signature } => match Equation::new(key, signature, digest) {
+                Some(equation) => {
+                    self.batch.push(equation, keys.get(key));
+                    State::Open { key: *key }
                 }
-            }
+                None => State::Bad,
+            },
             proof @ Proof::Ecdsa { .. } if proof.holds() => State::Met,
             Proof::Ecdsa { .. } => State::Bad,
         };
@@ -73,13 +62,13 @@ impl Round {
     }
 
     /// Checks the equations. The keys of those that hold are remembered.
-    pub(super) fn judge(&mut self, keys: &mut Recent<[u8; 32], EdwardsPoint>, rng: &mut impl CryptoRng) {
+    pub(super) fn judge(&mut self, keys: &mut Recent<[u8; 32], KeyPoint>, rng: &mut impl CryptoRng) {
         let verdicts = std::mem::take(&mut self.batch).verdicts(rng);
         let open = self.items.iter_mut().filter(|item| matches!(item.state, State::Open { .. }));
-        for (item, holds) in open.zip(verdicts) {
-            let state = if holds { State::Met } else { State::Bad };
-            if let State::Open { new_key: Some((key, point)) } = std::mem::replace(&mut item.state, state)
-                && holds
+        for (item, verdict) in open.zip(verdicts) {
+            let state = if verdict.holds { State::Met } else { State::Bad };
+            if let (State::Open { key }, Some(point), true) =
+                (std::mem::replace(&mut item.state, state), verdict.new_key, verdict.holds)
             {
                 keys.insert(key, point);
             }

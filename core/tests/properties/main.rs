@@ -11,6 +11,7 @@ mod interleavings;
 mod world;
 mod zip215;
 
+use fastpay_core::Ed25519Signature;
 use proptest::test_runner::{Config, FileFailurePersistence};
 
 const REGRESSIONS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/properties/regressions.txt");

@@ -4,8 +4,9 @@ use alloy_primitives::B256;
 use curve25519_dalek::constants::{ED25519_BASEPOINT_POINT, EIGHT_TORSION};
 use curve25519_dalek::edwards::EdwardsPoint;
 use curve25519_dalek::scalar::Scalar;
-use fastpay_core::Ed25519Signature;
 use sha2::{Digest as _, Sha512};
+
+use crate::Ed25519Signature;
 
 /// The order of Ed25519's prime group, least significant byte first.
 const ED25519_ORDER: [u8; 32] = [

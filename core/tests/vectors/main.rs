@@ -11,6 +11,7 @@ mod json;
 mod payments;
 mod redemptions;
 
+use fastpay_core::Ed25519Signature;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
