@@ -95,11 +95,11 @@ check-coverage: setup
 	@echo "coverage: the tests of the trees reach every line and branch of contracts/"
 	@script/checkers/coverage.py
 
-check-contracts: check-trees check-slither check-proofs ## Check the contract with bulloak, Slither and Halmos
+check-contracts: check-trees check-coverage check-slither check-proofs ## Check the contract with bulloak, coverage, Slither and Halmos
 
 test: lint test-contracts check-contracts test-rust ## Run all checks and all tests
 
-test-nightly: check-coverage $(CHECKERS)/python/.installed ## Fuzz and vary for hours, and show that the proofs can fail
+test-nightly: setup $(CHECKERS)/python/.installed ## Fuzz and vary for hours, and show that the proofs can fail
 	FOUNDRY_PROFILE=nightly $(FOUNDRY)/forge test
 	PATH="$(CURDIR)/$(FOUNDRY):$(CURDIR)/$(CHECKERS)/python/bin:$$PATH" FOUNDRY_PROFILE=halmos \
 		$(CHECKERS)/python/bin/python script/checkers/mutants.py
