@@ -14,3 +14,4 @@ mod process;
 mod rotation;
 mod scene;
 mod shard;
+mod vote_committee;
