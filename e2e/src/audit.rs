@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fastpay_core::{AccountId, Asset, Balance, SequenceNumber, Transfer};
+use fastpay_core::{AccountId, Asset, Balance, Committees, Epoch, SequenceNumber, Transfer};
 use fastpay_ethereum::{Primary, PrimaryConfig};
 use fastpay_rpc::AuthorityClient;
 
@@ -41,12 +41,14 @@ pub async fn audit(network: &Network, accounts: &[AccountId], assets: &[Asset]) 
     let url = network.chain()?.url().parse().map_err(Failure::wrong)?;
     let config = PrimaryConfig::new(vec![url], network.domain().chain_id(), network.contract()?);
     let primary = Primary::connect(config).await.map_err(Failure::wrong)?;
+    let committees = committees(&primary).await?;
     let clients = network.clients()?;
     let mut last = Vec::new();
     let balanced = wait_for(PATIENCE, async || {
         let mut lines = Vec::new();
         for &asset in assets {
-            lines.push(audit_asset(network, &primary, &clients, accounts, asset).await.map_err(|e| e.to_string())?);
+            let line = audit_asset(&primary, &committees, &clients, accounts, asset).await;
+            lines.push(line.map_err(|error| error.to_string())?);
         }
         let findings: Vec<_> = lines.iter().flat_map(|line| line.findings.clone()).collect();
         if findings.is_empty() { Ok(lines) } else { Err(findings.join("; ")) }
@@ -55,16 +57,27 @@ pub async fn audit(network: &Network, accounts: &[AccountId], assets: &[Asset]) 
         Ok(lines) => Ok(lines),
         Err(_) => {
             for &asset in assets {
-                last.push(audit_asset(network, &primary, &clients, accounts, asset).await?);
+                last.push(audit_asset(&primary, &committees, &clients, accounts, asset).await?);
             }
             Ok(last)
         }
     }
 }
 
+/// Those of all epochs, as the contract lists them.
+async fn committees(primary: &Primary) -> Result<Committees, Failure> {
+    let first = primary.committee(Epoch(0)).await.map_err(Failure::wrong)?;
+    let mut committees = Committees::new(first).map_err(Failure::wrong)?;
+    for epoch in 1..=primary.epoch().await.map_err(Failure::wrong)?.0 {
+        let next = primary.committee(Epoch(epoch)).await.map_err(Failure::wrong)?;
+        committees.install(next).map_err(Failure::wrong)?;
+    }
+    Ok(committees)
+}
+
 async fn audit_asset(
-    network: &Network,
     primary: &Primary,
+    committees: &Committees,
     clients: &[AuthorityClient],
     accounts: &[AccountId],
     asset: Asset,
@@ -91,7 +104,7 @@ async fn audit_asset(
         if by_account != by_shard {
             findings.push(format!("{name}: accounts sum to {by_account} of {asset}, its shards say {by_shard}"));
         }
-        let redeemable = redeemable(network, primary, client, asset).await?;
+        let redeemable = redeemable(primary, committees, client, asset).await?;
         if by_account.plus(redeemable) != contract_total {
             findings.push(format!(
                 "{name}: accounts {by_account} and redeemable {redeemable} of {asset}, the contract has {contract_total}"
@@ -108,8 +121,8 @@ async fn audit_asset(
 
 /// What an authority has confirmed to be redeemed and the contract has not paid.
 async fn redeemable(
-    network: &Network,
     primary: &Primary,
+    committees: &Committees,
     client: &AuthorityClient,
     asset: Asset,
 ) -> Result<Balance, Failure> {
@@ -121,7 +134,9 @@ async fn redeemable(
             start += page.entries.len() as u64;
             let is_last = page.entries.is_empty() || start >= page.total;
             for certificate in page.entries {
-                let verified = certificate.verify(network.domain(), network.committee()).map_err(Failure::wrong)?;
+                let epoch = certificate.epoch;
+                let committee = committees.get(epoch).ok_or_else(|| Failure::wrong(format!("{epoch} never was")))?;
+                let verified = certificate.verify(&primary.domain(), committee).map_err(Failure::wrong)?;
                 let Transfer::Redemption(redemption) = verified.transfer() else { continue };
                 if redemption.asset == asset {
                     open.insert((redemption.sender, redemption.sequence), redemption.amount.into());

@@ -9,10 +9,12 @@
 //! | `setup` | configurations and keys that are wrong |
 //! | `primary` | an Ethereum node that goes away, or serves another chain |
 //! | `rotation` | all authorities change their keys while payments go on |
+//! | `followers` | the wallet's command and a relayer that runs live through that |
 //! | `relaying` | a relayer killed between write and submit; a batch, the contract's queue, a pause |
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
 mod crashes;
+mod followers;
 mod peers;
 mod primary;
 mod proxy;

@@ -22,7 +22,7 @@ use crate::scene::{key, on_chain, payment};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The `votesValidity` of the deployments here, in seconds.
-const VOTES_VALIDITY: u64 = 86_400;
+pub const VOTES_VALIDITY: u64 = 86_400;
 const RECIPIENT: PrimaryAddress = PrimaryAddress::repeat_byte(0xBE);
 
 /// What a client of the committee needs: it follows the epochs by the epoch that comes with each vote.
@@ -122,7 +122,7 @@ fn redeem(certificate: &Certificate, committee: &Committee) -> Bytes {
 }
 
 /// Every operator whose number is given votes; anyone brings the votes to the contract.
-fn rotate(network: &Network, voters: &[usize], members: &[Member]) -> Committee {
+pub fn rotate(network: &Network, voters: &[usize], members: &[Member]) -> Committee {
     let list: Vec<_> =
         members.iter().map(|m| json!({"votingKey": m.name, "redemptionKey": m.redemption_key})).collect();
     let file = network.place().write("next.json", json!({ "epoch": 1, "authorities": list }).to_string()).unwrap();
@@ -145,7 +145,7 @@ fn rotate(network: &Network, voters: &[usize], members: &[Member]) -> Committee 
 }
 
 /// Waits until an authority votes in this epoch.
-async fn wait_for_epoch(network: &Network, number: usize, epoch: u64) {
+pub async fn wait_for_epoch(network: &Network, number: usize, epoch: u64) {
     let http = network.authorities[number].endpoints().unwrap().http.clone().unwrap();
     let expected = [format!("\"epoch\":\"{epoch}\""), format!("\"epoch\":{epoch}")];
     let ready = wait_for(PATIENCE, async || {

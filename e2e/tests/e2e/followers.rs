@@ -1,0 +1,152 @@
+//! The programs that people run live through a rotation: nothing of theirs is set up anew. The `fastpay` command pays
+//! before, during and after it, finishes what it began before, and redeems; a relayer that was started before it
+//! brings a redemption whose votes have run out, and those of the new epoch.
+
+use std::time::Duration;
+
+use alloy::primitives::{Address, Bytes, U256};
+use alloy::sol_types::{SolCall, SolEvent};
+use fastpay_core::{Amount, Asset, Authority as Member, Memo};
+use fastpay_e2e::{Network, Person, audit, wait_for};
+use fastpay_ethereum::IFastPay;
+use fastpay_wallet::Intent;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::rotation::{VOTES_VALIDITY, rotate, wait_for_epoch};
+use crate::scene::{on_chain, payment};
+
+const OUT: Address = Address::repeat_byte(0xfe);
+const PATIENCE: Duration = Duration::from_secs(60);
+const ETHER: u128 = 1_000_000_000_000_000_000;
+
+/// How the contract paid a redemption.
+#[derive(Debug, PartialEq, Eq)]
+enum Way {
+    Certificate(u64),
+    Batch(u64),
+}
+
+/// The redemptions that the contract paid, oldest first: in which way, and of which epoch the votes were.
+async fn paid(network: &Network) -> Vec<Way> {
+    let chain = network.chain().unwrap();
+    let topic = IFastPay::Redeemed::SIGNATURE_HASH;
+    let filter = json!([{ "address": network.contract().unwrap(), "fromBlock": "0x0", "topics": [topic] }]);
+    let logs: Vec<Value> = chain.request("eth_getLogs", filter).await.unwrap();
+    let mut ways = Vec::new();
+    for log in logs {
+        let transaction: Value =
+            chain.request("eth_getTransactionByHash", json!([log["transactionHash"]])).await.unwrap();
+        let input: Bytes = serde_json::from_value(transaction["input"].clone()).unwrap();
+        ways.push(if let Ok(call) = IFastPay::redeemBatchCall::abi_decode(&input) {
+            Way::Batch(call.epoch)
+        } else if let Ok(call) = IFastPay::redeemManyCall::abi_decode(&input) {
+            Way::Certificate(call.certified[0].epoch)
+        } else {
+            Way::Certificate(IFastPay::redeemCall::abi_decode(&input).unwrap().epoch)
+        });
+    }
+    ways
+}
+
+async fn wait_until_paid(network: &Network, count: usize) {
+    let paid = wait_for(PATIENCE, async || match paid(network).await.len() {
+        found if found == count => Ok(()),
+        found => Err(format!("{found} of {count} redemptions are paid")),
+    });
+    paid.await.unwrap();
+}
+
+/// One payment of one wei after the other, each by a command of its own, each of which must succeed.
+fn keep_paying(person: Person, recipient: String) -> (watch::Sender<bool>, JoinHandle<u64>) {
+    let (stop, stopped) = watch::channel(false);
+    let paying = tokio::spawn(async move {
+        let mut count = 0;
+        while !*stopped.borrow() {
+            let paid = person.fastpay(["pay", &recipient, "0.000000000000000001"]).await.unwrap();
+            assert_eq!((paid["state"].as_str(), paid["sequence"].as_u64()), (Some("settled"), Some(count)), "{paid}");
+            count += 1;
+        }
+        count
+    });
+    (stop, paying)
+}
+
+/// The operators start their authorities with the new keys beside the old ones, one after the other.
+async fn restart(network: &mut Network) {
+    for authority in &mut network.authorities {
+        authority.stop().unwrap();
+        authority.start().unwrap();
+        authority.wait_ready().await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_command_and_a_running_relayer_follow_a_rotation() {
+    let mut network = on_chain("followers").await;
+    network.start_authorities().await.unwrap();
+    network.start_relayer().unwrap();
+    let (alice, bob) = (Person::new(&network, "alice").await.unwrap(), Person::new(&network, "bob").await.unwrap());
+    let own = alice.import_rich_key("own", 0).await.unwrap();
+    let his = bob.import_rich_key("his", 1).await.unwrap();
+    let out = OUT.to_string();
+    for person in [&alice, &bob] {
+        assert_eq!(person.fastpay(["deposit", "10", "--wait", "60"]).await.unwrap()["state"], "credited");
+    }
+    // The relayer is at work before the rotation.
+    alice.fastpay(["redeem", "1", "--to", &out, "--wait", "60"]).await.unwrap();
+
+    // A redemption that it cannot bring to the contract while that is paused.
+    network.chain().unwrap().pause(network.contract().unwrap()).await.unwrap();
+    let (wallet, key) = alice.open("own").unwrap();
+    let (recipient, asset, amount, fee) = (OUT, Asset::ETHER, Amount(2 * ETHER), Amount::ZERO);
+    wallet.send(&key, &Intent::Redeem { recipient, asset, amount, fee, memo: Memo::ZERO }).await.unwrap();
+
+    // An order whose command died early: it is written down, and two authorities are locked on it.
+    let order = key.order(network.domain(), payment(&key, his, 3 * ETHER, 2));
+    let journal = wallet.folder().orders(own).lock(PATIENCE).await.unwrap();
+    journal.create(&order.clone().verify(network.domain()).unwrap()).unwrap();
+    drop((journal, wallet));
+    for authority in &network.clients().unwrap()[..2] {
+        authority.shard_of(&own).order(&order).await.unwrap();
+    }
+
+    let members: Vec<Member> = network.authorities.iter_mut().map(|a| a.add_keys("keys-1").unwrap()).collect();
+    let (stop, paying) = keep_paying(bob.clone(), own.to_string());
+    restart(&mut network).await;
+    rotate(&network, &[0, 1, 3], &members);
+    for number in 0..4 {
+        wait_for_epoch(&network, number, 1).await;
+    }
+
+    let resumed = alice.fastpay(["resume"]).await.unwrap();
+    let order = &resumed["orders"][0];
+    let shown = (order["state"].as_str(), order["resumed"].as_bool(), order["sequence"].as_u64());
+    assert_eq!(shown, (Some("settled"), Some(true), Some(2)), "{resumed}");
+    assert_eq!(resumed["orders"].as_array().unwrap().len(), 1, "{resumed}");
+    stop.send_replace(true);
+    let count = paying.await.unwrap();
+    assert!(count > 3, "only {count} payments during a rotation");
+    let (paid_alice, paid_bob) = (alice.fastpay(["receive"]).await.unwrap(), bob.fastpay(["receive"]).await.unwrap());
+    let received = |of: &Value| of["payments"].as_array().unwrap().len() as u64;
+    assert_eq!((received(&paid_alice), received(&paid_bob)), (count, 1), "{paid_alice} {paid_bob}");
+
+    // The pause is over, and so is the time of the old votes.
+    network.chain().unwrap().pass(VOTES_VALIDITY + 1).await.unwrap();
+    wait_until_paid(&network, 2).await;
+    alice.fastpay(["redeem", "1", "--to", &out, "--wait", "60"]).await.unwrap();
+    let alone = bob.fastpay(["redeem", "4", "--to", &out, "--self"]).await.unwrap();
+    assert!(alone["redeemed"].is_object(), "{alone}");
+    network.relayer().unwrap().program().unwrap().check().unwrap();
+    let ways = paid(&network).await;
+    assert_eq!(ways, [Way::Certificate(0), Way::Batch(1), Way::Certificate(1), Way::Certificate(1)]);
+    let held = network.chain().unwrap().ether_of(OUT).await.unwrap();
+    assert_eq!(held, U256::from(8 * ETHER));
+
+    let lines = audit(&network, &[own, his], &[Asset::ETHER]).await.unwrap();
+    assert!(lines.iter().all(|line| line.ok), "{lines:?}");
+    for person in [&alice, &bob] {
+        assert_eq!(person.fastpay(["audit"]).await.unwrap()["ok"], true);
+    }
+}
