@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
+import {Balances} from "./base/Balances.sol";
 import {Roles} from "./base/Roles.sol";
 import {Authority, Brakes, CertifiedRedemption, IFastPay, Redemption} from "./interfaces/IFastPay.sol";
-import {Outflow} from "./libraries/Outflow.sol";
 import {Payouts} from "./libraries/Payouts.sol";
 import {Redemptions} from "./libraries/Redemptions.sol";
 import {Votes} from "./libraries/Votes.sol";
-import {Holding, Holdings} from "./types/Holding.sol";
 import {State} from "./types/State.sol";
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {IERC20Permit} from "@openzeppelin/contracts/token/ERC20/extensions/IERC20Permit.sol";
@@ -19,19 +18,14 @@ import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol
 /// @dev Per asset, the contract holds at least `balance + claims + queued`. Assets share no state but the deposit
 /// index, so a hostile token harms itself alone. Every function that moves value checks, records, logs, and only then
 /// calls out, under one re-entrancy guard.
-contract FastPay is Roles {
+contract FastPay is Balances {
     using Redemptions for Redemption;
     using Redemptions for Redemption[];
     using SafeERC20 for IERC20;
 
-    /// @dev 256 of an account's orders, a bit each. A struct, so that its place is computed once for both its uses;
-    /// so is the next.
+    /// @dev 256 of an account's orders, a bit each. A struct, so that its place is computed once for both its uses.
     struct Word {
         uint256 bits;
-    }
-
-    struct HoldingSlot {
-        Holding packed;
     }
 
     /// @dev What is held of an asset beside its accounts' balance, each made of what has been a part of that.
@@ -47,14 +41,9 @@ contract FastPay is Roles {
         uint40 executableAt;
     }
 
-    /// @dev The most that is held of an asset for accounts: authorities keep balances as signed 128-bit numbers.
-    uint256 private constant BALANCE_MAX = uint256(uint128(type(int128).max));
-
     /// @inheritdoc IFastPay
     uint256 public immutable deploymentBlock;
 
-    // slither-disable-next-line uninitialized-state -- written in `_fund` and `_settle`, through a reference
-    mapping(address asset => HoldingSlot) private _holdings;
     // slither-disable-next-line uninitialized-state -- written in `_spend`, through a reference to its inside
     mapping(bytes32 sender => mapping(uint256 word => Word)) private _redeemed;
     mapping(address asset => Reserve) private _reserves;
@@ -194,11 +183,6 @@ contract FastPay is Roles {
     // --------------------------------------------------------------------------------------- views
 
     /// @inheritdoc IFastPay
-    function totalBalance(address asset) external view returns (uint256) {
-        return _holdings[asset].packed.balance();
-    }
-
-    /// @inheritdoc IFastPay
     function totalClaims(address asset) external view returns (uint256) {
         return _reserves[asset].claims;
     }
@@ -206,12 +190,6 @@ contract FastPay is Roles {
     /// @inheritdoc IFastPay
     function totalQueued(address asset) external view returns (uint256) {
         return _reserves[asset].queued;
-    }
-
-    /// @inheritdoc IFastPay
-    function outflowAvailable(address asset) external view returns (uint256) {
-        Holding holding = _holdings[asset].packed;
-        return Outflow.available(holding.fullAt(), holding.balance(), OUTFLOW_SHARE, OUTFLOW_WINDOW);
     }
 
     /// @inheritdoc IFastPay
@@ -280,19 +258,11 @@ contract FastPay is Roles {
 
     /// @dev Credits what has arrived, under the next index.
     function _fund(bytes32 recipient, address asset, uint256 received) private {
-        State state = _running();
+        _running();
         require(recipient != 0, ZeroRecipient());
         require(recipient != _accountOf(address(this)), RecipientIsContract());
-        require(received > 0, NothingReceived(asset));
-        HoldingSlot storage slot = _holdings[asset];
-        Holding holding = slot.packed;
-        uint128 held = holding.balance();
-        require(received <= BALANCE_MAX - held, AssetCapExceeded(asset, held, received, BALANCE_MAX));
-
-        // forge-lint: disable-next-line(unsafe-typecast) -- BALANCE_MAX fits
-        uint128 amount = uint128(received);
-        slot.packed = Holdings.pack(held + amount, holding.fullAt());
-        state = state.withNextIndex();
+        uint128 amount = _credit(asset, received);
+        State state = _state.withNextIndex();
         _state = state;
         emit Funded(state.lastTransactionIndex(), recipient, asset, amount, msg.sender);
     }
@@ -312,17 +282,7 @@ contract FastPay is Roles {
         (address asset, uint128 amount, uint128 fee) = (redemption.asset, redemption.amount, redemption.fee);
         require(amount > 0, ZeroRedemption(item));
         require(fee <= amount, FeeAboveAmount(item, fee, amount));
-        HoldingSlot storage slot = _holdings[asset];
-        (uint128 balance, uint64 fullAt) = (slot.packed.balance(), slot.packed.fullAt());
-        require(amount <= balance, BalanceTooLow(item, asset, balance, amount));
-
-        (bool passes, uint64 newFullAt) =
-            Outflow.spend(fullAt, amount, balance, OUTFLOW_SHARE, OUTFLOW_WINDOW);
-        unchecked {
-            balance -= amount; // checked above
-        }
-        slot.packed = Holdings.pack(balance, passes ? newFullAt : fullAt);
-        if (passes) _pay(redemption, asset, amount, fee, msg.sender);
+        if (_debit(asset, amount, item)) _pay(redemption, asset, amount, fee, msg.sender);
         else _enqueue(redemption);
     }
 

@@ -133,20 +133,26 @@ contract DepositTest is FastPayTest {
     function test_EtherUpToTheCap() public {
         vm.deal(alice, type(uint256).max);
         vm.startPrank(alice);
-        fastPay.depositEther{value: CAP - 1}(ACCOUNT);
-        vm.expectRevert(abi.encodeWithSelector(IFastPay.AssetCapExceeded.selector, ETHER, CAP - 1, 2, CAP));
+        fastPay.depositEther{value: ETHER_CAP - 1}(ACCOUNT);
+        vm.expectRevert(
+            abi.encodeWithSelector(IFastPay.AssetCapExceeded.selector, ETHER, ETHER_CAP - 1, 2, ETHER_CAP)
+        );
         fastPay.depositEther{value: 2}(ACCOUNT);
         fastPay.depositEther{value: 1}(ACCOUNT);
-        vm.expectRevert(abi.encodeWithSelector(IFastPay.AssetCapExceeded.selector, ETHER, CAP, 1, CAP));
+        vm.expectRevert(
+            abi.encodeWithSelector(IFastPay.AssetCapExceeded.selector, ETHER, ETHER_CAP, 1, ETHER_CAP)
+        );
         fastPay.depositEther{value: 1}(ACCOUNT);
         vm.stopPrank();
-        assertHolding(ETHER, CAP, 0);
+        assertHolding(ETHER, ETHER_CAP, 0);
     }
 
     function test_RevertIf_EtherIsAboveWhatFitsAnAmount() public {
         vm.deal(alice, type(uint256).max);
         uint256 value = uint256(type(uint128).max) + 2;
-        vm.expectRevert(abi.encodeWithSelector(IFastPay.AssetCapExceeded.selector, ETHER, 0, value, CAP));
+        vm.expectRevert(
+            abi.encodeWithSelector(IFastPay.AssetCapExceeded.selector, ETHER, 0, value, ETHER_CAP)
+        );
         vm.prank(alice);
         fastPay.depositEther{value: value}(ACCOUNT);
     }
@@ -246,7 +252,7 @@ contract DepositTest is FastPayTest {
     }
 
     function testFuzz_Deposits(uint128 ether_, uint128 tokens, bytes32 recipient) public {
-        ether_ = uint128(bound(ether_, 1, CAP));
+        ether_ = uint128(bound(ether_, 1, ETHER_CAP));
         tokens = uint128(bound(tokens, 1, CAP));
         vm.assume(recipient != 0 && recipient != _accountOf(address(fastPay)));
         deal(alice, ether_);

@@ -16,6 +16,8 @@ import {Test} from "forge-std/Test.sol";
 abstract contract FastPayTest is Test {
     address internal constant ETHER = address(0);
     bytes32 internal constant ACCOUNT = keccak256("an Ed25519 account");
+    /// @dev The most that is held for accounts of ETH, and of a token.
+    uint128 internal constant ETHER_CAP = type(uint88).max;
     uint128 internal constant CAP = uint128(type(int128).max);
 
     IFastPay internal fastPay;

@@ -242,11 +242,11 @@ contract PayoutTest is FastPayTest {
         assertEq(address(recipient).balance, 1 ether);
     }
 
-    /// @dev The cap is what an account's balance can express, and a claim is no account's any more.
+    /// @dev The cap is for what accounts own, and a claim is no account's any more.
     function test_ClaimsDoNotCountAgainstTheCap() public {
         _refused(10 ether);
-        fundEther(CAP);
-        assertHolding(ETHER, CAP, 10 ether);
+        fundEther(ETHER_CAP);
+        assertHolding(ETHER, ETHER_CAP, 10 ether);
     }
 
     function test_RevertIf_TheClaimIsRefusedAgain() public {

@@ -17,6 +17,13 @@ abstract contract Roles is IFastPay, EIP712, ReentrancyGuardTransient {
     /// @inheritdoc IFastPay
     address public guardian;
 
+    /// @dev Until when votes of the epoch before the current one count, inclusive. It and the next: in seconds, until
+    /// the year 36,812; in the guardian's slot.
+    uint40 private _previousEpochEnds;
+
+    /// @dev From when on the next pause may begin.
+    uint40 private _nextPauseAt;
+
     /// @dev What every call reads. Read anew where a foreign contract may have been called since.
     State internal _state;
 
@@ -48,11 +55,11 @@ abstract contract Roles is IFastPay, EIP712, ReentrancyGuardTransient {
         nonReentrant
     {
         State state = _state;
-        uint64 next = state.epoch() + 1;
+        uint64 next = uint64(state.epoch()) + 1;
         bytes32 digest = _hashTypedDataV4(Committees.voteHash(next, authorities, guardian_));
         Votes.check(votes, digest, Committees.redemptionKeys(state.epoch()), Votes.WHOLE_CALL);
         uint256 previousEpochEnds = block.timestamp + VOTES_VALIDITY;
-        _state = state.withNextEpoch(previousEpochEnds);
+        _state = state.withNextEpoch();
         _install(next, authorities, guardian_, previousEpochEnds);
     }
 
@@ -63,9 +70,8 @@ abstract contract Roles is IFastPay, EIP712, ReentrancyGuardTransient {
 
     /// @inheritdoc IFastPay
     function epochValidUntil(uint64 epoch_) external view returns (uint256) {
-        State state = _state;
-        if (epoch_ == state.epoch()) return type(uint256).max;
-        return uint256(epoch_) + 1 == state.epoch() ? state.previousEpochEnds() : 0;
+        uint64 current = _state.epoch();
+        return epoch_ == current ? type(uint256).max : _validUntil(epoch_, current);
     }
 
     /// @inheritdoc IFastPay
@@ -86,7 +92,7 @@ abstract contract Roles is IFastPay, EIP712, ReentrancyGuardTransient {
         view
         returns (bytes32)
     {
-        return _hashTypedDataV4(Committees.voteHash(_state.epoch() + 1, authorities, guardian_));
+        return _hashTypedDataV4(Committees.voteHash(uint64(_state.epoch()) + 1, authorities, guardian_));
     }
 
     // -------------------------------------------------------------------------------- the guardian
@@ -94,20 +100,17 @@ abstract contract Roles is IFastPay, EIP712, ReentrancyGuardTransient {
     /// @inheritdoc IFastPay
     function pause() external nonReentrant {
         require(msg.sender == guardian, NotGuardian(msg.sender));
-        State state = _state;
-        uint256 nextAt = state.nextPauseAt();
-        require(block.timestamp >= nextAt, PauseTooEarly(nextAt));
+        require(block.timestamp >= _nextPauseAt, PauseTooEarly(_nextPauseAt));
         uint256 until = block.timestamp + PAUSE_DURATION;
-        _state = state.withPause(until, until + PAUSE_COOLDOWN);
+        _pauseUntil(until);
         emit Paused(until);
     }
 
     /// @inheritdoc IFastPay
     function unpause() external nonReentrant {
         require(msg.sender == guardian, NotGuardian(msg.sender));
-        State state = _state;
-        require(block.timestamp < state.pausedUntil(), NotPaused());
-        _state = state.withPause(block.timestamp, block.timestamp + PAUSE_COOLDOWN);
+        require(block.timestamp < _state.pausedUntil(), NotPaused());
+        _pauseUntil(block.timestamp);
         emit Unpaused();
     }
 
@@ -130,7 +133,7 @@ abstract contract Roles is IFastPay, EIP712, ReentrancyGuardTransient {
 
     /// @inheritdoc IFastPay
     function nextPauseAt() external view returns (uint256) {
-        return _state.nextPauseAt();
+        return _nextPauseAt;
     }
 
     // ------------------------------------------------------------------------------------ internal
@@ -147,7 +150,7 @@ abstract contract Roles is IFastPay, EIP712, ReentrancyGuardTransient {
         uint64 current = state.epoch();
         if (epoch_ != current) {
             _requireInstalled(state, epoch_);
-            uint256 until = epoch_ + 1 == current ? state.previousEpochEnds() : 0;
+            uint256 until = _validUntil(epoch_, current);
             require(block.timestamp <= until, EpochEnded(epoch_, until));
         }
         return Committees.redemptionKeys(epoch_);
@@ -162,8 +165,21 @@ abstract contract Roles is IFastPay, EIP712, ReentrancyGuardTransient {
         uint256 previousEpochEnds
     ) private {
         guardian = guardian_;
+        // forge-lint: disable-next-line(unsafe-typecast) -- until the year 36,812
+        _previousEpochEnds = uint40(previousEpochEnds);
         emit CommitteeInstalled(epoch_, authorities, guardian_, previousEpochEnds);
         Committees.install(authorities, epoch_);
+    }
+
+    function _pauseUntil(uint256 until) private {
+        _state = _state.withPause(until);
+        // forge-lint: disable-next-line(unsafe-typecast) -- until the year 36,812
+        _nextPauseAt = uint40(until + PAUSE_COOLDOWN);
+    }
+
+    /// @dev Until when votes of an epoch that is not the current one count; zero for most.
+    function _validUntil(uint64 epoch_, uint64 current) private view returns (uint256) {
+        return uint256(epoch_) + 1 == current ? _previousEpochEnds : 0;
     }
 
     function _requireInstalled(State state, uint64 epoch_) private pure {

@@ -44,8 +44,10 @@ struct CertifiedRedemption {
 /// @notice What brakes the contract, fixed at deployment. All times in seconds.
 /// @param pauseDuration How long a pause lasts at most: 1 hour to 7 days.
 /// @param pauseCooldown From the end of a pause until the next may begin: `pauseDuration` to 365 days.
-/// @param outflowWindow The time in which `outflowShare` of an asset may leave at once: 1 hour to 7 days.
-/// @param outflowShare Basis points of the asset's balance: 100 to 10,000.
+/// @param outflowWindow The time in which a limit that is used up is whole again: 1 hour to 7 days. So two shares can
+/// leave within a window that begins with a whole one.
+/// @param outflowShare What may leave at once while the limit is whole, in basis points of the asset's balance: 100 to
+/// 10,000.
 /// @param outflowDelay How long a redemption above the limit waits: 1 hour to 7 days.
 /// @param votesValidity How long votes of an epoch count after its end: 1 day to 90 days.
 struct Brakes {
@@ -176,8 +178,9 @@ interface IFastPay is IERC5267 {
     /// @notice Nothing of `asset` arrived.
     error NothingReceived(address asset);
 
-    /// @notice The contract would hold more of `asset` for accounts than an account's balance can express.
+    /// @notice The contract would hold more of `asset` for accounts than it can count.
     /// @param held What it holds for accounts now.
+    /// @param cap 2^88 - 1 for ETH, 2^127 - 1 for a token.
     error AssetCapExceeded(address asset, uint256 held, uint256 received, uint256 cap);
 
     /// @notice The token refused the permit, and what the payer allowed before does not suffice.

@@ -8,10 +8,11 @@ pragma solidity ^0.8.28;
 /// @dev Kept as one time, when the bucket will be full again (the generic cell rate algorithm): a redemption costs as
 /// much time as the bucket takes to make good for it, and passes while the sum of costs stays within the window.
 /// The balance before each redemption counts, so a run of them takes no more than the share of the first balance.
-/// Times are in units of 2^-16 s, and every cost is rounded up: never more leaves than the limit says.
+/// Times are in units of 2^-12 s, 48 bits of which last until the year 4147. Every cost is rounded up: never more leaves
+/// than the limit says, and it takes thousands of redemptions a second for the rounding to hold anything back.
 library Outflow {
     uint256 private constant BASIS_POINTS = 10_000;
-    uint256 private constant TIME_UNIT_BITS = 16;
+    uint256 private constant TIME_UNIT_BITS = 12;
 
     /// @notice What a redemption does to the limit: whether it may leave at once, and if so, when the bucket will be
     /// full then.
@@ -19,25 +20,25 @@ library Outflow {
     /// @param amount At least 1, and at most `balance`.
     /// @param share In basis points of `balance`.
     /// @param window In seconds.
-    function spend(uint64 fullAt, uint128 amount, uint128 balance, uint256 share, uint256 window)
+    function spend(uint48 fullAt, uint128 amount, uint128 balance, uint256 share, uint256 window)
         internal
         view
-        returns (bool passes, uint64 newFullAt)
+        returns (bool passes, uint48 newFullAt)
     {
-        // Nothing here can overflow: 128 bits of amount, 20 of window, 16 of unit, 14 of basis points; 48 of time.
+        // Nothing here can overflow: 128 bits of amount, 20 of window, 12 of unit, 14 of basis points.
         unchecked {
             window <<= TIME_UNIT_BITS;
             uint256 time = block.timestamp << TIME_UNIT_BITS;
             uint256 divisor = share * balance;
             uint256 cost = (amount * (window * BASIS_POINTS) + divisor - 1) / divisor;
             uint256 next = (fullAt > time ? fullAt : time) + cost;
-            // forge-lint: disable-next-line(unsafe-typecast) -- 56 bits of time, and at most 100 windows of cost
-            return (next - time <= window, uint64(next));
+            // forge-lint: disable-next-line(unsafe-typecast) -- what passes is at most a window ahead; what does not is not kept
+            return (next - time <= window, uint48(next));
         }
     }
 
     /// @notice The largest amount for which `spend` says that it passes.
-    function available(uint64 fullAt, uint128 balance, uint256 share, uint256 window)
+    function available(uint48 fullAt, uint128 balance, uint256 share, uint256 window)
         internal
         view
         returns (uint256)

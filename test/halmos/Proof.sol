@@ -53,9 +53,9 @@ abstract contract Proof {
         vm.deal(address(fastPay), 1 << 120);
         svm.enableSymbolicStorage(address(fastPay));
         bytes memory state = abi.encodePacked(
-            uint128(svm.createUint(128, "times")),
-            uint64(0),
-            uint64(svm.createUint(64, "lastTransactionIndex"))
+            uint176(svm.createUint(176, "ether and times")),
+            uint32(0),
+            uint48(svm.createUint(48, "lastTransactionIndex"))
         );
         vm.store(address(fastPay), bytes32(STATE_SLOT), bytes32(state));
     }

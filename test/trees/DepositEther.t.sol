@@ -24,7 +24,9 @@ contract DepositEtherTreeTest is TreeTest {
 
     function test_RevertWhen_MoreComesThanABalanceCanHold() external {
         _fails(
-            ACCOUNT, CAP, abi.encodeWithSelector(IFastPay.AssetCapExceeded.selector, ETHER, HELD, CAP, CAP)
+            ACCOUNT,
+            ETHER_CAP,
+            abi.encodeWithSelector(IFastPay.AssetCapExceeded.selector, ETHER, HELD, ETHER_CAP, ETHER_CAP)
         );
     }
 

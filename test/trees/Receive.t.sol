@@ -23,7 +23,11 @@ contract ReceiveTreeTest is TreeTest {
     }
 
     function test_RevertWhen_MoreComesThanABalanceCanHold() external {
-        _fails(alice, CAP, abi.encodeWithSelector(IFastPay.AssetCapExceeded.selector, ETHER, HELD, CAP, CAP));
+        _fails(
+            alice,
+            ETHER_CAP,
+            abi.encodeWithSelector(IFastPay.AssetCapExceeded.selector, ETHER, HELD, ETHER_CAP, ETHER_CAP)
+        );
     }
 
     function test_WhenTheSenderSentTheTransactionItself() external {
