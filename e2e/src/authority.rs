@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
 use fastpay_core::{Authority as Member, AuthorityKeys};
@@ -9,6 +10,7 @@ use fastpay_rpc::{AuthorityClient, AuthorityEndpoints, ClientOptions};
 
 use crate::failure::{Failure, wait_for};
 use crate::http::http_get;
+use crate::namespace::Namespace;
 use crate::network::Primary;
 use crate::place::{Place, program};
 use crate::ports::Ports;
@@ -16,6 +18,15 @@ use crate::process::{Finished, Program, run};
 
 const READY_PATIENCE: Duration = Duration::from_secs(30);
 const STOP_PATIENCE: Duration = Duration::from_secs(20);
+
+/// A place of its own for an authority.
+#[derive(Clone, Debug)]
+pub struct Cell {
+    /// The address there, as text.
+    pub host: String,
+    /// The place.
+    pub namespace: Arc<Namespace>,
+}
 
 /// An authority, running or not.
 #[derive(Debug)]
@@ -29,6 +40,10 @@ pub struct Authority {
     program: Option<Program>,
     /// A core that the process is bound to.
     core: Option<usize>,
+    /// Where it listens.
+    host: String,
+    /// Where its commands and its process run, where that is apart.
+    inside: Option<Arc<Namespace>>,
 }
 
 impl Authority {
@@ -42,7 +57,22 @@ impl Authority {
         let member = keygen(&keys)?;
         let config = place.path(&name).join("authority.toml");
         let log = place.log(&name);
-        Ok(Self { name, member, config, keys, log, endpoints: None, program: None, core: None })
+        let (host, inside) = ("127.0.0.1".to_owned(), None);
+        Ok(Self { name, member, config, keys, log, endpoints: None, program: None, core: None, host, inside })
+    }
+
+    /// Has it live in a namespace, and listen at an address there, from [`Authority::init`] on.
+    pub fn move_into(&mut self, cell: Cell) {
+        (self.host, self.inside) = (cell.host, Some(cell.namespace));
+    }
+
+    fn node(&self, prepare: impl FnOnce(&mut Command)) -> Result<Command, Failure> {
+        let mut command = Command::new(program("fastpay-node")?);
+        prepare(&mut command);
+        Ok(match &self.inside {
+            None => command,
+            Some(namespace) => namespace.inside(&command),
+        })
     }
 
     /// Writes its configuration and makes its data folder.
@@ -51,17 +81,21 @@ impl Authority {
     /// Where the command fails.
     pub fn init(&mut self, ports: &mut Ports, shards: u16, primary: &Primary) -> Result<(), Failure> {
         let (listen, http) = (ports.next(shards)?, ports.next(1)?);
-        let mut command = Command::new(program("fastpay-node")?);
-        command.arg("init").arg("--config").arg(&self.config).arg("--keys").arg(&self.keys);
-        command.arg("--data").arg(self.data()).args(["--shards", &shards.to_string()]);
-        command.args(["--listen", &format!("127.0.0.1:{listen}"), "--http", &format!("127.0.0.1:{http}")]);
-        match primary {
-            Primary::Contract { rpc_url, chain_id, contract } => {
-                command.args(["--rpc-url", rpc_url, "--chain-id", &chain_id.to_string()]);
-                command.args(["--contract", &contract.to_string()]);
+        let mut command = self.node(|command| {
+            command.arg("init").arg("--config").arg(&self.config).arg("--keys").arg(&self.keys);
+            command.arg("--data").arg(self.data()).args(["--shards", &shards.to_string()]);
+            let at = |port| format!("{}:{port}", self.host);
+            command.args(["--listen", &at(listen), "--http", &at(http)]);
+            match primary {
+                Primary::Contract { rpc_url, chain_id, contract } => {
+                    command.args(["--rpc-url", rpc_url, "--chain-id", &chain_id.to_string()]);
+                    command.args(["--contract", &contract.to_string()]);
+                }
+                Primary::Genesis(path) => {
+                    command.arg("--genesis").arg(path);
+                }
             }
-            Primary::Genesis(path) => drop(command.arg("--genesis").arg(path)),
-        }
+        })?;
         let made = run(&mut command)?.success()?;
         self.endpoints = Some(serde_json::from_str(&made.out).map_err(Failure::wrong)?);
         Ok(())
@@ -97,6 +131,55 @@ impl Authority {
         }
         std::fs::write(&self.config, table.to_string()).map_err(io)?;
         std::fs::remove_dir_all(&self.keys).map_err(|error| Failure::Io { path: self.keys.clone(), error })
+    }
+
+    /// Tells it where the others are, from its next start on.
+    ///
+    /// # Errors
+    /// Where the configuration cannot be written.
+    pub fn set_endpoints(&self, file: &Path) -> Result<(), Failure> {
+        let io = |error| Failure::Io { path: self.config.clone(), error };
+        let text = std::fs::read_to_string(&self.config).map_err(io)?;
+        std::fs::write(&self.config, format!("endpoints = {:?}\n{text}", file.display().to_string())).map_err(io)
+    }
+
+    /// Has it ask these Ethereum nodes, from its next start on.
+    ///
+    /// # Errors
+    /// Where it has no Primary, or the configuration cannot be written.
+    pub fn set_rpc_urls(&self, urls: &[&str]) -> Result<(), Failure> {
+        let io = |error| Failure::Io { path: self.config.clone(), error };
+        let text = std::fs::read_to_string(&self.config).map_err(io)?;
+        let mut table: toml::Table = text.parse().map_err(Failure::wrong)?;
+        let primary = table.get_mut("primary").and_then(toml::Value::as_table_mut);
+        let primary = primary.ok_or_else(|| Failure::Wrong(format!("{} has no Primary", self.name)))?;
+        primary.insert("rpc_urls".into(), urls.iter().map(ToString::to_string).collect::<Vec<_>>().into());
+        std::fs::write(&self.config, table.to_string()).map_err(io)
+    }
+
+    /// Copies its data folder, as operators do.
+    ///
+    /// # Errors
+    /// Where that fails.
+    pub fn back_up(&self, to: &Path) -> Result<(), Failure> {
+        copy(&self.data(), to)
+    }
+
+    /// Puts a copy in the place of its data folder. It must not run.
+    ///
+    /// # Errors
+    /// Where that fails.
+    pub fn restore(&self, from: &Path) -> Result<(), Failure> {
+        std::fs::remove_dir_all(self.data()).map_err(|error| Failure::Io { path: self.data(), error })?;
+        copy(from, &self.data())
+    }
+
+    /// Runs `fastpay-node` with one of the commands that take its configuration alone.
+    ///
+    /// # Errors
+    /// Where it cannot be started.
+    pub fn operate(&self, command: &str) -> Result<Finished, Failure> {
+        run(Command::new(program("fastpay-node")?).arg(command).arg("--config").arg(&self.config))
     }
 
     /// Its operator votes for the next committee, into the file `vote`.
@@ -179,16 +262,13 @@ impl Authority {
     /// # Errors
     /// Where the program was not built.
     pub fn run_command(&self) -> Result<Command, Failure> {
-        let node = program("fastpay-node")?;
-        let mut command = match self.core {
-            None => Command::new(node),
-            Some(core) => {
-                let mut command = Command::new("taskset");
-                command.args(["-c", &core.to_string()]).arg(node);
-                command
-            }
-        };
-        command.arg("run").arg("--config").arg(&self.config);
+        let mut command = self.node(|command| {
+            command.arg("run").arg("--config").arg(&self.config);
+        })?;
+        if let Some(core) = self.core {
+            let node = std::mem::replace(&mut command, Command::new("taskset"));
+            command.args(["-c", &core.to_string()]).arg(node.get_program()).args(node.get_args());
+        }
         Ok(command)
     }
 
@@ -263,6 +343,10 @@ impl Authority {
     pub fn run_to_end(&self) -> Result<Finished, Failure> {
         run(&mut self.run_command()?)
     }
+}
+
+fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
+    run(Command::new("cp").arg("-a").args([from, to]))?.success().map(drop)
 }
 
 fn keygen(folder: &Path) -> Result<Member, Failure> {

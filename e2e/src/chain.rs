@@ -205,6 +205,40 @@ impl Chain {
         self.send(contract, U256::ZERO, IFastPay::pauseCall {}.abi_encode().into()).await
     }
 
+    /// Makes no block from now on but by [`Chain::mine`].
+    ///
+    /// # Errors
+    /// Where the chain refuses.
+    pub async fn hold(&self) -> Result<(), Failure> {
+        self.request::<Value>("evm_setAutomine", json!([false])).await?;
+        self.request::<Value>("evm_setIntervalMining", json!([0])).await.map(drop)
+    }
+
+    /// Makes blocks again, at each transaction and every second.
+    ///
+    /// # Errors
+    /// Where the chain refuses.
+    pub async fn go_on(&self) -> Result<(), Failure> {
+        self.request::<Value>("evm_setAutomine", json!([true])).await?;
+        self.request::<Value>("evm_setIntervalMining", json!([1])).await.map(drop)
+    }
+
+    /// Makes so many blocks at once.
+    ///
+    /// # Errors
+    /// Where the chain refuses.
+    pub async fn mine(&self, blocks: u64) -> Result<(), Failure> {
+        self.request::<Value>("anvil_mine", json!([U64::from(blocks)])).await.map(drop)
+    }
+
+    /// Replaces the newest blocks, so many of them, by empty ones.
+    ///
+    /// # Errors
+    /// Where the chain refuses.
+    pub async fn reorganise(&self, blocks: u64) -> Result<(), Failure> {
+        self.request::<Value>("anvil_reorg", json!([blocks, []])).await.map(drop)
+    }
+
     /// Lets the chain's clock go on by so many seconds.
     ///
     /// # Errors
@@ -219,8 +253,7 @@ impl Chain {
     /// # Errors
     /// Where the contract refuses, with its words.
     pub async fn send(&self, to: Address, value: U256, data: Bytes) -> Result<(), Failure> {
-        let transaction = json!([{ "from": DEPLOYER, "to": to, "value": value, "data": data }]);
-        let hash: Value = self.request("eth_sendTransaction", transaction).await?;
+        let hash = self.submit(to, value, data).await?;
         let status = wait_for(RECEIPT_PATIENCE, async || {
             let receipt = self.request::<Value>("eth_getTransactionReceipt", json!([hash])).await;
             let receipt = receipt.map_err(|error| error.to_string())?;
@@ -230,6 +263,15 @@ impl Chain {
             status if status == json!("0x1") => Ok(()),
             _ => Err(Failure::Wrong(format!("transaction {hash} failed"))),
         }
+    }
+
+    /// The same without waiting.
+    ///
+    /// # Errors
+    /// Where the chain refuses.
+    pub async fn submit(&self, to: Address, value: U256, data: Bytes) -> Result<Value, Failure> {
+        let transaction = json!([{ "from": DEPLOYER, "to": to, "value": value, "data": data }]);
+        self.request("eth_sendTransaction", transaction).await
     }
 
     /// What an address holds, in wei.

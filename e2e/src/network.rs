@@ -8,7 +8,7 @@ use fastpay_core::{Authority as Member, Committee, Committees, Domain, Epoch, Ge
 use fastpay_rpc::{AuthorityClient, Endpoints};
 use fastpay_wallet::NetworkError;
 
-use crate::authority::Authority;
+use crate::authority::{Authority, Cell};
 use crate::chain::{CHAIN_ID, Chain};
 use crate::failure::Failure;
 use crate::place::Place;
@@ -109,7 +109,7 @@ impl Network {
             authority.init(&mut ports, layout.shards, &theirs)?;
         }
         write_endpoints(&place, &authorities)?;
-        let relayer = Some(Relayer::init(&place, &chain, &primary).await?);
+        let relayer = Some(Relayer::init(&place, "relayer", &chain, &primary).await?);
         let domain = Domain::new(CHAIN_ID, contract);
         let committee = committee(members)?;
         Ok(Self { authorities, relayer, chain: Some(chain), primary, domain, committee, ports, place })
@@ -120,8 +120,22 @@ impl Network {
     /// # Errors
     /// Where a step fails.
     pub fn prepare_standalone(place: Place, layout: Layout, balances: Vec<GenesisBalance>) -> Result<Self, Failure> {
+        Self::prepare_apart(place, layout, balances, Vec::new())
+    }
+
+    /// The same with the first authorities in cells, one each.
+    ///
+    /// # Errors
+    /// Where a step fails.
+    pub fn prepare_apart(
+        place: Place,
+        layout: Layout,
+        balances: Vec<GenesisBalance>,
+        cells: Vec<Cell>,
+    ) -> Result<Self, Failure> {
         let mut ports = Ports::take()?;
         let mut authorities = new_authorities(&place, layout.authorities)?;
+        authorities.iter_mut().zip(cells).for_each(|(authority, cell)| authority.move_into(cell));
         let members: Vec<_> = authorities.iter().map(Authority::member).collect();
         let genesis = Genesis { committee: members.clone(), balances };
         let text = serde_json::to_string(&genesis).map_err(Failure::wrong)?;

@@ -20,6 +20,7 @@ const GAS_WEI: u128 = 100_000_000_000_000_000_000;
 /// A relayer, running or not.
 #[derive(Debug)]
 pub struct Relayer {
+    name: String,
     config: PathBuf,
     log: PathBuf,
     address: Address,
@@ -31,11 +32,11 @@ impl Relayer {
     ///
     /// # Errors
     /// Where a command fails.
-    pub async fn init(place: &Place, chain: &Chain, primary: &Primary) -> Result<Self, Failure> {
+    pub async fn init(place: &Place, name: &str, chain: &Chain, primary: &Primary) -> Result<Self, Failure> {
         let Primary::Contract { rpc_url, chain_id, contract } = primary else {
             return Err(Failure::Wrong("without a Primary there is nothing to relay".into()));
         };
-        let folder = place.path("relayer");
+        let folder = place.path(name);
         std::fs::create_dir_all(&folder).map_err(|error| Failure::Io { path: folder.clone(), error })?;
         let config = folder.join("relayer.toml");
         let mut command = Command::new(program("fastpay-relayer")?);
@@ -52,7 +53,7 @@ impl Relayer {
         );
         std::fs::write(&config, text).map_err(io)?;
         chain.give_ether(address, U256::from(GAS_WEI)).await?;
-        Ok(Self { config, log: place.log("relayer"), address, program: None })
+        Ok(Self { name: name.to_owned(), config, log: place.log(name), address, program: None })
     }
 
     /// The address that pays for gas.
@@ -74,7 +75,7 @@ impl Relayer {
     pub fn start(&mut self) -> Result<(), Failure> {
         let mut command = Command::new(program("fastpay-relayer")?);
         command.arg("--config").arg(&self.config).arg("run");
-        self.program = Some(Program::start("relayer", &mut command, &self.log)?);
+        self.program = Some(Program::start(&self.name, &mut command, &self.log)?);
         Ok(())
     }
 

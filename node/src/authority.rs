@@ -1,8 +1,8 @@
 //! One authority as a process: opens what is on disk, starts the parts, and ends them in order.
 //!
 //! ```text
-//!  deployment (contract or genesis) ─► data folder (locked) ─► shards recovered ─► shard threads
-//!     ─► ports opened ─► follower or genesis ─► serving … ─► stop: ports, follower, shards
+//!  deployment (contract or genesis) ─► data folder (locked) ─► shards recovered ─► is it all that was said?
+//!     ─► shard threads ─► ports opened ─► follower or genesis ─► serving … ─► stop: ports, follower, shards
 //! ```
 //! A part that ends by itself ends the process: an authority that limps is worse than one that is away.
 
@@ -12,16 +12,20 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use fastpay_core::{AuthorityKeys, Domain, EpochsError, Genesis, ShardId, ShardLayout, TransactionIndex};
+use fastpay_core::{
+    AuthorityKeys, AuthorityName, Domain, EpochsError, Genesis, JournalPosition, ShardId, ShardLayout, TransactionIndex,
+};
 use fastpay_ethereum::{Primary, PrimaryError};
+use fastpay_rpc::Endpoints;
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tonic::transport::Identity;
 
 use crate::config::{Config, ConfigError};
 use crate::deployment::{self, Deployment, DeploymentError, folder_identity};
 use crate::follower::{Feed, Follower, Progress};
+use crate::guard::{CatchUp, Floors, Guard, Memory, NoticeError, PeersError, Question, Witness};
 use crate::http::{self, HttpContext};
 use crate::metrics::Metrics;
 use crate::network::{self, NetworkLimits, ShardContext};
@@ -30,6 +34,8 @@ use crate::shard::{self, Command, HistoryReader, RecoveredShard, ShardError, Sha
 use crate::standing::{Standing, StandingError, StandingSeen};
 use crate::storage::{DataFolder, StorageError};
 
+/// How far the witness may be behind the journals. Shorter, it would cost syncs.
+const WITNESS_INTERVAL: Duration = Duration::from_secs(5);
 /// How long clients in flight may take at shutdown.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 
@@ -54,6 +60,30 @@ pub enum AuthorityError {
     /// The data folder cannot be used.
     #[error(transparent)]
     Storage(#[from] StorageError),
+    /// Whether the data folder is whole cannot be told.
+    #[error(transparent)]
+    Memory(#[from] NoticeError),
+    /// The guard's file in the data folder.
+    #[error("cannot read what the other authorities said of earlier votes: {0}")]
+    Floors(std::io::Error),
+    /// The other authorities cannot be asked.
+    #[error("the data folder is an older copy, and the other authorities cannot be asked: {0}")]
+    Peers(#[from] PeersError),
+    /// The shards' journals are not of one time.
+    #[error(
+        "shard {to} has applied {applied} credits of shard {from}, which knows of {issued}: the copy was made while the \
+         node ran. Restore one that was made while it was stopped, or by a snapshot of the whole file system"
+    )]
+    TornCopy {
+        /// The shard whose journal is older.
+        from: ShardId,
+        /// The shard whose journal is newer.
+        to: ShardId,
+        /// The newest credit that the one has sent.
+        issued: u64,
+        /// The newest credit that the other has applied.
+        applied: u64,
+    },
     /// A shard cannot start, or ended.
     #[error("shard {shard}: {error}")]
     Shard {
@@ -123,21 +153,32 @@ pub async fn run(
     if standing.voter().is_none() {
         tracing::warn!(epoch = %standing.epoch(), "this authority does not vote in the current epoch; it confirms, and answers what it is asked");
     }
-    let rotation = Rotation::new(folder.clone(), standing)?;
-    let parts = Parts {
-        domain: deployment.domain(),
-        standing: rotation.subscribe(),
-        layout: ShardLayout::new(config.shards),
-        metrics: Arc::new(Metrics::new(config.shards.get())),
-    };
+    let layout = ShardLayout::new(config.shards);
     let with_primary = deployment.genesis().is_none();
     let limits =
         ShardLimits { accounts_in_memory_max: config.accounts_in_memory_per_shard(), ..ShardLimits::default() };
-    let recovered = recover(&folder, parts.layout, with_primary, limits).await?;
+    let recovered = recover(&folder, layout, with_primary, limits).await?;
+    check_credits(&recovered)?;
     let histories: Vec<HistoryReader> = recovered.iter().map(RecoveredShard::history).collect();
+    let witness = Arc::new(Witness::of(&config.data, config.witness())?);
+    let guard = guard(&witness, &folder, &journal_ends(&histories))?;
+    let (guard, questions) = guard.map(|(guard, questions)| (Arc::new(guard), questions)).unzip();
+    let rotation = Rotation::new(folder.clone(), standing.guarded(guard.clone()))?;
+    let parts = Parts {
+        domain: deployment.domain(),
+        standing: rotation.subscribe(),
+        layout,
+        metrics: Arc::new(Metrics::new(config.shards.get())),
+    };
+    if let (Some(guard), Some(questions)) = (guard, questions) {
+        catch_up(&config, &parts, guard, questions, &remembered_names(&folder)?)?;
+    }
     let threads = start_shards(&parts, recovered, limits)?;
-    let outcome = serve(&config, &parts, deployment, rotation, &threads, histories, stop).await;
+    let noting = tokio::spawn(note_journal_ends(witness.clone(), histories.clone()));
+    let outcome = serve(&config, &parts, deployment, rotation, &threads, histories.clone(), stop).await;
     let ended = end_shards(threads).await;
+    noting.abort();
+    witness.note(&journal_ends(&histories));
     drop(folder);
     match outcome {
         // That a thread ended was seen from outside; why, the thread itself says.
@@ -170,6 +211,69 @@ async fn recover(
         recovered.push(shard);
     }
     Ok(recovered)
+}
+
+/// Every credit that a shard has applied was on another one's disk before. Where it is not there any more, that one
+/// would number others the same, and they would be lost.
+fn check_credits(recovered: &[RecoveredShard]) -> Result<(), AuthorityError> {
+    for to in recovered.iter().map(RecoveredShard::shard) {
+        for from in recovered.iter().map(RecoveredShard::shard) {
+            let issued = from.ledger().outboxes.get(&to.id()).map_or(0, |outbox| outbox.issued);
+            let applied = to.ledger().inbox(from.id());
+            if applied > issued {
+                return Err(AuthorityError::TornCopy { from: from.id(), to: to.id(), issued, applied });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn journal_ends(histories: &[HistoryReader]) -> Vec<JournalPosition> {
+    histories.iter().map(HistoryReader::end).collect()
+}
+
+/// The guard, where the data folder may be older than what was said with it.
+fn guard(
+    witness: &Witness,
+    folder: &DataFolder,
+    ends: &[JournalPosition],
+) -> Result<Option<(Guard, mpsc::Receiver<Question>)>, AuthorityError> {
+    let Memory::Older { since, why } = witness.judge(folder, ends)? else { return Ok(None) };
+    tracing::warn!(
+        since,
+        why,
+        "this data folder may be older than what this authority has voted for; it votes for an account only above what the other authorities know of"
+    );
+    Ok(Some(Guard::new(Floors::open(folder.path()).map_err(AuthorityError::Floors)?)))
+}
+
+/// Has the guard's questions answered by the other authorities, where it is known where they are.
+fn catch_up(
+    config: &Config,
+    parts: &Parts,
+    guard: Arc<Guard>,
+    questions: mpsc::Receiver<Question>,
+    names: &[AuthorityName],
+) -> Result<(), AuthorityError> {
+    let Some(path) = &config.endpoints else {
+        tracing::error!(
+            "this authority votes for nothing: configure `endpoints`, the file that says where the others are, so that they can be asked what it may have voted for"
+        );
+        return Ok(());
+    };
+    let endpoints = Endpoints::read(path).map_err(PeersError::from)?;
+    let catch_up = CatchUp::new(guard, questions, &endpoints, names, parts.domain, parts.standing.clone())?;
+    tokio::spawn(catch_up.run());
+    Ok(())
+}
+
+/// Keeps the witness close behind the journals.
+async fn note_journal_ends(witness: Arc<Witness>, histories: Vec<HistoryReader>) {
+    loop {
+        tokio::time::sleep(WITNESS_INTERVAL).await;
+        let (witness, ends) = (witness.clone(), journal_ends(&histories));
+        let _ = tokio::task::spawn_blocking(move || witness.note(&ends)).await;
+    }
 }
 
 fn start_shards(

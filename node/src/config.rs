@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use fastpay_ethereum::PrimaryConfig;
 use serde::Deserialize;
 
+use crate::guard::default_witness;
 use crate::keys::KeyFiles;
 
 /// Each shard is a thread with its own journal, store and port.
@@ -23,6 +24,11 @@ const ACCOUNTS_IN_MEMORY_MIN: usize = 10_000;
 pub struct Config {
     /// The folder of journals and checkpoints.
     pub data: PathBuf,
+    /// The file that notices where the data folder is an older copy: outside of it, and of what is copied with it.
+    pub witness: Option<PathBuf>,
+    /// Where the other authorities are reached, the same file as wallets use. Needed to vote with a data folder that
+    /// is an older copy.
+    pub endpoints: Option<PathBuf>,
     /// How many shards. Fixed when the data folder is created.
     pub shards: NonZeroU32,
     /// At most so many accounts are in memory, over all shards; the others are read when they are needed.
@@ -144,9 +150,8 @@ impl Config {
     fn resolve(&mut self, folder: &Path) {
         let tls = self.tls.as_mut().map(|tls| [&mut tls.certificate, &mut tls.key]);
         let keys = self.keys.iter_mut().flat_map(|pair| [&mut pair.voting, &mut pair.redemption]);
-        for path in
-            std::iter::once(&mut self.data).chain(keys).chain(self.genesis.as_mut()).chain(tls.into_iter().flatten())
-        {
+        let files = [&mut self.genesis, &mut self.witness, &mut self.endpoints].into_iter().flatten();
+        for path in std::iter::once(&mut self.data).chain(keys).chain(files).chain(tls.into_iter().flatten()) {
             *path = folder.join(&*path);
         }
     }
@@ -165,6 +170,12 @@ impl Config {
             return Err(ConfigError::AccountsInMemory(self.accounts_in_memory));
         }
         self.shard_addresses().map(|_| ())
+    }
+
+    /// The witness of the data folder.
+    #[must_use]
+    pub fn witness(&self) -> PathBuf {
+        self.witness.clone().unwrap_or_else(|| default_witness(&self.data))
     }
 
     /// At most so many accounts of one shard are in memory.
@@ -221,6 +232,11 @@ mod tests {
         assert_eq!(config.data, Path::new("data"));
         assert!(config.keys.len() == 2 && config.keys.iter().all(|pair| pair.redemption.is_absolute()));
         assert_eq!(config.genesis.as_deref(), Some(Path::new("/etc/genesis.json")));
+        assert_eq!(config.witness(), Path::new("data.witness"));
+        let named = format!("witness = \"/var/witness\"\nendpoints = \"endpoints.json\"\n{GOOD}");
+        let named = read(&named, Overrides::default()).unwrap();
+        assert_eq!(named.witness(), Path::new("/var/witness"));
+        assert!(named.endpoints.unwrap().is_absolute());
         let ports: Vec<u16> = config.shard_addresses().unwrap().iter().map(SocketAddr::port).collect();
         assert_eq!(ports, [7000, 7001]);
     }

@@ -129,7 +129,11 @@ async fn ready(State(context): State<HttpContext>) -> impl IntoResponse {
     };
     let standing = context.standing.borrow();
     let (authority, epoch, votes) = (standing.public().name, standing.epoch(), standing.voter().is_some());
-    (code, Json(json!({"status": state, "reason": reason, "authority": authority, "epoch": epoch, "votes": votes})))
+    let restored = standing.guard().is_some();
+    let body = json!({
+        "status": state, "reason": reason, "authority": authority, "epoch": epoch, "votes": votes, "restored": restored,
+    });
+    (code, Json(body))
 }
 
 async fn metrics(State(context): State<HttpContext>) -> impl IntoResponse {

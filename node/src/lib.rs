@@ -5,6 +5,7 @@ pub mod authority;
 pub mod config;
 pub mod deployment;
 pub mod follower;
+pub mod guard;
 pub mod http;
 pub mod keys;
 pub mod metrics;

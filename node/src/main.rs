@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use fastpay_node::config::{Config, Overrides};
 use fastpay_node::keys::{self, KeyFiles, passphrase_source};
-use fastpay_node::{authority, setup, status, vote_committee};
+use fastpay_node::{authority, guard, setup, status, vote_committee};
 use tokio::sync::watch;
 
 /// An authority of a FastPay committee.
@@ -67,6 +67,12 @@ enum Command {
         #[command(flatten)]
         overrides: Overrides,
     },
+    /// Say that the data folder is an older copy: until told otherwise, the authority votes only above what the
+    /// other authorities know of
+    Restored(FolderArguments),
+    /// Say that the data folder forgets nothing: it was moved whole while the node was stopped, or all that was
+    /// under way when it was copied is long finished
+    Vouch(FolderArguments),
     /// Ask a running authority how it is
     Status {
         /// The configuration
@@ -78,6 +84,15 @@ enum Command {
         #[command(flatten)]
         overrides: Overrides,
     },
+}
+
+#[derive(clap::Args)]
+struct FolderArguments {
+    /// The configuration
+    #[arg(long, default_value = "authority.toml")]
+    config: PathBuf,
+    #[command(flatten)]
+    overrides: Overrides,
 }
 
 #[derive(clap::Args)]
@@ -163,6 +178,13 @@ fn execute(command: Command) -> Result<(), BoxError> {
                     .map_err(|error| format!("cannot write {}: {error}", path.display()))?,
             }
             Ok(())
+        }
+        Command::Restored(FolderArguments { config, overrides }) => {
+            Ok(guard::distrust(&Config::read(&config, overrides)?.data)?)
+        }
+        Command::Vouch(FolderArguments { config, overrides }) => {
+            let config = Config::read(&config, overrides)?;
+            Ok(guard::vouch(&config.data, config.witness())?)
         }
         Command::Status { config, json, overrides } => {
             let config = Config::read(&config, overrides)?;

@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use crate::config::{Config, ConfigError, Overrides};
 use crate::deployment::folder_identity;
+use crate::guard::{NoticeError, Witness};
 use crate::keys::KeyFiles;
 use crate::storage::{DataFolder, StorageError};
 
@@ -81,6 +82,9 @@ pub enum SetupError {
     /// The data folder cannot be created.
     #[error(transparent)]
     Storage(#[from] StorageError),
+    /// There was one before, or its witness cannot be written.
+    #[error(transparent)]
+    Witness(#[from] NoticeError),
 }
 
 /// As in the configuration file.
@@ -117,7 +121,12 @@ pub fn init(request: Request, authority: AuthorityName) -> Result<AuthorityEndpo
 /// Creates what the configuration names.
 fn create(config: &Path, authority: AuthorityName, domain: &Domain) -> Result<AuthorityEndpoints, SetupError> {
     let config = Config::read(config, Overrides::default())?;
+    let witness = config.witness();
+    if witness.exists() && !config.data.exists() {
+        return Err(NoticeError::Witnessed(witness).into());
+    }
     DataFolder::create(&config.data, &folder_identity(&[authority], config.shards, domain))?;
+    Witness::create(&config.data, witness)?;
     Ok(AuthorityEndpoints {
         name: authority,
         shards: config.shard_addresses()?.iter().map(|address| format!("http://{address}")).collect(),

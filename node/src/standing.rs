@@ -8,6 +8,8 @@ use std::sync::Arc;
 use fastpay_core::{Authority, AuthorityKeys, AuthorityName, Committees, Epoch};
 use tokio::sync::watch;
 
+use crate::guard::Guard;
+
 /// The standing of this authority, for all parts that must notice when it changes.
 pub type StandingSeen = watch::Receiver<Arc<Standing>>;
 
@@ -26,12 +28,13 @@ pub enum StandingError {
 }
 
 /// The committees known at one time, and this authority's place in them.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Standing {
     committees: Committees,
     keys: Vec<Arc<AuthorityKeys>>,
     voter: Option<Arc<AuthorityKeys>>,
     public: Authority,
+    guard: Option<Arc<Guard>>,
 }
 
 impl Standing {
@@ -65,7 +68,19 @@ impl Standing {
         let remembers_all = remembered.iter().any(|name| founders.member(name).is_some());
         let votes = epoch == committees.current().epoch() && remembers_all;
         let (voter, public) = (votes.then(|| newest.clone()), newest.public());
-        Ok(Self { committees, keys, voter, public })
+        Ok(Self { committees, keys, voter, public, guard: None })
+    }
+
+    /// The same where the memory may have a gap: then the guard says what it may vote for.
+    #[must_use]
+    pub fn guarded(self, guard: Option<Arc<Guard>>) -> Self {
+        Self { guard, ..self }
+    }
+
+    /// The guard, where the memory may have a gap.
+    #[must_use]
+    pub fn guard(&self) -> Option<&Arc<Guard>> {
+        self.guard.as_ref()
     }
 
     /// All committees known here.
@@ -103,7 +118,7 @@ impl Standing {
     /// # Errors
     /// As [`Standing::new`].
     pub fn among(&self, committees: Committees, remembered: &[AuthorityName]) -> Result<Self, StandingError> {
-        Self::new(committees, self.keys.clone(), remembered)
+        Ok(Self::new(committees, self.keys.clone(), remembered)?.guarded(self.guard.clone()))
     }
 }
 

@@ -119,6 +119,8 @@ pub struct AccountState {
     pub deposits: u64,
     /// It holds more assets than are listed here: see [`ShardClient::account_asset`].
     pub truncated: bool,
+    /// Restored from an older copy, the authority may have voted for an order of this account that it does not know.
+    pub catching_up: bool,
 }
 
 impl AccountState {
@@ -301,6 +303,7 @@ impl ShardClient {
             received: answer.received,
             deposits: answer.deposits,
             truncated: answer.truncated,
+            catching_up: answer.catching_up,
         })
     }
 

@@ -59,6 +59,16 @@ pub enum Refusal {
     /// It does not vote in this epoch, the current one there; it still confirms.
     #[error("the authority does not vote in epoch {0}; ask the others")]
     NotVoting(Epoch),
+    /// Restored from an older copy, it may have voted for another order of this number. It votes for the account
+    /// again from the given one on, where it knows that already.
+    #[error(
+        "the authority was restored from an older copy and may have voted for another order of this number; {}",
+        match .0 {
+            Some(from) => format!("it votes for the account from number {from} on: ask the others"),
+            None => "it is asking the others: ask them too, or it again later".to_owned(),
+        }
+    )]
+    CatchingUp(Option<SequenceNumber>),
     /// It does not know the committee of the certificate's epoch yet.
     #[error("the authority does not know epoch {0} yet; send the same again later")]
     UnknownEpoch(Epoch),
@@ -68,7 +78,7 @@ impl Refusal {
     /// True where the same request may be accepted later, without anything else being done.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
-        matches!(self, Self::Busy(_) | Self::Stopping | Self::UnknownEpoch(_))
+        matches!(self, Self::Busy(_) | Self::Stopping | Self::UnknownEpoch(_) | Self::CatchingUp(None))
     }
 }
 
@@ -131,6 +141,11 @@ impl From<&Refusal> for proto::Refused {
                 refused.epoch = epoch.0;
                 Code::NotVoting
             }
+            Refusal::CatchingUp(from) => {
+                // It is never from 0 on.
+                refused.expected_sequence = from.map_or(0, |from| from.0);
+                Code::CatchingUp
+            }
             Refusal::UnknownEpoch(epoch) => {
                 refused.epoch = epoch.0;
                 Code::UnknownEpoch
@@ -164,6 +179,7 @@ impl TryFrom<proto::Refused> for Refusal {
             Code::Busy => Self::Busy(Duration::from_millis(refused.retry_after_ms.into())),
             Code::Stopping => Self::Stopping,
             Code::NotVoting => Self::NotVoting(Epoch(refused.epoch)),
+            Code::CatchingUp => Self::CatchingUp((expected.0 > 0).then_some(expected)),
             Code::UnknownEpoch => Self::UnknownEpoch(Epoch(refused.epoch)),
         })
     }

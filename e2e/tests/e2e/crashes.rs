@@ -43,7 +43,7 @@ async fn nothing_is_lost_or_doubled_when_authorities_are_killed_under_load() {
 }
 
 /// At every authority each account has made `each` payments of the crowd's plan, and holds what it should to the unit.
-async fn assert_all_paid(network: &Network, crowd: &Crowd, each: usize) {
+pub async fn assert_all_paid(network: &Network, crowd: &Crowd, each: usize) {
     let accounts = crowd.accounts();
     let mut expected: BTreeMap<AccountId, Balance> = accounts.iter().map(|a| (*a, balance(START))).collect();
     for (sender, payments) in accounts.iter().zip(crowd.plan(each, &[Asset::ETHER])) {

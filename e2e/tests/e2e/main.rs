@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `way` | deposit, pay, redeem through the relayer and alone; the demo itself |
 //! | `crashes` | `kill -9` of one and of all under load, votes that survive it, a frozen authority, one process per data folder |
+//! | `restored` | a data folder that is an older copy, of one node or of two times |
 //! | `wire` | each bad order and certificate, over the wire, to a running node |
 //! | `peers` | garbage, silence, messages too long, peers that never read |
 //! | `setup` | configurations and keys that are wrong |
@@ -19,6 +20,7 @@ mod peers;
 mod primary;
 mod proxy;
 mod relaying;
+mod restored;
 mod rotation;
 mod scene;
 mod setup;

@@ -143,7 +143,9 @@ impl ShardRpc for ShardService {
         request: Request<proto::AccountRequest>,
     ) -> Result<Response<proto::AccountResponse>, Status> {
         let request = request.into_inner();
-        let (_, account) = self.account(&request.account).await?;
+        let (id, account) = self.account(&request.account).await?;
+        let catching_up =
+            self.context.standing.borrow().guard().is_some_and(|guard| !guard.bears_witness(id, &account));
         let (holdings, truncated) = chosen(account.balances.iter(), &request.asset)?;
         let holdings = holdings.into_iter().map(|(asset, balance)| proto::Holding {
             asset: copy(asset.0.as_slice()),
@@ -157,6 +159,7 @@ impl ShardRpc for ShardService {
             received: account.received.count(),
             deposits: account.deposits.count(),
             truncated,
+            catching_up,
         }))
     }
 

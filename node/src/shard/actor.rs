@@ -273,10 +273,27 @@ impl Actor {
 
     /// Locks the sender's account on an order, where this authority has a vote for it.
     fn lock(&mut self, order: &VerifiedOrder) -> Result<Result<(), Refusal>, ShardError> {
-        match self.signer.refusal() {
-            Some(refusal) => Ok(Err(refusal)),
-            None => self.decide_and_apply(|shard| shard.lock(order)),
+        if let Some(refusal) = self.signer.refusal() {
+            return Ok(Err(refusal));
         }
+        if let Some(refusal) = self.forgotten_vote(order)? {
+            return Ok(Err(refusal));
+        }
+        self.decide_and_apply(|shard| shard.lock(order))
+    }
+
+    /// Why an order whose turn it is gets no vote: there may be one for another order that was forgotten.
+    fn forgotten_vote(&self, order: &VerifiedOrder) -> Result<Option<Refusal>, ShardError> {
+        let Some(guard) = self.signer.standing().guard() else { return Ok(None) };
+        let (sender, sequence) = (order.transfer().sender(), order.transfer().sequence());
+        if self.shard.check_owner(sender).is_err() {
+            return Ok(None);
+        }
+        let account = self.account(&sender)?;
+        // A vote that is remembered is given again; the rules refuse what is out of turn, or not covered.
+        let is_new = account.pending.is_none() && account.next_sequence() == sequence;
+        let covered = account.balance(order.transfer().asset()).covers(order.transfer().amount());
+        Ok(if is_new && covered { guard.refusal(sender, sequence) } else { None })
     }
 
     fn credit(&mut self, credits: &[CrossShardCredit]) -> Result<(), ShardError> {

@@ -32,6 +32,12 @@ impl HistoryReader {
         Self { journal }
     }
 
+    /// How far the journal is committed.
+    #[must_use]
+    pub fn end(&self) -> JournalPosition {
+        self.journal.end()
+    }
+
     fn read(&self, position: JournalPosition, select: SelectLink) -> Result<(Record, Link), HistoryError> {
         let bytes = self.journal.read_at(position)?;
         let record = Record::try_from_slice(&bytes).map_err(|_| HistoryError::BrokenLink(position))?;

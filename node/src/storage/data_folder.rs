@@ -22,7 +22,8 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 const FORMAT_VERSION: u32 = 1;
-const LOCK_FILE: &str = "lock";
+/// Made with the folder and never replaced.
+pub(crate) const LOCK_FILE: &str = "lock";
 const META_FILE: &str = "meta.json";
 /// Far above what a real one has; a larger file is something else and not worth reading.
 const META_BYTES_MAX: u64 = 64 << 10;
@@ -204,6 +205,18 @@ impl DataFolder {
         expect(path, "chain id", &stored.chain_id, &identity.chain_id)?;
         expect(path, "contract", &stored.contract, &identity.contract)?;
         Ok(folder)
+    }
+
+    /// Locks a folder, whosever it is: for its operator's word on it while nothing runs there.
+    ///
+    /// # Errors
+    /// `NotCreated`, `InUse`, `Io`.
+    pub fn hold(path: &Path) -> Result<Self, StorageError> {
+        if !path.join(META_FILE).exists() {
+            let path = path.to_owned();
+            return Err(StorageError::NotCreated { path });
+        }
+        Self::lock(path, 0)
     }
 
     /// The authority's names: the one that the folder was made for, and those that were added.

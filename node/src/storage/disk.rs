@@ -110,7 +110,7 @@ pub fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Makes the entries of a folder durable: files created, renamed and removed in it.
-pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
+pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
     // `Path::parent` of a bare file name is the empty path.
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     File::open(folder)?.sync_all()

@@ -30,7 +30,9 @@ mod journal;
 mod memory_disk;
 
 pub use checkpoint::{Checkpoint, CheckpointError, CheckpointOptions, CheckpointStore, StoreKey};
+pub(crate) use data_folder::LOCK_FILE;
 pub use data_folder::{DataFolder, FolderIdentity, ShardFolders, StorageError};
+pub(crate) use disk::sync_folder;
 pub use disk::{Disk, RealDisk, SegmentFile, replace_file};
 pub use fastpay_core::JournalPosition;
 pub use journal::{

@@ -12,6 +12,7 @@ use fastpay_ethereum::{Finality, PrimaryConfig};
 use fastpay_node::authority::{self, AuthorityError};
 use fastpay_node::config::{Config, Overrides, TlsFiles};
 use fastpay_node::deployment::{DeploymentError, folder_identity, remember};
+use fastpay_node::guard::{Witness, default_witness};
 use fastpay_node::keys::KeyFiles;
 use fastpay_node::setup::{self, SetupError};
 use fastpay_node::shard::ShardError;
@@ -286,6 +287,7 @@ async fn an_authority_starts_with_the_committee_it_knows_while_its_primary_is_aw
     let data = scene.folder.path().join("data-of-contract");
     let shards = 2.try_into().unwrap();
     drop(DataFolder::create(&data, &folder_identity(&[scene.keys().public().name], shards, &domain)).unwrap());
+    Witness::create(&data, default_witness(&data)).unwrap();
     let config = Config { data: data.clone(), genesis: None, primary: Some(primary), ..scene.config() };
 
     let unknown = refused(config.clone(), scene.keys()).await;

@@ -126,12 +126,14 @@ impl Driver {
                 }
             }
             Refusal::NoPrimary => Next::Finish(Heard::Out(Trouble::NoPrimary)),
-            Refusal::Busy(_) | Refusal::Stopping | Refusal::UnknownEpoch(_) => {
+            Refusal::Busy(_) | Refusal::Stopping | Refusal::UnknownEpoch(_) | Refusal::CatchingUp(None) => {
                 Next::Later(Heard::Later(Trouble::Silent(refusal.to_string())))
             }
-            Refusal::Malformed(_) | Refusal::Invalid(_) | Refusal::WrongShard(_) | Refusal::NotVoting(_) => {
-                Next::Finish(Heard::Out(Trouble::Refused(refusal.to_string())))
-            }
+            Refusal::Malformed(_)
+            | Refusal::Invalid(_)
+            | Refusal::WrongShard(_)
+            | Refusal::NotVoting(_)
+            | Refusal::CatchingUp(Some(_)) => Next::Finish(Heard::Out(Trouble::Refused(refusal.to_string()))),
         }
     }
 

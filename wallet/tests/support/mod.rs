@@ -329,6 +329,7 @@ impl Shard for Fake {
             received: state.received.get(&id).map_or(0, |list| list.len() as u64),
             deposits: state.deposits.get(&id).map_or(0, |list| list.len() as u64),
             truncated: part == Part::ShortLists && request.asset.is_empty(),
+            catching_up: false,
         };
         answer.holdings.retain(|held| !answer.truncated && (request.asset.is_empty() || held.asset == request.asset));
         if part == Part::FalseHistory {

@@ -1,0 +1,253 @@
+//! Data folders that are older than what was said with them: what the authority forgot it does not say otherwise.
+
+use std::process::Command;
+use std::time::Duration;
+
+use fastpay_core::{AccountKey, Certificate, Epoch, SequenceNumber, TransferOrder, Vote, sign_vote};
+use fastpay_e2e::{Network, program, run, wait_for};
+use fastpay_rpc::{AuthorityClient, ClientError, Refusal};
+
+use crate::scene::{key, payment, standalone};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+struct Scene {
+    network: Network,
+    payer: AccountKey,
+    saver: AccountKey,
+}
+
+impl Scene {
+    fn new(name: &str) -> Self {
+        let (payer, saver) = (key(0), key(1));
+        let network = standalone(name, &[payer.account(), saver.account()]);
+        Self { network, payer, saver }
+    }
+
+    fn order(&self, owner: &AccountKey, amount: u128, sequence: u64) -> TransferOrder {
+        owner.order(self.network.domain(), payment(owner, key(2).account(), amount, sequence))
+    }
+
+    async fn start(&mut self, number: usize) {
+        let authority = self.network.authority(number).unwrap();
+        authority.start().unwrap();
+        authority.wait_ready().await.unwrap();
+    }
+
+    fn client(&self, number: usize) -> AuthorityClient {
+        self.network.authorities[number].client().unwrap()
+    }
+
+    async fn ask(&self, number: usize, order: &TransferOrder) -> Result<Vote, ClientError> {
+        self.client(number).shard_of(&order.transfer.sender()).order(order).await.map(|(_, vote)| vote)
+    }
+
+    /// The certificate that these authorities' votes make; they give them.
+    async fn certify(&self, voters: [usize; 3], order: &TransferOrder) -> Certificate {
+        let mut votes = Vec::new();
+        for number in voters {
+            votes.push(self.ask(number, order).await.unwrap());
+        }
+        votes.sort_by_key(|vote| vote.authority);
+        Certificate { order: order.clone(), epoch: Epoch(0), votes }
+    }
+
+    async fn confirm(&self, number: usize, certificate: &Certificate) -> SequenceNumber {
+        let sender = certificate.order.transfer.sender();
+        self.client(number).shard_of(&sender).confirm(certificate).await.unwrap()
+    }
+
+    /// Asks until the authority says from where on it votes, or votes.
+    async fn answer(&self, number: usize, order: &TransferOrder) -> Result<Vote, Refusal> {
+        wait_for(PATIENCE, async || match self.ask(number, order).await {
+            Ok(vote) => Ok(Ok(vote)),
+            Err(ClientError::Refused(refusal)) if !refusal.is_retryable() => Ok(Err(refusal)),
+            Err(error) => Err(error.to_string()),
+        })
+        .await
+        .unwrap()
+    }
+}
+
+fn catching_up(from: u64) -> Result<Vote, Refusal> {
+    Err(Refusal::CatchingUp(Some(SequenceNumber(from))))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_authority_that_forgot_its_votes_gives_no_second_one_and_votes_again_above_them() {
+    let mut scene = Scene::new("restored");
+    scene.network.start_authorities().await.unwrap();
+    let backup = scene.network.place().path("backup");
+    scene.network.authority(0).unwrap().stop().unwrap();
+    scene.network.authorities[0].back_up(&backup).unwrap();
+    scene.start(0).await;
+
+    // What it will forget. A vote that it alone was asked for …
+    let (first, second) = (scene.order(&scene.payer, 1, 0), scene.order(&scene.payer, 2, 0));
+    let given = scene.ask(0, &first).await.unwrap();
+    // … and one after a certificate that nobody else has got yet.
+    let saved = scene.order(&scene.saver, 1, 0);
+    let saved = scene.certify([0, 1, 2], &saved).await;
+    scene.confirm(0, &saved).await;
+    let next = scene.order(&scene.saver, 2, 1);
+    scene.ask(0, &next).await.unwrap();
+
+    scene.network.authority(0).unwrap().kill();
+    scene.network.authorities[0].restore(&backup).unwrap();
+    scene.start(0).await;
+    let log = scene.network.authority(0).unwrap().program().unwrap().log_text();
+    assert!(
+        log.contains("a copy of the folder that was last in use") && log.contains("configure `endpoints`"),
+        "{log}"
+    );
+    for _ in 0..5 {
+        assert_eq!(scene.ask(0, &second).await, Err(ClientError::Refused(Refusal::CatchingUp(None))));
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert!(scene.client(0).shard_of(&scene.payer.account()).account(scene.payer.account()).await.unwrap().catching_up);
+
+    // It is told where the others are; one of them is away, so that they are too few to tell it anything.
+    scene.network.authority(0).unwrap().kill();
+    scene.network.authorities[0].set_endpoints(&scene.network.endpoints_file()).unwrap();
+    scene.network.authority(3).unwrap().kill();
+    scene.start(0).await;
+    for _ in 0..5 {
+        assert_eq!(scene.ask(0, &second).await, Err(ClientError::Refused(Refusal::CatchingUp(None))));
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    scene.start(3).await;
+    assert_eq!(scene.answer(0, &second).await, catching_up(1));
+    assert_eq!(scene.answer(0, &first).await, catching_up(1), "nor for the order that it did vote for");
+    // It confirms like any other, and after the certificate that it had it still does not vote.
+    assert_eq!(scene.confirm(0, &saved).await, SequenceNumber(1));
+    let other = scene.order(&scene.saver, 3, 1);
+    assert_eq!(scene.answer(0, &other).await, catching_up(2));
+
+    // The others finish without it, and from then on it votes, also after a restart.
+    for certificate in [scene.certify([1, 2, 3], &first).await, saved.clone()] {
+        for number in 0..4 {
+            scene.confirm(number, &certificate).await;
+        }
+    }
+    let mine = scene.order(&scene.payer, 3, 1);
+    scene.answer(0, &mine).await.unwrap();
+    scene.network.authority(0).unwrap().kill();
+    scene.start(0).await;
+    let later = scene.certify([0, 2, 3], &mine).await;
+    assert_eq!(scene.confirm(1, &later).await, SequenceNumber(2));
+    assert_eq!(scene.answer(0, &other).await, catching_up(2), "what was learned is still known");
+    let finished = scene.certify([1, 2, 3], &other).await;
+    assert_eq!(scene.confirm(0, &finished).await, SequenceNumber(2));
+    scene.answer(0, &scene.order(&scene.saver, 1, 2)).await.unwrap();
+    let state = scene.client(0).shard_of(&scene.saver.account()).account(scene.saver.account()).await.unwrap();
+    assert!(!state.catching_up && state.pending.is_some());
+
+    // The guard is what stood between: at its operator's word that nothing is forgotten, the same copy votes twice.
+    scene.network.authority(0).unwrap().kill();
+    scene.network.authorities[0].restore(&backup).unwrap();
+    scene.network.authorities[0].operate("vouch").unwrap().success().unwrap();
+    scene.start(0).await;
+    let twice = scene.ask(0, &second).await.unwrap();
+    for (order, vote) in [(&first, given), (&second, twice)] {
+        let order = order.clone().verify(scene.network.domain()).unwrap();
+        vote.verify(scene.network.domain(), scene.network.committee(), &order).unwrap();
+    }
+}
+
+/// A peer that lies about how far the account is needs a certificate for it, so it cannot keep the authority from
+/// voting; and the operator's word counts where nothing can be noticed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operator_says_that_the_folder_is_old_and_then_that_it_is_not() {
+    let mut scene = Scene::new("operator");
+    for number in 0..4 {
+        scene.network.authorities[number].set_endpoints(&scene.network.endpoints_file()).unwrap();
+    }
+    scene.network.start_authorities().await.unwrap();
+    let running = scene.network.authorities[0].operate("restored").unwrap();
+    assert!(!running.status.success() && running.err.contains("in use by another process"), "{}", running.err);
+    let order = scene.order(&scene.payer, 1, 0);
+    scene.network.authority(0).unwrap().stop().unwrap();
+    scene.network.authorities[0].operate("restored").unwrap().success().unwrap();
+    scene.start(0).await;
+    assert_eq!(scene.answer(0, &order).await, catching_up(1));
+
+    // A second one that is in the same state bears no witness for the first, nor the first for it.
+    scene.network.authority(1).unwrap().stop().unwrap();
+    scene.network.authorities[1].operate("restored").unwrap().success().unwrap();
+    scene.start(1).await;
+    for _ in 0..5 {
+        assert_eq!(scene.ask(1, &order).await, Err(ClientError::Refused(Refusal::CatchingUp(None))));
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    scene.network.authority(0).unwrap().stop().unwrap();
+    scene.network.authorities[0].operate("vouch").unwrap().success().unwrap();
+    scene.start(0).await;
+    scene.ask(0, &order).await.unwrap();
+    assert_eq!(scene.answer(1, &order).await, catching_up(2), "of whom authority 0 is locked");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn neither_a_copy_of_two_times_nor_an_empty_folder_is_started_on() {
+    let mut scene = Scene::new("torn-copy");
+    scene.start(0).await;
+    let keys: Vec<_> = scene.network.authorities.iter().map(|authority| authority.secret_keys().unwrap()).collect();
+    let [old, new] = ["old", "new"].map(|name| scene.network.place().path(name));
+    scene.network.authority(0).unwrap().stop().unwrap();
+    scene.network.authorities[0].back_up(&old).unwrap();
+    scene.start(0).await;
+    // Payments between the shards, one way or the other.
+    for owner in [&scene.payer, &scene.saver] {
+        for (sequence, recipient) in (0..).zip([3, 4, 5, 6]) {
+            let transfer = payment(owner, key(recipient).account(), 1, sequence);
+            let order = owner.order(scene.network.domain(), transfer);
+            let digest = scene.network.domain().transfer_digest(&order.transfer);
+            let mut votes: Vec<_> = keys[..3]
+                .iter()
+                .map(|keys| sign_vote(keys, scene.network.domain(), Epoch(0), &order.transfer, digest))
+                .collect();
+            votes.sort_by_key(|vote| vote.authority);
+            scene.confirm(0, &Certificate { order, epoch: Epoch(0), votes }).await;
+        }
+    }
+    wait_for(PATIENCE, async || {
+        for shard in scene.client(0).shards() {
+            if shard.status().await.map_err(|error| error.to_string())?.credits_in_flight > 0 {
+                return Err("credits are on their way".to_owned());
+            }
+        }
+        Ok(())
+    })
+    .await
+    .unwrap();
+    scene.network.authority(0).unwrap().stop().unwrap();
+    scene.network.authorities[0].back_up(&new).unwrap();
+    let mut refused = 0;
+    for shard in ["shard-000", "shard-001"] {
+        scene.network.authorities[0].restore(&new).unwrap();
+        let data = scene.network.authorities[0].data();
+        std::fs::remove_dir_all(data.join(shard)).unwrap();
+        run(Command::new("cp").arg("-a").arg(old.join(shard)).arg(&data)).unwrap().success().unwrap();
+        // Where no credit went that way there is nothing to notice, but then nothing to lose, either.
+        let log = scene.network.place().log("authority-0");
+        let before = std::fs::read_to_string(&log).unwrap().len();
+        let authority = scene.network.authority(0).unwrap();
+        authority.start().unwrap();
+        if authority.wait_ready().await.is_err() {
+            let said = std::fs::read_to_string(&log).unwrap();
+            assert!(said[before..].contains("the copy was made while the node ran"), "{}", &said[before..]);
+            refused += 1;
+        }
+        authority.kill();
+    }
+    assert!(refused > 0, "the payments went between the shards");
+
+    // Without its folder the authority cannot begin anew, whatever its configuration is called.
+    let authority = &scene.network.authorities[0];
+    std::fs::remove_dir_all(authority.data()).unwrap();
+    let mut init = Command::new(program("fastpay-node").unwrap());
+    init.args(["init", "--listen", "127.0.0.1:1", "--http", "127.0.0.1:9", "--shards", "2", "--config"]);
+    init.arg(scene.network.place().path("again.toml")).arg("--keys").arg(authority.keys_folder());
+    init.arg("--data").arg(authority.data()).arg("--genesis").arg(scene.network.place().path("genesis.json"));
+    let again = run(&mut init).unwrap();
+    assert!(!again.status.success() && again.err.contains("must not begin with an empty memory"), "{}", again.err);
+}

@@ -1,0 +1,195 @@
+//! Asking the other authorities what this one may have voted for.
+//!
+//! Every authority that voted for the order before a forgotten one remembers it, and a quorum of the others
+//! contains an honest one of them. So of what a quorum of the others says of an account follows a number above
+//! every forgotten vote. A peer that claims more certificates than this authority has must show the newest of
+//! them, so that a lie cannot keep the authority from voting for ever.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fastpay_core::{AccountId, AuthorityName, Certificate, Committees, Domain, SequenceNumber};
+use fastpay_rpc::{AccountState, AuthorityClient, ClientError, ClientOptions, Endpoints, EndpointsError};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::JoinSet;
+
+use super::{Guard, Question};
+use crate::standing::StandingSeen;
+
+/// At most so many accounts are asked about at a time.
+const ACCOUNTS_AT_A_TIME: usize = 32;
+const OPTIONS: ClientOptions =
+    ClientOptions { connect_timeout: Duration::from_secs(2), request_timeout: Duration::from_secs(5) };
+
+/// Why the other authorities cannot be asked.
+#[derive(Debug, thiserror::Error)]
+pub enum PeersError {
+    /// The file cannot be used.
+    #[error(transparent)]
+    Endpoints(#[from] EndpointsError),
+    /// An address is malformed.
+    #[error(transparent)]
+    Address(#[from] ClientError),
+    /// Under names of different epochs one authority could be counted twice.
+    #[error(
+        "the endpoints file lists authorities that are not all members of one committee; get the newest file from \
+         whoever runs the committee"
+    )]
+    NotOneCommittee,
+    /// They are no quorum.
+    #[error("the endpoints file has {known} authorities beside this one, and {needed} are needed")]
+    TooFew {
+        /// So many are listed.
+        known: usize,
+        /// So many are needed.
+        needed: usize,
+    },
+}
+
+/// Answers a guard's questions.
+pub struct CatchUp {
+    guard: Arc<Guard>,
+    questions: mpsc::Receiver<Question>,
+    asker: Arc<Asker>,
+}
+
+struct Asker {
+    peers: Vec<AuthorityClient>,
+    domain: Domain,
+    standing: StandingSeen,
+}
+
+/// The authorities of the file but this one, under whichever of its `names`.
+fn peers(
+    endpoints: &Endpoints,
+    committees: &Committees,
+    names: &[AuthorityName],
+) -> Result<Vec<AuthorityClient>, PeersError> {
+    let listed = &endpoints.authorities;
+    if !committees.iter().any(|committee| listed.iter().all(|entry| committee.member(&entry.name).is_some())) {
+        return Err(PeersError::NotOneCommittee);
+    }
+    let others = listed.iter().filter(|entry| !names.contains(&entry.name));
+    let peers: Vec<_> = others.map(|entry| AuthorityClient::new(entry, OPTIONS)).collect::<Result<_, _>>()?;
+    let (known, needed) = (peers.len(), committees.current().quorum());
+    if known < needed {
+        return Err(PeersError::TooFew { known, needed });
+    }
+    Ok(peers)
+}
+
+impl CatchUp {
+    /// Asks the authorities of `endpoints` but this one, which goes by `names`. Must be called within a tokio
+    /// runtime.
+    ///
+    /// # Errors
+    /// See [`PeersError`].
+    pub fn new(
+        guard: Arc<Guard>,
+        questions: mpsc::Receiver<Question>,
+        endpoints: &Endpoints,
+        names: &[AuthorityName],
+        domain: Domain,
+        standing: StandingSeen,
+    ) -> Result<Self, PeersError> {
+        let peers = peers(endpoints, standing.borrow().committees(), names)?;
+        Ok(Self { guard, questions, asker: Arc::new(Asker { peers, domain, standing }) })
+    }
+
+    /// Goes on until the guard is gone.
+    pub async fn run(mut self) {
+        let free = Arc::new(Semaphore::new(ACCOUNTS_AT_A_TIME));
+        while let Some((account, sequence)) = self.questions.recv().await {
+            let Ok(permit) = free.clone().acquire_owned().await else { return };
+            let (guard, asker) = (self.guard.clone(), self.asker.clone());
+            tokio::spawn(async move {
+                let votes_from = asker.votes_from(account, sequence).await;
+                guard.learn(account, votes_from);
+                drop(permit);
+            });
+        }
+    }
+}
+
+impl Asker {
+    /// The number from which on this authority may vote for the account, where a quorum of the others tells it.
+    async fn votes_from(self: &Arc<Self>, account: AccountId, own_next: SequenceNumber) -> Option<SequenceNumber> {
+        let committees = self.standing.borrow().committees().clone();
+        let mut asked = JoinSet::new();
+        for peer in self.peers.clone() {
+            let (asker, committees) = (self.clone(), committees.clone());
+            asked.spawn(async move { (peer.name(), asker.ask(&peer, account, own_next, &committees).await) });
+        }
+        let (mut answers, mut reasons, needed) = (Vec::new(), Vec::new(), committees.current().quorum());
+        while answers.len() < needed {
+            match asked.join_next().await {
+                Some(Ok((_, Ok(answer)))) => answers.push(answer),
+                Some(Ok((name, Err(reason)))) => reasons.push(format!("{name}: {reason}")),
+                Some(Err(_)) => {}
+                None => {
+                    let (answers, reasons) = (answers.len(), reasons.join("; "));
+                    tracing::warn!(%account, answers, needed, reasons, "too few others say what this authority may have voted for; it is asked again with the next order");
+                    break;
+                }
+            }
+        }
+        above_forgotten_votes(&answers, needed)
+    }
+
+    /// What one peer knows of, checked as far as it goes beyond what is known here.
+    async fn ask(
+        &self,
+        peer: &AuthorityClient,
+        account: AccountId,
+        own_next: SequenceNumber,
+        committees: &Committees,
+    ) -> Result<Answer, String> {
+        let shard = peer.shard_of(&account);
+        let state = shard.account(account).await.map_err(|error| error.to_string())?;
+        if state.next_sequence > own_next {
+            let newest = SequenceNumber(state.next_sequence.0.saturating_sub(1));
+            let certificate = shard.certificate(account, newest).await.map_err(|error| error.to_string())?;
+            check(certificate, account, newest, &self.domain, committees)?;
+        }
+        answer(&state)
+    }
+}
+
+fn check(
+    certificate: Certificate,
+    account: AccountId,
+    sequence: SequenceNumber,
+    domain: &Domain,
+    committees: &Committees,
+) -> Result<(), String> {
+    let committee = committees.get(certificate.epoch).ok_or("its certificate is of an epoch that is not known here")?;
+    let certificate = certificate.verify(domain, committee).map_err(|error| error.to_string())?;
+    let transfer = certificate.transfer();
+    if (transfer.sender(), transfer.sequence()) == (account, sequence) {
+        Ok(())
+    } else {
+        Err("it gave the certificate of another order".into())
+    }
+}
+
+/// How many certificates of the account there may be, as far as this peer can know: those that it has confirmed,
+/// and the one that it may have voted for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Answer(u64);
+
+fn answer(state: &AccountState) -> Result<Answer, String> {
+    if state.catching_up {
+        return Err("it was restored from an older copy itself".into());
+    }
+    Ok(Answer(state.next_sequence.0.saturating_add(u64::from(state.pending.is_some()))))
+}
+
+/// The first number that this authority cannot have voted for. It voted for a number only with all certificates
+/// before it, so at most for the one after the last that anybody could have a certificate of.
+fn above_forgotten_votes(answers: &[Answer], needed: usize) -> Option<SequenceNumber> {
+    let certificates = answers.iter().map(|answer| answer.0).max()?;
+    (answers.len() >= needed).then_some(SequenceNumber(certificates.saturating_add(1)))
+}
+
+#[cfg(test)]
+mod tests;

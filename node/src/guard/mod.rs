@@ -1,0 +1,148 @@
+//! The guard against forgotten votes: an authority whose data folder is an older copy of the one that it voted
+//! with must not vote for a second order of a number.
+//!
+//! ```text
+//!  start: witness beside the folder ─► older, or a copy? ─► mark in the folder ─► Guard
+//!  order ─► shard ─► Guard: votes from? ── unknown ─► refused for now; catch-up asks the peers ─► floor
+//!                         └── below ─► refused: ask the others   └── from there on ─► vote
+//! ```
+//! A vote that was forgotten is of a time before the process began. Of the account's state at a quorum of the
+//! *other* authorities follows a number above all that it may have voted for (`catch_up`; the argument stands in
+//! docs/PROTOCOL.md, M1 to M4). From that number on it votes for the account as ever. Until then it confirms,
+//! credits and answers, and locks nothing.
+//!
+//! Invariants: the mark is on disk before anything is served, and only an operator takes it away; what was
+//! learned before a folder was copied back is never believed after it.
+
+mod catch_up;
+mod floors;
+mod notice;
+
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+
+use fastpay_core::{Account, AccountId, SequenceNumber};
+use fastpay_rpc::Refusal;
+use tokio::sync::mpsc;
+
+pub use catch_up::{CatchUp, PeersError};
+pub use floors::Floors;
+pub use notice::{Memory, NoticeError, Suspicion, Witness, default_witness, distrust, vouch};
+
+/// At most so many accounts wait until the peers are asked about them; others are told to come again.
+const QUESTIONS_MAX: usize = 4_096;
+
+/// An account that the peers must be asked about, and the number that somebody wants a vote for.
+pub type Question = (AccountId, SequenceNumber);
+
+/// What an authority with a gap in its memory may vote for. All its shards share it.
+pub struct Guard {
+    state: Mutex<State>,
+    questions: mpsc::Sender<Question>,
+}
+
+struct State {
+    floors: Floors,
+    asked: HashSet<AccountId>,
+}
+
+impl Guard {
+    /// A guard that knows these floors, and the questions that it has for the peers.
+    #[must_use]
+    pub fn new(floors: Floors) -> (Self, mpsc::Receiver<Question>) {
+        let (questions, asked) = mpsc::channel(QUESTIONS_MAX);
+        (Self { state: Mutex::new(State { floors, asked: HashSet::new() }), questions }, asked)
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Why an order that the rules would lock the account on gets no vote, or none where it may. One whose floor
+    /// is not known yet is asked about.
+    pub fn refusal(&self, account: AccountId, sequence: SequenceNumber) -> Option<Refusal> {
+        let mut state = self.state();
+        match state.floors.votes_from(&account) {
+            Some(from) if sequence >= from => None,
+            Some(from) => Some(Refusal::CatchingUp(Some(from))),
+            None => {
+                if !state.asked.contains(&account) && self.questions.try_send((account, sequence)).is_ok() {
+                    state.asked.insert(account);
+                }
+                Some(Refusal::CatchingUp(None))
+            }
+        }
+    }
+
+    /// Whether what this authority says of the account can be relied on by another one that catches up: every vote
+    /// that it may have forgotten is of a number that it has a certificate for.
+    #[must_use]
+    pub fn bears_witness(&self, account: AccountId, state: &Account) -> bool {
+        self.state().floors.votes_from(&account).is_some_and(|from| state.next_sequence() >= from)
+    }
+
+    /// Takes the answer to a question: where there is none, the next order of the account asks again.
+    pub fn learn(&self, account: AccountId, votes_from: Option<SequenceNumber>) {
+        let mut state = self.state();
+        state.asked.remove(&account);
+        if let Some(from) = votes_from {
+            state.floors.learn(account, from);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn account(byte: u8) -> AccountId {
+        AccountId([byte; 32])
+    }
+
+    #[test]
+    fn an_account_gets_no_vote_before_the_peers_were_asked_and_none_below_its_floor() {
+        let folder = tempfile::tempdir().unwrap();
+        let (guard, mut questions) = Guard::new(Floors::open(folder.path()).unwrap());
+        for _ in 0..3 {
+            assert_eq!(guard.refusal(account(1), SequenceNumber(4)), Some(Refusal::CatchingUp(None)));
+        }
+        assert_eq!(questions.try_recv(), Ok((account(1), SequenceNumber(4))));
+        assert!(questions.try_recv().is_err(), "it is asked about once");
+        // No answer: the next order asks again.
+        guard.learn(account(1), None);
+        assert_eq!(guard.refusal(account(1), SequenceNumber(4)), Some(Refusal::CatchingUp(None)));
+        assert!(questions.try_recv().is_ok());
+
+        let mut state = Account::default();
+        assert!(!guard.bears_witness(account(1), &state));
+        guard.learn(account(1), Some(SequenceNumber(5)));
+        let below = Some(Refusal::CatchingUp(Some(SequenceNumber(5))));
+        assert_eq!(guard.refusal(account(1), SequenceNumber(4)), below);
+        assert_eq!(guard.refusal(account(1), SequenceNumber(5)), None);
+        assert_eq!(guard.refusal(account(1), SequenceNumber(6)), None);
+        assert_eq!(guard.refusal(account(2), SequenceNumber(6)), Some(Refusal::CatchingUp(None)), "another account");
+        assert!(!guard.bears_witness(account(1), &state), "its own certificates are not there yet");
+        guard.learn(account(1), Some(SequenceNumber(0)));
+        assert_eq!(guard.refusal(account(1), SequenceNumber(4)), below, "a floor never sinks");
+        state.pending = None;
+        guard.learn(account(3), Some(SequenceNumber(0)));
+        assert!(guard.bears_witness(account(3), &state));
+    }
+
+    #[test]
+    fn more_questions_than_can_wait_are_told_to_come_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let (guard, mut questions) = Guard::new(Floors::open(folder.path()).unwrap());
+        let numbered = |number: usize| {
+            let mut id = [0; 32];
+            id[..8].copy_from_slice(&number.to_be_bytes());
+            AccountId(id)
+        };
+        for number in 0..=QUESTIONS_MAX {
+            assert_eq!(guard.refusal(numbered(number), SequenceNumber(0)), Some(Refusal::CatchingUp(None)));
+        }
+        while questions.try_recv().is_ok() {}
+        assert!(guard.refusal(numbered(QUESTIONS_MAX), SequenceNumber(0)).is_some());
+        assert_eq!(questions.try_recv(), Ok((numbered(QUESTIONS_MAX), SequenceNumber(0))));
+    }
+}

@@ -1,0 +1,414 @@
+//! Noticing that a data folder may be older than what its authority has said.
+//!
+//! The *witness* is a small file outside of the data folder, so that it does not come back with a copy of it. It
+//! says which folder was in use, by the birth of its lock file, which no copy shares, and how far each shard's
+//! journal was committed. Every few seconds it is written anew where that has changed, always behind the journals,
+//! so that a crash makes it say less than there is and never more.
+//!
+//! The *mark* is a file in the data folder: while it is there, the authority does not rely on its memory. It is
+//! written when the witness does not fit the folder, or at the operator's word, and taken away at the operator's
+//! word only.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use fastpay_core::{JournalPosition, ShardId};
+use serde::{Deserialize, Serialize};
+
+use super::floors::FLOORS_FILE;
+use crate::storage::{DataFolder, LOCK_FILE, StorageError, replace_file, sync_folder};
+
+const MARK_FILE: &str = "restored.json";
+
+/// Why a folder is taken to be older than what was said with it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Suspicion {
+    /// There is no witness: the folder is on another machine, or the file was removed.
+    #[error("its witness {0} is missing")]
+    NoWitness(PathBuf),
+    /// The witness is damaged.
+    #[error("its witness {0} cannot be read: {1}")]
+    Unreadable(PathBuf, String),
+    /// Another folder was in use: this one is a copy of it.
+    #[error("it is a copy of the folder that was last in use")]
+    Copy,
+    /// Records are missing at the end of a shard's journal.
+    #[error("the journal of shard {shard} ends at {end}, and had been committed up to {committed}")]
+    Shorter {
+        /// Which.
+        shard: ShardId,
+        /// Where it ends now.
+        end: JournalPosition,
+        /// Where the witness says that it ended at least.
+        committed: JournalPosition,
+    },
+    /// The operator knows.
+    #[error("its operator says so")]
+    Operator,
+}
+
+/// Why the memory cannot be judged.
+#[derive(Debug, thiserror::Error)]
+pub enum NoticeError {
+    /// The data folder cannot be used.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// A file of the guard cannot be read or written.
+    #[error("cannot use {path}: {error}")]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// A new folder beside the witness of another one.
+    #[error(
+        "{0} is the witness of a data folder that was here: an authority that has voted must not begin with an empty \
+         memory. Restore its folder; or remove the witness, if those keys have never voted"
+    )]
+    Witnessed(PathBuf),
+}
+
+/// Whether what the data folder knows is all that its authority has said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Memory {
+    /// It is, as far as anybody can tell.
+    Whole,
+    /// It may not be.
+    Older {
+        /// When that was noticed, in seconds since 1970.
+        since: u64,
+        /// By what.
+        why: String,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+struct Mark {
+    since: u64,
+    why: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct WitnessFile {
+    born: String,
+    /// Of each shard, in bytes. None where they are not known yet.
+    journal_ends: Option<Vec<u64>>,
+}
+
+/// Where the witness of a data folder is where nothing else is configured: beside it.
+#[must_use]
+pub fn default_witness(data: &Path) -> PathBuf {
+    let mut name = data.file_name().unwrap_or_default().to_owned();
+    name.push(".witness");
+    data.with_file_name(name)
+}
+
+/// The witness of one data folder.
+#[derive(Debug)]
+pub struct Witness {
+    path: PathBuf,
+    born: String,
+    noted: Mutex<Vec<u64>>,
+}
+
+impl Witness {
+    /// The witness at `path` of a data folder that is there.
+    ///
+    /// # Errors
+    /// Where the folder cannot be read.
+    pub fn of(data: &Path, path: PathBuf) -> Result<Self, NoticeError> {
+        let lock = data.join(LOCK_FILE);
+        let born = birth(&lock).map_err(|error| NoticeError::Io { path: lock, error })?;
+        Ok(Self { path, born, noted: Mutex::default() })
+    }
+
+    /// For a data folder that was just made.
+    ///
+    /// # Errors
+    /// [`NoticeError::Witnessed`] where there is a witness already; where it cannot be written.
+    pub fn create(data: &Path, path: PathBuf) -> Result<(), NoticeError> {
+        let witness = Self::of(data, path)?;
+        if witness.path.exists() {
+            return Err(NoticeError::Witnessed(witness.path));
+        }
+        witness.write(None)
+    }
+
+    /// Whether the memory of a folder whose journals end at `ends` is whole. Where it is not, the folder is marked,
+    /// durably, and what was learned before is forgotten. The witness speaks of this folder from then on.
+    ///
+    /// # Errors
+    /// Where a file cannot be read or written.
+    pub fn judge(&self, folder: &DataFolder, ends: &[JournalPosition]) -> Result<Memory, NoticeError> {
+        if let Some(suspicion) = self.suspicion(ends) {
+            mark(folder, &suspicion)?;
+        }
+        self.write(Some(positions(ends)))?;
+        let path = folder.path().join(MARK_FILE);
+        match fs::read(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Memory::Whole),
+            Err(error) => Err(NoticeError::Io { path, error }),
+            // That it is there is what counts, whatever is left of it.
+            Ok(bytes) => Ok(match serde_json::from_slice(&bytes) {
+                Ok(Mark { since, why }) => Memory::Older { since, why },
+                Err(error) => Memory::Older { since: 0, why: error.to_string() },
+            }),
+        }
+    }
+
+    fn suspicion(&self, ends: &[JournalPosition]) -> Option<Suspicion> {
+        let bytes = match fs::read(&self.path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Some(Suspicion::NoWitness(self.path.clone()));
+            }
+            Err(error) => return Some(Suspicion::Unreadable(self.path.clone(), error.to_string())),
+        };
+        let file: WitnessFile = match serde_json::from_slice(&bytes) {
+            Ok(file) => file,
+            Err(error) => return Some(Suspicion::Unreadable(self.path.clone(), error.to_string())),
+        };
+        if file.born != self.born {
+            return Some(Suspicion::Copy);
+        }
+        let committed = file.journal_ends.unwrap_or_default().into_iter().map(JournalPosition);
+        let mut shards = (0..).map(ShardId).zip(ends).zip(committed);
+        shards.find(|((_, end), committed)| *end < committed).map(|((shard, end), committed)| Suspicion::Shorter {
+            shard,
+            end: *end,
+            committed,
+        })
+    }
+
+    /// Notes how far the journals are committed.
+    pub fn note(&self, ends: &[JournalPosition]) {
+        let ends = positions(ends);
+        let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        if *noted == ends {
+            return;
+        }
+        match self.write(Some(ends.clone())) {
+            Ok(()) => *noted = ends,
+            Err(error) => {
+                tracing::error!(%error, "the witness cannot be written; without it an older copy of the data folder may not be noticed")
+            }
+        }
+    }
+
+    fn write(&self, journal_ends: Option<Vec<u64>>) -> Result<(), NoticeError> {
+        let file = WitnessFile { born: self.born.clone(), journal_ends };
+        write(&self.path, &file)
+    }
+}
+
+fn positions(ends: &[JournalPosition]) -> Vec<u64> {
+    ends.iter().map(|end| end.0).collect()
+}
+
+/// What a copy of a file does not share with it: the instant when it was created, which no program can set; where
+/// the file system does not keep it, the file's number.
+fn birth(path: &Path) -> io::Result<String> {
+    let metadata = fs::metadata(path)?;
+    let born = metadata.created().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+    Ok(match born {
+        Some(born) => format!("{}.{:09}", born.as_secs(), born.subsec_nanos()),
+        None => format!("inode {}", metadata.ino()),
+    })
+}
+
+fn mark(folder: &DataFolder, why: &Suspicion) -> Result<(), NoticeError> {
+    // First: what the peers said before this copy came back says nothing of the votes since.
+    remove(folder, FLOORS_FILE)?;
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).map(|since| since.as_secs()).unwrap_or_default();
+    write(&folder.path().join(MARK_FILE), &Mark { since, why: why.to_string() })
+}
+
+fn remove(folder: &DataFolder, name: &str) -> Result<(), NoticeError> {
+    let path = folder.path().join(name);
+    let removed = match fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => sync_folder(folder.path()),
+    };
+    removed.map_err(|error| NoticeError::Io { path, error })
+}
+
+fn write(path: &Path, content: &impl Serialize) -> Result<(), NoticeError> {
+    let bytes = serde_json::to_vec(content).map_err(io::Error::from);
+    let written = bytes.and_then(|bytes| replace_file(path, &bytes));
+    written.map_err(|error| NoticeError::Io { path: path.to_owned(), error })
+}
+
+/// The operator says that the folder is an older copy.
+///
+/// # Errors
+/// Where it is in use, or cannot be written.
+pub fn distrust(data: &Path) -> Result<(), NoticeError> {
+    mark(&DataFolder::hold(data)?, &Suspicion::Operator)
+}
+
+/// The operator says that nothing is forgotten: the folder was moved as a whole while the node was stopped, or
+/// whatever was under way when it was copied is long finished.
+///
+/// # Errors
+/// Where it is in use, or cannot be written.
+pub fn vouch(data: &Path, witness: PathBuf) -> Result<(), NoticeError> {
+    let folder = DataFolder::hold(data)?;
+    // First: without it, the mark would be back at the next start.
+    Witness::of(data, witness)?.write(None)?;
+    remove(&folder, FLOORS_FILE)?;
+    remove(&folder, MARK_FILE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::FolderIdentity;
+    use std::process::Command;
+
+    struct Scene {
+        parent: tempfile::TempDir,
+    }
+
+    impl Scene {
+        fn new() -> Self {
+            let parent = tempfile::tempdir().unwrap();
+            let scene = Self { parent };
+            let identity = FolderIdentity { names: vec!["aa".into()], shards: 2, chain_id: 1, contract: "0x01".into() };
+            drop(DataFolder::create(&scene.data(), &identity).unwrap());
+            Witness::create(&scene.data(), scene.witness()).unwrap();
+            scene
+        }
+
+        fn data(&self) -> PathBuf {
+            self.parent.path().join("data")
+        }
+
+        fn witness(&self) -> PathBuf {
+            default_witness(&self.data())
+        }
+
+        /// As at a start with these journals.
+        fn judge(&self, ends: [u64; 2]) -> Memory {
+            let folder = DataFolder::hold(&self.data()).unwrap();
+            Witness::of(&self.data(), self.witness()).unwrap().judge(&folder, &ends.map(JournalPosition)).unwrap()
+        }
+
+        fn why(&self, ends: [u64; 2]) -> String {
+            match self.judge(ends) {
+                Memory::Older { why, .. } => why,
+                Memory::Whole => panic!("nothing was noticed"),
+            }
+        }
+
+        fn copy(&self, from: &Path, to: &Path) {
+            assert!(Command::new("cp").arg("-a").args([from, to]).status().unwrap().success());
+        }
+    }
+
+    #[test]
+    fn a_folder_that_goes_on_is_whole() {
+        let scene = Scene::new();
+        assert_eq!(scene.judge([0, 0]), Memory::Whole);
+        let witness = Witness::of(&scene.data(), scene.witness()).unwrap();
+        witness.note(&[JournalPosition(50), JournalPosition(60)]);
+        // Whoever is behind its journals says less than there is.
+        assert_eq!(scene.judge([50, 90]), Memory::Whole);
+        assert_eq!(scene.judge([50, 90]), Memory::Whole);
+        // A folder keeps its birth where it goes.
+        let elsewhere = scene.parent.path().join("elsewhere");
+        fs::rename(scene.data(), &elsewhere).unwrap();
+        fs::rename(&elsewhere, scene.data()).unwrap();
+        assert_eq!(scene.judge([50, 90]), Memory::Whole);
+    }
+
+    #[test]
+    fn a_journal_that_lost_its_end_is_noticed_and_stays_noticed() {
+        for (ends, shard) in [([99, 200], 0), ([100, 199], 1), ([0, 0], 0)] {
+            let scene = Scene::new();
+            assert_eq!(scene.judge([100, 200]), Memory::Whole);
+            let why = scene.why(ends);
+            assert!(why.contains(&format!("shard {shard} ")) && why.contains(&ends[shard].to_string()), "{why}");
+            // Also when the journals are longer again.
+            assert_eq!(scene.why([500, 500]), why);
+        }
+    }
+
+    #[test]
+    fn a_copy_is_noticed_even_with_its_witness_and_with_whole_journals() {
+        let scene = Scene::new();
+        assert_eq!(scene.judge([100, 200]), Memory::Whole);
+        let (backup, kept) = (scene.parent.path().join("backup"), scene.parent.path().join("kept"));
+        scene.copy(&scene.data(), &backup);
+        scene.copy(&scene.witness(), &kept);
+        fs::remove_dir_all(scene.data()).unwrap();
+        fs::remove_file(scene.witness()).unwrap();
+        scene.copy(&backup, &scene.data());
+        scene.copy(&kept, &scene.witness());
+        assert!(scene.why([100, 200]).contains("copy"));
+        fs::remove_file(scene.data().join(MARK_FILE)).unwrap();
+        fs::remove_file(scene.witness()).unwrap();
+        assert!(scene.why([100, 200]).contains("missing"));
+        fs::remove_file(scene.data().join(MARK_FILE)).unwrap();
+        fs::write(scene.witness(), b"{").unwrap();
+        assert!(scene.why([100, 200]).contains("cannot be read"));
+        fs::write(scene.data().join(MARK_FILE), b"").unwrap();
+        assert!(matches!(scene.judge([100, 200]), Memory::Older { since: 0, .. }), "a damaged mark is one, too");
+    }
+
+    #[test]
+    fn what_was_learned_before_a_copy_came_back_is_forgotten() {
+        let scene = Scene::new();
+        assert_eq!(scene.judge([100, 200]), Memory::Whole);
+        let floors = scene.data().join(FLOORS_FILE);
+        fs::write(&floors, b"learned").unwrap();
+        scene.why([99, 200]);
+        assert!(!floors.exists());
+        // At a start that notices nothing new it is kept.
+        fs::write(&floors, b"learned").unwrap();
+        scene.why([99, 200]);
+        assert!(floors.exists());
+        scene.why([98, 200]);
+        assert!(!floors.exists());
+    }
+
+    #[test]
+    fn the_operators_word_counts_while_nothing_runs() {
+        let scene = Scene::new();
+        assert_eq!(scene.judge([100, 200]), Memory::Whole);
+        let running = DataFolder::hold(&scene.data()).unwrap();
+        for refused in [distrust(&scene.data()), vouch(&scene.data(), scene.witness())] {
+            assert!(matches!(refused, Err(NoticeError::Storage(StorageError::InUse { .. }))), "{refused:?}");
+        }
+        drop(running);
+        distrust(&scene.data()).unwrap();
+        assert!(scene.why([100, 200]).contains("operator"));
+        // Moved to another disk, with all that there was.
+        let backup = scene.parent.path().join("backup");
+        scene.copy(&scene.data(), &backup);
+        fs::remove_dir_all(scene.data()).unwrap();
+        scene.copy(&backup, &scene.data());
+        fs::write(scene.data().join(FLOORS_FILE), b"learned").unwrap();
+        vouch(&scene.data(), scene.witness()).unwrap();
+        assert!(!scene.data().join(FLOORS_FILE).exists());
+        assert_eq!(scene.judge([100, 200]), Memory::Whole);
+        // From then on it is watched as before.
+        assert!(scene.why([100, 100]).contains("shard 1"));
+        let nowhere = scene.parent.path().join("nowhere");
+        for refused in [distrust(&nowhere), vouch(&nowhere, scene.witness())] {
+            assert!(matches!(refused, Err(NoticeError::Storage(StorageError::NotCreated { .. }))), "{refused:?}");
+        }
+    }
+
+    #[test]
+    fn no_second_folder_is_made_beside_the_witness_of_the_first() {
+        let scene = Scene::new();
+        let refused = Witness::create(&scene.data(), scene.witness()).unwrap_err();
+        assert!(matches!(&refused, NoticeError::Witnessed(path) if *path == scene.witness()), "{refused}");
+        assert!(refused.to_string().contains("must not begin with an empty memory"));
+    }
+}

@@ -1,0 +1,59 @@
+//! A shard whose authority may have forgotten votes.
+
+use std::sync::Arc;
+
+use fastpay_core::SequenceNumber;
+use fastpay_node::guard::{Floors, Guard};
+use fastpay_node::shard::{Answer, ShardLimits};
+use fastpay_rpc::Refusal;
+use fastpay_testkit::payment;
+
+use crate::scene::{FORGETFUL, Shards, standing};
+
+#[test]
+fn what_may_be_a_second_vote_is_refused_and_everything_else_goes_on() {
+    for limits in [ShardLimits::default(), FORGETFUL] {
+        let folder = tempfile::tempdir().unwrap();
+        let shards = Shards::start(folder.path(), 1, limits);
+        let (alice, bob) = (shards.account_in(0, 0), shards.account_in(0, 1));
+        shards.deposit(&[(alice.id(), 100), (bob.id(), 100)]);
+        let domain = shards.committee.domain;
+        let order = |owner: &fastpay_testkit::TestAccount, amount, sequence| {
+            owner.sign(&domain, payment(owner.id(), shards.account_in(0, 2).id(), amount, sequence))
+        };
+        let remembered = shards.vote(&order(&alice, 10, 0));
+
+        let (guard, mut questions) = Guard::new(Floors::open(folder.path()).unwrap());
+        let guard = Arc::new(guard);
+        let guarded = standing(&[&shards.committee]).guarded(Some(guard.clone()));
+        shards.standing.send_replace(Arc::new(guarded));
+        // What it remembers it says again, and the rules refuse as ever; nobody is asked about that.
+        assert_eq!(shards.vote(&order(&alice, 10, 0)), remembered);
+        assert_eq!(shards.refusal(&order(&alice, 11, 0)), Refusal::OrderPending(Box::new(order(&alice, 10, 0))));
+        assert_eq!(shards.refusal(&order(&bob, 10, 1)), Refusal::SequenceTooHigh(SequenceNumber(0)));
+        assert!(matches!(shards.refusal(&order(&bob, 101, 0)), Refusal::InsufficientBalance(_)));
+        assert!(questions.try_recv().is_err());
+
+        assert_eq!(shards.refusal(&order(&bob, 10, 0)), Refusal::CatchingUp(None));
+        assert_eq!(questions.try_recv(), Ok((bob.id(), SequenceNumber(0))));
+        guard.learn(bob.id(), Some(SequenceNumber(1)));
+        assert_eq!(shards.refusal(&order(&bob, 10, 0)), Refusal::CatchingUp(Some(SequenceNumber(1))));
+        assert_eq!(shards.account(&bob.id()).pending, None);
+        // The others finish it, and the next one gets a vote.
+        let certificate = shards.committee.certificate(&order(&bob, 10, 0));
+        assert_eq!(shards.confirm(&certificate), Answer::Confirmed(SequenceNumber(1)));
+        shards.vote(&order(&bob, 10, 1));
+        // A new epoch's keys have no more of a memory.
+        let next = shards.committee.rotated();
+        let among = shards.standing.borrow().among(
+            {
+                let mut committees = fastpay_core::Committees::new(shards.committee.committee.clone()).unwrap();
+                committees.install(next.committee).unwrap();
+                committees
+            },
+            &[shards.committee.keys[0].public().name],
+        );
+        assert!(among.unwrap().guard().is_some());
+        assert!(shards.stop().into_iter().all(|ended| ended.is_ok()));
+    }
+}
