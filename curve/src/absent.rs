@@ -8,6 +8,19 @@ pub enum Affine {}
 #[derive(Clone, Copy, Debug)]
 pub enum Point {}
 
+/// What vanishes, times the cofactor, where a signature is good: R + k·A − s·B.
+#[derive(Clone, Copy, Debug)]
+pub struct Relation {
+    /// R.
+    pub r: Affine,
+    /// A.
+    pub a: Affine,
+    /// k.
+    pub k: [u8; 32],
+    /// s.
+    pub s: [u8; 32],
+}
+
 /// Proof that this processor has AVX-512 IFMA: there is none.
 #[derive(Clone, Copy, Debug)]
 pub enum Wide {}
@@ -40,6 +53,12 @@ impl Wide {
     /// Cannot be called.
     #[must_use]
     pub fn vanishes_times_8(self, _: &Point) -> bool {
+        match self {}
+    }
+
+    /// Cannot be called.
+    #[must_use]
+    pub fn each_vanishes_times_8(self, _: &Affine, _: &[Relation]) -> Vec<bool> {
         match self {}
     }
 }

@@ -7,27 +7,28 @@
 //! |---|---|---|---|
 //! | [`Tight`] | < 2⁵² | < 2⁴⁷ + 2¹⁶ | [`carry`], bytes |
 //! | [`Product`] | < 11·2⁵² | < 11·2⁵² | `Tight` × `Tight` |
-//! | [`Loose`] | < 22·2⁵² | < 22·2⁵² | a `Product`, twice a `Product`, a `Tight` |
+//! | [`Loose`] | < 44·2⁵² | < 44·2⁵² | a `Product`, up to four times; a `Tight`, up to twice |
 //!
 //! Only a `Tight` can be multiplied; sums and differences of `Loose` are carried at once.
 
 use core::arch::x86_64::{
     __mmask8, _mm512_add_epi64, _mm512_and_si512, _mm512_cmpeq_epi64_mask, _mm512_madd52hi_epu64,
-    _mm512_madd52lo_epu64, _mm512_mask_blend_epi64, _mm512_or_si512, _mm512_set1_epi64, _mm512_setzero_si512,
-    _mm512_srli_epi64, _mm512_sub_epi64, _mm512_test_epi64_mask,
+    _mm512_madd52lo_epu64, _mm512_mask_blend_epi64, _mm512_mask_sub_epi64, _mm512_maskz_mov_epi64, _mm512_or_si512,
+    _mm512_permutex_epi64, _mm512_set1_epi64, _mm512_setzero_si512, _mm512_sllv_epi64, _mm512_srli_epi64,
+    _mm512_sub_epi64, _mm512_test_epi64_mask,
 };
 
 use crate::lanes::{Lanes, load, store};
 
 const LIMB_BITS: u32 = 52;
-const LIMB: i64 = (1 << LIMB_BITS) - 1;
+const LIMB: u64 = (1 << LIMB_BITS) - 1;
 /// 5·52 bits are 5 more than 255.
 const TOP_LIMB_BITS: u32 = 47;
-const TOP_LIMB: i64 = (1 << TOP_LIMB_BITS) - 1;
+const TOP_LIMB: u64 = (1 << TOP_LIMB_BITS) - 1;
 /// 2²⁶⁰ = 2⁵·2²⁵⁵ = 2⁵·19 modulo p.
-const WRAP: i64 = 19 << 5;
-/// 1024·p: every limb is at least 2⁵⁷ − 2¹⁰ and below 2⁶², so any `Loose` can be taken from it, limb by limb.
-const BIAS: [i64; 5] = [((1 << 52) - 19) << 10, LIMB << 10, LIMB << 10, LIMB << 10, TOP_LIMB << 10];
+const WRAP: u64 = 19 << 5;
+/// 2048·p: every limb is at least 2⁵⁸ − 2¹¹ and below 2⁶³, so any `Loose` can be taken from it, limb by limb.
+const BIAS: [u64; 5] = [((1 << 52) - 19) << 11, LIMB << 11, LIMB << 11, LIMB << 11, TOP_LIMB << 11];
 
 /// Eight elements that can be multiplied. Not unique: the value may be up to 2²⁵⁵ + 2²²⁵.
 #[derive(Clone, Copy)]
@@ -41,20 +42,28 @@ pub(crate) struct Product([Lanes; 5]);
 #[derive(Clone, Copy)]
 pub(crate) struct Loose(pub(crate) [Lanes; 5]);
 
+/// What a product may be multiplied by without being carried: to the power of two.
+#[derive(Clone, Copy)]
+pub(crate) enum Times {
+    One = 0,
+    Two = 1,
+    Four = 2,
+}
+
 /// One element in limbs, as it is in memory: each limb as in [`Tight`].
 pub(crate) type Limbs = [u64; 5];
 
 #[inline]
 #[target_feature(enable = "avx512dq,avx512ifma")]
-fn splat(number: i64) -> Lanes {
-    _mm512_set1_epi64(number)
+fn splat(number: u64) -> Lanes {
+    _mm512_set1_epi64(number.cast_signed())
 }
 
-/// Carries limbs that are below 2⁶³.
+/// Carries limbs that are below 2⁶³ + 2⁶⁰.
 ///
-/// What is above 2²⁵⁵ goes first, 19 times, to limb 0: at most 19·2¹⁶, so limb 0 stays below 2⁶³ + 2²¹. Then limb after
-/// limb hands on what is above 52 bits, less than 2¹² each time: limb 4, cut to 47 bits before, ends
-/// below 2⁴⁷ + 2¹². No limb hands on more than it has, so limbs 0 to 3 are below 2⁵² whatever came in.
+/// What is above 2²⁵⁵ goes first, 19 times, to limb 0: less than 19·2¹⁷, so no limb overflows. Then limb after limb hands on
+/// what is above 52 bits, less than 2¹² each time: limb 4, cut to 47 bits before, ends below 2⁴⁷ + 2¹². No limb
+/// hands on more than it has, so limbs 0 to 3 are below 2⁵² whatever came in.
 #[inline]
 #[target_feature(enable = "avx512dq,avx512ifma")]
 fn carry(limbs: [Lanes; 5]) -> Tight {
@@ -106,7 +115,15 @@ impl Tight {
     #[inline]
     #[target_feature(enable = "avx512dq,avx512ifma")]
     pub(crate) fn splat(limbs: &Limbs) -> Self {
-        Self(limbs.map(|limb| splat(limb.cast_signed())))
+        Self(limbs.map(|limb| splat(limb)))
+    }
+
+    /// An element for each lane.
+    #[inline]
+    #[target_feature(enable = "avx512dq,avx512ifma")]
+    pub(crate) fn of(elements: &[Limbs; 8]) -> Self {
+        let limb = |limb: usize| load(&elements.map(|element| element[limb]));
+        Self([limb(0), limb(1), limb(2), limb(3), limb(4)])
     }
 
     /// Zero in all lanes.
@@ -197,6 +214,13 @@ impl Tight {
         self.or(&Self::zero().loose().minus(&self.loose()), mask)
     }
 
+    /// In each half of the lanes those that the pairs of bits in `LANES` name, lowest first.
+    #[inline]
+    #[target_feature(enable = "avx512dq,avx512ifma")]
+    pub(crate) fn rearranged<const LANES: i32>(&self) -> Self {
+        Self(self.0.map(|limb| _mm512_permutex_epi64::<LANES>(limb)))
+    }
+
     /// `other` where the mask has a one.
     #[inline]
     #[target_feature(enable = "avx512dq,avx512ifma")]
@@ -265,10 +289,19 @@ impl Product {
     pub(crate) fn twice(self) -> Loose {
         Loose(self.0.map(|limb| _mm512_add_epi64(limb, limb)))
     }
+
+    /// In each half of the lanes those that the pairs of bits in `LANES` name, lowest first, times 1, 2 or 4.
+    #[inline]
+    #[target_feature(enable = "avx512dq,avx512ifma")]
+    pub(crate) fn rearranged<const LANES: i32>(&self, times: [Times; 4]) -> Loose {
+        let [a, b, c, d] = times.map(|times| times as u64);
+        let shifts = load(&[a, b, c, d, a, b, c, d]);
+        Loose(self.0.map(|limb| _mm512_sllv_epi64(_mm512_permutex_epi64::<LANES>(limb), shifts)))
+    }
 }
 
 impl Loose {
-    /// Limbs below 44·2⁵² are carried.
+    /// Limbs below 88·2⁵² are carried.
     #[inline]
     #[target_feature(enable = "avx512dq,avx512ifma")]
     pub(crate) fn plus(&self, other: &Self) -> Tight {
@@ -279,7 +312,7 @@ impl Loose {
         carry(limbs)
     }
 
-    /// Limbs below 2⁶² + 22·2⁵² are carried, and none below zero: 22·2⁵² < 2⁵⁷ − 2¹⁰.
+    /// Limbs below 2⁶³ + 44·2⁵² are carried, and none below zero: 44·2⁵² < 2⁵⁸ − 2¹¹.
     #[inline]
     #[target_feature(enable = "avx512dq,avx512ifma")]
     pub(crate) fn minus(&self, other: &Self) -> Tight {
@@ -290,7 +323,7 @@ impl Loose {
         carry(limbs)
     }
 
-    /// 2·self − other: limbs below 2⁶² + 44·2⁵² are carried.
+    /// 2·self − other: limbs below 2⁶³ + 88·2⁵² < 2⁶³ + 2⁵⁹ are carried.
     #[inline]
     #[target_feature(enable = "avx512dq,avx512ifma")]
     pub(crate) fn twice_minus(&self, other: &Self) -> Tight {
@@ -298,6 +331,24 @@ impl Loose {
         for ((limb, other), bias) in limbs.iter_mut().zip(other.0).zip(BIAS) {
             let twice = _mm512_add_epi64(*limb, *limb);
             *limb = _mm512_sub_epi64(_mm512_add_epi64(twice, splat(bias)), other);
+        }
+        carry(limbs)
+    }
+
+    /// Zero where the mask has no one.
+    #[inline]
+    #[target_feature(enable = "avx512dq,avx512ifma")]
+    pub(crate) fn only_where(self, mask: __mmask8) -> Self {
+        Self(self.0.map(|limb| _mm512_maskz_mov_epi64(mask, limb)))
+    }
+
+    /// self − other where the mask has a one, self + other elsewhere: limbs as in `minus`.
+    #[inline]
+    #[target_feature(enable = "avx512dq,avx512ifma")]
+    pub(crate) fn minus_where(&self, minus: __mmask8, other: &Self) -> Tight {
+        let mut limbs = self.0;
+        for ((limb, other), bias) in limbs.iter_mut().zip(other.0).zip(BIAS) {
+            *limb = _mm512_add_epi64(*limb, _mm512_mask_sub_epi64(other, minus, splat(bias), other));
         }
         carry(limbs)
     }

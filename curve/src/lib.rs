@@ -2,8 +2,8 @@
 //! otherwise wait for one multiplication after the other.
 //!
 //! ```text
-//!  encodings ─► Wide::decode ─► Affine ─┬─► Wide::sum ─► Point ─► Wide::vanishes_times_8
-//!                    scalars ───────────┘                  └────► Wide::difference
+//!  encodings ─► Wide::decode ─► Affine ─┬─► Wide::sum ─► Point ─► Wide::difference, Wide::vanishes_times_8
+//!                    scalars ───────────┴─► Wide::each_vanishes_times_8: one answer for each signature
 //! ```
 //!
 //! A lane of a vector is a point (decoding) or a digit of the scalars (sums); so all lanes do the same, whatever the
@@ -18,11 +18,15 @@
 #[cfg(target_arch = "x86_64")]
 mod decode;
 #[cfg(target_arch = "x86_64")]
+mod each;
+#[cfg(target_arch = "x86_64")]
 mod field;
 #[cfg(target_arch = "x86_64")]
 mod lanes;
 #[cfg(target_arch = "x86_64")]
 mod point;
+#[cfg(target_arch = "x86_64")]
+mod single;
 #[cfg(target_arch = "x86_64")]
 mod sum;
 #[cfg(all(test, target_arch = "x86_64"))]
@@ -34,4 +38,4 @@ mod wide;
 #[path = "absent.rs"]
 mod wide;
 
-pub use wide::{Affine, Point, Wide};
+pub use wide::{Affine, Point, Relation, Wide};

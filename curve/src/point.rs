@@ -12,7 +12,6 @@ pub(crate) const D2: Limbs = [0x69b9426b2f159, 0x9a8283b156ebd, 0xef3d13000e014,
 
 /// Pairs of numbers that a point takes in memory: the limbs of Y − X, Y + X, Z and T.
 const PAIRS: usize = 10;
-const ONE: Limbs = [1, 0, 0, 0, 0];
 
 /// A point in memory.
 pub(crate) type PointCell = Cell<PAIRS>;
@@ -39,12 +38,19 @@ pub struct Affine {
     pub(crate) t2d: Limbs,
 }
 
+impl Affine {
+    /// The neutral point.
+    pub(crate) const IDENTITY: Self = Self { minus: [1, 0, 0, 0, 0], plus: [1, 0, 0, 0, 0], t2d: [0; 5] };
+}
+
 impl Points {
-    #[inline]
+    /// These points, with Z = 4: then T = 4·xy is the difference of the squares of y + x and y − x.
     #[target_feature(enable = "avx512dq,avx512ifma")]
-    pub(crate) fn identity() -> Self {
-        let one = Tight::splat(&ONE);
-        Self { minus: one, plus: one, z: one, t: Tight::zero() }
+    pub(crate) fn of_affine(points: &[Affine; 8]) -> Self {
+        let (minus, plus) = (Tight::of(&points.map(|point| point.minus)), Tight::of(&points.map(|point| point.plus)));
+        let t = plus.squared().loose().minus(&minus.squared().loose());
+        let (minus, plus) = (minus.twice().plus(&minus.twice()), plus.twice().plus(&plus.twice()));
+        Self { minus, plus, z: Tight::splat(&[4, 0, 0, 0, 0]), t }
     }
 
     /// The points in these cells.
@@ -140,8 +146,9 @@ impl Points {
 
     #[inline]
     #[target_feature(enable = "avx512dq,avx512ifma")]
-    pub(crate) fn negated(&self) -> Self {
-        Self { minus: self.plus, plus: self.minus, z: self.z, t: self.t.negated_where(0xFF) }
+    pub(crate) fn negated_where(&self, mask: __mmask8) -> Self {
+        let (minus, plus) = (self.minus.or(&self.plus, mask), self.plus.or(&self.minus, mask));
+        Self { minus, plus, z: self.z, t: self.t.negated_where(mask) }
     }
 
     /// In which lanes the point is the neutral one: X = 0 and Y = Z.

@@ -7,12 +7,13 @@
 //! ```
 
 use core::arch::x86_64::{
-    __mmask8, _mm_cvtsi64_si128, _mm512_abs_epi64, _mm512_add_epi64, _mm512_alignr_epi64, _mm512_cvtepi8_epi64,
-    _mm512_movepi64_mask, _mm512_set1_epi64, _mm512_slli_epi64, _mm512_srai_epi64, _mm512_sub_epi64,
+    __mmask8, _mm_cvtsi64_si128, _mm512_abs_epi64, _mm512_add_epi64, _mm512_cvtepi8_epi64, _mm512_movepi64_mask,
+    _mm512_set1_epi64, _mm512_slli_epi64, _mm512_srai_epi64, _mm512_sub_epi64,
 };
 
 use crate::lanes::store;
 use crate::point::{Affine, IDENTITY, PointCell, Points};
+use crate::single::{Single, addends};
 
 /// A scalar below 2²⁵³ as Σ dᵢ·256ⁱ.
 pub(crate) type Digits = [i8; 32];
@@ -25,11 +26,11 @@ const BLOCK: usize = 8;
 const BYTES_FROM_POINTS: usize = 300;
 /// |digit| is at most this.
 const BYTE_MAX: usize = 128;
-const NIBBLE_MAX: usize = 8;
+pub(crate) const NIBBLE_MAX: usize = 8;
 
 /// Which digits of a block are looked at.
 #[derive(Clone, Copy)]
-enum Part {
+pub(crate) enum Part {
     Byte,
     /// Of a byte d: l = (d + 8 mod 16) − 8.
     LowNibble,
@@ -44,7 +45,7 @@ pub(crate) fn sum(long: &[(Affine, [u8; 32])], short: &[(Affine, ShortDigits)]) 
     let bytes = long.len() + short.len() >= BYTES_FROM_POINTS;
     let max = if bytes { BYTE_MAX } else { NIBBLE_MAX };
     let mut buckets = Buckets { cells: vec![IDENTITY; 8 * (1 + max)], max };
-    let mut sum = Points::identity();
+    let mut sum = Single::identity();
     for block in (0..4).rev() {
         let long = long.iter().map(|(point, digits)| (point, digits.as_chunks::<BLOCK>().0[block]));
         let short = short.iter().filter_map(|(point, d)| Some((point, *d.as_chunks::<BLOCK>().0.get(block)?)));
@@ -55,13 +56,18 @@ pub(crate) fn sum(long: &[(Affine, [u8; 32])], short: &[(Affine, ShortDigits)]) 
             let high = buckets.sum(terms.clone(), Part::HighNibble);
             times_power_of_two(high, 4).add(&buckets.sum(terms, Part::LowNibble))
         };
-        sum = times_power_of_two(sum, if block == 3 { 0 } else { 64 }).add(&of_block);
+        for digit in addends(&of_block).iter().rev() {
+            for _ in 0..8 {
+                sum = sum.double();
+            }
+            sum = sum.add(digit);
+        }
     }
-    lane_0(join_lanes(sum))
+    sum.to_cell()
 }
 
 /// The signed digits of a scalar: those of scalar + Σ 128·256ⁱ, less 128 each. The sum is below 2²⁵³ + 2²⁵⁵·256/255 < 2²⁵⁶.
-fn signed_digits(scalar: &[u8; 32]) -> Digits {
+pub(crate) fn signed_digits(scalar: &[u8; 32]) -> Digits {
     assert!(scalar[31] < 0x20, "a scalar is below 2²⁵³");
     let mut carry = 0;
     scalar.map(|byte| {
@@ -120,7 +126,7 @@ impl Part {
     /// For each lane the digit's bucket, and whether the digit is negative.
     #[inline]
     #[target_feature(enable = "avx512dq,avx512ifma")]
-    fn of(self, digits: [i8; BLOCK]) -> ([u64; 8], __mmask8) {
+    pub(crate) fn of(self, digits: [i8; BLOCK]) -> ([u64; 8], __mmask8) {
         let bytes = i64::from_le_bytes(digits.map(i8::cast_unsigned));
         let byte = _mm512_cvtepi8_epi64(_mm_cvtsi64_si128(bytes));
         let high = _mm512_srai_epi64::<4>(_mm512_add_epi64(byte, _mm512_set1_epi64(8)));
@@ -134,29 +140,11 @@ impl Part {
 }
 
 #[target_feature(enable = "avx512dq,avx512ifma")]
-fn times_power_of_two(mut points: Points, power: u32) -> Points {
+pub(crate) fn times_power_of_two(mut points: Points, power: u32) -> Points {
     for _ in 0..power {
         points = points.double();
     }
     points
-}
-
-/// Σ 256ⁿ · lane n, in lane 0: neighbours first, then pairs, then halves.
-#[target_feature(enable = "avx512dq,avx512ifma")]
-fn join_lanes(points: Points) -> Points {
-    let points = points.add(&rotated::<1>(times_power_of_two(points, 8)));
-    let points = points.add(&rotated::<2>(times_power_of_two(points, 16)));
-    points.add(&rotated::<4>(times_power_of_two(points, 32)))
-}
-
-/// Lane n gets lane n + `BY`.
-#[target_feature(enable = "avx512dq,avx512ifma")]
-fn rotated<const BY: i32>(points: Points) -> Points {
-    let mut words = points.to_words();
-    for word in words.as_flattened_mut() {
-        *word = _mm512_alignr_epi64::<BY>(*word, *word);
-    }
-    Points::from_words(words)
 }
 
 #[target_feature(enable = "avx512dq,avx512ifma")]
@@ -169,7 +157,7 @@ fn lane_0(points: Points) -> PointCell {
 /// `a` − `b`.
 #[target_feature(enable = "avx512dq,avx512ifma")]
 pub(crate) fn difference(a: &PointCell, b: &PointCell) -> PointCell {
-    lane_0(Points::read([a; 8]).add(&Points::read([b; 8]).negated()))
+    lane_0(Points::read([a; 8]).add(&Points::read([b; 8]).negated_where(0xFF)))
 }
 
 /// Whether 8 · `point` is the neutral point.

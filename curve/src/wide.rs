@@ -2,6 +2,8 @@
 #![allow(unsafe_code, reason = "to call code for these processors, by the proof that this is one")]
 
 use crate::decode::{self, DECODED_TOGETHER};
+pub use crate::each::Relation;
+use crate::each::{self, EACH_TOGETHER};
 pub use crate::point::Affine;
 use crate::point::PointCell;
 use crate::sum;
@@ -59,5 +61,23 @@ impl Wide {
     pub fn vanishes_times_8(self, point: &Point) -> bool {
         // SAFETY: a `Wide` exists only where the processor has the instructions.
         unsafe { sum::vanishes_times_8(&point.0) }
+    }
+
+    /// For each of these whether it vanishes times 8. `base` is B.
+    ///
+    /// # Panics
+    /// As [`Wide::sum`].
+    #[must_use]
+    pub fn each_vanishes_times_8(self, base: &Affine, relations: &[Relation]) -> Vec<bool> {
+        let nothing = Relation { r: Affine::IDENTITY, a: Affine::IDENTITY, k: [0; 32], s: [0; 32] };
+        let mut answers = Vec::with_capacity(relations.len().next_multiple_of(EACH_TOGETHER));
+        for chunk in relations.chunks(EACH_TOGETHER) {
+            let mut together = [nothing; EACH_TOGETHER];
+            together[..chunk.len()].copy_from_slice(chunk);
+            // SAFETY: a `Wide` exists only where the processor has the instructions.
+            let vanish = unsafe { each::vanish_times_8(base, &together) };
+            answers.extend((0..chunk.len()).map(|lane| vanish >> lane & 1 == 1));
+        }
+        answers
     }
 }

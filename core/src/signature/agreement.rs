@@ -219,3 +219,43 @@ fn coefficients_are_what_their_digits_say() {
         assert_eq!(OneByOne.coefficient(bytes).z, Scalar::from(u128::from_le_bytes(bytes)));
     }
 }
+
+/// Microseconds for each signature, one by one and eight points at a time; the least of several runs. The batch is
+/// summed up as it would be by an authority that has seen the senders before, or has not.
+#[test]
+#[ignore = "measures: cargo test --release -p fastpay-core what_a_signature_costs -- --ignored --nocapture"]
+fn what_a_signature_costs() {
+    let mut random = seeded();
+    let pool: Vec<Case> = (0..1024).flat_map(|_| good(&mut random, 1)).collect();
+    let mut some_bad = pool.clone();
+    for (at, bad) in cancelling(&mut random).into_iter().enumerate() {
+        some_bad[256 * at + 100] = bad;
+    }
+    println!("{:>5} {:>30} {:>30} {:>30}", "", "senders known", "senders not known", "4 in 1024 bad");
+    for size in [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024] {
+        print!("{size:5}");
+        for (batch, known) in [(&pool, true), (&pool, false), (&some_bad, true)] {
+            if size < 512 && batch[100].valid != pool[100].valid {
+                continue;
+            }
+            let one_by_one = cost(OneByOne, &batch[..size], known);
+            let wide = Wide::detect().map_or(f64::NAN, |wide| cost(wide, &batch[..size], known));
+            print!(" {one_by_one:10.2} / {wide:6.2} = {:6.2}", one_by_one / wide);
+        }
+        println!();
+    }
+}
+
+fn cost<C: Curve>(curve: C, batch: &[Case], known: bool) -> f64 {
+    let nothing = vec![None; batch.len()];
+    let known = if known { check(curve, batch, &nothing, 1) } else { nothing };
+    let equations: Vec<_> = batch.iter().map(|case| case.equation.clone()).zip(known).collect();
+    let run = |_| {
+        let (start, repeat) = (std::time::Instant::now(), 1 + 256 / batch.len());
+        for seed in 0..repeat {
+            std::hint::black_box(judge(curve, &equations, &mut StdRng::seed_from_u64(seed as u64)));
+        }
+        start.elapsed().as_secs_f64() * 1e6 / (repeat * batch.len()) as f64
+    };
+    (0..15).map(run).fold(f64::INFINITY, f64::min)
+}

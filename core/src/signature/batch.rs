@@ -9,10 +9,7 @@ use fastpay_curve::Wide;
 use rand_core::CryptoRng;
 
 use super::curve::{Coefficient, Curve, KeyPoint, OneByOne};
-use super::ed25519::{self, Equation};
-
-/// From this many signatures on eight lanes are faster than the library, which has one: by measurement.
-const WIDE_FROM: usize = 4;
+use super::ed25519::Equation;
 
 /// Equations to be checked together, each with its key's point where that is remembered.
 #[derive(Debug, Default)]
@@ -25,7 +22,7 @@ pub(crate) struct Batch {
 pub(crate) struct Verdict {
     /// Whether it holds.
     pub(crate) holds: bool,
-    /// The point of its key, where that was not given in a form that could be used.
+    /// The point of its key, where that is to be remembered from now on.
     pub(crate) new_key: Option<KeyPoint>,
 }
 
@@ -38,34 +35,27 @@ impl Batch {
     /// The verdicts, in the order in which the equations were added.
     pub(crate) fn verdicts(self, rng: &mut impl CryptoRng) -> Vec<Verdict> {
         match (self.equations.as_slice(), Wide::detect()) {
-            ([], _) => Vec::new(),
-            ([(equation, known)], _) => vec![alone(equation, known.as_ref())],
-            (equations, Some(wide)) if equations.len() >= WIDE_FROM => judge(wide, equations, rng),
+            // Alone in eight lanes it would take longer.
+            (equations @ [_, _, ..], Some(wide)) => judge(wide, equations, rng),
             (equations, _) => judge(OneByOne, equations, rng),
         }
     }
-}
-
-/// One equation gains nothing from a random coefficient.
-fn alone(equation: &Equation, known: Option<&KeyPoint>) -> Verdict {
-    let remembered = known.and_then(OneByOne::remembered);
-    let key = remembered.or_else(|| ed25519::decode(&equation.key));
-    let holds = key.is_some_and(|key| equation.holds_with(&key));
-    let new_key = key.filter(|_| known.is_none()).map(OneByOne::remember);
-    Verdict { holds, new_key }
 }
 
 /// A key of the batch.
 struct Key<P> {
     /// None where the encoding is no point.
     point: Option<P>,
+    /// It was not remembered in this form.
     new: bool,
 }
 
-/// An equation with its random coefficient z multiplied out.
+/// An equation with its points, and with its random coefficient z multiplied out.
 struct Term<'a, P> {
+    equation: &'a Equation,
     /// The place of its key.
     key: usize,
+    a: P,
     r: P,
     z: &'a Coefficient,
     zk: Scalar,
@@ -82,19 +72,23 @@ pub(super) fn judge<C: Curve>(
     let coefficients: Vec<Coefficient> = equations.iter().map(|_| curve.coefficient(random(rng))).collect();
     let mut verdicts: Vec<Verdict> = Vec::with_capacity(equations.len());
     let mut open = Vec::with_capacity(equations.len());
-    for ((((equation, _), key), r), z) in equations.iter().zip(places).zip(nonces).zip(&coefficients) {
+    for ((((equation, known), key), r), z) in equations.iter().zip(places).zip(nonces).zip(&coefficients) {
         let found = keys.get(key);
         let point = found.and_then(|found| found.point);
-        let new_key = point.filter(|_| found.is_some_and(|found| found.new)).map(C::remember);
+        let is_news = found.is_some_and(|found| found.new) && (known.is_none() || C::SUPERSEDES);
+        let new_key = point.filter(|_| is_news).map(C::remember);
         // What has no points holds in no case; the rest is assumed to, until it is found not to.
         verdicts.push(Verdict { holds: point.is_some() && r.is_some(), new_key });
-        if let (Some(_), Some(r)) = (point, r) {
-            open.push(Term { key, r, z, zk: z.z * equation.k, zs: z.z * equation.s });
+        if let (Some(a), Some(r)) = (point, r) {
+            open.push(Term { equation, key, a, r, z, zk: z.z * equation.k, zs: z.z * equation.s });
         }
     }
     let sums = Sums { curve, keys };
     let mut holds = vec![true; open.len()];
-    sums.find_bad(&open, sums.sum(&open), &mut holds);
+    match sums.each(&open) {
+        Some(verdicts) => holds = verdicts,
+        None => sums.find_bad(&open, sums.sum(&open), &mut holds),
+    }
     let assumed = verdicts.iter_mut().filter(|verdict| verdict.holds);
     assumed.zip(holds).for_each(|(verdict, holds)| verdict.holds = holds);
     verdicts
@@ -147,7 +141,7 @@ struct Sums<C: Curve> {
 
 impl<C: Curve> Sums<C> {
     /// Marks the equations that do not hold among `terms`, whose sum is known: by halves, of which only one has
-    /// to be summed up. The coefficients stay the same, so that the halves make up the whole; nobody has
+    /// to be summed up, until there are few. The coefficients stay the same, so that the halves make up the whole; nobody has
     /// learnt them in between.
     fn find_bad(&self, terms: &[Term<'_, C::Point>], total: C::Sum, holds: &mut [bool]) {
         if self.curve.vanishes(&total) {
@@ -157,6 +151,10 @@ impl<C: Curve> Sums<C> {
             *holds = false;
             return;
         }
+        if let Some(verdicts) = self.each(terms) {
+            holds.copy_from_slice(&verdicts);
+            return;
+        }
         let middle = terms.len() / 2;
         let (left, right) = terms.split_at(middle);
         let (left_holds, right_holds) = holds.split_at_mut(middle);
@@ -164,6 +162,15 @@ impl<C: Curve> Sums<C> {
         let right_sum = self.curve.difference(&total, &left_sum);
         self.find_bad(left, left_sum, left_holds);
         self.find_bad(right, right_sum, right_holds);
+    }
+
+    /// What each equation is found to be by itself, where there are so few that a sum is no cheaper.
+    fn each(&self, terms: &[Term<'_, C::Point>]) -> Option<Vec<bool>> {
+        if terms.len() > C::EACH_MAX {
+            return None;
+        }
+        let equations: Vec<_> = terms.iter().map(|term| (term.equation, term.a, term.r)).collect();
+        Some(self.curve.each_holds(&equations))
     }
 
     /// Σ z·(R + k·A − s·B). All terms of a key are collapsed to one, and all of the base point.

@@ -7,9 +7,9 @@ use curve25519_dalek::constants::{ED25519_BASEPOINT_COMPRESSED, ED25519_BASEPOIN
 use curve25519_dalek::edwards::EdwardsPoint;
 use curve25519_dalek::scalar::Scalar;
 use curve25519_dalek::traits::{Identity, VartimeMultiscalarMul};
-use fastpay_curve::{Affine, Wide};
+use fastpay_curve::{Affine, Relation, Wide};
 
-use super::ed25519::{decode, vanishes};
+use super::ed25519::{Equation, decode, vanishes};
 
 /// A random number z that an equation is multiplied by, one of 2¹²⁸.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +33,12 @@ pub(super) trait Curve: Copy {
     /// A sum of multiples.
     type Sum;
 
+    /// Whether a point in this form is remembered instead of the other's.
+    const SUPERSEDES: bool;
+
+    /// Up to so many equations are judged faster each by itself than by a sum.
+    const EACH_MAX: usize;
+
     /// The base point B.
     fn base(self) -> Self::Point;
 
@@ -54,6 +60,9 @@ pub(super) trait Curve: Copy {
     /// `a` − `b`.
     fn difference(self, a: &Self::Sum, b: &Self::Sum) -> Self::Sum;
 
+    /// Which of these equations hold, with their points A and R.
+    fn each_holds(self, equations: &[(&Equation, Self::Point, Self::Point)]) -> Vec<bool>;
+
     /// Whether the sum is zero, times the cofactor.
     fn vanishes(self, sum: &Self::Sum) -> bool;
 }
@@ -73,6 +82,9 @@ const BUCKETS_FROM_KEYS: usize = 64;
 impl Curve for OneByOne {
     type Point = EdwardsPoint;
     type Sum = EdwardsPoint;
+
+    const SUPERSEDES: bool = false;
+    const EACH_MAX: usize = 1;
 
     fn base(self) -> EdwardsPoint {
         ED25519_BASEPOINT_POINT
@@ -108,6 +120,10 @@ impl Curve for OneByOne {
         a - b
     }
 
+    fn each_holds(self, equations: &[(&Equation, EdwardsPoint, EdwardsPoint)]) -> Vec<bool> {
+        equations.iter().map(|(equation, a, r)| equation.holds_with(a, r)).collect()
+    }
+
     fn vanishes(self, sum: &EdwardsPoint) -> bool {
         vanishes(sum)
     }
@@ -119,6 +135,9 @@ const DIGITS_OFFSET: u128 = u128::from_le_bytes([128; 16]);
 impl Curve for Wide {
     type Point = Affine;
     type Sum = fastpay_curve::Point;
+
+    const SUPERSEDES: bool = true;
+    const EACH_MAX: usize = 8;
 
     fn base(self) -> Affine {
         static BASE: LazyLock<Option<Affine>> =
@@ -154,6 +173,15 @@ impl Curve for Wide {
 
     fn difference(self, a: &fastpay_curve::Point, b: &fastpay_curve::Point) -> fastpay_curve::Point {
         Wide::difference(self, a, b)
+    }
+
+    fn each_holds(self, equations: &[(&Equation, Affine, Affine)]) -> Vec<bool> {
+        let relation = |(equation, a, r): &(&Equation, Affine, Affine)| {
+            let (k, s) = (equation.k.to_bytes(), equation.s.to_bytes());
+            Relation { r: *r, a: *a, k, s }
+        };
+        let relations: Vec<Relation> = equations.iter().map(relation).collect();
+        self.each_vanishes_times_8(&self.base(), &relations)
     }
 
     fn vanishes(self, sum: &fastpay_curve::Point) -> bool {

@@ -44,13 +44,15 @@ impl Equation {
 
     /// Checks this equation alone: the cheapest way for one. It does not hold where A or R is no point.
     pub(crate) fn holds(&self) -> bool {
-        decode(&self.key).is_some_and(|a| self.holds_with(&a))
+        match (decode(&self.key), decode(&self.r)) {
+            (Some(a), Some(r)) => self.holds_with(&a, &r),
+            _ => false,
+        }
     }
 
-    /// As [`Equation::holds`], with A decoded.
-    pub(super) fn holds_with(&self, a: &EdwardsPoint) -> bool {
-        decode(&self.r)
-            .is_some_and(|r| vanishes(&(EdwardsPoint::vartime_double_scalar_mul_basepoint(&self.k, &-a, &self.s) - r)))
+    /// As [`Equation::holds`], with A and R decoded.
+    pub(super) fn holds_with(&self, a: &EdwardsPoint, r: &EdwardsPoint) -> bool {
+        vanishes(&(EdwardsPoint::vartime_double_scalar_mul_basepoint(&self.k, &-a, &self.s) - r))
     }
 }
 

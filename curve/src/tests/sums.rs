@@ -8,9 +8,9 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use super::wide_test;
-use crate::Wide;
 use crate::point::{Affine, Points};
 use crate::sum::{difference, sum, vanishes_times_8};
+use crate::{Relation, Wide};
 
 /// Σ dᵢ·256ⁱ times the point, as an integer: modulo the group's order it would be another multiple of a point of mixed order.
 fn times(point: EdwardsPoint, digits: &[i8; 16]) -> EdwardsPoint {
@@ -133,4 +133,31 @@ fn a_scalar_that_is_too_large_is_refused() {
     let mut scalar = [0; 32];
     scalar[31] = 0x20;
     let _ = wide.sum(&[(point, scalar)], &[]);
+}
+
+wide_test! {
+    fn each_relation_is_judged_by_itself() {
+        let seed = rand::rng().random();
+        println!("seed {seed}");
+        let mut random = StdRng::seed_from_u64(seed);
+        let wide = Wide::detect().unwrap();
+        let base = affine(&[ED25519_BASEPOINT_POINT])[0];
+        for count in (0..20).chain([64]) {
+            let mut relations = Vec::new();
+            let mut expected = Vec::new();
+            for _ in 0..count {
+                let (secret, nonce, k) = (scalar(&mut random), scalar(&mut random), scalar(&mut random));
+                let torsion = [0, 1].map(|_| EIGHT_TORSION[random.random_range(0..8)]);
+                let a = ED25519_BASEPOINT_POINT * secret + torsion[0];
+                let r = ED25519_BASEPOINT_POINT * nonce + torsion[1];
+                // Good, or with any other s.
+                let right = nonce + k * secret;
+                let s = if random.random() { right } else { scalar(&mut random) };
+                expected.push(s == right);
+                let [r, a] = [affine(&[r])[0], affine(&[a])[0]];
+                relations.push(Relation { r, a, k: k.to_bytes(), s: s.to_bytes() });
+            }
+            assert_eq!(wide.each_vanishes_times_8(&base, &relations), expected, "{count} of them");
+        }
+    }
 }
