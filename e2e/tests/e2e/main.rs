@@ -5,7 +5,12 @@
 //! | `way` | deposit, pay, redeem through the relayer and alone; the demo itself |
 //! | `crashes` | `kill -9` of one and of all under load, votes that survive it, a frozen authority, one process per data folder |
 //! | `restored` | a data folder that is an older copy, of one node or of two times |
+//! | `storm` | everybody killed at random, for as long as one likes |
 //! | `wire` | each bad order and certificate, over the wire, to a running node |
+//! | `chain_faults` | blocks that are undone, below and above the finality rule; Ethereum nodes that lie, omit and lag |
+//! | `gas` | a relayer whose transaction waits, is dropped, or loses its nonce; gas that is too dear; two relayers |
+//! | `disk` | a disk that is full, really |
+//! | `partition` | networks that are cut apart, and packets that are lost |
 //! | `peers` | garbage, silence, messages too long, peers that never read |
 //! | `setup` | configurations and keys that are wrong |
 //! | `primary` | an Ethereum node that goes away, or serves another chain |
@@ -14,8 +19,12 @@
 //! | `relaying` | a relayer killed between write and submit; a batch, the contract's queue, a pause |
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
+mod chain_faults;
 mod crashes;
+mod disk;
 mod followers;
+mod gas;
+mod partition;
 mod peers;
 mod primary;
 mod proxy;
@@ -24,5 +33,6 @@ mod restored;
 mod rotation;
 mod scene;
 mod setup;
+mod storm;
 mod way;
 mod wire;
