@@ -1,9 +1,10 @@
 //! The loop that stays with one submission until it is final.
 
 use std::io;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use alloy::primitives::B256;
+use tokio::time::Instant;
 
 use crate::error::PrimaryError;
 use crate::sender::{SendError, Sender};

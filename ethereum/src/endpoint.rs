@@ -12,7 +12,6 @@ use alloy::rpc::json_rpc::RpcRecv;
 use alloy::rpc::types::Log;
 use alloy::sol_types::SolCall;
 use serde_json::{Value, json};
-use url::Url;
 
 use crate::error::{PrimaryError, quote};
 use crate::finality::{BlockHead, Finality};
@@ -41,7 +40,7 @@ impl At {
     }
 }
 
-/// A node that is asked by HTTP.
+/// A node that is asked, by HTTP in production.
 #[derive(Debug)]
 pub(crate) struct Endpoint {
     label: String,
@@ -53,10 +52,8 @@ pub(crate) struct Endpoint {
 }
 
 impl Endpoint {
-    pub(crate) fn new(url: Url, timeout: Duration, chain_id: u64, contract: Address) -> Self {
-        // Neither path nor user info: providers put keys there.
-        let label = url.origin().ascii_serialization();
-        Self { label, client: RpcClient::new_http(url), timeout, chain_id, contract, verified: AtomicBool::new(false) }
+    pub(crate) fn new(label: String, client: RpcClient, timeout: Duration, chain_id: u64, contract: Address) -> Self {
+        Self { label, client, timeout, chain_id, contract, verified: AtomicBool::new(false) }
     }
 
     /// The URL's origin, for messages.

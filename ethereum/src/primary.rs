@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alloy::primitives::{Address, B256, U64, U256};
+use alloy::rpc::client::RpcClient;
 use alloy::rpc::json_rpc::RpcRecv;
 use alloy::sol_types::SolCall;
 use fastpay_core::{
@@ -98,12 +99,25 @@ impl Primary {
     /// # Errors
     /// Where there is no URL.
     pub fn connect_lazily(config: PrimaryConfig) -> Result<Self, PrimaryError> {
+        Self::connect_lazily_over(config, RpcClient::new_http)
+    }
+
+    /// As [`Primary::connect_lazily`], over any transport: `client` makes the client for each URL.
+    ///
+    /// # Errors
+    /// Where there is no URL.
+    pub fn connect_lazily_over(config: PrimaryConfig, client: impl Fn(Url) -> RpcClient) -> Result<Self, PrimaryError> {
         let PrimaryConfig { rpc_urls, chain_id, contract, finality, request_timeout_ms } = config;
         if rpc_urls.is_empty() {
             return Err(PrimaryError::NoUrl);
         }
         let timeout = Duration::from_millis(request_timeout_ms.max(1));
-        let endpoints = rpc_urls.into_iter().map(|url| Endpoint::new(url, timeout, chain_id, contract)).collect();
+        let endpoint = |url: Url| {
+            // Neither path nor user info: providers put keys there.
+            let label = url.origin().ascii_serialization();
+            Endpoint::new(label, client(url), timeout, chain_id, contract)
+        };
+        let endpoints = rpc_urls.into_iter().map(endpoint).collect();
         Ok(Self { shared: Arc::new(Shared { chain_id, contract, finality, endpoints }) })
     }
 
@@ -299,14 +313,6 @@ impl Primary {
     pub(crate) async fn transaction_count(&self, owner: Address, at: At) -> Result<u64, PrimaryError> {
         let count: U64 = self.request("eth_getTransactionCount", json!([owner, at.to_json()])).await?;
         Ok(count.to())
-    }
-
-    /// The block at `at`, from the first node that has it.
-    pub(crate) async fn block(&self, at: At) -> Result<Option<BlockHead>, PrimaryError> {
-        match at {
-            At::Hash(hash) => self.request("eth_getBlockByHash", json!([hash, false])).await,
-            at => self.request("eth_getBlockByNumber", json!([at.to_json(), false])).await,
-        }
     }
 }
 

@@ -24,7 +24,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::json;
 
-use crate::endpoint::At;
+use crate::endpoint::{At, Endpoint};
 use crate::error::PrimaryError;
 use crate::fees::{Fees, SenderConfig};
 use crate::primary::Primary;
@@ -235,14 +235,30 @@ impl Sender {
     /// # Errors
     /// Where no node answers.
     pub async fn status(&self, submission: &Submission) -> Result<Status, PrimaryError> {
+        let mut failure = None;
+        for node in self.primary.endpoints() {
+            match self.status_at(node, submission).await {
+                Err(error) if error.is_retryable() => failure = failure.or(Some(error)),
+                answer => return answer,
+            }
+        }
+        Err(failure.unwrap_or(PrimaryError::NoUrl))
+    }
+
+    /// What one node knows of it. Never parts of what two know: the nonce may be used at one that is ahead, and the
+    /// transaction not yet be there at one that lags, and whoever puts that together pays twice.
+    async fn status_at(&self, node: &Endpoint, submission: &Submission) -> Result<Status, PrimaryError> {
         // In this order: what is final now cannot be missing from the receipts asked for afterwards.
-        let head = self.primary.final_head().await?;
-        let final_nonce = self.primary.transaction_count(submission.from, At::Number(head.number())).await?;
+        let head = node.final_head(self.primary.finality()).await?;
+        let counted = json!([submission.from, At::Number(head.number()).to_json()]);
+        let final_nonce = node.request::<U64>("eth_getTransactionCount", counted).await?.to::<u64>();
         let mut looks = if final_nonce > submission.nonce { SUPERSEDED_LOOKS } else { 1 };
         loop {
-            if let Some(inclusion) = self.any_inclusion(submission).await? {
-                let is_final = inclusion.block_number <= head.number();
-                return Ok(if is_final { Status::Final(inclusion) } else { Status::Included(inclusion) });
+            for attempt in submission.attempts.iter().rev() {
+                if let Some(inclusion) = inclusion(node, attempt.hash).await? {
+                    let is_final = inclusion.block_number <= head.number();
+                    return Ok(if is_final { Status::Final(inclusion) } else { Status::Included(inclusion) });
+                }
             }
             looks = looks.saturating_sub(1);
             if looks == 0 {
@@ -255,36 +271,10 @@ impl Sender {
         }
         let mut known = false;
         for attempt in submission.attempts.iter().rev() {
-            let found: Option<IgnoredAny> =
-                self.primary.request("eth_getTransactionByHash", json!([attempt.hash])).await?;
+            let found: Option<IgnoredAny> = node.request("eth_getTransactionByHash", json!([attempt.hash])).await?;
             known |= found.is_some();
         }
         Ok(Status::Pending { known })
-    }
-
-    /// Where one of the attempts is in the chain as it is now.
-    async fn any_inclusion(&self, submission: &Submission) -> Result<Option<Inclusion>, PrimaryError> {
-        for attempt in submission.attempts.iter().rev() {
-            if let Some(inclusion) = self.inclusion(attempt.hash).await? {
-                return Ok(Some(inclusion));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Where the transaction is in the chain as it is now.
-    async fn inclusion(&self, hash: B256) -> Result<Option<Inclusion>, PrimaryError> {
-        let receipt: Option<Receipt> = self.primary.request("eth_getTransactionReceipt", json!([hash])).await?;
-        let Some(receipt) = receipt else { return Ok(None) };
-        let (Some(number), Some(block_hash)) = (receipt.block_number, receipt.block_hash) else { return Ok(None) };
-        let block_number = number.to();
-        // The receipt may be of a block that has just been abandoned, or of another node's view.
-        let block = self.primary.block(At::Number(block_number)).await?;
-        if block.is_none_or(|block| block.hash != block_hash) {
-            return Ok(None);
-        }
-        let success = receipt.status == Some(U64::from(1));
-        Ok(Some(Inclusion { hash, block_number, block_hash, success, gas_used: receipt.gas_used.to() }))
     }
 
     /// The newest base fee, and what to offer now.
@@ -329,6 +319,21 @@ impl Sender {
         let signed = transaction.into_signed(signature);
         Ok((*signed.hash(), signed.encoded_2718().into()))
     }
+}
+
+/// Where the transaction is in the chain as a node has it now.
+async fn inclusion(node: &Endpoint, hash: B256) -> Result<Option<Inclusion>, PrimaryError> {
+    let receipt: Option<Receipt> = node.request("eth_getTransactionReceipt", json!([hash])).await?;
+    let Some(receipt) = receipt else { return Ok(None) };
+    let (Some(number), Some(block_hash)) = (receipt.block_number, receipt.block_hash) else { return Ok(None) };
+    let block_number = number.to();
+    // The receipt may be of a block that has just been abandoned.
+    let block = node.block(At::Number(block_number)).await?;
+    if block.is_none_or(|block| block.hash != block_hash) {
+        return Ok(None);
+    }
+    let success = receipt.status == Some(U64::from(1));
+    Ok(Some(Inclusion { hash, block_number, block_hash, success, gas_used: receipt.gas_used.to() }))
 }
 
 /// True for a refusal that means that the node has this transaction, a better one of the same nonce, or

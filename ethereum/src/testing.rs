@@ -149,47 +149,24 @@ impl Anvil {
 
     /// Deploys FastPay with this committee, and mines the block where mining is manual.
     pub async fn deploy(&self, committee: &Committee) -> Address {
-        let members: Vec<_> = committee.members().iter().map(ContractAuthority::from).collect();
-        self.deploy_artifact("FastPay.sol/FastPay.json", &(members, GUARDIAN, BRAKES).abi_encode_params()).await
+        self.deploy_code(fastpay_code(committee, GUARDIAN, BRAKES)).await
     }
 
     /// Deploys what Foundry compiled to `out/<artifact>`, with these encoded arguments.
     pub async fn deploy_artifact(&self, artifact: &str, arguments: &[u8]) -> Address {
-        #[derive(Deserialize)]
-        struct Artifact {
-            bytecode: Code,
-        }
-        #[derive(Deserialize)]
-        struct Code {
-            object: Bytes,
-        }
-        let path = workspace_root().join("out").join(artifact);
-        let text =
-            std::fs::read(&path).unwrap_or_else(|_| panic!("{} is missing: run `make setup` first", path.display()));
-        let artifact: Artifact = serde_json::from_slice(&text).unwrap();
-        let code = [&artifact.bytecode.object, arguments].concat();
+        self.deploy_code(creation_code(artifact, arguments)).await
+    }
+
+    async fn deploy_code(&self, code: Bytes) -> Address {
         let deployer = rich_key(9);
         let nonce: U64 = self.request("eth_getTransactionCount", json!([deployer.address(), "latest"])).await;
-        let hash = self.send_raw(&deployer, nonce.to(), TxKind::Create, U256::ZERO, code.into()).await;
+        let hash = self.send_raw(&deployer, nonce.to(), TxKind::Create, U256::ZERO, code).await;
         self.mined_receipt(hash).await["contractAddress"].as_str().unwrap().parse().unwrap()
     }
 
     /// Signs and submits a transaction without any of the sender's care.
     pub async fn send_raw(&self, key: &PrivateKeySigner, nonce: u64, to: TxKind, value: U256, input: Bytes) -> B256 {
-        let transaction = TxEip1559 {
-            chain_id: CHAIN_ID,
-            nonce,
-            gas_limit: 12_000_000,
-            max_fee_per_gas: 100_000_000_000,
-            // A better tip than a sender offers, so that this one comes first.
-            max_priority_fee_per_gas: 2_000_000_000,
-            to,
-            value,
-            access_list: Default::default(),
-            input,
-        };
-        let signature = key.sign_hash_sync(&transaction.signature_hash()).unwrap();
-        let raw = Bytes::from(transaction.into_signed(signature).encoded_2718());
+        let raw = raw_transaction(key, nonce, to, value, input);
         self.request("eth_sendRawTransaction", json!([raw])).await
     }
 
@@ -230,6 +207,49 @@ impl Drop for Anvil {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// What creates a FastPay contract.
+#[must_use]
+pub fn fastpay_code(committee: &Committee, guardian: Address, brakes: Brakes) -> Bytes {
+    let members: Vec<_> = committee.members().iter().map(ContractAuthority::from).collect();
+    creation_code("FastPay.sol/FastPay.json", &(members, guardian, brakes).abi_encode_params())
+}
+
+/// What creates the contract that Foundry compiled to `out/<artifact>`, with these encoded arguments.
+#[must_use]
+pub fn creation_code(artifact: &str, arguments: &[u8]) -> Bytes {
+    #[derive(Deserialize)]
+    struct Artifact {
+        bytecode: Code,
+    }
+    #[derive(Deserialize)]
+    struct Code {
+        object: Bytes,
+    }
+    let path = workspace_root().join("out").join(artifact);
+    let text = std::fs::read(&path).unwrap_or_else(|_| panic!("{} is missing: run `make setup` first", path.display()));
+    let artifact: Artifact = serde_json::from_slice(&text).unwrap();
+    [&artifact.bytecode.object, arguments].concat().into()
+}
+
+/// A signed transaction for [`CHAIN_ID`] with plenty of gas.
+#[must_use]
+pub fn raw_transaction(key: &PrivateKeySigner, nonce: u64, to: TxKind, value: U256, input: Bytes) -> Bytes {
+    let transaction = TxEip1559 {
+        chain_id: CHAIN_ID,
+        nonce,
+        gas_limit: 12_000_000,
+        max_fee_per_gas: 100_000_000_000,
+        // A better tip than a sender offers, so that this one comes first.
+        max_priority_fee_per_gas: 2_000_000_000,
+        to,
+        value,
+        access_list: Default::default(),
+        input,
+    };
+    let signature = key.sign_hash_sync(&transaction.signature_hash()).unwrap();
+    transaction.into_signed(signature).encoded_2718().into()
 }
 
 /// One of the keys of anvil's well-known mnemonic, by its number from 0 to 9.
