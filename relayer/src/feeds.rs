@@ -4,14 +4,15 @@
 //! alone for a while, and what a feed says is only taken as a claim.
 
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fastpay_core::{AuthorityName, Certificate};
-use fastpay_rpc::{AuthorityClient, ClientError, ClientOptions, Endpoints, Page};
+use fastpay_rpc::{AuthorityClient, ClientError, ClientOptions, Page};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 /// How long one shard may take to answer.
-const OPTIONS: ClientOptions =
+pub(crate) const OPTIONS: ClientOptions =
     ClientOptions { connect_timeout: Duration::from_secs(2), request_timeout: Duration::from_secs(3) };
 /// The longest time for which a failing shard is left alone.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
@@ -37,14 +38,8 @@ pub(crate) struct Feeds {
 }
 
 impl Feeds {
-    pub(crate) fn new(endpoints: &Endpoints) -> Result<Self, ClientError> {
-        let authorities = endpoints.authorities.iter().map(|authority| AuthorityClient::new(authority, OPTIONS));
-        Ok(Self { authorities: authorities.collect::<Result<_, _>>()?, failing: HashMap::new() })
-    }
-
-    /// Where the authorities are.
-    pub(crate) fn authorities(&self) -> &[AuthorityClient] {
-        &self.authorities
+    pub(crate) fn new(authorities: Vec<AuthorityClient>) -> Self {
+        Self { authorities, failing: HashMap::new() }
     }
 
     /// Every authority with the number of its shards.

@@ -1,11 +1,12 @@
 //! From transactions to final ones: sent again, with a better offer, and settled by what the chain says.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fastpay_ethereum::{Inclusion, Payout, PrimaryError, Status, Submission};
+use tokio::time::Instant;
 
 use crate::item::ItemId;
-use crate::relayer::{Relayer, RelayerError, now_ms, wait_or_stop};
+use crate::relayer::{Relayer, RelayerError, wait_or_stop};
 use crate::submit::wait_or_stop_sending;
 
 impl Relayer {
@@ -115,8 +116,9 @@ impl Relayer {
     pub(crate) fn park(&mut self, id: ItemId, reason: String) {
         tracing::warn!(sender = %id.sender, sequence = %id.sequence, reason, "a redemption fails and is left out for a while");
         self.changed = true;
+        let now_ms = self.clock.now_ms();
         let Some(position) = self.state.position(&id) else { return };
-        let again = self.state.items.get_mut(position).is_some_and(|item| item.park(reason, now_ms()));
+        let again = self.state.items.get_mut(position).is_some_and(|item| item.park(reason, now_ms));
         if !again {
             tracing::error!(sender = %id.sender, sequence = %id.sequence, "given up; its owner can still redeem it");
             self.state.totals.given_up = self.state.totals.given_up.saturating_add(1);
@@ -127,8 +129,9 @@ impl Relayer {
     /// Leaves an item out for a while without holding it against it: the fault is elsewhere.
     pub(crate) fn postpone(&mut self, id: ItemId, reason: String) {
         tracing::warn!(sender = %id.sender, sequence = %id.sequence, reason, "a redemption waits");
+        let now_ms = self.clock.now_ms();
         if let Some(item) = self.state.position(&id).and_then(|position| self.state.items.get_mut(position)) {
-            item.postpone(reason, now_ms());
+            item.postpone(reason, now_ms);
             self.changed = true;
         }
     }

@@ -6,7 +6,7 @@ use fastpay_rpc::PAGE_ENTRIES_MAX;
 
 use crate::feeds::{FeedPage, ShardKey};
 use crate::item::{Item, ItemId};
-use crate::relayer::{Relayer, RelayerError, Tick, now_ms, wait_or_stop};
+use crate::relayer::{Relayer, RelayerError, Tick, wait_or_stop};
 use crate::store::ITEMS_MAX;
 
 /// What became of an entry of a feed.
@@ -124,10 +124,11 @@ impl Relayer {
                 return Ok(Taken::Later);
             }
         }
+        let now_ms = self.clock.now_ms();
         let committee = self.committee(epoch);
         let item = committee.and_then(|committee| {
             let verified = certificate.verify(&domain, committee).ok()?;
-            Item::new(&verified, committee, now_ms())
+            Item::new(&verified, committee, now_ms)
         });
         let Some(mut item) = item else {
             // Only a faulty authority shows such an entry, and it harms nobody to pass it by.

@@ -8,7 +8,7 @@
 //!   paid ◄─ final ◄─ status, replace, send again ◄─ broadcast ◄─ State on disk ◄─ simulated
 //!            └► in the contract's queue ─► executed when due, in the same way
 //! ```
-//! Modules in reading order: `config`, `key`, `item` (one redemption), `store` (what survives a restart),
+//! Modules in reading order: `config`, `clock`, `key`, `item` (one redemption), `store` (what survives a restart),
 //! `feeds` (reading the authorities) and `intake` (what is taken from them), `gas` and `policy` (when to submit
 //! what: pure), `votes` (of the committee for many together), `bundle` (what succeeds together), `submit`,
 //! `queue` and `follow`, `relayer` (the loop), `status` (for the operator).
@@ -19,6 +19,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
 
 mod bundle;
+mod clock;
 mod config;
 mod feeds;
 mod follow;
@@ -34,6 +35,7 @@ mod store;
 mod submit;
 mod votes;
 
+pub use clock::Clock;
 pub use config::{BundleConfig, Config, ConfigError, KeyConfig, Overrides};
 pub use gas::Plan;
 pub use item::{Item, ItemId, Parked};

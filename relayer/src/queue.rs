@@ -6,7 +6,7 @@ use fastpay_ethereum::{Call, PrimaryError, Queued, SendError, utc};
 
 use crate::intake::OnChain;
 use crate::item::{Item, ItemId};
-use crate::relayer::{Relayer, RelayerError, now_ms};
+use crate::relayer::{Relayer, RelayerError};
 use crate::store::QUEUED_MAX;
 
 impl Relayer {
@@ -42,7 +42,7 @@ impl Relayer {
 
     /// Has what is due paid, by the chain's clock `now` in seconds.
     pub(crate) async fn execute_due(&mut self, now: u64) -> Result<(), RelayerError> {
-        let at_ms = now_ms();
+        let at_ms = self.clock.now_ms();
         let due: Vec<Item> = self
             .state
             .items

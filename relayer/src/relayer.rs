@@ -1,14 +1,16 @@
 //! The loop: take what the feeds have, follow what is under way, submit what is waiting.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use fastpay_core::{Committees, PrimaryAddress};
 use fastpay_ethereum::{EpochReader, Primary, PrimaryError, PrivateKeySigner, SendError, Sender};
-use fastpay_rpc::{ClientError, Endpoints, EndpointsError};
+use fastpay_rpc::{AuthorityClient, ClientError, Endpoints, EndpointsError};
+use tokio::time::Instant;
 
+use crate::clock::Clock;
 use crate::config::Config;
-use crate::feeds::Feeds;
+use crate::feeds::{Feeds, OPTIONS};
 use crate::item::ItemId;
 use crate::store::{State, Store, StoreError};
 use crate::votes::Voters;
@@ -63,6 +65,7 @@ pub struct Tick {
 #[derive(Debug)]
 pub struct Relayer {
     pub(crate) config: Config,
+    pub(crate) clock: Clock,
     pub(crate) sender: Sender,
     pub(crate) feeds: Feeds,
     pub(crate) voters: Voters,
@@ -87,7 +90,8 @@ impl Relayer {
     /// is no error: it is waited for.
     pub async fn open(config: Config, key: PrivateKeySigner) -> Result<Self, RelayerError> {
         let endpoints = Endpoints::read(&config.endpoints)?;
-        let feeds = Feeds::new(&endpoints)?;
+        let authorities = endpoints.authorities.iter().map(|authority| AuthorityClient::new(authority, OPTIONS));
+        let authorities = authorities.collect::<Result<_, _>>()?;
         let primary = match Primary::connect(config.primary.clone()).await {
             Err(error) if error.is_retryable() => {
                 tracing::warn!(%error, "starting without the Primary");
@@ -95,6 +99,20 @@ impl Relayer {
             }
             primary => primary?,
         };
+        Self::over(config, key, primary, authorities, Clock::system())
+    }
+
+    /// As [`Relayer::open`], over these connections and by this clock.
+    ///
+    /// # Errors
+    /// Where the state cannot be used.
+    pub fn over(
+        config: Config,
+        key: PrivateKeySigner,
+        primary: Primary,
+        authorities: Vec<AuthorityClient>,
+        clock: Clock,
+    ) -> Result<Self, RelayerError> {
         let (store, state) = Store::open(&config.data_dir, primary.chain_id(), primary.contract())?;
         let epochs = EpochReader::new(primary.clone());
         let sender = Sender::new(primary, key, config.sender.clone());
@@ -103,9 +121,10 @@ impl Relayer {
         tracing::info!(address = %sender.address(), items, bundles, "relayer opened");
         Ok(Self {
             config,
+            clock,
             sender,
-            voters: Voters::new(feeds.authorities().to_vec()),
-            feeds,
+            voters: Voters::new(authorities.clone()),
+            feeds: Feeds::new(authorities),
             store,
             state,
             changed: false,
@@ -177,7 +196,7 @@ impl Relayer {
         self.follow_bundles().await?;
         self.submit_bundles(eager).await?;
         self.save()?;
-        let now = now_ms();
+        let now = self.clock.now_ms();
         let open = self.state.items.iter().filter(|item| !self.state.is_under_way(&item.id()));
         let (parked, open): (Vec<_>, Vec<_>) = open.partition(|item| item.is_parked(now));
         let (queued, waiting): (Vec<_>, Vec<_>) = open.into_iter().partition(|item| item.queued.is_some());
@@ -218,12 +237,6 @@ pub(crate) fn wait_or_stop(error: PrimaryError) -> Result<(), RelayerError> {
     }
     tracing::warn!(%error, "waiting");
     Ok(())
-}
-
-/// Milliseconds since 1970.
-pub(crate) fn now_ms() -> u64 {
-    let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The items that were finished last.

@@ -11,7 +11,7 @@ use crate::gas::Plan;
 use crate::intake::OnChain;
 use crate::item::{Item, ItemId};
 use crate::policy::{Conditions, Decision, Reason, Waiting, judge};
-use crate::relayer::{Relayer, RelayerError, now_ms, wait_or_stop};
+use crate::relayer::{Relayer, RelayerError, wait_or_stop};
 use crate::store::Bundle;
 
 /// Votes of an epoch that ends within so many seconds are not relied on: a transaction may wait for its block.
@@ -66,7 +66,7 @@ impl Relayer {
 
     /// What could be submitted, the oldest first.
     fn open_items(&self) -> Vec<Item> {
-        let now = now_ms();
+        let now = self.clock.now_ms();
         let is_open =
             |item: &&Item| item.queued.is_none() && !item.is_parked(now) && !self.state.is_under_way(&item.id());
         self.state.items.iter().filter(is_open).cloned().collect()
@@ -93,7 +93,7 @@ impl Relayer {
         let (plan, items) = loop {
             let mut open = self.open_items();
             open.retain(|item| !settling.contains(&item.id()));
-            let now = now_ms();
+            let now = self.clock.now_ms();
             let waiting: Vec<_> = open
                 .iter()
                 .map(|item| Waiting {
@@ -202,7 +202,7 @@ impl Relayer {
         let (nonce, gas_limit) = (submission.nonce, submission.gas_limit);
         tracing::info!(items = items.len(), nonce, gas_limit, transaction = %hash, "submitting");
         let items = items.iter().map(Item::id).collect();
-        self.offered_at.insert(submission.nonce, std::time::Instant::now());
+        self.offered_at.insert(submission.nonce, tokio::time::Instant::now());
         self.state.bundles.push(Bundle { submission: submission.clone(), items });
         self.changed = true;
         // On disk before it leaves: a restart finds the same transaction, not a second one.

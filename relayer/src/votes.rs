@@ -12,7 +12,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use alloy::primitives::Bytes;
 use fastpay_core::{
@@ -21,6 +21,7 @@ use fastpay_core::{
 };
 use fastpay_rpc::{AuthorityClient, BatchAnswer, ClientError, Refusal};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use crate::item::{Item, ItemId};
 
@@ -206,7 +207,7 @@ impl Voters {
             });
         }
         let mut up_to_date = Vec::new();
-        let deadline = tokio::time::Instant::now() + BRING_PATIENCE;
+        let deadline = Instant::now() + BRING_PATIENCE;
         while let Ok(Some(outcome)) = tokio::time::timeout_at(deadline, bringing.join_next()).await {
             up_to_date.extend(outcome.ok().flatten());
         }

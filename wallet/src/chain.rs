@@ -4,7 +4,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use alloy::primitives::{Address, B256, U256};
 use alloy::signers::SignerSync;
@@ -156,8 +156,9 @@ impl ChainAccount {
         asset: Asset,
         amount: Amount,
     ) -> Result<Option<Call>, WalletError> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let deadline = U256::from(now.saturating_add(PERMIT_LIFETIME).as_secs());
+        // By the chain's clock, which the token's is.
+        let now = self.primary().latest_head().await?.timestamp();
+        let deadline = U256::from(now.saturating_add(PERMIT_LIFETIME.as_secs()));
         let permit = match token.permit(self.address(), U256::from(amount.0), deadline).await {
             Ok(permit) => permit,
             Err(PrimaryError::BadToken { .. }) => return Ok(None),

@@ -1,0 +1,48 @@
+//! The wall clock, as the relayer's state counts time.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use tokio::time::Instant;
+
+/// A clock that was right when it was made, and goes on evenly with tokio's: whoever sets the machine's clock makes
+/// nothing wait longer, and a test that pauses tokio's time has it in its hand.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    at_start_ms: u64,
+    start: Instant,
+}
+
+impl Clock {
+    /// The machine's clock.
+    #[must_use]
+    pub fn system() -> Self {
+        let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self::at(u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    /// A clock at which it is this time now, in milliseconds since 1970.
+    #[must_use]
+    pub fn at(now_ms: u64) -> Self {
+        Self { at_start_ms: now_ms, start: Instant::now() }
+    }
+
+    /// Milliseconds since 1970.
+    pub(crate) fn now_ms(&self) -> u64 {
+        let elapsed = u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.at_start_ms.saturating_add(elapsed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[tokio::test(start_paused = true)]
+    async fn it_goes_on_with_tokios_time() {
+        let clock = Clock::at(5_000);
+        assert_eq!(clock.now_ms(), 5_000);
+        tokio::time::advance(Duration::from_millis(1_234)).await;
+        assert_eq!(clock.now_ms(), 6_234);
+    }
+}
