@@ -15,6 +15,8 @@ mod account;
 mod authority;
 mod committee;
 mod journal;
+#[cfg(feature = "simulation")]
+pub mod primary;
 mod shard;
 
 pub use account::{TestAccount, payment, redemption};

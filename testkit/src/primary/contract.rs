@@ -1,0 +1,108 @@
+//! A FastPay contract on a simulated chain, as a test looks at it: directly, whatever the nodes say.
+
+use alloy::eips::{BlockId, BlockNumberOrTag};
+use alloy::primitives::{Address, Bytes, U256};
+use alloy::rpc::types::Filter;
+use alloy::sol_types::{SolCall, SolEvent};
+use fastpay_core::{AccountId, Amount, Asset, SequenceNumber};
+use fastpay_ethereum::{Call, IFastPay, IToken, PrivateKeySigner};
+use serde_json::json;
+
+use super::SimulatedPrimary;
+
+/// A FastPay contract. A copy is the same contract.
+#[derive(Clone, Debug)]
+pub struct SimulatedContract {
+    primary: SimulatedPrimary,
+    address: Address,
+}
+
+impl SimulatedContract {
+    pub(super) fn new(primary: SimulatedPrimary, address: Address) -> Self {
+        Self { primary, address }
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn address(&self) -> Address {
+        self.address
+    }
+
+    /// Lets a deposit of ETH wait for the next block.
+    ///
+    /// # Panics
+    /// Where the pool refuses it.
+    pub fn deposit_ether(&self, key: &PrivateKeySigner, recipient: AccountId, amount: Amount) {
+        self.primary.send(key, Call::deposit_ether(self.address, recipient, amount));
+    }
+
+    /// Lets an approval and a deposit of a token wait for the next block.
+    ///
+    /// # Panics
+    /// Where the pool refuses them.
+    pub fn deposit_token(&self, key: &PrivateKeySigner, recipient: AccountId, asset: Asset, amount: Amount) {
+        let approve = IToken::approveCall { spender: self.address, value: U256::from(amount.0) };
+        self.primary.send(key, Call { to: asset.0, value: U256::ZERO, data: approve.abi_encode().into() });
+        self.primary.send(key, Call::deposit_token(self.address, recipient, asset, amount));
+    }
+
+    /// What a view of the contract returns in the newest block.
+    ///
+    /// # Panics
+    /// Where it reverts.
+    #[must_use]
+    pub fn view<C: SolCall>(&self, call: &C) -> C::Return {
+        self.view_of(self.address, call, BlockNumberOrTag::Latest)
+    }
+
+    /// The same in the newest final block.
+    ///
+    /// # Panics
+    /// Where it reverts.
+    #[must_use]
+    pub fn view_final<C: SolCall>(&self, call: &C) -> C::Return {
+        self.view_of(self.address, call, BlockNumberOrTag::Finalized)
+    }
+
+    fn view_of<C: SolCall>(&self, to: Address, call: &C, at: BlockNumberOrTag) -> C::Return {
+        let request = json!({ "to": to, "data": Bytes::from(call.abi_encode()) });
+        let params = [request, json!(BlockId::Number(at))];
+        let answer = self.primary.look(|view| view.answer("eth_call", &params));
+        let answer = answer.unwrap_or_else(|error| panic!("{}: {error:?}", C::SIGNATURE));
+        let data: Bytes = serde_json::from_value(answer).expect("calls return bytes");
+        C::abi_decode_returns_validate(&data).expect("the contract is compiled from the same interface")
+    }
+
+    /// What the contract itself holds of an asset in the newest block.
+    #[must_use]
+    pub fn holds(&self, asset: Asset) -> U256 {
+        if asset == Asset::ETHER {
+            return self.primary.balance(self.address);
+        }
+        self.view_of(asset.0, &IToken::balanceOfCall { account: self.address }, BlockNumberOrTag::Latest)
+    }
+
+    /// What it holds of an asset for accounts, in the newest block.
+    #[must_use]
+    pub fn total_balance(&self, asset: Asset) -> U256 {
+        self.view(&IFastPay::totalBalanceCall { asset: asset.0 })
+    }
+
+    /// Whether an order is redeemed, in the newest block.
+    #[must_use]
+    pub fn is_redeemed(&self, sender: AccountId, sequence: SequenceNumber) -> bool {
+        self.view(&IFastPay::isRedeemedCall { sender: sender.0.into(), sequence: sequence.0 })
+    }
+
+    /// All its events of one kind, in order, in the chain as it is now.
+    ///
+    /// # Panics
+    /// Where an event is not as declared.
+    #[must_use]
+    pub fn events<E: SolEvent>(&self) -> Vec<E> {
+        let filter = Filter::new().address(self.address).event_signature(E::SIGNATURE_HASH).from_block(0);
+        let logs = self.primary.look(|view| view.matching_logs(&filter)).expect("a range from the first block");
+        let event = |log: &alloy::rpc::types::Log| E::decode_log(&log.inner).expect("as declared").data;
+        logs.iter().map(event).collect()
+    }
+}

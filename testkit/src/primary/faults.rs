@@ -1,0 +1,121 @@
+//! What may be wrong with one Ethereum node.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use alloy::primitives::{Address, B256, Bytes, U256};
+use alloy::rpc::types::Log;
+
+use super::block::Block;
+
+/// How a node behaves. The default is correct and answers at once.
+#[derive(Clone, Debug)]
+pub struct Behaviour {
+    /// It shows the chain as it was so many blocks ago.
+    pub lag: usize,
+    /// How long a question is under way to it, and an answer back, in milliseconds of virtual time.
+    pub delay_ms: RangeInclusive<u64>,
+    /// Nobody listens at its address.
+    pub away: bool,
+    /// It takes every question and never answers.
+    pub silent: bool,
+    /// So many of a hundred questions are answered with an error that says nothing.
+    pub errors_percent: u32,
+    /// It takes transactions and passes none on.
+    pub swallows_transactions: bool,
+    /// Which methods it refuses, as nodes with limits do.
+    pub refuses: Vec<&'static str>,
+    /// What it says in place of the contract's logs.
+    pub lies: Vec<LogLie>,
+    /// It stays with this branch, whatever the others go on with.
+    pub(super) stuck_on: Option<Vec<Arc<Block>>>,
+}
+
+impl Default for Behaviour {
+    fn default() -> Self {
+        Self {
+            lag: 0,
+            delay_ms: 0..=0,
+            away: false,
+            silent: false,
+            errors_percent: 0,
+            swallows_transactions: false,
+            refuses: Vec::new(),
+            lies: Vec::new(),
+            stuck_on: None,
+        }
+    }
+}
+
+/// A change to the answer of `eth_getLogs`. Positions are taken modulo the number of logs; an answer without logs
+/// stays as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogLie {
+    /// One is left out.
+    Withheld(usize),
+    /// All are left out.
+    AllWithheld,
+    /// One comes twice.
+    Repeated(usize),
+    /// All come in the opposite order.
+    Reversed,
+    /// One is marked as taken back.
+    Removed(usize),
+    /// One has a larger amount.
+    Amount(usize),
+    /// One has another recipient.
+    Recipient(usize),
+    /// One has another index.
+    Index(usize),
+    /// One is of another contract.
+    Contract(usize),
+}
+
+impl LogLie {
+    /// Every kind, about the log at `position`.
+    #[must_use]
+    pub fn all(position: usize) -> [Self; 9] {
+        [
+            Self::Withheld(position),
+            Self::AllWithheld,
+            Self::Repeated(position),
+            Self::Reversed,
+            Self::Removed(position),
+            Self::Amount(position),
+            Self::Recipient(position),
+            Self::Index(position),
+            Self::Contract(position),
+        ]
+    }
+
+    pub(super) fn tell(self, logs: &mut Vec<Log>) {
+        if logs.is_empty() {
+            return;
+        }
+        let count = logs.len();
+        let at = |position: usize| position % count;
+        match self {
+            Self::Withheld(position) => drop(logs.remove(at(position))),
+            Self::AllWithheld => logs.clear(),
+            Self::Repeated(position) => logs.insert(at(position), logs[at(position)].clone()),
+            Self::Reversed => logs.reverse(),
+            Self::Removed(position) => logs[at(position)].removed = true,
+            Self::Amount(position) => {
+                let data = &mut logs[at(position)].inner.data;
+                let amount = U256::try_from_be_slice(data.data.get(..32).unwrap_or_default()).unwrap_or_default();
+                let rest = data.data.get(32..).unwrap_or_default();
+                data.data = Bytes::from([B256::from(amount + U256::ONE).as_slice(), rest].concat());
+            }
+            Self::Recipient(position) => change_topic(&mut logs[at(position)], 2),
+            Self::Index(position) => change_topic(&mut logs[at(position)], 1),
+            Self::Contract(position) => logs[at(position)].inner.address = Address::repeat_byte(0x0c),
+        }
+    }
+}
+
+/// `Funded` has its index and its recipient as topics.
+fn change_topic(log: &mut Log, topic: usize) {
+    if let Some(word) = log.inner.data.topics_mut().get_mut(topic) {
+        *word = B256::from(U256::from_be_bytes(word.0).wrapping_add(U256::ONE));
+    }
+}

@@ -1,0 +1,181 @@
+//! One Ethereum node: a transport for alloy's clients, in process and in virtual time.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use alloy::primitives::keccak256;
+use alloy::rpc::client::RpcClient;
+use alloy::rpc::json_rpc::{ErrorPayload, RequestPacket, Response, ResponsePacket, ResponsePayload, SerializedRequest};
+use alloy::rpc::types::Log;
+use alloy::transports::{TransportError, TransportErrorKind, TransportFut};
+use fastrand::Rng;
+use serde_json::Value;
+use serde_json::value::to_raw_value;
+use url::Url;
+
+use super::block::Block;
+use super::chain::Chain;
+use super::faults::Behaviour;
+use super::rpc::{self, RpcFailure, View};
+
+/// A node's own view of a chain, and its own faults. A copy is the same node.
+#[derive(Clone, Debug)]
+pub struct SimulatedNode {
+    name: Arc<str>,
+    chain: Arc<Mutex<Chain>>,
+    conduct: Arc<Mutex<Conduct>>,
+}
+
+#[derive(Debug)]
+struct Conduct {
+    behaviour: Behaviour,
+    random: Rng,
+}
+
+/// What happens to one question, drawn before it is under way.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    there: Duration,
+    back: Duration,
+    is_lost: bool,
+    is_refused: bool,
+}
+
+impl SimulatedNode {
+    pub(super) fn new(chain: Arc<Mutex<Chain>>, name: &str, seed: u64) -> Self {
+        let conduct = Conduct { behaviour: Behaviour::default(), random: Rng::with_seed(seed) };
+        Self { name: name.into(), chain, conduct: Arc::new(Mutex::new(conduct)) }
+    }
+
+    /// What stands for it in a configuration.
+    ///
+    /// # Panics
+    /// Where its name cannot be a host's.
+    #[must_use]
+    pub fn url(&self) -> Url {
+        format!("http://{}", self.name).parse().expect("the name is a host's")
+    }
+
+    /// A client of this node.
+    #[must_use]
+    pub fn client(&self) -> RpcClient {
+        RpcClient::new(self.clone(), true)
+    }
+
+    /// Changes its behaviour from now on. Questions under way are answered as they would have been.
+    pub fn behave(&self, change: impl FnOnce(&mut Behaviour)) {
+        change(&mut self.conduct().behaviour);
+    }
+
+    /// Makes it correct again.
+    pub fn recover(&self) {
+        self.behave(|behaviour| *behaviour = Behaviour::default());
+    }
+
+    /// Leaves it on the branch that is the newest now, whatever becomes of that.
+    pub fn get_stuck(&self) {
+        let branch = self.chain().branch.clone();
+        self.behave(|behaviour| behaviour.stuck_on = Some(branch));
+    }
+
+    fn chain(&self) -> MutexGuard<'_, Chain> {
+        self.chain.lock().expect("no user of the chain panics")
+    }
+
+    fn conduct(&self) -> MutexGuard<'_, Conduct> {
+        self.conduct.lock().expect("no user of a node panics")
+    }
+
+    fn draw(&self) -> Result<Way, TransportError> {
+        let Conduct { behaviour, random } = &mut *self.conduct();
+        if behaviour.away {
+            return Err(TransportErrorKind::custom_str("connection refused"));
+        }
+        let mut delay = || Duration::from_millis(random.u64(behaviour.delay_ms.clone()));
+        let (there, back) = (delay(), delay());
+        let is_refused = random.u32(..100) < behaviour.errors_percent;
+        Ok(Way { there, back, is_lost: behaviour.silent, is_refused })
+    }
+
+    async fn handle(self, packet: RequestPacket) -> Result<ResponsePacket, TransportError> {
+        let way = self.draw()?;
+        tokio::time::sleep(way.there).await;
+        if way.is_lost {
+            std::future::pending::<()>().await;
+        }
+        let answer = match packet {
+            RequestPacket::Single(request) => ResponsePacket::Single(self.respond(&request, way)),
+            RequestPacket::Batch(requests) => {
+                ResponsePacket::Batch(requests.iter().map(|request| self.respond(request, way)).collect())
+            }
+        };
+        tokio::time::sleep(way.back).await;
+        Ok(answer)
+    }
+
+    fn respond(&self, request: &SerializedRequest, way: Way) -> Response {
+        let params = request.params().map_or("[]", |params| params.get());
+        let answer = match serde_json::from_str::<Vec<Value>>(params) {
+            _ if way.is_refused => Err(RpcFailure::new(-32_603, "internal error")),
+            Ok(params) => self.answer(request.method(), &params),
+            Err(error) => Err(RpcFailure::new(-32_600, error.to_string())),
+        };
+        self.note(request.method(), params, &answer);
+        let payload = match answer {
+            Ok(value) => ResponsePayload::Success(to_raw_value(&value).expect("a value is JSON")),
+            Err(RpcFailure { code, message, data }) => ResponsePayload::Failure(ErrorPayload {
+                code,
+                message: message.into(),
+                data: data.map(|data| to_raw_value(&data).expect("bytes are JSON")),
+            }),
+        };
+        Response { id: request.id().clone(), payload }
+    }
+
+    fn answer(&self, method: &str, params: &[Value]) -> Result<Value, RpcFailure> {
+        let behaviour = self.conduct().behaviour.clone();
+        if behaviour.refuses.contains(&method) {
+            return Err(RpcFailure::new(-32_005, "limit exceeded"));
+        }
+        let mut chain = self.chain();
+        if method == "eth_sendRawTransaction" {
+            if behaviour.swallows_transactions {
+                let raw: Option<alloy::primitives::Bytes> =
+                    params.first().and_then(|raw| serde_json::from_value(raw.clone()).ok());
+                return Ok(serde_json::json!(keccak256(raw.unwrap_or_default())));
+            }
+            return rpc::submit(&mut chain, params);
+        }
+        let branch: &[Arc<Block>] = behaviour.stuck_on.as_deref().unwrap_or(&chain.branch);
+        let known = branch.len().saturating_sub(behaviour.lag).max(1);
+        let answer = View { chain: &chain, branch: &branch[..known] }.answer(method, params)?;
+        if method != "eth_getLogs" {
+            return Ok(answer);
+        }
+        let mut logs: Vec<Log> = serde_json::from_value(answer).expect("they were logs");
+        behaviour.lies.iter().for_each(|lie| lie.tell(&mut logs));
+        Ok(serde_json::to_value(logs).expect("logs are JSON"))
+    }
+
+    /// Adds question and answer to the chain's digest.
+    fn note(&self, method: &str, params: &str, answer: &Result<Value, RpcFailure>) {
+        let mut chain = self.chain();
+        let words = format!("{} {method} {params} {answer:?}", self.name);
+        chain.digest = keccak256([chain.digest.as_slice(), words.as_bytes()].concat());
+    }
+}
+
+impl tower::Service<RequestPacket> for SimulatedNode {
+    type Response = ResponsePacket;
+    type Error = TransportError;
+    type Future = TransportFut<'static>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, packet: RequestPacket) -> Self::Future {
+        Box::pin(self.clone().handle(packet))
+    }
+}

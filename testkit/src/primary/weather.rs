@@ -1,0 +1,103 @@
+//! A seeded script of what may go wrong on the way to Ethereum and there.
+
+use alloy::primitives::U256;
+use fastpay_ethereum::PrivateKeySigner;
+use fastrand::Rng;
+
+use super::{Fate, SimulatedNode, SimulatedPrimary};
+
+/// The base fee of a spike, in wei per gas.
+const SPIKE_BASE_FEE: u64 = 400_000_000_000;
+
+/// Makes the blocks of a chain, and its troubles. Nothing that it does is more than a correct follower, relayer or
+/// wallet has to get over: no block goes that was final, and a node that is wrong becomes right again.
+#[derive(Debug)]
+pub struct Weather {
+    primary: SimulatedPrimary,
+    nodes: Vec<SimulatedNode>,
+    /// Whose nonces may be taken.
+    keys: Vec<PrivateKeySigner>,
+    random: Rng,
+    depth_max: u64,
+}
+
+impl Weather {
+    /// The weather of this seed over a chain and its nodes.
+    #[must_use]
+    pub fn new(primary: SimulatedPrimary, nodes: Vec<SimulatedNode>, seed: u64) -> Self {
+        let depth_max = primary.chain().config.finalized_depth;
+        Self { primary, nodes, keys: Vec::new(), random: Rng::with_seed(seed), depth_max }
+    }
+
+    /// The same, which also takes nonces of these keys as somebody does who uses them elsewhere.
+    #[must_use]
+    pub fn with_keys(mut self, keys: Vec<PrivateKeySigner>) -> Self {
+        self.keys = keys;
+        self
+    }
+
+    /// One slot: a block at this time, perhaps, and perhaps one trouble.
+    pub fn slot(&mut self, time_s: u64) {
+        match self.random.u32(..24) {
+            // A slot without a block.
+            0 => return,
+            1 | 2 => self.reorganise(),
+            3 | 4 => self.lose_a_transaction(),
+            5 => self.primary.set_next_base_fee(self.random.u64(1..SPIKE_BASE_FEE)),
+            6 => self.take_a_nonce(),
+            7..=12 => self.trouble_a_node(),
+            13..=17 => self.nodes.iter().for_each(SimulatedNode::recover),
+            _ => {}
+        }
+        self.primary.mine_at(time_s);
+    }
+
+    /// A slot without trouble, and no trouble left from before.
+    pub fn calm_slot(&mut self, time_s: u64) {
+        self.nodes.iter().for_each(SimulatedNode::recover);
+        self.primary.mine_at(time_s);
+    }
+
+    /// Blocks that are not final may be replaced.
+    fn reorganise(&mut self) {
+        let deepest = self.depth_max.min(self.primary.block_number());
+        if deepest == 0 {
+            return;
+        }
+        let depth = usize::try_from(self.random.u64(1..=deepest)).unwrap_or(1);
+        let random = &mut self.random;
+        self.primary.reorganise(depth, |_| match random.u32(..4) {
+            0 => Fate::Lost,
+            1 => Fate::Later,
+            _ => Fate::Again,
+        });
+    }
+
+    fn lose_a_transaction(&mut self) {
+        let waiting = self.primary.waiting();
+        if let Some(transaction) = waiting.get(self.random.usize(..waiting.len().max(1))) {
+            self.primary.forget(*transaction);
+        }
+    }
+
+    fn take_a_nonce(&mut self) {
+        let Some(key) = self.keys.get(self.random.usize(..self.keys.len().max(1))) else { return };
+        let (to, nonce) = (key.address().into(), self.primary.next_nonce(key.address()));
+        self.primary.send_at(key, nonce, to, U256::ZERO, Default::default());
+    }
+
+    fn trouble_a_node(&mut self) {
+        let Some(node) = self.nodes.get(self.random.usize(..self.nodes.len().max(1))) else { return };
+        let trouble = self.random.u32(..7);
+        let extent = self.random.u32(1..=100);
+        match trouble {
+            0 => node.behave(|behaviour| behaviour.lag = 1 + extent as usize % 5),
+            1 => node.behave(|behaviour| behaviour.delay_ms = 0..=u64::from(extent) * 100),
+            2 => node.behave(|behaviour| behaviour.away = true),
+            3 => node.behave(|behaviour| behaviour.silent = true),
+            4 => node.behave(|behaviour| behaviour.errors_percent = extent),
+            5 => node.behave(|behaviour| behaviour.swallows_transactions = true),
+            _ => node.get_stuck(),
+        }
+    }
+}
