@@ -144,13 +144,14 @@ impl Case {
 
 /// Any redemption that may be ordered.
 fn redemption(random: &mut StdRng) -> Redemption {
-    // All of it has to fit into one contract, five times over.
-    let bits = random.random_range(1..=120);
+    let asset = if random.random() { Asset::ETHER } else { Asset(PrimaryAddress::from(random.random::<[u8; 20]>())) };
+    // All of it has to fit into one contract, five times over: 2^88 of ETH, 2^127 of a token.
+    let bits = random.random_range(1..=if asset == Asset::ETHER { 84 } else { 120 });
     let amount = 1 + random.random_range(0..1_u128 << bits);
     Redemption {
         sender: TestAccount::numbered(random.random_range(0..8)).id(),
         recipient: PrimaryAddress::from(random.random::<[u8; 20]>()),
-        asset: if random.random() { Asset::ETHER } else { Asset(PrimaryAddress::from(random.random::<[u8; 20]>())) },
+        asset,
         amount: Amount(amount),
         fee: Amount(*[0, amount, random.random_range(0..=amount)].choose(random).unwrap()),
         sequence: SequenceNumber(random.random_range(0..u64::MAX)),
