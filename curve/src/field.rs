@@ -14,8 +14,8 @@
 use core::arch::x86_64::{
     __mmask8, _mm512_add_epi64, _mm512_and_si512, _mm512_cmpeq_epi64_mask, _mm512_madd52hi_epu64,
     _mm512_madd52lo_epu64, _mm512_mask_blend_epi64, _mm512_mask_sub_epi64, _mm512_maskz_mov_epi64, _mm512_or_si512,
-    _mm512_permutex_epi64, _mm512_set1_epi64, _mm512_setzero_si512, _mm512_sllv_epi64, _mm512_srli_epi64,
-    _mm512_sub_epi64, _mm512_test_epi64_mask,
+    _mm512_permutex_epi64, _mm512_set1_epi64, _mm512_setzero_si512, _mm512_slli_epi64, _mm512_sllv_epi64,
+    _mm512_srli_epi64, _mm512_sub_epi64, _mm512_test_epi64_mask,
 };
 
 use crate::lanes::{Lanes, load, store};
@@ -133,12 +133,11 @@ impl Tight {
         Self([_mm512_setzero_si512(); 5])
     }
 
-    /// The low 255 bits of eight little-endian numbers, given by words: all words of lowest weight first. Values from p
-    /// on are taken, and are what they are modulo p.
+    /// The low 255 bits of eight numbers, given by their words: first the lowest of all eight, and so on. Values from p on
+    /// are taken, and are what they are modulo p.
     #[inline]
     #[target_feature(enable = "avx512dq,avx512ifma")]
     pub(crate) fn from_words(words: &[[u64; 8]; 4]) -> Self {
-        use core::arch::x86_64::_mm512_slli_epi64;
         let [w0, w1, w2, w3] = [load(&words[0]), load(&words[1]), load(&words[2]), load(&words[3])];
         let mask = splat(LIMB);
         Self([

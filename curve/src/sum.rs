@@ -22,8 +22,8 @@ pub(crate) type ShortDigits = [i8; 16];
 
 /// Digits in a block: one for each lane.
 const BLOCK: usize = 8;
-/// From this many points on the buckets of bytes are cheaper than those of nibbles.
-const BYTES_FROM_POINTS: usize = 300;
+/// From this many points on the buckets of bytes are cheaper than those of nibbles, by measurement.
+pub(crate) const BYTES_FROM_POINTS: usize = 340;
 /// |digit| is at most this.
 const BYTE_MAX: usize = 128;
 pub(crate) const NIBBLE_MAX: usize = 8;

@@ -149,7 +149,7 @@ fn batches_of_every_size_agree_with_the_reference() {
     let mut random = seeded();
     let (good, odd) = (good(&mut random, 300), odd_ones());
     assert_eq!(odd.iter().filter(|case| case.valid).count(), 196 + 64 + 2 * 4);
-    for size in (1..=40).chain([63, 64, 65, 98, 99, 100, 149, 150, 151, 200, 300]) {
+    for size in (1..=40).chain([63, 64, 65, 99, 100, 101, 199, 200, 201, 300]) {
         agree(&good[..size], random.random());
         // One bad, somewhere; and any mix.
         let mut batch = good[..size].to_vec();
@@ -220,7 +220,7 @@ fn coefficients_are_what_their_digits_say() {
     }
 }
 
-/// Microseconds for each signature, one by one and eight points at a time; the least of several runs. The batch is
+/// Microseconds of processor time for each signature, one by one and eight points at a time; the least of several runs. The batch is
 /// summed up as it would be by an authority that has seen the senders before, or has not.
 #[test]
 #[ignore = "measures: cargo test --release -p fastpay-core what_a_signature_costs -- --ignored --nocapture"]
@@ -251,11 +251,17 @@ fn cost<C: Curve>(curve: C, batch: &[Case], known: bool) -> f64 {
     let known = if known { check(curve, batch, &nothing, 1) } else { nothing };
     let equations: Vec<_> = batch.iter().map(|case| case.equation.clone()).zip(known).collect();
     let run = |_| {
-        let (start, repeat) = (std::time::Instant::now(), 1 + 256 / batch.len());
+        let (start, repeat) = (cpu_us(), 1 + 256 / batch.len());
         for seed in 0..repeat {
             std::hint::black_box(judge(curve, &equations, &mut StdRng::seed_from_u64(seed as u64)));
         }
-        start.elapsed().as_secs_f64() * 1e6 / (repeat * batch.len()) as f64
+        (cpu_us() - start) / (repeat * batch.len()) as f64
     };
     (0..15).map(run).fold(f64::INFINITY, f64::min)
+}
+
+/// Processor time of this thread so far, in microseconds.
+fn cpu_us() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec as f64 * 1e6 + time.tv_nsec as f64 / 1e3
 }

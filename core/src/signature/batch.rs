@@ -35,8 +35,8 @@ impl Batch {
     /// The verdicts, in the order in which the equations were added.
     pub(crate) fn verdicts(self, rng: &mut impl CryptoRng) -> Vec<Verdict> {
         match (self.equations.as_slice(), Wide::detect()) {
-            // Alone in eight lanes it would take longer.
-            (equations @ [_, _, ..], Some(wide)) => judge(wide, equations, rng),
+            // One or two in eight lanes would take longer.
+            (equations @ [_, _, _, ..], Some(wide)) => judge(wide, equations, rng),
             (equations, _) => judge(OneByOne, equations, rng),
         }
     }

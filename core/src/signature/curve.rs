@@ -157,7 +157,7 @@ impl Curve for Wide {
         if let KeyPoint::Wide(point) = point { Some(*point) } else { None }
     }
 
-    /// The bytes are the digits to base 256, from −128 to 127, of what so is one of 2¹²⁸ numbers and has no
+    /// The bytes are z's digits to base 256, from −128 to 127: each of 2¹²⁸ numbers is as likely, and none needs a
     /// seventeenth digit.
     fn coefficient(self, random: [u8; 16]) -> Coefficient {
         let shifted = u128::from_le_bytes(random.map(|byte| byte ^ 128));

@@ -9,7 +9,7 @@ use rand::{RngExt, SeedableRng};
 
 use super::wide_test;
 use crate::point::{Affine, Points};
-use crate::sum::{difference, sum, vanishes_times_8};
+use crate::sum::{BYTES_FROM_POINTS, difference, sum, vanishes_times_8};
 use crate::{Relation, Wide};
 
 /// Σ dᵢ·256ⁱ times the point, as an integer: modulo the group's order it would be another multiple of a point of mixed order.
@@ -101,7 +101,11 @@ wide_test! {
             check(&mut random, size, size);
         }
         // Where buckets become those of bytes.
-        for (long, short) in [(149, 150), (150, 150), (299, 0), (300, 0), (0, 299), (0, 300), (301, 20), (500, 501)] {
+        let change = BYTES_FROM_POINTS;
+        let half = change / 2;
+        for (long, short) in
+            [(half - 1, half), (half, half), (change - 1, 0), (change, 0), (0, change - 1), (0, change), (500, 501)]
+        {
             check(&mut random, long, short);
         }
     }
