@@ -34,6 +34,12 @@ MUTANTS = {
         "orders.bits = done ^ bit ^ bit;",
         "check_ABatchNeedsAQuorum",
     ),
+    "not-taken-off": (
+        "contracts/base/Balances.sol",
+        "balance -= amount; // checked above",
+        "",
+        "check_RedeemNeedsAQuorum",
+    ),
     "queued-again": (
         "contracts/FastPay.sol",
         "delete _queue[sender][sequence];",
