@@ -23,6 +23,8 @@ pub struct ShardMetrics {
     pub refused: Counter,
     /// Orders and certificates that did not stand up.
     pub invalid: Counter,
+    /// Votes of this authority in certificates that it does not remember.
+    pub forgotten_votes: Counter,
     /// How many requests were verified and committed together.
     pub batch_requests: Histogram,
     records: Counter,
@@ -153,6 +155,7 @@ fn shard(registry: &mut Registry, id: u32) -> ShardMetrics {
         confirmed: Counter::default(),
         refused: Counter::default(),
         invalid: Counter::default(),
+        forgotten_votes: Counter::default(),
         batch_requests: Histogram::new(exponential_buckets(1.0, 2.0, 12)),
         records: Counter::default(),
         commit_seconds: Histogram::new(exponential_buckets(50e-6, 2.0, 14)),
@@ -167,6 +170,12 @@ fn shard(registry: &mut Registry, id: u32) -> ShardMetrics {
     registry.register("confirmed", "Certificates confirmed", metrics.confirmed.clone());
     registry.register("refused", "Requests refused by the rules", metrics.refused.clone());
     registry.register("invalid", "Orders and certificates that did not stand up", metrics.invalid.clone());
+    let forgotten = metrics.forgotten_votes.clone();
+    registry.register(
+        "forgotten_votes",
+        "Votes of this authority in certificates that it does not remember",
+        forgotten,
+    );
     registry.register("batch_requests", "Requests that were served together", metrics.batch_requests.clone());
     registry.register("records", "Records committed to the journal", metrics.records.clone());
     registry.register_with_unit("commit", "Write and sync of a batch", Unit::Seconds, metrics.commit_seconds.clone());

@@ -101,6 +101,12 @@ impl Standing {
         self.voter.as_ref()
     }
 
+    /// Whether a name is one of this authority's own.
+    #[must_use]
+    pub fn is_own(&self, name: &AuthorityName) -> bool {
+        self.keys.iter().any(|keys| keys.public().name == *name)
+    }
+
     /// This authority as the newest committee that it is in lists it.
     #[must_use]
     pub fn public(&self) -> Authority {

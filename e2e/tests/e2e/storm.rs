@@ -170,6 +170,11 @@ async fn nothing_is_lost_doubled_or_stuck_when_everybody_is_killed_at_random() {
             assert_eq!(state.pending, None, "{account} is locked at {}", client.name());
         }
     }
+    // However they died, none of them takes its own folder for an older copy.
+    for authority in &mut network.authorities {
+        let log = authority.program().unwrap().log_text();
+        assert!(!log.contains("this data folder may be older"), "{log}");
+    }
     wait_until_relayed(&network, redeemed).await;
     let lines = audit(&network, &accounts, &[Asset::ETHER]).await.unwrap();
     assert!(lines.iter().all(|line| line.ok), "{lines:?}");

@@ -96,7 +96,7 @@ impl CatchUp {
         Ok(Self { guard, questions, asker: Arc::new(Asker { peers, domain, standing }) })
     }
 
-    /// Goes on until the guard is gone.
+    /// Goes on as long as the authority runs.
     pub async fn run(mut self) {
         let free = Arc::new(Semaphore::new(ACCOUNTS_AT_A_TIME));
         while let Some((account, sequence)) = self.questions.recv().await {

@@ -14,7 +14,7 @@ use fastpay_core::{AccountId, SequenceNumber};
 
 pub(super) const FLOORS_FILE: &str = "floors";
 const ENTRY_BYTES: usize = 32 + 8 + 4;
-/// At most so many are kept, in about 64 MB; then all are forgotten and asked for again as they are needed.
+/// At most so many are kept, in about 90 MB; then all are forgotten and asked for again as they are needed.
 const FLOORS_MAX: usize = 1 << 20;
 
 /// What was learned of the peers.

@@ -1,6 +1,7 @@
 //! The shard's thread: take what is queued, verify, decide, apply, and hand over to the commit stage.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use fastpay_core::{
     Account, AccountId, CrossShardCredit, Decision, Domain, Record, Shard, ShardId, SynchronizationOrder,
-    TransactionIndex, VerifiedOrder, VerifiedRequest,
+    TransactionIndex, VerifiedCertificate, VerifiedOrder, VerifiedRequest,
 };
 use fastpay_rpc::Refusal;
 use tokio::sync::oneshot;
@@ -256,12 +257,10 @@ impl Actor {
                 }
                 Err(refusal) => Answer::Refused(refusal),
             },
-            Ok(VerifiedRequest::Certificate(certificate)) => {
-                match self.decide_and_apply(|shard| shard.confirm(&certificate))? {
-                    Ok(()) => Answer::Confirmed(self.account(&certificate.transfer().sender())?.next_sequence()),
-                    Err(refusal) => Answer::Refused(refusal),
-                }
-            }
+            Ok(VerifiedRequest::Certificate(certificate)) => match self.confirm(&certificate)? {
+                Ok(()) => Answer::Confirmed(self.account(&certificate.transfer().sender())?.next_sequence()),
+                Err(refusal) => Answer::Refused(refusal),
+            },
             Err(refusal) => {
                 self.metrics.invalid.inc();
                 Answer::Refused(refusal)
@@ -269,6 +268,30 @@ impl Actor {
         };
         self.batch.answer(stream, id, answer);
         Ok(())
+    }
+
+    /// Executes a certificate, and raises an alarm where it holds a vote of this authority that is not remembered:
+    /// the account would still be locked on that order. Where the memory is known to have a gap, that is no news.
+    fn confirm(&mut self, certificate: &VerifiedCertificate) -> Result<Result<(), Refusal>, ShardError> {
+        let is_locked = Cell::new(true);
+        let confirmed = self.decide_and_apply(|shard| {
+            let decision = shard.confirm(certificate);
+            if matches!(decision, Decision::Commit(_)) {
+                let pending =
+                    shard.account(&certificate.transfer().sender()).and_then(|account| account.pending.as_ref());
+                is_locked.set(pending.is_some_and(|pending| pending.digest == certificate.digest()));
+            }
+            decision
+        });
+        let standing = self.signer.standing();
+        let has_own_vote = || certificate.certificate().votes.iter().any(|vote| standing.is_own(&vote.authority));
+        let forgotten = !is_locked.get() && standing.guard().is_none() && has_own_vote();
+        // Said once; how often it happens is counted.
+        if forgotten && self.metrics.forgotten_votes.inc() == 0 {
+            let (account, sequence) = (certificate.transfer().sender(), certificate.transfer().sequence());
+            tracing::error!(%account, %sequence, "a certificate holds a vote of this authority that it does not remember: its folder is an older copy, or its keys are in use elsewhere; stop it and see the run-book");
+        }
+        confirmed
     }
 
     /// Locks the sender's account on an order, where this authority has a vote for it.

@@ -57,3 +57,40 @@ fn what_may_be_a_second_vote_is_refused_and_everything_else_goes_on() {
         assert!(shards.stop().into_iter().all(|ended| ended.is_ok()));
     }
 }
+
+#[test]
+fn a_vote_that_is_not_remembered_raises_an_alarm_when_its_certificate_comes() {
+    for limits in [ShardLimits::default(), FORGETFUL] {
+        let folder = tempfile::tempdir().unwrap();
+        let shards = Shards::start(folder.path(), 1, limits);
+        let (alice, bob, carol) = (shards.account_in(0, 0), shards.account_in(0, 1), shards.account_in(0, 2));
+        shards.deposit(&[(alice.id(), 100), (bob.id(), 100), (carol.id(), 100)]);
+        let domain = shards.committee.domain;
+        let order = |owner: &fastpay_testkit::TestAccount, amount, sequence| {
+            owner.sign(&domain, payment(owner.id(), carol.id(), amount, sequence))
+        };
+        let forgotten = || shards.metrics.shards[0].forgotten_votes.get();
+        // Its own vote, which it gave; then a quorum without it, whatever it is locked on.
+        shards.pay(&order(&alice, 10, 0));
+        shards.confirm(&shards.committee.certificate_by(&order(&alice, 10, 1), &[1, 2, 3]));
+        shards.vote(&order(&bob, 10, 0));
+        shards.confirm(&shards.committee.certificate_by(&order(&bob, 11, 0), &[1, 2, 3]));
+        // The same again changes nothing, and says nothing.
+        shards.confirm(&shards.committee.certificate_by(&order(&alice, 10, 0), &[0, 1, 2]));
+        assert_eq!(forgotten(), 0);
+
+        shards.confirm(&shards.committee.certificate_by(&order(&alice, 10, 2), &[0, 1, 2]));
+        assert_eq!(forgotten(), 1);
+        shards.vote(&order(&bob, 10, 1));
+        shards.confirm(&shards.committee.certificate_by(&order(&bob, 11, 1), &[0, 1, 2]));
+        assert_eq!(forgotten(), 2);
+        assert!(shards.metrics.text().contains("fastpay_forgotten_votes_total{shard=\"0\"} 2"));
+        // Where it is known that votes were forgotten, that is no news.
+        let (guard, _questions) = Guard::new(Floors::open(folder.path()).unwrap());
+        let guarded = standing(&[&shards.committee]).guarded(Some(Arc::new(guard)));
+        shards.standing.send_replace(Arc::new(guarded));
+        shards.confirm(&shards.committee.certificate_by(&order(&alice, 10, 3), &[0, 1, 2]));
+        assert_eq!(forgotten(), 2);
+        assert!(shards.stop().into_iter().all(|ended| ended.is_ok()));
+    }
+}
