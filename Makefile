@@ -21,7 +21,7 @@ define require
 	@command -v $(1) >/dev/null || { echo "FastPay needs $(1) ($(2)). Install it and run make again." >&2; exit 1; }
 endef
 
-.PHONY: help setup tools build release lint test test-rust test-contracts test-nightly demo localnet bench clean
+.PHONY: help setup tools build release lint test test-rust test-contracts test-nightly demo localnet bench sim clean
 .PHONY: checkers check-contracts check-trees check-slither check-proofs check-coverage
 
 help: ## Show this list
@@ -54,6 +54,7 @@ lint: setup ## Check formats and lints; warnings are errors
 	$(CARGO) fmt --all --check
 	$(FOUNDRY)/forge fmt --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) clippy -p fastpay-testkit --features planted --all-targets -- -D warnings
 
 test-contracts: setup ## Test the contracts
 	$(FOUNDRY)/forge test
@@ -97,7 +98,7 @@ check-coverage: setup
 
 check-contracts: check-trees check-coverage check-slither check-proofs ## Check the contract with bulloak, coverage, Slither and Halmos
 
-test: lint test-contracts check-contracts test-rust ## Run all checks and all tests
+test: lint test-contracts check-contracts test-rust sim ## Run all checks and all tests
 
 test-nightly: setup $(CHECKERS)/python/.installed ## Fuzz and vary for hours, and show that the proofs can fail
 	FOUNDRY_PROFILE=nightly $(FOUNDRY)/forge test
@@ -110,6 +111,11 @@ demo: release ## Show the whole way: deposit, pay, lose an authority, redeem, au
 
 localnet: release ## Start the same network and leave it running until Ctrl-C
 	@target/release/fastpay-localnet
+
+# One invocation of its own: only here are there faults to plant (core/src/fault.rs).
+sim: tools ## Simulate the system under faults (minutes); SEEDS=0..500 or HOURS=9 explores; SEED=7 TRACE=1 shows one run
+	@$(CARGO) run --release -p fastpay-testkit --features planted --bin sim -- $(if $(SEED),--seed $(SEED)) \
+		$(if $(TRACE),--trace) $(if $(PLAN),--plan '$(PLAN)') $(if $(SEEDS),--seeds $(SEEDS)) $(if $(HOURS),--hours $(HOURS))
 
 bench: release ## Measure speed, all of it (8 minutes); BENCH=--quick for a look, BENCH=--help for parts of it
 	@target/release/fastpay-bench $(BENCH)

@@ -23,6 +23,7 @@ mod committee;
 mod contract_vote;
 mod demand;
 mod epochs;
+pub mod fault;
 mod genesis;
 mod history;
 mod identity;

@@ -16,6 +16,7 @@ use crate::account::{Account, PendingOrder};
 use crate::accounts::AccountTable;
 use crate::amount::{Amount, Asset, Balance, SequenceNumber, TransactionIndex};
 use crate::certificate::VerifiedCertificate;
+use crate::fault::{Fault, is_planted};
 use crate::history::JournalPosition;
 use crate::identity::{AccountId, ShardId, ShardLayout};
 use crate::ledger::ShardLedger;
@@ -228,9 +229,14 @@ impl Shard {
             if pending.digest == order.digest() {
                 return Decision::Already;
             }
-            return Decision::Refuse(Rejection::OrderPending { pending: pending.order.clone() });
+            if !is_planted(Fault::PendingReplaced) {
+                return Decision::Refuse(Rejection::OrderPending { pending: pending.order.clone() });
+            }
         }
-        let expected = account.next_sequence();
+        let mut expected = account.next_sequence();
+        if is_planted(Fault::SequenceUnchecked) {
+            expected = transfer.sequence();
+        }
         if transfer.sequence() > expected {
             return Decision::Refuse(Rejection::SequenceTooHigh { expected });
         }
@@ -238,8 +244,11 @@ impl Shard {
             return Decision::Refuse(Rejection::AlreadyConfirmed { expected });
         }
         let balance = account.balance(transfer.asset());
-        if !balance.covers(transfer.amount()) {
+        if !balance.covers(transfer.amount()) && !is_planted(Fault::OverspentVote) {
             return Decision::Refuse(Rejection::InsufficientBalance { balance, amount: transfer.amount() });
+        }
+        if is_planted(Fault::LockNotRecorded) {
+            return Decision::Already;
         }
         Decision::Commit(Box::new(Record::Lock { order: order.shared(), digest: order.digest() }))
     }
@@ -260,8 +269,12 @@ impl Shard {
         if transfer.sequence() > expected {
             return Decision::Refuse(Rejection::MissingCertificate { missing: expected });
         }
-        if transfer.sequence() < expected {
+        if transfer.sequence() < expected && !is_planted(Fault::ConfirmedAgain) {
             return Decision::Already;
+        }
+        if is_planted(Fault::BalanceAtConfirmation) && !account.balance(transfer.asset()).covers(transfer.amount()) {
+            let (balance, amount) = (account.balance(transfer.asset()), transfer.amount());
+            return Decision::Refuse(Rejection::InsufficientBalance { balance, amount });
         }
         let effect = match transfer {
             Transfer::Redemption(_) => Effect::Redeemed { feed: self.ledger.redemptions.next_link() },
@@ -291,7 +304,7 @@ impl Shard {
             return Decision::Refuse(rejection);
         }
         let applied = self.ledger.inbox(credit.from);
-        if credit.number <= applied {
+        if credit.number <= applied && !is_planted(Fault::CreditedAgain) {
             return Decision::Already;
         }
         let expected = applied.wrapping_add(1);
@@ -308,7 +321,7 @@ impl Shard {
     #[must_use]
     pub fn synchronize(&self, order: &SynchronizationOrder) -> Decision {
         let synchronized = self.ledger.synchronized;
-        if order.up_to <= synchronized {
+        if order.up_to <= synchronized && !is_planted(Fault::DepositedAgain) {
             return Decision::Already;
         }
         let fits = order.deposit.as_ref().is_none_or(|deposit| deposit.index == order.up_to);
@@ -345,7 +358,9 @@ impl Shard {
             Record::Confirmation { certificate, effect, .. } => {
                 let transfer = &certificate.order.transfer;
                 let sender = self.account_mut(&transfer.sender());
-                sender.pending = None;
+                if !is_planted(Fault::LockStays) {
+                    sender.pending = None;
+                }
                 sender.sent.push(position);
                 self.debit(&transfer.sender(), transfer.asset(), transfer.amount());
                 match (effect, transfer) {

@@ -161,8 +161,9 @@ impl Follower {
     /// Runs until stopped.
     pub async fn run(mut self, mut stop: watch::Receiver<bool>) {
         tokio::select! {
-            () = self.follow() => {}
+            biased;
             _ = stop.wait_for(|stop| *stop) => {}
+            () = self.follow() => {}
         }
     }
 

@@ -135,6 +135,10 @@ struct InitArguments {
     passphrase_file: Option<PathBuf>,
 }
 
+/// No program has planted faults in it.
+const _: () =
+    assert!(!fastpay_core::fault::CAN_BE_PLANTED, "built with the feature `planted`, which is for the simulator");
+
 fn main() -> ExitCode {
     match execute(Arguments::parse().command) {
         Ok(()) => ExitCode::SUCCESS,

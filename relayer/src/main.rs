@@ -75,6 +75,10 @@ struct Init {
     unencrypted_key: bool,
 }
 
+/// No program has planted faults in it.
+const _: () =
+    assert!(!fastpay_core::fault::CAN_BE_PLANTED, "built with the feature `planted`, which is for the simulator");
+
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     start_log(arguments.log_format);

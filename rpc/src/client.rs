@@ -1,6 +1,7 @@
 //! A client of one shard, and of one authority with all its shards. What comes back is what that
 //! authority says: votes and certificates must still be verified.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -8,7 +9,7 @@ use fastpay_core::{
     AccountId, Asset, AssetTotals, Authority, AuthorityName, Balance, Certificate, ContractVote, Deposit, Epoch,
     Payment, PrimaryAddress, SequenceNumber, ShardId, ShardLayout, TransactionIndex, TransferOrder, Vote,
 };
-use tonic::transport::{Certificate as TlsCertificate, Channel, ClientTlsConfig, Endpoint};
+use tonic::transport::{Certificate as TlsCertificate, ClientTlsConfig, Endpoint};
 use tonic::{Code, Status};
 
 use crate::convert::{self, Malformed};
@@ -18,6 +19,7 @@ use crate::proto::submit_request::Request;
 use crate::proto::submit_response::Response;
 use crate::refusal::{Refusal, printable};
 use crate::submit::Submitter;
+use crate::transport::{Carrier, Transport};
 use crate::{MESSAGE_BYTES_MAX, PAGE_ENTRIES_MAX, proto};
 
 /// How long to wait.
@@ -197,7 +199,7 @@ pub struct ShardStatus {
 /// A connection to one shard. Opened when first used, and again after it broke.
 #[derive(Clone, Debug)]
 pub struct ShardClient {
-    grpc: Grpc<Channel>,
+    grpc: Grpc<Transport>,
     submitter: Submitter,
     request_timeout: Duration,
 }
@@ -226,9 +228,19 @@ impl ShardClient {
             (Some("https"), None) => return Err(wrong("give the file of its certificate authority as tlsCa".into())),
             _ => return Err(wrong("it must start with http:// or https://".into())),
         }
-        let channel = endpoint.connect_lazy();
-        let grpc = Grpc::new(channel.clone()).max_decoding_message_size(MESSAGE_BYTES_MAX);
-        Ok(Self { grpc, submitter: Submitter::start(channel), request_timeout: options.request_timeout })
+        Ok(Self::over(Transport::Connection(endpoint.connect_lazy()), options))
+    }
+
+    /// A client whose calls are carried by something else than a connection. Must be called within a tokio
+    /// runtime.
+    #[must_use]
+    pub fn carried(carrier: Arc<dyn Carrier>, options: ClientOptions) -> Self {
+        Self::over(Transport::Carried(carrier), options)
+    }
+
+    fn over(transport: Transport, options: ClientOptions) -> Self {
+        let grpc = Grpc::new(transport.clone()).max_decoding_message_size(MESSAGE_BYTES_MAX);
+        Self { grpc, submitter: Submitter::start(transport), request_timeout: options.request_timeout }
     }
 
     async fn in_time<T>(
@@ -458,14 +470,22 @@ impl AuthorityClient {
     /// read.
     pub fn new(endpoints: &AuthorityEndpoints, options: ClientOptions) -> Result<Self, ClientError> {
         let wrong = |reason: &str| ClientError::Address { address: endpoints.name.to_string(), reason: reason.into() };
-        let count = u32::try_from(endpoints.shards.len()).ok().and_then(std::num::NonZeroU32::new);
-        let layout = ShardLayout::new(count.ok_or_else(|| wrong("no shard is listed"))?);
         let tls_ca = match &endpoints.tls_ca {
             None => None,
             Some(path) => Some(std::fs::read_to_string(path).map_err(|e| wrong(&format!("{}: {e}", path.display())))?),
         };
         let shards = endpoints.shards.iter().map(|address| ShardClient::new(address, tls_ca.as_deref(), options));
-        Ok(Self { name: endpoints.name, layout, shards: shards.collect::<Result<_, _>>()? })
+        Self::of(endpoints.name, shards.collect::<Result<_, _>>()?)
+    }
+
+    /// A client of the authority of this name, by the clients of all its shards, from the first.
+    ///
+    /// # Errors
+    /// Where there is no shard.
+    pub fn of(name: AuthorityName, shards: Vec<ShardClient>) -> Result<Self, ClientError> {
+        let none = || ClientError::Address { address: name.to_string(), reason: "no shard is listed".into() };
+        let count = u32::try_from(shards.len()).ok().and_then(std::num::NonZeroU32::new).ok_or_else(none)?;
+        Ok(Self { name, layout: ShardLayout::new(count), shards })
     }
 
     /// The authority's name, as the file of endpoints gives it.

@@ -13,6 +13,7 @@ mod convert;
 mod endpoints;
 mod refusal;
 mod submit;
+mod transport;
 
 /// The generated code of `fastpay.proto`.
 #[allow(missing_docs, clippy::all, clippy::indexing_slicing, clippy::unwrap_used)]
@@ -26,6 +27,7 @@ pub use client::{
 pub use convert::Malformed;
 pub use endpoints::{AuthorityEndpoints, Endpoints, EndpointsError};
 pub use refusal::Refusal;
+pub use transport::Carrier;
 
 /// The longest message that either side takes, in bytes. A page is cut to fit.
 pub const MESSAGE_BYTES_MAX: usize = 1 << 20;

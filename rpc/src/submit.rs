@@ -5,18 +5,18 @@
 //! flight on a broken stream fail, and their senders decide whether to repeat them (the same bytes
 //! can be sent any number of times).
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::transport::Channel;
 
 use crate::client::ClientError;
 use crate::proto::shard_client::ShardClient as Grpc;
 use crate::proto::submit_request::Request;
 use crate::proto::submit_response::Response;
 use crate::proto::{SubmitRequest, SubmitResponse};
+use crate::transport::Transport;
 use crate::{MESSAGE_BYTES_MAX, STREAM_REQUESTS_IN_FLIGHT_MAX};
 
 /// How often a stream with no place left is looked at.
@@ -31,9 +31,9 @@ pub(crate) struct Submitter {
 }
 
 impl Submitter {
-    pub(crate) fn start(channel: Channel) -> Self {
+    pub(crate) fn start(transport: Transport) -> Self {
         let (queue, requests) = mpsc::channel(STREAM_REQUESTS_IN_FLIGHT_MAX);
-        tokio::spawn(run(channel, requests));
+        tokio::spawn(run(transport, requests));
         Self { queue }
     }
 
@@ -45,22 +45,23 @@ impl Submitter {
     }
 }
 
-async fn run(channel: Channel, mut requests: mpsc::Receiver<(Request, Reply)>) {
+async fn run(transport: Transport, mut requests: mpsc::Receiver<(Request, Reply)>) {
     while let Some(first) = requests.recv().await {
         // Who has given up waiting is owed no attempt.
         if !first.1.is_closed() {
-            drive(channel.clone(), first, &mut requests).await;
+            drive(transport.clone(), first, &mut requests).await;
         }
     }
 }
 
 /// Serves one stream until it breaks or there is nobody left to ask. Dropping `waiting` fails what is
 /// in flight.
-async fn drive(channel: Channel, first: (Request, Reply), requests: &mut mpsc::Receiver<(Request, Reply)>) {
+async fn drive(transport: Transport, first: (Request, Reply), requests: &mut mpsc::Receiver<(Request, Reply)>) {
     let (stream, outgoing) = mpsc::channel(STREAM_REQUESTS_IN_FLIGHT_MAX);
-    let mut waiting: HashMap<u64, Reply> = HashMap::new();
+    // In the order in which they were asked, in which they fail together.
+    let mut waiting: BTreeMap<u64, Reply> = BTreeMap::new();
     let mut next_id = 0_u64;
-    let mut enqueue = |(request, reply): (Request, Reply), waiting: &mut HashMap<u64, Reply>| {
+    let mut enqueue = |(request, reply): (Request, Reply), waiting: &mut BTreeMap<u64, Reply>| {
         next_id = next_id.wrapping_add(1);
         waiting.insert(next_id, reply);
         SubmitRequest { id: next_id, request: Some(request) }
@@ -69,7 +70,7 @@ async fn drive(channel: Channel, first: (Request, Reply), requests: &mut mpsc::R
     if stream.send(request).await.is_err() {
         return;
     }
-    let mut grpc = Grpc::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX);
+    let mut grpc = Grpc::new(transport).max_decoding_message_size(MESSAGE_BYTES_MAX);
     let mut answers = match grpc.submit(ReceiverStream::new(outgoing)).await {
         Ok(response) => response.into_inner(),
         Err(status) => {
@@ -78,7 +79,7 @@ async fn drive(channel: Channel, first: (Request, Reply), requests: &mut mpsc::R
             while let Ok((_, reply)) = requests.try_recv() {
                 let _ = reply.send(Err(error.clone()));
             }
-            for (_, reply) in waiting.drain() {
+            for reply in waiting.into_values() {
                 let _ = reply.send(Err(error.clone()));
             }
             return;
@@ -86,6 +87,8 @@ async fn drive(channel: Channel, first: (Request, Reply), requests: &mut mpsc::R
     };
     loop {
         tokio::select! {
+            // Answers come to an end where nothing new is asked, so requests have their turn.
+            biased;
             answer = answers.message() => match answer {
                 Ok(Some(SubmitResponse { id, response: Some(response) })) => {
                     if let Some(reply) = waiting.remove(&id) {
@@ -94,7 +97,7 @@ async fn drive(channel: Channel, first: (Request, Reply), requests: &mut mpsc::R
                 }
                 Ok(_) => return,
                 Err(status) => {
-                    for (_, reply) in waiting.drain() {
+                    for reply in waiting.into_values() {
                         let _ = reply.send(Err(ClientError::from_status(&status)));
                     }
                     return;

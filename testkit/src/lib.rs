@@ -18,6 +18,8 @@ mod journal;
 #[cfg(feature = "simulation")]
 pub mod primary;
 mod shard;
+#[cfg(feature = "simulation")]
+pub mod sim;
 
 pub use account::{TestAccount, payment, redemption};
 pub use authority::{Refusal, TestAuthority};

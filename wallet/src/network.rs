@@ -124,6 +124,14 @@ impl Network {
                 tracing::warn!(authority = %entry.name, "the endpoints file names an authority that never was a member");
             }
         }
+        Self::of(domain, committees, listed)
+    }
+
+    /// The committees with these clients of their members.
+    ///
+    /// # Errors
+    /// Where they are fewer than a quorum.
+    pub fn of(domain: Domain, committees: Committees, listed: Vec<AuthorityClient>) -> Result<Self, NetworkError> {
         let committee = committees.current();
         let (known, size, quorum) = (listed.len(), committee.members().len(), committee.quorum());
         if known < quorum {

@@ -14,6 +14,7 @@ mod incoming;
 mod service;
 mod submit;
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -25,6 +26,7 @@ use fastpay_rpc::proto::shard_server::ShardServer;
 use fastpay_rpc::{MESSAGE_BYTES_MAX, request_bytes_max};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tonic::body::Body;
 use tonic::codegen::{Service, http};
 use tonic::server::NamedService;
 use tonic::transport::{Identity, Server, ServerTlsConfig};
@@ -130,6 +132,21 @@ where
     }
 }
 
+/// The service of one shard, for calls that come over a connection or otherwise.
+pub fn service(
+    context: ShardContext,
+    limits: NetworkLimits,
+    stop: watch::Receiver<bool>,
+) -> impl Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible, Future: Send + 'static>
++ NamedService
++ Clone
++ Send
++ Sync
++ 'static {
+    let standing = context.standing.clone();
+    Bounded { service: Arc::new(ShardService::new(context, limits, stop)), standing }
+}
+
 /// Serves one shard until `stop` turns true; then finishes what is in flight.
 ///
 /// # Errors
@@ -142,8 +159,7 @@ pub async fn serve(
     mut stop: watch::Receiver<bool>,
 ) -> Result<(), tonic::transport::Error> {
     let incoming = Incoming::new(listener, limits, context.metrics.clone());
-    let standing = context.standing.clone();
-    let service = Bounded { service: Arc::new(ShardService::new(context, limits, stop.clone())), standing };
+    let service = service(context, limits, stop.clone());
     let mut server = Server::builder()
         .max_concurrent_streams(limits.streams_per_connection_max)
         .http2_keepalive_interval(Some(limits.keepalive_interval))

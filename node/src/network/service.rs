@@ -60,7 +60,7 @@ impl ShardService {
         )))
     }
 
-    /// Reads the journal on a thread that may wait for the disk.
+    /// Reads the journal, on a thread that may wait for the disk where there is one to wait for.
     async fn read_history<T: Send + 'static>(
         &self,
         read: impl FnOnce(&HistoryReader) -> Result<T, HistoryError> + Send + 'static,
@@ -75,11 +75,12 @@ impl ShardService {
         read: impl FnOnce() -> Result<T, HistoryError> + Send + 'static,
     ) -> Result<T, Status> {
         let permit = self.history_reads.clone().acquire_owned().await.map_err(|_| stopping())?;
-        let read = tokio::task::spawn_blocking(move || {
+        let read = move || {
             let _permit = permit;
             read()
-        });
-        match read.await {
+        };
+        let outcome = if self.context.history.is_slow() { tokio::task::spawn_blocking(read).await } else { Ok(read()) };
+        match outcome {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(error)) => {
                 tracing::error!(%error, "the journal cannot be read");

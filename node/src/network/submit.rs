@@ -96,10 +96,12 @@ impl Intake {
         let stream = self.stream.clone();
         loop {
             let arrived = tokio::select! {
-                arrived = self.take_arrived() => arrived,
+                // The word to stop counts however much arrives.
+                biased;
                 _ = stop.wait_for(|stop| *stop) => return,
                 // The client is gone: nobody would hear the answers.
                 () = stream.closed() => return,
+                arrived = self.take_arrived() => arrived,
             };
             let Some(arrived) = arrived else { return };
             self.queue(arrived);

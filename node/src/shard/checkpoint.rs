@@ -12,14 +12,14 @@
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Instant;
 
 use fastpay_core::{AccountId, JournalPosition, Shard};
+use tokio::time::Instant;
 
 use super::ShardError;
 use super::actor::ShardLimits;
 use crate::metrics::ShardMetrics;
-use crate::storage::{CheckpointError, CheckpointStore};
+use crate::storage::{CheckpointError, Checkpoints};
 
 /// A checkpoint is due where one of so many accounts in memory changed: the others are room for what
 /// changes while it is written.
@@ -52,15 +52,15 @@ impl Snapshot {
         more
     }
 
-    fn write(self, store: &CheckpointStore) -> Result<(), CheckpointError> {
+    fn write(self, store: &dyn Checkpoints) -> Result<(), CheckpointError> {
         let accounts = self.slices.into_iter().flatten().map(|(id, account)| (id.0, account));
-        store.write(self.position, self.ledger, accounts)
+        store.write(self.position, self.ledger, accounts.collect())
     }
 }
 
 /// Writes a checkpoint as a whole, of all records before `position`, where none is under way.
 pub(super) fn write_checkpoint(
-    store: &CheckpointStore,
+    store: &dyn Checkpoints,
     shard: &mut Shard,
     position: JournalPosition,
 ) -> Result<(), CheckpointError> {
@@ -73,12 +73,35 @@ pub(super) fn write_checkpoint(
 
 enum UnderWay {
     Taking(Snapshot),
-    Writing(JoinHandle<Result<(), CheckpointError>>),
+    Writing(Writing),
+}
+
+/// A write of which the outcome was not taken yet.
+enum Writing {
+    OnThread(JoinHandle<Result<(), CheckpointError>>),
+    Ended(Result<(), CheckpointError>),
+}
+
+impl Writing {
+    fn is_finished(&self) -> bool {
+        match self {
+            Self::OnThread(thread) => thread.is_finished(),
+            Self::Ended(_) => true,
+        }
+    }
+
+    fn outcome(self) -> Result<(), ShardError> {
+        let written = match self {
+            Self::OnThread(thread) => thread.join().map_err(|_| ShardError::CheckpointPanicked)?,
+            Self::Ended(written) => written,
+        };
+        Ok(written?)
+    }
 }
 
 /// Decides when a checkpoint is due, and has at most one under way.
 pub(super) struct Checkpointer {
-    store: CheckpointStore,
+    store: Arc<dyn Checkpoints>,
     limits: ShardLimits,
     /// Where the newest one began, and when.
     newest: JournalPosition,
@@ -89,7 +112,7 @@ pub(super) struct Checkpointer {
 
 impl Checkpointer {
     pub(super) fn new(
-        store: CheckpointStore,
+        store: Arc<dyn Checkpoints>,
         limits: ShardLimits,
         newest: JournalPosition,
         metrics: Arc<ShardMetrics>,
@@ -133,12 +156,12 @@ impl Checkpointer {
                 self.under_way = Some(if more { UnderWay::Taking(snapshot) } else { self.hand_over(snapshot)? });
                 more
             }
-            Some(UnderWay::Writing(thread)) if !thread.is_finished() && !self.is_far_ahead(end) => {
-                self.under_way = Some(UnderWay::Writing(thread));
+            Some(UnderWay::Writing(writing)) if !writing.is_finished() && !self.is_far_ahead(end) => {
+                self.under_way = Some(UnderWay::Writing(writing));
                 return Ok(false);
             }
-            Some(UnderWay::Writing(thread)) => {
-                finish(shard, thread)?;
+            Some(UnderWay::Writing(writing)) => {
+                finish(shard, writing)?;
                 true
             }
         };
@@ -146,12 +169,15 @@ impl Checkpointer {
         Ok(more)
     }
 
-    /// Has a snapshot written by a thread of its own.
+    /// Has a snapshot written, by a thread of its own where that takes a while.
     fn hand_over(&self, snapshot: Snapshot) -> Result<UnderWay, ShardError> {
         let store = self.store.clone();
+        if !store.is_slow() {
+            return Ok(UnderWay::Writing(Writing::Ended(snapshot.write(&*store))));
+        }
         let thread = std::thread::Builder::new().name("checkpoint".into());
-        let writing = thread.spawn(move || snapshot.write(&store)).map_err(ShardError::Thread)?;
-        Ok(UnderWay::Writing(writing))
+        let writing = thread.spawn(move || snapshot.write(&*store)).map_err(ShardError::Thread)?;
+        Ok(UnderWay::Writing(Writing::OnThread(writing)))
     }
 
     /// Waits until accounts can be loaded again: for the checkpoint under way, or else for a new one.
@@ -161,7 +187,7 @@ impl Checkpointer {
     pub(super) fn make_room(&mut self, shard: &mut Shard, end: JournalPosition) -> Result<(), ShardError> {
         let begun = Instant::now();
         if !self.complete(shard)? {
-            write_checkpoint(&self.store, shard, end)?;
+            write_checkpoint(&*self.store, shard, end)?;
             (self.newest, self.newest_at) = (end, Instant::now());
         }
         self.metrics.checkpoint_paused(begun.elapsed());
@@ -175,7 +201,7 @@ impl Checkpointer {
     pub(super) fn finish(&mut self, shard: &mut Shard, end: JournalPosition) -> Result<(), ShardError> {
         self.complete(shard)?;
         if end > self.newest {
-            write_checkpoint(&self.store, shard, end)?;
+            write_checkpoint(&*self.store, shard, end)?;
         }
         Ok(())
     }
@@ -186,17 +212,17 @@ impl Checkpointer {
             None => return Ok(false),
             Some(UnderWay::Taking(mut snapshot)) => {
                 while snapshot.take(shard, usize::MAX) {}
-                snapshot.write(&self.store)?;
+                snapshot.write(&*self.store)?;
                 shard.finish_checkpoint();
             }
-            Some(UnderWay::Writing(thread)) => finish(shard, thread)?,
+            Some(UnderWay::Writing(writing)) => finish(shard, writing)?,
         }
         Ok(true)
     }
 }
 
-fn finish(shard: &mut Shard, thread: JoinHandle<Result<(), CheckpointError>>) -> Result<(), ShardError> {
-    thread.join().map_err(|_| ShardError::CheckpointPanicked)??;
+fn finish(shard: &mut Shard, writing: Writing) -> Result<(), ShardError> {
+    writing.outcome()?;
     shard.finish_checkpoint();
     Ok(())
 }
@@ -204,8 +230,8 @@ fn finish(shard: &mut Shard, thread: JoinHandle<Result<(), CheckpointError>>) ->
 /// When the shard ends by a failure, nobody writes to its store any more.
 impl Drop for Checkpointer {
     fn drop(&mut self) {
-        if let Some(UnderWay::Writing(thread)) = self.under_way.take() {
-            let _ = thread.join();
+        if let Some(UnderWay::Writing(writing)) = self.under_way.take() {
+            let _ = writing.outcome();
         }
     }
 }

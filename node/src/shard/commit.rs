@@ -8,7 +8,9 @@
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
-use std::time::Instant;
+
+use fastpay_core::fault::{Fault, is_planted};
+use tokio::time::Instant;
 
 use super::ShardError;
 use super::batch::Batch;
@@ -19,7 +21,19 @@ use crate::storage::SealedBatch;
 
 /// How many batches wait behind the one that is being synced. Where the disk is slower than that the
 /// shard waits, and what queues meanwhile becomes one larger batch.
-const BATCHES_WAITING_MAX: usize = 1;
+pub(super) const BATCHES_WAITING_MAX: usize = 1;
+
+/// Where a shard's batches go.
+pub(super) trait Commits {
+    /// Hands a batch over. Waits where too many wait already. False where a commit has failed: then the shard
+    /// ends.
+    #[must_use]
+    fn hand_over(&mut self, batch: Batch) -> bool;
+
+    /// Waits until everything that was handed over is on disk. False where a commit has failed.
+    #[must_use]
+    fn drain(&mut self) -> bool;
+}
 
 enum Work {
     Commit(Batch),
@@ -52,20 +66,6 @@ impl CommitStage {
         Ok(Self { work, thread })
     }
 
-    /// Hands a batch over. Waits where the stage is behind. False where it has failed: then
-    /// [`CommitStage::finish`] tells why.
-    #[must_use]
-    pub fn hand_over(&self, batch: Batch) -> bool {
-        self.work.send(Work::Commit(batch)).is_ok()
-    }
-
-    /// Waits until everything that was handed over is on disk. False where the stage has failed.
-    #[must_use]
-    pub fn drain(&self) -> bool {
-        let (told, done) = sync_channel(1);
-        self.work.send(Work::Tell(told)).is_ok() && done.recv().is_ok()
-    }
-
     /// Commits what was handed over, and ends.
     ///
     /// # Errors
@@ -76,21 +76,41 @@ impl CommitStage {
     }
 }
 
+impl Commits for CommitStage {
+    fn hand_over(&mut self, batch: Batch) -> bool {
+        self.work.send(Work::Commit(batch)).is_ok()
+    }
+
+    fn drain(&mut self) -> bool {
+        let (told, done) = sync_channel(1);
+        self.work.send(Work::Tell(told)).is_ok() && done.recv().is_ok()
+    }
+}
+
 fn commit_all(queue: &Receiver<Work>, metrics: &ShardMetrics) -> Result<(), ShardError> {
     for work in queue {
         match work {
-            Work::Commit(mut batch) => {
-                if let Some(frame) = batch.frame.take() {
-                    let (records, begun) = (frame.records(), Instant::now());
-                    frame.commit()?;
-                    metrics.committed(records.into(), begun.elapsed());
-                }
-                batch.say(metrics);
-            }
+            Work::Commit(batch) => commit(batch, metrics)?,
             Work::Tell(told) => {
                 let _ = told.send(());
             }
         }
     }
+    Ok(())
+}
+
+/// Puts a batch on disk, and says then what it says.
+pub(super) fn commit(mut batch: Batch, metrics: &ShardMetrics) -> Result<(), ShardError> {
+    if is_planted(Fault::AnsweredBeforeSync) {
+        let frame = batch.frame.take();
+        batch.say(metrics);
+        return Ok(frame.map_or(Ok(()), SealedBatch::commit)?);
+    }
+    if let Some(frame) = batch.frame.take() {
+        let (records, begun) = (frame.records(), Instant::now());
+        frame.commit()?;
+        metrics.committed(records.into(), begun.elapsed());
+    }
+    batch.say(metrics);
     Ok(())
 }

@@ -38,6 +38,12 @@ impl HistoryReader {
         self.journal.end()
     }
 
+    /// Whether a read may take a while; see [`crate::storage::Disk::is_slow`].
+    #[must_use]
+    pub fn is_slow(&self) -> bool {
+        self.journal.is_slow()
+    }
+
     fn read(&self, position: JournalPosition, select: SelectLink) -> Result<(Record, Link), HistoryError> {
         let bytes = self.journal.read_at(position)?;
         let record = Record::try_from_slice(&bytes).map_err(|_| HistoryError::BrokenLink(position))?;

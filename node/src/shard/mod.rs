@@ -22,6 +22,7 @@ mod outbox;
 mod queue;
 mod recovery;
 mod signer;
+mod stepped;
 mod verification;
 
 use fastpay_core::{AccountId, JournalPosition};
@@ -32,7 +33,8 @@ pub use actor::{ShardLimits, ShardSettings, start};
 pub use command::{Answer, Answers, ClientStream, Command, Submission};
 pub use history::{HistoryError, HistoryReader};
 pub use queue::{ShardHandle, ShardQueue};
-pub use recovery::{RecoveredShard, recover, recover_on};
+pub use recovery::{RecoveredShard, ShardStorage, recover, recover_on};
+pub use stepped::SteppedShard;
 
 /// Why a shard cannot start, or ended before it was told to. What it has not answered may or may not
 /// be on disk; what it has answered is.

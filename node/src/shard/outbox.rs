@@ -5,9 +5,11 @@
 //! number once, whatever arrives how often.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use fastpay_core::fault::{Fault, is_planted};
 use fastpay_core::{CrossShardCredit, ShardId, ShardLedger};
+use tokio::time::Instant;
 
 use super::command::Command;
 use super::queue::ShardHandle;
@@ -38,7 +40,7 @@ impl Delivery {
             let acknowledged = usize::try_from(acknowledged).unwrap_or(usize::MAX);
             *self = Self { under_way: self.under_way.saturating_sub(acknowledged), oldest, since: now };
         }
-        if now.duration_since(self.since) >= REDELIVERY_AFTER {
+        if now.duration_since(self.since) >= REDELIVERY_AFTER && !is_planted(Fault::CreditNotResent) {
             *self = Self { under_way: 0, oldest, since: now };
         }
     }

@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
+use tokio::sync::Notify;
+
 use super::actor::ShardLimits;
 use super::command::{ClientStream, Command, Submission};
 use crate::metrics::ShardMetrics;
@@ -36,6 +38,8 @@ struct Load {
     waiting_max: usize,
     /// How long the shard took for each request of late, in nanoseconds.
     pace: AtomicU64,
+    /// Told of each command where the shard has no thread that waits in the queue.
+    arrivals: Option<Arc<Notify>>,
 }
 
 /// A queue for a shard that is still to be started: shards need each other's.
@@ -49,9 +53,19 @@ impl ShardHandle {
     /// A handle and the queue behind it.
     #[must_use]
     pub fn new(limits: &ShardLimits, metrics: Arc<ShardMetrics>) -> (Self, ShardQueue) {
+        Self::telling(limits, metrics, None)
+    }
+
+    /// The same, which tells `arrivals` of each command: for a [`super::SteppedShard`].
+    #[must_use]
+    pub fn stepped(limits: &ShardLimits, metrics: Arc<ShardMetrics>, arrivals: Arc<Notify>) -> (Self, ShardQueue) {
+        Self::telling(limits, metrics, Some(arrivals))
+    }
+
+    fn telling(limits: &ShardLimits, metrics: Arc<ShardMetrics>, arrivals: Option<Arc<Notify>>) -> (Self, ShardQueue) {
         let (queue, commands) = sync_channel(limits.queue_requests_max.saturating_add(QUEUE_RESERVE));
         let (waiting, pace) = (AtomicUsize::new(0), AtomicU64::new(0));
-        let load = Arc::new(Load { waiting, waiting_max: limits.queue_requests_max, pace });
+        let load = Arc::new(Load { waiting, waiting_max: limits.queue_requests_max, pace, arrivals });
         let queue_end = ShardQueue { commands, load: load.clone(), metrics: metrics.clone() };
         (Self { queue, load, metrics }, queue_end)
     }
@@ -122,7 +136,11 @@ impl ShardHandle {
         self.queue.try_send(command).inspect_err(|_| {
             self.load.waiting.fetch_sub(requests, Ordering::Relaxed);
             self.metrics.queued.dec_by(signed(requests));
-        })
+        })?;
+        if let Some(arrivals) = &self.load.arrivals {
+            arrivals.notify_one();
+        }
+        Ok(())
     }
 
     /// Whether a command of this authority's own would find room now.
@@ -149,7 +167,7 @@ impl ShardQueue {
     }
 
     /// A command that is there already.
-    pub(super) fn try_recv(&self) -> Option<Command> {
+    pub fn try_recv(&self) -> Option<Command> {
         self.commands.try_recv().ok().inspect(|command| self.taken(command))
     }
 

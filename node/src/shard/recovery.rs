@@ -1,8 +1,10 @@
 //! Bringing a shard back: the newest checkpoint, then the journal's tail on top of it.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use borsh::BorshDeserialize;
+use fastpay_core::fault::{Fault, is_planted};
 use fastpay_core::{Account, AccountId, JournalPosition, Record, Shard, ShardId, ShardLayout, ShardLedger};
 
 use super::ShardError;
@@ -10,14 +12,39 @@ use super::actor::ShardLimits;
 use super::checkpoint::write_checkpoint;
 use super::history::HistoryReader;
 use crate::storage::{
-    CheckpointOptions, CheckpointStore, Disk, Journal, JournalOptions, JournalRead, RealDisk, Recovery, ShardFolders,
+    CheckpointError, CheckpointOptions, CheckpointStore, Checkpoints, Disk, Journal, JournalOptions, JournalRead,
+    JournalReader, RealDisk, Recovery, ShardFolders,
 };
+
+/// Where a shard keeps what it knows.
+pub struct ShardStorage {
+    /// The disk that the journal is on.
+    pub disk: Arc<dyn Disk>,
+    /// The journal's folder.
+    pub journal: PathBuf,
+    /// The sizes of the journal.
+    pub journal_options: JournalOptions,
+    /// The store of checkpoints.
+    pub checkpoints: Arc<dyn Checkpoints>,
+}
+
+impl ShardStorage {
+    /// In folders of the operating system.
+    ///
+    /// # Errors
+    /// Where the store of checkpoints cannot be opened.
+    pub fn open(folders: &ShardFolders) -> Result<Self, CheckpointError> {
+        let checkpoints = Arc::new(CheckpointStore::open(&folders.checkpoint, CheckpointOptions::default())?);
+        let (disk, journal_options) = (Arc::new(RealDisk), JournalOptions::default());
+        Ok(Self { disk, journal: folders.journal.clone(), journal_options, checkpoints })
+    }
+}
 
 /// A shard as it was when it last answered, ready to be started.
 pub struct RecoveredShard {
     pub(super) shard: Shard,
     pub(super) journal: Journal,
-    pub(super) store: CheckpointStore,
+    pub(super) store: Arc<dyn Checkpoints>,
     /// The journal position that the checkpoint includes.
     pub(super) checkpoint: JournalPosition,
     /// How many records were replayed.
@@ -37,7 +64,13 @@ impl RecoveredShard {
         &self.shard
     }
 
-    /// Reads the shard's journal from other threads.
+    /// Reads the shard's committed records from other threads.
+    #[must_use]
+    pub fn journal(&self) -> JournalReader {
+        self.journal.reader()
+    }
+
+    /// The same along the links of histories.
     #[must_use]
     pub fn history(&self) -> HistoryReader {
         HistoryReader::new(self.journal.reader())
@@ -55,22 +88,21 @@ pub fn recover(
     with_primary: bool,
     limits: &ShardLimits,
 ) -> Result<RecoveredShard, ShardError> {
-    recover_on(Arc::new(RealDisk), folders, id, layout, with_primary, limits)
+    recover_on(ShardStorage::open(folders)?, id, layout, with_primary, limits)
 }
 
-/// As [`recover`], with the journal on a disk of the caller's choice.
+/// As [`recover`], with storage of the caller's choice.
 ///
 /// # Errors
 /// As [`recover`].
 pub fn recover_on(
-    disk: Arc<dyn Disk>,
-    folders: &ShardFolders,
+    storage: ShardStorage,
     id: ShardId,
     layout: ShardLayout,
     with_primary: bool,
     limits: &ShardLimits,
 ) -> Result<RecoveredShard, ShardError> {
-    let store = CheckpointStore::open(&folders.checkpoint, CheckpointOptions::default())?;
+    let ShardStorage { disk, journal, journal_options, checkpoints: store } = storage;
     let (mut checkpoint, ledger) = match store.latest()? {
         None => (JournalPosition::default(), ShardLedger::default()),
         Some(newest) => {
@@ -78,21 +110,23 @@ pub fn recover_on(
             (newest.position, ledger)
         }
     };
-    let journal = Journal::open_on(disk, &folders.journal, JournalOptions::default(), checkpoint)?;
+    let journal = Journal::open_on(disk, &journal, journal_options, checkpoint)?;
     let mut shard = Shard::new(id, layout, with_primary, ledger, limits.accounts_in_memory_max);
     let mut replayed = 0_u64;
-    for entry in journal.reader().read_from(checkpoint) {
+    let reader = journal.reader();
+    let tail = if is_planted(Fault::TailIgnored) { reader.end() } else { checkpoint };
+    for entry in reader.read_from(tail) {
         let (position, bytes) = entry?;
         let record = Record::try_from_slice(&bytes).map_err(|_| ShardError::Record(position))?;
         // Where much is replayed, a store that was lost is rebuilt on the way.
         let due = position.0.saturating_sub(checkpoint.0) >= limits.checkpoint_journal_bytes;
         if due || !shard.has_room() {
-            write_checkpoint(&store, &mut shard, position)?;
+            write_checkpoint(&*store, &mut shard, position)?;
             checkpoint = position;
         }
         // One may take the place of the other, but not twice.
         while let Some(account) = record.accounts().find(|account| shard.account(account).is_none()) {
-            shard.load(account, stored_account(&store, &account)?);
+            shard.load(account, stored_account(&*store, &account)?);
         }
         shard.apply(&record, position);
         replayed = replayed.saturating_add(1);
@@ -101,7 +135,7 @@ pub fn recover_on(
 }
 
 /// The state that the newest checkpoint has of an account.
-pub(super) fn stored_account(store: &CheckpointStore, id: &AccountId) -> Result<Option<Account>, ShardError> {
+pub(super) fn stored_account(store: &dyn Checkpoints, id: &AccountId) -> Result<Option<Account>, ShardError> {
     let Some(bytes) = store.account(&id.0)? else { return Ok(None) };
     Account::try_from_slice(&bytes).map(Some).map_err(|_| ShardError::Account(*id))
 }

@@ -113,8 +113,42 @@ struct StoredCheckpoint {
     header: Vec<u8>,
 }
 
-/// The checkpoints of one shard. Clones are handles to the same store, for any thread; only one of
-/// them writes.
+/// The checkpoints of one shard, for any thread; only one of them writes.
+pub trait Checkpoints: Send + Sync {
+    /// The newest checkpoint, if there is one. Its position goes to [`super::Journal::open`], which
+    /// refuses it with both numbers if the journal ends before it.
+    ///
+    /// # Errors
+    /// `Store`, `Malformed`, `UnsupportedVersion`.
+    fn latest(&self) -> Result<Option<Checkpoint>, CheckpointError>;
+
+    /// The stored bytes of an account, if a checkpoint had any.
+    ///
+    /// # Errors
+    /// `Store`.
+    fn account(&self, key: &StoreKey) -> Result<Option<Vec<u8>>, CheckpointError>;
+
+    /// Writes a checkpoint: `accounts` replace what is stored under their keys, all others stay. It
+    /// is durable when this returns. All of it is in memory at once, so the caller bounds how many
+    /// accounts it hands over; with the same position again it can go on in several writes.
+    ///
+    /// # Errors
+    /// `Backwards`: nothing was written. `Store`: the write may or may not be found at the next
+    /// open, as a whole.
+    fn write(
+        &self,
+        position: JournalPosition,
+        header: Vec<u8>,
+        accounts: Vec<(StoreKey, Vec<u8>)>,
+    ) -> Result<(), CheckpointError>;
+
+    /// Whether a write may take a while: then it is left to a thread that nobody else waits for.
+    fn is_slow(&self) -> bool {
+        true
+    }
+}
+
+/// Checkpoints in a folder, by fjall. Clones are handles to the same store.
 #[derive(Clone)]
 pub struct CheckpointStore {
     folder: PathBuf,
@@ -154,12 +188,31 @@ impl CheckpointStore {
         Ok(store)
     }
 
-    /// The newest checkpoint, if there is one. Its position goes to [`super::Journal::open`], which
-    /// refuses it with both numbers if the journal ends before it.
-    ///
-    /// # Errors
-    /// `Store`, `Malformed`, `UnsupportedVersion`.
-    pub fn latest(&self) -> Result<Option<Checkpoint>, CheckpointError> {
+    /// All accounts from a key on, in key order, as of the newest checkpoint when called. The
+    /// iterator keeps that state readable while later checkpoints are written, so it should not be
+    /// held for long: a page ends it and the next one starts after its last key.
+    pub fn accounts(
+        &self,
+        from: &StoreKey,
+    ) -> impl Iterator<Item = Result<(StoreKey, Vec<u8>), CheckpointError>> + Send + use<> {
+        let folder = self.folder.clone();
+        let range = account_entry(from)..=account_entry(&[u8::MAX; 32]);
+        // The keyspace's own `range` would show later writes, and halves of one under way.
+        self.database.snapshot().range(&self.entries, range).map(move |entry| read_account(&folder, entry))
+    }
+
+    /// From a snapshot, since the keyspace's own `get` sees entries of a write that is under way.
+    fn get(&self, key: &[u8]) -> fjall::Result<Option<fjall::UserValue>> {
+        self.database.snapshot().get(&self.entries, key)
+    }
+
+    fn failed(&self) -> impl Fn(fjall::Error) -> CheckpointError + '_ {
+        |source| store_error(&self.folder, source)
+    }
+}
+
+impl Checkpoints for CheckpointStore {
+    fn latest(&self) -> Result<Option<Checkpoint>, CheckpointError> {
         let Some(bytes) = self.get(&CHECKPOINT_KEY).map_err(self.failed())? else {
             return Ok(None);
         };
@@ -177,40 +230,16 @@ impl CheckpointStore {
         Ok(Some(Checkpoint { position: JournalPosition(stored.position), header: stored.header }))
     }
 
-    /// The stored bytes of an account, if a checkpoint had any.
-    ///
-    /// # Errors
-    /// `Store`.
-    pub fn account(&self, key: &StoreKey) -> Result<Option<Vec<u8>>, CheckpointError> {
+    fn account(&self, key: &StoreKey) -> Result<Option<Vec<u8>>, CheckpointError> {
         let value = self.get(&account_entry(key));
         Ok(value.map_err(self.failed())?.map(|bytes| bytes.to_vec()))
     }
 
-    /// All accounts from a key on, in key order, as of the newest checkpoint when called. The
-    /// iterator keeps that state readable while later checkpoints are written, so it should not be
-    /// held for long: a page ends it and the next one starts after its last key.
-    pub fn accounts(
-        &self,
-        from: &StoreKey,
-    ) -> impl Iterator<Item = Result<(StoreKey, Vec<u8>), CheckpointError>> + Send + use<> {
-        let folder = self.folder.clone();
-        let range = account_entry(from)..=account_entry(&[u8::MAX; 32]);
-        // The keyspace's own `range` would show later writes, and halves of one under way.
-        self.database.snapshot().range(&self.entries, range).map(move |entry| read_account(&folder, entry))
-    }
-
-    /// Writes a checkpoint: `accounts` replace what is stored under their keys, all others stay. It
-    /// is durable when this returns. All of it is in memory at once, so the caller bounds how many
-    /// accounts it hands over; with the same position again it can go on in several writes.
-    ///
-    /// # Errors
-    /// `Backwards`: nothing was written. `Store`: the write may or may not be found at the next
-    /// open, as a whole.
-    pub fn write(
+    fn write(
         &self,
         position: JournalPosition,
         header: Vec<u8>,
-        accounts: impl IntoIterator<Item = (StoreKey, Vec<u8>)>,
+        mut accounts: Vec<(StoreKey, Vec<u8>)>,
     ) -> Result<(), CheckpointError> {
         if let Some(stored) = self.latest()?
             && stored.position > position
@@ -218,7 +247,6 @@ impl CheckpointStore {
             return Err(CheckpointError::Backwards { stored: stored.position, given: position });
         }
         // In their order they cost the store less than half.
-        let mut accounts: Vec<_> = accounts.into_iter().collect();
         accounts.sort_unstable_by_key(|(key, _)| *key);
         let mut batch = self.database.batch().durability(Some(PersistMode::SyncData));
         for (key, bytes) in accounts {
@@ -229,15 +257,6 @@ impl CheckpointStore {
         borsh::to_writer(&mut value, &stored).map_err(|source| store_error(&self.folder, source.into()))?;
         batch.insert(&self.entries, CHECKPOINT_KEY, value);
         batch.commit().map_err(self.failed())
-    }
-
-    /// From a snapshot, since the keyspace's own `get` sees entries of a write that is under way.
-    fn get(&self, key: &[u8]) -> fjall::Result<Option<fjall::UserValue>> {
-        self.database.snapshot().get(&self.entries, key)
-    }
-
-    fn failed(&self) -> impl Fn(fjall::Error) -> CheckpointError + '_ {
-        |source| store_error(&self.folder, source)
     }
 }
 
@@ -290,9 +309,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = open(folder.path());
         let first = [(key(3), vec![3]), (key(255), vec![]), (key(0), vec![0])];
-        store.write(JournalPosition(10), b"h1".to_vec(), first).unwrap();
+        store.write(JournalPosition(10), b"h1".to_vec(), first.into()).unwrap();
         let second = [(key(3), vec![33])];
-        store.clone().write(JournalPosition(20), b"h2".to_vec(), second).unwrap();
+        store.clone().write(JournalPosition(20), b"h2".to_vec(), second.into()).unwrap();
         drop(store);
 
         let store = open(folder.path());
@@ -311,9 +330,9 @@ mod tests {
     fn the_same_position_may_be_written_again_but_none_before_it() {
         let folder = tempfile::tempdir().unwrap();
         let store = open(folder.path());
-        store.write(JournalPosition(10), vec![], []).unwrap();
-        store.write(JournalPosition(10), vec![], [(key(1), vec![1])]).unwrap();
-        let refused = store.write(JournalPosition(9), vec![], [(key(1), vec![2])]);
+        store.write(JournalPosition(10), vec![], vec![]).unwrap();
+        store.write(JournalPosition(10), vec![], vec![(key(1), vec![1])]).unwrap();
+        let refused = store.write(JournalPosition(9), vec![], vec![(key(1), vec![2])]);
         let Err(CheckpointError::Backwards { stored, given }) = refused else {
             panic!("{refused:?}");
         };
@@ -326,10 +345,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = open(folder.path());
         let accounts = [(key(1), vec![1]), (key(2), vec![1])];
-        store.write(JournalPosition(1), vec![], accounts).unwrap();
+        store.write(JournalPosition(1), vec![], accounts.into()).unwrap();
         let before = store.accounts(&[0; 32]);
         let accounts = [(key(2), vec![2]), (key(3), vec![2])];
-        store.write(JournalPosition(2), vec![], accounts).unwrap();
+        store.write(JournalPosition(2), vec![], accounts.into()).unwrap();
         let values: Vec<_> = before.map(|account| account.unwrap().1).collect();
         assert_eq!(values, [[1], [1]]);
     }
@@ -363,7 +382,7 @@ mod tests {
         for position in 1..=5u8 {
             let accounts = (0..4).map(|number| (key(number), vec![position; 50]));
             let position = JournalPosition(u64::from(position));
-            store.write(position, vec![], accounts).unwrap();
+            store.write(position, vec![], accounts.collect()).unwrap();
         }
         drop(store);
         let log = std::fs::read_dir(folder.path())

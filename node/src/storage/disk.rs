@@ -19,6 +19,11 @@ pub trait Disk: Send + Sync {
 
     /// Creates or replaces a whole small file; see [`replace_file`].
     fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()>;
+
+    /// Whether a read may take a while: then it is left to a thread that nobody else waits for.
+    fn is_slow(&self) -> bool {
+        true
+    }
 }
 
 /// One open file, read and written at given offsets (in bytes) by any thread.

@@ -185,6 +185,10 @@ impl Disk for MemoryDisk {
         self.put(path, bytes.to_vec());
         Ok(())
     }
+
+    fn is_slow(&self) -> bool {
+        false
+    }
 }
 
 struct MemoryFile {

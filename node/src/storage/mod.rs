@@ -29,7 +29,7 @@ mod disk;
 mod journal;
 mod memory_disk;
 
-pub use checkpoint::{Checkpoint, CheckpointError, CheckpointOptions, CheckpointStore, StoreKey};
+pub use checkpoint::{Checkpoint, CheckpointError, CheckpointOptions, CheckpointStore, Checkpoints, StoreKey};
 pub(crate) use data_folder::LOCK_FILE;
 pub use data_folder::{DataFolder, FolderIdentity, ShardFolders, StorageError};
 pub(crate) use disk::sync_folder;

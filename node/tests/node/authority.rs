@@ -17,7 +17,7 @@ use fastpay_node::keys::KeyFiles;
 use fastpay_node::setup::{self, SetupError};
 use fastpay_node::shard::ShardError;
 use fastpay_node::standing::StandingError;
-use fastpay_node::storage::{CheckpointOptions, CheckpointStore, DataFolder, StorageError};
+use fastpay_node::storage::{CheckpointOptions, CheckpointStore, Checkpoints, DataFolder, StorageError};
 use fastpay_rpc::{AuthorityClient, AuthorityEndpoints, ClientError, Refusal};
 use fastpay_testkit::{TestAccount, TestCommittee, payment};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -269,7 +269,7 @@ async fn a_shard_that_dies_ends_the_authority_and_says_why() {
         let store = CheckpointStore::open(&folder, CheckpointOptions::default()).unwrap();
         let mut ledger = Vec::new();
         ShardLedger::default().serialize(&mut ledger).unwrap();
-        store.write(JournalPosition(0), ledger, [(alice.0, b"no account".to_vec())]).unwrap();
+        store.write(JournalPosition(0), ledger, vec![(alice.0, b"no account".to_vec())]).unwrap();
     }
     let error = refused(config, scene.keys()).await;
     let AuthorityError::Shard { error: ShardError::Account(account), .. } = error else { panic!("{error}") };

@@ -11,7 +11,7 @@ use fastpay_testkit::{TestAccount, payment};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
-use crate::scene::{FORGETFUL, Pending, Shards, copy_folder, eventually, folders, layout};
+use crate::scene::{FORGETFUL, Pending, Shards, copy_folder, eventually, folders, layout, storage};
 
 fn on_disk(disk: &MemoryDisk, folder: &Path, limits: ShardLimits) -> Shards {
     let folders = folders(folder, ShardId(0));
@@ -22,7 +22,7 @@ fn on_disk(disk: &MemoryDisk, folder: &Path, limits: ShardLimits) -> Shards {
 }
 
 fn recovered(disk: &MemoryDisk, folders: &ShardFolders, folder: &Path, limits: ShardLimits) -> Shards {
-    let shard = recover_on(Arc::new(disk.clone()), folders, ShardId(0), layout(1), true, &limits).unwrap();
+    let shard = recover_on(storage(disk, folders), ShardId(0), layout(1), true, &limits).unwrap();
     Shards::with(vec![shard], folder, layout(1), limits)
 }
 

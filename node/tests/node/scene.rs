@@ -14,10 +14,10 @@ use fastpay_node::follower::Feed;
 use fastpay_node::metrics::Metrics;
 use fastpay_node::shard::{
     self, Answer, Answers, ClientStream, Command, HistoryReader, RecoveredShard, ShardError, ShardHandle, ShardLimits,
-    ShardQueue, ShardSettings, Submission,
+    ShardQueue, ShardSettings, ShardStorage, Submission,
 };
 use fastpay_node::standing::Standing;
-use fastpay_node::storage::{DataFolder, FolderIdentity, ShardFolders};
+use fastpay_node::storage::{DataFolder, FolderIdentity, MemoryDisk, ShardFolders};
 use fastpay_rpc::Refusal;
 use fastpay_testkit::{TestAccount, TestCommittee};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -121,6 +121,11 @@ pub fn folders(folder: &Path, shard: ShardId) -> ShardFolders {
 fn create(folder: &Path, shards: u32) {
     let identity = FolderIdentity { names: vec!["test".into()], shards, chain_id: 31337, contract: "test".into() };
     drop(DataFolder::create(folder, &identity).unwrap());
+}
+
+/// Storage with its journal on `disk`, and its checkpoints in a folder.
+pub fn storage(disk: &MemoryDisk, folders: &ShardFolders) -> ShardStorage {
+    ShardStorage { disk: Arc::new(disk.clone()), ..ShardStorage::open(folders).unwrap() }
 }
 
 impl Shards {

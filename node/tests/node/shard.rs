@@ -8,7 +8,7 @@ use fastpay_node::storage::{Journal, JournalOptions, MemoryDisk};
 use fastpay_rpc::Refusal;
 use fastpay_testkit::{TestAccount, payment, redemption};
 
-use crate::scene::{FORGETFUL, Shards, folders, layout};
+use crate::scene::{FORGETFUL, Shards, folders, layout, storage};
 
 fn one_shard(folder: &tempfile::TempDir, limits: ShardLimits) -> Shards {
     Shards::start(folder.path(), 1, limits)
@@ -100,8 +100,7 @@ fn commands_that_wait_together_share_one_sync_and_one_signature() {
     let folders = folders(folder.path(), ShardId(0));
     let journal = Journal::create_on(Arc::new(disk.clone()), &folders.journal, JournalOptions::default()).unwrap();
     drop(journal);
-    let recovered =
-        recover_on(Arc::new(disk.clone()), &folders, ShardId(0), layout(1), true, &ShardLimits::default()).unwrap();
+    let recovered = recover_on(storage(&disk, &folders), ShardId(0), layout(1), true, &ShardLimits::default()).unwrap();
     let shards = Shards::with(vec![recovered], folder.path(), layout(1), ShardLimits::default()).run();
     let domain = shards.committee.domain;
     let owners: Vec<TestAccount> = (0..300).map(|number| TestAccount::ed25519(2 * number)).collect();
@@ -109,8 +108,7 @@ fn commands_that_wait_together_share_one_sync_and_one_signature() {
     shards.deposit(&deposits);
     assert!(shards.stop().into_iter().all(|ended| ended.is_ok()));
 
-    let recovered =
-        recover_on(Arc::new(disk.clone()), &folders, ShardId(0), layout(1), true, &ShardLimits::default()).unwrap();
+    let recovered = recover_on(storage(&disk, &folders), ShardId(0), layout(1), true, &ShardLimits::default()).unwrap();
     let shards = Shards::with(vec![recovered], folder.path(), layout(1), ShardLimits::default());
     let order = |owner: &TestAccount| owner.sign(&domain, payment(owner.id(), owners[0].id(), 1, 0));
     let pending: Vec<_> = owners.iter().map(|owner| shards.send_order(&order(owner))).collect();

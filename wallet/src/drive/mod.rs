@@ -311,7 +311,8 @@ impl Backoff {
     }
 
     pub(crate) async fn wait(&mut self) {
-        let jitter = rand::random_range(0.5..1.0);
+        // Of a generator that a simulation can seed.
+        let jitter = 0.5 + fastrand::f64() / 2.0;
         tokio::time::sleep(self.next.mul_f64(jitter)).await;
         self.next = self.next.saturating_mul(2).min(self.options.backoff_max);
     }

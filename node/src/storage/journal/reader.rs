@@ -149,6 +149,12 @@ impl JournalReader {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
         Self { shared }
     }
+
+    /// Whether a read may take a while; see [`Disk::is_slow`].
+    #[must_use]
+    pub fn is_slow(&self) -> bool {
+        self.shared.disk.is_slow()
+    }
 }
 
 impl JournalRead for JournalReader {

@@ -22,6 +22,10 @@ use args::{Cli, Command};
 use context::Context;
 use output::{Report, error_json};
 
+/// No program has planted faults in it.
+const _: () =
+    assert!(!fastpay_core::fault::CAN_BE_PLANTED, "built with the feature `planted`, which is for the simulator");
+
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,

@@ -1,0 +1,212 @@
+//! Runs the simulator over many seeds, or shows one.
+//!
+//! `sim` runs the fixed seeds and the planted faults and writes `target/sim.json`. `sim --seeds 100..200` explores,
+//! `--hours` until so much time was simulated; a seed that fails is made shorter and printed. `sim --seed 7 --trace`
+//! shows every event of one.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use clap::Parser;
+use fastpay_core::fault::Fault;
+use fastpay_testkit::sim::{Found, Plan, Summary, hunt, run, shrink};
+use serde_json::json;
+
+/// Seeds that once found something, in the simulator or in what it runs. They are always run.
+const REGRESSIONS: &str = include_str!("../../seeds.txt");
+/// A planted fault is found within so many seeds.
+const SEEDS_PER_FAULT_MAX: u64 = 200;
+
+#[derive(Parser)]
+struct Arguments {
+    /// The seeds to run, such as 0..300. By default a fixed set and the planted faults.
+    #[arg(long, value_parser = range)]
+    seeds: Option<Range<u64>>,
+    /// Go on from the first of the seeds until so many hours were simulated.
+    #[arg(long)]
+    hours: Option<f64>,
+    /// Run one seed.
+    #[arg(long, conflicts_with = "seeds")]
+    seed: Option<u64>,
+    /// Show every event of the one seed.
+    #[arg(long, requires = "seed")]
+    trace: bool,
+    /// The plan of the one seed where it is not its own: as a failing seed is printed.
+    #[arg(long, requires = "seed")]
+    plan: Option<String>,
+    /// How many seeds the fixed set has.
+    #[arg(long, default_value_t = 200)]
+    count: u64,
+    /// Where the result is written.
+    #[arg(long, default_value = "target/sim.json")]
+    output: PathBuf,
+}
+
+fn range(text: &str) -> Result<Range<u64>, String> {
+    let wrong = || format!("{text:?} is not a range of seeds such as 0..300");
+    let (from, to) = text.split_once("..").ok_or_else(wrong)?;
+    Ok(from.parse().map_err(|_| wrong())?..to.parse().map_err(|_| wrong())?)
+}
+
+/// What many runs amount to.
+#[derive(Default)]
+struct Tally {
+    seeds: u64,
+    simulated_ms: u64,
+    counts: BTreeMap<&'static str, u64>,
+    failing: Vec<u64>,
+}
+
+impl Tally {
+    fn add(&mut self, seed: u64, summary: &Summary) {
+        self.seeds += 1;
+        self.simulated_ms += summary.simulated_ms;
+        summary.counts.iter().for_each(|(kind, count)| *self.counts.entry(kind).or_default() += count);
+        if let Some(violation) = &summary.violation {
+            println!("seed {seed}: {violation}");
+            self.failing.push(seed);
+        }
+    }
+
+    fn hours(&self) -> f64 {
+        Duration::from_millis(self.simulated_ms).as_secs_f64() / 3_600.0
+    }
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    if let Some(seed) = arguments.seed {
+        return show(seed, &arguments);
+    }
+    let began = Instant::now();
+    let seeds = arguments.seeds.clone().unwrap_or(0..arguments.count);
+    let mut tally = explore(seeds, arguments.hours);
+    let explored = began.elapsed();
+    let is_fixed = arguments.seeds.is_none() && arguments.hours.is_none();
+    if is_fixed {
+        for seed in REGRESSIONS.lines().filter_map(|line| line.split_whitespace().next()?.parse().ok()) {
+            tally.add(seed, &run(Plan::of(seed), false));
+        }
+    }
+    for (kind, count) in &tally.counts {
+        println!("{count:>12}  {kind}");
+    }
+    println!(
+        "{} seeds, {:.1} hours simulated in {:.1} s, {} violations",
+        tally.seeds,
+        tally.hours(),
+        explored.as_secs_f64(),
+        tally.failing.len()
+    );
+    tally.failing.iter().take(3).for_each(|seed| report(&shrink(Plan::of(*seed))));
+    let hunted = if is_fixed { hunt_all() } else { Vec::new() };
+    let found = hunted.iter().filter(|(_, found)| found.is_some()).count();
+    let result = json!({
+        "seeds": tally.seeds,
+        "simulated_hours": tally.hours(),
+        "seconds": explored.as_secs_f64(),
+        "violations": tally.failing.len(),
+        "events": tally.counts,
+        "planted": {
+            "total": hunted.len(),
+            "found": found,
+            "seeds_max": SEEDS_PER_FAULT_MAX,
+            "seeds": hunted.iter().map(|(fault, found)| (format!("{fault:?}"), found.as_ref().map(|found| found.runs).into())).collect::<serde_json::Map<_, _>>(),
+        },
+    });
+    if let Err(error) = std::fs::write(&arguments.output, format!("{result:#}\n")) {
+        println!("cannot write {}: {error}", arguments.output.display());
+        return ExitCode::FAILURE;
+    }
+    if tally.failing.is_empty() && found == hunted.len() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Runs seeds on all cores, each run in one thread.
+fn explore(seeds: Range<u64>, hours: Option<f64>) -> Tally {
+    let (next, tally) = (AtomicU64::new(seeds.start), Mutex::new(Tally::default()));
+    let enough = |tally: &Tally| hours.is_some_and(|hours| tally.hours() >= hours);
+    on_all_cores(|| {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if (hours.is_none() && seed >= seeds.end) || enough(&locked(&tally)) {
+                return;
+            }
+            let summary = run(Plan::of(seed), false);
+            locked(&tally).add(seed, &summary);
+        }
+    });
+    let mut tally = tally.into_inner().expect("no run panicked");
+    tally.failing.sort_unstable();
+    tally
+}
+
+/// Plants each fault and looks for it.
+fn hunt_all() -> Vec<(Fault, Option<Found>)> {
+    let (next, found) = (AtomicU64::new(0), Mutex::new(Vec::new()));
+    on_all_cores(|| {
+        while let Some(fault) =
+            usize::try_from(next.fetch_add(1, Ordering::Relaxed)).ok().and_then(|at| Fault::ALL.get(at))
+        {
+            let hunted = hunt(*fault, SEEDS_PER_FAULT_MAX);
+            match &hunted {
+                Some(hunted) => println!(
+                    "planted {fault:?}: found with seed {} of {SEEDS_PER_FAULT_MAX}: {}",
+                    hunted.plan.seed,
+                    hunted.summary.violation.as_deref().unwrap_or_default()
+                ),
+                None => println!("planted {fault:?}: NOT FOUND with {SEEDS_PER_FAULT_MAX} seeds"),
+            }
+            locked(&found).push((*fault, hunted));
+        }
+    });
+    let mut found = found.into_inner().expect("no run panicked");
+    found.sort_by_key(|(fault, _)| Fault::ALL.iter().position(|one| one == fault));
+    found
+}
+
+fn on_all_cores(work: impl Fn() + Sync) {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| (0..cores).for_each(|_| drop(scope.spawn(&work))));
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().expect("no run panicked")
+}
+
+fn report(found: &Found) {
+    let plan = serde_json::to_string(&found.plan).expect("a plan is plain data");
+    println!(
+        "seed {}: {} events instead of more, after {} runs: {}\n  replay: make sim SEED={} TRACE=1 PLAN='{plan}'",
+        found.plan.seed,
+        found.summary.events,
+        found.runs,
+        found.summary.violation.as_deref().unwrap_or("the shorter run is well"),
+        found.plan.seed
+    );
+}
+
+fn show(seed: u64, arguments: &Arguments) -> ExitCode {
+    let plan = match &arguments.plan {
+        None => Plan::of(seed),
+        Some(text) => match serde_json::from_str(text) {
+            Ok(plan) => plan,
+            Err(error) => {
+                println!("the plan is not one: {error}");
+                return ExitCode::FAILURE;
+            }
+        },
+    };
+    println!("{}", serde_json::to_string(&plan).expect("a plan is plain data"));
+    let summary = run(plan.clone(), arguments.trace);
+    println!("{summary:#?}");
+    if summary.violation.is_none() {
+        return ExitCode::SUCCESS;
+    }
+    report(&shrink(plan));
+    ExitCode::FAILURE
+}

@@ -1,0 +1,365 @@
+//! Authorities that misbehave. They hold a member's keys and no state: what they say is made up, or was heard before.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use fastpay_core::{
+    Amount, Balance, Certificate, Epoch, PrimaryAddress, Request as Asked, SequenceNumber, ShardId, TransferOrder,
+    Vote, sign_vote,
+};
+use fastpay_rpc::proto::shard_server::{Shard, ShardServer};
+use fastpay_rpc::proto::submit_request::Request as WireRequest;
+use fastpay_rpc::proto::submit_response::Response as WireResponse;
+use fastpay_rpc::proto::{self, SubmitRequest, SubmitResponse};
+use fastpay_rpc::{MESSAGE_BYTES_MAX, Refusal};
+use tokio::sync::mpsc;
+use tokio_stream::Stream;
+use tokio_stream::wrappers::UnboundedReceiverStream;
+use tonic::codegen::Service;
+use tonic::{Request, Response, Status, Streaming};
+
+use super::plan::Role;
+use super::world::{ASSETS, Serve, Server, Tasks, World, lock};
+
+/// As much as is remembered of each kind.
+const MEMORY_MAX: usize = 64;
+/// How late a slow one answers, at most.
+const SLOW_MAX: Duration = Duration::from_secs(600);
+
+/// What misbehaving parts have come across, newest last.
+#[derive(Default)]
+pub struct Memory {
+    orders: Vec<TransferOrder>,
+    certificates: Vec<Certificate>,
+    answers: Vec<WireResponse>,
+}
+
+impl Memory {
+    /// Remembers an order.
+    pub fn order(&mut self, order: TransferOrder) {
+        keep(&mut self.orders, order);
+    }
+
+    /// Remembers a certificate.
+    pub fn certificate(&mut self, certificate: Certificate) {
+        keep(&mut self.certificates, certificate);
+    }
+
+    /// The orders.
+    #[must_use]
+    pub fn orders(&self) -> &[TransferOrder] {
+        &self.orders
+    }
+
+    /// The certificates.
+    #[must_use]
+    pub fn certificates(&self) -> &[Certificate] {
+        &self.certificates
+    }
+}
+
+fn keep<T>(list: &mut Vec<T>, item: T) {
+    if list.len() >= MEMORY_MAX {
+        list.remove(0);
+    }
+    list.push(item);
+}
+
+/// One shard of an authority that misbehaves.
+struct Liar {
+    world: Arc<World>,
+    authority: usize,
+    shard: u32,
+    role: Role,
+}
+
+/// Has an authority misbehave from now on.
+pub fn start(world: &Arc<World>, authority: usize, role: Role) {
+    let tasks = Tasks::default();
+    for shard in 0..world.plan.shards[authority] {
+        let liar = Liar { world: world.clone(), authority, shard, role };
+        let service = ShardServer::new(liar).max_encoding_message_size(MESSAGE_BYTES_MAX);
+        let serve: Serve = Arc::new(move |call| service.clone().call(call));
+        world.listen(authority, shard, Some(Server { serve, tasks: tasks.clone() }));
+    }
+}
+
+/// The vote of a member for an order, as its keys of an epoch sign it.
+pub fn vote(world: &World, authority: usize, epoch: usize, order: &TransferOrder) -> Vote {
+    let committee = &world.committees()[epoch];
+    let digest = world.domain.transfer_digest(&order.transfer);
+    sign_vote(&committee.keys[authority], &world.domain, committee.committee.epoch(), &order.transfer, digest)
+}
+
+impl Liar {
+    /// What it is this time.
+    fn role(&self) -> Role {
+        match self.role {
+            Role::Mixed => *self.world.dice.pick(&[Role::Silent, Role::VotesForAll, Role::Lies, Role::Replays]),
+            role => role,
+        }
+    }
+
+    fn sometimes(&self) -> bool {
+        self.world.dice.chance(500)
+    }
+
+    /// Mostly near what is likely.
+    fn number(&self) -> u64 {
+        *self.world.dice.pick(&[0, 1, 2, 3, 5, 8, 1_000, u64::MAX - 1, u64::MAX])
+    }
+
+    fn epoch(&self) -> usize {
+        let known = self.world.committees().len();
+        if self.world.dice.chance(800) { known - 1 } else { self.world.dice.below(known) }
+    }
+
+    fn known_order(&self) -> Option<TransferOrder> {
+        let memory = lock(&self.world.memory);
+        (!memory.orders.is_empty()).then(|| self.world.dice.pick(&memory.orders).clone())
+    }
+
+    fn known_certificate(&self) -> Option<Certificate> {
+        let memory = lock(&self.world.memory);
+        (!memory.certificates.is_empty()).then(|| self.world.dice.pick(&memory.certificates).clone())
+    }
+
+    /// What it says to a request, and after how long. None: nothing.
+    fn answer(&self, asked: &Asked) -> Option<(Duration, WireResponse)> {
+        let (delay, role) = match self.role() {
+            Role::Silent => return None,
+            Role::Slow => (self.world.dice.between(Duration::from_secs(1), SLOW_MAX), Role::VotesForAll),
+            role => (Duration::ZERO, role),
+        };
+        let response = match role {
+            Role::Lies => self.lie(asked),
+            Role::Replays => self.replay(asked),
+            _ => self.agree(asked),
+        };
+        Some((delay, response))
+    }
+
+    fn agree(&self, asked: &Asked) -> WireResponse {
+        let response = match asked {
+            Asked::Order(order) => {
+                let epoch = self.epoch();
+                let vote = vote(&self.world, self.authority, epoch, order);
+                WireResponse::Vote((Epoch(epoch as u64), &vote).into())
+            }
+            Asked::Certificate(certificate) => {
+                let next_sequence = certificate.order.transfer.sequence().0.saturating_add(1);
+                WireResponse::Confirmed(proto::Confirmed { next_sequence })
+            }
+        };
+        keep(&mut lock(&self.world.memory).answers, response.clone());
+        response
+    }
+
+    fn replay(&self, asked: &Asked) -> WireResponse {
+        let memory = lock(&self.world.memory);
+        if memory.answers.is_empty() {
+            drop(memory);
+            return self.agree(asked);
+        }
+        self.world.dice.pick(&memory.answers).clone()
+    }
+
+    fn lie(&self, asked: &Asked) -> WireResponse {
+        let dice = &self.world.dice;
+        let sequence = SequenceNumber(self.number());
+        let refusal = match dice.below(16) {
+            0 => self.known_order().map(|order| Refusal::OrderPending(Box::new(order))),
+            1 => Some(Refusal::OrderPending(Box::new(asked.order().clone()))),
+            2 => Some(Refusal::SequenceTooHigh(sequence)),
+            3 => Some(Refusal::AlreadyConfirmed(sequence)),
+            4 => Some(Refusal::InsufficientBalance(Balance::ZERO.debit(Amount(self.number().into())))),
+            5 => Some(Refusal::MissingCertificate(sequence)),
+            6 => Some(Refusal::WrongShard(ShardId(self.shard + 1))),
+            7 => Some(Refusal::NotVoting(Epoch(self.number()))),
+            8 => Some(Refusal::UnknownEpoch(Epoch(self.number()))),
+            9 => Some(Refusal::Busy(Duration::from_secs(self.number() % 100))),
+            10 => Some(Refusal::Invalid("it says".into())),
+            11 => Some(Refusal::CatchingUp(self.sometimes().then_some(sequence))),
+            _ => None,
+        };
+        if let Some(refusal) = refusal {
+            return WireResponse::Refused((&refusal).into());
+        }
+        match dice.below(4) {
+            // The vote for another order, of another epoch, or by another authority's name.
+            0 => match self.known_order() {
+                Some(other) => self.agree(&Asked::Order(other)),
+                None => self.agree(asked),
+            },
+            1 => {
+                let vote = vote(&self.world, self.authority, 0, asked.order());
+                WireResponse::Vote((Epoch(self.epoch() as u64), &vote).into())
+            }
+            2 => {
+                let mut vote = vote(&self.world, self.authority, self.epoch(), asked.order());
+                vote.authority = self.world.committees()[0].keys[0].public().name;
+                WireResponse::Vote((Epoch(self.epoch() as u64), &vote).into())
+            }
+            _ => WireResponse::Confirmed(proto::Confirmed { next_sequence: self.number() }),
+        }
+    }
+
+    /// Whether a read is answered at all, and when.
+    async fn hesitate(&self) -> Result<(), Status> {
+        match self.role() {
+            Role::Silent => std::future::pending().await,
+            Role::Slow => {
+                tokio::time::sleep(self.world.dice.between(Duration::from_secs(1), SLOW_MAX)).await;
+                Ok(())
+            }
+            _ if self.world.dice.chance(100) => Err(Status::internal("it says")),
+            _ => Ok(()),
+        }
+    }
+
+    fn balance(&self) -> Bytes {
+        let balance = Balance::from(Amount(self.number().into()));
+        Bytes::copy_from_slice(&if self.sometimes() { balance } else { balance.negated() }.to_be_bytes())
+    }
+}
+
+/// Notes what is asked, and answers it.
+async fn talk(
+    liar: Arc<Liar>,
+    mut requests: Streaming<SubmitRequest>,
+    answers: mpsc::UnboundedSender<Result<SubmitResponse, Status>>,
+) {
+    while let Ok(Some(SubmitRequest { id, request })) = requests.message().await {
+        let asked = match request {
+            Some(WireRequest::Order(order)) => order.try_into().map(Asked::Order).ok(),
+            Some(WireRequest::Certificate(certificate)) => certificate.try_into().map(Asked::Certificate).ok(),
+            None => None,
+        };
+        let Some(asked) = asked else { continue };
+        {
+            let mut memory = lock(&liar.world.memory);
+            memory.order(asked.order().clone());
+            if let Asked::Certificate(certificate) = &asked {
+                memory.certificate(certificate.clone());
+            }
+        }
+        if let Some((delay, response)) = liar.answer(&asked) {
+            liar.world.trace.note("made up", format_args!("a{} to {id} after {delay:?}", liar.authority));
+            let answers = answers.clone();
+            tokio::spawn(async move {
+                tokio::time::sleep(delay).await;
+                let _ = answers.send(Ok(SubmitResponse { id, response: Some(response) }));
+            });
+        }
+    }
+}
+
+#[tonic::async_trait]
+impl Shard for Liar {
+    type SubmitStream = Pin<Box<dyn Stream<Item = Result<SubmitResponse, Status>> + Send>>;
+
+    async fn submit(&self, request: Request<Streaming<SubmitRequest>>) -> Result<Response<Self::SubmitStream>, Status> {
+        let (answers, stream) = mpsc::unbounded_channel();
+        let liar = Self { world: self.world.clone(), ..*self };
+        tokio::spawn(talk(Arc::new(liar), request.into_inner(), answers));
+        Ok(Response::new(Box::pin(UnboundedReceiverStream::new(stream))))
+    }
+
+    async fn get_account(&self, _: Request<proto::AccountRequest>) -> Result<Response<proto::AccountResponse>, Status> {
+        self.hesitate().await?;
+        let pending = if self.sometimes() { self.known_order() } else { None };
+        Ok(Response::new(proto::AccountResponse {
+            next_sequence: self.number(),
+            pending: pending.as_ref().map(Into::into),
+            holdings: ASSETS
+                .iter()
+                .map(|asset| proto::Holding {
+                    asset: Bytes::copy_from_slice(asset.0.as_slice()),
+                    balance: self.balance(),
+                })
+                .collect(),
+            received: self.number(),
+            deposits: self.number(),
+            truncated: self.sometimes(),
+            catching_up: self.sometimes(),
+        }))
+    }
+
+    async fn get_certificate(
+        &self,
+        _: Request<proto::CertificateRequest>,
+    ) -> Result<Response<proto::Certificate>, Status> {
+        self.hesitate().await?;
+        let none = || Status::not_found("it says");
+        let mut certificate = self.known_certificate().ok_or_else(none)?;
+        if self.sometimes() {
+            // With a vote too few, or for another transfer.
+            certificate.votes.pop();
+        } else if let Some(order) = self.known_order() {
+            certificate.order = order;
+        }
+        Ok(Response::new((&certificate).into()))
+    }
+
+    async fn list_received(
+        &self,
+        request: Request<proto::AccountPageRequest>,
+    ) -> Result<Response<proto::ReceivedPage>, Status> {
+        self.hesitate().await?;
+        let start = request.into_inner().start;
+        let payments = self.known_order().into_iter().filter_map(|order| match order.transfer {
+            fastpay_core::Transfer::Payment(mut payment) => {
+                payment.sequence = SequenceNumber(self.number());
+                Some(proto::Received { number: start, payment: Some((&payment).into()) })
+            }
+            fastpay_core::Transfer::Redemption(_) => None,
+        });
+        Ok(Response::new(proto::ReceivedPage { payments: payments.collect(), total: self.number() }))
+    }
+
+    async fn list_deposits(
+        &self,
+        _: Request<proto::AccountPageRequest>,
+    ) -> Result<Response<proto::DepositPage>, Status> {
+        self.hesitate().await?;
+        Ok(Response::new(proto::DepositPage { deposits: Vec::new(), total: self.number() }))
+    }
+
+    async fn list_redemptions(
+        &self,
+        _: Request<proto::PageRequest>,
+    ) -> Result<Response<proto::CertificatePage>, Status> {
+        self.hesitate().await?;
+        let certificates = self.known_certificate().as_ref().map(Into::into).into_iter().collect();
+        Ok(Response::new(proto::CertificatePage { certificates, total: self.number() }))
+    }
+
+    async fn vote_redemption_batch(
+        &self,
+        _: Request<proto::RedemptionBatchRequest>,
+    ) -> Result<Response<proto::RedemptionBatchResponse>, Status> {
+        self.hesitate().await?;
+        let refusal = Refusal::NotVoting(Epoch(self.number()));
+        let response = Some(proto::redemption_batch_response::Response::Refused((&refusal).into()));
+        Ok(Response::new(proto::RedemptionBatchResponse { response }))
+    }
+
+    async fn get_status(&self, _: Request<proto::StatusRequest>) -> Result<Response<proto::StatusResponse>, Status> {
+        self.hesitate().await?;
+        let another = self.world.dice.below(self.world.plan.authorities());
+        let name = self.world.committees()[self.epoch()].keys[another].public().name;
+        Ok(Response::new(proto::StatusResponse {
+            authority: Bytes::copy_from_slice(&name.0),
+            epoch: self.number(),
+            chain_id: self.world.domain.chain_id(),
+            contract: Bytes::copy_from_slice(PrimaryAddress::ZERO.as_slice()),
+            shard: self.shard,
+            shard_count: self.world.plan.shards[self.authority],
+            synchronized: self.number(),
+            redemptions: self.number(),
+            ..proto::StatusResponse::default()
+        }))
+    }
+}

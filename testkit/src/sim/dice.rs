@@ -1,0 +1,62 @@
+//! The one source of chance of a run.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Dice of one seed. Clones are the same dice: who throws first is decided by the schedule, which the seed decides.
+#[derive(Clone, Debug)]
+pub struct Dice(Arc<Mutex<fastrand::Rng>>);
+
+impl Dice {
+    /// The dice of a seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self(Arc::new(Mutex::new(fastrand::Rng::with_seed(seed))))
+    }
+
+    fn generator(&self) -> MutexGuard<'_, fastrand::Rng> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A number from 0 to one less than `count`, which is not 0.
+    #[must_use]
+    pub fn below(&self, count: usize) -> usize {
+        self.generator().usize(..count)
+    }
+
+    /// True in so many of a thousand cases.
+    #[must_use]
+    pub fn chance(&self, per_mille: u32) -> bool {
+        self.generator().u32(..1_000) < per_mille
+    }
+
+    /// One of these, of which there is at least one.
+    #[must_use]
+    pub fn pick<'a, T>(&self, among: &'a [T]) -> &'a T {
+        &among[self.below(among.len())]
+    }
+
+    /// A time between two, both of which may come.
+    #[must_use]
+    pub fn between(&self, min: Duration, max: Duration) -> Duration {
+        Duration::from_micros(self.generator().u64(micros(min)..=micros(max)))
+    }
+
+    /// Mostly short, sometimes up to `max`.
+    #[must_use]
+    pub fn mostly_short(&self, max: Duration) -> Duration {
+        let scale = [1_000, 100, 10, 10, 1][self.below(5)];
+        self.between(Duration::ZERO, max / scale)
+    }
+
+    /// Some of the numbers below `count`, in order; often all.
+    #[must_use]
+    pub fn some_of(&self, count: usize) -> Vec<usize> {
+        let all = self.chance(250);
+        (0..count).filter(|_| all || self.chance(500)).collect()
+    }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).expect("no simulation runs for millennia")
+}

@@ -1,0 +1,49 @@
+//! Many runs: looking for seeds that fail, and for a shorter run that still does.
+
+use fastpay_core::fault::Fault;
+
+use super::plan::Plan;
+use super::story::run;
+use super::trace::Summary;
+
+/// A run that fails.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// Its plan.
+    pub plan: Plan,
+    /// What came of it.
+    pub summary: Summary,
+    /// How many runs it took.
+    pub runs: u64,
+}
+
+/// Looks for a planted fault: the first run that fails, among those of `seeds` runs.
+#[must_use]
+pub fn hunt(fault: Fault, seeds: u64) -> Option<Found> {
+    (0..seeds).find_map(|seed| {
+        let plan = Plan { fault: Some(fault), ..Plan::of(seed) };
+        let summary = run(plan.clone(), false);
+        summary.violation.is_some().then_some(Found { plan, summary, runs: seed + 1 })
+    })
+}
+
+/// The shortest run that still fails, among those that have less and less in them.
+#[must_use]
+pub fn shrink(plan: Plan) -> Found {
+    let summary = run(plan.clone(), false);
+    let mut shortest = Found { plan, summary, runs: 1 };
+    loop {
+        let mut runs = shortest.runs;
+        let smaller = shortest.plan.smaller().into_iter().find_map(|plan| {
+            runs += 1;
+            let summary = run(plan.clone(), false);
+            let fails = summary.violation.is_some() && summary.events < shortest.summary.events;
+            fails.then_some((plan, summary))
+        });
+        shortest.runs = runs;
+        match smaller {
+            Some((plan, summary)) => (shortest.plan, shortest.summary) = (plan, summary),
+            None => return shortest,
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! A shard of an honest authority while its process lives: its two threads as one task, what is seen of its journal,
+//! and the ways between it and the others.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use borsh::BorshDeserialize;
+use fastpay_core::{JournalPosition, Record, ShardId};
+use fastpay_node::metrics::Metrics;
+use fastpay_node::shard::{ShardHandle, SteppedShard};
+use fastpay_node::storage::{JournalRead, JournalReader};
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::oracle::{Breach, require};
+use super::process::limits;
+use super::storage::{PoweredCheckpoints, PoweredDisk};
+use super::world::{Tasks, Word, World, lock, spawn};
+
+/// A shard looks into its queue this long after something came, at most, in good weather.
+const STEP_MAX: Duration = Duration::from_millis(2);
+/// A write with its sync takes this long at most, on a good day.
+const SYNC_MAX: Duration = Duration::from_millis(10);
+
+/// What survives a process.
+pub struct ShardDisk {
+    /// Of the journal.
+    pub disk: PoweredDisk,
+    /// Beside it.
+    pub checkpoints: PoweredCheckpoints,
+    /// Up to where its records were seen.
+    pub seen: JournalPosition,
+}
+
+/// A shard that lives, for its task and for those who look at it.
+pub struct LiveShard {
+    /// Where it is.
+    pub world: Arc<World>,
+    /// Whose it is.
+    pub authority: usize,
+    /// Its number there.
+    pub id: ShardId,
+    /// The production code.
+    pub shard: Mutex<SteppedShard>,
+    /// Its committed records.
+    pub journal: JournalReader,
+    /// What it is on.
+    pub disk: Arc<Mutex<ShardDisk>>,
+}
+
+impl LiveShard {
+    /// Looks at what is new on disk.
+    pub fn observe(&self) -> Result<(), Breach> {
+        let mut disk = lock(&self.disk);
+        let end = self.journal.end();
+        require!(end >= disk.seen, "authority {} lost records that were on its disk", self.authority);
+        for entry in self.journal.read_from(disk.seen) {
+            let (position, bytes) = entry.map_err(|error| Breach(format!("a journal cannot be read: {error}")))?;
+            let record = Record::try_from_slice(&bytes).map_err(|_| Breach("a record is not one".into()))?;
+            self.world
+                .trace
+                .note("record", format_args!("a{}.{} {position} {}", self.authority, self.id, kind(&record)));
+            self.world.check(|oracle| oracle.record(self.authority, self.id, &record));
+        }
+        disk.seen = end;
+        Ok(())
+    }
+}
+
+fn kind(record: &Record) -> &'static str {
+    match record {
+        Record::Lock { .. } => "lock",
+        Record::Confirmation { .. } => "confirmation",
+        Record::Credit { .. } => "credit",
+        Record::Synchronization { .. } => "deposit",
+    }
+}
+
+/// What a shard is about to do.
+enum Next {
+    Commit,
+    Turn,
+    Wait,
+}
+
+/// A shard's threads, as one task that decides by dice which of them goes on when.
+pub async fn run(live: Arc<LiveShard>, arrivals: Arc<Notify>) {
+    let world = live.world.clone();
+    let mut turn_at = Some(Instant::now());
+    let mut patience_until = Instant::now();
+    let mut commit_at = None;
+    loop {
+        let far = Instant::now() + Duration::from_secs(3_600);
+        let next = tokio::select! {
+            biased;
+            () = sleep_until(commit_at.unwrap_or(far)), if commit_at.is_some() => Next::Commit,
+            () = sleep_until(turn_at.unwrap_or(far)), if turn_at.is_some() => Next::Turn,
+            () = arrivals.notified(), if turn_at.is_none() => Next::Wait,
+            () = sleep_until(patience_until), if turn_at.is_none() => Next::Turn,
+        };
+        let (outcome, waiting) = {
+            let mut shard = lock(&live.shard);
+            let outcome = match next {
+                Next::Wait => {
+                    turn_at = Some(Instant::now() + step_delay(&world));
+                    continue;
+                }
+                Next::Commit => shard.commit().map(|()| None),
+                Next::Turn => shard.turn(),
+            };
+            (outcome, shard.batches_waiting())
+        };
+        // Also where it failed: what was committed before that was said.
+        if let Err(breach) = live.observe() {
+            return world.trace.violation(breach);
+        }
+        match (next, outcome) {
+            (Next::Turn, Ok(patience)) => {
+                turn_at = None;
+                patience_until = Instant::now() + patience.unwrap_or_default().max(Duration::from_micros(100));
+            }
+            (_, Ok(_)) => commit_at = None,
+            (_, Err(error)) => {
+                world.trace.note("process failed", format_args!("a{}.{}: {error}", live.authority, live.id));
+                return world.tell(live.authority, Word::Failed);
+            }
+        }
+        if waiting > 0 && commit_at.is_none() {
+            commit_at = Some(Instant::now() + sync_delay(&world));
+        }
+    }
+}
+
+fn step_delay(world: &World) -> Duration {
+    let pause = Duration::from_millis(world.plan.pause_ms_max);
+    if !world.is_calm() && world.dice.chance(10) {
+        world.dice.between(Duration::ZERO, pause)
+    } else {
+        world.dice.mostly_short(STEP_MAX)
+    }
+}
+
+fn sync_delay(world: &World) -> Duration {
+    let pause = Duration::from_millis(world.plan.pause_ms_max);
+    if !world.is_calm() && world.dice.chance(10) {
+        world.dice.between(Duration::ZERO, pause)
+    } else {
+        world.dice.mostly_short(SYNC_MAX)
+    }
+}
+
+/// The way from one shard to another of the same authority: messages are lost, doubled and late there, too.
+pub fn way_between(world: &Arc<World>, authority: usize, to: ShardHandle, tasks: &Tasks) -> ShardHandle {
+    let arrivals = Arc::new(Notify::new());
+    let metrics = Metrics::new(1).shards[0].clone();
+    let (handle, queue) = ShardHandle::stepped(&limits(world), metrics, arrivals.clone());
+    let (world, own) = (world.clone(), tasks.clone());
+    spawn(tasks, async move {
+        loop {
+            arrivals.notified().await;
+            while let Some(message) = queue.try_recv() {
+                let is_lost = !world.is_calm() && world.dice.chance(world.plan.loss_per_mille);
+                let delay = world.dice.mostly_short(Duration::from_millis(world.plan.delay_ms_max));
+                world
+                    .trace
+                    .note(if is_lost { "credit lost" } else { "credit sent" }, format_args!("a{authority} {delay:?}"));
+                let to = to.clone();
+                if !is_lost {
+                    spawn(&own, async move {
+                        sleep(delay).await;
+                        let _ = to.try_send(message);
+                    });
+                }
+            }
+        }
+    });
+    handle
+}

@@ -1,0 +1,35 @@
+//! A deterministic simulation: the production code of authorities (shards, commit stage, outboxes, checkpoints,
+//! recovery, network service, feed of deposits) and of the wallet's driver, in one thread and in simulated time.
+//!
+//! ```text
+//!  seed ─► Plan ─► World ─┬─ Keeper: an honest authority on a disk that loses power ──┐
+//!                         ├─ byzantine: authorities that lie      ├─ Link: encoded calls through the Weather
+//!                         ├─ owner: correct clients, real drivers                     │
+//!                         └─ adversary: clients that misbehave ───────────────────────┘
+//!                         Oracle: looks at every record on disk and every vote that leaves ─► Summary
+//! ```
+//!
+//! Chance comes from the seed's dice alone, time is tokio's paused clock, and everything runs in one thread: so the
+//! same seed gives the same run, event by event. What is simulated, and what is not, stands in docs/RELIABILITY.md.
+
+mod adversary;
+mod byzantine;
+mod dice;
+mod explore;
+mod link;
+mod live_shard;
+mod observer;
+mod oracle;
+mod owner;
+mod plan;
+mod process;
+mod storage;
+mod story;
+mod trace;
+mod weather;
+mod world;
+
+pub use explore::{Found, hunt, shrink};
+pub use plan::{Plan, Role};
+pub use story::run;
+pub use trace::Summary;

@@ -1,0 +1,83 @@
+//! Looks at what passes between clients and an honest authority: a vote that left it is one that it must stand by.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use fastpay_core::{AccountId, Digest, TransferOrder};
+use fastpay_rpc::proto::refused::Code;
+use fastpay_rpc::proto::submit_request::Request;
+use fastpay_rpc::proto::submit_response::Response;
+use fastpay_rpc::proto::{SubmitRequest, SubmitResponse};
+use prost::Message;
+
+use super::link::payload;
+use super::world::{World, lock};
+
+/// What was asked on a stream.
+#[derive(Clone, Copy)]
+enum Asked {
+    /// A vote for an order: its sender, its number, its digest.
+    Vote(AccountId, u64, Digest),
+    /// That a certificate is confirmed.
+    Confirmation,
+}
+
+/// The requests of one stream by the client's numbers of them.
+pub struct StreamObserver {
+    world: Arc<World>,
+    authority: usize,
+    asked: Mutex<BTreeMap<u64, Asked>>,
+}
+
+impl StreamObserver {
+    /// Of a stream that has just been opened.
+    #[must_use]
+    pub fn new(world: Arc<World>, authority: usize) -> Self {
+        Self { world, authority, asked: Mutex::default() }
+    }
+
+    /// A request arrives at the authority.
+    pub fn arrives(&self, message: &Bytes) {
+        let Ok(SubmitRequest { id, request: Some(request) }) = SubmitRequest::decode(payload(message)) else { return };
+        let asked = match request {
+            Request::Certificate(_) => Asked::Confirmation,
+            Request::Order(order) => {
+                let Ok(TransferOrder { transfer, .. }) = TransferOrder::try_from(order) else { return };
+                let digest = self.world.domain.transfer_digest(&transfer);
+                Asked::Vote(transfer.sender(), transfer.sequence().0, digest)
+            }
+        };
+        lock(&self.asked).insert(id, asked);
+    }
+
+    /// An answer leaves the authority.
+    pub fn leaves(&self, message: &Bytes) {
+        if self.authority >= self.world.plan.honest() {
+            return;
+        }
+        let Ok(SubmitResponse { id, response: Some(response) }) = SubmitResponse::decode(payload(message)) else {
+            return;
+        };
+        let asked = lock(&self.asked).get(&id).copied();
+        match (response, asked) {
+            (Response::Vote(_), Some(Asked::Vote(account, sequence, digest))) => {
+                self.world.check(|oracle| oracle.vote_leaves(self.authority, account, sequence, digest));
+            }
+            (Response::Vote(_), _) => {
+                self.world.trace.violation(format_args!("a{} votes for what was not asked", self.authority));
+            }
+            (Response::Refused(refused), Some(Asked::Confirmation)) if !may_refuse(refused.code()) => {
+                let (authority, code) = (self.authority, refused.code().as_str_name());
+                self.world.trace.violation(format_args!("authority {authority} refuses a certificate: {code}"));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether this may be a reason against a certificate, which may not be one, or may have to wait.
+fn may_refuse(code: Code) -> bool {
+    use Code::{Busy, Invalid, Malformed, MissingCertificate, Stopping, UnknownEpoch, WrongShard};
+    matches!(code, Busy | Invalid | Malformed | MissingCertificate | Stopping | UnknownEpoch | WrongShard)
+}

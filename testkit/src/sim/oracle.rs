@@ -1,0 +1,300 @@
+//! Watches all honest authorities through what they have on disk, and what leaves them. It keeps books of its own
+//! from their records, in its own arithmetic, and never asks the code that it watches whether all is well.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use fastpay_core::{
+    AccountId, Asset, Certificate, Committee, Deposit, Digest, Domain, Effect, Payment, Record, ShardId, Transfer,
+    TransferOrder,
+};
+
+use super::plan::Plan;
+use crate::TestCommittee;
+
+/// What must not happen, and did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Breach(pub String);
+
+impl fmt::Display for Breach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Ends a check where something does not hold.
+macro_rules! require {
+    ($condition:expr, $($what:tt)*) => {
+        if !$condition {
+            return Err($crate::sim::oracle::Breach(format!($($what)*)));
+        }
+    };
+}
+pub(super) use require;
+
+/// An account's order by its number.
+type Slot = (AccountId, u64);
+
+/// See the [module](self).
+pub struct Oracle {
+    domain: Domain,
+    byzantine: usize,
+    /// By epoch.
+    committees: Vec<Committee>,
+    deposits: Vec<Deposit>,
+    /// What owners have signed with their own keys.
+    signed: BTreeSet<Digest>,
+    /// Which honest authorities stand by which order.
+    supporters: BTreeMap<Slot, BTreeMap<Digest, BTreeSet<usize>>>,
+    /// What was confirmed anywhere.
+    certified: BTreeMap<Slot, Certificate>,
+    books: Vec<Books>,
+}
+
+/// What one honest authority has done, by its records.
+#[derive(Clone, Default)]
+pub struct Books {
+    balances: BTreeMap<(AccountId, Asset), i128>,
+    sent: BTreeMap<AccountId, u64>,
+    locks: BTreeMap<Slot, Digest>,
+    /// Votes that left.
+    votes: BTreeMap<Slot, Digest>,
+    /// Between two shards: what was sent, and how much of it has arrived.
+    credits: BTreeMap<(ShardId, ShardId), (Vec<Payment>, usize)>,
+    deposits: BTreeSet<u64>,
+    redeemed: BTreeMap<Asset, i128>,
+}
+
+impl Oracle {
+    /// At the beginning of a run.
+    #[must_use]
+    pub fn new(plan: &Plan, committee: &TestCommittee) -> Self {
+        Self {
+            domain: committee.domain,
+            byzantine: plan.byzantine.len(),
+            committees: vec![committee.committee.clone()],
+            deposits: Vec::new(),
+            signed: BTreeSet::new(),
+            supporters: BTreeMap::new(),
+            certified: BTreeMap::new(),
+            books: vec![Books::default(); plan.honest()],
+        }
+    }
+
+    /// The contract has another deposit.
+    pub fn deposited(&mut self, deposit: Deposit) {
+        self.deposits.push(deposit);
+    }
+
+    /// The contract has another committee.
+    pub fn rotated(&mut self, next: &TestCommittee) {
+        self.committees.push(next.committee.clone());
+    }
+
+    /// An owner signs an order with the account's own key.
+    pub fn signs(&mut self, order: &TransferOrder) {
+        self.signed.insert(self.domain.transfer_digest(&order.transfer));
+    }
+
+    /// How many votes decide, worked out here.
+    fn quorum(&self) -> usize {
+        let size = self.committees[0].members().len();
+        (size + (size - 1) / 3) / 2 + 1
+    }
+
+    /// A vote leaves an honest authority.
+    pub fn vote_leaves(
+        &mut self,
+        authority: usize,
+        account: AccountId,
+        sequence: u64,
+        digest: Digest,
+    ) -> Result<(), Breach> {
+        let books = &mut self.books[authority];
+        let first = *books.votes.entry((account, sequence)).or_insert(digest);
+        require!(first == digest, "authority {authority} voted for two orders of {account} #{sequence}");
+        let locked = books.locks.get(&(account, sequence)).copied();
+        require!(locked == Some(digest), "a vote of authority {authority} left that is not on its disk");
+        self.supports(authority, (account, sequence), digest)
+    }
+
+    /// No two orders of one number may both get a quorum, whatever Byzantine authorities sign.
+    fn supports(&mut self, authority: usize, slot: Slot, digest: Digest) -> Result<(), Breach> {
+        let quorum = self.quorum();
+        let orders = self.supporters.entry(slot).or_default();
+        orders.entry(digest).or_default().insert(authority);
+        let possible = orders.values().filter(|by| by.len() + self.byzantine >= quorum).count();
+        require!(possible <= 1, "two orders of {} #{} can have certificates", slot.0, slot.1);
+        Ok(())
+    }
+
+    /// An honest authority has a record on disk that was not there before.
+    pub fn record(&mut self, authority: usize, shard: ShardId, record: &Record) -> Result<(), Breach> {
+        match record {
+            Record::Lock { order, digest } => {
+                let slot = (order.transfer.sender(), order.transfer.sequence().0);
+                require!(*digest == self.domain.transfer_digest(&order.transfer), "a lock on a wrong digest");
+                let books = &mut self.books[authority];
+                let first = *books.locks.entry(slot).or_insert(*digest);
+                require!(first == *digest, "authority {authority} locked {} #{} on two orders", slot.0, slot.1);
+                let sent = books.sent.get(&slot.0).copied().unwrap_or_default();
+                require!(
+                    sent == slot.1,
+                    "authority {authority} locked {} on #{} when #{sent} was next",
+                    slot.0,
+                    slot.1
+                );
+                self.supports(authority, slot, *digest)
+            }
+            Record::Confirmation { certificate, effect, .. } => {
+                self.certificate(certificate)?;
+                self.books[authority].confirm(shard, certificate, effect)
+            }
+            Record::Credit { credit, .. } => self.books[authority].credit(shard, credit.from, &credit.payment),
+            Record::Synchronization { order, .. } => match &order.deposit {
+                None => Ok(()),
+                Some(deposit) => {
+                    let index = deposit.index.0;
+                    let real = usize::try_from(index - 1).ok().and_then(|at| self.deposits.get(at));
+                    require!(real == Some(deposit), "authority {authority} credits deposit {index}, which is another");
+                    let books = &mut self.books[authority];
+                    require!(books.deposits.insert(index), "authority {authority} credits deposit {index} twice");
+                    books.change(deposit.recipient, deposit.asset, signed(deposit.amount.0));
+                    Ok(())
+                }
+            },
+        }
+    }
+
+    /// A certificate was confirmed somewhere.
+    fn certificate(&mut self, certificate: &Certificate) -> Result<(), Breach> {
+        let transfer = &certificate.order.transfer;
+        let slot = (transfer.sender(), transfer.sequence().0);
+        let digest = self.domain.transfer_digest(transfer);
+        if let Some(known) = self.certified.get(&slot) {
+            let same = self.domain.transfer_digest(&known.order.transfer) == digest;
+            require!(same, "two certificates for {} #{}", slot.0, slot.1);
+            return Ok(());
+        }
+        require!(self.signed.contains(&digest), "{} #{} was never signed by its owner", slot.0, slot.1);
+        let epoch = usize::try_from(certificate.epoch.0).unwrap_or(usize::MAX);
+        let Some(committee) = self.committees.get(epoch) else {
+            return Err(Breach(format!("a certificate of epoch {epoch}, which never was")));
+        };
+        let order = certificate.order.clone().verify(&self.domain);
+        let order = order.map_err(|error| Breach(format!("the order in a certificate is bad: {error}")))?;
+        let voters =
+            certificate.votes.iter().filter(|vote| (*vote).clone().verify(&self.domain, committee, &order).is_ok());
+        let voters: BTreeSet<_> = voters.map(|vote| vote.authority).collect();
+        require!(voters.len() >= self.quorum(), "a certificate of {} votes was confirmed", voters.len());
+        self.certified.insert(slot, certificate.clone());
+        Ok(())
+    }
+
+    /// Everything that was confirmed anywhere, each sender's in order.
+    #[must_use]
+    pub fn certificates(&self) -> Vec<Certificate> {
+        self.certified.values().cloned().collect()
+    }
+
+    /// The books of an honest authority.
+    #[must_use]
+    pub fn books(&self, authority: usize) -> &Books {
+        &self.books[authority]
+    }
+
+    /// Every account that anything is known of.
+    #[must_use]
+    pub fn accounts(&self) -> BTreeSet<AccountId> {
+        let books = self.books.iter();
+        books
+            .flat_map(|books| books.balances.keys().map(|(id, _)| *id).chain(books.locks.keys().map(|(id, _)| *id)))
+            .collect()
+    }
+
+    /// Once all is quiet: nothing is in flight, nobody owes, all deposits are there, and nothing was made or lost.
+    pub fn is_solvent(&self, authority: usize) -> Result<(), Breach> {
+        let books = &self.books[authority];
+        for ((from, to), (sent, arrived)) in &books.credits {
+            require!(sent.len() == *arrived, "credits from shard {from} to {to} of authority {authority} are lost");
+        }
+        require!(books.deposits.len() == self.deposits.len(), "authority {authority} lacks deposits");
+        let mut sums: BTreeMap<Asset, i128> = books.redeemed.clone();
+        for ((account, asset), balance) in &books.balances {
+            require!(*balance >= 0, "authority {authority}: account {account} owes {balance}");
+            *sums.entry(*asset).or_default() += balance;
+        }
+        let mut deposited: BTreeMap<Asset, i128> = BTreeMap::new();
+        for deposit in &self.deposits {
+            *deposited.entry(deposit.asset).or_default() += signed(deposit.amount.0);
+        }
+        sums.retain(|_, sum| *sum != 0);
+        require!(sums == deposited, "authority {authority} holds {sums:?}, and {deposited:?} was deposited");
+        Ok(())
+    }
+}
+
+impl Books {
+    fn change(&mut self, account: AccountId, asset: Asset, by: i128) {
+        *self.balances.entry((account, asset)).or_default() += by;
+    }
+
+    fn confirm(&mut self, shard: ShardId, certificate: &Certificate, effect: &Effect) -> Result<(), Breach> {
+        let transfer = &certificate.order.transfer;
+        let (sender, sequence) = (transfer.sender(), transfer.sequence().0);
+        let sent = self.sent.entry(sender).or_default();
+        require!(*sent == sequence, "{sender} #{sequence} is confirmed when #{sent} was next");
+        *sent += 1;
+        let amount = signed(transfer.amount().0);
+        self.change(sender, transfer.asset(), -amount);
+        match (effect, transfer) {
+            (Effect::Credited { .. }, Transfer::Payment(payment)) => {
+                self.change(payment.recipient, payment.asset, amount);
+            }
+            (Effect::Forwarded { to, number }, Transfer::Payment(payment)) => {
+                let (credits, _) = self.credits.entry((shard, *to)).or_default();
+                require!(
+                    credits.len() as u64 + 1 == *number,
+                    "credit {number} from shard {shard} to {to} is out of order"
+                );
+                credits.push(payment.clone());
+            }
+            (Effect::Redeemed { .. }, Transfer::Redemption(redemption)) => {
+                *self.redeemed.entry(redemption.asset).or_default() += amount;
+            }
+            _ => return Err(Breach(format!("{sender} #{sequence} is not executed as what it is"))),
+        }
+        Ok(())
+    }
+
+    fn credit(&mut self, to: ShardId, from: ShardId, payment: &Payment) -> Result<(), Breach> {
+        let (sent, arrived) = self.credits.entry((from, to)).or_default();
+        let fits = sent.get(*arrived) == Some(payment);
+        require!(fits, "a credit from shard {from} to {to} was applied that is not the next one");
+        *arrived += 1;
+        self.change(payment.recipient, payment.asset, signed(payment.amount.0));
+        Ok(())
+    }
+
+    /// The votes that left the authority.
+    pub fn votes(&self) -> impl Iterator<Item = (AccountId, u64, Digest)> {
+        self.votes.iter().map(|((account, sequence), digest)| (*account, *sequence, *digest))
+    }
+
+    /// What an account holds of an asset.
+    #[must_use]
+    pub fn balance(&self, account: AccountId, asset: Asset) -> i128 {
+        self.balances.get(&(account, asset)).copied().unwrap_or_default()
+    }
+
+    /// How many orders of an account were confirmed.
+    #[must_use]
+    pub fn sent(&self, account: AccountId) -> u64 {
+        self.sent.get(&account).copied().unwrap_or_default()
+    }
+}
+
+/// No simulation deals in amounts that do not fit.
+fn signed(amount: u128) -> i128 {
+    i128::try_from(amount).expect("amounts of a simulation are small")
+}

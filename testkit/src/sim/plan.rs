@@ -1,0 +1,143 @@
+//! What a run is made of. Chosen by its seed; a failing run is made shorter by trying smaller plans.
+
+use fastpay_core::fault::Fault;
+use serde::{Deserialize, Serialize};
+
+use super::dice::Dice;
+
+/// How an authority misbehaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Role {
+    /// Never answers.
+    Silent,
+    /// Votes for every order and claims to have confirmed every certificate.
+    VotesForAll,
+    /// Lies about numbers, locks, balances, certificates and histories.
+    Lies,
+    /// Answers with what it answered to others before.
+    Replays,
+    /// Answers like one that votes for all, minutes later.
+    Slow,
+    /// Any of these, each time anew.
+    Mixed,
+}
+
+const ROLES: [Role; 6] = [Role::Silent, Role::VotesForAll, Role::Lies, Role::Replays, Role::Slow, Role::Mixed];
+
+/// What happens in a run, as far as it is not left to the dice on the way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Plan {
+    /// The seed of all dice.
+    pub seed: u64,
+    /// What is planted in the production code, where anything is.
+    #[serde(skip)]
+    pub fault: Option<Fault>,
+    /// The shards of each authority.
+    pub shards: Vec<u32>,
+    /// How the last so many authorities misbehave: at most f.
+    pub byzantine: Vec<Role>,
+    /// Correct clients.
+    pub clients: usize,
+    /// How many payments each makes.
+    pub payments: usize,
+    /// Clients that sign two orders for a number, overspend, replay, stop half-way and make up certificates.
+    pub adversaries: usize,
+    /// How long things go wrong, in simulated seconds.
+    pub storm_s: u64,
+    /// How often an authority crashes meanwhile, in seconds between; 0: never.
+    pub crash_every_s: u64,
+    /// Of a thousand messages, so many are lost.
+    pub loss_per_mille: u32,
+    /// And so many arrive twice.
+    pub duplicates_per_mille: u32,
+    /// The longest that a message takes.
+    pub delay_ms_max: u64,
+    /// How often a client and an authority lose sight of each other, in seconds between; 0: never.
+    pub part_every_s: u64,
+    /// How often the committee changes its keys in all.
+    pub rotations: u64,
+    /// A process stands still for up to this long now and then.
+    pub pause_ms_max: u64,
+    /// A checkpoint is due after so many bytes of journal.
+    pub checkpoint_bytes: u64,
+    /// So many accounts are in memory at most.
+    pub accounts_in_memory: usize,
+}
+
+impl Plan {
+    /// The plan of a seed.
+    #[must_use]
+    pub fn of(seed: u64) -> Self {
+        // Other dice than those of the run itself.
+        let dice = Dice::new(seed ^ 0x5eed_0f91_a45e_ed00);
+        let authorities = *dice.pick(&[4, 4, 4, 5, 7]);
+        let faults_tolerated = (authorities - 1) / 3;
+        let byzantine = 0..dice.below(faults_tolerated + 1).max(usize::from(dice.chance(700)));
+        let byzantine: Vec<_> = byzantine.map(|_| *dice.pick(&ROLES)).collect();
+        let clients = 1 + dice.below(4);
+        Self {
+            seed,
+            fault: None,
+            shards: (0..authorities).map(|_| *dice.pick(&[1, 2, 2, 3])).collect(),
+            byzantine,
+            clients,
+            payments: 2 + dice.below(5),
+            adversaries: dice.below(3),
+            storm_s: *dice.pick(&[20, 60, 120, 300]),
+            crash_every_s: *dice.pick(&[0, 2, 5, 20]),
+            loss_per_mille: *dice.pick(&[0, 10, 50, 200]),
+            duplicates_per_mille: *dice.pick(&[0, 20, 200]),
+            delay_ms_max: *dice.pick(&[2, 50, 500, 5_000]),
+            part_every_s: *dice.pick(&[0, 5, 30]),
+            rotations: *dice.pick(&[0, 0, 1, 2]),
+            pause_ms_max: *dice.pick(&[0, 0, 100, 3_000]),
+            checkpoint_bytes: *dice.pick(&[500, 2_000, 8_000, 1 << 20]),
+            accounts_in_memory: *dice.pick(&[4, 5, 8, 64]),
+        }
+    }
+
+    /// Smaller plans, each less in one respect.
+    #[must_use]
+    pub fn smaller(&self) -> Vec<Self> {
+        let mut plans = Vec::new();
+        let mut with = |change: fn(&mut Self)| {
+            let mut plan = self.clone();
+            change(&mut plan);
+            if plan != *self {
+                plans.push(plan);
+            }
+        };
+        with(|plan| plan.adversaries = 0);
+        with(|plan| plan.byzantine.clear());
+        with(|plan| plan.rotations = 0);
+        with(|plan| plan.part_every_s = 0);
+        with(|plan| plan.pause_ms_max = 0);
+        with(|plan| plan.crash_every_s = 0);
+        with(|plan| (plan.loss_per_mille, plan.duplicates_per_mille) = (0, 0));
+        with(|plan| plan.delay_ms_max = 2);
+        with(|plan| plan.shards.iter_mut().for_each(|count| *count = 1));
+        with(|plan| plan.clients = 1);
+        with(|plan| plan.clients = plan.clients.saturating_sub(1).max(1));
+        with(|plan| plan.payments = 1);
+        with(|plan| plan.payments = plan.payments.saturating_sub(1).max(1));
+        with(|plan| plan.adversaries = plan.adversaries.min(1));
+        with(|plan| plan.storm_s = (plan.storm_s / 2).max(5));
+        with(|plan| plan.checkpoint_bytes = 1 << 20);
+        with(|plan| plan.accounts_in_memory = 64);
+        plans
+    }
+
+    /// How many authorities there are.
+    #[must_use]
+    pub fn authorities(&self) -> usize {
+        self.shards.len()
+    }
+
+    /// How many of them are honest: the first ones.
+    #[must_use]
+    pub fn honest(&self) -> usize {
+        self.authorities() - self.byzantine.len()
+    }
+}

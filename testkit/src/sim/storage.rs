@@ -1,0 +1,232 @@
+//! Disks and checkpoint stores that lose power at any operation.
+//!
+//! Each process has one [`Power`]. From the moment at which it is cut every operation fails, the one at which it is
+//! cut either before it did anything or after it did all: so a process dies before a write, between a write and
+//! its sync, and between a sync and what it would have said. What was not synced is then kept or lost page by page.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use fastpay_core::JournalPosition;
+use fastpay_node::storage::{Checkpoint, CheckpointError, Checkpoints, Disk, MemoryDisk, SegmentFile, StoreKey};
+
+use super::dice::Dice;
+
+/// The power supply of one process.
+#[derive(Clone, Debug, Default)]
+pub struct Power(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    is_off: bool,
+    cut: Option<Cut>,
+}
+
+/// When the power goes off.
+#[derive(Clone, Copy, Debug)]
+pub struct Cut {
+    /// After so many operations.
+    pub operations: usize,
+    /// Whether the operation at which it goes off is still done; nobody is told, either way.
+    pub is_done: bool,
+}
+
+/// Whether an operation is done, and whether its caller hears of that.
+#[derive(PartialEq, Eq)]
+enum Turn {
+    Done,
+    DoneUnheard,
+    NotDone,
+}
+
+impl Power {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// On again.
+    pub fn restore(&self) {
+        *self.state() = State::default();
+    }
+
+    /// Off at once.
+    pub fn off(&self) {
+        *self.state() = State { is_off: true, cut: None };
+    }
+
+    /// Whether it is off.
+    #[must_use]
+    pub fn is_off(&self) -> bool {
+        self.state().is_off
+    }
+
+    /// Off at a coming operation.
+    pub fn cut_at(&self, cut: Cut) {
+        self.state().cut = Some(cut);
+    }
+
+    fn turn(&self) -> Turn {
+        let mut state = self.state();
+        if state.is_off {
+            return Turn::NotDone;
+        }
+        let Some(cut) = &mut state.cut else { return Turn::Done };
+        if cut.operations > 0 {
+            cut.operations -= 1;
+            return Turn::Done;
+        }
+        let is_done = cut.is_done;
+        *state = State { is_off: true, cut: None };
+        if is_done { Turn::DoneUnheard } else { Turn::NotDone }
+    }
+
+    fn work<T>(&self, operation: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        match self.turn() {
+            Turn::Done => operation(),
+            Turn::DoneUnheard => operation().and_then(|_| Err(io::Error::other("the power went off"))),
+            Turn::NotDone => Err(io::Error::other("there is no power")),
+        }
+    }
+}
+
+/// A disk in memory on a power supply.
+#[derive(Clone)]
+pub struct PoweredDisk {
+    disk: MemoryDisk,
+    power: Power,
+}
+
+impl PoweredDisk {
+    /// An empty one.
+    #[must_use]
+    pub fn new(power: Power) -> Self {
+        Self { disk: MemoryDisk::new(), power }
+    }
+
+    /// After the power went off: of what was not synced, the dice decide.
+    pub fn lose_power(&self, dice: &Dice) {
+        // All, nothing, or page by page.
+        let per_mille = *dice.pick(&[0, 500, 500, 1_000]);
+        self.disk.lose_power(|| dice.chance(per_mille));
+    }
+}
+
+impl Disk for PoweredDisk {
+    fn list(&self, folder: &Path) -> io::Result<Vec<String>> {
+        self.disk.list(folder)
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn SegmentFile>> {
+        Ok(Arc::new(PoweredFile { file: self.disk.open(path)?, power: self.power.clone() }))
+    }
+
+    fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        self.power.work(|| self.disk.replace(path, bytes))
+    }
+
+    fn is_slow(&self) -> bool {
+        false
+    }
+}
+
+struct PoweredFile {
+    file: Arc<dyn SegmentFile>,
+    power: Power,
+}
+
+impl SegmentFile for PoweredFile {
+    fn length(&self) -> io::Result<u64> {
+        self.file.length()
+    }
+
+    fn read_exact_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+        self.file.read_exact_at(bytes, offset)
+    }
+
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.power.work(|| self.file.write_all_at(bytes, offset))
+    }
+
+    fn truncate(&self, length: u64) -> io::Result<()> {
+        self.power.work(|| self.file.truncate(length))
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.power.work(|| self.file.sync())
+    }
+}
+
+/// Checkpoints in memory, on a power supply: each is seen as a whole or not at all.
+#[derive(Clone)]
+pub struct PoweredCheckpoints {
+    power: Power,
+    written: Arc<Mutex<Vec<Written>>>,
+}
+
+struct Written {
+    checkpoint: Checkpoint,
+    accounts: BTreeMap<StoreKey, Vec<u8>>,
+}
+
+impl PoweredCheckpoints {
+    /// An empty store.
+    #[must_use]
+    pub fn new(power: Power) -> Self {
+        Self { power, written: Arc::default() }
+    }
+
+    fn written(&self) -> MutexGuard<'_, Vec<Written>> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// After the power went off: the store may show an older checkpoint than its newest, or be lost.
+    pub fn lose_power(&self, dice: &Dice) {
+        let mut written = self.written();
+        if dice.chance(200) {
+            let kept = dice.below(written.len() + 1);
+            written.truncate(kept);
+        }
+    }
+
+    fn fail(&self) -> CheckpointError {
+        // What the store says is not looked into: it cannot be written, and the process ends.
+        CheckpointError::Malformed { folder: "a store without power".into() }
+    }
+}
+
+impl Checkpoints for PoweredCheckpoints {
+    fn latest(&self) -> Result<Option<Checkpoint>, CheckpointError> {
+        Ok(self.written().last().map(|written| written.checkpoint.clone()))
+    }
+
+    fn account(&self, key: &StoreKey) -> Result<Option<Vec<u8>>, CheckpointError> {
+        Ok(self.written().iter().rev().find_map(|written| written.accounts.get(key).cloned()))
+    }
+
+    fn write(
+        &self,
+        position: JournalPosition,
+        header: Vec<u8>,
+        accounts: Vec<(StoreKey, Vec<u8>)>,
+    ) -> Result<(), CheckpointError> {
+        let turn = self.power.turn();
+        if turn == Turn::NotDone {
+            return Err(self.fail());
+        }
+        let mut written = self.written();
+        if let Some(stored) = written.last().map(|last| last.checkpoint.position)
+            && stored > position
+        {
+            return Err(CheckpointError::Backwards { stored, given: position });
+        }
+        let checkpoint = Checkpoint { position, header };
+        written.push(Written { checkpoint, accounts: accounts.into_iter().collect() });
+        if turn == Turn::DoneUnheard { Err(self.fail()) } else { Ok(()) }
+    }
+
+    fn is_slow(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,208 @@
+//! One run, from its plan to its summary.
+//!
+//! ```text
+//!  storm: everything goes wrong ─► calm: the network heals, crashes end ─► all payments of correct clients settle
+//!    ─► every certificate is confirmed everywhere ─► quiet: books are compared ─► all crash once more, and know it all
+//! ```
+
+use std::cell::Cell;
+use std::sync::{Arc, Once};
+use std::time::Duration;
+
+use fastpay_core::{AccountId, ShardLayout};
+use fastpay_rpc::AuthorityClient;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::oracle::{Breach, require};
+use super::plan::Plan;
+use super::process::Keeper;
+use super::trace::Summary;
+use super::world::{ASSETS, Word, Words, World};
+use super::{adversary, byzantine, owner};
+
+/// Once all is well a correct client needs less than this for what it has begun, and all it still has to do.
+const CALM_PATIENCE: Duration = Duration::from_secs(240);
+/// The last looks are taken for this long at most.
+const QUIET_PATIENCE: Duration = Duration::from_secs(120);
+
+thread_local! {
+    static PANICKED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A task that panics would end unseen.
+fn watch_for_panics() {
+    static WATCH: Once = Once::new();
+    WATCH.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            PANICKED.set(true);
+            before(panic);
+        }));
+    });
+    PANICKED.set(false);
+}
+
+/// Runs a plan. The same plan gives the same summary.
+#[must_use]
+pub fn run(plan: Plan, is_shown: bool) -> Summary {
+    watch_for_panics();
+    fastrand::seed(plan.seed);
+    #[cfg(feature = "planted")]
+    fastpay_core::fault::plant(plan.fault);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    let summary = runtime.expect("a runtime without threads").block_on(async {
+        let (world, words) = World::new(plan, is_shown);
+        tokio::select! {
+            biased;
+            () = world.trace.violated() => {}
+            told = tell(&world, words) => {
+                if let Err(breach) = told {
+                    world.trace.violation(breach);
+                }
+            }
+        }
+        if PANICKED.get() {
+            world.trace.violation("a part panicked; see above");
+        }
+        world.trace.summary()
+    });
+    #[cfg(feature = "planted")]
+    fastpay_core::fault::plant(None);
+    summary
+}
+
+async fn tell(world: &Arc<World>, words: Words) -> Result<(), Breach> {
+    for (authority, words) in words.into_iter().enumerate() {
+        match authority.checked_sub(world.plan.honest()).map(|at| world.plan.byzantine[at]) {
+            None => drop(tokio::spawn(Keeper::new(world, authority, words).keep())),
+            Some(role) => byzantine::start(world, authority, role),
+        }
+    }
+    for client in 0..world.plan.clients {
+        tokio::spawn(owner::live(world.clone(), client));
+    }
+    for number in world.plan.clients..world.owners.len() {
+        tokio::spawn(adversary::live(world.clone(), number));
+    }
+    tokio::spawn(part(world.clone()));
+    tokio::spawn(rotate(world.clone()));
+    sleep(Duration::from_secs(world.plan.storm_s)).await;
+
+    world.calm_down();
+    let began = Instant::now();
+    while world.unfinished() > 0 {
+        let is_late = began.elapsed() > CALM_PATIENCE;
+        require!(!is_late, "{} correct clients cannot finish their payments", world.unfinished());
+        sleep(Duration::from_secs(1)).await;
+    }
+    // Those that misbehave have had their last word by then.
+    sleep(Duration::from_secs(30)).await;
+    spread(world).await?;
+    quiet(world).await?;
+    for authority in 0..world.plan.honest() {
+        world.tell(authority, Word::Restart);
+    }
+    sleep(Duration::from_secs(5)).await;
+    quiet(world).await
+}
+
+/// Clients and authorities lose sight of each other.
+async fn part(world: Arc<World>) {
+    let every = Duration::from_secs(world.plan.part_every_s);
+    while !every.is_zero() && !world.is_calm() {
+        sleep(world.dice.between(Duration::ZERO, every * 2)).await;
+        let time = world.dice.mostly_short(Duration::from_secs(100));
+        for client in world.dice.some_of(world.owners.len()) {
+            for authority in world.dice.some_of(world.plan.authorities()) {
+                world.trace.note("parted", format_args!("c{client}-a{authority} for {time:?}"));
+                world.weather().part(client, authority, time);
+            }
+        }
+    }
+}
+
+async fn rotate(world: Arc<World>) {
+    for _ in 0..world.plan.rotations {
+        sleep(world.dice.between(Duration::ZERO, Duration::from_secs(world.plan.storm_s / 2))).await;
+        world.rotate();
+    }
+}
+
+/// Anyone can bring every certificate to every honest authority, and none is refused for good.
+async fn spread(world: &Arc<World>) -> Result<(), Breach> {
+    let network = world.network(usize::MAX);
+    world.follow(&network);
+    let certificates = world.oracle().certificates();
+    for (authority, client) in network.authorities().iter().enumerate().take(world.plan.honest()) {
+        for certificate in &certificates {
+            let began = Instant::now();
+            let account = certificate.order.transfer.sender();
+            while let Err(error) = client.shard_of(&account).confirm(certificate).await {
+                let is_final = !error.is_retryable() || began.elapsed() > QUIET_PATIENCE;
+                let name = (world.name_of(&account), certificate.order.transfer.sequence());
+                require!(!is_final, "authority {authority} refuses {} #{}: {error}", name.0, name.1);
+                sleep(Duration::from_secs(1)).await;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Waits until all honest authorities are quiet, and compares what they know with the books, and with each other.
+async fn quiet(world: &Arc<World>) -> Result<(), Breach> {
+    let began = Instant::now();
+    loop {
+        let judged = judge(world).await;
+        if judged.is_ok() || began.elapsed() > QUIET_PATIENCE {
+            return judged;
+        }
+        sleep(Duration::from_secs(1)).await;
+    }
+}
+
+async fn judge(world: &Arc<World>) -> Result<(), Breach> {
+    let network = world.network(usize::MAX);
+    let accounts = world.oracle().accounts();
+    for (authority, client) in network.authorities().iter().enumerate().take(world.plan.honest()) {
+        world.oracle().is_solvent(authority)?;
+        for account in &accounts {
+            compare(world, authority, client, *account).await?;
+        }
+        for shard in client.shards() {
+            let status = shard.status().await.map_err(|error| Breach(format!("authority {authority}: {error}")))?;
+            require!(status.credits_in_flight == 0, "authority {authority} has credits in flight");
+        }
+    }
+    Ok(())
+}
+
+/// What an authority says of an account is what its own records amount to, and those of the first authority.
+async fn compare(
+    world: &Arc<World>,
+    authority: usize,
+    client: &AuthorityClient,
+    account: AccountId,
+) -> Result<(), Breach> {
+    let asked = timeout(Duration::from_secs(10), client.shard_of(&account).account(account)).await;
+    let state = asked.map_err(|_| Breach(format!("authority {authority} is silent")))?;
+    let state = state.map_err(|error| Breach(format!("authority {authority} cannot be read: {error}")))?;
+    let oracle = world.oracle();
+    let (books, first, name) = (oracle.books(authority), oracle.books(0), world.name_of(&account));
+    let layout = ShardLayout::new(world.plan.shards[authority].try_into().expect("an authority has shards"));
+    let shard = layout.shard_of(&account);
+    require!(
+        state.next_sequence.0 == books.sent(account),
+        "authority {authority}.{shard} says #{} is next for {name}",
+        state.next_sequence
+    );
+    require!(books.sent(account) == first.sent(account), "authority {authority} and 0 differ in {name}'s orders");
+    for asset in ASSETS {
+        let (known, said) = (books.balance(account, asset), state.balance(asset));
+        require!(
+            said.to_string() == known.to_string(),
+            "authority {authority}.{shard} says {name} has {said}, not {known}"
+        );
+        require!(known == first.balance(account, asset), "authority {authority} and 0 differ in {name}'s balance");
+    }
+    Ok(())
+}

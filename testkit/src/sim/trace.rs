@@ -1,0 +1,91 @@
+//! What happened in a run: all of it as a digest, the faults as counts, and on demand every event as a line.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::hash::{DefaultHasher, Hasher};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// The record of a run.
+pub struct Trace {
+    started: Instant,
+    is_shown: bool,
+    seen: Mutex<Seen>,
+    violated: Notify,
+}
+
+#[derive(Default)]
+struct Seen {
+    /// Of fixed keys: the same events have the same digest.
+    hasher: DefaultHasher,
+    events: u64,
+    counts: BTreeMap<&'static str, u64>,
+    violation: Option<String>,
+}
+
+/// What a whole run was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// Of every event with its time: two runs with the same digest were the same run.
+    pub digest: u64,
+    /// How many events.
+    pub events: u64,
+    /// How often what was done to the system, and what it did.
+    pub counts: BTreeMap<&'static str, u64>,
+    /// What must not happen and did, first.
+    pub violation: Option<String>,
+    /// How much time passed in the simulation, in milliseconds.
+    pub simulated_ms: u64,
+}
+
+impl Trace {
+    /// An empty one, which prints its events where it `is_shown`. Within the run's runtime.
+    #[must_use]
+    pub fn new(is_shown: bool) -> Self {
+        Self { started: Instant::now(), is_shown, seen: Mutex::default(), violated: Notify::new() }
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes an event of a kind that is counted.
+    pub fn note(&self, kind: &'static str, what: impl fmt::Display) {
+        let (elapsed, line) = (self.started.elapsed(), format!("{kind} {what}"));
+        if self.is_shown {
+            println!("[{:>10.3} ms] {line}", elapsed.as_secs_f64() * 1_000.0);
+        }
+        let mut seen = self.seen();
+        seen.hasher.write_u128(elapsed.as_nanos());
+        seen.hasher.write(line.as_bytes());
+        seen.events += 1;
+        *seen.counts.entry(kind).or_default() += 1;
+    }
+
+    /// Notes that what must not happen did. The first such counts.
+    pub fn violation(&self, what: impl fmt::Display) {
+        self.note("VIOLATION", &what);
+        self.seen().violation.get_or_insert_with(|| what.to_string());
+        self.violated.notify_one();
+    }
+
+    /// Waits for a violation.
+    pub async fn violated(&self) {
+        self.violated.notified().await;
+    }
+
+    /// All of it.
+    #[must_use]
+    pub fn summary(&self) -> Summary {
+        let seen = self.seen();
+        Summary {
+            digest: seen.hasher.finish(),
+            events: seen.events,
+            counts: seen.counts.clone(),
+            violation: seen.violation.clone(),
+            simulated_ms: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! Everything that there is in a run: the chain, the authorities, the network, the clients, and who watches them.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use fastpay_core::{
+    AccountId, Amount, Asset, AuthorityKeys, AuthorityName, Committees, Deposit, Domain, PrimaryAddress,
+    TransactionIndex,
+};
+use fastpay_rpc::{AuthorityClient, ClientOptions, ShardClient};
+use fastpay_wallet::{Names, Network};
+use http_body_util::BodyExt;
+use http_body_util::combinators::BoxBody;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+use tonic::body::Body;
+use tonic::codegen::{BoxFuture, http};
+
+use super::byzantine::Memory;
+use super::dice::Dice;
+use super::link::Link;
+use super::oracle::{Breach, Oracle};
+use super::plan::Plan;
+use super::trace::Trace;
+use super::weather::Weather;
+use crate::{TestAccount, TestCommittee};
+
+/// The assets that are moved.
+pub const ASSETS: [Asset; 2] = [Asset::ETHER, Asset(PrimaryAddress::repeat_byte(0x70))];
+/// Clients' patience: a lost answer should not cost minutes of simulated time.
+const CLIENT_OPTIONS: ClientOptions =
+    ClientOptions { connect_timeout: Duration::from_secs(2), request_timeout: Duration::from_secs(5) };
+
+/// Tasks of one process, which end with it.
+pub type Tasks = Arc<Mutex<JoinSet<()>>>;
+
+/// Answers a call.
+pub type Serve =
+    Arc<dyn Fn(http::Request<Body>) -> BoxFuture<http::Response<Body>, std::convert::Infallible> + Send + Sync>;
+
+/// A shard's server, as long as its process lives.
+#[derive(Clone)]
+pub struct Server {
+    /// What answers.
+    pub serve: Serve,
+    /// Of its process.
+    pub tasks: Tasks,
+}
+
+impl Server {
+    /// The whole answer to a call, or none where the process ends before.
+    pub async fn answer(
+        &self,
+        call: http::Request<Body>,
+    ) -> Option<http::Response<BoxBody<bytes::Bytes, std::convert::Infallible>>> {
+        let (told, answer) = oneshot::channel();
+        let serve = self.serve.clone();
+        spawn(&self.tasks, async move {
+            let Ok(response) = serve(call).await;
+            let (parts, body) = response.into_parts();
+            if let Ok(body) = body.collect().await {
+                let _ = told.send(http::Response::from_parts(parts, BoxBody::new(body)));
+            }
+        });
+        answer.await.ok()
+    }
+
+    /// Opens a stream, and has what is answered on it forwarded as long as the process lives.
+    pub async fn stream<F: Future<Output = ()> + Send + 'static>(
+        &self,
+        call: http::Request<Body>,
+        forward: impl FnOnce(Body) -> F + Send + 'static,
+    ) -> Option<http::response::Parts> {
+        let (told, parts) = oneshot::channel();
+        let serve = self.serve.clone();
+        spawn(&self.tasks, async move {
+            let Ok(response) = serve(call).await;
+            let (parts, body) = response.into_parts();
+            if told.send(parts).is_ok() {
+                forward(body).await;
+            }
+        });
+        parts.await.ok()
+    }
+}
+
+/// What an authority's keeper is told from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// A part of the process failed: the process ends.
+    Failed,
+    /// Crash now, and start again.
+    Restart,
+}
+
+/// The Primary, as far as authorities and clients see it.
+struct Chain {
+    deposits: Vec<Deposit>,
+    committees: Vec<TestCommittee>,
+}
+
+/// See the [module](self).
+pub struct World {
+    /// What is to happen.
+    pub plan: Plan,
+    /// The deployment.
+    pub domain: Domain,
+    /// Chance.
+    pub dice: Dice,
+    /// What happened.
+    pub trace: Trace,
+    /// Owners of the correct clients' accounts, then of the adversaries'.
+    pub owners: Vec<TestAccount>,
+    /// What Byzantine authorities and clients have seen.
+    pub memory: Mutex<Memory>,
+    weather: Mutex<Weather>,
+    oracle: Mutex<Oracle>,
+    chain: Mutex<Chain>,
+    servers: Mutex<BTreeMap<(usize, u32), Server>>,
+    /// What each correct client may spend: what it deposited, and received from others of them.
+    purses: Mutex<BTreeMap<(AccountId, Asset), u128>>,
+    keepers: Vec<mpsc::UnboundedSender<Word>>,
+    is_calm: AtomicBool,
+    unfinished: AtomicUsize,
+}
+
+/// The end at which each authority's keeper hears.
+pub type Words = Vec<mpsc::UnboundedReceiver<Word>>;
+
+impl World {
+    /// The world of a plan, at its beginning.
+    #[must_use]
+    pub fn new(plan: Plan, is_shown: bool) -> (Arc<Self>, Words) {
+        let committee = TestCommittee::new(plan.authorities());
+        let owners: Vec<_> = (0..(plan.clients + plan.adversaries) as u64).map(TestAccount::numbered).collect();
+        let (keepers, words) = (0..plan.authorities()).map(|_| mpsc::unbounded_channel()).unzip();
+        let world = Self {
+            domain: committee.domain,
+            dice: Dice::new(plan.seed),
+            trace: Trace::new(is_shown),
+            memory: Mutex::default(),
+            weather: Mutex::new(Weather::new(&plan)),
+            oracle: Mutex::new(Oracle::new(&plan, &committee)),
+            chain: Mutex::new(Chain { deposits: Vec::new(), committees: vec![committee] }),
+            servers: Mutex::default(),
+            purses: Mutex::default(),
+            keepers,
+            is_calm: AtomicBool::new(false),
+            unfinished: AtomicUsize::new(plan.clients),
+            owners,
+            plan,
+        };
+        (Arc::new(world), words)
+    }
+
+    /// The network.
+    pub fn weather(&self) -> MutexGuard<'_, Weather> {
+        lock(&self.weather)
+    }
+
+    /// Who watches. Only for reading: what is to be checked goes through [`World::check`].
+    pub fn oracle(&self) -> MutexGuard<'_, Oracle> {
+        lock(&self.oracle)
+    }
+
+    /// Has something checked.
+    pub fn check(&self, what: impl FnOnce(&mut Oracle) -> Result<(), Breach>) {
+        let checked = what(&mut lock(&self.oracle));
+        if let Err(breach) = checked {
+            self.trace.violation(breach);
+        }
+    }
+
+    /// Whether nothing goes wrong any more, save for Byzantine parts.
+    #[must_use]
+    pub fn is_calm(&self) -> bool {
+        self.is_calm.load(Ordering::Relaxed)
+    }
+
+    /// The end of everything that goes wrong by itself.
+    pub fn calm_down(&self) {
+        self.trace.note("calm", "");
+        self.is_calm.store(true, Ordering::Relaxed);
+        self.weather().calm_down();
+    }
+
+    /// Tells an authority's keeper.
+    pub fn tell(&self, authority: usize, word: Word) {
+        let _ = self.keepers[authority].send(word);
+    }
+
+    /// The server of a shard, where its process lives.
+    #[must_use]
+    pub fn server(&self, authority: usize, shard: u32) -> Option<Server> {
+        lock(&self.servers).get(&(authority, shard)).cloned()
+    }
+
+    /// A process serves a shard from now on, or none does.
+    pub fn listen(&self, authority: usize, shard: u32, server: Option<Server>) {
+        let mut servers = lock(&self.servers);
+        match server {
+            Some(server) => drop(servers.insert((authority, shard), server)),
+            None => drop(servers.remove(&(authority, shard))),
+        }
+    }
+
+    /// Somebody funds an account.
+    pub fn deposit(&self, recipient: AccountId, asset: Asset, amount: u128) {
+        let mut chain = lock(&self.chain);
+        let index = TransactionIndex(chain.deposits.len() as u64 + 1);
+        self.trace.note("deposit", format_args!("{index} {amount} to {}", self.name_of(&recipient)));
+        let deposit = Deposit { index, recipient, asset, amount: Amount(amount) };
+        lock(&self.oracle).deposited(deposit.clone());
+        chain.deposits.push(deposit);
+        drop(chain);
+        self.earn(recipient, asset, amount);
+    }
+
+    /// The deposits so far.
+    #[must_use]
+    pub fn deposits(&self) -> Vec<Deposit> {
+        lock(&self.chain).deposits.clone()
+    }
+
+    /// The committees so far, with their members' keys.
+    #[must_use]
+    pub fn committees(&self) -> Vec<TestCommittee> {
+        lock(&self.chain).committees.clone()
+    }
+
+    /// The same, as authorities and clients know them: the first `count`.
+    #[must_use]
+    pub fn known_committees(&self, count: usize) -> Committees {
+        let all = self.committees();
+        let mut known = Committees::new(all[0].committee.clone()).expect("the first is of epoch 0");
+        all[1..count].iter().for_each(|next| known.install(next.committee.clone()).expect("epochs follow each other"));
+        known
+    }
+
+    /// The keys of an authority, from those of epoch 0.
+    #[must_use]
+    pub fn keys(&self, authority: usize) -> Vec<Arc<AuthorityKeys>> {
+        self.committees().iter().map(|committee| Arc::new(committee.keys[authority].clone())).collect()
+    }
+
+    /// The contract installs the next committee: the same authorities with new keys.
+    pub fn rotate(&self) {
+        let mut chain = lock(&self.chain);
+        let next = chain.committees[chain.committees.len() - 1].rotated();
+        self.trace.note("rotation", next.committee.epoch());
+        lock(&self.oracle).rotated(&next);
+        chain.committees.push(next);
+    }
+
+    /// A client's way to all authorities.
+    #[must_use]
+    pub fn network(self: &Arc<Self>, client: usize) -> Network {
+        let first = &self.committees()[0];
+        let clients = first.keys.iter().enumerate().map(|(authority, keys)| {
+            let shards = (0..self.plan.shards[authority]).map(|shard| {
+                let link = Link { world: self.clone(), client, authority, shard };
+                ShardClient::carried(Arc::new(link), CLIENT_OPTIONS)
+            });
+            AuthorityClient::of(keys.public().name, shards.collect()).expect("there is a shard")
+        });
+        let committees = self.known_committees(1);
+        Network::of(self.domain, committees, clients.collect()).expect("there are as many as members")
+    }
+
+    /// Has a client learn of the newest committee.
+    pub fn follow(&self, network: &Network) {
+        let all = self.committees();
+        let newest = &all[all.len() - 1];
+        let names: Names = all[0].keys.iter().zip(&newest.keys).map(|(first, now)| (name(first), name(now))).collect();
+        network.adopt(self.known_committees(all.len()), if all.len() > 1 { names } else { Names::new() });
+    }
+
+    /// What a client has for sure.
+    #[must_use]
+    pub fn purse(&self, account: AccountId, asset: Asset) -> u128 {
+        lock(&self.purses).get(&(account, asset)).copied().unwrap_or_default()
+    }
+
+    /// It has more.
+    pub fn earn(&self, account: AccountId, asset: Asset, amount: u128) {
+        *lock(&self.purses).entry((account, asset)).or_default() += amount;
+    }
+
+    /// It has less.
+    pub fn spend(&self, account: AccountId, asset: Asset, amount: u128) {
+        let mut purses = lock(&self.purses);
+        let purse = purses.entry((account, asset)).or_default();
+        *purse = purse.checked_sub(amount).expect("a correct client spends what it has");
+    }
+
+    /// A correct client has made all its payments.
+    pub fn finished(&self) {
+        self.unfinished.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// How many correct clients have not.
+    #[must_use]
+    pub fn unfinished(&self) -> usize {
+        self.unfinished.load(Ordering::Relaxed)
+    }
+
+    /// An account, for people.
+    #[must_use]
+    pub fn name_of(&self, account: &AccountId) -> String {
+        match self.owners.iter().position(|owner| owner.id() == *account) {
+            Some(number) if number < self.plan.clients => format!("client {number}"),
+            Some(number) => format!("adversary {number}"),
+            None => format!("{:02x}{:02x}", account.0[30], account.0[31]),
+        }
+    }
+}
+
+/// Starts a task of a process.
+pub(super) fn spawn(tasks: &Tasks, task: impl Future<Output = ()> + Send + 'static) {
+    let mut tasks = lock(tasks);
+    while tasks.try_join_next().is_some() {}
+    tasks.spawn(task);
+}
+
+fn name(keys: &AuthorityKeys) -> AuthorityName {
+    keys.public().name
+}
+
+/// What a task that panicked left is not used: a panic ends the run.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
