@@ -1,12 +1,16 @@
 //! For processors that cannot have the instructions: there is no [`Wide`], so nothing of it can be called.
 
+/// What there is none of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Never {}
+
 /// A decoded point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Affine {}
+pub struct Affine(Never);
 
 /// A sum of multiples of points.
 #[derive(Clone, Copy, Debug)]
-pub enum Point {}
+pub struct Point(Never);
 
 /// What vanishes, times the cofactor, where a signature is good: R + k·A − s·B.
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +27,7 @@ pub struct Relation {
 
 /// Proof that this processor has AVX-512 IFMA: there is none.
 #[derive(Clone, Copy, Debug)]
-pub enum Wide {}
+pub struct Wide(Never);
 
 impl Wide {
     /// None.
@@ -35,30 +39,30 @@ impl Wide {
     /// Cannot be called.
     #[must_use]
     pub fn decode(self, _: &[[u8; 32]]) -> Vec<Option<Affine>> {
-        match self {}
+        match self.0 {}
     }
 
     /// Cannot be called.
     #[must_use]
     pub fn sum(self, _: &[(Affine, [u8; 32])], _: &[(Affine, [i8; 16])]) -> Point {
-        match self {}
+        match self.0 {}
     }
 
     /// Cannot be called.
     #[must_use]
     pub fn difference(self, _: &Point, _: &Point) -> Point {
-        match self {}
+        match self.0 {}
     }
 
     /// Cannot be called.
     #[must_use]
     pub fn vanishes_times_8(self, _: &Point) -> bool {
-        match self {}
+        match self.0 {}
     }
 
     /// Cannot be called.
     #[must_use]
     pub fn each_vanishes_times_8(self, _: &Affine, _: &[Relation]) -> Vec<bool> {
-        match self {}
+        match self.0 {}
     }
 }

@@ -46,10 +46,7 @@ pub(super) fn encodings(random: &mut StdRng) -> Vec<[u8; 32]> {
 
 #[test]
 fn what_is_decoded_is_what_the_library_decodes() {
-    let Some(wide) = Wide::detect() else {
-        eprintln!("NOT TESTED: decoding: this processor has no AVX-512 IFMA");
-        return;
-    };
+    let Some(wide) = Wide::detect() else { return super::say_not_tested("decoding") };
     let encodings = encodings(&mut StdRng::seed_from_u64(5));
     // All y from p to 2²⁵⁵ − 1, with both signs, are among them.
     let not_canonical = encodings.iter().filter(|e| e[1..31] == [0xFF; 30] && e[0] >= 0xED && e[31] | 0x80 == 0xFF);
