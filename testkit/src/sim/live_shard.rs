@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use borsh::BorshDeserialize;
-use fastpay_core::{JournalPosition, Record, ShardId};
+use fastpay_core::{AccountId, JournalPosition, Record, ShardId};
 use fastpay_node::metrics::Metrics;
 use fastpay_node::shard::{ShardHandle, SteppedShard};
 use fastpay_node::storage::{JournalRead, JournalReader};
@@ -61,8 +61,21 @@ impl LiveShard {
                 .trace
                 .note("record", format_args!("a{}.{} {position} {}", self.authority, self.id, kind(&record)));
             self.world.check(|oracle| oracle.record(self.authority, self.id, &record));
+            if let Record::Confirmation { certificate, .. } = &record {
+                self.is_free(certificate.order.transfer.sender())?;
+            }
         }
         disk.seen = end;
+        Ok(())
+    }
+
+    /// No account is locked on a number that is used.
+    fn is_free(&self, account: AccountId) -> Result<(), Breach> {
+        let state = lock(&self.shard).account(&account).map_err(|error| Breach(error.to_string()))?;
+        let next = state.next_sequence();
+        let is_free = state.pending.is_none_or(|pending| pending.order.transfer.sequence() >= next);
+        let name = self.world.name_of(&account);
+        require!(is_free, "authority {} keeps {name} locked on a number before #{next}", self.authority);
         Ok(())
     }
 }
