@@ -20,7 +20,7 @@ use serde_json::json;
 /// Seeds that once found something, in the simulator or in what it runs. They are always run.
 const REGRESSIONS: &str = include_str!("../../seeds.txt");
 /// A planted fault is found within so many seeds.
-const SEEDS_PER_FAULT_MAX: u64 = 200;
+const SEEDS_PER_FAULT_MAX: u64 = 50;
 
 #[derive(Parser)]
 struct Arguments {
