@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::scene::{key, on_chain};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(90);
 /// More blocks than lie between the newest and the finalized one.
 const DEEP: u64 = 12;
 

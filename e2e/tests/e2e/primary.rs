@@ -21,7 +21,8 @@ async fn network_behind_a_wire(name: &str) -> (Network, Proxy) {
 }
 
 async fn wait_for_deposits(clients: &[AuthorityClient], account: AccountId, count: u64) -> Result<(), Failure> {
-    wait_for(Duration::from_secs(30), async || {
+    // A follower that found nobody for long looks again after half a minute.
+    wait_for(Duration::from_secs(90), async || {
         for client in clients {
             let state = client.shard_of(&account).account(account).await.map_err(|error| error.to_string())?;
             if state.deposits != count {

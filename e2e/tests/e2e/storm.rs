@@ -60,7 +60,7 @@ async fn keep_dying(person: Person, to: String, seed: u64, stop: Arc<AtomicBool>
         let amount = format!("0.00000000000000{:04}", random.random_range(1..10_000));
         let command =
             if random.random_ratio(1, 3) { vec!["resume"] } else { vec!["pay", &to, &amount, "--from", "own"] };
-        let mut program = person.start_fastpay(&command).unwrap();
+        let mut program = person.start_fastpay(command).unwrap();
         tokio::time::sleep(Duration::from_millis(random.random_range(5..250))).await;
         killed += usize::from(program.ended().is_none());
         program.kill();
