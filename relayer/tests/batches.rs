@@ -10,7 +10,8 @@ use fastpay_core::{Amount, Asset, Transfer};
 use fastpay_ethereum::IFastPay;
 use fastpay_ethereum::testing::Mining;
 use fastpay_relayer::{BelowCost, BundleConfig, Reason, Relayer, status_json, status_text};
-use scene::{ETHER, Part, RECIPIENT, Scene};
+use scene::authority::Part;
+use scene::{ETHER, RECIPIENT, Scene};
 
 /// The functions that the transactions under way call, with how many items each.
 fn calls(relayer: &Relayer) -> Vec<(&'static str, usize)> {

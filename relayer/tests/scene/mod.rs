@@ -3,7 +3,7 @@
 // Each test program uses a part of it.
 #![allow(dead_code)]
 
-mod authority;
+pub mod authority;
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ use fastpay_ethereum::{Call, ContractAuthority, Finality, IFastPay, Primary, Pri
 use fastpay_relayer::{BundleConfig, Config, KeyConfig, Relayer};
 use fastpay_rpc::proto::shard_server;
 
-pub use authority::{Authority, Part};
+use authority::Authority;
 
 /// The asset that was never deposited.
 pub const UNFUNDED: Asset = Asset(Address::repeat_byte(0x77));
