@@ -23,6 +23,8 @@ fn plan(seed: u64) -> Plan {
         pause_ms_max: 500,
         checkpoint_bytes: 1_000,
         accounts_in_memory: 5,
+        relayers: 2,
+        minimum_fee: 0,
     }
 }
 

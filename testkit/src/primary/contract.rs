@@ -1,5 +1,7 @@
 //! A FastPay contract on a simulated chain, as a test looks at it: directly, whatever the nodes say.
 
+use std::ops::RangeInclusive;
+
 use alloy::eips::{BlockId, BlockNumberOrTag};
 use alloy::primitives::{Address, Bytes, U256};
 use alloy::rpc::types::Filter;
@@ -100,8 +102,20 @@ impl SimulatedContract {
     /// Where an event is not as declared.
     #[must_use]
     pub fn events<E: SolEvent>(&self) -> Vec<E> {
-        let filter = Filter::new().address(self.address).event_signature(E::SIGNATURE_HASH).from_block(0);
-        let logs = self.primary.look(|view| view.matching_logs(&filter)).expect("a range from the first block");
+        self.events_in(0..=self.primary.block_number())
+    }
+
+    /// The same of a range of blocks; none where it is empty.
+    ///
+    /// # Panics
+    /// Where an event is not as declared.
+    #[must_use]
+    pub fn events_in<E: SolEvent>(&self, blocks: RangeInclusive<u64>) -> Vec<E> {
+        if blocks.is_empty() {
+            return Vec::new();
+        }
+        let filter = Filter::new().address(self.address).event_signature(E::SIGNATURE_HASH).select(blocks);
+        let logs = self.primary.look(|view| view.matching_logs(&filter)).expect("a range that is not empty");
         let event = |log: &alloy::rpc::types::Log| E::decode_log(&log.inner).expect("as declared").data;
         logs.iter().map(event).collect()
     }

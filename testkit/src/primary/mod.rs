@@ -129,10 +129,10 @@ impl SimulatedPrimary {
         self.chain().newest().header.timestamp
     }
 
-    /// The hash of a block of the chain as it is now.
+    /// Whether the newest block has no transaction.
     #[must_use]
-    pub fn block_hash(&self, number: u64) -> Option<B256> {
-        self.chain().branch.get(usize::try_from(number).ok()?).map(|block| block.hash())
+    pub fn is_newest_empty(&self) -> bool {
+        self.chain().newest().transactions.is_empty()
     }
 
     /// The base fee that the next block will have, in wei per gas.

@@ -14,6 +14,7 @@
 
 mod adversary;
 mod byzantine;
+mod chain;
 mod dice;
 mod explore;
 mod link;
@@ -23,6 +24,7 @@ mod oracle;
 mod owner;
 mod plan;
 mod process;
+mod relaying;
 mod storage;
 mod story;
 mod trace;

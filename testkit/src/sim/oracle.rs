@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use fastpay_core::{
-    AccountId, Asset, Certificate, Committee, Deposit, Digest, Domain, Effect, Payment, Record, ShardId, Transfer,
-    TransferOrder,
+    AccountId, Asset, Certificate, Committee, Deposit, Digest, Domain, Effect, Payment, Record, Redemption, ShardId,
+    Transfer, TransferOrder,
 };
+use fastpay_ethereum::IFastPay;
 
 use super::plan::Plan;
 use crate::TestCommittee;
@@ -46,6 +47,10 @@ pub struct Oracle {
     signed: BTreeSet<Digest>,
     /// Which honest authorities stand by which order.
     supporters: BTreeMap<Slot, BTreeMap<Digest, BTreeSet<usize>>>,
+    /// The redemptions among it.
+    redemptions: BTreeMap<Slot, Vec<Redemption>>,
+    /// What the contract has paid, for good.
+    paid: BTreeSet<Slot>,
     /// What was confirmed anywhere.
     certified: BTreeMap<Slot, Certificate>,
     books: Vec<Books>,
@@ -75,6 +80,8 @@ impl Oracle {
             committees: vec![committee.committee.clone()],
             deposits: Vec::new(),
             signed: BTreeSet::new(),
+            redemptions: BTreeMap::new(),
+            paid: BTreeSet::new(),
             supporters: BTreeMap::new(),
             certified: BTreeMap::new(),
             books: vec![Books::default(); plan.honest()],
@@ -93,7 +100,34 @@ impl Oracle {
 
     /// An owner signs an order with the account's own key.
     pub fn signs(&mut self, order: &TransferOrder) {
+        if let Transfer::Redemption(redemption) = &order.transfer {
+            let slot = (redemption.sender, redemption.sequence.0);
+            self.redemptions.entry(slot).or_default().push(redemption.clone());
+        }
         self.signed.insert(self.domain.transfer_digest(&order.transfer));
+    }
+
+    /// The contract has paid a redemption, in a final block: one that its owner signed, and none twice.
+    pub fn redeemed(&mut self, event: &IFastPay::Redeemed) -> Result<(), Breach> {
+        let slot = (AccountId(event.sender.0), event.sequence);
+        require!(self.paid.insert(slot), "{} #{} is paid twice", slot.0, slot.1);
+        let is_paid = |order: &Redemption| {
+            (order.recipient, order.asset.0, order.amount.0, order.fee.0)
+                == (event.recipient, event.asset, event.amount, event.fee)
+        };
+        let signed = self.redemptions.get(&slot).is_some_and(|orders| orders.iter().any(is_paid));
+        require!(signed, "{} #{} is paid as its owner never signed", slot.0, slot.1);
+        let certified = self.certified.get(&slot).map(|certificate| &certificate.order.transfer);
+        let same = certified.is_none_or(|transfer| matches!(transfer, Transfer::Redemption(order) if is_paid(order)));
+        require!(same, "{} #{} is paid as another order than was certified", slot.0, slot.1);
+        Ok(())
+    }
+
+    /// What all accounts hold of an asset at an honest authority.
+    #[must_use]
+    pub fn held(&self, authority: usize, asset: Asset) -> i128 {
+        let balances = self.books[authority].balances.iter();
+        balances.filter(|((_, of), _)| *of == asset).map(|(_, balance)| balance).sum()
     }
 
     /// How many votes decide, worked out here.

@@ -106,7 +106,7 @@ impl Owner {
         let (amount, memo) = (amount as u128, Memo::ZERO);
         let moved = Amount(amount);
         let transfer = if dice.chance(150) {
-            let (recipient, fee) = (PrimaryAddress::repeat_byte(0x0d), Amount::ZERO);
+            let (recipient, fee) = (PrimaryAddress::repeat_byte(0x0d), Amount(amount.min(dice.below(4) as u128)));
             Redemption { sender, recipient, asset, amount: moved, fee, sequence, memo }.into()
         } else {
             let recipient = self.recipient();

@@ -64,6 +64,10 @@ pub struct Plan {
     pub checkpoint_bytes: u64,
     /// So many accounts are in memory at most.
     pub accounts_in_memory: usize,
+    /// Relayers at work.
+    pub relayers: usize,
+    /// The least fee for which they work.
+    pub minimum_fee: u128,
 }
 
 impl Plan {
@@ -77,6 +81,7 @@ impl Plan {
         let byzantine = 0..dice.below(faults_tolerated + 1).max(usize::from(dice.chance(700)));
         let byzantine: Vec<_> = byzantine.map(|_| *dice.pick(&ROLES)).collect();
         let clients = 1 + dice.below(4);
+        let rotations = *dice.pick(&[0, 0, 1, 2]);
         Self {
             seed,
             fault: None,
@@ -91,10 +96,13 @@ impl Plan {
             duplicates_per_mille: *dice.pick(&[0, 20, 200]),
             delay_ms_max: *dice.pick(&[2, 50, 500, 5_000]),
             part_every_s: *dice.pick(&[0, 5, 30]),
-            rotations: *dice.pick(&[0, 0, 1, 2]),
+            rotations,
             pause_ms_max: *dice.pick(&[0, 0, 100, 3_000]),
             checkpoint_bytes: *dice.pick(&[500, 2_000, 8_000, 1 << 20]),
             accounts_in_memory: *dice.pick(&[4, 5, 8, 64]),
+            relayers: 1 + dice.below(2),
+            // The certificates of an epoch before the last one are redeemed by relayers alone here.
+            minimum_fee: if rotations < 2 { *dice.pick(&[0, 0, 2]) } else { 0 },
         }
     }
 
@@ -112,6 +120,8 @@ impl Plan {
         with(|plan| plan.adversaries = 0);
         with(|plan| plan.byzantine.clear());
         with(|plan| plan.rotations = 0);
+        with(|plan| plan.relayers = 1);
+        with(|plan| plan.minimum_fee = 0);
         with(|plan| plan.part_every_s = 0);
         with(|plan| plan.pause_ms_max = 0);
         with(|plan| plan.crash_every_s = 0);

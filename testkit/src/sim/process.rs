@@ -11,16 +11,19 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use fastpay_core::{JournalPosition, ShardLayout, TransactionIndex};
-use fastpay_node::follower::Feed;
+use fastpay_core::{JournalPosition, ShardLayout};
+use fastpay_node::deployment::folder_identity;
+use fastpay_node::follower::{Feed, Follower, Progress};
 use fastpay_node::metrics::Metrics;
 use fastpay_node::network::{self, NetworkLimits, ShardContext};
+use fastpay_node::rotation::Rotation;
 use fastpay_node::shard::{
     self, HistoryReader, RecoveredShard, ShardHandle, ShardLimits, ShardQueue, ShardSettings, ShardStorage,
     SteppedShard,
 };
 use fastpay_node::standing::{Standing, StandingSeen};
-use fastpay_node::storage::{Journal, JournalOptions};
+use fastpay_node::storage::{DataFolder, Journal, JournalOptions};
+use tempfile::TempDir;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::sleep;
 use tonic::codegen::Service;
@@ -42,7 +45,10 @@ pub struct Keeper {
     layout: ShardLayout,
     power: Power,
     disks: Vec<Arc<Mutex<ShardDisk>>>,
-    standing: watch::Sender<Arc<Standing>>,
+    /// The small files of its folder, which a crash does not take back: each is synced before its news is told.
+    folder: (TempDir, Arc<DataFolder>),
+    /// As the folder has it.
+    standing: StandingSeen,
     words: mpsc::UnboundedReceiver<Word>,
 }
 
@@ -60,11 +66,18 @@ impl Keeper {
             let checkpoints = PoweredCheckpoints::new(power.clone());
             Arc::new(Mutex::new(ShardDisk { disk, checkpoints, seen: JournalPosition::default() }))
         });
+        let layout = ShardLayout::new(NonZeroU32::new(shards).expect("an authority has shards"));
+        let folder = memory_folder();
+        let names = [world.keys(authority)[0].public().name];
+        let identity =
+            folder_identity(&names, NonZeroU32::new(shards).expect("an authority has shards"), &world.domain);
+        let data = DataFolder::create(&folder.path().join("data"), &identity).expect("the folder is new");
         Self {
             authority,
-            layout: ShardLayout::new(NonZeroU32::new(shards).expect("an authority has shards")),
+            layout,
             disks: disks.collect(),
-            standing: watch::Sender::new(Arc::new(standing(world, authority, 1))),
+            standing: watch::Sender::new(Arc::new(standing(world, authority))).subscribe(),
+            folder: (folder, Arc::new(data)),
             world: world.clone(),
             power,
             words,
@@ -152,6 +165,9 @@ impl Keeper {
             recovered.push((shard, queue, arrivals));
         }
         self.world.trace.note("start", format_args!("a{}", self.authority));
+        let known = self.standing.borrow().as_ref().clone();
+        let rotation = Rotation::new(self.folder.1.clone(), known).map_err(|error| Breach(error.to_string()))?;
+        self.standing = rotation.subscribe();
         let histories: Vec<HistoryReader> = recovered.iter().map(|(shard, ..)| shard.history()).collect();
         let handles: Vec<ShardHandle> = recovered.iter().map(|(_, (handle, _), _)| handle.clone()).collect();
         let mut shards = Vec::new();
@@ -166,9 +182,31 @@ impl Keeper {
             spawn(tasks, run(shard, arrivals));
         }
         self.serve(tasks, &handles, &histories, &metrics);
-        spawn(tasks, follow(self.world.clone(), Feed::new(self.layout, handles)));
-        spawn(tasks, hear_of_committees(self.world.clone(), self.authority, self.standing.clone()));
+        self.follow(tasks, Feed::new(self.layout, handles), rotation, &metrics);
         Ok(())
+    }
+
+    /// The follower, which reads deposits and committees from the chain. It never has a reason to stop while the
+    /// process lives.
+    fn follow(&self, tasks: &Tasks, feed: Feed, rotation: Rotation, metrics: &Arc<Metrics>) {
+        let (world, authority) = (self.world.clone(), self.authority);
+        let (progress, mut seen) = watch::channel(Progress::CatchingUp);
+        let (never, stop) = watch::channel(false);
+        let cursor_file = self.folder.0.path().join("follower.json");
+        let primary = world.chain.connect(&world);
+        let follower = Follower::new(primary, feed, rotation, cursor_file, metrics.follower.clone(), progress);
+        spawn(tasks, async move {
+            follower.run(stop).await;
+            drop(never);
+        });
+        let metrics = metrics.clone();
+        spawn(tasks, async move {
+            let stopped = seen.wait_for(|progress| matches!(progress, Progress::Stopped(_))).await;
+            // It also stops where a shard fails: then the process ends anyway.
+            if let (Ok(stopped), 1) = (stopped, metrics.follower.alarm.get()) {
+                world.trace.violation(format_args!("the follower of authority {authority} stops: {:?}", *stopped));
+            }
+        });
     }
 
     fn start_shard(
@@ -185,7 +223,7 @@ impl Keeper {
             (to, way)
         });
         let siblings: BTreeMap<_, _> = siblings.collect();
-        let settings = ShardSettings { domain: self.world.domain, standing: self.standing.subscribe(), limits };
+        let settings = ShardSettings { domain: self.world.domain, standing: self.standing.clone(), limits };
         Arc::new(LiveShard {
             world: self.world.clone(),
             authority: self.authority,
@@ -221,7 +259,7 @@ impl Keeper {
         for ((id, handle), history) in self.layout.shards().zip(handles).zip(histories) {
             let context = ShardContext {
                 domain: self.world.domain,
-                standing: self.standing.subscribe(),
+                standing: self.standing.clone(),
                 shard: id,
                 handle: handle.clone(),
                 history: history.clone(),
@@ -256,41 +294,13 @@ pub(super) fn limits(world: &World) -> ShardLimits {
     }
 }
 
-fn standing(world: &World, authority: usize, epochs: usize) -> Standing {
-    let mut keys = world.keys(authority);
-    keys.truncate(epochs);
-    let names: Vec<_> = keys.iter().map(|keys| keys.public().name).collect();
-    Standing::new(world.known_committees(epochs), keys, &names).expect("it is a member of every committee")
+fn standing(world: &World, authority: usize) -> Standing {
+    let keys = world.keys(authority);
+    let names = [keys[0].public().name];
+    Standing::new(world.known_committees(1), keys, &names).expect("it is a member of the first committee")
 }
 
-/// The follower's part: hands deposits over, from anywhere behind, again and again.
-async fn follow(world: Arc<World>, feed: Feed) {
-    let mut cursor = TransactionIndex(0);
-    loop {
-        let deposits = world.deposits();
-        // What is final is seen late, and not by all at once.
-        let seen = if world.is_calm() { deposits.len() } else { world.dice.below(deposits.len() + 1) };
-        if seen as u64 > cursor.0 {
-            let from = usize::try_from(cursor.0).expect("a run has few deposits");
-            let up_to = TransactionIndex(seen as u64);
-            if !feed.apply(cursor, &deposits[from..seen], up_to).await {
-                return;
-            }
-            cursor = up_to;
-        }
-        sleep(world.dice.between(Duration::from_millis(50), Duration::from_secs(2))).await;
-    }
-}
-
-/// Takes up the contract's committees, sooner or later. What is known survives the process, as it does in its folder.
-async fn hear_of_committees(world: Arc<World>, authority: usize, known: watch::Sender<Arc<Standing>>) {
-    loop {
-        sleep(world.dice.between(Duration::from_millis(100), Duration::from_secs(5))).await;
-        let now: StandingSeen = known.subscribe();
-        let epochs = usize::try_from(now.borrow().epoch().0).expect("a run has few epochs") + 1;
-        if epochs < world.committees().len() {
-            world.trace.note("new epoch", format_args!("a{authority} {epochs}"));
-            known.send_replace(Arc::new(standing(&world, authority, epochs + 1)));
-        }
-    }
+/// A folder without a disk below it, where there is such: what is written there is not what is tried here.
+pub(super) fn memory_folder() -> TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a temporary folder")
 }

@@ -9,19 +9,25 @@ use std::cell::Cell;
 use std::sync::{Arc, Once};
 use std::time::Duration;
 
-use fastpay_core::{AccountId, ShardLayout};
+use fastpay_core::{AccountId, Certificate, ShardLayout, Transfer};
 use fastpay_rpc::AuthorityClient;
+use tokio::task::LocalSet;
 use tokio::time::{Instant, sleep, timeout};
 
+use super::chain::{self, Errands};
 use super::oracle::{Breach, require};
 use super::plan::Plan;
 use super::process::Keeper;
 use super::trace::Summary;
 use super::world::{ASSETS, Word, Words, World};
-use super::{adversary, byzantine, owner};
+use super::{adversary, byzantine, owner, relaying};
 
 /// Once all is well a correct client needs less than this for what it has begun, and all it still has to do.
 const CALM_PATIENCE: Duration = Duration::from_secs(240);
+/// Relayers take this long at most for what they take at all.
+const RELAYING_PATIENCE: Duration = Duration::from_secs(120);
+/// After this long everything is paid that was certified.
+const REDEEMED_PATIENCE: Duration = Duration::from_secs(3_600);
 /// The last looks are taken for this long at most.
 const QUIET_PATIENCE: Duration = Duration::from_secs(120);
 
@@ -50,12 +56,12 @@ pub fn run(plan: Plan, is_shown: bool) -> Summary {
     #[cfg(feature = "planted")]
     fastpay_core::fault::plant(plan.fault);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
-    let summary = runtime.expect("a runtime without threads").block_on(async {
-        let (world, words) = World::new(plan, is_shown);
+    let summary = runtime.expect("a runtime without threads").block_on(LocalSet::new().run_until(async {
+        let (world, words, errands) = World::new(plan, is_shown);
         tokio::select! {
             biased;
             () = world.trace.violated() => {}
-            told = tell(&world, words) => {
+            told = tell(&world, words, errands) => {
                 if let Err(breach) = told {
                     world.trace.violation(breach);
                 }
@@ -65,13 +71,20 @@ pub fn run(plan: Plan, is_shown: bool) -> Summary {
             world.trace.violation("a part panicked; see above");
         }
         world.trace.summary()
-    });
+    }));
     #[cfg(feature = "planted")]
     fastpay_core::fault::plant(None);
     summary
 }
 
-async fn tell(world: &Arc<World>, words: Words) -> Result<(), Breach> {
+async fn tell(world: &Arc<World>, words: Words, errands: Errands) -> Result<(), Breach> {
+    tokio::spawn(chain::make_blocks(world.clone()));
+    for (key, errands) in errands {
+        tokio::spawn(chain::run_errands(world.clone(), key, errands));
+    }
+    for relayer in 0..world.plan.relayers {
+        tokio::task::spawn_local(relaying::relay(world.clone(), relayer));
+    }
     for (authority, words) in words.into_iter().enumerate() {
         match authority.checked_sub(world.plan.honest()).map(|at| world.plan.byzantine[at]) {
             None => drop(tokio::spawn(Keeper::new(world, authority, words).keep())),
@@ -99,6 +112,7 @@ async fn tell(world: &Arc<World>, words: Words) -> Result<(), Breach> {
     sleep(Duration::from_secs(30)).await;
     spread(world).await?;
     quiet(world).await?;
+    redeem(world).await?;
     for authority in 0..world.plan.honest() {
         world.tell(authority, Word::Restart);
     }
@@ -124,7 +138,7 @@ async fn part(world: Arc<World>) {
 async fn rotate(world: Arc<World>) {
     for _ in 0..world.plan.rotations {
         sleep(world.dice.between(Duration::ZERO, Duration::from_secs(world.plan.storm_s / 2))).await;
-        world.rotate();
+        world.chain.rotate();
     }
 }
 
@@ -145,6 +159,35 @@ async fn spread(world: &Arc<World>) -> Result<(), Breach> {
             }
         }
     }
+    Ok(())
+}
+
+/// Every redemption is paid, by a relayer or, where its fee is too small for them, by its owner alone; then the
+/// contract holds what all accounts hold.
+async fn redeem(world: &Arc<World>) -> Result<(), Breach> {
+    let open = || {
+        let certificates = world.oracle().certificates().into_iter();
+        let redemptions = certificates.filter(|one| matches!(one.order.transfer, Transfer::Redemption(_)));
+        let is_open =
+            |one: &Certificate| !world.chain.is_redeemed(one.order.transfer.sender(), one.order.transfer.sequence());
+        redemptions.filter(is_open).collect::<Vec<_>>()
+    };
+    // Relayers have their turn.
+    let began = Instant::now();
+    while !open().is_empty() && began.elapsed() < RELAYING_PATIENCE {
+        sleep(Duration::from_secs(5)).await;
+    }
+    open().iter().filter(|one| world.chain.takes(one.epoch)).for_each(|one| world.chain.redeem(one));
+    while !open().is_empty() {
+        let is_late = began.elapsed() > REDEEMED_PATIENCE;
+        require!(!is_late, "{} certified redemptions are not paid", open().len());
+        sleep(Duration::from_secs(5)).await;
+    }
+    for asset in ASSETS {
+        let (held, owed) = (world.chain.total_balance(asset), world.oracle().held(0, asset));
+        require!(held.to_string() == owed.to_string(), "the contract holds {held} for accounts that have {owed}");
+    }
+    world.trace.note("chain", world.chain.digest());
     Ok(())
 }
 

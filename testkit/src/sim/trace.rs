@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::{DefaultHasher, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -69,6 +70,12 @@ impl Trace {
         self.note("VIOLATION", &what);
         self.seen().violation.get_or_insert_with(|| what.to_string());
         self.violated.notify_one();
+    }
+
+    /// How long the run has lasted, in simulated time.
+    #[must_use]
+    pub fn elapsed(&self) -> Duration {
+        self.started.elapsed()
     }
 
     /// Waits for a violation.

@@ -5,10 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use fastpay_core::{
-    AccountId, Amount, Asset, AuthorityKeys, AuthorityName, Committees, Deposit, Domain, PrimaryAddress,
-    TransactionIndex,
-};
+use alloy::primitives::address;
+use fastpay_core::{AccountId, Amount, Asset, AuthorityKeys, AuthorityName, Committees, Domain};
 use fastpay_rpc::{AuthorityClient, ClientOptions, ShardClient};
 use fastpay_wallet::{Names, Network};
 use http_body_util::BodyExt;
@@ -19,6 +17,7 @@ use tonic::body::Body;
 use tonic::codegen::{BoxFuture, http};
 
 use super::byzantine::Memory;
+use super::chain::{Chain, Errands};
 use super::dice::Dice;
 use super::link::Link;
 use super::oracle::{Breach, Oracle};
@@ -28,7 +27,7 @@ use super::weather::Weather;
 use crate::{TestAccount, TestCommittee};
 
 /// The assets that are moved.
-pub const ASSETS: [Asset; 2] = [Asset::ETHER, Asset(PrimaryAddress::repeat_byte(0x70))];
+pub const ASSETS: [Asset; 2] = [Asset::ETHER, Asset(address!("A15BB66138824a1c7167f5E85b957d04Dd34E468"))];
 /// Clients' patience: a lost answer should not cost minutes of simulated time.
 const CLIENT_OPTIONS: ClientOptions =
     ClientOptions { connect_timeout: Duration::from_secs(2), request_timeout: Duration::from_secs(5) };
@@ -95,12 +94,6 @@ pub enum Word {
     Restart,
 }
 
-/// The Primary, as far as authorities and clients see it.
-struct Chain {
-    deposits: Vec<Deposit>,
-    committees: Vec<TestCommittee>,
-}
-
 /// See the [module](self).
 pub struct World {
     /// What is to happen.
@@ -115,9 +108,10 @@ pub struct World {
     pub owners: Vec<TestAccount>,
     /// What Byzantine authorities and clients have seen.
     pub memory: Mutex<Memory>,
+    /// The Primary.
+    pub chain: Chain,
     weather: Mutex<Weather>,
     oracle: Mutex<Oracle>,
-    chain: Mutex<Chain>,
     servers: Mutex<BTreeMap<(usize, u32), Server>>,
     /// What each correct client may spend: what it deposited, and received from others of them.
     purses: Mutex<BTreeMap<(AccountId, Asset), u128>>,
@@ -132,8 +126,9 @@ pub type Words = Vec<mpsc::UnboundedReceiver<Word>>;
 impl World {
     /// The world of a plan, at its beginning.
     #[must_use]
-    pub fn new(plan: Plan, is_shown: bool) -> (Arc<Self>, Words) {
-        let committee = TestCommittee::new(plan.authorities());
+    pub fn new(plan: Plan, is_shown: bool) -> (Arc<Self>, Words, Errands) {
+        let (chain, errands) = Chain::new(&plan);
+        let committee = chain.committees().remove(0);
         let owners: Vec<_> = (0..(plan.clients + plan.adversaries) as u64).map(TestAccount::numbered).collect();
         let (keepers, words) = (0..plan.authorities()).map(|_| mpsc::unbounded_channel()).unzip();
         let world = Self {
@@ -143,7 +138,7 @@ impl World {
             memory: Mutex::default(),
             weather: Mutex::new(Weather::new(&plan)),
             oracle: Mutex::new(Oracle::new(&plan, &committee)),
-            chain: Mutex::new(Chain { deposits: Vec::new(), committees: vec![committee] }),
+            chain,
             servers: Mutex::default(),
             purses: Mutex::default(),
             keepers,
@@ -152,7 +147,7 @@ impl World {
             owners,
             plan,
         };
-        (Arc::new(world), words)
+        (Arc::new(world), words, errands)
     }
 
     /// The network.
@@ -206,28 +201,18 @@ impl World {
         }
     }
 
-    /// Somebody funds an account.
+    /// Somebody funds an account: its owner, or the first one.
     pub fn deposit(&self, recipient: AccountId, asset: Asset, amount: u128) {
-        let mut chain = lock(&self.chain);
-        let index = TransactionIndex(chain.deposits.len() as u64 + 1);
-        self.trace.note("deposit", format_args!("{index} {amount} to {}", self.name_of(&recipient)));
-        let deposit = Deposit { index, recipient, asset, amount: Amount(amount) };
-        lock(&self.oracle).deposited(deposit.clone());
-        chain.deposits.push(deposit);
-        drop(chain);
+        self.trace.note("deposit", format_args!("{amount} to {}", self.name_of(&recipient)));
+        let owner = self.owners.iter().position(|owner| owner.id() == recipient).unwrap_or_default();
+        self.chain.deposit(owner, recipient, asset, Amount(amount));
         self.earn(recipient, asset, amount);
-    }
-
-    /// The deposits so far.
-    #[must_use]
-    pub fn deposits(&self) -> Vec<Deposit> {
-        lock(&self.chain).deposits.clone()
     }
 
     /// The committees so far, with their members' keys.
     #[must_use]
     pub fn committees(&self) -> Vec<TestCommittee> {
-        lock(&self.chain).committees.clone()
+        self.chain.committees()
     }
 
     /// The same, as authorities and clients know them: the first `count`.
@@ -239,19 +224,12 @@ impl World {
         known
     }
 
-    /// The keys of an authority, from those of epoch 0.
+    /// The keys of an authority, from those of epoch 0, with those of all epochs to come.
     #[must_use]
     pub fn keys(&self, authority: usize) -> Vec<Arc<AuthorityKeys>> {
-        self.committees().iter().map(|committee| Arc::new(committee.keys[authority].clone())).collect()
-    }
-
-    /// The contract installs the next committee: the same authorities with new keys.
-    pub fn rotate(&self) {
-        let mut chain = lock(&self.chain);
-        let next = chain.committees[chain.committees.len() - 1].rotated();
-        self.trace.note("rotation", next.committee.epoch());
-        lock(&self.oracle).rotated(&next);
-        chain.committees.push(next);
+        let all = std::iter::successors(Some(self.committees().remove(0)), |last| Some(last.rotated()));
+        let epochs = usize::try_from(self.plan.rotations).expect("few rotations") + 1;
+        all.take(epochs).map(|committee| Arc::new(committee.keys[authority].clone())).collect()
     }
 
     /// A client's way to all authorities.

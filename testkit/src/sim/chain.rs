@@ -1,0 +1,331 @@
+//! The Primary of a run: the real contract on a simulated chain, Ethereum nodes that show it each in its own way, and
+//! the production sender that brings deposits and new committees there.
+//!
+//! ```text
+//!  World::deposit, World::rotate ─► errands ─► Sender, killed and started again ─► nodes ─► chain
+//!  blocks: weather of the chain ─► what is final now: to the oracle, to the world ─► money is checked
+//! ```
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use alloy::primitives::{Address, U256};
+use alloy::sol_types::{SolCall, SolValue};
+use fastpay_core::{
+    AccountId, Amount, Asset, Certificate, Deposit, Domain, Epoch, PrimaryAddress, SequenceNumber, TransactionIndex,
+};
+use fastpay_ethereum::testing::{CHAIN_ID, rich_key};
+use fastpay_ethereum::{
+    Call, ContractAuthority, Finality, IFastPay, IToken, Primary, SendError, Sender, SenderConfig, Submission,
+    certified_redemption,
+};
+use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
+
+use super::oracle::{Breach, require};
+use super::plan::Plan;
+use super::world::{ASSETS, World, lock};
+use crate::TestCommittee;
+use crate::primary::{ChainConfig, SimulatedContract, SimulatedNode, SimulatedPrimary, Weather};
+
+/// When a run begins, in seconds since 1970.
+const GENESIS_S: u64 = 1_800_000_000;
+/// A block each, perhaps.
+const SLOT: Duration = Duration::from_secs(2);
+/// How far behind the newest block the final one is.
+const FINALIZED_DEPTH: u64 = 3;
+/// How many Ethereum nodes there are.
+const NODES: usize = 3;
+/// Whose key brings new committees.
+const COUNCIL: u32 = 8;
+/// Whose keys relayers have.
+const RELAYERS: [u32; 2] = [6, 7];
+/// The owners of accounts have the keys before these.
+pub const OWNERS_MAX: usize = 6;
+
+/// Something to be done on the chain by one key.
+pub struct Errand {
+    /// For people.
+    pub what: String,
+    /// What to do.
+    pub call: Call,
+    /// The redemption that it is, which somebody else may bring first.
+    pub redemption: Option<(AccountId, SequenceNumber)>,
+}
+
+/// What is final.
+struct Known {
+    /// Blocks up to this one were looked at.
+    block: u64,
+    committees: Vec<TestCommittee>,
+    /// The last committee that is or will be installed.
+    elected: TestCommittee,
+    deposits: u64,
+}
+
+/// See the [module](self).
+pub struct Chain {
+    primary: SimulatedPrimary,
+    contract: SimulatedContract,
+    nodes: Vec<SimulatedNode>,
+    known: Mutex<Known>,
+    errands: Vec<mpsc::UnboundedSender<Errand>>,
+}
+
+/// The ends at which the keys of owners, and that of the council, hear what to do.
+pub type Errands = Vec<(u32, mpsc::UnboundedReceiver<Errand>)>;
+
+impl Chain {
+    /// With the contract deployed, and tokens in the hands of everybody who deposits.
+    #[must_use]
+    pub fn new(plan: &Plan) -> (Self, Errands) {
+        let config =
+            ChainConfig { finalized_depth: FINALIZED_DEPTH, genesis_time_s: GENESIS_S, ..ChainConfig::default() };
+        let primary = SimulatedPrimary::new(config);
+        let contract = primary.deploy(&TestCommittee::new(plan.authorities()).committee);
+        let supply = U256::from(u64::MAX);
+        let arguments = ("Demo Token", "DEMO", U256::from(6), supply).abi_encode_params();
+        let token = primary.deploy_artifact("DemoToken.sol/DemoToken.json", &arguments);
+        assert_eq!(Asset(token), ASSETS[1], "the second contract of the deployer");
+        for key in (0..OWNERS_MAX as u32).map(rich_key) {
+            let transfer = transferCall { to: key.address(), value: supply / U256::from(100) };
+            primary.send(&rich_key(9), to(token, &transfer));
+            primary.send(&key, to(token, &IToken::approveCall { spender: contract.address(), value: U256::MAX }));
+        }
+        primary.mine(1);
+        primary.finalize();
+        let domain = Domain::new(CHAIN_ID, contract.address());
+        let committees = vec![TestCommittee::with(plan.authorities(), domain, Epoch(0))];
+        let nodes = (0..NODES).map(|node| primary.node(&format!("node{node}"), plan.seed ^ node as u64)).collect();
+        let (errands, heard) = (0..OWNERS_MAX as u32)
+            .chain([COUNCIL])
+            .map(|key| {
+                let (tell, hear) = mpsc::unbounded_channel();
+                (tell, (key, hear))
+            })
+            .unzip();
+        let known = Mutex::new(Known { block: 0, elected: committees[0].clone(), committees, deposits: 0 });
+        (Self { primary, contract, nodes, known, errands }, heard)
+    }
+
+    /// The committees whose installation is final, with their keys.
+    #[must_use]
+    pub fn committees(&self) -> Vec<TestCommittee> {
+        lock(&self.known).committees.clone()
+    }
+
+    /// Has an owner's key deposit for an account.
+    pub fn deposit(&self, owner: usize, recipient: AccountId, asset: Asset, amount: Amount) {
+        let contract = self.contract.address();
+        let call = match asset {
+            Asset::ETHER => Call::deposit_ether(contract, recipient, amount),
+            asset => Call::deposit_token(contract, recipient, asset, amount),
+        };
+        let _ = self.errands[owner].send(Errand { what: format!("deposit of {amount}"), call, redemption: None });
+    }
+
+    /// Has the next committee installed: the same authorities with new keys.
+    pub fn rotate(&self) {
+        let mut known = lock(&self.known);
+        let next = known.elected.rotated();
+        let last = std::mem::replace(&mut known.elected, next.clone());
+        let authorities = next.committee.members().iter().map(ContractAuthority::from).collect();
+        let votes = last.votes_for(&next.committee).into();
+        let call = IFastPay::rotateCall { authorities, guardian: Address::ZERO, votes };
+        let what = format!("rotation to {}", next.committee.epoch());
+        let call = to(self.contract.address(), &call);
+        let _ = self.errands[OWNERS_MAX].send(Errand { what, call, redemption: None });
+    }
+
+    /// Has a redemption brought by its owner alone.
+    pub fn redeem(&self, certificate: &Certificate) {
+        let epoch = usize::try_from(certificate.epoch.0).expect("few epochs");
+        let committee = &lock(&self.known).committees[epoch].committee;
+        let certified = certified_redemption(certificate, committee).expect("a redemption's certificate");
+        let transfer = &certificate.order.transfer;
+        let (what, redemption) =
+            (format!("redemption of #{}", transfer.sequence()), Some((transfer.sender(), transfer.sequence())));
+        let call = Call::redeem(self.contract.address(), certified);
+        let _ = self.errands[OWNERS_MAX].send(Errand { what, call, redemption });
+    }
+
+    /// Whether the contract takes votes of an epoch.
+    #[must_use]
+    pub fn takes(&self, epoch: Epoch) -> bool {
+        let until = self.contract.view(&IFastPay::epochValidUntilCall { epoch: epoch.0 });
+        until > U256::from(self.primary.time_s())
+    }
+
+    /// Whether an order was redeemed in the newest block.
+    #[must_use]
+    pub fn is_redeemed(&self, sender: AccountId, sequence: SequenceNumber) -> bool {
+        self.contract.is_redeemed(sender, sequence)
+    }
+
+    /// What the contract holds for accounts in the newest block.
+    #[must_use]
+    pub fn total_balance(&self, asset: Asset) -> U256 {
+        self.contract.total_balance(asset)
+    }
+
+    /// Of everything that nodes were asked, and answered.
+    #[must_use]
+    pub fn digest(&self) -> alloy::primitives::B256 {
+        self.primary.digest()
+    }
+
+    /// Production code's connection through one or two of the nodes.
+    #[must_use]
+    pub fn connect(&self, world: &World) -> Primary {
+        let first = world.dice.below(NODES);
+        let mut nodes = vec![self.nodes[first].clone()];
+        if world.dice.chance(500) {
+            nodes.push(self.nodes[(first + 1) % NODES].clone());
+        }
+        self.primary.connect(&nodes, self.contract.address(), Finality::Finalized)
+    }
+
+    /// What production code may take for the machine's clock, in milliseconds since 1970.
+    #[must_use]
+    pub fn now_ms(&self, world: &World) -> u64 {
+        GENESIS_S * 1_000 + u64::try_from(world.trace.elapsed().as_millis()).unwrap_or_default()
+    }
+
+    /// Where the contract is.
+    #[must_use]
+    pub fn contract(&self) -> PrimaryAddress {
+        self.contract.address()
+    }
+
+    /// The keys of relayers.
+    #[must_use]
+    pub fn relayer_key(&self, number: usize) -> u32 {
+        RELAYERS[number]
+    }
+
+    /// Tells everybody what has become final, and looks at the money.
+    fn look(&self, world: &World) -> Result<(), Breach> {
+        let newest_final = self.primary.block_number().saturating_sub(FINALIZED_DEPTH);
+        let mut known = lock(&self.known);
+        let blocks = known.block + 1..=newest_final;
+        for event in self.contract.events_in::<IFastPay::CommitteeInstalled>(blocks.clone()) {
+            if event.epoch > 0 {
+                let next = known.committees[known.committees.len() - 1].rotated();
+                world.trace.note("epoch final", event.epoch);
+                world.check(|oracle| {
+                    oracle.rotated(&next);
+                    Ok(())
+                });
+                known.committees.push(next);
+            }
+        }
+        for event in self.contract.events_in::<IFastPay::Funded>(blocks.clone()) {
+            let (recipient, asset) = (AccountId(event.recipient.0), Asset(event.asset));
+            let (index, amount) = (TransactionIndex(event.index), Amount(event.amount));
+            world.trace.note("deposit final", format_args!("{index} {amount} to {}", world.name_of(&recipient)));
+            known.deposits += 1;
+            require!(event.index == known.deposits, "deposit {index} is final after {}", known.deposits - 1);
+            world.check(|oracle| {
+                oracle.deposited(Deposit { index, recipient, asset, amount });
+                Ok(())
+            });
+        }
+        for event in self.contract.events_in::<IFastPay::Redeemed>(blocks.clone()) {
+            let sender = world.name_of(&AccountId(event.sender.0));
+            world.trace.note("redeemed", format_args!("{sender} #{}", event.sequence));
+            world.check(|oracle| oracle.redeemed(&event));
+        }
+        known.block = newest_final.max(known.block);
+        drop(known);
+        if self.primary.is_newest_empty() {
+            return Ok(());
+        }
+        ASSETS.iter().try_for_each(|asset| self.is_covered(*asset))
+    }
+
+    /// The contract has what it owes.
+    fn is_covered(&self, asset: Asset) -> Result<(), Breach> {
+        let balance = self.contract.total_balance(asset);
+        let claims = self.contract.view(&IFastPay::totalClaimsCall { asset: asset.0 });
+        let queued = self.contract.view(&IFastPay::totalQueuedCall { asset: asset.0 });
+        let holds = self.contract.holds(asset);
+        require!(
+            holds == balance + claims + queued,
+            "the contract holds {holds} and owes {balance} + {claims} + {queued}"
+        );
+        Ok(())
+    }
+}
+
+alloy::sol! {
+    function transfer(address to, uint256 value) external returns (bool);
+}
+
+fn to(contract: Address, call: &impl SolCall) -> Call {
+    Call { to: contract, value: U256::ZERO, data: call.abi_encode().into() }
+}
+
+/// Makes the chain's blocks, and its weather, until the run ends.
+pub async fn make_blocks(world: Arc<World>) {
+    let chain = &world.chain;
+    let keys = RELAYERS.map(rich_key).to_vec();
+    let mut weather = Weather::new(chain.primary.clone(), chain.nodes.clone(), world.plan.seed).with_keys(keys);
+    loop {
+        sleep(SLOT).await;
+        let time_s = chain.now_ms(&world) / 1_000;
+        if world.is_calm() {
+            weather.calm_slot(time_s)
+        } else {
+            weather.slot(time_s)
+        }
+        if let Err(breach) = chain.look(&world) {
+            return world.trace.violation(breach);
+        }
+    }
+}
+
+/// Does the errands of one key, one after the other, each once, though whoever does them is stopped half-way and
+/// goes on from what was stored.
+pub async fn run_errands(world: Arc<World>, key: u32, mut errands: mpsc::UnboundedReceiver<Errand>) {
+    while let Some(Errand { what, call, redemption }) = errands.recv().await {
+        let stored: Mutex<Option<Submission>> = Mutex::default();
+        loop {
+            let is_stopped = !world.is_calm() && world.dice.chance(200);
+            let patience = if is_stopped { world.dice.mostly_short(Duration::from_secs(20)) } else { Duration::MAX };
+            match timeout(patience, run_errand(&world, key, &call, &stored)).await {
+                Ok(Ok(())) => break,
+                Ok(Err(_))
+                    if redemption.is_some_and(|(sender, sequence)| world.chain.is_redeemed(sender, sequence)) =>
+                {
+                    break;
+                }
+                Ok(Err(error)) if error.is_retryable() => {
+                    world.trace.note("chain tried", format_args!("{what}: {error}"))
+                }
+                Ok(Err(error)) => return world.trace.violation(format_args!("a {what} fails for good: {error}")),
+                Err(_) => world.trace.note("chain stopped", &what),
+            }
+            sleep(world.dice.between(Duration::from_millis(10), Duration::from_secs(2))).await;
+        }
+        world.trace.note("errand done", &what);
+    }
+}
+
+async fn run_errand(world: &World, key: u32, call: &Call, stored: &Mutex<Option<Submission>>) -> Result<(), SendError> {
+    let sender = Sender::new(world.chain.connect(world), rich_key(key), sender_config());
+    let known = lock(stored).clone();
+    let submission = match known {
+        Some(submission) => submission,
+        None => sender.prepare(call.clone()).await?,
+    };
+    let mut store = |submission: &Submission| {
+        *lock(stored) = Some(submission.clone());
+        Ok(())
+    };
+    sender.drive(submission, &mut store, &mut |_| ()).await.map(drop)
+}
+
+/// So patient with prices that nothing waits for long.
+pub fn sender_config() -> SenderConfig {
+    SenderConfig { max_fee_cap_gwei: 1_000, stuck_after_ms: 20_000, ..SenderConfig::default() }
+}

@@ -1,0 +1,58 @@
+//! Relayers: the production relayer over the simulated network and chain, killed at any moment and started again from
+//! its state.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fastpay_core::Amount;
+use fastpay_ethereum::PrimaryConfig;
+use fastpay_ethereum::testing::{CHAIN_ID, rich_key};
+use fastpay_relayer::{BundleConfig, Clock, Config, KeyConfig, Relayer};
+use tokio::time::{sleep, timeout};
+
+use super::chain::sender_config;
+use super::process::memory_folder;
+use super::world::World;
+
+/// Runs a relayer until the run ends.
+pub async fn relay(world: Arc<World>, number: usize) {
+    let folder = memory_folder();
+    // Somebody else than all owners of accounts.
+    let network = world.network(world.owners.len() + number);
+    loop {
+        let config = config(&world, folder.path().to_owned());
+        let key = rich_key(world.chain.relayer_key(number));
+        let clock = Clock::at(world.chain.now_ms(&world));
+        let primary = world.chain.connect(&world);
+        let relayer = Relayer::over(config, key, primary, network.authorities().to_vec(), clock);
+        let mut relayer = match relayer {
+            Ok(relayer) => relayer,
+            Err(error) => return world.trace.violation(format_args!("relayer {number} cannot start: {error}")),
+        };
+        world.trace.note("relayer", format_args!("{number} starts"));
+        let is_killed = !world.is_calm() && world.dice.chance(700);
+        let life = if is_killed { world.dice.mostly_short(Duration::from_secs(60)) } else { Duration::MAX };
+        match timeout(life, relayer.run(std::future::pending())).await {
+            Ok(ended) => return world.trace.violation(format_args!("relayer {number} ended: {ended:?}")),
+            Err(_) => world.trace.note("relayer", format_args!("{number} is killed")),
+        }
+        drop(relayer);
+        sleep(world.dice.mostly_short(Duration::from_secs(20))).await;
+    }
+}
+
+fn config(world: &World, data_dir: PathBuf) -> Config {
+    Config {
+        // Authorities and nodes come with the connections.
+        primary: PrimaryConfig::new(Vec::new(), CHAIN_ID, world.chain.contract()),
+        endpoints: PathBuf::new(),
+        data_dir,
+        key: KeyConfig { file: PathBuf::new(), passphrase_file: None },
+        sender: sender_config(),
+        bundle: BundleConfig { wait_ms_max: 10_000, ..BundleConfig::default() },
+        minimum_fees: Default::default(),
+        default_minimum_fee: Amount(world.plan.minimum_fee),
+        poll_interval_ms: 2_000,
+    }
+}
