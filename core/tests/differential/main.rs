@@ -23,6 +23,8 @@ use case::Case;
 use judge::Expected;
 
 const CASES: usize = 240;
+/// A script of Foundry ends, and does not say so, when its cases fill 128 MiB: at about 3,900 of them.
+const CASES_AT_ONCE: usize = 500;
 
 fn number_from(variable: &str) -> Option<u64> {
     std::env::var(variable).ok().map(|value| value.parse().unwrap())
@@ -35,7 +37,7 @@ fn core_and_the_contract_agree_on_every_case() {
     println!("DIFFERENTIAL_SEED={seed} DIFFERENTIAL_CASES={count}");
     let mut random = StdRng::seed_from_u64(seed);
     let cases: Vec<Case> = (0..count).map(|_| Case::random(&mut random)).collect();
-    let verdicts = contract::judge(&cases);
+    let verdicts: Vec<_> = cases.chunks(CASES_AT_ONCE).flat_map(contract::judge).collect();
     assert_eq!(verdicts.len(), cases.len());
 
     let mut tally: BTreeMap<String, [usize; 2]> = BTreeMap::new();
