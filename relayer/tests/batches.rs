@@ -45,7 +45,7 @@ async fn company_goes_under_one_vote_and_a_single_one_by_its_certificate() {
     assert_eq!(calls(&relayer), [("redeem", 1), ("redeemBatch", 3)]);
     settle(&scene, &mut relayer).await;
     assert_eq!((scene.paid_out().await, relayer.state().totals.redeemed), (400, 4));
-    let asked: Vec<_> = scene.authorities.iter().map(scene::Authority::ballots).collect();
+    let asked: Vec<_> = scene.authorities.iter().map(|authority| authority.ballots()).collect();
     assert!(asked.iter().all(|ballots| *ballots <= 1), "{asked:?}");
 }
 
@@ -94,7 +94,7 @@ async fn one_liar_is_done_without_and_two_cost_a_bounded_number_of_tries() {
             relayer.tick(true).await.unwrap();
         }
         assert_eq!(calls(&relayer)[1..], [("redeemMany", 2), ("redeemMany", 2)], "{lie:?}");
-        let asked: Vec<_> = scene.authorities.iter().map(scene::Authority::ballots).collect();
+        let asked: Vec<_> = scene.authorities.iter().map(|authority| authority.ballots()).collect();
         assert!(asked[1] <= 3 && asked[2] <= 3, "{lie:?}: {asked:?}");
         settle(&scene, &mut relayer).await;
         assert_eq!(scene.paid_out().await, 600, "{lie:?}");

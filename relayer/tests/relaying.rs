@@ -294,7 +294,7 @@ async fn a_feed_that_became_shorter_is_read_again() {
     scene.publish([0, 1]);
     let mut relayer = scene.relayer().await;
     relayer.run_once().await.unwrap();
-    scene.authorities.iter().for_each(scene::Authority::clear);
+    scene.authorities.iter().for_each(|authority| authority.clear());
     scene.publish([2]);
     relayer.run_once().await.unwrap();
     assert_eq!(scene.paid_out().await, 300);
