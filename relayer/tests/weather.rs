@@ -141,7 +141,7 @@ async fn sail(seed: u64) -> B256 {
     let mut random = Rng::with_seed(seed);
     let sea = Sea::new(seed);
     let mut weather = Weather::new(sea.primary.clone(), sea.nodes.clone(), seed).with_keys(vec![rich_key(0)]);
-    let keys: &[u32] = if seed % 2 == 0 { &[0] } else { &[0, 3] };
+    let keys: &[u32] = if seed.is_multiple_of(2) { &[0] } else { &[0, 3] };
     let mut running: Vec<_> = keys.iter().map(|key| sea.start(*key)).collect();
     let mut published = 0;
     for slot in 0.. {
