@@ -16,12 +16,17 @@ CHECKERS := target/checkers
 PYTHON := python3
 BULLOAK := 0.9.2
 
+# Each is a module of fuzz/src; so many seconds for each.
+FUZZ_TARGETS := wire stored journal configuration files chain
+FUZZ_SECONDS := 60
+
 # The tool, what it is for, and where it is from: said before anything fails halfway.
 define require
 	@command -v $(1) >/dev/null || { echo "FastPay needs $(1) ($(2)). Install it and run make again." >&2; exit 1; }
 endef
 
 .PHONY: help setup tools build release lint test test-rust test-contracts test-nightly demo localnet bench sim clean
+.PHONY: fuzz fuzz-briefly
 .PHONY: checkers check-contracts check-trees check-slither check-proofs check-coverage
 
 help: ## Show this list
@@ -98,7 +103,26 @@ check-coverage: setup
 
 check-contracts: check-trees check-coverage check-slither check-proofs ## Check the contract with bulloak, coverage, Slither and Halmos
 
-test: lint test-contracts check-contracts test-rust sim ## Run all checks and all tests
+# Coverage-guided, with the stable compiler: our own crates are compiled once more, with counters, and those of others
+# are the ones of the tests. So the choice of packages and features is that of the tests, too.
+fuzz: tools ## Fuzz every decoder, each for FUZZ_SECONDS (60)
+	$(call require,c++,a C++ compiler such as g++: libFuzzer is written in C++)
+	@export RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/fuzz/instrument; \
+	cargo="$(CARGO) test --quiet --workspace --features fastpay-fuzz/engine"; \
+	$$cargo --no-run --bin 'fuzz-*'; \
+	for target in $(FUZZ_TARGETS); do \
+		echo "fuzzing $$target for $(FUZZ_SECONDS) s"; \
+		corpus=$(CURDIR)/target/fuzz/$$target; found=$(CURDIR)/target/fuzz/found-in-$$target-; mkdir -p $$corpus; \
+		$$cargo --bin fuzz-$$target -- -max_total_time=$(FUZZ_SECONDS) -max_len=8192 -timeout=60 -rss_limit_mb=2048 \
+			-reload=0 -verbosity=0 -print_final_stats=1 -artifact_prefix=$$found $$corpus 2>$$corpus.log || { \
+			cat $$corpus.log >&2; echo "keep $$found* in fuzz/regressions/$$target/" >&2; exit 1; }; \
+		sed -n 's/^stat::number_of_executed_units: */  inputs: /p' $$corpus.log; \
+	done
+
+fuzz-briefly:
+	@$(MAKE) fuzz FUZZ_SECONDS=5
+
+test: lint test-contracts check-contracts test-rust sim fuzz-briefly ## Run all checks and all tests
 
 test-nightly: setup $(CHECKERS)/python/.installed ## Fuzz and vary for hours, and show that the proofs can fail
 	FOUNDRY_PROFILE=nightly $(FOUNDRY)/forge test

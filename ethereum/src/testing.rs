@@ -18,14 +18,16 @@ use alloy::eips::eip2718::Encodable2718;
 use alloy::primitives::{Address, B256, Bytes, TxKind, U64, U256};
 use alloy::rpc::client::RpcClient;
 use alloy::rpc::json_rpc::RpcRecv;
+use alloy::rpc::types::Log;
 use alloy::signers::{SignerSync, local::PrivateKeySigner};
 use alloy::sol_types::SolValue;
-use fastpay_core::Committee;
+use fastpay_core::{Committee, Deposit, TransactionIndex};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use url::Url;
 
 use crate::contract::{Brakes, ContractAuthority};
+use crate::funded::{Alarm, BlockRange, check};
 use crate::primary::{Primary, PrimaryConfig};
 use crate::sender::Sender;
 use crate::{Finality, SenderConfig};
@@ -45,6 +47,22 @@ pub const BRAKES: Brakes = Brakes {
     outflowDelay: 3_600,
     votesValidity: 86_400,
 };
+
+/// What [`crate::DepositReader`] makes of the logs that one node gives for whole blocks, for tests that make up logs.
+///
+/// # Errors
+/// See [`Alarm`].
+pub fn check_deposits(
+    contract: Address,
+    after: TransactionIndex,
+    blocks: std::ops::RangeInclusive<u64>,
+    last_hash: B256,
+    logs: &[Log],
+    count: Option<TransactionIndex>,
+) -> Result<Vec<Deposit>, Alarm> {
+    let range = BlockRange { first: *blocks.start(), last: *blocks.end(), last_hash };
+    check(after, contract, &range, logs, count)
+}
 
 /// The repository's root.
 #[must_use]

@@ -1,0 +1,129 @@
+//! What an Ethereum node answers: a lie must end in an alarm or an error, and never in a deposit that the rules of the
+//! log do not allow.
+
+use alloy::primitives::{Address, B256, Bytes, LogData};
+use alloy::rpc::types::Log;
+use alloy::sol_types::{SolCall, SolEvent};
+use fastpay_core::TransactionIndex;
+use fastpay_ethereum::testing::check_deposits;
+use fastpay_ethereum::{BlockHead, IFastPay, IToken, Revert};
+
+use crate::tagged;
+
+const CONTRACT: Address = Address::repeat_byte(0xfa);
+const FIRST: u64 = 10;
+const LAST: u64 = 20;
+/// How many bytes of an input make a log.
+const LOG_BYTES: usize = 8;
+
+/// The first byte says what the rest answers.
+pub fn run(bytes: &[u8]) {
+    let Some((tag, bytes)) = bytes.split_first() else { return };
+    match tag % 5 {
+        // As the node's JSON has them.
+        0 => serde_json::from_slice::<Vec<Log>>(bytes).into_iter().for_each(|logs| deposits(&logs, None)),
+        // Made up of logs that are nearly right.
+        1 => {
+            let Some((count, bytes)) = bytes.split_first() else { return };
+            let logs: Vec<Log> = bytes.as_chunks::<LOG_BYTES>().0.iter().map(|bytes| log(*bytes)).collect();
+            deposits(&logs, (count % 2 == 0).then_some(TransactionIndex(u64::from(count / 2))));
+        }
+        2 => {
+            let revert = Revert::decode(Bytes::copy_from_slice(bytes));
+            let _ = (revert.item(), revert.paused_until(), revert.is_epoch_ended(), revert.to_string());
+        }
+        3 => views(bytes),
+        _ => {
+            for head in serde_json::from_slice::<Option<BlockHead>>(bytes).into_iter().flatten() {
+                let _ = (head.number(), head.timestamp());
+            }
+        }
+    }
+}
+
+/// What is taken for deposits are all logs, of the contract, of the blocks asked for, in order and without gap.
+fn deposits(logs: &[Log], count: Option<TransactionIndex>) {
+    let after = TransactionIndex(4);
+    let Ok(deposits) = check_deposits(CONTRACT, after, FIRST..=LAST, block_hash(LAST), logs, count) else { return };
+    assert_eq!(deposits.len(), logs.len());
+    let mut place = None;
+    for ((index, deposit), log) in (after.0 + 1..).zip(&deposits).zip(logs) {
+        assert!(deposit.index.0 == index && deposit.amount.0 > 0, "{deposit:?}");
+        assert!(
+            log.address() == CONTRACT
+                && !log.removed
+                && log.topics()[1] == B256::left_padding_from(&index.to_be_bytes())
+        );
+        let next = Some((log.block_number.unwrap(), log.log_index.unwrap()));
+        assert!((FIRST..=LAST).contains(&log.block_number.unwrap()) && place < next, "{log:?}");
+        place = next;
+    }
+    assert!(count.is_none_or(|count| count.0 == after.0 + deposits.len() as u64));
+}
+
+fn block_hash(number: u64) -> B256 {
+    B256::with_last_byte(number as u8)
+}
+
+/// A log that is a good one where all bytes but the first three are zero.
+fn log([index, block, position, other_fork, address, removed, topics, amount]: [u8; LOG_BYTES]) -> Log {
+    let event = IFastPay::Funded {
+        index: u64::from(index),
+        recipient: B256::repeat_byte(1),
+        asset: Address::repeat_byte(2),
+        amount: u128::from(amount ^ 1),
+        payer: Address::repeat_byte(3),
+    };
+    let data = event.encode_log_data();
+    let kept =
+        data.topics().iter().take(data.topics().len().saturating_sub(usize::from(topics % 5))).copied().collect();
+    Log {
+        inner: alloy::primitives::Log {
+            address: if address == 0 { CONTRACT } else { Address::repeat_byte(address) },
+            data: LogData::new_unchecked(kept, data.data),
+        },
+        block_hash: (other_fork != 1).then_some(block_hash(u64::from(block ^ other_fork))),
+        block_number: Some(u64::from(block)),
+        log_index: Some(u64::from(position)),
+        removed: removed != 0,
+        ..Default::default()
+    }
+}
+
+/// What views return: what is decoded is encoded the same way.
+fn views(bytes: &[u8]) {
+    fn view<C: SolCall>(bytes: &[u8]) {
+        if let Ok(value) = C::abi_decode_returns_validate(bytes) {
+            let encoded = C::abi_encode_returns(&value);
+            assert!(
+                bytes.starts_with(&encoded) || encoded.len() > bytes.len() || C::abi_decode_returns(&encoded).is_ok()
+            );
+        }
+    }
+    view::<IFastPay::committeeCall>(bytes);
+    view::<IFastPay::brakesCall>(bytes);
+    view::<IFastPay::queuedCall>(bytes);
+    view::<IFastPay::epochCall>(bytes);
+    view::<IFastPay::quorumCall>(bytes);
+    view::<IToken::symbolCall>(bytes);
+    view::<IToken::decimalsCall>(bytes);
+}
+
+/// Answers as they should be.
+#[must_use]
+pub fn seeds() -> Vec<Vec<u8>> {
+    let good = [[5, 11, 0, 0, 0, 0, 0, 0], [6, 11, 3, 0, 0, 0, 0, 0], [7, 20, 0, 0, 0, 0, 0, 0]];
+    let logs: Vec<Log> = good.iter().map(|bytes| log(*bytes)).collect();
+    let error = alloy::sol_types::SolError::abi_encode(&IFastPay::PausedUntil { until: alloy::primitives::U256::MAX });
+    let members: Vec<_> = crate::signed::SIGNED.committee.committee.members().iter().map(Into::into).collect();
+    let head = br#"{"number":"0x14","hash":"0x0000000000000000000000000000000000000000000000000000000000000014","baseFeePerGas":"0x7","timestamp":"0x9"}"#;
+    vec![
+        tagged(0, &serde_json::to_vec(&logs).unwrap()),
+        tagged(1, &tagged(14, &good.concat())),
+        tagged(1, &tagged(15, &good.concat())),
+        tagged(2, &error),
+        tagged(3, &IFastPay::committeeCall::abi_encode_returns(&members)),
+        tagged(3, &IToken::symbolCall::abi_encode_returns(&"TOKEN".into())),
+        tagged(4, head),
+    ]
+}

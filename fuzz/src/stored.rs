@@ -1,0 +1,98 @@
+//! What a shard's journal and checkpoint hold, once their checksums are found good.
+
+use borsh::{BorshDeserialize, BorshSerialize};
+use fastpay_core::{
+    Account, Certificate, CrossShardCredit, Deposit, Effect, History, PendingOrder, Record, ShardId, ShardLedger,
+    SynchronizationOrder, TransactionIndex, Transfer, TransferOrder, Vote,
+};
+
+use crate::signed::SIGNED;
+use crate::tagged;
+
+/// The first byte says which type the rest is.
+pub fn run(bytes: &[u8]) {
+    let Some((tag, bytes)) = bytes.split_first() else { return };
+    match tag % 6 {
+        0 => {
+            if let Some(record) = canonical::<Record>(bytes) {
+                let _ = (record.accounts().count(), record.received_payment(), record.redemption_link());
+                let links = [record.sent_link(), record.received_link(), record.deposit_link()];
+                links.into_iter().flatten().for_each(|link| {
+                    let _ = (link.find(0), link.find(u64::MAX));
+                });
+            }
+        }
+        1 => {
+            if let Some(account) = canonical::<Account>(bytes) {
+                let _ = account.next_sequence();
+                assert!(account.balances.iter().all(|(asset, balance)| account.balance(asset) == balance));
+                [&account.sent, &account.received, &account.deposits].into_iter().for_each(history);
+            }
+        }
+        2 => {
+            if let Ok(mut ledger) = ShardLedger::try_from_slice(bytes) {
+                // Maps are read in any order; what is written is read as the same.
+                assert_eq!(ShardLedger::try_from_slice(&borsh::to_vec(&ledger).unwrap()).unwrap(), ledger);
+                history(&ledger.redemptions);
+                let to = ledger.outboxes.keys().next().copied().unwrap_or(ShardId(0));
+                ledger.acknowledge(to, u64::MAX);
+                assert_eq!(ledger.inbox(ShardId(9)), ledger.inboxes.get(&ShardId(9)).copied().unwrap_or_default());
+            }
+        }
+        3 => drop(canonical::<Certificate>(bytes).map(|certificate| SIGNED.check_certificate(certificate))),
+        4 => drop(canonical::<TransferOrder>(bytes).map(|order| SIGNED.check_order(order))),
+        _ => drop((canonical::<Vote>(bytes), canonical::<History>(bytes).inspect(history))),
+    }
+}
+
+/// These bytes and no others are the value.
+fn canonical<T: BorshDeserialize + BorshSerialize>(bytes: &[u8]) -> Option<T> {
+    let value = T::try_from_slice(bytes).ok()?;
+    assert_eq!(borsh::to_vec(&value).unwrap(), bytes);
+    Some(value)
+}
+
+fn history(history: &History) {
+    let link = history.next_link();
+    for number in [0, 1, history.count(), history.count().wrapping_sub(1), u64::MAX] {
+        let _ = (history.find(number), link.find(number));
+    }
+}
+
+/// One value of each type.
+#[must_use]
+pub fn seeds() -> Vec<Vec<u8>> {
+    let signed = &*SIGNED;
+    let (order, certificate) = (&signed.orders[0], &signed.certificates[0]);
+    let digest = signed.committee.domain.transfer_digest(&order.transfer);
+    let Transfer::Payment(payment) = order.transfer.clone() else { unreachable!("the first order is a payment") };
+    let deposit =
+        Deposit { index: TransactionIndex(2), recipient: payment.sender, asset: payment.asset, amount: payment.amount };
+    let link = History::default().next_link();
+    let synchronization =
+        SynchronizationOrder { after: TransactionIndex(1), up_to: TransactionIndex(2), deposit: Some(deposit) };
+    let credit = CrossShardCredit { from: ShardId(1), number: 1, payment: payment.clone() };
+    let confirmation = |effect| Record::Confirmation { certificate: certificate.clone().into(), sent: link, effect };
+    let records = [
+        Record::Lock { order: order.clone().into(), digest },
+        confirmation(Effect::Credited { received: link }),
+        confirmation(Effect::Forwarded { to: ShardId(1), number: 1 }),
+        confirmation(Effect::Redeemed { feed: link }),
+        Record::Credit { credit: credit.clone(), received: link },
+        Record::Synchronization { order: synchronization, deposits: Some(link) },
+    ];
+    let pending = Some(Box::new(PendingOrder { order: order.clone().into(), digest }));
+    let mut ledger = ShardLedger { synchronized: TransactionIndex(2), ..Default::default() };
+    ledger.outboxes.entry(ShardId(1)).or_default().waiting.push_back(credit);
+    ledger.inboxes.insert(ShardId(1), 3);
+    ledger.totals.insert(payment.asset, Default::default());
+    let encode = |tag: u8, value: &dyn Fn() -> Vec<u8>| tagged(tag, &value());
+    let mut seeds: Vec<_> = records.iter().map(|record| encode(0, &|| borsh::to_vec(record).unwrap())).collect();
+    seeds.push(encode(1, &|| borsh::to_vec(&Account { pending: pending.clone(), ..Default::default() }).unwrap()));
+    seeds.push(encode(2, &|| borsh::to_vec(&ledger).unwrap()));
+    seeds.extend(signed.certificates.iter().map(|known| encode(3, &|| borsh::to_vec(known).unwrap())));
+    seeds.extend(signed.orders.iter().map(|known| encode(4, &|| borsh::to_vec(known).unwrap())));
+    seeds.push(encode(5, &|| borsh::to_vec(&certificate.votes[0]).unwrap()));
+    seeds.push(encode(5, &|| borsh::to_vec(&History::default()).unwrap()));
+    seeds
+}
