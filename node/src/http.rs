@@ -15,11 +15,12 @@ use axum::{Json, Router};
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep};
 
 use crate::follower::Progress;
 use crate::metrics::Metrics;
+use crate::network::{Share, Shares};
 use crate::standing::StandingSeen;
 
 /// What the answers are made of.
@@ -53,20 +54,23 @@ pub async fn serve(
     axum::serve(Bounded::new(listener), router).with_graceful_shutdown(stopped).await
 }
 
-/// At most so many connections at a time: a flood here must not take the files that shards' ports need.
+/// At most so many connections at a time, and from one address as many as are free: a flood here must not take the
+/// files that shards' ports need.
 const CONNECTIONS_MAX: usize = 64;
 /// A connection on which nothing arrives for this long is closed.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
+/// And any connection after this long: whoever sends a byte now and then does not keep others out for ever.
+const AGE_MAX: Duration = Duration::from_secs(300);
 
-/// A port that waits with further connections until others are closed.
+/// A port that closes further connections at once.
 struct Bounded {
     listener: TcpListener,
-    free: Arc<Semaphore>,
+    shares: Arc<Shares>,
 }
 
 impl Bounded {
     fn new(listener: TcpListener) -> Self {
-        Self { listener, free: Arc::new(Semaphore::new(CONNECTIONS_MAX)) }
+        Self { listener, shares: Shares::new(CONNECTIONS_MAX) }
     }
 }
 
@@ -75,9 +79,13 @@ impl axum::serve::Listener for Bounded {
     type Addr = SocketAddr;
 
     async fn accept(&mut self) -> (Self::Io, Self::Addr) {
-        let permit = self.free.clone().acquire_owned().await.expect("this semaphore is never closed");
-        let (stream, address) = axum::serve::Listener::accept(&mut self.listener).await;
-        (Bound { stream, deadline: Box::pin(sleep(SILENCE_MAX)), _permit: permit }, address)
+        loop {
+            let (stream, address) = axum::serve::Listener::accept(&mut self.listener).await;
+            if let Some(share) = self.shares.take(address.ip()) {
+                let end = Instant::now() + AGE_MAX;
+                return (Bound { stream, deadline: Box::pin(sleep(SILENCE_MAX)), end, _share: share }, address);
+            }
+        }
     }
 
     fn local_addr(&self) -> io::Result<Self::Addr> {
@@ -85,19 +93,24 @@ impl axum::serve::Listener for Bounded {
     }
 }
 
-/// A connection that fails where its peer is silent for too long.
+/// A connection that fails where its peer is silent for too long, or stays too long.
 struct Bound {
     stream: TcpStream,
     deadline: Pin<Box<Sleep>>,
-    _permit: OwnedSemaphorePermit,
+    end: Instant,
+    _share: Share,
 }
 
 impl AsyncRead for Bound {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
-        if read.is_ready() {
-            self.deadline.as_mut().reset(Instant::now() + SILENCE_MAX);
-            return read;
+        let now = Instant::now();
+        if now < self.end {
+            let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
+            if read.is_ready() {
+                let next = (now + SILENCE_MAX).min(self.end);
+                self.deadline.as_mut().reset(next);
+                return read;
+            }
         }
         ready!(self.deadline.as_mut().poll(cx));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))

@@ -8,23 +8,24 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use tokio_stream::Stream;
-use tonic::transport::server::{Connected, TcpConnectInfo};
+use tonic::transport::server::Connected;
 
 use super::NetworkLimits;
+use super::shares::{Share, Shares};
 use crate::metrics::NetworkMetrics;
+use crate::shard::Peer;
 
 /// The first words of every HTTP/2 client, before which a server's own keepalive does not run. A TLS
 /// client says more than that at once.
 const GREETING_BYTES: usize = 24;
 
-/// Accepted connections, at most so many at a time.
+/// Accepted connections, at most so many at a time, and of them a share for each address.
 pub(super) struct Incoming {
     listener: TcpListener,
     limits: NetworkLimits,
-    free: Arc<Semaphore>,
+    shares: Arc<Shares>,
     metrics: Arc<NetworkMetrics>,
     /// Set after the system refused to accept (too many open files): try again then.
     pause: Option<Pin<Box<Sleep>>>,
@@ -32,8 +33,7 @@ pub(super) struct Incoming {
 
 impl Incoming {
     pub(super) fn new(listener: TcpListener, limits: NetworkLimits, metrics: Arc<NetworkMetrics>) -> Self {
-        let free = Arc::new(Semaphore::new(limits.connections_max));
-        Self { listener, limits, free, metrics, pause: None }
+        Self { listener, limits, shares: Shares::new(limits.connections_max), metrics, pause: None }
     }
 }
 
@@ -47,14 +47,14 @@ impl Stream for Incoming {
                 self.pause = None;
             }
             match ready!(self.listener.poll_accept(cx)) {
-                Ok((stream, _)) => {
-                    let Ok(permit) = self.free.clone().try_acquire_owned() else {
+                Ok((stream, peer)) => {
+                    let Some(share) = self.shares.take(peer.ip()) else {
                         self.metrics.connections_refused.inc();
                         continue;
                     };
                     let _ = stream.set_nodelay(true);
                     self.metrics.connections.inc();
-                    let open = Open { _permit: permit, metrics: self.metrics.clone() };
+                    let open = Open { share, metrics: self.metrics.clone() };
                     return Poll::Ready(Some(Ok(Connection::new(stream, &self.limits, open))));
                 }
                 Err(error) => {
@@ -68,7 +68,7 @@ impl Stream for Incoming {
 
 /// Counts a connection as long as it lives.
 struct Open {
-    _permit: OwnedSemaphorePermit,
+    share: Share,
     metrics: Arc<NetworkMetrics>,
 }
 
@@ -89,7 +89,7 @@ pub(super) struct Connection {
     heard_at: Instant,
     silence_max: Duration,
     deadline: Pin<Box<Sleep>>,
-    _open: Open,
+    open: Open,
 }
 
 impl Connection {
@@ -102,7 +102,7 @@ impl Connection {
             // A live peer answers the keepalive; twice as long leaves room for a slow machine.
             silence_max: limits.keepalive_interval.saturating_add(limits.keepalive_timeout).saturating_mul(2),
             deadline: Box::pin(sleep_until(now + limits.first_byte_timeout)),
-            _open: open,
+            open,
         }
     }
 
@@ -126,10 +126,10 @@ impl Connection {
 }
 
 impl Connected for Connection {
-    type ConnectInfo = TcpConnectInfo;
+    type ConnectInfo = Arc<Peer>;
 
-    fn connect_info(&self) -> TcpConnectInfo {
-        self.stream.connect_info()
+    fn connect_info(&self) -> Arc<Peer> {
+        self.open.share.peer().clone()
     }
 }
 

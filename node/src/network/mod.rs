@@ -6,17 +6,19 @@
 //! ```
 //!
 //! Each shard has a port and a server of its own. Invariants: nothing waits here for a shard; a peer's
-//! work is bounded (connections, streams and requests in flight, message size, time
+//! work is bounded (connections, in all and by address, streams and requests in flight, message size, time
 //! to say the first word), and what exceeds it is refused or left unread, never buffered.
 
 mod batch_vote;
 mod incoming;
 mod service;
+mod shares;
 mod submit;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -32,10 +34,11 @@ use tonic::server::NamedService;
 use tonic::transport::{Identity, Server, ServerTlsConfig};
 
 use crate::metrics::NetworkMetrics;
-use crate::shard::{HistoryReader, ShardHandle};
+use crate::shard::{HistoryReader, Peer, ShardHandle};
 use crate::standing::StandingSeen;
 use incoming::Incoming;
 use service::ShardService;
+pub(crate) use shares::{Share, Shares};
 
 /// How much a client may send on one stream ahead of what is read: enough for a full rate over a
 /// round trip of 20 milliseconds.
@@ -43,10 +46,13 @@ const STREAM_WINDOW_BYTES: u32 = 256 << 10;
 /// The same over all streams of one connection: bounds what a stalling peer has us hold.
 const CONNECTION_WINDOW_BYTES: u32 = 512 << 10;
 
+/// As the schema names it.
+const SUBMIT_PATH: &str = "/fastpay.v1.Shard/Submit";
+
 /// Bounds of one shard's server.
 #[derive(Clone, Copy, Debug)]
 pub struct NetworkLimits {
-    /// At most so many connections; further ones are closed at once.
+    /// At most so many connections, and from one address as many as are free; further ones are closed at once.
     pub connections_max: usize,
     /// At most so many streams and calls at a time on one connection.
     pub streams_per_connection_max: u32,
@@ -113,11 +119,12 @@ impl NamedService for Bounded {
 
 impl<B> Service<http::Request<B>> for Bounded
 where
-    ShardServer<ShardService>: Service<http::Request<B>>,
+    B: Send + 'static,
+    ShardServer<ShardService>: Service<http::Request<B>, Future: Send, Response: 'static, Error: 'static>,
 {
     type Response = <ShardServer<ShardService> as Service<http::Request<B>>>::Response;
     type Error = <ShardServer<ShardService> as Service<http::Request<B>>>::Error;
-    type Future = <ShardServer<ShardService> as Service<http::Request<B>>>::Future;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
         Poll::Ready(Ok(()))
@@ -125,10 +132,19 @@ where
 
     fn call(&mut self, request: http::Request<B>) -> Self::Future {
         let request_bytes_max = request_bytes_max(self.standing.borrow().quorum_max());
-        ShardServer::from_arc(self.service.clone())
+        let mut server = ShardServer::from_arc(self.service.clone())
             .max_decoding_message_size(request_bytes_max)
-            .max_encoding_message_size(MESSAGE_BYTES_MAX)
-            .call(request)
+            .max_encoding_message_size(MESSAGE_BYTES_MAX);
+        // A stream of requests has bounds of its own.
+        let reads = request.uri().path() != SUBMIT_PATH;
+        let peer = request.extensions().get::<Arc<Peer>>().filter(|_| reads).cloned();
+        Box::pin(async move {
+            let _turn = match peer {
+                Some(peer) => peer.read().await,
+                None => None,
+            };
+            server.call(request).await
+        })
     }
 }
 

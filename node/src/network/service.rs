@@ -11,7 +11,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::submit::{self, Answers};
 use super::{NetworkLimits, ShardContext};
-use crate::shard::{Command, HistoryError, HistoryReader, ShardHandle};
+use crate::shard::{Command, HistoryError, HistoryReader, Peer, ShardHandle};
 
 /// At most so many assets are listed in one answer, ETH first: anyone can deposit tokens of their own
 /// making, and a list beyond the longest message would keep the rest of the answer from its reader. Where
@@ -136,7 +136,8 @@ impl ShardRpc for ShardService {
         if *self.stop.borrow() {
             return Err(stopping());
         }
-        Ok(Response::new(submit::serve(self.context.clone(), request.into_inner(), self.stop.clone())))
+        let peer = request.extensions().get::<Arc<Peer>>().cloned().unwrap_or_default();
+        Ok(Response::new(submit::serve(self.context.clone(), peer, request.into_inner(), self.stop.clone())))
     }
 
     async fn get_account(

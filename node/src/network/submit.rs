@@ -20,7 +20,7 @@ use tokio_stream::Stream;
 use tonic::{Status, Streaming};
 
 use super::ShardContext;
-use crate::shard::{self, Answer, ClientStream, Submission};
+use crate::shard::{self, Answer, ClientStream, Peer, Submission};
 
 /// At most so many requests of a stream are taken before it is another one's turn.
 const REQUESTS_PER_TURN_MAX: usize = 256;
@@ -71,10 +71,11 @@ fn response(answer: Answer) -> WireResponse {
 /// authority stops.
 pub(super) fn serve(
     context: Arc<ShardContext>,
+    peer: Arc<Peer>,
     requests: Streaming<SubmitRequest>,
     stop: watch::Receiver<bool>,
 ) -> Answers {
-    let (stream, channel) = ClientStream::new(STREAM_REQUESTS_IN_FLIGHT_MAX);
+    let (stream, channel) = ClientStream::of(peer, STREAM_REQUESTS_IN_FLIGHT_MAX);
     let room = Arc::new(Semaphore::new(STREAM_REQUESTS_IN_FLIGHT_MAX));
     let failure = Arc::new(OnceLock::new());
     let intake = Intake { context, requests, stream, room: room.clone(), failure: failure.clone() };
@@ -101,7 +102,10 @@ impl Intake {
                 _ = stop.wait_for(|stop| *stop) => return,
                 // The client is gone: nobody would hear the answers.
                 () = stream.closed() => return,
-                arrived = self.take_arrived() => arrived,
+                arrived = async {
+                    stream.peer().pause().await;
+                    self.take_arrived().await
+                } => arrived,
             };
             let Some(arrived) = arrived else { return };
             self.queue(arrived);
@@ -151,7 +155,7 @@ impl Intake {
     fn queue(&self, arrived: Vec<SubmitRequest>) {
         let handle = &self.context.handle;
         let admitted = handle.admit(&self.stream, arrived.len());
-        let retry_after = handle.retry_after();
+        let (retry_after, mut malformed) = (handle.retry_after(), 0_usize);
         let (mut ids, mut requests, mut refused) =
             (Vec::with_capacity(admitted), Vec::with_capacity(admitted), Vec::new());
         for (index, SubmitRequest { id, request }) in arrived.into_iter().enumerate() {
@@ -165,12 +169,14 @@ impl Intake {
                     ids.push(id);
                     requests.push(request);
                 }
-                Err(malformed) => {
+                Err(reason) => {
                     self.context.metrics.malformed.inc();
-                    refused.push((id, Answer::Refused(Refusal::Malformed(malformed))));
+                    malformed = malformed.saturating_add(1);
+                    refused.push((id, Answer::Refused(Refusal::Malformed(reason))));
                 }
             }
         }
+        self.stream.peer().judge(malformed, true);
         let submission = Submission { stream: self.stream.clone(), ids, requests };
         if let Err(back) = handle.submit(submission, admitted) {
             refused.extend(back.into_iter().map(|id| (id, Answer::Refused(Refusal::Stopping))));

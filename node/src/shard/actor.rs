@@ -110,6 +110,8 @@ pub(super) struct Actor<C> {
     batch: Batch,
     /// A record's bytes; kept for its room.
     encoded: Vec<u8>,
+    /// Records so far.
+    appended: u64,
 }
 
 /// Whether the thread goes on.
@@ -170,6 +172,7 @@ impl<C: Commits> Actor<C> {
             commits,
             batch: Batch::default(),
             encoded: Vec::new(),
+            appended: 0,
         }
     }
 
@@ -245,9 +248,12 @@ impl<C: Commits> Actor<C> {
         for command in commands {
             match command {
                 Command::Submit(submission) => {
+                    let (requests, before) = (submission.ids.len(), self.appended);
                     for (id, verified) in submission.ids.into_iter().zip(verified.by_ref()) {
                         self.request(&submission.stream, id, verified)?;
                     }
+                    let useful = usize::try_from(self.appended.wrapping_sub(before)).unwrap_or(usize::MAX);
+                    self.judge(&submission.stream, requests, useful);
                 }
                 Command::Credit(credits) => self.credit(&credits)?,
                 Command::Acknowledge { by, number } => self.shard.acknowledge(by, number),
@@ -336,6 +342,15 @@ impl<C: Commits> Actor<C> {
             tracing::error!(%account, %sequence, "a certificate holds a vote of this authority that it does not remember: its folder is an older copy, or its keys are in use elsewhere; stop it and see the run-book");
         }
         confirmed
+    }
+
+    /// Takes note of how many of a client's requests changed something. Not where this authority votes for nobody, or
+    /// not for all: that is not the client's fault.
+    fn judge(&self, stream: &ClientStream, requests: usize, useful: usize) {
+        if self.signer.refusal().is_none() && self.signer.standing().guard().is_none() {
+            stream.peer().judge(useful, false);
+            stream.peer().judge(requests.saturating_sub(useful), true);
+        }
     }
 
     /// Locks the sender's account on an order, where this authority has a vote for it.
@@ -449,6 +464,7 @@ impl<C: Commits> Actor<C> {
             position => position?,
         };
         self.shard.apply(record, position);
+        self.appended = self.appended.wrapping_add(1);
         Ok(())
     }
 

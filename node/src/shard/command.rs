@@ -10,6 +10,8 @@ use fastpay_core::{
 use fastpay_rpc::Refusal;
 use tokio::sync::{mpsc, oneshot};
 
+use super::peer::Peer;
+
 /// What is answered to an order or a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
@@ -29,6 +31,7 @@ pub type Answers = Vec<(u64, Answer)>;
 pub struct ClientStream {
     answers: mpsc::Sender<Answers>,
     waiting: AtomicUsize,
+    peer: Arc<Peer>,
 }
 
 impl ClientStream {
@@ -36,8 +39,20 @@ impl ClientStream {
     /// least one answer, so that sending never waits.
     #[must_use]
     pub fn new(requests_in_flight_max: usize) -> (Arc<Self>, mpsc::Receiver<Answers>) {
+        Self::of(Arc::default(), requests_in_flight_max)
+    }
+
+    /// As [`ClientStream::new`], of an address that may have other streams.
+    #[must_use]
+    pub fn of(peer: Arc<Peer>, requests_in_flight_max: usize) -> (Arc<Self>, mpsc::Receiver<Answers>) {
         let (answers, received) = mpsc::channel(requests_in_flight_max);
-        (Arc::new(Self { answers, waiting: AtomicUsize::new(0) }), received)
+        (Arc::new(Self { answers, waiting: AtomicUsize::new(0), peer }), received)
+    }
+
+    /// Whose it is.
+    #[must_use]
+    pub fn peer(&self) -> &Peer {
+        &self.peer
     }
 
     /// Answers. A client that has gone gets none.
@@ -57,10 +72,12 @@ impl ClientStream {
 
     pub(super) fn queued(&self, requests: usize) {
         self.waiting.fetch_add(requests, Ordering::Relaxed);
+        self.peer.queued(requests);
     }
 
     pub(super) fn taken(&self, requests: usize) {
         self.waiting.fetch_sub(requests, Ordering::Relaxed);
+        self.peer.taken(requests);
     }
 }
 

@@ -94,15 +94,15 @@ impl ShardHandle {
     }
 
     /// Reserves room for up to `wanted` requests of a stream, and says for how many: less where the
-    /// queue is too full. Whoever reserves hands the room back with [`ShardHandle::submit`].
+    /// queue is too full, or its peer is on probation. Whoever reserves hands the room back with [`ShardHandle::submit`].
     #[must_use]
     pub fn admit(&self, stream: &ClientStream, wanted: usize) -> usize {
-        let own = stream.waiting();
+        let (own, room) = (stream.waiting(), stream.peer().room());
         let mut admitted = 0;
         let _ = self.load.waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |waiting| {
             // Each one that is let in makes its own share larger by one and the room smaller by one.
             let above = self.load.waiting_max.saturating_sub(waiting).saturating_sub(own);
-            admitted = wanted.min(above.div_ceil(2));
+            admitted = wanted.min(above.div_ceil(2)).min(room);
             Some(waiting.saturating_add(admitted))
         });
         stream.queued(admitted);
@@ -200,6 +200,7 @@ fn signed(count: usize) -> i64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::peer::Peer;
     use super::*;
     use crate::metrics::Metrics;
 
@@ -226,6 +227,23 @@ mod tests {
         }
         let modest = stream();
         assert_eq!(handle.admit(&modest, 10), 10);
+    }
+
+    #[test]
+    fn whoever_is_on_probation_leaves_nine_tenths_of_a_batch_to_others() {
+        let (handle, _queue) = queue(1_000);
+        let bad = Arc::new(Peer::default());
+        (0..5_000).for_each(|_| bad.judge(1, true));
+        let streams: Vec<_> = (0..500).map(|_| ClientStream::of(bad.clone(), 1).0).collect();
+        let flood: usize = streams.iter().map(|stream| handle.admit(stream, 256)).sum();
+        let honest = stream();
+        let served = handle.admit(&honest, 400);
+        assert_eq!(served, 400);
+        assert!(flood * 10 < served, "{flood} of {}", flood + served);
+        // It is served all the same, and more of it once it has sent something of worth.
+        assert!(flood > 0);
+        (0..200).for_each(|_| bad.judge(1, false));
+        assert_eq!(handle.admit(&streams[0], 100), 100);
     }
 
     #[test]

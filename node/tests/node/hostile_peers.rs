@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use fastpay_node::network::NetworkLimits;
+use fastpay_rpc::proto::submit_response::Response;
 use fastpay_rpc::{ClientError, STREAM_REQUESTS_IN_FLIGHT_MAX, ShardClient};
 use fastpay_testkit::{TestAccount, payment};
 use rand::rngs::SmallRng;
@@ -13,6 +14,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::{Endpoint, Identity};
 
+use crate::floods::connect_from;
 use crate::network::{Served, ask, client_options};
 use crate::scene::{PATIENCE, eventually_async};
 
@@ -88,8 +90,8 @@ async fn garbage_closes_its_own_connection_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn connections_above_the_bound_are_closed_and_room_is_given_back() {
-    let limits = NetworkLimits { connections_max: 2, ..NetworkLimits::default() };
+async fn connections_above_an_addresses_share_are_closed_and_room_is_given_back() {
+    let limits = NetworkLimits { connections_max: 3, ..NetworkLimits::default() };
     let served = Served::with(1, limits, None).await;
     let metrics = served.shards.metrics.network.clone();
     let first = TcpStream::connect(served.addresses[0]).await.unwrap();
@@ -99,7 +101,12 @@ async fn connections_above_the_bound_are_closed_and_room_is_given_back() {
     assert_eq!(metrics.connections_refused.get(), 1);
     let refused = served.client(0).status().await.unwrap_err();
     assert!(matches!(refused, ClientError::Unreachable(_)) && refused.is_retryable(), "{refused:?}");
+    // Another address has a share of its own, and then all are taken.
+    let other = connect_from([127, 0, 0, 2], served.addresses[0]).await;
+    eventually_async("the other address is let in", || async { metrics.connections.get() == 3 }).await;
+    closed(connect_from([127, 0, 0, 3], served.addresses[0]).await).await;
     drop(first);
+    drop(other);
     eventually_async("room is given back", || async { served.client(0).status().await.is_ok() }).await;
     drop(second);
     served.end().await;
@@ -166,6 +173,47 @@ async fn a_peer_that_leaves_with_answers_outstanding_is_forgotten() {
     }
     eventually_async("no connection is left", || async { served.shards.metrics.network.connections.get() == 0 }).await;
     still_serves(&served).await;
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_of_worthless_requests_keeps_nobody_out() {
+    let served = Served::start(1).await;
+    let domain = served.shards.committee.domain;
+    let owners: Vec<_> = (0..400).map(|number| TestAccount::ed25519(2 * number)).collect();
+    served.deposit(&owners.iter().map(|owner| (owner.id(), 10)).collect::<Vec<_>>()).await;
+
+    // From an address of its own, on many streams: orders that are well signed and not covered.
+    let poor = TestAccount::ethereum(1);
+    let worthless = ask(0, &poor.sign(&domain, payment(poor.id(), owners[0].id(), 1, 0)));
+    let mut floods = tokio::task::JoinSet::new();
+    for _ in 0..4 {
+        let endpoint = Endpoint::from_shared(format!("http://{}", served.addresses[0])).unwrap();
+        let channel = endpoint.local_address(Some([127, 0, 0, 2].into())).connect().await.unwrap();
+        for _ in 0..8 {
+            let mut grpc = fastpay_rpc::proto::shard_client::ShardClient::new(channel.clone());
+            let worthless = worthless.clone();
+            floods.spawn(async move {
+                let (requests, outgoing) = mpsc::channel(512);
+                (0..512).for_each(|_| requests.try_send(worthless.clone()).unwrap());
+                let mut answers = grpc.submit(ReceiverStream::new(outgoing)).await.unwrap().into_inner();
+                while let Ok(Some(_)) = answers.message().await {
+                    let _ = requests.send(worthless.clone()).await;
+                }
+            });
+        }
+    }
+    let refused = &served.shards.metrics.shards[0].refused;
+    eventually_async("the flood is known for what it is", || async { refused.get() > 3_000 }).await;
+
+    // All that is waiting by then is a small part of the queue: whoever comes is let in at once, as far as a stream may.
+    let orders =
+        owners.iter().zip(1..).map(|(owner, id)| ask(id, &owner.sign(&domain, payment(owner.id(), poor.id(), 1, 0))));
+    let (answers, end) = crate::network::answers(served.stream(orders.collect()).await).await;
+    end.unwrap();
+    let votes = answers.iter().filter(|(_, answer)| matches!(answer, Response::Vote(_))).count();
+    assert_eq!(votes, owners.len(), "an honest client was turned away");
+    floods.abort_all();
     served.end().await;
 }
 

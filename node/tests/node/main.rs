@@ -7,6 +7,7 @@ mod authority;
 mod credits;
 mod durability;
 mod feed;
+mod floods;
 mod guard;
 mod history;
 mod hostile_peers;

@@ -30,15 +30,15 @@ fn succeeds(output: &Output) -> String {
 }
 
 /// An authority that is set up, with the keys of three others.
-struct Operator {
+pub struct Operator {
     folder: tempfile::TempDir,
     committee: TestCommittee,
-    endpoints: AuthorityEndpoints,
-    http: SocketAddr,
+    pub endpoints: AuthorityEndpoints,
+    pub http: SocketAddr,
 }
 
 impl Operator {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
         succeeds(&node(&["keygen", "--plain", "--keys", &path("keys")]).output().unwrap());
@@ -73,7 +73,7 @@ impl Operator {
         self.folder.path().join("authority.toml")
     }
 
-    async fn run(&self) -> Process {
+    pub async fn run(&self) -> Process {
         let config = self.config();
         let child = node(&["run", "--config", config.to_str().unwrap()]).stderr(Stdio::null()).spawn().unwrap();
         let mut process = Process(child);
@@ -85,13 +85,13 @@ impl Operator {
         process
     }
 
-    fn client(&self) -> AuthorityClient {
+    pub fn client(&self) -> AuthorityClient {
         AuthorityClient::new(&self.endpoints, client_options()).unwrap()
     }
 }
 
 /// Killed with the test.
-struct Process(Child);
+pub struct Process(pub Child);
 
 impl Drop for Process {
     fn drop(&mut self) {

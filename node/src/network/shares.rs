@@ -1,0 +1,155 @@
+//! Who may open how many connections.
+//!
+//! An address may hold as many connections as are free: one that opens all it can leaves half of them to the others,
+//! the next one half of that, and so on.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::shard::Peer;
+
+/// The connections of one port, by the address of their peers.
+pub(crate) struct Shares {
+    max: usize,
+    held: Mutex<Held>,
+}
+
+#[derive(Default)]
+struct Held {
+    total: usize,
+    by_address: HashMap<Address, Known>,
+}
+
+/// What there is of an address: while it is connected, and longer where it has a bad name.
+#[derive(Default)]
+struct Known {
+    connections: usize,
+    peer: Arc<Peer>,
+}
+
+/// An IPv4 address, or the 64 bits of an IPv6 address that its holder did not choose: who has one such address has all
+/// that begin like it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Address(IpAddr);
+
+impl From<IpAddr> for Address {
+    fn from(address: IpAddr) -> Self {
+        Self(match address.to_canonical() {
+            IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
+            address => address,
+        })
+    }
+}
+
+impl Shares {
+    /// At most `max` connections at a time.
+    pub(crate) fn new(max: usize) -> Arc<Self> {
+        Arc::new(Self { max, held: Mutex::default() })
+    }
+
+    /// Room for a connection from an address, as long as the value lives; none where it has its share.
+    pub(crate) fn take(self: &Arc<Self>, address: IpAddr) -> Option<Share> {
+        let address = Address::from(address);
+        let mut held = self.held();
+        let own = held.by_address.get(&address).map_or(0, |known| known.connections);
+        if own >= self.max.saturating_sub(held.total) {
+            return None;
+        }
+        held.total = held.total.saturating_add(1);
+        // Bad names are kept as long as there is room for them.
+        if held.by_address.len() > self.max.saturating_mul(2) {
+            held.by_address.retain(|_, known| known.connections > 0);
+        }
+        let known = held.by_address.entry(address).or_default();
+        known.connections = own.saturating_add(1);
+        Some(Share { shares: self.clone(), address, peer: known.peer.clone() })
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One connection's room.
+pub(crate) struct Share {
+    shares: Arc<Shares>,
+    address: Address,
+    peer: Arc<Peer>,
+}
+
+impl Share {
+    /// Whose it is.
+    pub(crate) fn peer(&self) -> &Arc<Peer> {
+        &self.peer
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        let mut held = self.shares.held();
+        held.total = held.total.saturating_sub(1);
+        let Some(known) = held.by_address.get_mut(&self.address) else { return };
+        known.connections = known.connections.saturating_sub(1);
+        if known.connections == 0 && !known.peer.is_on_probation() {
+            held.by_address.remove(&self.address);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn take_all(shares: &Arc<Shares>, address: &str) -> Vec<Share> {
+        std::iter::from_fn(|| shares.take(address.parse().unwrap())).collect()
+    }
+
+    #[test]
+    fn who_takes_all_it_can_leaves_half_and_the_next_half_of_that() {
+        let shares = Shares::new(900);
+        let first = take_all(&shares, "10.0.0.1");
+        assert_eq!(first.len(), 450);
+        let second = take_all(&shares, "10.0.0.2");
+        assert_eq!(second.len(), 225);
+        let others: Vec<_> = (0..4).map(|last| take_all(&shares, &format!("10.0.1.{last}"))).collect();
+        assert!(others.iter().all(|held| !held.is_empty()), "who comes late finds room as well");
+        assert!(shares.take("10.0.0.1".parse().unwrap()).is_none());
+    }
+
+    #[test]
+    fn room_comes_back_and_nothing_is_remembered_of_those_that_left() {
+        let shares = Shares::new(8);
+        let held = take_all(&shares, "10.0.0.1");
+        assert_eq!(held.len(), 4);
+        drop(held);
+        assert!(shares.held().by_address.is_empty() && shares.held().total == 0);
+        assert_eq!(take_all(&shares, "10.0.0.1").len(), 4);
+    }
+
+    #[test]
+    fn a_bad_name_outlives_its_connections_and_takes_no_more_memory_than_there_is_room_for() {
+        let shares = Shares::new(8);
+        for last in 0..200 {
+            let share = shares.take(format!("10.0.0.{last}").parse().unwrap()).unwrap();
+            (0..5_000).for_each(|_| share.peer().judge(1, true));
+        }
+        let known = shares.held().by_address.len();
+        assert!((1..=17).contains(&known), "{known}");
+        let again = shares.take("10.0.0.199".parse().unwrap()).unwrap();
+        assert!(again.peer().is_on_probation());
+    }
+
+    #[test]
+    fn addresses_that_one_peer_can_choose_among_are_one() {
+        let shares = Shares::new(4);
+        let held = take_all(&shares, "2001:db8::1");
+        assert_eq!(held.len(), 2);
+        assert!(shares.take("2001:db8::ffff:2".parse().unwrap()).is_none());
+        assert!(shares.take("2001:db8:0:1::1".parse().unwrap()).is_some());
+        // The same machine by two names.
+        let mapped = Shares::new(2);
+        let _held = mapped.take("::ffff:10.0.0.1".parse().unwrap());
+        assert!(mapped.take("10.0.0.1".parse().unwrap()).is_none());
+    }
+}
