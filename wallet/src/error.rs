@@ -1,6 +1,6 @@
 //! What the wallet says when it cannot do what it was asked, sorted by what the caller should do.
 
-use fastpay_core::{AccountId, Amount, Asset, Balance, SequenceNumber};
+use fastpay_core::{AccountId, Amount, Asset, Balance};
 use fastpay_ethereum::{DepositsError, PrimaryError, SendError, utc};
 
 use crate::decimal::DecimalError;
@@ -29,9 +29,9 @@ pub enum WalletError {
     /// The Primary's answers.
     #[error(transparent)]
     Primary(#[from] PrimaryError),
-    /// The Primary's committees.
-    #[error("the committees cannot be read: {0}")]
-    Committees(#[from] DepositsError),
+    /// The Primary's committees and deposits.
+    #[error("the contract's committees and deposits cannot be read: {0}")]
+    Events(#[from] DepositsError),
     /// A transaction on the Primary.
     #[error(transparent)]
     Send(#[from] SendError),
@@ -65,16 +65,14 @@ pub enum WalletError {
         /// What f + 1 authorities vouch for.
         available: String,
     },
-    /// The key is used elsewhere, with an order that is not finished.
+    /// Another copy of this wallet orders faster than this one can follow.
     #[error(
-        "account {account} has an unfinished order of sequence number {sequence} that this wallet did not make: the \
-         key is used by another copy of this wallet. Run `fastpay resume` to finish it; nothing was signed"
+        "another copy of this wallet keeps ordering with the key of account {account}; nothing was signed here. Stop \
+         that one, then try again"
     )]
-    ForeignOrder {
+    OtherCopy {
         /// Whose.
         account: AccountId,
-        /// Its number.
-        sequence: SequenceNumber,
     },
     /// A read needs the answers of a quorum.
     #[error("{answered} of the {quorum} authorities that are needed answered; try again when more can be reached")]
@@ -120,8 +118,8 @@ impl WalletError {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Folder(FolderError::Busy { .. }) => "busy",
-            Self::Folder(FolderError::OtherOrder { .. }) | Self::ForeignOrder { .. } => "conflict",
-            Self::Drive(DriveError::Conflict { .. } | DriveError::Superseded { .. }) => "conflict",
+            Self::Folder(FolderError::OtherOrder { .. }) | Self::OtherCopy { .. } => "conflict",
+            Self::Drive(DriveError::Conflict(_) | DriveError::Superseded { .. }) => "conflict",
             Self::Folder(_) => "storage",
             Self::Config(_) | Self::Network(_) | Self::OtherCommittee | Self::Drive(DriveError::NoPrimary) => "config",
             Self::Key(KeyError::Passphrase(_)) => "passphrase",
@@ -139,9 +137,7 @@ impl WalletError {
             {
                 "paused"
             }
-            Self::Drive(DriveError::NewEpoch { .. }) | Self::Committees(_) | Self::Primary(_) | Self::Send(_) => {
-                "primary"
-            }
+            Self::Drive(DriveError::NewEpoch { .. }) | Self::Events(_) | Self::Primary(_) | Self::Send(_) => "primary",
             Self::Amount(_) | Self::Order(_) | Self::Argument(_) => "argument",
             Self::TimedOut { .. } => "timeout",
             Self::Audit(_) => "audit",

@@ -7,7 +7,7 @@
 //!  ChainAccount ─► the Primary: deposit, redeem by oneself, claim; written ahead as well
 //! ```
 //! Modules in reading order: `network`, `drive`, `standing` (rules for answers of which some are lies),
-//! `folder`, `wallet`, `receive`, `view`, `chain`, `payout`, `arrival`, `audit`, `open`.
+//! `folder`, `wallet`, `finish`, `receive`, `view`, `chain`, `payout`, `arrival`, `audit`, `open`.
 //!
 //! Invariants: what an authority says is verified or agreed by f + 1 before it is acted on; an order is on
 //! disk before it is sent; no second order is ever signed for a sequence number; whatever a crash leaves
@@ -22,6 +22,7 @@ mod chain;
 mod decimal;
 mod drive;
 mod error;
+mod finish;
 pub mod folder;
 mod network;
 mod open;
@@ -32,11 +33,15 @@ mod view;
 mod wallet;
 
 pub use arrival::wait_for_redemption;
-pub use audit::{AssetAudit, AuditReport, AuthorityAudit, Backing};
+pub use audit::{
+    AssetAudit, AuditListener, AuditProgress, AuditReport, AuthorityAudit, Backing, Behind, Proof, ProofError,
+    SignedVote, Solvency,
+};
 pub use chain::{ChainAccount, ChainListener, Finished};
 pub use decimal::{DecimalError, format_units, parse_amount};
 pub use drive::{
-    CertificateSource, DriveError, DriveOptions, Driver, Listener, NoCertificates, Progress, Settled, Trouble, short,
+    CertificateSource, Contender, Contest, DriveError, DriveOptions, Driver, Listener, NoCertificates, Progress,
+    Settled, Trouble, short,
 };
 pub use error::WalletError;
 pub use network::{Answers, BogusCertificate, Names, Network, NetworkError};

@@ -2,31 +2,34 @@
 //!
 //! ```text
 //!  send: lock ─► finish what is unfinished ─► where does the account stand? ─► sign ─► write down
-//!        ─► certify ─► write down ─► settle ─► write down
+//!             ▲                                 │ another copy is at it            ─► bring home (`finish`):
+//!             └── adopt what it left ◄──────────┘                                     certify ─► write down
+//!                                                                                     ─► settle ─► write down
 //! ```
 //! Invariants: an order is on disk before it is first sent; no second order is ever signed for a number; a
 //! repetition of an unfinished transfer finishes that one instead of paying again.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use fastpay_core::{
-    AccountId, AccountKey, Amount, Asset, Certificate, Digest, Memo, Payment, PrimaryAddress, Redemption,
-    SequenceNumber, Transfer, VerifiedCertificate, VerifiedOrder,
+    AccountId, AccountKey, Amount, Asset, Certificate, Memo, Payment, PrimaryAddress, Redemption, SequenceNumber,
+    Transfer, VerifiedCertificate,
 };
 use fastpay_rpc::AccountState;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::drive::{Backoff, CertificateSource, DriveError, DriveOptions, Driver, Listener};
+use crate::drive::{CertificateSource, DriveError, DriveOptions, Driver, Listener};
 use crate::error::WalletError;
-use crate::folder::{Folder, OrderEntry, OrderJournal};
+use crate::folder::{Folder, OrderJournal};
 use crate::network::{Answers, Network};
 use crate::standing::{claims_above, supported_balance};
 
 /// How long a command waits for another one that uses the same account.
 pub const LOCK_PATIENCE: Duration = Duration::from_secs(10);
+/// So many unfinished orders of other copies are finished before a new one is signed.
+const ADOPTIONS_MAX: usize = 8;
 /// How long reads may take in all.
 pub(crate) const READ_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -173,40 +176,48 @@ impl Wallet {
     pub async fn send(&self, key: &AccountKey, intent: &Intent) -> Result<Receipt, WalletError> {
         let account = key.account();
         let journal = self.folder.orders(account).lock(LOCK_PATIENCE).await?;
-        for entry in journal.orders().unfinished()? {
-            let same = entry.transfer() == Some(&intent.transfer(account, entry.sequence));
-            match self.finish(&journal, entry).await? {
-                Resumed::Settled(receipt) if same => return Ok(*receipt),
-                _ => {}
+        for _ in 0..ADOPTIONS_MAX {
+            for entry in journal.orders().unfinished()? {
+                // What another copy has had certified is its business; only what was begun can be this very transfer.
+                let ordered = entry.order.as_ref().map(|order| &order.transfer);
+                let same = ordered == Some(&intent.transfer(account, entry.sequence));
+                match self.finish(&journal, entry).await? {
+                    Resumed::Settled(receipt) if same => return Ok(*receipt),
+                    _ => {}
+                }
             }
+            let Some(sequence) = self.check_standing(&journal, intent).await? else { continue };
+            let order = key.order(self.network().domain(), intent.transfer(account, sequence));
+            let order = order.verify(self.network().domain())?;
+            journal.create(&order)?;
+            return match self.bring_home(&journal, &order, order.clone(), false).await? {
+                Resumed::Settled(receipt) => Ok(*receipt),
+                Resumed::Superseded { certificate, .. } => Err(DriveError::Superseded { certificate }.into()),
+            };
         }
-        let sequence = self.check_standing(&journal, intent).await?;
-        let order = key.order(self.network().domain(), intent.transfer(account, sequence));
-        let order = order.verify(self.network().domain())?;
-        journal.create(&order)?;
-        self.drive(&journal, &order, false).await
+        Err(WalletError::OtherCopy { account })
     }
 
-    /// Finishes every order of `account` that is unfinished here, and one of another copy of this wallet
-    /// that authorities are locked on.
+    /// Finishes every order of `account` that is unfinished here, and those of other copies of this wallet that
+    /// authorities are locked on.
     ///
     /// # Errors
     /// As [`Wallet::send`], for the first that cannot be finished.
     pub async fn resume(&self, account: AccountId) -> Result<Vec<Resumed>, WalletError> {
         let journal = self.folder.orders(account).lock(LOCK_PATIENCE).await?;
         let mut resumed = Vec::new();
-        for entry in journal.orders().unfinished()? {
-            resumed.push(self.finish(&journal, entry).await?);
-        }
-        let answers = self.ask_account(account).await?;
-        let next = self.proven_next(account, journal.orders().next_sequence()?, &answers).await;
-        if let Some(order) = self.foreign_orders(account, next, &answers).first() {
-            journal.create(order)?;
-            if let Some(entry) = journal.orders().entry(next)? {
+        for _ in 0..ADOPTIONS_MAX {
+            for entry in journal.orders().unfinished()? {
                 resumed.push(self.finish(&journal, entry).await?);
             }
+            let answers = self.ask_account(account).await?;
+            let next = self.catch_up(&journal, &answers).await?;
+            // What was learned last may want to be settled.
+            if !self.adopt(&journal, next, &answers)? && journal.orders().unfinished()?.is_empty() {
+                return Ok(resumed);
+            }
         }
-        Ok(resumed)
+        Err(WalletError::OtherCopy { account })
     }
 
     /// The verified certificate that `account` sent under `sequence`, from this wallet or an authority.
@@ -248,114 +259,25 @@ impl Wallet {
         Ok(answers)
     }
 
-    /// Finishes an order that was written down before.
-    async fn finish(&self, journal: &OrderJournal, entry: OrderEntry) -> Result<Resumed, WalletError> {
-        let (account, sequence) = (journal.orders().account(), entry.sequence);
-        if let Some(stored) = entry.certificate {
-            match self.network().verify_certificate(stored, account, sequence) {
-                Ok(certificate) => return Ok(Resumed::Settled(Box::new(self.settle(journal, certificate).await?))),
-                Err(error) => tracing::warn!(%sequence, %error, "a stored certificate does not stand up"),
-            }
-        }
-        let Some(order) = entry.order else {
-            let error = "its certificate is not of this committee, and there is no order";
-            return Err(WalletError::Argument(format!("sequence number {sequence}: {error}")));
-        };
-        let order = order.verify(self.network().domain())?;
-        match self.drive(journal, &order, true).await {
-            Ok(receipt) => Ok(Resumed::Settled(Box::new(receipt))),
-            Err(WalletError::Drive(DriveError::Superseded { certificate })) => {
-                Ok(Resumed::Superseded { order: Box::new(order.transfer().clone()), certificate })
-            }
-            Err(WalletError::Drive(DriveError::Conflict { other, locked, size })) => {
-                self.finish_other(journal, &order, *other, (locked, size)).await
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Ours cannot get its quorum; perhaps the order that stands in its way can. Both are by the owner's
-    /// key, and an account without either is of no use to anyone.
-    async fn finish_other(
-        &self,
-        journal: &OrderJournal,
-        ours: &VerifiedOrder,
-        other: fastpay_core::TransferOrder,
-        (locked, size): (usize, usize),
-    ) -> Result<Resumed, WalletError> {
-        let verified = other.clone().verify(self.network().domain())?;
-        let Ok(certificate) = self.certify(&verified).await else {
-            return Err(DriveError::Conflict { other: Box::new(other), locked, size }.into());
-        };
-        journal.certify(&certificate)?;
-        self.driver.settle(&certificate).await?;
-        Ok(Resumed::Superseded { order: Box::new(ours.transfer().clone()), certificate: Box::new(certificate) })
-    }
-
-    async fn drive(
-        &self,
-        journal: &OrderJournal,
-        order: &VerifiedOrder,
-        resumed: bool,
-    ) -> Result<Receipt, WalletError> {
-        let start = Instant::now();
-        let certificate = match self.certify(order).await {
-            Ok(certificate) => certificate,
-            Err(DriveError::Superseded { certificate }) => {
-                journal.certify(&certificate)?;
-                return Err(DriveError::Superseded { certificate }.into());
-            }
-            Err(error) => return Err(error.into()),
-        };
-        let certified_after = start.elapsed();
-        journal.certify(&certificate)?;
-        let receipt = self.settle(journal, certificate).await?;
-        Ok(Receipt { resumed, certified_after, ..receipt })
-    }
-
-    /// Drives an order to its certificate. Where the committee changes meanwhile, the order is voted for under the
-    /// new keys: the authorities' locks outlive a rotation, and so does the order.
-    async fn certify(&self, order: &VerifiedOrder) -> Result<VerifiedCertificate, DriveError> {
-        let until = Instant::now() + self.driver.options().deadline;
-        let mut backoff = Backoff::new(*self.driver.options());
-        loop {
-            match self.driver.certify(order).await {
-                Err(DriveError::NewEpoch { epoch, .. }) if Instant::now() < until => {
-                    if let Err(error) = self.follow().await {
-                        tracing::warn!(%epoch, %error, "the committee has changed, and the Primary cannot be asked");
-                    }
-                    if self.network().committee().epoch() < epoch {
-                        // Its block is final for the authorities, and for this wallet soon.
-                        backoff.wait().await;
-                    }
-                }
-                outcome => return outcome,
-            }
-        }
-    }
-
-    async fn settle(&self, journal: &OrderJournal, certificate: VerifiedCertificate) -> Result<Receipt, WalletError> {
-        let start = Instant::now();
-        let settled = self.driver.settle(&certificate).await?;
-        journal.settle(certificate.transfer().sequence())?;
-        let (certified_after, settled_after) = (Duration::ZERO, start.elapsed());
-        Ok(Receipt { certificate, resumed: true, certified_after, settled_after, rest: settled.rest })
-    }
-
     /// The number for a new order, after checking that nothing stands in its way: better to find out
-    /// before a number is bound to an order that cannot be paid.
-    async fn check_standing(&self, journal: &OrderJournal, intent: &Intent) -> Result<SequenceNumber, WalletError> {
+    /// before a number is bound to an order that cannot be paid. None where something is to be finished first that
+    /// another copy of this wallet began.
+    async fn check_standing(
+        &self,
+        journal: &OrderJournal,
+        intent: &Intent,
+    ) -> Result<Option<SequenceNumber>, WalletError> {
         let account = journal.orders().account();
         let asset = intent.asset();
         let answers = self.ask_account_asset(account, asset).await?;
-        let sequence = self.proven_next(account, journal.orders().next_sequence()?, &answers).await;
-        if !self.foreign_orders(account, sequence, &answers).is_empty() {
-            return Err(WalletError::ForeignOrder { account, sequence });
+        let sequence = self.catch_up(journal, &answers).await?;
+        if self.adopt(journal, sequence, &answers)? || !journal.orders().unfinished()?.is_empty() {
+            return Ok(None);
         }
         let needed = intent.transfer(account, sequence).amount();
-        let Some(available) = self.available(journal, sequence, asset, &answers) else { return Ok(sequence) };
+        let Some(available) = self.available(journal, sequence, asset, &answers) else { return Ok(Some(sequence)) };
         if available.covers(needed) {
-            return Ok(sequence);
+            return Ok(Some(sequence));
         }
         // A payment to this account may be known to few authorities: take it in and look again.
         self.collect(account).await?;
@@ -364,7 +286,7 @@ impl Wallet {
             Some(available) if !available.covers(needed) => {
                 Err(WalletError::Funds { account, asset, needed, available })
             }
-            _ => Ok(sequence),
+            _ => Ok(Some(sequence)),
         }
     }
 
@@ -397,29 +319,5 @@ impl Wallet {
             tracing::warn!(%account, %claim, "an authority claims a sequence number that it cannot prove");
         }
         known
-    }
-
-    /// Orders with the next number that authorities are locked on and that this wallet did not write down,
-    /// the one with most locks first.
-    fn foreign_orders(
-        &self,
-        account: AccountId,
-        next: SequenceNumber,
-        answers: &Answers<AccountState>,
-    ) -> Vec<VerifiedOrder> {
-        let mut found: BTreeMap<Digest, (usize, VerifiedOrder)> = BTreeMap::new();
-        for (name, answer) in answers {
-            let Ok(AccountState { pending: Some(pending), .. }) = answer else { continue };
-            if pending.transfer.sender() != account || pending.transfer.sequence() != next {
-                continue;
-            }
-            match pending.clone().verify(self.network().domain()) {
-                Ok(order) => found.entry(order.digest()).or_insert((0, order)).0 += 1,
-                Err(error) => tracing::warn!(authority = %name, %error, "an authority shows a false pending order"),
-            }
-        }
-        let mut found: Vec<_> = found.into_values().collect();
-        found.sort_by_key(|(locks, _)| std::cmp::Reverse(*locks));
-        found.into_iter().map(|(_, order)| order).collect()
     }
 }

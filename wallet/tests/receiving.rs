@@ -168,7 +168,7 @@ async fn a_token_hidden_by_dust_is_found_where_it_matters() {
     std::fs::write(&file, serde_json::to_vec(&genesis).unwrap()).unwrap();
     let config = fastpay_wallet::folder::Config { endpoints: file.clone(), primary: None, genesis: Some(file) };
     config.write(&wallet.folder().config_path(), false).unwrap();
-    let report = wallet.audit(Duration::ZERO).await.unwrap();
+    let report = wallet.audit(Duration::ZERO, &|_| {}).await.unwrap();
     assert!(report.ok, "{report:?}");
     assert_eq!((report.truncated.len(), report.assets.len()), (4, 1));
     assert_eq!(report.assets[0].authorities[0].accounts_total, Amount(100).into());

@@ -180,14 +180,14 @@ async fn an_order_of_another_copy_in_flight_is_seen_and_can_be_finished() {
     let home = tempfile::tempdir().unwrap();
     let wallet = committee.wallet(home.path());
     let (theirs, ours) = intents();
-    committee.fakes[1].lock(&committee.order(&alice(), &theirs, 0));
-    // At once, all authorities answer; the one that is locked must be heard.
-    let error = wallet.send(&alice(), &ours).await.unwrap_err();
-    assert!(matches!(error, WalletError::ForeignOrder { sequence: SequenceNumber(0), .. }), "{error}");
-    assert_eq!(error.kind(), "conflict");
-    assert!(wallet.folder().orders(alice().account()).entries().unwrap().is_empty());
-    assert_eq!(wallet.resume(alice().account()).await.unwrap().len(), 1);
-    wallet.send(&alice(), &ours).await.unwrap();
+    // At two, of which any three that answer include one.
+    [1, 2].iter().for_each(|index| committee.fakes[*index].lock(&committee.order(&alice(), &theirs, 0)));
+    let receipt = wallet.send(&alice(), &ours).await.unwrap();
+    assert_eq!((receipt.resumed, receipt.certificate.transfer().sequence()), (false, SequenceNumber(1)));
+    // What was theirs stands in this folder too.
+    assert_eq!(state(&wallet, alice().account(), 0).await, OrderState::Settled);
+    let orders = [(&theirs, 0), (&ours, 1)].map(|(intent, number)| committee.order(&alice(), intent, number));
+    assert!(committee.fakes.iter().all(|fake| fake.orders_seen().iter().all(|seen| orders.contains(seen))));
     committee.until(|fake| fake.balance(bob().account()) == 40 && fake.balance(carol().account()) == 30).await;
 }
 
@@ -234,9 +234,28 @@ async fn a_split_that_neither_order_can_win_is_explained() {
     write_down(&wallet, &committee, &committee.order(&alice(), &ours, 0)).await.unwrap();
     [0, 1].iter().for_each(|index| committee.fakes[*index].lock(&committee.order(&alice(), &ours, 0)));
     [2, 3].iter().for_each(|index| committee.fakes[*index].lock(&committee.order(&alice(), &theirs, 0)));
-    let error = wallet.resume(alice().account()).await.unwrap_err();
-    assert!(matches!(error, WalletError::Drive(DriveError::Conflict { locked: 2, size: 4, .. })), "{error:?}");
-    assert!(error.to_string().contains("another copy of this wallet"), "{error}");
+    for again in [false, true] {
+        // Neither to finish it nor to pay somebody else brings a third order about.
+        let error = match again {
+            false => wallet.resume(alice().account()).await.unwrap_err(),
+            true => wallet.send(&alice(), &pay(carol().account(), 1)).await.unwrap_err(),
+        };
+        assert_eq!((error.kind(), error.exit_code()), ("conflict", 7));
+        let WalletError::Drive(DriveError::Conflict(contest)) = &error else { panic!("{error:?}") };
+        assert!(contest.leader().is_none(), "{error}");
+        for contender in contest.contenders() {
+            let holders =
+                if contender.transfer == theirs.transfer(alice().account(), SequenceNumber(0)) { 2 } else { 0 };
+            let names: Vec<_> =
+                (holders..holders + 2).map(|index| committee.endpoints.authorities[index].name).collect();
+            assert_eq!((contender.holders, contender.reach), (names, 2), "{error}");
+        }
+        for said in ["pays 40 of", "pays 30 of", "never send again", "cannot be undone", "2 of the 3 votes"] {
+            assert!(error.to_string().contains(said), "{said:?} is not said: {error}");
+        }
+    }
+    let orders = [&theirs, &ours].map(|intent| committee.order(&alice(), intent, 0));
+    assert!(committee.fakes.iter().all(|fake| fake.orders_seen().iter().all(|seen| orders.contains(seen))));
 }
 
 #[tokio::test]

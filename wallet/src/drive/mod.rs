@@ -11,6 +11,7 @@
 
 mod ask;
 mod catch_up;
+mod contest;
 mod settle;
 mod tally;
 
@@ -18,8 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fastpay_core::{
-    AccountId, AuthorityName, Balance, Certificate, Epoch, SequenceNumber, TransferOrder, VerifiedCertificate,
-    VerifiedOrder,
+    AccountId, AuthorityName, Balance, Certificate, Epoch, SequenceNumber, Transfer, VerifiedCertificate, VerifiedOrder,
 };
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -27,6 +27,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::network::Network;
 
+pub use contest::{Contender, Contest};
 pub use settle::Settled;
 pub use tally::Trouble;
 use tally::{Heard, Tally, Verdict};
@@ -98,6 +99,8 @@ pub enum Progress {
         /// Why.
         trouble: Trouble,
     },
+    /// Another copy of this wallet signed this order and did not finish it; that is done now.
+    Adopted(Transfer),
 }
 
 /// Hears of progress.
@@ -122,20 +125,9 @@ impl CertificateSource for NoCertificates {
 /// Why an order has no certificate, or a certificate no quorum of confirmations, yet.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum DriveError {
-    /// Too many authorities are locked on another order of the same account and number.
-    #[error(
-        "{locked} of {size} authorities are locked on another order of account {} with sequence number {}: the same \
-         key is used by another copy of this wallet. Stop that one, then run `fastpay resume`",
-        .other.transfer.sender(), .other.transfer.sequence()
-    )]
-    Conflict {
-        /// The other order, signed with the same key.
-        other: Box<TransferOrder>,
-        /// At how many authorities it stands in the way.
-        locked: usize,
-        /// How many authorities there are.
-        size: usize,
-    },
+    /// Authorities are locked on different orders of the same account and number.
+    #[error("{0}")]
+    Conflict(Box<Contest>),
     /// Another order took the number, and is final.
     #[error(
         "sequence number {} of account {} was used for another transfer, by another copy of this wallet; this one \
@@ -232,7 +224,7 @@ impl Driver {
         &self.options
     }
 
-    fn tell(&self, progress: Progress) {
+    pub(crate) fn tell(&self, progress: Progress) {
         tracing::debug!(?progress);
         if let Some(listener) = &self.listener {
             listener(&progress);

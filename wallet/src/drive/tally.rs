@@ -9,7 +9,7 @@ use fastpay_core::{
     VerifiedVote,
 };
 
-use super::DriveError;
+use super::{Contest, DriveError};
 
 /// Why an authority does not do now what it is asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -145,16 +145,23 @@ impl Tally {
         members.filter(|name| self.votes.contains_key(name) || may_vote(name)).count()
     }
 
+    /// Who holds which order of this number.
+    fn contest(&self) -> Contest {
+        let mut contest = Contest::new(&self.committee);
+        contest.enter(&self.order);
+        self.votes.keys().for_each(|name| contest.hold(&self.order, *name));
+        self.locked.iter().for_each(|(name, other)| contest.hold(other, *name));
+        contest
+    }
+
     /// Why there is no certificate.
     pub(crate) fn failure(&self, timed_out: bool) -> DriveError {
         let (size, quorum) = (self.committee.members().len(), self.committee.quorum());
         let blocking = size.saturating_sub(quorum);
         // f + 1 reports contain an honest one.
         let trusted = self.committee.faults_tolerated().saturating_add(1);
-        if let Some(other) = self.locked.values().next()
-            && (self.locked.len() > blocking || timed_out)
-        {
-            return DriveError::Conflict { other: Box::new(other.order().clone()), locked: self.locked.len(), size };
+        if self.locked.len() > blocking || (timed_out && !self.locked.is_empty()) {
+            return DriveError::Conflict(Box::new(self.contest()));
         }
         if self.troubles.values().filter(|trouble| **trouble == Trouble::NoPrimary).count() >= trusted {
             return DriveError::NoPrimary;
@@ -238,7 +245,12 @@ mod tests {
         let mut locked = case();
         assert_eq!(locked.lock(0), Verdict::Wait);
         assert_eq!(locked.lock(1), Verdict::Impossible);
-        assert!(matches!(locked.tally.failure(false), DriveError::Conflict { locked: 2, size: 4, .. }));
+        let DriveError::Conflict(contest) = locked.tally.failure(false) else { panic!() };
+        assert_eq!(contest.leader().unwrap().order(), &locked.other, "nobody holds ours");
+        assert_eq!(
+            contest.contenders().iter().map(|c| (c.holders.len(), c.reach)).collect::<Vec<_>>(),
+            [(2, 4), (0, 2)]
+        );
         // One that was released votes after all.
         let mut released = case();
         assert_eq!(released.lock(0), Verdict::Wait);

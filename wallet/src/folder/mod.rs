@@ -8,6 +8,7 @@
 //!  orders/<account>/ every order that an account sent, written ahead of sending
 //!  inbox/<account>/  every verified certificate that an account received
 //!  primary/<owner>/  every transaction on the Primary, written ahead of sending
+//!  proofs/           what an audit found of authorities that voted for two orders of one number
 //! ```
 //! Nothing here is ever changed in place: files are created once or replaced whole.
 
@@ -19,6 +20,7 @@ mod keys;
 mod learned;
 mod lock;
 mod orders;
+mod proofs;
 mod transactions;
 
 use std::path::{Path, PathBuf};
@@ -32,6 +34,7 @@ pub use inbox::{Inbox, InboxJournal, ReceivedPayment};
 pub use keys::{KeyEntry, KeyError, KeyKind, Keys, parse_secret, read_keystore};
 pub use learned::{AssetInfo, KnownCommittees};
 pub use lock::Lock;
+pub(crate) use orders::encode_hex;
 pub use orders::{OrderEntry, OrderJournal, OrderState, Orders};
 pub use transactions::{Errand, TransactionEntry, TransactionJournal, TransactionState, Transactions};
 

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fastpay_core::{
-    AccountId, AccountKey, Amount, Asset, Certificate, Committees, Deposit, Epoch, Memo, Payment, SequenceNumber,
-    TransactionIndex, Transfer, TransferOrder, Vote, VoteSignature, sign_batch_vote,
+    AccountId, AccountKey, Amount, Asset, Balance, Certificate, Committees, Deposit, Epoch, Memo, Payment,
+    SequenceNumber, TransactionIndex, Transfer, TransferOrder, Vote, VoteSignature, sign_batch_vote,
 };
 use fastpay_rpc::proto::redemption_batch_response::Response as BatchResponse;
 use fastpay_rpc::proto::shard_server::{Shard, ShardServer};
@@ -20,6 +20,8 @@ use fastpay_rpc::{AuthorityEndpoints, ClientOptions, Endpoints, PAGE_ENTRIES_MAX
 use fastpay_testkit::{Outcome, Refusal as TestRefusal, TestAccount, TestAuthority, TestCommittee};
 use fastpay_wallet::folder::Folder;
 use fastpay_wallet::{DriveOptions, Intent, Network, Wallet};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
 use tonic::{Request, Response, Status, Streaming};
@@ -60,6 +62,16 @@ pub enum Part {
     Garbage,
     /// Votes in an epoch that never was.
     FalseEpoch,
+    /// Says that every account holds one unit more of everything.
+    FalseBalances,
+    /// Counts seven units more in its accounts and as deposited.
+    FalseTotals,
+    /// Has no certificate, when asked.
+    HidesCertificates,
+    /// Loses some requests and answers others late, by this seed.
+    Erratic(u64),
+    /// The same, and votes for every order, whatever it voted for before.
+    VotesForAll(u64),
 }
 
 pub const LIES: [Part; 11] = [
@@ -85,8 +97,12 @@ struct State {
     redemptions: Vec<Certificate>,
     /// Digests of the orders that came, in order.
     orders_seen: Vec<TransferOrder>,
+    /// Every certificate that came, in order.
+    certificates_seen: Vec<Certificate>,
     /// How many requests for certificates came.
     certificates_asked: usize,
+    /// How many requests came while it was erratic.
+    erratic: u64,
 }
 
 /// One authority.
@@ -114,6 +130,14 @@ impl Fake {
 
     pub fn orders_seen(&self) -> Vec<TransferOrder> {
         self.state.lock().unwrap().orders_seen.clone()
+    }
+
+    pub fn votes_for_all(&self) -> bool {
+        matches!(self.state.lock().unwrap().part, Part::VotesForAll(_))
+    }
+
+    pub fn certificates_seen(&self) -> Vec<Certificate> {
+        self.state.lock().unwrap().certificates_seen.clone()
     }
 
     pub fn certificates_asked(&self) -> usize {
@@ -157,6 +181,18 @@ impl Fake {
             Part::Silent => std::future::pending().await,
             Part::Slow(by) => tokio::time::sleep(by).await,
             Part::Down => return Err(Status::unavailable("down")),
+            Part::Erratic(seed) | Part::VotesForAll(seed) => {
+                let number = {
+                    let mut state = self.state.lock().unwrap();
+                    state.erratic += 1;
+                    state.erratic
+                };
+                let chance = StdRng::seed_from_u64(seed ^ (number << 8)).random_range(0..32);
+                match chance {
+                    0..3 => return Err(Status::unavailable("erratic")),
+                    late => tokio::time::sleep(Duration::from_micros(late * 100)).await,
+                }
+            }
             _ => {}
         }
         Ok(part)
@@ -174,6 +210,7 @@ impl Fake {
             Ask::Certificate(certificate) => {
                 let certificate: Certificate = certificate.try_into().unwrap();
                 let account = certificate.order.transfer.sender();
+                state.certificates_seen.push(certificate.clone());
                 if part == Part::FalseConfirmation {
                     return Answer::Confirmed(proto::Confirmed { next_sequence: 0 });
                 }
@@ -217,6 +254,10 @@ impl Fake {
                 return Answer::Vote((Epoch(99), &vote).into());
             }
             Part::Garbage => return Answer::Vote(proto::Vote::default()),
+            Part::VotesForAll(_) => {
+                let vote = self.committee.vote(self.index, order);
+                return Answer::Vote((self.committee.committee.epoch(), &vote).into());
+            }
             _ => {}
         }
         let authority = &mut self.state.lock().unwrap().authority;
@@ -332,6 +373,12 @@ impl Shard for Fake {
             catching_up: false,
         };
         answer.holdings.retain(|held| !answer.truncated && (request.asset.is_empty() || held.asset == request.asset));
+        if part == Part::FalseBalances {
+            for held in &mut answer.holdings {
+                let balance = Balance::from_be_bytes(held.balance.as_ref().try_into().unwrap());
+                held.balance = balance.credit(Amount(1)).to_be_bytes().to_vec().into();
+            }
+        }
         if part == Part::FalseHistory {
             answer.next_sequence = 1_000_000;
             answer.received = u64::MAX;
@@ -355,6 +402,9 @@ impl Shard for Fake {
             // Any certificate at all, in place of the one asked for.
             let any = state.certificates.values().next().ok_or_else(|| Status::not_found("none"))?;
             return Ok(Response::new(any.into()));
+        }
+        if part == Part::HidesCertificates {
+            return Err(Status::not_found("none"));
         }
         let found = state.certificates.get(&(account_id(&request.account), request.sequence));
         found.map(|certificate| Response::new(certificate.into())).ok_or_else(|| Status::not_found("none"))
@@ -449,11 +499,12 @@ impl Shard for Fake {
             .totals
             .iter()
             .filter(|(asset, _)| !truncated && (asked.is_empty() || asset.0.as_slice() == asked.as_ref()));
-        let balance = |balance: &fastpay_core::Balance| balance.to_be_bytes().to_vec().into();
+        let invented = Amount(if part == Part::FalseTotals { 7 } else { 0 });
+        let balance = |balance: &Balance| balance.to_be_bytes().to_vec().into();
         let totals = chosen.map(|(asset, totals)| proto::AssetTotals {
             asset: asset.0.to_vec().into(),
-            accounts: balance(&totals.accounts),
-            deposited: balance(&totals.deposited),
+            accounts: balance(&totals.accounts.credit(invented)),
+            deposited: balance(&totals.deposited.credit(invented)),
             credited: balance(&totals.credited),
             forwarded: balance(&totals.forwarded),
             redeemed: balance(&totals.redeemed),
@@ -472,6 +523,7 @@ impl Shard for Fake {
             contract: vec![0; 20].into(),
             shard_count: 1,
             synchronized: ledger.synchronized.0,
+            redemptions: state.redemptions.len() as u64,
             totals: totals.collect(),
             truncated,
             ..proto::StatusResponse::default()
@@ -507,7 +559,9 @@ impl Committee {
                 deposits: BTreeMap::new(),
                 redemptions: Vec::new(),
                 orders_seen: Vec::new(),
+                certificates_seen: Vec::new(),
                 certificates_asked: 0,
+                erratic: 0,
             };
             let epochs = epochs.clone();
             let fake = Fake { index, committee: committee.clone(), epochs, state: Arc::new(Mutex::new(state)) };
@@ -534,7 +588,7 @@ impl Committee {
 
     pub fn network(&self) -> Network {
         let options =
-            ClientOptions { connect_timeout: Duration::from_millis(500), request_timeout: Duration::from_millis(700) };
+            ClientOptions { connect_timeout: Duration::from_secs(3), request_timeout: Duration::from_secs(3) };
         let TestCommittee { domain, committee, .. } = &*self.committee;
         let committees = Committees::new(committee.clone()).unwrap();
         Network::with_options(*domain, committees, &self.endpoints, options).unwrap()

@@ -296,6 +296,9 @@ pub struct AuditArgs {
     /// Wait at most so many seconds for the authorities to have seen all deposits and for a quiet moment.
     #[arg(long, default_value_t = 30, value_name = "SECONDS")]
     pub wait: u64,
+    /// Only check a proof that an audit wrote, against the committees that this wallet knows; asks nobody.
+    #[arg(long, value_name = "FILE", conflicts_with = "wait")]
+    pub verify_proof: Option<PathBuf>,
 }
 
 fn parse_asset(text: &str) -> Result<Asset, String> {

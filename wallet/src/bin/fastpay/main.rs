@@ -5,6 +5,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
 
 mod args;
+mod audit;
 mod context;
 mod history;
 mod onchain;
@@ -90,6 +91,6 @@ async fn run(cli: Cli) -> Result<Report, WalletError> {
         Command::Execute(args) => onchain::execute(&context, args).await,
         Command::Claim(args) => onchain::claim(&context, args).await,
         Command::Status => views::status(&context).await,
-        Command::Audit(args) => views::audit(&context, args.wait).await,
+        Command::Audit(args) => audit::audit(&context, args).await,
     }
 }

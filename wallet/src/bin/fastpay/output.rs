@@ -7,7 +7,7 @@ use std::time::Instant;
 use fastpay_core::{AccountId, Asset, AuthorityName, Memo, Transfer};
 use fastpay_ethereum::{Progress as ChainProgress, Queued, utc};
 use fastpay_wallet::folder::{AssetInfo, Errand};
-use fastpay_wallet::{Progress, Trouble, Wallet, WalletError, format_units, short};
+use fastpay_wallet::{DriveError, Progress, Trouble, Wallet, WalletError, format_units, short};
 use serde_json::{Value, json};
 
 /// The outcome of a command.
@@ -65,6 +65,10 @@ impl Screen {
                     self.say(format!("authority {}: {trouble}", short(authority)));
                 }
             }
+            Progress::Adopted(transfer) => self.say(format!(
+                "another copy of this wallet ordered #{} and did not finish it: that is done first",
+                transfer.sequence()
+            )),
         }
     }
 
@@ -169,7 +173,11 @@ pub fn transfer_text(transfer: &Transfer, money: &Money) -> String {
 
 /// The error for programs.
 pub fn error_json(error: &WalletError) -> Value {
-    json!({ "error": { "kind": error.kind(), "message": error.to_string() } })
+    let mut json = json!({ "kind": error.kind(), "message": error.to_string() });
+    if let WalletError::Drive(DriveError::Conflict(contest)) = error {
+        add(&mut json, [("orders", json!(contest.contenders()))]);
+    }
+    json!({ "error": json })
 }
 
 /// A payment that came in, for programs.

@@ -1,4 +1,4 @@
-//! `balance`, `receive`, `status`, `audit`.
+//! `balance`, `receive`, `status`.
 
 use std::time::Duration;
 
@@ -245,46 +245,4 @@ fn describe_authority(authority: &AuthorityView, last_index: Option<u64>) -> (Va
     };
     let warning = if authority.consistent { "" } else { ", SAYS ANOTHER NAME, COMMITTEE OR CONTRACT" };
     (json, format!("  {name}: {} shards, deposits up to {synchronized}{lag}{warning}", shards.len()))
-}
-
-pub async fn audit(context: &Context, wait: u64) -> Result<Report, WalletError> {
-    let wallet = context.wallet()?;
-    let report = wallet.audit(Duration::from_secs(wait)).await?;
-    let mut lines = Vec::new();
-    for asset in &report.assets {
-        let money = Money::of(&wallet, asset.asset).await;
-        lines.push(format!("asset {}: the contract holds {}", asset.asset, money.text(asset.contract_total)));
-        if let Some(backing) = &asset.backing {
-            lines.push(format!(
-                "  besides {} queued and {} to be claimed; in all it has {}",
-                money.text(backing.queued),
-                money.text(backing.claims),
-                backing.held.map_or_else(|| "what its token does not say".into(), |held| money.text(held))
-            ));
-        }
-        for authority in &asset.authorities {
-            let verdict = if authority.ok { "balances" } else { "DOES NOT BALANCE" };
-            lines.push(format!(
-                "  authority {}: accounts {}, in flight {}, to be redeemed {}, ahead {}: {verdict}",
-                short(&authority.authority),
-                money.text(authority.accounts_total),
-                money.text(authority.in_flight),
-                money.text(authority.redeemable),
-                money.text(authority.ahead),
-            ));
-        }
-    }
-    if !report.truncated.is_empty() {
-        let names: Vec<_> = report.truncated.iter().map(short).collect();
-        lines.push(format!(
-            "authorities {} have more assets than they list; audited are the listed ones, ETH and those that this \
-             wallet knows",
-            names.join(", ")
-        ));
-    }
-    lines.extend(report.silent.iter().map(|(name, error)| format!("authority {name} does not answer: {error}")));
-    lines.extend(report.findings.iter().map(|finding| format!("finding: {finding}")));
-    lines.push(if report.ok { "the audit balances".into() } else { "THE AUDIT FAILS".to_owned() });
-    let exit_code = if report.ok { 0 } else { WalletError::Audit(String::new()).exit_code() };
-    Ok(Report { json: json!(report), text: lines.join("\n"), exit_code })
 }

@@ -1,4 +1,4 @@
-//! The public audit: per asset, does what the contract holds equal what the accounts hold at an authority,
+//! The audit by totals: per asset, does what the contract holds equal what the accounts hold at an authority,
 //! what is on its way between its shards, and what is certified but not yet redeemed?
 //!
 //! ```text
@@ -6,11 +6,9 @@
 //!  what it has      ≥ contract's total + its queue + claims
 //! ```
 //! *Redeemable* is certified and confirmed here but not redeemed on the Primary; *ahead* is redeemed on the
-//! Primary, or queued there, but not yet confirmed here. Every redemption counted is a verified certificate. The two sides are
-//! compared where they have seen the same deposits and nothing moved while they were read.
+//! Primary, or queued there, but not yet confirmed here. Every redemption counted is a verified certificate.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use alloy::primitives::U256;
 use fastpay_core::{
@@ -19,213 +17,67 @@ use fastpay_core::{
 };
 use fastpay_ethereum::{Primary, PrimaryError, Token};
 use fastpay_rpc::{AuthorityClient, ClientError, ShardStatus};
-use serde::Serialize;
-use tokio::time::{Instant, sleep};
 
+use super::{AssetAudit, AuditReport, AuthorityAudit, Backing, Solvency};
 use crate::error::WalletError;
-use crate::open::read_genesis;
-use crate::wallet::Wallet;
-
-const POLL: Duration = Duration::from_millis(300);
-
-/// The outcome of an audit.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct AuditReport {
-    /// True where a quorum of authorities answered and every one that answered balances in every asset.
-    pub ok: bool,
-    /// The last deposit of the contract.
-    pub last_transaction_index: TransactionIndex,
-    /// By asset.
-    pub assets: Vec<AssetAudit>,
-    /// Authorities that did not answer, and why.
-    pub silent: BTreeMap<String, String>,
-    /// Authorities that have more assets than they list: the audit is of the listed ones, ETH and those that
-    /// this wallet knows.
-    pub truncated: Vec<AuthorityName>,
-    /// What does not fit.
-    pub findings: Vec<String>,
-}
-
-/// One asset.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct AssetAudit {
-    /// Which.
-    pub asset: Asset,
-    /// What the contract holds for accounts.
-    pub contract_total: Balance,
-    /// What else it holds; none without a Primary.
-    pub backing: Option<Backing>,
-    /// By authority.
-    pub authorities: Vec<AuthorityAudit>,
-    /// True where all of them balance.
-    pub ok: bool,
-}
-
-/// What the contract holds of an asset beyond what is for accounts, and whether it has all of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Backing {
-    /// For redemptions in its queue.
-    pub queued: Balance,
-    /// For payouts that could not be made.
-    pub claims: Balance,
-    /// What it really has; none where the token does not say.
-    pub held: Option<Balance>,
-}
-
-/// One asset at one authority.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct AuthorityAudit {
-    /// Who.
-    pub authority: AuthorityName,
-    /// The sum of all balances.
-    pub accounts_total: Balance,
-    /// On the way between its shards.
-    pub in_flight: Balance,
-    /// Confirmed here, not redeemed on the Primary.
-    pub redeemable: Balance,
-    /// Redeemed on the Primary, not confirmed here.
-    pub ahead: Balance,
-    /// True where the sum is the contract's total.
-    pub ok: bool,
-}
+use crate::network::Network;
 
 /// What names a redemption, and what it moved.
-type Redemptions = BTreeMap<(AccountId, SequenceNumber), (Asset, Amount)>;
+pub(super) type Redemptions = BTreeMap<(AccountId, SequenceNumber), (Asset, Amount)>;
 
 /// One authority, as it was read.
-struct Reading {
-    statuses: Vec<ShardStatus>,
-    redemptions: Redemptions,
+pub(super) struct Reading {
+    pub(super) statuses: Vec<ShardStatus>,
+    pub(super) redemptions: Redemptions,
 }
 
 /// The other side: the contract, or the genesis.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Ledger {
-    last_transaction_index: TransactionIndex,
-    totals: BTreeMap<Asset, Balance>,
-    backing: BTreeMap<Asset, Backing>,
+pub(super) struct Ledger {
+    pub(super) last_transaction_index: TransactionIndex,
+    pub(super) totals: BTreeMap<Asset, Balance>,
+    pub(super) backing: BTreeMap<Asset, Backing>,
 }
 
-impl Wallet {
-    /// Audits the committee. Waits up to `patience` for authorities to follow the contract's last deposit
-    /// and for a moment in which nothing moves.
-    ///
-    /// # Errors
-    /// Where the Primary or a quorum of authorities does not answer. That the sums do not fit is no error
-    /// here, but in the report.
-    pub async fn audit(&self, patience: Duration) -> Result<AuditReport, WalletError> {
-        let config = self.folder().config()?;
-        let primary = if config.primary.is_some() { Some(self.primary().await?) } else { None };
-        let genesis = match &config.genesis {
-            Some(path) => read_genesis(path)?.balances,
-            None => Vec::new(),
-        };
-        let until = Instant::now() + patience;
-        loop {
-            let (mut report, is_still) = self.audit_once(primary.as_ref(), &genesis).await?;
-            if report.ok && is_still {
-                return Ok(report);
+pub(super) async fn read_authority(network: &Network, authority: &AuthorityClient) -> Result<Reading, ClientError> {
+    let statuses = crate::network::authority_status(authority).await?;
+    let mut redemptions = Redemptions::new();
+    for (shard, status) in authority.shards().iter().zip(&statuses) {
+        let mut start = 0_u64;
+        while start < status.redemptions {
+            let page = shard.redemptions(start).await?;
+            if page.entries.is_empty() {
+                break;
             }
-            if Instant::now() >= until {
-                if !report.ok && !is_still {
-                    report.findings.push("money moved while it was counted; audit again at a quieter moment".into());
-                }
-                return Ok(report);
+            start = start.saturating_add(u64::try_from(page.entries.len()).unwrap_or(u64::MAX));
+            for certificate in page.entries {
+                count_redemption(network, authority.name(), certificate, &mut redemptions);
             }
-            sleep(POLL).await;
         }
     }
+    Ok(Reading { statuses, redemptions })
+}
 
-    async fn audit_once(
-        &self,
-        primary: Option<&Primary>,
-        genesis: &[GenesisBalance],
-    ) -> Result<(AuditReport, bool), WalletError> {
-        let (mut readings, mut silent) = (BTreeMap::new(), BTreeMap::new());
-        for authority in self.network().authorities().iter() {
-            match self.read_authority(authority).await {
-                Ok(reading) => drop(readings.insert(authority.name(), reading)),
-                Err(error) => drop(silent.insert(authority.name().to_string(), error.to_string())),
-            }
+fn count_redemption(
+    network: &Network,
+    authority: AuthorityName,
+    certificate: Certificate,
+    redemptions: &mut Redemptions,
+) {
+    let (account, sequence) = (certificate.order.transfer.sender(), certificate.order.transfer.sequence());
+    let verified = network.verify_certificate(certificate, account, sequence);
+    match verified.as_ref().map(|certificate| certificate.transfer()) {
+        Ok(Transfer::Redemption(redemption)) => {
+            let value = (redemption.asset, redemption.amount);
+            redemptions.insert((redemption.sender, redemption.sequence), value);
         }
-        let quorum = self.network().committee().quorum();
-        if readings.len() < quorum {
-            return Err(WalletError::TooFewAnswers { answered: readings.len(), quorum });
-        }
-        let mut assets: BTreeSet<_> = readings
-            .values()
-            .flat_map(|reading| &reading.statuses)
-            .flat_map(|s| s.totals.iter().map(|t| t.0))
-            .collect();
-        assets.insert(Asset::ETHER);
-        assets.extend(genesis.iter().map(|balance| balance.asset));
-        assets.extend(self.folder().known_assets()?);
-        for authority in self.network().authorities().iter() {
-            let Some(reading) = readings.get_mut(&authority.name()) else { continue };
-            if let Err(error) = add_totals(authority, &mut reading.statuses, &assets).await {
-                readings.remove(&authority.name());
-                silent.insert(authority.name().to_string(), error.to_string());
-            }
-        }
-        if readings.len() < quorum {
-            return Err(WalletError::TooFewAnswers { answered: readings.len(), quorum });
-        }
-        let (ledger, redeemed, is_still) = match primary {
-            Some(primary) => read_primary(primary, &assets, &readings).await?,
-            None => (read_genesis_ledger(genesis), Redemptions::new(), true),
-        };
-        let mut again = true;
-        for authority in self.network().authorities().iter() {
-            let Some(reading) = readings.get(&authority.name()) else { continue };
-            let now = async {
-                let mut now = crate::network::authority_status(authority).await?;
-                add_totals(authority, &mut now, &assets).await?;
-                Ok::<_, ClientError>(now)
-            };
-            again &= now.await.is_ok_and(|now| now == reading.statuses);
-        }
-        Ok((judge(&ledger, &readings, &redeemed, silent), is_still && again))
-    }
-
-    async fn read_authority(&self, authority: &AuthorityClient) -> Result<Reading, ClientError> {
-        let statuses = crate::network::authority_status(authority).await?;
-        let mut redemptions = Redemptions::new();
-        for (shard, status) in authority.shards().iter().zip(&statuses) {
-            let mut start = 0_u64;
-            while start < status.redemptions {
-                let page = shard.redemptions(start).await?;
-                if page.entries.is_empty() {
-                    break;
-                }
-                start = start.saturating_add(u64::try_from(page.entries.len()).unwrap_or(u64::MAX));
-                for certificate in page.entries {
-                    self.count_redemption(authority.name(), certificate, &mut redemptions);
-                }
-            }
-        }
-        Ok(Reading { statuses, redemptions })
-    }
-
-    fn count_redemption(&self, authority: AuthorityName, certificate: Certificate, redemptions: &mut Redemptions) {
-        let (account, sequence) = (certificate.order.transfer.sender(), certificate.order.transfer.sequence());
-        let verified = self.network().verify_certificate(certificate, account, sequence);
-        match verified.as_ref().map(|certificate| certificate.transfer()) {
-            Ok(Transfer::Redemption(redemption)) => {
-                let value = (redemption.asset, redemption.amount);
-                redemptions.insert((redemption.sender, redemption.sequence), value);
-            }
-            Ok(Transfer::Payment(_)) => tracing::warn!(%authority, "a payment in the feed of redemptions"),
-            Err(error) => tracing::warn!(%authority, %error, "a bad certificate in the feed of redemptions"),
-        }
+        Ok(Transfer::Payment(_)) => tracing::warn!(%authority, "a payment in the feed of redemptions"),
+        Err(error) => tracing::warn!(%authority, %error, "a bad certificate in the feed of redemptions"),
     }
 }
 
 /// Adds the sums of those `assets` that a shard's cut list leaves out.
-async fn add_totals(
+pub(super) async fn add_totals(
     authority: &AuthorityClient,
     statuses: &mut [ShardStatus],
     assets: &BTreeSet<Asset>,
@@ -244,7 +96,7 @@ async fn add_totals(
 
 /// The contract's side, those of the known redemptions that are redeemed, and whether all was read of one
 /// block.
-async fn read_primary(
+pub(super) async fn read_primary(
     primary: &Primary,
     assets: &BTreeSet<Asset>,
     readings: &BTreeMap<AuthorityName, Reading>,
@@ -281,7 +133,7 @@ async fn read_backing(primary: &Primary, asset: Asset) -> Result<Backing, Wallet
     Ok(Backing { queued, claims, held: held.map(to_balance) })
 }
 
-fn read_genesis_ledger(balances: &[GenesisBalance]) -> Ledger {
+pub(super) fn read_genesis_ledger(balances: &[GenesisBalance]) -> Ledger {
     let mut totals: BTreeMap<Asset, Balance> = BTreeMap::new();
     for balance in balances {
         let total = totals.entry(balance.asset).or_default();
@@ -295,13 +147,13 @@ fn to_balance(value: U256) -> Balance {
     Balance::from_be_bytes(value.to_be_bytes())
 }
 
-fn sum(redemptions: &Redemptions, asset: Asset, other: &Redemptions) -> Balance {
+pub(super) fn sum(redemptions: &Redemptions, asset: Asset, other: &Redemptions) -> Balance {
     let rest = redemptions.iter().filter(|(name, _)| !other.contains_key(*name));
     rest.filter(|(_, (of, _))| *of == asset).fold(Balance::ZERO, |sum, (_, (_, amount))| sum.credit(*amount))
 }
 
 /// The sums and what does not fit in them.
-fn judge(
+pub(super) fn judge(
     ledger: &Ledger,
     readings: &BTreeMap<AuthorityName, Reading>,
     redeemed: &Redemptions,
@@ -354,12 +206,14 @@ fn judge(
             findings.push(format!("the contract has less of {asset} than it owes to accounts, its queue and claims"));
         }
         let ok = is_backed && authorities.iter().all(|authority| authority.ok);
-        assets.push(AssetAudit { asset: *asset, contract_total: *contract_total, backing, authorities, ok });
+        let (contract_total, solvency) = (*contract_total, Solvency::default());
+        assets.push(AssetAudit { asset: *asset, contract_total, backing, authorities, solvency, ok });
     }
     let last_transaction_index = ledger.last_transaction_index;
     let cut = readings.iter().filter(|(_, reading)| reading.statuses.iter().any(|shard| shard.truncated));
     let truncated = cut.map(|(name, _)| *name).collect();
-    AuditReport { ok: findings.is_empty(), last_transaction_index, assets, silent, truncated, findings }
+    let ok = findings.is_empty();
+    AuditReport { ok, last_transaction_index, assets, silent, truncated, findings, ..AuditReport::default() }
 }
 
 #[cfg(test)]

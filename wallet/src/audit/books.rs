@@ -1,0 +1,369 @@
+//! The books that an auditor keeps: what every account must hold, from deposits and certificates alone, once as
+//! the certificates of all authorities together have it, and once for each authority, as those have it that it has
+//! confirmed. Pure.
+//!
+//! ```text
+//!  balance = deposits + received − sent − redeemed         (per account and asset)
+//! ```
+//! What an authority says of an account fits where it counts the same orders, payments and deposits as these books
+//! and holds what they make. An authority that has confirmed less than others is behind, and its balances must
+//! fit all the same.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fastpay_core::{
+    AccountId, Amount, Asset, AuthorityName, Balance, Deposit, SequenceNumber, Transfer, VerifiedCertificate,
+};
+use fastpay_rpc::{AccountState, ShardStatus};
+use serde::Serialize;
+
+use super::crawl::{Flaw, Visit};
+use super::proof::Proof;
+use super::totals::Reading;
+
+/// So many proofs are kept.
+const PROOFS_MAX: usize = 1_000;
+
+/// An authority that has not confirmed all that others have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Behind {
+    /// How many certificates it lacks.
+    pub certificates: u64,
+    /// Of how many accounts.
+    pub accounts: u64,
+}
+
+/// What certificates make of one account.
+#[derive(Clone, Debug, Default)]
+struct View {
+    /// How many of its certificates are counted: the number of the next.
+    sent: u64,
+    received: u64,
+    /// Received less sent.
+    flow: BTreeMap<Asset, Balance>,
+}
+
+#[derive(Clone, Debug)]
+struct Book {
+    deposits: Vec<(Asset, Amount)>,
+    /// By authority, in the order of the books.
+    views: Vec<View>,
+    /// Of all authorities together.
+    all: View,
+    /// What each authority said last.
+    states: Vec<Option<AccountState>>,
+}
+
+/// See the top of this file.
+#[derive(Debug)]
+pub(super) struct Books {
+    authorities: Vec<AuthorityName>,
+    accounts: BTreeMap<AccountId, Book>,
+    redeemed: Vec<BTreeMap<Asset, Balance>>,
+    flaws: BTreeMap<(AuthorityName, AccountId, SequenceNumber), Flaw>,
+    doubles: BTreeSet<(AccountId, SequenceNumber)>,
+    proofs: BTreeMap<(AuthorityName, AccountId, SequenceNumber), Proof>,
+    certificates: u64,
+}
+
+impl Books {
+    pub(super) fn new(authorities: Vec<AuthorityName>) -> Self {
+        let redeemed = vec![BTreeMap::new(); authorities.len()];
+        Self {
+            authorities,
+            accounts: BTreeMap::new(),
+            redeemed,
+            flaws: BTreeMap::new(),
+            doubles: BTreeSet::new(),
+            proofs: BTreeMap::new(),
+            certificates: 0,
+        }
+    }
+
+    pub(super) fn accounts(&self) -> impl Iterator<Item = AccountId> {
+        self.accounts.keys().copied()
+    }
+
+    /// How many different numbers have a certificate.
+    pub(super) fn certificates(&self) -> u64 {
+        self.certificates
+    }
+
+    pub(super) fn proofs(&self) -> Vec<Proof> {
+        self.proofs.values().cloned().collect()
+    }
+
+    /// Opens the book of an account. True where it is a new one.
+    pub(super) fn open(&mut self, account: AccountId) -> bool {
+        let is_new = !self.accounts.contains_key(&account);
+        self.book(account);
+        is_new
+    }
+
+    fn book(&mut self, account: AccountId) -> &mut Book {
+        let count = self.authorities.len();
+        self.accounts.entry(account).or_insert_with(|| Book {
+            deposits: Vec::new(),
+            views: vec![View::default(); count],
+            all: View::default(),
+            states: vec![None; count],
+        })
+    }
+
+    /// Deposits come in the order of their indices.
+    pub(super) fn deposit(&mut self, deposit: &Deposit) {
+        self.book(deposit.recipient).deposits.push((deposit.asset, deposit.amount));
+    }
+
+    /// How many certificates of an account are counted, by authority.
+    pub(super) fn counted(&self, account: AccountId) -> Vec<u64> {
+        let none = || vec![0; self.authorities.len()];
+        self.accounts.get(&account).map_or_else(none, |book| book.views.iter().map(|view| view.sent).collect())
+    }
+
+    /// Takes in what was read of an account. Returns the accounts that are heard of for the first time, and whether
+    /// there is more to read of this one.
+    pub(super) fn take_in(
+        &mut self,
+        visit: Visit,
+        prove: impl Fn(&[VerifiedCertificate]) -> Vec<Proof>,
+    ) -> (Vec<AccountId>, bool) {
+        let Visit { account, from, states, slots } = visit;
+        let mut new = Vec::new();
+        for (number, slot) in (from..).zip(slots) {
+            let sequence = SequenceNumber(number);
+            let mut valid: Vec<VerifiedCertificate> = Vec::new();
+            for certificate in slot.values().flatten() {
+                if valid.iter().all(|known| known.digest() != certificate.digest()) {
+                    valid.push(certificate.clone());
+                }
+            }
+            if valid.len() > 1 {
+                self.doubles.insert((account, sequence));
+                for proof in prove(&valid) {
+                    if self.proofs.len() < PROOFS_MAX {
+                        self.proofs.insert((proof.authority, account, sequence), proof);
+                    }
+                }
+            }
+            let Some(first) = valid.first().map(|certificate| certificate.transfer().clone()) else {
+                self.note_flaws(account, sequence, slot);
+                continue;
+            };
+            if let Transfer::Payment(payment) = &first
+                && self.open(payment.recipient)
+            {
+                new.push(payment.recipient);
+            }
+            if self.book(account).all.sent == number {
+                self.certificates = self.certificates.saturating_add(1);
+                self.count(None, &first);
+            }
+            for index in 0..self.authorities.len() {
+                let reached = states.get(index).and_then(Option::as_ref).is_some_and(|s| s.next_sequence.0 > number);
+                let is_next = self.book(account).views.get(index).is_some_and(|view| view.sent == number);
+                if !reached || !is_next {
+                    continue;
+                }
+                let own = slot.get(&index).and_then(|found| found.as_ref().ok());
+                let transfer = own.map_or_else(|| first.clone(), |certificate| certificate.transfer().clone());
+                if let Transfer::Payment(payment) = &transfer
+                    && self.open(payment.recipient)
+                {
+                    new.push(payment.recipient);
+                }
+                self.count(Some(index), &transfer);
+            }
+            self.note_flaws(account, sequence, slot);
+        }
+        let book = self.book(account);
+        let more = states.iter().zip(&book.views).any(|(state, view)| {
+            state.as_ref().is_some_and(|state| (from < view.sent) && view.sent < state.next_sequence.0)
+        });
+        book.states = states;
+        (new, more)
+    }
+
+    fn note_flaws(
+        &mut self,
+        account: AccountId,
+        sequence: SequenceNumber,
+        slot: BTreeMap<usize, Result<VerifiedCertificate, Flaw>>,
+    ) {
+        for (index, found) in slot {
+            let (Some(name), Err(flaw)) = (self.authorities.get(index), found) else { continue };
+            self.flaws.insert((*name, account, sequence), flaw);
+        }
+    }
+
+    /// Counts a certificate for one authority, or for all together.
+    fn count(&mut self, authority: Option<usize>, transfer: &Transfer) {
+        let (asset, amount) = (transfer.asset(), transfer.amount());
+        let mut change = |account: AccountId, change: &dyn Fn(&mut View)| {
+            let book = self.book(account);
+            let view = match authority {
+                Some(index) => book.views.get_mut(index),
+                None => Some(&mut book.all),
+            };
+            view.into_iter().for_each(change);
+        };
+        change(transfer.sender(), &|view| {
+            view.sent = view.sent.saturating_add(1);
+            let flow = view.flow.entry(asset).or_default();
+            *flow = flow.debit(amount);
+        });
+        match transfer {
+            Transfer::Payment(payment) => change(payment.recipient, &|view| {
+                view.received = view.received.saturating_add(1);
+                let flow = view.flow.entry(asset).or_default();
+                *flow = flow.credit(amount);
+            }),
+            Transfer::Redemption(_) => {
+                if let Some(redeemed) = authority.and_then(|index| self.redeemed.get_mut(index)) {
+                    let redeemed = redeemed.entry(asset).or_default();
+                    *redeemed = redeemed.credit(amount);
+                }
+            }
+        }
+    }
+
+    /// The assets that an account may hold.
+    pub(super) fn assets_of(&self, account: AccountId) -> Vec<Asset> {
+        self.accounts.get(&account).map_or_else(Vec::new, |book| book.assets().into_iter().collect())
+    }
+
+    /// What all accounts together must hold of an asset, by all certificates.
+    pub(super) fn total(&self, asset: Asset) -> Balance {
+        self.accounts.values().fold(Balance::ZERO, |sum, book| sum.plus(book.expected(&book.all, usize::MAX, asset)))
+    }
+
+    /// What was deposited of an asset.
+    pub(super) fn deposited(&self, asset: Asset) -> Balance {
+        let deposits = self.accounts.values().flat_map(|book| &book.deposits);
+        deposits.filter(|(of, _)| *of == asset).fold(Balance::ZERO, |sum, (_, amount)| sum.credit(*amount))
+    }
+
+    /// All assets that were deposited or moved.
+    pub(super) fn assets(&self) -> BTreeSet<Asset> {
+        self.accounts.values().flat_map(Book::assets).collect()
+    }
+
+    /// The authorities that lack certificates which others have.
+    pub(super) fn behind(&self) -> BTreeMap<AuthorityName, Behind> {
+        let mut behind: BTreeMap<AuthorityName, Behind> = BTreeMap::new();
+        for book in self.accounts.values() {
+            for (name, state) in self.authorities.iter().zip(&book.states) {
+                let Some(state) = state else { continue };
+                let lacking = book.all.sent.saturating_sub(state.next_sequence.0);
+                if lacking > 0 {
+                    let entry = behind.entry(*name).or_default();
+                    entry.certificates = entry.certificates.saturating_add(lacking);
+                    entry.accounts = entry.accounts.saturating_add(1);
+                }
+            }
+        }
+        behind
+    }
+
+    /// What does not fit, in words.
+    pub(super) fn findings(&self, readings: &BTreeMap<AuthorityName, Reading>) -> Vec<String> {
+        let mut findings = Vec::new();
+        for (account, sequence) in &self.doubles {
+            findings.push(format!("account {account} has two different certificates with sequence number {sequence}"));
+        }
+        for (authority, account, sequence) in self.proofs.keys() {
+            findings.push(format!(
+                "authority {authority} voted for two orders of account {account} with sequence number {sequence}: proven"
+            ));
+        }
+        for ((authority, account, sequence), flaw) in &self.flaws {
+            findings.push(format!("authority {authority}, account {account}: {flaw} {sequence}"));
+        }
+        for (account, book) in &self.accounts {
+            for asset in book.assets() {
+                let held = book.expected(&book.all, usize::MAX, asset);
+                if held < Balance::ZERO {
+                    findings
+                        .push(format!("account {account} has sent more of {asset} than it ever had: {held} is left"));
+                }
+            }
+            for (index, (name, state)) in self.authorities.iter().zip(&book.states).enumerate() {
+                let Some(state) = state else { continue };
+                let misfits = book.misfits(index, state);
+                findings.extend(misfits.into_iter().map(|what| format!("authority {name}, account {account}: {what}")));
+            }
+        }
+        for (index, name) in self.authorities.iter().enumerate() {
+            if let Some(reading) = readings.get(name) {
+                self.check_totals(index, *name, &reading.statuses, &mut findings);
+            }
+        }
+        findings
+    }
+
+    /// An authority's own sums must be those of the accounts to which deposits and payments lead.
+    fn check_totals(&self, index: usize, name: AuthorityName, statuses: &[ShardStatus], findings: &mut Vec<String>) {
+        let mut totals: BTreeMap<Asset, (Balance, Balance)> = BTreeMap::new();
+        for (asset, of) in statuses.iter().flat_map(|shard| &shard.totals) {
+            let (accounts, redeemed) = totals.entry(*asset).or_default();
+            (*accounts, *redeemed) = (accounts.plus(of.accounts), redeemed.plus(of.redeemed));
+        }
+        for (asset, (accounts, redeemed)) in totals {
+            let states = self.accounts.values().filter_map(|book| book.states.get(index)?.as_ref());
+            let held = states.fold(Balance::ZERO, |sum, state| sum.plus(state.balance(asset)));
+            if held != accounts {
+                findings.push(format!(
+                    "authority {name}: counts {accounts} of {asset} in its accounts, and those to which deposits and \
+                     payments lead have {held} there"
+                ));
+            }
+            let certified = self.redeemed.get(index).and_then(|of| of.get(&asset)).copied().unwrap_or_default();
+            if certified != redeemed {
+                findings.push(format!(
+                    "authority {name}: counts {redeemed} of {asset} as redeemed, and certificates make it {certified}"
+                ));
+            }
+        }
+    }
+}
+
+impl Book {
+    fn assets(&self) -> BTreeSet<Asset> {
+        self.deposits.iter().map(|(asset, _)| *asset).chain(self.all.flow.keys().copied()).collect()
+    }
+
+    /// What the first deposits and a view's certificates make.
+    fn expected(&self, view: &View, deposits: usize, asset: Asset) -> Balance {
+        let deposits = self.deposits.iter().take(deposits).filter(|(of, _)| *of == asset);
+        let deposited = deposits.fold(Balance::ZERO, |sum, (_, amount)| sum.credit(*amount));
+        deposited.plus(view.flow.get(&asset).copied().unwrap_or_default())
+    }
+
+    /// What an authority says of this account that cannot be.
+    fn misfits(&self, index: usize, state: &AccountState) -> Vec<String> {
+        let Some(view) = self.views.get(index) else { return Vec::new() };
+        if state.next_sequence.0 != view.sent {
+            let (next, sent) = (state.next_sequence, view.sent);
+            return vec![format!("its next sequence number is said to be {next}, and certificates prove {sent}")];
+        }
+        if state.received != view.received {
+            let (said, made) = (state.received, view.received);
+            return vec![format!("it is said to have received {said} payments, and certificates there make it {made}")];
+        }
+        let deposits = usize::try_from(state.deposits).unwrap_or(usize::MAX);
+        if deposits > self.deposits.len() {
+            let made = self.deposits.len();
+            return vec![format!("it is said to have had {deposits} deposits, and the Primary knows of {made}")];
+        }
+        let mut assets = self.assets();
+        assets.extend(view.flow.keys().copied());
+        assets.extend(state.holdings.iter().map(|(asset, _)| *asset));
+        let wrong = assets.into_iter().filter_map(|asset| {
+            let (said, made) = (state.balance(asset), self.expected(view, deposits, asset));
+            let text = || format!("it is said to hold {said} of {asset}, and deposits and certificates make it {made}");
+            (said != made).then(text)
+        });
+        wrong.collect()
+    }
+}

@@ -1,0 +1,336 @@
+//! The public audit: is every asset solvent, and does every authority say what certificates and deposits make?
+//!
+//! ```text
+//!  contract: deposits ─► crawl: accounts, certificates of every authority ─► books ─┬─► balances, authorities behind
+//!                                                    (two for one number ─► proof)  └─► solvency, asset by asset
+//!  authorities: own sums, redemptions ─► totals ◄─ contract: totals, queue, claims, what it has
+//! ```
+//! Nothing is believed: a deposit counts as the contract shows it, a transfer by its certificate, checked under the
+//! committee of its epoch. Modules in reading order: `books` (what must be held), `crawl` (reading it), `proof`
+//! (of two votes for one number), `totals` (the sums). What moves while it is counted looks wrong: it is counted
+//! again until it fits, or the time is up.
+
+mod books;
+mod crawl;
+mod proof;
+mod totals;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use fastpay_core::{Asset, AuthorityName, Balance, Deposit, Genesis, TransactionIndex};
+use fastpay_ethereum::{Cursor, DepositReader, Primary, RANGE_BLOCKS_DEFAULT};
+use fastpay_rpc::{AuthorityClient, ClientError};
+use serde::Serialize;
+use tokio::time::{Instant, sleep};
+
+use crate::error::WalletError;
+use crate::open::read_genesis;
+use crate::wallet::Wallet;
+
+pub use books::Behind;
+use books::Books;
+pub use proof::{Proof, ProofError, SignedVote};
+use totals::{Ledger, Reading, Redemptions};
+
+const POLL: Duration = Duration::from_millis(300);
+/// More findings are counted and not listed.
+const FINDINGS_MAX: usize = 1_000;
+
+/// The outcome of an audit.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AuditReport {
+    /// True where a quorum of authorities answered and nothing that was read is wrong.
+    pub ok: bool,
+    /// The last deposit of the contract.
+    pub last_transaction_index: TransactionIndex,
+    /// By asset.
+    pub assets: Vec<AssetAudit>,
+    /// How many accounts were looked at, one by one, at each authority.
+    pub accounts: usize,
+    /// How many sequence numbers have a certificate, each of which was checked.
+    pub certificates: u64,
+    /// Authorities that lack certificates which others have. That is no fault: they get them when they matter.
+    pub behind: BTreeMap<AuthorityName, Behind>,
+    /// Proofs that authorities voted for two orders of one number.
+    pub misbehaviour: Vec<Proof>,
+    /// Authorities that did not answer, and why.
+    pub silent: BTreeMap<String, String>,
+    /// Authorities that have more assets than they list: the audit is of the listed ones, ETH and those that
+    /// were deposited or that this wallet knows.
+    pub truncated: Vec<AuthorityName>,
+    /// What does not fit.
+    pub findings: Vec<String>,
+}
+
+/// One asset.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AssetAudit {
+    /// Which.
+    pub asset: Asset,
+    /// What the contract holds for accounts.
+    pub contract_total: Balance,
+    /// What else it holds; none without a Primary.
+    pub backing: Option<Backing>,
+    /// By authority.
+    pub authorities: Vec<AuthorityAudit>,
+    /// Where everything that was deposited is, by certificates alone.
+    pub solvency: Solvency,
+    /// True where all of it balances.
+    pub ok: bool,
+}
+
+/// Where everything is that was deposited of an asset, by the contract's events and all certificates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Solvency {
+    /// What was ever deposited.
+    pub deposited: Balance,
+    /// What the accounts hold.
+    pub accounts: Balance,
+    /// Certified, and not brought to the contract yet.
+    pub redeemable: Balance,
+    /// Brought to the contract: paid, queued or to be claimed there.
+    pub redeemed: Balance,
+    /// True where deposited = accounts + redeemable + redeemed, and the contract holds accounts + redeemable for
+    /// accounts and has that and what it owes besides.
+    pub solvent: bool,
+}
+
+/// What the contract holds of an asset beyond what is for accounts, and whether it has all of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Backing {
+    /// For redemptions in its queue.
+    pub queued: Balance,
+    /// For payouts that could not be made.
+    pub claims: Balance,
+    /// What it really has; none where the token does not say.
+    pub held: Option<Balance>,
+}
+
+/// One asset at one authority.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AuthorityAudit {
+    /// Who.
+    pub authority: AuthorityName,
+    /// The sum of all balances.
+    pub accounts_total: Balance,
+    /// On the way between its shards.
+    pub in_flight: Balance,
+    /// Confirmed here, not redeemed on the Primary.
+    pub redeemable: Balance,
+    /// Redeemed on the Primary, not confirmed here.
+    pub ahead: Balance,
+    /// True where the sum is the contract's total.
+    pub ok: bool,
+}
+
+/// How far an audit is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AuditProgress {
+    /// Accounts visited in this round.
+    pub visited: usize,
+    /// Accounts that are to be visited still, as far as is known.
+    pub waiting: usize,
+    /// Certificates checked in all.
+    pub certificates: u64,
+}
+
+/// Hears of an audit's progress.
+pub type AuditListener = dyn Fn(&AuditProgress) + Send + Sync;
+
+/// Where deposits are read.
+enum Source {
+    Primary { primary: Primary, reader: DepositReader, cursor: Cursor },
+    Genesis(Genesis),
+}
+
+/// An audit under way: what is read stays counted when it is read again.
+struct Audit<'a> {
+    wallet: &'a Wallet,
+    source: Source,
+    authorities: Vec<AuthorityClient>,
+    books: Books,
+    listener: &'a AuditListener,
+}
+
+impl Wallet {
+    /// Audits the contract and the committee, every account at every authority. Waits up to `patience` for
+    /// authorities to follow the contract's last deposit and for a moment in which nothing moves.
+    ///
+    /// # Errors
+    /// Where the Primary or a quorum of authorities does not answer. What does not fit is no error here, but in
+    /// the report.
+    pub async fn audit(&self, patience: Duration, listener: &AuditListener) -> Result<AuditReport, WalletError> {
+        let until = Instant::now() + patience;
+        let mut audit = Audit::begin(self, listener).await?;
+        loop {
+            let (mut report, is_still) = audit.once().await?;
+            if report.ok && is_still {
+                return Ok(report);
+            }
+            if Instant::now() >= until {
+                if !report.ok && !is_still {
+                    report.findings.push("money moved while it was counted; audit again at a quieter moment".into());
+                }
+                return Ok(report);
+            }
+            sleep(POLL).await;
+        }
+    }
+
+    /// Checks a proof of misbehaviour, against the committees that this wallet knows. Asks nobody.
+    ///
+    /// # Errors
+    /// Where it proves nothing.
+    pub fn verify_proof(&self, proof: &Proof) -> Result<(), ProofError> {
+        proof.verify(self.network().domain(), &self.network().committees())
+    }
+}
+
+impl<'a> Audit<'a> {
+    async fn begin(wallet: &'a Wallet, listener: &'a AuditListener) -> Result<Self, WalletError> {
+        let config = wallet.folder().config()?;
+        let source = match &config.genesis {
+            Some(path) if config.primary.is_none() => Source::Genesis(read_genesis(path)?),
+            _ => {
+                let primary = wallet.primary().await?;
+                let reader = DepositReader::new(primary.clone(), RANGE_BLOCKS_DEFAULT);
+                let cursor = reader.start().await?;
+                Source::Primary { primary, reader, cursor }
+            }
+        };
+        let authorities = wallet.network().authorities().to_vec();
+        let mut books = Books::new(authorities.iter().map(AuthorityClient::name).collect());
+        if let Source::Genesis(genesis) = &source {
+            genesis.deposits().for_each(|deposit: Deposit| books.deposit(&deposit));
+        }
+        Ok(Self { wallet, source, authorities, books, listener })
+    }
+
+    /// Counts everything once. Also says whether nothing moved meanwhile, as far as sums tell.
+    async fn once(&mut self) -> Result<(AuditReport, bool), WalletError> {
+        self.read_deposits().await?;
+        let (mut readings, mut silent) = (BTreeMap::new(), BTreeMap::new());
+        for authority in &self.authorities {
+            match totals::read_authority(self.wallet.network(), authority).await {
+                Ok(reading) => drop(readings.insert(authority.name(), reading)),
+                Err(error) => drop(silent.insert(authority.name().to_string(), error.to_string())),
+            }
+        }
+        self.enough(&readings)?;
+        for (sender, _) in readings.values().flat_map(|reading| reading.redemptions.keys()) {
+            self.books.open(*sender);
+        }
+        // The second time, states are read that are newer than all that the first has counted.
+        for _ in 0..2 {
+            crawl::round(self.wallet.network(), &self.authorities, &mut self.books, self.listener).await;
+        }
+        let assets = self.assets(&readings)?;
+        for authority in &self.authorities {
+            let Some(reading) = readings.get_mut(&authority.name()) else { continue };
+            if let Err(error) = totals::add_totals(authority, &mut reading.statuses, &assets).await {
+                readings.remove(&authority.name());
+                silent.insert(authority.name().to_string(), error.to_string());
+            }
+        }
+        self.enough(&readings)?;
+        let (ledger, redeemed, is_still) = match &self.source {
+            Source::Primary { primary, .. } => totals::read_primary(primary, &assets, &readings).await?,
+            Source::Genesis(genesis) => (totals::read_genesis_ledger(&genesis.balances), Redemptions::new(), true),
+        };
+        let mut again = true;
+        for authority in &self.authorities {
+            let Some(reading) = readings.get(&authority.name()) else { continue };
+            let now = async {
+                let mut now = crate::network::authority_status(authority).await?;
+                totals::add_totals(authority, &mut now, &assets).await?;
+                Ok::<_, ClientError>(now)
+            };
+            again &= now.await.is_ok_and(|now| now == reading.statuses);
+        }
+        Ok((self.report(&ledger, &readings, &redeemed, silent), is_still && again))
+    }
+
+    /// The deposits that are new, up to the newest final block.
+    async fn read_deposits(&mut self) -> Result<(), WalletError> {
+        let Source::Primary { reader, cursor, .. } = &mut self.source else { return Ok(()) };
+        loop {
+            let batch = reader.next(cursor).await?;
+            batch.deposits.iter().for_each(|deposit| self.books.deposit(deposit));
+            *cursor = batch.cursor;
+            if cursor.block_number >= batch.final_block {
+                return Ok(());
+            }
+        }
+    }
+
+    fn enough(&self, readings: &BTreeMap<AuthorityName, Reading>) -> Result<(), WalletError> {
+        let (answered, quorum) = (readings.len(), self.wallet.network().committee().quorum());
+        if answered < quorum { Err(WalletError::TooFewAnswers { answered, quorum }) } else { Ok(()) }
+    }
+
+    fn assets(&self, readings: &BTreeMap<AuthorityName, Reading>) -> Result<BTreeSet<Asset>, WalletError> {
+        let totals = readings.values().flat_map(|reading| &reading.statuses).flat_map(|status| &status.totals);
+        let mut assets: BTreeSet<_> = totals.map(|(asset, _)| *asset).collect();
+        assets.insert(Asset::ETHER);
+        assets.extend(self.books.assets());
+        assets.extend(self.wallet.folder().known_assets()?);
+        Ok(assets)
+    }
+
+    fn report(
+        &self,
+        ledger: &Ledger,
+        readings: &BTreeMap<AuthorityName, Reading>,
+        redeemed: &Redemptions,
+        silent: BTreeMap<String, String>,
+    ) -> AuditReport {
+        let mut report = totals::judge(ledger, readings, redeemed, silent);
+        report.accounts = self.books.accounts().count();
+        report.certificates = self.books.certificates();
+        report.behind = self.books.behind();
+        report.misbehaviour = self.books.proofs();
+        report.findings.extend(self.books.findings(readings));
+        let mut known = Redemptions::new();
+        readings
+            .values()
+            .for_each(|reading| known.extend(reading.redemptions.iter().map(|(name, value)| (*name, *value))));
+        for audit in &mut report.assets {
+            audit.solvency = self.solvency(audit, &known, redeemed);
+            if !audit.solvency.solvent {
+                let Solvency { deposited, accounts, redeemable, redeemed, .. } = audit.solvency;
+                report.findings.push(format!(
+                    "{}: {deposited} were deposited, and certificates put {accounts} into accounts, {redeemable} are to \
+                     be redeemed and {redeemed} are; the contract holds {} for accounts",
+                    audit.asset, audit.contract_total
+                ));
+            }
+            audit.ok &= audit.solvency.solvent;
+        }
+        let count = report.findings.len();
+        if count > FINDINGS_MAX {
+            report.findings.truncate(FINDINGS_MAX);
+            report.findings.push(format!("and {} more", count.saturating_sub(FINDINGS_MAX)));
+        }
+        report.ok = count == 0;
+        report
+    }
+
+    fn solvency(&self, audit: &AssetAudit, known: &Redemptions, redeemed: &Redemptions) -> Solvency {
+        let redeemable = totals::sum(known, audit.asset, redeemed);
+        let redeemed = totals::sum(redeemed, audit.asset, &Redemptions::new());
+        let (deposited, accounts) = (self.books.deposited(audit.asset), self.books.total(audit.asset));
+        let for_accounts = accounts.plus(redeemable);
+        let is_backed = audit.backing.is_none_or(|backing| {
+            let owed = for_accounts.plus(backing.queued).plus(backing.claims);
+            backing.held.is_none_or(|held| held >= owed)
+        });
+        let solvent = is_backed && for_accounts == audit.contract_total && deposited == for_accounts.plus(redeemed);
+        Solvency { deposited, accounts, redeemable, redeemed, solvent }
+    }
+}

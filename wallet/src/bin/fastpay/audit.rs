@@ -1,0 +1,111 @@
+//! `audit`.
+
+use std::path::Path;
+use std::time::Duration;
+
+use fastpay_wallet::folder::Folder;
+use fastpay_wallet::{AssetAudit, AuditProgress, AuditReport, Wallet, WalletError, short};
+use serde_json::json;
+
+use crate::args::AuditArgs;
+use crate::context::Context;
+use crate::output::{Money, Report, add};
+
+pub async fn audit(context: &Context, args: AuditArgs) -> Result<Report, WalletError> {
+    let wallet = context.wallet()?;
+    if let Some(path) = &args.verify_proof {
+        return verify(&wallet, path);
+    }
+    let screen = context.screen.clone();
+    let tell = move |progress: &AuditProgress| {
+        let AuditProgress { visited, waiting, certificates } = progress;
+        screen.say(format!("{visited} accounts visited, {waiting} more known, {certificates} certificates checked"));
+    };
+    let report = wallet.audit(Duration::from_secs(args.wait), &tell).await?;
+    let mut lines = Vec::new();
+    for asset in &report.assets {
+        describe_asset(&wallet, asset, &mut lines).await;
+    }
+    describe_committee(&report, &mut lines);
+    let mut files = Vec::new();
+    for proof in &report.misbehaviour {
+        let path = context.folder.keep_proof(proof)?;
+        lines.push(format!(
+            "authority {} cheated, and {} proves it; `fastpay audit --verify-proof FILE` checks that",
+            proof.authority,
+            path.display()
+        ));
+        files.push(path.display().to_string());
+    }
+    lines.extend(report.findings.iter().map(|finding| format!("finding: {finding}")));
+    lines.push(if report.ok { "the audit balances".into() } else { "THE AUDIT FAILS".to_owned() });
+    let exit_code = if report.ok { 0 } else { WalletError::Audit(String::new()).exit_code() };
+    let mut json = json!(report);
+    add(&mut json, [("proofFiles", json!(files))]);
+    Ok(Report { json, text: lines.join("\n"), exit_code })
+}
+
+fn verify(wallet: &Wallet, path: &Path) -> Result<Report, WalletError> {
+    let proof = Folder::read_proof(path)?;
+    wallet.verify_proof(&proof).map_err(|error| WalletError::Audit(format!("this proves nothing: {error}")))?;
+    let (authority, account, sequence) = (proof.authority, proof.account, proof.sequence);
+    let text = format!(
+        "proven: authority {authority} voted for two orders of account {account} with sequence number {sequence}"
+    );
+    let json = json!({ "proven": true, "authority": authority, "account": account, "sequence": sequence });
+    Ok(Report::new(json, text))
+}
+
+async fn describe_asset(wallet: &Wallet, asset: &AssetAudit, lines: &mut Vec<String>) {
+    let money = Money::of(wallet, asset.asset).await;
+    lines.push(format!("asset {}: the contract holds {}", asset.asset, money.text(asset.contract_total)));
+    if let Some(backing) = &asset.backing {
+        lines.push(format!(
+            "  besides {} queued and {} to be claimed; in all it has {}",
+            money.text(backing.queued),
+            money.text(backing.claims),
+            backing.held.map_or_else(|| "what its token does not say".into(), |held| money.text(held))
+        ));
+    }
+    let solvency = &asset.solvency;
+    lines.push(format!(
+        "  deposited {} = accounts {} + to be redeemed {} + redeemed {}: {}",
+        money.text(solvency.deposited),
+        money.text(solvency.accounts),
+        money.text(solvency.redeemable),
+        money.text(solvency.redeemed),
+        if solvency.solvent { "solvent" } else { "NOT SOLVENT" }
+    ));
+    for authority in &asset.authorities {
+        let verdict = if authority.ok { "balances" } else { "DOES NOT BALANCE" };
+        lines.push(format!(
+            "  authority {}: accounts {}, in flight {}, to be redeemed {}, ahead {}: {verdict}",
+            short(&authority.authority),
+            money.text(authority.accounts_total),
+            money.text(authority.in_flight),
+            money.text(authority.redeemable),
+            money.text(authority.ahead),
+        ));
+    }
+}
+
+fn describe_committee(report: &AuditReport, lines: &mut Vec<String>) {
+    lines.push(format!("{} accounts, {} certificates", report.accounts, report.certificates));
+    for (name, behind) in &report.behind {
+        lines.push(format!(
+            "authority {} is behind: it lacks {} certificates of {} accounts, which others have",
+            short(name),
+            behind.certificates,
+            behind.accounts
+        ));
+    }
+    if !report.truncated.is_empty() {
+        let names: Vec<_> = report.truncated.iter().map(short).collect();
+        lines.push(format!(
+            "authorities {} have more assets than they list; audited are the listed ones, ETH, and those that were \
+             deposited or that this wallet knows",
+            names.join(", ")
+        ));
+    }
+    lines.extend(report.silent.iter().map(|(name, error)| format!("authority {name} does not answer: {error}")));
+}

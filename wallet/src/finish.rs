@@ -1,0 +1,201 @@
+//! Finishes orders that are written down, and takes over what other copies of this wallet did: a copy of the
+//! folder, or an older backup of it.
+//!
+//! ```text
+//!  numbers that others used ─► learn their certificates
+//!  an order that authorities are locked on ─► adopt: write it down as if it were ours, and finish it
+//!  two orders for one number ─► Contest ─► finish the one that still can be ─► the other is superseded
+//! ```
+//! Invariants: nothing is signed here; an order that is adopted was signed with this account's key, which is
+//! checked, and stands on disk before it is driven.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use fastpay_core::{AccountId, SequenceNumber, VerifiedCertificate, VerifiedOrder};
+use fastpay_rpc::AccountState;
+use tokio::time::Instant;
+
+use crate::drive::{Backoff, Contest, DriveError, Progress};
+use crate::error::WalletError;
+use crate::folder::{OrderEntry, OrderJournal};
+use crate::network::Answers;
+use crate::wallet::{READ_PATIENCE, Receipt, Resumed, Wallet};
+
+/// At most so many of the newest certificates of another copy are copied into this wallet; older ones stay at the
+/// authorities.
+const LEARNED_MAX: u64 = 256;
+
+impl Wallet {
+    /// Finishes an order that was written down before.
+    pub(crate) async fn finish(&self, journal: &OrderJournal, entry: OrderEntry) -> Result<Resumed, WalletError> {
+        let (account, sequence) = (journal.orders().account(), entry.sequence);
+        if let Some(stored) = entry.certificate {
+            match self.network().verify_certificate(stored, account, sequence) {
+                Ok(certificate) => return Ok(Resumed::Settled(Box::new(self.settle(journal, certificate).await?))),
+                Err(error) => tracing::warn!(%sequence, %error, "a stored certificate does not stand up"),
+            }
+        }
+        let Some(order) = entry.order else {
+            let error = "its certificate is not of this committee, and there is no order";
+            return Err(WalletError::Argument(format!("sequence number {sequence}: {error}")));
+        };
+        let order = order.verify(self.network().domain())?;
+        // Another copy may be ahead with another order: then that one is to be sent to whoever holds none, not ours.
+        let mut contest = self.read_contest(account, sequence).await;
+        contest.enter(&order);
+        let first = contest.leader().cloned().unwrap_or_else(|| order.clone());
+        self.bring_home(journal, &order, first, true).await
+    }
+
+    /// Has an order certified and settled, or the one that takes its number. `first` is driven first, which is this
+    /// order or one that competes with it.
+    pub(crate) async fn bring_home(
+        &self,
+        journal: &OrderJournal,
+        order: &VerifiedOrder,
+        first: VerifiedOrder,
+        resumed: bool,
+    ) -> Result<Resumed, WalletError> {
+        let start = Instant::now();
+        let certificate = self.certify_one(order, first).await?;
+        let certified_after = start.elapsed();
+        journal.certify(&certificate)?;
+        let receipt = self.settle(journal, certificate).await?;
+        if receipt.certificate.digest() == order.digest() {
+            return Ok(Resumed::Settled(Box::new(Receipt { resumed, certified_after, ..receipt })));
+        }
+        let (order, certificate) = (Box::new(order.transfer().clone()), Box::new(receipt.certificate));
+        Ok(Resumed::Superseded { order, certificate })
+    }
+
+    /// The certificate of the number of `order`: of this order, or of whichever competitor can still get one.
+    async fn certify_one(
+        &self,
+        order: &VerifiedOrder,
+        first: VerifiedOrder,
+    ) -> Result<VerifiedCertificate, WalletError> {
+        let (mut next, mut tried) = (first, BTreeSet::new());
+        loop {
+            tried.insert(next.digest());
+            if next.digest() != order.digest() {
+                self.driver().tell(Progress::Adopted(next.transfer().clone()));
+            }
+            let error = match self.certify(&next).await {
+                Ok(certificate) => return Ok(certificate),
+                Err(DriveError::Superseded { certificate }) => return Ok(*certificate),
+                Err(DriveError::Conflict(mut contest)) => {
+                    // It was over as soon as too many were locked; the others are to be heard as well.
+                    let transfer = order.transfer();
+                    contest.merge(&self.read_contest(transfer.sender(), transfer.sequence()).await);
+                    DriveError::Conflict(contest)
+                }
+                Err(error) => error,
+            };
+            let leader = match &error {
+                DriveError::Conflict(contest) => contest.leader(),
+                _ => None,
+            };
+            next = match leader {
+                Some(leader) if !tried.contains(&leader.digest()) => leader.clone(),
+                // A competitor may be one that nobody can finish, shown by a liar. Ours may still be.
+                _ if !tried.contains(&order.digest()) => order.clone(),
+                _ => return Err(error.into()),
+            };
+        }
+    }
+
+    /// Drives an order to its certificate. Where the committee changes meanwhile, the order is voted for under the
+    /// new keys: the authorities' locks outlive a rotation, and so does the order.
+    async fn certify(&self, order: &VerifiedOrder) -> Result<VerifiedCertificate, DriveError> {
+        let until = Instant::now() + self.driver().options().deadline;
+        let mut backoff = Backoff::new(*self.driver().options());
+        loop {
+            match self.driver().certify(order).await {
+                Err(DriveError::NewEpoch { epoch, .. }) if Instant::now() < until => {
+                    if let Err(error) = self.follow().await {
+                        tracing::warn!(%epoch, %error, "the committee has changed, and the Primary cannot be asked");
+                    }
+                    if self.network().committee().epoch() < epoch {
+                        // Its block is final for the authorities, and for this wallet soon.
+                        backoff.wait().await;
+                    }
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    async fn settle(&self, journal: &OrderJournal, certificate: VerifiedCertificate) -> Result<Receipt, WalletError> {
+        let start = Instant::now();
+        let settled = self.driver().settle(&certificate).await?;
+        journal.settle(certificate.transfer().sequence())?;
+        let (certified_after, settled_after) = (Duration::ZERO, start.elapsed());
+        Ok(Receipt { certificate, resumed: true, certified_after, settled_after, rest: settled.rest })
+    }
+
+    /// The number after all that are used, where some were used without this wallet: by another copy, or after the
+    /// backup that this folder is from. Their certificates are taken into the folder.
+    pub(crate) async fn catch_up(
+        &self,
+        journal: &OrderJournal,
+        answers: &Answers<AccountState>,
+    ) -> Result<SequenceNumber, WalletError> {
+        let account = journal.orders().account();
+        let known = journal.orders().next_sequence()?;
+        let next = self.proven_next(account, known, answers).await;
+        // The newest first: with it the folder knows which number comes next, should this end half-way.
+        for number in (known.0.max(next.0.saturating_sub(LEARNED_MAX))..next.0).rev() {
+            let sequence = SequenceNumber(number);
+            let Some(certificate) = self.network().find_certificate(account, sequence).await else {
+                tracing::warn!(%account, %sequence, "a certificate of another copy of this wallet is not to be found");
+                continue;
+            };
+            journal.certify(&certificate)?;
+            // The certificate after it has votes of a quorum, which had confirmed this one before they voted.
+            if sequence.next() < Some(next) {
+                journal.settle(sequence)?;
+            }
+        }
+        Ok(next)
+    }
+
+    /// Takes over an order of this account that this wallet did not write down and that authorities are locked on.
+    /// False where there is none.
+    pub(crate) fn adopt(
+        &self,
+        journal: &OrderJournal,
+        next: SequenceNumber,
+        answers: &Answers<AccountState>,
+    ) -> Result<bool, WalletError> {
+        let contest = self.contest(journal.orders().account(), next, answers);
+        // Where none can be finished any more, finishing one explains it.
+        let Some(order) = contest.leader().or_else(|| contest.any()) else { return Ok(false) };
+        self.driver().tell(Progress::Adopted(order.transfer().clone()));
+        journal.create(order)?;
+        Ok(true)
+    }
+
+    async fn read_contest(&self, account: AccountId, sequence: SequenceNumber) -> Contest {
+        let answers = self.network().account(account, Instant::now() + READ_PATIENCE).await;
+        self.contest(account, sequence, &answers)
+    }
+
+    /// The orders of a number that authorities are locked on. An order that can keep another one from its quorum is
+    /// held by more than the f that any quorum of answers may leave out, so it is among them. What none but the account's owner could sign counts,
+    /// whoever shows it.
+    fn contest(&self, account: AccountId, sequence: SequenceNumber, answers: &Answers<AccountState>) -> Contest {
+        let mut contest = Contest::new(&self.network().committee());
+        for (name, answer) in answers {
+            let Ok(AccountState { pending: Some(pending), .. }) = answer else { continue };
+            if pending.transfer.sender() != account || pending.transfer.sequence() != sequence {
+                continue;
+            }
+            match pending.clone().verify(self.network().domain()) {
+                Ok(order) => contest.hold(&order, *name),
+                Err(error) => tracing::warn!(authority = %name, %error, "an authority shows a false pending order"),
+            }
+        }
+        contest
+    }
+}

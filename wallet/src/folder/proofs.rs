@@ -1,0 +1,33 @@
+//! Proofs of misbehaviour that an audit found, one file each, to be shown to anybody.
+
+use std::path::PathBuf;
+
+use super::error::FolderError;
+use super::{Folder, durable};
+use crate::audit::Proof;
+
+impl Folder {
+    /// Writes a proof down, where it is not there yet. Returns its file.
+    ///
+    /// # Errors
+    /// Where the disk refuses.
+    pub fn keep_proof(&self, proof: &Proof) -> Result<PathBuf, FolderError> {
+        let folder = self.home.join("proofs");
+        let (authority, account) = (hex::encode(proof.authority.0), hex::encode(proof.account.0));
+        let path = folder.join(format!("{authority}-{account}-{}.json", proof.sequence));
+        let content = serde_json::to_vec_pretty(proof).map_err(|error| FolderError::damaged(&path, error))?;
+        durable::create_folder(&folder)
+            .and_then(|()| durable::create(&path, &content))
+            .map_err(|error| FolderError::io(&path, error))?;
+        Ok(path)
+    }
+
+    /// Reads a proof, from anywhere.
+    ///
+    /// # Errors
+    /// Where the file is missing or is no proof.
+    pub fn read_proof(path: &std::path::Path) -> Result<Proof, FolderError> {
+        let content = std::fs::read(path).map_err(|error| FolderError::io(path, error))?;
+        serde_json::from_slice(&content).map_err(|error| FolderError::damaged(path, error))
+    }
+}
