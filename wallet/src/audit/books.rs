@@ -17,7 +17,7 @@ use fastpay_core::{
 use fastpay_rpc::{AccountState, ShardStatus};
 use serde::Serialize;
 
-use super::crawl::{Flaw, Visit};
+use super::crawl::{Flaw, Slot, Visit};
 use super::proof::Proof;
 use super::totals::Reading;
 
@@ -130,67 +130,70 @@ impl Books {
         prove: impl Fn(&[VerifiedCertificate]) -> Vec<Proof>,
     ) -> (Vec<AccountId>, bool) {
         let Visit { account, from, states, slots } = visit;
+        let counted = self.counted(account);
         let mut new = Vec::new();
         for (number, slot) in (from..).zip(slots) {
-            let sequence = SequenceNumber(number);
-            let mut valid: Vec<VerifiedCertificate> = Vec::new();
-            for certificate in slot.values().flatten() {
-                if valid.iter().all(|known| known.digest() != certificate.digest()) {
-                    valid.push(certificate.clone());
-                }
-            }
-            if valid.len() > 1 {
-                self.doubles.insert((account, sequence));
-                for proof in prove(&valid) {
-                    if self.proofs.len() < PROOFS_MAX {
-                        self.proofs.insert((proof.authority, account, sequence), proof);
-                    }
-                }
-            }
-            let Some(first) = valid.first().map(|certificate| certificate.transfer().clone()) else {
-                self.note_flaws(account, sequence, slot);
-                continue;
-            };
-            if let Transfer::Payment(payment) = &first
-                && self.open(payment.recipient)
-            {
-                new.push(payment.recipient);
-            }
-            if self.book(account).all.sent == number {
-                self.certificates = self.certificates.saturating_add(1);
-                self.count(None, &first);
-            }
-            for index in 0..self.authorities.len() {
-                let reached = states.get(index).and_then(Option::as_ref).is_some_and(|s| s.next_sequence.0 > number);
-                let is_next = self.book(account).views.get(index).is_some_and(|view| view.sent == number);
-                if !reached || !is_next {
-                    continue;
-                }
-                let own = slot.get(&index).and_then(|found| found.as_ref().ok());
-                let transfer = own.map_or_else(|| first.clone(), |certificate| certificate.transfer().clone());
-                if let Transfer::Payment(payment) = &transfer
-                    && self.open(payment.recipient)
-                {
-                    new.push(payment.recipient);
-                }
-                self.count(Some(index), &transfer);
-            }
-            self.note_flaws(account, sequence, slot);
+            new.extend(self.take_slot(account, SequenceNumber(number), slot, &states, &prove));
         }
         let book = self.book(account);
-        let more = states.iter().zip(&book.views).any(|(state, view)| {
-            state.as_ref().is_some_and(|state| (from < view.sent) && view.sent < state.next_sequence.0)
-        });
+        // Only after progress: one that claims numbers which nobody can prove must not keep us here.
+        let has_advanced = book.views.iter().zip(&counted).any(|(view, before)| view.sent > *before);
+        let is_unread = |(state, view): (&Option<AccountState>, &View)| {
+            state.as_ref().is_some_and(|state| view.sent < state.next_sequence.0)
+        };
+        let more = has_advanced && states.iter().zip(&book.views).any(is_unread);
         book.states = states;
         (new, more)
     }
 
-    fn note_flaws(
+    /// Takes in what all authorities show for one number. Returns the recipients that are heard of for the first time.
+    fn take_slot(
         &mut self,
         account: AccountId,
         sequence: SequenceNumber,
-        slot: BTreeMap<usize, Result<VerifiedCertificate, Flaw>>,
-    ) {
+        slot: Slot,
+        states: &[Option<AccountState>],
+        prove: impl Fn(&[VerifiedCertificate]) -> Vec<Proof>,
+    ) -> Vec<AccountId> {
+        let mut valid: Vec<VerifiedCertificate> = Vec::new();
+        for certificate in slot.values().flatten() {
+            if valid.iter().all(|known| known.digest() != certificate.digest()) {
+                valid.push(certificate.clone());
+            }
+        }
+        if valid.len() > 1 {
+            self.doubles.insert((account, sequence));
+            let proofs = prove(&valid).into_iter().map(|proof| ((proof.authority, account, sequence), proof));
+            self.proofs.extend(proofs.take(PROOFS_MAX.saturating_sub(self.proofs.len())));
+        }
+        let mut new = Vec::new();
+        for certificate in &valid {
+            if let Transfer::Payment(payment) = certificate.transfer()
+                && self.open(payment.recipient)
+            {
+                new.push(payment.recipient);
+            }
+        }
+        if let Some(first) = valid.first() {
+            if self.book(account).all.sent == sequence.0 {
+                self.certificates = self.certificates.saturating_add(1);
+                self.count(None, first.transfer());
+            }
+            for (index, state) in states.iter().enumerate() {
+                let has_confirmed = state.as_ref().is_some_and(|state| state.next_sequence > sequence);
+                let is_next = self.book(account).views.get(index).is_some_and(|view| view.sent == sequence.0);
+                if has_confirmed && is_next {
+                    // Its own, or in its place what others have, where it does not show a good one.
+                    let own = slot.get(&index).and_then(|found| found.as_ref().ok());
+                    self.count(Some(index), own.unwrap_or(first).transfer());
+                }
+            }
+        }
+        self.note_flaws(account, sequence, slot);
+        new
+    }
+
+    fn note_flaws(&mut self, account: AccountId, sequence: SequenceNumber, slot: Slot) {
         for (index, found) in slot {
             let (Some(name), Err(flaw)) = (self.authorities.get(index), found) else { continue };
             self.flaws.insert((*name, account, sequence), flaw);

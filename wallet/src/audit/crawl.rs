@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 
-use fastpay_core::{AccountId, Asset, SequenceNumber, VerifiedCertificate};
+use fastpay_core::{AccountId, Asset, Certificate, SequenceNumber, VerifiedCertificate};
 use fastpay_rpc::{AccountState, AuthorityClient, ClientError};
 use tokio::task::JoinSet;
 
@@ -54,8 +54,11 @@ pub(super) struct Visit {
     /// By authority; none where it did not answer.
     pub(super) states: Vec<Option<AccountState>>,
     /// Number by number, what each authority that has confirmed it shows. Who did not answer is not there.
-    pub(super) slots: Vec<BTreeMap<usize, Result<VerifiedCertificate, Flaw>>>,
+    pub(super) slots: Vec<Slot>,
 }
+
+/// What authorities show for one number.
+pub(super) type Slot = BTreeMap<usize, Result<VerifiedCertificate, Flaw>>;
 
 /// Visits all accounts once, and those that it hears of on the way.
 pub(super) async fn round(
@@ -104,9 +107,63 @@ async fn visit(
     counted: Vec<u64>,
     assets: Vec<Asset>,
 ) -> Visit {
+    let states = read_states(&authorities, account, &assets).await;
+    let next = |index: usize| states.get(index).and_then(Option::as_ref).map_or(0, |state| state.next_sequence.0);
+    let unread: Vec<_> = counted.iter().enumerate().filter(|(index, counted)| next(*index) > **counted).collect();
+    let from = unread.iter().map(|(_, counted)| **counted).min().unwrap_or_default();
+    let to = unread.iter().map(|(index, _)| next(*index)).max().unwrap_or_default().min(from.saturating_add(SLICE));
+    let mut slots = Vec::new();
+    let mut asked = JoinSet::new();
+    for number in from..to {
+        slots.push(Slot::new());
+        for (index, authority) in authorities.iter().enumerate().filter(|(index, _)| next(*index) > number) {
+            let shard = authority.shard_of(&account).clone();
+            asked.spawn(async move { (number, index, shard.certificate(account, SequenceNumber(number)).await) });
+        }
+    }
+    while let Some(answer) = asked.join_next().await {
+        let Ok((number, index, answer)) = answer else { continue };
+        let place = usize::try_from(number.saturating_sub(from)).ok();
+        let Some(slot) = place.and_then(|place| slots.get_mut(place)) else { continue };
+        if let Some(found) = judge(&network, account, SequenceNumber(number), answer, slot) {
+            slot.insert(index, found);
+        }
+    }
+    Visit { account, from, states, slots }
+}
+
+/// What an answer for a certificate is worth; none where there was no answer.
+fn judge(
+    network: &Network,
+    account: AccountId,
+    sequence: SequenceNumber,
+    answer: Result<Certificate, ClientError>,
+    slot: &Slot,
+) -> Option<Result<VerifiedCertificate, Flaw>> {
+    match answer {
+        Ok(certificate) => {
+            // The same bytes are good or bad whoever shows them.
+            let mut good = slot.values().flatten();
+            if let Some(known) = good.find(|known| *known.certificate() == certificate) {
+                return Some(Ok(known.clone()));
+            }
+            let verified = network.verify_certificate(certificate, account, sequence);
+            Some(verified.map_err(|error| Flaw::Bogus(error.to_string())))
+        }
+        Err(ClientError::NotFound) => Some(Err(Flaw::Hidden)),
+        Err(ClientError::Malformed(why)) => Some(Err(Flaw::Bogus(why))),
+        Err(_) => None,
+    }
+}
+
+async fn read_states(
+    authorities: &[AuthorityClient],
+    account: AccountId,
+    assets: &[Asset],
+) -> Vec<Option<AccountState>> {
     let mut asked = JoinSet::new();
     for (index, authority) in authorities.iter().cloned().enumerate() {
-        let assets = assets.clone();
+        let assets = assets.to_vec();
         asked.spawn(async move { (index, read_state(&authority, account, &assets).await) });
     }
     let mut states = vec![None; authorities.len()];
@@ -116,43 +173,7 @@ async fn visit(
             *place = Some(state);
         }
     }
-    let next = |index: usize| states.get(index).and_then(Option::as_ref).map_or(0, |state| state.next_sequence.0);
-    let unread: Vec<_> = counted.iter().enumerate().filter(|(index, counted)| next(*index) > **counted).collect();
-    let from = unread.iter().map(|(_, counted)| **counted).min().unwrap_or_default();
-    let to = unread.iter().map(|(index, _)| next(*index)).max().unwrap_or_default().min(from.saturating_add(SLICE));
-    let mut slots = Vec::new();
-    let mut asked = JoinSet::new();
-    for number in from..to {
-        slots.push(BTreeMap::new());
-        for (index, authority) in authorities.iter().enumerate().filter(|(index, _)| next(*index) > number) {
-            let shard = authority.shard_of(&account).clone();
-            asked.spawn(async move { (number, index, shard.certificate(account, SequenceNumber(number)).await) });
-        }
-    }
-    while let Some(answer) = asked.join_next().await {
-        let Ok((number, index, answer)) = answer else { continue };
-        let slot = usize::try_from(number.saturating_sub(from)).ok().and_then(|slot| slots.get_mut(slot));
-        let Some(slot): Option<&mut BTreeMap<_, _>> = slot else { continue };
-        let found = match answer {
-            Ok(certificate) => {
-                // The same bytes are good or bad whoever shows them.
-                let known = slot.values().find_map(|found: &Result<VerifiedCertificate, Flaw>| {
-                    found.as_ref().ok().filter(|known| *known.certificate() == certificate).cloned()
-                });
-                match known {
-                    Some(known) => Ok(known),
-                    None => network
-                        .verify_certificate(certificate, account, SequenceNumber(number))
-                        .map_err(|error| Flaw::Bogus(error.to_string())),
-                }
-            }
-            Err(ClientError::NotFound) => Err(Flaw::Hidden),
-            Err(ClientError::Malformed(why)) => Err(Flaw::Bogus(why)),
-            Err(_) => continue,
-        };
-        slot.insert(index, found);
-    }
-    Visit { account, from, states, slots }
+    states
 }
 
 /// An account's state. Where the list of its assets is cut, also those of `assets` that are not in it, as long as
@@ -164,12 +185,14 @@ async fn read_state(
 ) -> Result<AccountState, ClientError> {
     let shard = authority.shard_of(&account);
     let mut state = shard.account(account).await?;
-    let missing = |state: &AccountState, asset: &Asset| state.holdings.iter().all(|(listed, _)| listed != asset);
-    for asset in assets.iter().filter(|_| state.truncated).copied().collect::<Vec<_>>() {
-        if !missing(&state, &asset) {
+    if !state.truncated {
+        return Ok(state);
+    }
+    for asset in assets {
+        if state.holdings.iter().any(|(listed, _)| listed == asset) {
             continue;
         }
-        let more = shard.account_asset(account, asset).await?;
+        let more = shard.account_asset(account, *asset).await?;
         let counters = |state: &AccountState| (state.next_sequence, state.received, state.deposits);
         if counters(&more) == counters(&state) {
             state.holdings.extend(more.holdings);
