@@ -50,7 +50,7 @@ fn inflict(disk: &MemoryDisk, [kind, file, at_high, at_low]: [u8; DAMAGE_BYTES])
     let at = usize::from(u16::from_be_bytes([at_high, at_low])) % (content.len() + 1);
     match kind % 8 {
         0 => content.truncate(at),
-        1 => content.iter_mut().skip(at).take(1).for_each(|byte| *byte ^= 1 << (kind >> 3) % 8),
+        1 => content.iter_mut().skip(at).take(1).for_each(|byte| *byte ^= 1 << ((kind >> 3) % 8)),
         2 => content.iter_mut().skip(at).take(usize::from(kind)).for_each(|byte| *byte = 0),
         3 => content.extend(vec![kind; at]),
         4 => content.extend_from_within(at..),
