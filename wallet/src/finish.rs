@@ -42,8 +42,13 @@ impl Wallet {
         };
         let order = order.verify(self.network().domain())?;
         // Another copy may be ahead with another order: then that one is to be sent to whoever holds none, not ours.
-        let mut contest = self.read_contest(account, sequence).await;
+        let answers = self.network().account(account, Instant::now() + READ_PATIENCE).await;
+        let mut contest = self.contest(account, sequence, &answers);
         contest.enter(&order);
+        if contest.contenders().len() > 1 {
+            // One vote in the wrong place may lock the account for ever: everybody is heard first.
+            contest.merge(&self.read_contest(account, sequence).await);
+        }
         let first = contest.leader().cloned().unwrap_or_else(|| order.clone());
         self.bring_home(journal, &order, first, true).await
     }
@@ -177,7 +182,7 @@ impl Wallet {
     }
 
     async fn read_contest(&self, account: AccountId, sequence: SequenceNumber) -> Contest {
-        let answers = self.network().account(account, Instant::now() + READ_PATIENCE).await;
+        let answers = self.network().account_everywhere(account, Instant::now() + READ_PATIENCE).await;
         self.contest(account, sequence, &answers)
     }
 

@@ -249,6 +249,16 @@ impl Network {
         F: Fn(AuthorityClient) -> Fut,
         Fut: Future<Output = Result<T, ClientError>> + Send + 'static,
     {
+        self.ask_patiently(deadline, GRACE, ask).await
+    }
+
+    /// The same, with so much `grace` after a quorum has answered well.
+    async fn ask_patiently<T, F, Fut>(&self, deadline: Instant, grace: Duration, ask: F) -> Answers<T>
+    where
+        T: Send + 'static,
+        F: Fn(AuthorityClient) -> Fut,
+        Fut: Future<Output = Result<T, ClientError>> + Send + 'static,
+    {
         let mut asked = JoinSet::new();
         for authority in self.authorities().iter() {
             let (name, answer) = (authority.name(), ask(authority.clone()));
@@ -260,7 +270,7 @@ impl Network {
             good = good.saturating_add(usize::from(answer.is_ok()));
             answers.push((name, answer));
             if good == self.committee().quorum() {
-                until = deadline.min(Instant::now() + GRACE);
+                until = deadline.min(Instant::now() + grace);
             }
         }
         answers
@@ -270,6 +280,13 @@ impl Network {
     pub async fn account(&self, account: AccountId, deadline: Instant) -> Answers<AccountState> {
         self.ask_all(deadline, move |authority| async move { authority.shard_of(&account).account(account).await })
             .await
+    }
+
+    /// The same, of every authority that answers before the deadline: where it matters what each single one says.
+    pub(crate) async fn account_everywhere(&self, account: AccountId, deadline: Instant) -> Answers<AccountState> {
+        let grace = deadline.saturating_duration_since(Instant::now());
+        let ask = move |authority: AuthorityClient| async move { authority.shard_of(&account).account(account).await };
+        self.ask_patiently(deadline, grace, ask).await
     }
 
     /// The same, with what it holds of one asset.

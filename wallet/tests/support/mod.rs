@@ -588,7 +588,7 @@ impl Committee {
 
     pub fn network(&self) -> Network {
         let options =
-            ClientOptions { connect_timeout: Duration::from_secs(3), request_timeout: Duration::from_secs(3) };
+            ClientOptions { connect_timeout: Duration::from_millis(500), request_timeout: Duration::from_millis(700) };
         let TestCommittee { domain, committee, .. } = &*self.committee;
         let committees = Committees::new(committee.clone()).unwrap();
         Network::with_options(*domain, committees, &self.endpoints, options).unwrap()
