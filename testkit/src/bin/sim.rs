@@ -40,7 +40,7 @@ struct Arguments {
     #[arg(long, requires = "seed")]
     plan: Option<String>,
     /// How many seeds the fixed set has.
-    #[arg(long, default_value_t = 200)]
+    #[arg(long, default_value_t = 24)]
     count: u64,
     /// Where the result is written.
     #[arg(long, default_value = "target/sim.json")]
