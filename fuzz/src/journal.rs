@@ -10,6 +10,8 @@ use crate::tagged;
 /// Small segments, so that few records make several.
 const OPTIONS: JournalOptions = JournalOptions { segment_bytes_max: 256, open_files_max: 2 };
 const FOLDER: &str = "/journal";
+/// No damage makes a file longer: a few dozen repetitions of all that is there would fill any memory.
+const FILE_BYTES_MAX: usize = 1 << 16;
 /// Each damage is a kind and three more bytes.
 const DAMAGE_BYTES: usize = 4;
 
@@ -59,6 +61,7 @@ fn inflict(disk: &MemoryDisk, [kind, file, at_high, at_low]: [u8; DAMAGE_BYTES])
         // Another file's content under this name.
         _ => content = disk.bytes(&paths[at % paths.len()]),
     }
+    content.truncate(FILE_BYTES_MAX);
     disk.put(path, content);
 }
 
