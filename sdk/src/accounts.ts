@@ -1,0 +1,97 @@
+/**
+ * Accounts: 32 bytes, the hash of the owner's verification key [FP §3.2], in two kinds that cannot collide: 12 zero
+ * bytes and an Ethereum address, or a Keccak-256 hash under a prefix of ours.
+ */
+
+import { bech32m } from "@scure/base";
+import { keccak_256 } from "@noble/hashes/sha3.js";
+import { checksumAddress } from "viem";
+
+import { concat, isHex, toBytes, toHex, type Address, type Hex } from "./bytes.js";
+import { FastPayError } from "./errors.js";
+
+declare const accountId: unique symbol;
+
+/** An account's identifier: 32 bytes in lower-case hexadecimal. Only the functions here make one. */
+export type AccountId = Hex & { readonly [accountId]: true };
+
+const PREFIX = "fp";
+const ETHEREUM_PREFIX = `0x${"0".repeat(24)}`;
+
+/** The account of the zero address. Nobody can hold its key. */
+export const ZERO_ACCOUNT = `0x${"0".repeat(64)}` as AccountId;
+
+/** The account owned by an Ed25519 verification key of 32 bytes. */
+export function accountFromEd25519(verificationKey: Uint8Array | Hex): AccountId {
+  const key = typeof verificationKey === "string" ? toBytes(verificationKey) : verificationKey;
+  if (key.length !== 32) {
+    throw new FastPayError("invalid-argument", "an Ed25519 key has 32 bytes", "give the verification key");
+  }
+  return toHex(keccak_256(concat(new TextEncoder().encode("fastpay/ed25519"), key))) as AccountId;
+}
+
+/** The account owned by the secp256k1 key of an Ethereum address. */
+export function accountFromEthereum(address: Address): AccountId {
+  if (!isHex(address, 20)) throw notAnAccount(address);
+  return `${ETHEREUM_PREFIX}${address.slice(2).toLowerCase()}` as AccountId;
+}
+
+/** The account of 32 bytes, as contracts and signed statements have it. */
+export function accountFromBytes32(bytes: Hex): AccountId {
+  if (!isHex(bytes, 32)) throw notAnAccount(bytes);
+  return bytes.toLowerCase() as AccountId;
+}
+
+/** The checksummed Ethereum address that owns an account, where it is of that kind. */
+export function ethereumAddressOf(account: AccountId): Address | undefined {
+  if (!account.startsWith(ETHEREUM_PREFIX)) return undefined;
+  return checksumAddress(`0x${account.slice(ETHEREUM_PREFIX.length)}`);
+}
+
+/** The text form: the checksummed address of an Ethereum account, else bech32m with the prefix `fp`. */
+export function formatAccount(account: AccountId): string {
+  return ethereumAddressOf(account) ?? bech32m.encode(PREFIX, bech32m.toWords(toBytes(account)));
+}
+
+/**
+ * Reads both text forms. An Ethereum address in mixed case must have a right checksum (EIP-55); one in a single case
+ * carries none and is taken as it is. Throws `invalid-account`.
+ */
+export function parseAccount(text: string): AccountId {
+  if (text.startsWith("0x")) return parseEthereum(text);
+  let bytes: Uint8Array;
+  try {
+    const { prefix, words } = bech32m.decode(text as `${string}1${string}`);
+    if (prefix !== PREFIX) throw notAnAccount(text);
+    bytes = bech32m.fromWords(words);
+  } catch (error) {
+    throw notAnAccount(text, error);
+  }
+  const account = toHex(bytes) as AccountId;
+  // An Ethereum account has one text form, its address.
+  if (bytes.length !== 32 || account.startsWith(ETHEREUM_PREFIX)) throw notAnAccount(text);
+  return account;
+}
+
+function parseEthereum(text: string): AccountId {
+  if (!isHex(text, 20)) throw notAnAccount(text);
+  const digits = text.slice(2);
+  const isSingleCase = digits === digits.toLowerCase() || digits === digits.toUpperCase();
+  if (!isSingleCase && checksumAddress(text) !== text) {
+    throw new FastPayError(
+      "invalid-account",
+      `${text} has a wrong checksum`,
+      "a character was mistyped; copy the address again",
+    );
+  }
+  return accountFromEthereum(text);
+}
+
+function notAnAccount(text: string, cause?: unknown): FastPayError {
+  return new FastPayError(
+    "invalid-account",
+    `${JSON.stringify(text.slice(0, 128))} is not an account`,
+    "give an address that starts with fp1 or 0x, whole and unchanged",
+    { cause },
+  );
+}

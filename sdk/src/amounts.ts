@@ -1,0 +1,45 @@
+/**
+ * Amounts as people write them: decimal numbers in an asset's own decimals. Exact: no number is ever rounded, and none
+ * passes through a floating-point type.
+ */
+
+import { FastPayError } from "./errors.js";
+
+/** The largest amount that an order can move, in the asset's smallest unit. */
+export const AMOUNT_MAX = (1n << 128n) - 1n;
+/** The largest sequence number that an order can have: one must follow it. */
+export const SEQUENCE_MAX = (1n << 64n) - 2n;
+/** A longer text is not an amount: 128 bits have 39 digits. */
+const TEXT_LENGTH_MAX = 128;
+
+/**
+ * Reads `text` as a number of whole units of an asset with that many decimals, such as `1.5` of 18. Throws
+ * `invalid-amount`.
+ */
+export function parseAmount(text: string, decimals: number): bigint {
+  const match = text.length <= TEXT_LENGTH_MAX ? /^([0-9]+)(?:\.([0-9]+))?$/.exec(text) : null;
+  if (match === null) {
+    throw notAnAmount(text, "it is not a number", "write digits with at most one decimal point, such as 12 or 0.5");
+  }
+  const fraction = (match[2] ?? "").replace(/0+$/, "");
+  if (fraction.length > decimals) {
+    throw notAnAmount(text, `the asset has ${decimals} decimals`, "round it yourself");
+  }
+  const units = BigInt(`${match[1]}${fraction.padEnd(decimals, "0")}`);
+  if (units > AMOUNT_MAX) throw notAnAmount(text, "it is more than any account can hold", "give less");
+  return units;
+}
+
+/** Shows a whole number of the smallest unit, also a negative one, in whole units without superfluous zeros. */
+export function formatAmount(units: bigint, decimals: number): string {
+  const sign = units < 0n ? "-" : "";
+  const digits = (units < 0n ? -units : units).toString().padStart(decimals + 1, "0");
+  const whole = digits.slice(0, digits.length - decimals);
+  const fraction = digits.slice(digits.length - decimals).replace(/0+$/, "");
+  return fraction === "" ? `${sign}${whole}` : `${sign}${whole}.${fraction}`;
+}
+
+function notAnAmount(text: string, why: string, action: string): FastPayError {
+  const message = `${JSON.stringify(text.slice(0, TEXT_LENGTH_MAX))} is not an amount: ${why}`;
+  return new FastPayError("invalid-amount", message, action);
+}

@@ -1,0 +1,117 @@
+/** Certificates: a transfer order and the votes of a quorum for it. Final as soon as it exists [FP §4.2]. */
+
+import type { Hex } from "./bytes.js";
+import { memberOf, type AuthorityName, type Committee } from "./committee.js";
+import { transferDigest } from "./eip712.js";
+import { FastPayError, messageOf } from "./errors.js";
+import type { Domain, TransferOrder } from "./transfer.js";
+import { verifyOrder, voteFault, type VerifiedOrder, type Vote, type VoteFault } from "./verify.js";
+
+/** An order and the votes for it, not yet checked. */
+export interface Certificate {
+  readonly order: TransferOrder;
+  /** The committee that voted. */
+  readonly epoch: bigint;
+  /** Exactly a quorum, in the order of the authorities' names, none twice. */
+  readonly votes: readonly Vote[];
+}
+
+declare const verified: unique symbol;
+
+/** A certificate with a valid quorum. Only checking, or gathering verified votes, makes one. */
+export interface VerifiedCertificate extends Certificate {
+  /** What the sender signed; names the transfer. */
+  readonly digest: Hex;
+  readonly [verified]: "certificate";
+}
+
+/** What stands and what does not in a certificate, vote by vote, for people who want to see. */
+export interface CertificateReport {
+  readonly isValid: boolean;
+  readonly digest: Hex;
+  /** What is wrong with the epoch, or with the number or order of the votes; none where nothing is. */
+  readonly fault: string | undefined;
+  /** What is wrong with the order; none where its sender signed it. */
+  readonly orderFault: string | undefined;
+  readonly votes: readonly { readonly authority: AuthorityName; readonly fault: VoteFault | undefined }[];
+}
+
+/** Checks every part of a certificate, also after the first that is wrong. */
+export function inspectCertificate(certificate: Certificate, committee: Committee, domain: Domain): CertificateReport {
+  const { order } = certificate;
+  const digest = transferDigest(domain, order.transfer);
+  const ballot = { transfer: order.transfer, digest };
+  const votes = certificate.votes.map((vote) => ({
+    authority: vote.authority,
+    fault: voteFault(vote, committee, domain, ballot),
+  }));
+  const fault = quorumFault(certificate, committee);
+  const orderFault = faultOfOrder(order, domain);
+  const isValid = fault === undefined && orderFault === undefined && votes.every((vote) => vote.fault === undefined);
+  return { isValid, digest, fault, orderFault, votes };
+}
+
+/**
+ * Checks a whole certificate against the committee of its epoch, which comes from the contract. Throws
+ * `invalid-certificate` with the report in its details.
+ */
+export function verifyCertificate(certificate: Certificate, committee: Committee, domain: Domain): VerifiedCertificate {
+  // Cheap things first: a certificate of thousands of votes costs no signature check.
+  const fault = quorumFault(certificate, committee);
+  if (fault !== undefined) throw invalid(fault);
+  const report = inspectCertificate(certificate, committee, domain);
+  if (report.isValid) return { ...certificate, digest: report.digest } as VerifiedCertificate;
+  const bad = report.votes.find((vote) => vote.fault !== undefined);
+  throw invalid(report.orderFault ?? `the vote of authority ${bad?.authority} does not count (${bad?.fault})`, report);
+}
+
+/** Makes a certificate of a quorum of votes that were verified for this order; none where they are too few. */
+export function certificateOf(
+  order: VerifiedOrder,
+  committee: Committee,
+  votes: readonly Vote[],
+): VerifiedCertificate | undefined {
+  const byName = new Map(votes.map((vote) => [vote.authority, vote]));
+  const sorted = [...byName.values()].sort((a, b) => (a.authority < b.authority ? -1 : 1)).slice(0, committee.quorum);
+  if (sorted.length < committee.quorum) return undefined;
+  const { transfer, authorization, digest } = order;
+  const certificate = { order: { transfer, authorization }, epoch: committee.epoch, votes: sorted, digest };
+  return certificate as unknown as VerifiedCertificate;
+}
+
+/**
+ * The votes of a redemption certificate as the contract reads them: for each the member's index in one byte and its
+ * 65-byte signature, in ascending order of index.
+ */
+export function packRedemptionVotes(certificate: VerifiedCertificate, committee: Committee): Hex {
+  const packed = certificate.votes.map((vote) => {
+    const found = memberOf(committee, vote.authority);
+    if (found === undefined || vote.type !== "redemption") throw invalid("its votes are not for a redemption");
+    return found.index.toString(16).padStart(2, "0") + vote.signature.slice(2);
+  });
+  return `0x${packed.join("")}`;
+}
+
+function quorumFault({ epoch, votes }: Certificate, committee: Committee): string | undefined {
+  if (epoch !== committee.epoch) return `it is of epoch ${epoch}, the committee of epoch ${committee.epoch}`;
+  if (votes.length !== committee.quorum) return `it has ${votes.length} votes; exactly ${committee.quorum} are a quorum`;
+  const isSorted = votes.every((vote, i) => i === 0 || (votes[i - 1]?.authority ?? "") < vote.authority);
+  return isSorted ? undefined : "its votes are not in the order of the authorities' names, or one is repeated";
+}
+
+function faultOfOrder(order: TransferOrder, domain: Domain): string | undefined {
+  try {
+    verifyOrder(order, domain);
+    return undefined;
+  } catch (error) {
+    return messageOf(error);
+  }
+}
+
+function invalid(what: string, report?: CertificateReport): FastPayError {
+  const details = report === undefined ? {} : { report };
+  const message = `the certificate proves nothing: ${what}`;
+  return new FastPayError("invalid-certificate", message, "do not trust who showed it; ask another authority", {
+    details,
+  });
+}

@@ -1,0 +1,184 @@
+/** The client: an account holder's side of FastPay. */
+
+import type { PublicClient, WalletClient } from "viem";
+
+import type { AccountId } from "./accounts.js";
+import type { Address, Hex } from "./bytes.js";
+import type { VerifiedCertificate } from "./certificate.js";
+import type { AuthorityName, Committee } from "./committee.js";
+import type { AuthorityRef, ChainProgress, TransferProgress } from "./progress.js";
+import type { Signer } from "./signers.js";
+import type { OrderStore } from "./store.js";
+import type { Domain, Redemption } from "./transfer.js";
+import type {
+  AccountEvent,
+  AccountView,
+  AssetInfo,
+  AssetStatus,
+  CertificateEvidence,
+  ContractStatus,
+  DepositEntry,
+  DepositReceipt,
+  DepositStatus,
+  History,
+  HistoryCursor,
+  OrderEntry,
+  PayoutReceipt,
+  Receipt,
+  RedemptionCost,
+  RedemptionStatus,
+  Resumed,
+  WatchCursor,
+} from "./views.js";
+
+/** Where an authority is. Who the authorities are comes from the contract. */
+export interface AuthorityEndpoint {
+  /** The base of its HTTP API, such as `https://a.example:8080`. */
+  readonly url: string;
+  /** Its name, where whoever lists it says so: its answers then count for nobody else. */
+  readonly name?: AuthorityName;
+}
+
+/** Which blocks of the Primary are believed to stay. */
+export type Finality = "finalized" | "safe" | "latest";
+
+/** How long to try, in milliseconds. */
+export interface Timing {
+  /** For a certificate, and again for its settlement. */
+  readonly deadlineMs: number;
+  /** How long an authority may say that the money is not there, while deposits and payments are on their way. */
+  readonly fundsPatienceMs: number;
+  /** How long the authorities beyond a quorum are brought up to date after a transfer is settled. */
+  readonly backgroundMs: number;
+  /** One request to one authority. */
+  readonly requestMs: number;
+  /** Reads from all authorities. */
+  readonly readMs: number;
+  /** Before the first repetition; each later one waits twice as long, up to `backoffMaxMs`. */
+  readonly backoffMinMs: number;
+  readonly backoffMaxMs: number;
+}
+
+/** What a client is made of. */
+export interface FastPayOptions {
+  /** An Ethereum node that you trust: committees, finality and payouts are believed as it tells them. */
+  readonly publicClient: PublicClient;
+  /** The FastPay contract. */
+  readonly contract: Address;
+  /** The chain's id; checked against the node. */
+  readonly chainId: number;
+  readonly authorities: readonly AuthorityEndpoint[];
+  /** Where orders are written ahead. Default: the browser's IndexedDB; elsewhere one must be given to send. */
+  readonly storage?: OrderStore;
+  /** Default: `finalized`. */
+  readonly finality?: Finality;
+  readonly timing?: Partial<Timing>;
+}
+
+/** What to pay; sender and number are added. */
+export interface PayIntent {
+  readonly recipient: AccountId;
+  readonly asset: Address;
+  readonly amount: bigint;
+  /** 32 bytes; see `encodeMemo`. Default: none. */
+  readonly memo?: Hex;
+}
+
+/** What to redeem; sender and number are added. */
+export interface RedeemIntent {
+  readonly recipient: Address;
+  readonly asset: Address;
+  /** What is debited. */
+  readonly amount: bigint;
+  /** The part of it that goes to whoever brings it to the contract. Default: 0. */
+  readonly fee?: bigint;
+  readonly memo?: Hex;
+}
+
+/** How a transfer is watched and given up. Giving up loses nothing: `resume` goes on. */
+export interface TransferOptions {
+  readonly onProgress?: (progress: TransferProgress) => void;
+  readonly signal?: AbortSignal;
+}
+
+/** How a transaction on the Primary is watched and given up. What was submitted may still happen. */
+export interface ChainOptions {
+  readonly onProgress?: (progress: ChainProgress) => void;
+  readonly signal?: AbortSignal;
+}
+
+/** An account holder's side of FastPay. All failures are `FastPayError`s. */
+export interface FastPayClient {
+  readonly domain: Domain;
+  readonly authorities: readonly AuthorityRef[];
+
+  /** The committee of an epoch, or the current one, from the contract. */
+  committee(epoch?: bigint): Promise<Committee>;
+
+  // ----------------------------------------------------------------------------------- transfers
+
+  /**
+   * Pays, and resolves when a quorum has confirmed it; it is final from the step `certified` on. Where the same payment
+   * is unfinished from before, that one is finished and no second one made. After `no-quorum` or `aborted` the order
+   * may have been sent: `resume`, or the same call again, goes on with it.
+   */
+  pay(signer: Signer, intent: PayIntent, options?: TransferOptions): Promise<Receipt>;
+  /** Redeems to the Primary; as `pay`. A relayer brings the certificate to the contract, or `redeemOnChain`. */
+  redeem(signer: Signer, intent: RedeemIntent, options?: TransferOptions): Promise<Receipt>;
+  /** Finishes what is unfinished, here and of other copies of this wallet. No key is needed. */
+  resume(account: AccountId, options?: TransferOptions): Promise<Resumed[]>;
+  /** The orders of this storage, newest first. */
+  orders(account: AccountId): Promise<OrderEntry[]>;
+  /** Those that are neither settled nor superseded, oldest first. */
+  unfinished(account: AccountId): Promise<OrderEntry[]>;
+
+  // --------------------------------------------------------------------------------------- reads
+
+  /** What the committee says of an account. `assets` are asked for one by one where lists are cut. */
+  account(account: AccountId, assets?: readonly Address[]): Promise<AccountView>;
+  /** The newest entries of an account's history, all proven; `cursor` goes on with older ones. */
+  history(account: AccountId, options?: { limit?: number; cursor?: HistoryCursor }): Promise<History>;
+  /** What happens to an account from now on, or from a cursor; each once. Ends with `signal`. */
+  watch(account: AccountId, options?: { from?: WatchCursor; signal?: AbortSignal }): AccountWatch;
+  /** What authorities show for a transfer: by its digest, or by sender and number. */
+  evidence(of: Hex | { account: AccountId; sequence: bigint }): Promise<CertificateEvidence>;
+  /** A valid certificate by sender and number; none where nobody has one. */
+  certificate(account: AccountId, sequence: bigint): Promise<VerifiedCertificate | undefined>;
+
+  // ----------------------------------------------------------------------------------- the Primary
+
+  /** Deposits from the wallet's address and resolves when a quorum has credited it. Default recipient: its own account. */
+  deposit(
+    wallet: WalletClient,
+    intent: { recipient?: AccountId; asset: Address; amount: bigint },
+    options?: ChainOptions,
+  ): Promise<DepositReceipt>;
+  /** How far a deposit is, by its transaction. */
+  depositStatus(hash: Hex): Promise<DepositStatus>;
+  /** A deposit by its index, as f + 1 authorities tell it; none where they do not. */
+  depositByIndex(index: bigint): Promise<DepositEntry | undefined>;
+  /** Brings a redemption to the contract oneself. */
+  redeemOnChain(wallet: WalletClient, certificate: VerifiedCertificate, options?: ChainOptions): Promise<PayoutReceipt>;
+  /** Has a redemption paid that waited in the contract's queue and is due. */
+  executeQueued(wallet: WalletClient, redemption: Redemption, options?: ChainOptions): Promise<PayoutReceipt>;
+  redemptionStatus(sender: AccountId, sequence: bigint): Promise<RedemptionStatus>;
+  /** What could not be paid out to `owner` earlier. */
+  claimable(owner: Address, asset: Address): Promise<bigint>;
+  /** Collects it, to another address where one is given. */
+  claim(wallet: WalletClient, asset: Address, to?: Address, options?: ChainOptions): Promise<Hex>;
+  contractStatus(): Promise<ContractStatus>;
+  assetStatus(asset: Address): Promise<AssetStatus>;
+  assetInfo(asset: Address): Promise<AssetInfo>;
+  /** What an address holds on the chain. */
+  balanceOnChain(owner: Address, asset: Address): Promise<bigint>;
+  redemptionCost(): Promise<RedemptionCost>;
+}
+
+/** An account's events as they come. */
+export interface AccountWatch extends AsyncIterable<AccountEvent> {
+  /** Where it stands, for the next watch to go on from. */
+  cursor(): WatchCursor;
+}
+
+/** Makes clients. */
+export declare const FastPay: { create(options: FastPayOptions): Promise<FastPayClient> };

@@ -1,0 +1,69 @@
+/** The authorities that vote in one epoch, and how many of them decide. */
+
+import { isHex, type Address, type Hex } from "./bytes.js";
+import { FastPayError } from "./errors.js";
+
+/** The smallest committee that tolerates a Byzantine member. */
+export const COMMITTEE_SIZE_MIN = 4;
+/** The largest committee: a member's index is one byte in the votes that the contract reads. */
+export const COMMITTEE_SIZE_MAX = 255;
+
+/** An authority's Ed25519 verification key, which is its name: 32 bytes, lower case. */
+export type AuthorityName = Hex;
+
+/** One member of a committee, by its public keys. */
+export interface Authority {
+  /** The Ed25519 key that votes on payments. */
+  readonly votingKey: AuthorityName;
+  /** The Ethereum address of the secp256k1 key that votes on redemptions, in lower case. */
+  readonly redemptionKey: Address;
+}
+
+declare const checked: unique symbol;
+
+/** The authorities of one epoch, each with one vote, in the order of their names. `makeCommittee` makes one. */
+export interface Committee {
+  readonly epoch: bigint;
+  readonly members: readonly Authority[];
+  /** How many members may be Byzantine: f = ⌊(n − 1) / 3⌋. */
+  readonly faultsTolerated: number;
+  /**
+   * How many votes decide: ⌊(n + f) / 2⌋ + 1, which is 2f + 1 where n = 3f + 1. Any two quorums share an honest
+   * member, and the honest ones alone are a quorum, for every n.
+   */
+  readonly quorum: number;
+  readonly [checked]: true;
+}
+
+/** A committee of the given members, in any order. Throws `invalid-committee`. */
+export function makeCommittee(epoch: bigint, authorities: readonly Authority[]): Committee {
+  const size = authorities.length;
+  if (size < COMMITTEE_SIZE_MIN || size > COMMITTEE_SIZE_MAX) {
+    throw unfit(`a committee has ${COMMITTEE_SIZE_MIN} to ${COMMITTEE_SIZE_MAX} authorities, not ${size}`);
+  }
+  const members = authorities.map(({ votingKey, redemptionKey }) => {
+    if (!isHex(votingKey, 32) || !isHex(redemptionKey, 20)) throw unfit("a key is malformed");
+    if (/^0x0*$/.test(votingKey) || /^0x0*$/.test(redemptionKey)) throw unfit(`authority ${votingKey} has a zero key`);
+    return { votingKey: votingKey.toLowerCase() as Hex, redemptionKey: redemptionKey.toLowerCase() as Address };
+  });
+  members.sort((a, b) => (a.votingKey < b.votingKey ? -1 : 1));
+  if (new Set(members.map((member) => member.votingKey)).size < size) throw unfit("an authority is listed twice");
+  if (new Set(members.map((member) => member.redemptionKey)).size < size) {
+    throw unfit("a redemption key is listed twice");
+  }
+  const faultsTolerated = Math.floor((size - 1) / 3);
+  const quorum = Math.floor((size + faultsTolerated) / 2) + 1;
+  const committee: Omit<Committee, typeof checked> = { epoch, members, faultsTolerated, quorum };
+  return committee as Committee;
+}
+
+/** The member of this name and its index, or none. */
+export function memberOf(committee: Committee, name: AuthorityName): { index: number; member: Authority } | undefined {
+  const index = committee.members.findIndex((member) => member.votingKey === name);
+  const member = committee.members[index];
+  return member && { index, member };
+}
+
+function unfit(message: string): FastPayError {
+  return new FastPayError("invalid-committee", message, "is this the right contract, on the right chain?");
+}

@@ -1,0 +1,96 @@
+/** What is signed: EIP-712 typed structs under one domain, as the contract and the authorities hash them. */
+
+import { concat as concatHex, hashStruct, hashTypedData, keccak256, type TypedDataDefinition } from "viem";
+
+import type { Hex } from "./bytes.js";
+import type { Domain, Redemption, Transfer } from "./transfer.js";
+
+/** The Solidity structs, by name. */
+export const STATEMENTS = {
+  Payment: [
+    { name: "sender", type: "bytes32" },
+    { name: "recipient", type: "bytes32" },
+    { name: "asset", type: "address" },
+    { name: "amount", type: "uint128" },
+    { name: "sequence", type: "uint64" },
+    { name: "memo", type: "bytes32" },
+  ],
+  Redemption: [
+    { name: "sender", type: "bytes32" },
+    { name: "recipient", type: "address" },
+    { name: "asset", type: "address" },
+    { name: "amount", type: "uint128" },
+    { name: "fee", type: "uint128" },
+    { name: "sequence", type: "uint64" },
+    { name: "memo", type: "bytes32" },
+  ],
+  PaymentVote: [
+    { name: "epoch", type: "uint64" },
+    { name: "root", type: "bytes32" },
+  ],
+  RedemptionVote: [
+    { name: "epoch", type: "uint64" },
+    { name: "redemption", type: "Redemption" },
+  ],
+  RedemptionBatchVote: [
+    { name: "epoch", type: "uint64" },
+    { name: "redemptionsHash", type: "bytes32" },
+  ],
+} as const;
+
+const { Payment, Redemption, PaymentVote, RedemptionVote, RedemptionBatchVote } = STATEMENTS;
+
+function domainOf(domain: Domain) {
+  return { name: "FastPay", version: "1", chainId: domain.chainId, verifyingContract: domain.contract } as const;
+}
+
+/** A transfer without what only we add to it. Addresses in lower case, for a checksum is for people's eyes. */
+function message<T extends Transfer>(transfer: T): Omit<T, "type"> {
+  const { type: _, ...fields } = transfer;
+  return { ...fields, asset: lower(fields.asset), recipient: lower(fields.recipient) };
+}
+
+function lower<T extends Hex>(hex: T): T {
+  return hex.toLowerCase() as T;
+}
+
+/** What an Ethereum wallet is asked to show and sign (`eth_signTypedData_v4`). */
+export function transferTypedData(domain: Domain, transfer: Transfer): TypedDataDefinition {
+  return transfer.type === "payment"
+    ? { domain: domainOf(domain), types: { Payment }, primaryType: "Payment", message: message(transfer) }
+    : { domain: domainOf(domain), types: { Redemption }, primaryType: "Redemption", message: message(transfer) };
+}
+
+/** The digest that a sender signs to order `transfer`; it names the transfer. */
+export function transferDigest(domain: Domain, transfer: Transfer): Hex {
+  return hashTypedData(transferTypedData(domain, transfer));
+}
+
+/** The digest that an authority's Ed25519 key signs to vote for all payments under a Merkle root. */
+export function paymentVoteDigest(domain: Domain, epoch: bigint, root: Hex): Hex {
+  const types = { PaymentVote };
+  return hashTypedData({ domain: domainOf(domain), types, primaryType: "PaymentVote", message: { epoch, root } });
+}
+
+/** The digest that an authority's secp256k1 key signs to vote for one redemption. */
+export function redemptionVoteDigest(domain: Domain, epoch: bigint, redemption: Redemption): Hex {
+  return hashTypedData({
+    domain: domainOf(domain),
+    types: { RedemptionVote, Redemption },
+    primaryType: "RedemptionVote",
+    message: { epoch, redemption: message(redemption) },
+  });
+}
+
+/** The digest that an authority's secp256k1 key signs to vote for many redemptions at once, in this order. */
+export function redemptionBatchVoteDigest(domain: Domain, epoch: bigint, redemptions: readonly Redemption[]): Hex {
+  const hashes = redemptions.map((redemption) =>
+    hashStruct({ types: { Redemption }, primaryType: "Redemption", data: message(redemption) }),
+  );
+  return hashTypedData({
+    domain: domainOf(domain),
+    types: { RedemptionBatchVote },
+    primaryType: "RedemptionBatchVote",
+    message: { epoch, redemptionsHash: keccak256(concatHex(hashes)) },
+  });
+}

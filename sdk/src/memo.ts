@@ -1,0 +1,41 @@
+/** Memos: 32 bytes that are free for the user, as text where they fit, in the form that all wallets share. */
+
+import { isHex, toBytes, toHex, type Hex } from "./bytes.js";
+import { FastPayError } from "./errors.js";
+
+/** No memo. */
+export const NO_MEMO: Hex = `0x${"0".repeat(64)}`;
+/** How many bytes of UTF-8 fit. */
+export const MEMO_BYTES_MAX = 32;
+
+/**
+ * The memo of a text: its UTF-8 bytes, filled up with zeros; or, of `0x` and 64 digits, those 32 bytes. Throws
+ * `invalid-argument` where it is too long.
+ */
+export function encodeMemo(text: string): Hex {
+  if (text.startsWith("0x") && text.length === 66) {
+    if (isHex(text, 32)) return text.toLowerCase() as Hex;
+    throw new FastPayError("invalid-argument", "the memo is not hexadecimal", "give 0x and 64 digits, or a text");
+  }
+  const bytes = new TextEncoder().encode(text);
+  if (bytes.length > MEMO_BYTES_MAX) {
+    const message = `the memo has ${bytes.length} bytes, and ${MEMO_BYTES_MAX} are the most`;
+    throw new FastPayError("invalid-argument", message, "shorten it, or give the hash of a longer text");
+  }
+  const memo = new Uint8Array(MEMO_BYTES_MAX);
+  memo.set(bytes);
+  return toHex(memo);
+}
+
+/** A memo as its author wrote it: text where it is text without control characters, else hexadecimal. */
+export function decodeMemo(memo: Hex): string {
+  const bytes = toBytes(memo);
+  let end = bytes.length;
+  while (end > 0 && bytes[end - 1] === 0) end -= 1;
+  try {
+    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes.subarray(0, end));
+    return /\p{Cc}/u.test(text) ? memo : text;
+  } catch {
+    return memo;
+  }
+}

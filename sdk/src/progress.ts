@@ -1,0 +1,83 @@
+/** What happens on the way, for people who wait. `afterMs` counts from the call that reports it. */
+
+import type { AccountId } from "./accounts.js";
+import type { Hex } from "./bytes.js";
+import type { VerifiedCertificate } from "./certificate.js";
+import type { AuthorityName } from "./committee.js";
+import type { Transfer } from "./transfer.js";
+
+/** An authority as it is configured. */
+export interface AuthorityRef {
+  /** The base of its HTTP API. */
+  readonly url: string;
+  /** Its name, where that is known. */
+  readonly name: AuthorityName | undefined;
+}
+
+/** Why an authority does not do now what it is asked. */
+export type Trouble =
+  /** No connection, no answer, or it asks for patience. */
+  | { readonly kind: "silent"; readonly message: string }
+  /** It knows of too little money: deposits or payments have not arrived there. */
+  | { readonly kind: "insufficient-balance"; readonly balance: bigint }
+  /** It lacks the certificate of this number, and nobody else has it. */
+  | { readonly kind: "behind"; readonly sequence: bigint }
+  /** It is locked on another order. */
+  | { readonly kind: "locked"; readonly digest: Hex }
+  /** It votes in this epoch, which is not the one that votes are collected for. */
+  | { readonly kind: "other-epoch"; readonly epoch: bigint }
+  /** It has no Primary. */
+  | { readonly kind: "no-primary" }
+  /** It says that the request is wrong. */
+  | { readonly kind: "refused"; readonly message: string }
+  /** It answered what no correct authority answers. */
+  | { readonly kind: "misbehaved"; readonly message: string };
+
+/** A step of a transfer, from its order to its settlement. */
+export type TransferStep =
+  /** Committee and account were asked; the wallet is asked to sign next. */
+  | { readonly type: "signing"; readonly transfer: Transfer }
+  /** The order is signed and in the storage; it is sent next. */
+  | { readonly type: "ordered"; readonly transfer: Transfer; readonly digest: Hex; readonly resumed: boolean }
+  /** A valid vote came. */
+  | { readonly type: "vote"; readonly authority: AuthorityRef; readonly votes: number; readonly quorum: number }
+  /** The certificate exists and is stored: the transfer is final. */
+  | { readonly type: "certified"; readonly certificate: VerifiedCertificate }
+  /** An authority has confirmed the certificate. */
+  | {
+      readonly type: "confirmed";
+      readonly authority: AuthorityRef;
+      readonly confirmations: number;
+      readonly quorum: number;
+    }
+  /** A quorum has confirmed it. */
+  | { readonly type: "settled" }
+  /** An authority lacks an earlier certificate and gets it. */
+  | {
+      readonly type: "catching-up";
+      readonly authority: AuthorityRef;
+      readonly account: AccountId;
+      readonly sequence: bigint;
+    }
+  /** An authority is asked again later. */
+  | { readonly type: "waiting"; readonly authority: AuthorityRef; readonly trouble: Trouble }
+  /** Another copy of this wallet signed this order and did not finish it; that is done now. */
+  | { readonly type: "adopted"; readonly transfer: Transfer };
+
+/** A step of a transfer and when it was. */
+export type TransferProgress = TransferStep & { readonly afterMs: number };
+
+/** A step of a transaction on the Primary. */
+export type ChainStep =
+  /** The wallet is asked to sign a permit, an approval, or the transaction itself. */
+  | { readonly type: "signing"; readonly what: "permit" | "approval" | "transaction" }
+  /** An approval was sent; what it is for follows when it is in a block. */
+  | { readonly type: "approval-submitted"; readonly hash: Hex }
+  | { readonly type: "submitted"; readonly hash: Hex }
+  | { readonly type: "included"; readonly hash: Hex; readonly block: bigint }
+  | { readonly type: "final"; readonly hash: Hex; readonly block: bigint }
+  /** So many authorities have credited a deposit. */
+  | { readonly type: "credited"; readonly authorities: number; readonly quorum: number };
+
+/** A step of a transaction and when it was. */
+export type ChainProgress = ChainStep & { readonly afterMs: number };

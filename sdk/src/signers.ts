@@ -1,0 +1,85 @@
+/** Who signs orders: an Ethereum wallet (EIP-1193 or viem), or an Ed25519 key. */
+
+import { ed25519 } from "@noble/curves/ed25519.js";
+import { createWalletClient, custom, type EIP1193Provider, type WalletClient } from "viem";
+
+import { accountFromEd25519, accountFromEthereum, type AccountId } from "./accounts.js";
+import { toBytes, toHex, type Address, type Hex } from "./bytes.js";
+import { transferDigest, transferTypedData } from "./eip712.js";
+import { FastPayError } from "./errors.js";
+import { normalizeSignature } from "./signatures.js";
+import { checkTransfer, type Authorization, type Domain, type Transfer } from "./transfer.js";
+import { verifyOrder, type VerifiedOrder } from "./verify.js";
+import { walletError } from "./wallet-errors.js";
+
+/** The owner of an account. */
+export interface Signer {
+  /** Whose orders it signs. */
+  readonly account: AccountId;
+  /** The owner's authorization of a transfer. */
+  authorize(domain: Domain, transfer: Transfer): Promise<Authorization>;
+}
+
+/**
+ * An Ethereum wallet: a provider (EIP-1193, as browsers' wallets inject it) with the address to use, or a viem
+ * WalletClient that has an account. It is asked by `eth_signTypedData_v4`, so it shows what is signed.
+ */
+export function ethereumSigner(wallet: WalletClient | EIP1193Provider, address?: Address): Signer {
+  const client = "signTypedData" in wallet ? wallet : createWalletClient({ transport: custom(wallet) });
+  const owner = address ?? client.account?.address;
+  if (owner === undefined) {
+    throw new FastPayError("invalid-argument", "no address is given", "give the address that the wallet signs for");
+  }
+  // A local account of the client signs by itself; an address is passed on to the wallet.
+  const account = client.account?.address.toLowerCase() === owner.toLowerCase() ? client.account : owner;
+  return {
+    account: accountFromEthereum(owner),
+    async authorize(domain, transfer) {
+      let raw: Hex;
+      try {
+        raw = await client.signTypedData({ ...transferTypedData(domain, transfer), account });
+      } catch (error) {
+        throw walletError(error);
+      }
+      const signature = normalizeSignature(raw);
+      if (signature === undefined) {
+        const action = "use an address that has a key of its own: contract wallets cannot own an account";
+        throw new FastPayError("signature-unusable", "the wallet gave no secp256k1 signature", action);
+      }
+      return { type: "ethereum", signature };
+    },
+  };
+}
+
+/** An Ed25519 key: its secret of 32 bytes. */
+export function ed25519Signer(secret: Uint8Array | Hex): Signer {
+  const bytes = typeof secret === "string" ? toBytes(secret) : Uint8Array.from(secret);
+  if (bytes.length !== 32) {
+    throw new FastPayError("invalid-argument", "an Ed25519 secret has 32 bytes", "give the secret key");
+  }
+  const key = toHex(ed25519.getPublicKey(bytes));
+  return {
+    account: accountFromEd25519(key),
+    authorize: async (domain, transfer) => {
+      const signature = toHex(ed25519.sign(toBytes(transferDigest(domain, transfer)), bytes));
+      return { type: "ed25519", key, signature };
+    },
+  };
+}
+
+/**
+ * Has an order signed, and checks the signature as every authority will: what does not stand up must never bind a
+ * number. Throws `invalid-transfer`, `signature-rejected`, `signature-unusable` or `wallet-failed`.
+ */
+export async function signOrder(signer: Signer, domain: Domain, transfer: Transfer): Promise<VerifiedOrder> {
+  checkTransfer(transfer, domain);
+  const authorization = await signer.authorize(domain, transfer);
+  try {
+    return verifyOrder({ transfer, authorization }, domain);
+  } catch (cause) {
+    const action = "choose the account in the wallet that owns this money, then try again";
+    throw new FastPayError("signature-unusable", "the wallet signed with another key, or something else", action, {
+      cause,
+    });
+  }
+}

@@ -1,0 +1,78 @@
+/** Checks orders and votes. What was verified is a different type, and only checking makes one. */
+
+import { accountFromEd25519, ethereumAddressOf } from "./accounts.js";
+import type { Hex } from "./bytes.js";
+import { memberOf, type AuthorityName, type Committee } from "./committee.js";
+import { paymentVoteDigest, redemptionVoteDigest, transferDigest } from "./eip712.js";
+import { FastPayError } from "./errors.js";
+import { merkleRoot, type MerklePath } from "./merkle.js";
+import { isEd25519Signature, recoverSigner } from "./signatures.js";
+import { checkTransfer, type Domain, type Transfer, type TransferOrder } from "./transfer.js";
+
+declare const verified: unique symbol;
+
+/** A transfer order whose owner did sign it. */
+export interface VerifiedOrder extends TransferOrder {
+  /** What the sender signed; names the order. */
+  readonly digest: Hex;
+  readonly [verified]: "order";
+}
+
+/** One authority's vote, not yet checked: on the Merkle root of a batch of payments, or on one redemption. */
+export type Vote =
+  | ({ readonly type: "payment"; readonly authority: AuthorityName; readonly signature: Hex } & MerklePath)
+  | { readonly type: "redemption"; readonly authority: AuthorityName; readonly signature: Hex };
+
+/** Why a vote does not count. */
+export type VoteFault = "not-a-member" | "wrong-kind" | "path" | "signature";
+
+/** Checks everything about an order that needs no account. Throws `invalid-transfer` or `invalid-order`. */
+export function verifyOrder(order: TransferOrder, domain: Domain): VerifiedOrder {
+  checkTransfer(order.transfer, domain);
+  const digest = transferDigest(domain, order.transfer);
+  const { sender } = order.transfer;
+  const { authorization } = order;
+  if (authorization.type === "ed25519") {
+    if (accountFromEd25519(authorization.key) !== sender) throw wrongKey(sender);
+    if (!isEd25519Signature(authorization.signature, digest, authorization.key)) throw badSignature(sender);
+  } else {
+    const owner = ethereumAddressOf(sender);
+    if (owner === undefined) throw wrongKey(sender);
+    if (recoverSigner(authorization.signature, digest) !== owner.toLowerCase()) throw badSignature(sender);
+  }
+  return { ...order, digest } as VerifiedOrder;
+}
+
+/** What every authority that votes for a transfer puts its signature to. */
+export interface Ballot {
+  readonly transfer: Transfer;
+  readonly digest: Hex;
+}
+
+/** Why `vote` is none of a member of `committee` for this ballot; none where it is one. */
+export function voteFault(vote: Vote, committee: Committee, domain: Domain, ballot: Ballot): VoteFault | undefined {
+  const found = memberOf(committee, vote.authority);
+  if (found === undefined) return "not-a-member";
+  const { transfer } = ballot;
+  if (vote.type === "payment" && transfer.type === "payment") {
+    const root = merkleRoot(ballot.digest, vote);
+    if (root === undefined) return "path";
+    const digest = paymentVoteDigest(domain, committee.epoch, root);
+    return isEd25519Signature(vote.signature, digest, vote.authority) ? undefined : "signature";
+  }
+  if (vote.type === "redemption" && transfer.type === "redemption") {
+    const digest = redemptionVoteDigest(domain, committee.epoch, transfer);
+    return recoverSigner(vote.signature, digest) === found.member.redemptionKey ? undefined : "signature";
+  }
+  return "wrong-kind";
+}
+
+function wrongKey(sender: string): FastPayError {
+  const message = `the key does not own account ${sender}`;
+  return new FastPayError("invalid-order", message, "sign with the key of the sending account");
+}
+
+function badSignature(sender: string): FastPayError {
+  const message = `the signature of account ${sender} is not valid for this order in this deployment`;
+  return new FastPayError("invalid-order", message, "sign the order again as it is");
+}

@@ -1,0 +1,229 @@
+/** What the client shows: accounts, orders, histories, the contract. */
+
+import type { AccountId } from "./accounts.js";
+import type { Address, Hex } from "./bytes.js";
+import type { Certificate, CertificateReport, VerifiedCertificate } from "./certificate.js";
+import type { FastPayError } from "./errors.js";
+import type { AuthorityRef } from "./progress.js";
+import type { OrderState } from "./store.js";
+import type { Payment, Redemption, Transfer, TransferOrder } from "./transfer.js";
+
+/** What a committee says of one asset of an account. */
+export interface AgreedBalance {
+  readonly asset: Address;
+  /** How much, as f + 1 authorities say; where no f + 1 say the same, what f + 1 exceed or meet. May be negative. */
+  readonly balance: bigint;
+  /** How many say exactly this. */
+  readonly agreeing: number;
+  /** How many answered. */
+  readonly answered: number;
+}
+
+/** What one authority says of an account. Nobody else vouches for it. */
+export interface AccountState {
+  readonly nextSequence: bigint;
+  /** The order that it is locked on. */
+  readonly pending: TransferOrder | undefined;
+  readonly holdings: readonly { readonly asset: Address; readonly balance: bigint }[];
+  /** How many payments it has received. */
+  readonly received: bigint;
+  /** How many deposits it has. */
+  readonly deposits: bigint;
+  /** There are more assets than are listed. */
+  readonly truncated: boolean;
+}
+
+/** What one authority answered, or why it did not. */
+export interface AuthorityAnswer<T> {
+  readonly authority: AuthorityRef;
+  readonly answer: T | undefined;
+  readonly error: FastPayError | undefined;
+}
+
+/** An account as the committee knows it. */
+export interface AccountView {
+  readonly account: AccountId;
+  /** By asset, what it holds. */
+  readonly balances: readonly AgreedBalance[];
+  /** The number of its next order, proven by the certificate before it. */
+  readonly nextSequence: bigint;
+  /** An order that authorities are locked on and that has no certificate yet, checked. */
+  readonly pending: TransferOrder | undefined;
+  /** What each authority says. */
+  readonly states: readonly AuthorityAnswer<AccountState>[];
+}
+
+/** An order in this wallet's storage. */
+export interface OrderEntry {
+  readonly account: AccountId;
+  readonly sequence: bigint;
+  /** What happened, or is to happen, under this number. */
+  readonly transfer: Transfer;
+  readonly state: OrderState;
+  /** When each of it was written down, in milliseconds since 1970. */
+  readonly createdAtMs: number | undefined;
+  readonly certifiedAtMs: number | undefined;
+  readonly settledAtMs: number | undefined;
+}
+
+/** A transfer that is settled. */
+export interface Receipt {
+  /** The proof, which anyone can verify. */
+  readonly certificate: VerifiedCertificate;
+  /** True where it had been ordered before and was only finished now. */
+  readonly resumed: boolean;
+  /** From sending the order to holding the certificate; 0 where that was held already. */
+  readonly certifiedAfterMs: number;
+  /** From sending the certificate to a quorum's confirmation. */
+  readonly settledAfterMs: number;
+  /** Goes on with the authorities beyond the quorum; ends with how many have confirmed in all. Never rejects. */
+  readonly rest: Promise<number>;
+}
+
+/** What became of an order that was unfinished. */
+export type Resumed =
+  | { readonly type: "settled"; readonly receipt: Receipt }
+  /** Another order of the same number is final; this one never will be. */
+  | { readonly type: "superseded"; readonly order: Transfer; readonly certificate: VerifiedCertificate };
+
+/** A payment or redemption that the account sent, proven. */
+export interface SentEntry {
+  readonly certificate: VerifiedCertificate;
+  /** What this wallet's storage knows of it, such as its times. */
+  readonly order: OrderEntry | undefined;
+}
+
+/** A payment that the account received, proven. */
+export interface ReceivedEntry {
+  readonly payment: Payment;
+  readonly certificate: VerifiedCertificate;
+}
+
+/** A deposit that f + 1 authorities have credited alike. */
+export interface DepositEntry {
+  /** The contract's number of it. */
+  readonly index: bigint;
+  readonly recipient: AccountId;
+  readonly asset: Address;
+  readonly amount: bigint;
+  /** How many authorities list it, of those that were asked. */
+  readonly authorities: number;
+}
+
+/** A part of an account's history; each list has its newest entry first. */
+export interface History {
+  readonly sent: readonly SentEntry[];
+  readonly received: readonly ReceivedEntry[];
+  readonly deposits: readonly DepositEntry[];
+  /** Where to go on with older entries; none where there are none. */
+  readonly older: HistoryCursor | undefined;
+}
+
+/** A place in an account's history. Opaque; it can be kept as JSON. */
+export interface HistoryCursor {
+  readonly sent: string;
+  /** By authority. */
+  readonly received: Readonly<Record<string, string>>;
+  readonly deposits: Readonly<Record<string, string>>;
+}
+
+/** Something that happened to an account, proven. */
+export type AccountEvent =
+  | ({ readonly type: "received" } & ReceivedEntry)
+  | ({ readonly type: "deposited" } & DepositEntry)
+  /** A transfer of the account itself was confirmed. */
+  | { readonly type: "confirmed"; readonly certificate: VerifiedCertificate };
+
+/** Where a watch stands at each authority, to go on from after a restart. It can be kept as JSON. */
+export type WatchCursor = Readonly<Record<string, string>>;
+
+/** A deposit on its way. */
+export type DepositStatus =
+  /** Not in a block yet, or its transaction is not known. */
+  | { readonly state: "pending" }
+  /** The transaction is in a block and did nothing. */
+  | { readonly state: "reverted"; readonly block: bigint }
+  /** In a block that is not final yet. */
+  | { readonly state: "included"; readonly block: bigint; readonly deposit: DepositEntry }
+  /** Final; authorities credit it soon. `deposit.authorities` have. */
+  | { readonly state: "final"; readonly block: bigint; readonly deposit: DepositEntry }
+  /** Credited by a quorum: it can be spent. */
+  | { readonly state: "credited"; readonly block: bigint; readonly deposit: DepositEntry };
+
+/** A deposit that is final and credited by a quorum. */
+export interface DepositReceipt {
+  readonly hash: Hex;
+  readonly block: bigint;
+  readonly deposit: DepositEntry;
+}
+
+/** Where a redemption stands on the contract. Times in seconds since 1970. */
+export type RedemptionStatus =
+  /** Not brought there yet. */
+  | { readonly state: "open" }
+  /** Above the outflow limit: it waits, and can be executed from then on. */
+  | { readonly state: "queued"; readonly executableAt: bigint; readonly relayer: Address }
+  /** Paid; or kept as a claim where the payout was refused. */
+  | { readonly state: "paid" };
+
+/** What happened to a transaction that pays a redemption out. */
+export interface PayoutReceipt {
+  /** None where somebody else had brought it before. */
+  readonly hash: Hex | undefined;
+  readonly redemption: Redemption;
+  readonly status: RedemptionStatus;
+}
+
+/** What the contract says of itself. Times in seconds, or seconds since 1970. */
+export interface ContractStatus {
+  readonly epoch: bigint;
+  /** 0 where it is not paused. */
+  readonly pausedUntil: bigint;
+  readonly guardian: Address;
+  readonly deposits: bigint;
+  readonly outflowShareBasisPoints: number;
+  readonly outflowWindow: number;
+  readonly outflowDelay: number;
+  /** The newest block's time. */
+  readonly timestamp: bigint;
+}
+
+/** What the contract says of one asset, in its smallest unit. */
+export interface AssetStatus {
+  readonly asset: Address;
+  /** Held for accounts. */
+  readonly totalBalance: bigint;
+  readonly totalClaims: bigint;
+  readonly totalQueued: bigint;
+  /** What can be redeemed at once now; more waits. */
+  readonly outflowAvailable: bigint;
+}
+
+/** How a token calls itself and counts. Anyone can deploy a token that calls itself USDC: its address is what counts. */
+export interface AssetInfo {
+  readonly asset: Address;
+  /** Shortened, and without control characters. */
+  readonly symbol: string;
+  readonly decimals: number;
+  /** It takes permits (ERC-2612): a deposit needs one transaction and no approval. */
+  readonly hasPermit: boolean;
+}
+
+/** What bringing one redemption to the contract costs now. */
+export interface RedemptionCost {
+  readonly gas: bigint;
+  /** Wei for each unit of gas. */
+  readonly gasPrice: bigint;
+  /** Wei in all: a fee in ETH that a relayer should accept. */
+  readonly wei: bigint;
+}
+
+/** What every authority shows for one transfer, each checked by itself. */
+export interface CertificateEvidence {
+  /** A valid certificate that one of them has; none where nobody has. */
+  readonly certificate: VerifiedCertificate | undefined;
+  readonly answers: readonly AuthorityAnswer<{
+    readonly certificate: Certificate;
+    readonly report: CertificateReport;
+  }>[];
+}
