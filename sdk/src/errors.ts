@@ -11,6 +11,8 @@ export type FastPayErrorCode =
   | "invalid-account"
   /** The text is no amount of this asset. */
   | "invalid-amount"
+  /** The text is no payment link, or one that cannot be used. */
+  | "invalid-link"
   /** Nobody may order this transfer, whoever signs it. */
   | "invalid-transfer"
   /** The order is not one that its sender signed. */

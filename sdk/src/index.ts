@@ -8,6 +8,7 @@ export * from "./client.js";
 export * from "./committee.js";
 export * from "./eip712.js";
 export * from "./errors.js";
+export * from "./link.js";
 export * from "./memo.js";
 export * from "./merkle.js";
 export * from "./progress.js";

@@ -1,0 +1,190 @@
+/**
+ * Payment links, which ask for money (docs/PAYMENT_LINKS.md): as EIP-681 does, but with the chain and the contract, so
+ * that a wallet of another deployment refuses them.
+ *
+ * ```text
+ * fastpay:<account>@<chain id>/<contract>?asset=&amount=&memo=|text=&label=&expires=
+ * https://wallet.example/pay#fastpay:…
+ * ```
+ * A link is text from a stranger: it is read strictly, and says who *asks* for money, never who they are.
+ */
+
+import { checksumAddress } from "viem";
+
+import { formatAccount, parseAccount, type AccountId } from "./accounts.js";
+import { AMOUNT_MAX } from "./amounts.js";
+import { isHex, type Address, type Hex } from "./bytes.js";
+import { FastPayError } from "./errors.js";
+import { decodeMemo, encodeMemo, NO_MEMO } from "./memo.js";
+import { ETHER, type Domain } from "./transfer.js";
+
+/** A longer text is not read, and would fit no QR code that a camera reads with ease. */
+export const LINK_LENGTH_MAX = 1_024;
+/** So many characters of a label are shown at most. */
+export const LABEL_LENGTH_MAX = 64;
+
+const SCHEME = "fastpay:";
+/** The largest chain id that programs agree on (EIP-2294), and a bound for times. */
+const NUMBER_MAX = 4_503_599_627_370_476n;
+const PARAMETERS = ["asset", "amount", "memo", "text", "label", "expires"] as const;
+type Parameter = (typeof PARAMETERS)[number];
+type Parameters = Partial<Record<Parameter, string>>;
+
+/** What is asked for. */
+export interface PaymentLink {
+  /** Who is to be paid. */
+  readonly account: AccountId;
+  /** The deployment that the payment is for. */
+  readonly domain: Domain;
+  /** What is to be paid: an ERC-20's address in lower case, or `ETHER`. */
+  readonly asset: Address;
+  /** How much, in the asset's smallest unit; the payer chooses where there is none. */
+  readonly amount?: bigint;
+  /** What the payment must carry, so that the recipient can tell it from others. */
+  readonly memo?: Hex;
+  /** What the recipient calls itself. Nobody has checked it. */
+  readonly label?: string;
+  /** Until when the recipient expects the payment, in seconds since 1970. */
+  readonly expires?: bigint;
+}
+
+/** The link as text, for a QR code or a `href`. Throws `invalid-link` where the request makes none. */
+export function formatPaymentLink(link: PaymentLink): string {
+  const { account, domain, asset, amount, memo, label, expires } = link;
+  const values: [Parameter, string][] = [];
+  if (asset !== ETHER) values.push(["asset", checksumAddress(asset)]);
+  if (amount !== undefined) values.push(["amount", amount.toString()]);
+  if (memo !== undefined && memo !== NO_MEMO) values.push(memoParameter(memo));
+  if (label !== undefined && label !== "") values.push(["label", label]);
+  if (expires !== undefined) values.push(["expires", expires.toString()]);
+  const query = values.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&");
+  const target = `${formatAccount(account)}@${domain.chainId}/${checksumAddress(domain.contract)}`;
+  const text = `${SCHEME}${target}${query === "" ? "" : `?${query}`}`;
+  // What we write, everyone must be able to read.
+  parsePaymentLink(text);
+  return text;
+}
+
+/**
+ * The link for people without a program for `fastpay:`, to a page of a web wallet that reads it. It stands behind the
+ * `#`, so the page's host never sees who asks for money.
+ */
+export function formatWebLink(page: string, link: PaymentLink): string {
+  const url = new URL(page);
+  url.hash = formatPaymentLink(link);
+  return url.href;
+}
+
+/** Reads a link of either form. Throws `invalid-link`, or `invalid-account` for a mistyped account. */
+export function parsePaymentLink(text: string): PaymentLink {
+  if (text.length > LINK_LENGTH_MAX) throw invalid("it is too long", "ask for a shorter one");
+  const bare = withoutPage(text.trim());
+  if (!hasScheme(bare)) throw invalid("it does not start with fastpay:", "copy it again, whole and unchanged");
+  const rest = bare.slice(SCHEME.length);
+  const [target, query = ""] = splitOnce(rest, "?");
+  const parts = /^([0-9A-Za-z]+)@([0-9]{1,16})\/(0x[0-9a-fA-F]{40})$/.exec(target);
+  if (parts === null) throw invalid("it names no account, chain and contract", "copy it again, whole and unchanged");
+  const [, account = "", chainId = "", contract = ""] = parts;
+  const parameters = readParameters(query);
+  return {
+    account: parseAccount(account),
+    domain: { chainId: number("chain id", chainId, NUMBER_MAX), contract: address("contract", contract) },
+    asset: parameters.asset === undefined ? ETHER : address("asset", parameters.asset),
+    ...readWishes(parameters),
+  };
+}
+
+/** True where the text claims to be a link of either form, well-formed or not. */
+export function isPaymentLink(text: string): boolean {
+  return hasScheme(withoutPage(text.trim()));
+}
+
+function hasScheme(text: string): boolean {
+  return text.slice(0, SCHEME.length).toLowerCase() === SCHEME;
+}
+
+function withoutPage(text: string): string {
+  const hashAt = /^https?:\/\//i.test(text) ? text.indexOf("#") : -1;
+  return hashAt < 0 ? text : text.slice(hashAt + 1);
+}
+
+function memoParameter(memo: Hex): [Parameter, string] {
+  const text = decodeMemo(memo);
+  // Only a text that comes back as the very same bytes may stand for them.
+  return text !== memo && encodeMemo(text) === memo ? ["text", text] : ["memo", memo];
+}
+
+function readParameters(query: string): Parameters {
+  const found: Parameters = {};
+  for (const pair of query === "" ? [] : query.split("&")) {
+    const [name, value] = splitOnce(pair, "=");
+    if (value === undefined) throw invalid(`${JSON.stringify(name)} has no value`, "copy it again");
+    const known = PARAMETERS.find((parameter) => parameter === name);
+    // As BIP-21 has it: what must be understood says so, what else is new may be passed over.
+    if (known === undefined && name.startsWith("req-")) {
+      throw invalid(`it needs ${JSON.stringify(name.slice(4))}, which this wallet does not know`, "use a newer wallet");
+    }
+    if (known === undefined) continue;
+    if (found[known] !== undefined) throw invalid(`it says ${known} twice`, "do not pay; ask for another link");
+    found[known] = decode(value);
+  }
+  return found;
+}
+
+function readWishes(parameters: Parameters): Partial<PaymentLink> {
+  const amount = parameters.amount === undefined ? undefined : number("amount", parameters.amount, AMOUNT_MAX);
+  if (amount === 0n) throw invalid("it asks for nothing", "ask for a link with an amount");
+  const memo = readMemo(parameters);
+  const { label, expires } = parameters;
+  return {
+    ...(amount === undefined ? {} : { amount }),
+    ...(memo === undefined ? {} : { memo }),
+    ...(label === undefined ? {} : { label: readLabel(label) }),
+    ...(expires === undefined ? {} : { expires: number("time", expires, NUMBER_MAX) }),
+  };
+}
+
+function splitOnce(text: string, separator: string): [string, string | undefined] {
+  const at = text.indexOf(separator);
+  return at < 0 ? [text, undefined] : [text.slice(0, at), text.slice(at + 1)];
+}
+
+function decode(value: string): string {
+  try {
+    return decodeURIComponent(value);
+  } catch (cause) {
+    throw invalid("a % is without its digits", "copy it again", cause);
+  }
+}
+
+function readMemo({ memo, text }: Parameters): Hex | undefined {
+  if (memo !== undefined && text !== undefined) throw invalid("it has two memos", "do not pay; ask for another link");
+  if (memo === undefined) return text === undefined ? undefined : encodeMemo(text);
+  if (!isHex(memo, 32)) throw invalid("its memo is not 0x and 64 digits", "copy it again");
+  return memo.toLowerCase() as Hex;
+}
+
+function readLabel(label: string): string {
+  // What could pass for something else on the screen: control and formatting characters, which turn text around.
+  const plain = label.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, " ").replace(/\s+/gu, " ").trim();
+  return Array.from(plain).slice(0, LABEL_LENGTH_MAX).join("");
+}
+
+function number(what: string, text: string, max: bigint): bigint {
+  const value = /^[0-9]{1,39}$/.test(text) ? BigInt(text) : undefined;
+  if (value === undefined || value > max) throw invalid(`its ${what} is no number in range`, "copy it again");
+  return value;
+}
+
+function address(what: string, text: string): Address {
+  const digits = text.slice(2);
+  const isSingleCase = digits === digits.toLowerCase() || digits === digits.toUpperCase();
+  if (!isHex(text, 20) || (!isSingleCase && checksumAddress(text) !== text)) {
+    throw invalid(`its ${what} is no address, or mistyped`, "copy it again, whole and unchanged");
+  }
+  return text.toLowerCase() as Address;
+}
+
+function invalid(why: string, action: string, cause?: unknown): FastPayError {
+  return new FastPayError("invalid-link", `this is no payment link that can be used: ${why}`, action, { cause });
+}
