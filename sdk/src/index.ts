@@ -18,3 +18,4 @@ export * from "./store.js";
 export * from "./transfer.js";
 export * from "./verify.js";
 export * from "./views.js";
+export { walletError } from "./wallet-errors.js";
