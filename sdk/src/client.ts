@@ -8,7 +8,7 @@ import type { VerifiedCertificate } from "./certificate.js";
 import type { AuthorityName, Committee } from "./committee.js";
 import type { AuthorityRef, ChainProgress, TransferProgress } from "./progress.js";
 import type { Signer } from "./signers.js";
-import type { OrderStore } from "./store.js";
+import type { OrderStore } from "./storage/store.js";
 import type { Domain, Redemption } from "./transfer.js";
 import type {
   AccountEvent,

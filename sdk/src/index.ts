@@ -14,7 +14,7 @@ export * from "./merkle.js";
 export * from "./progress.js";
 export * from "./signatures.js";
 export * from "./signers.js";
-export * from "./store.js";
+export * from "./storage/store.js";
 export * from "./transfer.js";
 export * from "./verify.js";
 export * from "./views.js";

@@ -5,7 +5,7 @@ import type { Address, Hex } from "./bytes.js";
 import type { Certificate, CertificateReport, VerifiedCertificate } from "./certificate.js";
 import type { FastPayError } from "./errors.js";
 import type { AuthorityRef } from "./progress.js";
-import type { OrderState } from "./store.js";
+import type { OrderState } from "./storage/store.js";
 import type { Payment, Redemption, Transfer, TransferOrder } from "./transfer.js";
 
 /** What a committee says of one asset of an account. */

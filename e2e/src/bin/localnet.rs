@@ -1,19 +1,43 @@
 //! `fastpay-localnet`: the demo's network, left running, with a wallet that has money on the chain.
+//!
+//! Programs find it by `network.json` in its folder, which is there once all of it runs.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use alloy::primitives::U256;
-use fastpay_e2e::{Failure, Layout, Network, Person, Place, Token, program};
+use clap::Parser;
+use fastpay_core::AccountId;
+use fastpay_e2e::{CHAIN_ID, Failure, Layout, Network, Person, Place, RICH_KEYS, Token, program};
+use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
 const LAYOUT: Layout = Layout { authorities: 4, shards: 2, block_time: Duration::from_secs(1) };
 const TOKENS: u64 = 20_000;
+/// Whose Ethereum keys are anvil's first ones.
+const RICH: [&str; 2] = ["alice", "bob"];
+
+#[derive(Parser)]
+#[command(about = "Runs a FastPay network on a chain of its own until Ctrl-C")]
+struct Arguments {
+    /// Has its files in target/localnet-NAME; networks of different names run side by side [default: target/localnet]
+    #[arg(long, value_parser = parse_name)]
+    name: Option<String>,
+}
+
+fn parse_name(text: &str) -> Result<String, String> {
+    let is_fit = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let fits = !text.is_empty() && text.chars().all(is_fit);
+    if fits { Ok(text.to_owned()) } else { Err("give lower-case letters, digits and hyphens".into()) }
+}
 
 #[tokio::main]
 async fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let folder = arguments.name.map_or_else(|| "localnet".to_owned(), |name| format!("localnet-{name}"));
     match tokio::select! {
-        outcome = serve() => outcome,
+        outcome = serve(&folder) => outcome,
         () = stop_signal() => Ok(()),
     } {
         Ok(()) => {
@@ -35,21 +59,25 @@ async fn stop_signal() {
     }
 }
 
-async fn serve() -> Result<(), Failure> {
+async fn serve(folder: &str) -> Result<(), Failure> {
     println!("starting anvil, four authorities of two shards, and a relayer …");
-    let mut network = Network::prepare(Place::fixed("localnet")?, LAYOUT).await?;
+    let mut network = Network::prepare(Place::fixed(folder)?, LAYOUT).await?;
     let token = network.chain()?.deploy_token(network.place())?;
     network.start_authorities().await?;
     network.start_relayer()?;
     let wallet = Person::new(&network, "wallet").await?;
-    for (number, name) in ["alice", "bob"].into_iter().enumerate() {
+    let mut rich = Vec::new();
+    for (number, name) in RICH.into_iter().enumerate() {
         let account = wallet.import_rich_key(name, number).await?;
+        rich.push(account);
         let address = account.ethereum_address().unwrap_or_default();
         let units = U256::from(TOKENS) * U256::from(10).pow(U256::from(token.decimals));
         network.chain()?.give_token(&token, address, units).await?;
     }
     wallet.new_ed25519_key("carol").await?;
+    let description = describe(&network, &token, &rich)?;
     explain(&network, &wallet, &token)?;
+    println!("  for programs    {}", description.display());
     // Whatever ends before it is told to is worth an error.
     loop {
         tokio::time::sleep(Duration::from_millis(500)).await;
@@ -61,6 +89,31 @@ async fn serve() -> Result<(), Failure> {
             chain.program().check()?;
         }
     }
+}
+
+/// Writes down where everything is. The keys are anvil's, which everybody knows.
+fn describe(network: &Network, token: &Token, rich: &[AccountId]) -> Result<PathBuf, Failure> {
+    let mut authorities = Vec::new();
+    for authority in &network.authorities {
+        let endpoints = authority.endpoints()?;
+        authorities.push(json!({ "name": endpoints.name, "http": endpoints.http }));
+    }
+    let accounts = RICH.iter().zip(rich).zip(RICH_KEYS);
+    let accounts = accounts
+        .map(|((name, account), key)| json!({ "name": name, "account": account, "privateKey": format!("0x{key}") }));
+    let content = json!({
+        "chainId": CHAIN_ID,
+        "rpc": network.chain()?.url(),
+        "contract": network.contract()?,
+        "token": token.address,
+        "authorities": authorities,
+        "accounts": accounts.collect::<Vec<_>>(),
+    });
+    let content = serde_json::to_string_pretty(&content).map_err(Failure::wrong)?;
+    // Whoever waits for it must not find half of it.
+    let (new, path) = (network.place().write("network.json.new", content)?, network.place().path("network.json"));
+    std::fs::rename(&new, &path).map_err(|error| Failure::Io { path: path.clone(), error })?;
+    Ok(path)
 }
 
 fn explain(network: &Network, wallet: &Person, token: &Token) -> Result<(), Failure> {

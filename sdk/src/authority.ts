@@ -1,0 +1,140 @@
+/** One authority over its HTTP API. What it answers is read with care and believed by nobody yet. */
+
+import { formatAccount, type AccountId } from "./accounts.js";
+import type { Address, Hex } from "./bytes.js";
+import type { Certificate } from "./certificate.js";
+import type { Decoder } from "./decode.js";
+import { requestJson } from "./http.js";
+import type { AuthorityRef } from "./progress.js";
+import type { TransferOrder } from "./transfer.js";
+import type { AccountState } from "./views.js";
+import {
+  decodeAccount,
+  decodeCertificate,
+  decodeCommittee,
+  decodeConfirmed,
+  decodeDepositItem,
+  decodeDeposits,
+  decodeReceived,
+  decodeRedemptions,
+  decodeSent,
+  decodeStatus,
+  decodeTransfer,
+  decodeVoted,
+  encodeCertificate,
+  encodeOrder,
+  type DepositItem,
+  type Page,
+  type ReceivedItem,
+  type SentItem,
+} from "./wire.js";
+
+type Query = Readonly<Record<string, string | undefined>>;
+
+/** A client of one authority. Every method can throw what `requestJson` throws. */
+export class AuthorityClient implements AuthorityRef {
+  /** Without a slash at its end. */
+  readonly url: string;
+  readonly name: Hex | undefined;
+  readonly #timeoutMs: number;
+
+  constructor(url: string, name: Hex | undefined, timeoutMs: number) {
+    this.url = url.replace(/\/+$/, "");
+    this.name = name;
+    this.#timeoutMs = timeoutMs;
+  }
+
+  /** Asks for its vote on an order. */
+  order(order: TransferOrder, signal?: AbortSignal) {
+    return this.#post("/v1/orders", encodeOrder(order), decodeVoted, signal);
+  }
+
+  /** Has a certificate confirmed; tells the sender's next sequence number. */
+  async confirm(certificate: Certificate, signal?: AbortSignal): Promise<bigint> {
+    const answer = await this.#post("/v1/certificates", encodeCertificate(certificate), decodeConfirmed, signal);
+    return answer.nextSequence;
+  }
+
+  /** An account, with all assets as far as they fit, or with one. */
+  account(account: AccountId, asset?: Address, signal?: AbortSignal): Promise<AccountState> {
+    return this.#get(accountPath(account), { asset }, decodeAccount, signal);
+  }
+
+  /** The certificate that `account` sent under `sequence`. */
+  certificate(account: AccountId, sequence: bigint, signal?: AbortSignal): Promise<Certificate> {
+    return this.#get(`${accountPath(account)}/certificates/${sequence}`, {}, decodeCertificate, signal);
+  }
+
+  /** Confirmed transfers of the account from number `start` on. */
+  async sent(account: AccountId, start: bigint, signal?: AbortSignal): Promise<Page<SentItem>> {
+    const query = { start: start.toString() };
+    const { total, transfers } = await this.#get(`${accountPath(account)}/sent`, query, decodeSent, signal);
+    return { total, entries: transfers };
+  }
+
+  /** Payments to the account from its `start`th at this authority on. */
+  async received(account: AccountId, start: bigint, signal?: AbortSignal): Promise<Page<ReceivedItem>> {
+    const query = { start: start.toString() };
+    const { total, payments } = await this.#get(`${accountPath(account)}/received`, query, decodeReceived, signal);
+    return { total, entries: payments };
+  }
+
+  /** Deposits to the account from its `start`th on. */
+  async deposits(account: AccountId, start: bigint, signal?: AbortSignal): Promise<Page<DepositItem>> {
+    const query = { start: start.toString() };
+    const { total, deposits } = await this.#get(`${accountPath(account)}/deposits`, query, decodeDeposits, signal);
+    return { total, entries: deposits };
+  }
+
+  /** Certificates of redemptions in the order in which a shard confirmed them. */
+  async redemptions(shard: number, start: bigint, signal?: AbortSignal): Promise<Page<Certificate>> {
+    const query = { shard: shard.toString(), start: start.toString() };
+    const { total, certificates } = await this.#get("/v1/redemptions", query, decodeRedemptions, signal);
+    return { total, entries: certificates };
+  }
+
+  /** The certificate of a transfer by its digest. */
+  async transfer(digest: Hex, signal?: AbortSignal): Promise<Certificate> {
+    return (await this.#get(`/v1/transfers/${digest}`, {}, decodeTransfer, signal)).certificate;
+  }
+
+  /** A deposit by its index. */
+  deposit(index: bigint, signal?: AbortSignal): Promise<DepositItem> {
+    return this.#get(`/v1/deposits/${index}`, {}, decodeDepositItem, signal);
+  }
+
+  /** A committee as this authority knows it; the contract is what counts. */
+  committee(epoch?: bigint, signal?: AbortSignal) {
+    return this.#get("/v1/committee", { epoch: epoch?.toString() }, decodeCommittee, signal);
+  }
+
+  /** What it says of itself. */
+  status(signal?: AbortSignal) {
+    return this.#get("/v1/status", {}, decodeStatus, signal);
+  }
+
+  /** Where the stream of an account's events is. */
+  eventsUrl(account: AccountId, cursor: string | undefined): string {
+    return this.#address(`${accountPath(account)}/events`, { cursor });
+  }
+
+  #address(path: string, query: Query): string {
+    const given = Object.entries(query).filter((entry): entry is [string, string] => entry[1] !== undefined);
+    const search = new URLSearchParams(given).toString();
+    return search === "" ? `${this.url}${path}` : `${this.url}${path}?${search}`;
+  }
+
+  async #get<T>(path: string, query: Query, decode: Decoder<T>, signal: AbortSignal | undefined): Promise<T> {
+    const request = { method: "GET", url: this.#address(path, query), timeoutMs: this.#timeoutMs, signal } as const;
+    return decode(await requestJson(request), "the answer");
+  }
+
+  async #post<T>(path: string, body: string, decode: Decoder<T>, signal: AbortSignal | undefined): Promise<T> {
+    const request = { method: "POST", url: this.url + path, body, timeoutMs: this.#timeoutMs, signal } as const;
+    return decode(await requestJson(request), "the answer");
+  }
+}
+
+function accountPath(account: AccountId): string {
+  return `/v1/accounts/${formatAccount(account)}`;
+}

@@ -1,0 +1,76 @@
+/** The functions, events and errors of the contract (contracts/interfaces/IFastPay.sol) and of tokens that are used here. */
+
+import { parseAbi } from "viem";
+
+const REDEMPTION =
+  "struct Redemption { bytes32 sender; address recipient; address asset; uint128 amount; uint128 fee; uint64 sequence; bytes32 memo; }";
+const AUTHORITY = "struct Authority { bytes32 votingKey; address redemptionKey; }";
+const BRAKES =
+  "struct Brakes { uint32 pauseDuration; uint32 pauseCooldown; uint32 outflowWindow; uint16 outflowShare; uint32 outflowDelay; uint32 votesValidity; }";
+
+/** FastPay. */
+export const FASTPAY_ABI = /* @__PURE__ */ parseAbi([
+  REDEMPTION,
+  AUTHORITY,
+  BRAKES,
+  "function depositEther(bytes32 recipient) payable",
+  "function depositToken(bytes32 recipient, address asset, uint128 amount)",
+  "function depositTokenWithPermit(bytes32 recipient, address asset, uint128 amount, uint256 deadline, uint8 v, bytes32 r, bytes32 s)",
+  "function redeem(Redemption redemption, uint64 epoch, bytes votes)",
+  "function executeQueued(Redemption redemption)",
+  "function claim(address asset)",
+  "function claimTo(address asset, address to)",
+  "function epoch() view returns (uint64)",
+  "function epochValidUntil(uint64 epoch) view returns (uint256)",
+  "function committee(uint64 epoch) view returns (Authority[])",
+  "function guardian() view returns (address)",
+  "function brakes() view returns (Brakes)",
+  "function pausedUntil() view returns (uint256)",
+  "function totalBalance(address asset) view returns (uint256)",
+  "function totalClaims(address asset) view returns (uint256)",
+  "function totalQueued(address asset) view returns (uint256)",
+  "function outflowAvailable(address asset) view returns (uint256)",
+  "function queued(bytes32 sender, uint64 sequence) view returns (uint256 executableAt, address relayer)",
+  "function claimOf(address owner, address asset) view returns (uint256)",
+  "function lastTransactionIndex() view returns (uint64)",
+  "function isRedeemed(bytes32 sender, uint64 sequence) view returns (bool)",
+  "event Funded(uint64 indexed index, bytes32 indexed recipient, address indexed asset, uint128 amount, address payer)",
+  "error PausedUntil(uint256 until)",
+  "error ZeroRecipient()",
+  "error RecipientIsContract()",
+  "error SenderWithoutKey(address sender)",
+  "error ZeroAsset()",
+  "error AssetWithoutCode(address asset)",
+  "error NothingReceived(address asset)",
+  "error AssetCapExceeded(address asset, uint256 held, uint256 received, uint256 cap)",
+  "error PermitRefused(address asset, uint256 allowance, uint256 amount)",
+  "error AlreadyRedeemed(bytes32 sender, uint64 sequence)",
+  "error BalanceTooLow(uint256 item, address asset, uint256 balance, uint128 amount)",
+  "error UnknownEpoch(uint64 epoch)",
+  "error EpochEnded(uint64 epoch, uint256 endedAt)",
+  "error InsufficientGas(uint256 available, uint256 required)",
+  "error NotQueued(bytes32 sender, uint64 sequence)",
+  "error TooEarly(uint256 executableAt)",
+  "error NothingToClaim(address owner, address asset)",
+  "error ClaimRefused(address to, address asset, uint256 amount)",
+  "error WrongVotesLength(uint256 item, uint256 length, uint256 expected)",
+  "error VotesNotAscending(uint256 item, uint256 position, uint8 member)",
+  "error UnknownMember(uint256 item, uint256 position, uint8 member)",
+  "error MalleableVote(uint256 item, uint256 position, bytes32 s)",
+  "error InvalidRecoveryId(uint256 item, uint256 position, uint8 v)",
+  "error WrongSigner(uint256 item, uint256 position, uint8 member, address recovered)",
+]);
+
+/** ERC-20, and ERC-2612 where a token has it. */
+export const TOKEN_ABI = /* @__PURE__ */ parseAbi([
+  "function symbol() view returns (string)",
+  "function name() view returns (string)",
+  "function decimals() view returns (uint8)",
+  "function balanceOf(address owner) view returns (uint256)",
+  "function allowance(address owner, address spender) view returns (uint256)",
+  "function approve(address spender, uint256 value) returns (bool)",
+  "function nonces(address owner) view returns (uint256)",
+  "function DOMAIN_SEPARATOR() view returns (bytes32)",
+  "function version() view returns (string)",
+  "function eip712Domain() view returns (bytes1 fields, string name, string version, uint256 chainId, address verifyingContract, bytes32 salt, uint256[] extensions)",
+]);

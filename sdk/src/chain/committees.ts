@@ -1,0 +1,62 @@
+/** The committees of all epochs, from the contract and nowhere else. */
+
+import type { Committee } from "../committee.js";
+import { isFastPayError } from "../errors.js";
+import type { Contract } from "./contract.js";
+
+/** An authority that invents epochs must not make us ask the Ethereum node more often for them. */
+const LOOK_INTERVAL_MS = 1_000;
+
+/** Which committees there are. What is known once stays: epochs only follow each other. */
+export class Committees {
+  readonly #contract: Contract;
+  readonly #known = new Map<bigint, Promise<Committee>>();
+  #current: Committee;
+  #lookedAtMs = Date.now();
+
+  private constructor(contract: Contract, current: Committee) {
+    this.#contract = contract;
+    this.#current = current;
+    this.#known.set(current.epoch, Promise.resolve(current));
+  }
+
+  /** Reads the current committee. */
+  static async read(contract: Contract): Promise<Committees> {
+    return new Committees(contract, await contract.committee(await contract.epoch()));
+  }
+
+  /** The committee of the newest epoch that is known here. */
+  get current(): Committee {
+    return this.#current;
+  }
+
+  /** Looks at the contract again; true where there is a newer epoch. */
+  async refresh(): Promise<boolean> {
+    this.#lookedAtMs = Date.now();
+    const epoch = await this.#contract.epoch();
+    if (epoch <= this.#current.epoch) return false;
+    const committee = await this.#contract.committee(epoch);
+    this.#known.set(epoch, Promise.resolve(committee));
+    this.#current = committee;
+    return true;
+  }
+
+  /** The committee of an epoch; none where the contract has not begun it in a block that stays. */
+  async get(epoch: bigint): Promise<Committee | undefined> {
+    const isDue = Date.now() - this.#lookedAtMs >= LOOK_INTERVAL_MS;
+    if (epoch > this.#current.epoch && isDue) await this.refresh();
+    if (epoch > this.#current.epoch || epoch < 0n) return undefined;
+    const known = this.#known.get(epoch);
+    if (known !== undefined) return known;
+    const asked = this.#contract.committee(epoch);
+    this.#known.set(epoch, asked);
+    try {
+      return await asked;
+    } catch (error) {
+      // Asked again next time: the node may have been away.
+      this.#known.delete(epoch);
+      if (isFastPayError(error, "reverted")) return undefined;
+      throw error;
+    }
+  }
+}

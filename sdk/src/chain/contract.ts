@@ -1,0 +1,164 @@
+/** The contract's own word, from an Ethereum node that the user trusts. */
+
+import type { Block, ContractFunctionArgs, ContractFunctionName, ContractFunctionReturnType, PublicClient } from "viem";
+
+import type { AccountId } from "../accounts.js";
+import type { Address, Hex } from "../bytes.js";
+import { makeCommittee, type Authority, type Committee } from "../committee.js";
+import { FastPayError } from "../errors.js";
+import type { Domain } from "../transfer.js";
+import type { AssetStatus, ContractStatus, RedemptionStatus } from "../views.js";
+import { chainError } from "../wallet-errors.js";
+import { FASTPAY_ABI } from "./abi.js";
+
+/** Which blocks of the Primary are believed to stay. */
+export type Finality = "finalized" | "safe" | "latest";
+
+type View = ContractFunctionName<typeof FASTPAY_ABI, "view">;
+type Args<V extends View> = ContractFunctionArgs<typeof FASTPAY_ABI, "view", V>;
+
+/** The deployed contract. All methods can throw `chain-unreachable`. */
+export class Contract {
+  readonly client: PublicClient;
+  readonly domain: Domain;
+  readonly finality: Finality;
+
+  constructor(client: PublicClient, domain: Domain, finality: Finality) {
+    this.client = client;
+    this.domain = domain;
+    this.finality = finality;
+  }
+
+  /** Checks that the node is on the chain that is meant. Throws `wrong-chain`. */
+  async checkChain(): Promise<void> {
+    const found = await this.ask(() => this.client.getChainId());
+    if (BigInt(found) === this.domain.chainId) return;
+    const message = `the Ethereum node is of chain ${found}, and ${this.domain.chainId} is meant`;
+    throw new FastPayError("wrong-chain", message, "use a node of the right chain");
+  }
+
+  /** The epoch of the newest block that stays. Throws `wrong-contract` where no contract answers. */
+  async epoch(): Promise<bigint> {
+    return this.#final("epoch", []);
+  }
+
+  /** The committee of an epoch that has begun in a block that stays. */
+  async committee(epoch: bigint): Promise<Committee> {
+    const authorities = await this.#final("committee", [epoch]);
+    return makeCommittee(epoch, authorities as readonly Authority[]);
+  }
+
+  /** A view at the newest block. */
+  view<const V extends View>(name: V, args: Args<V>): Promise<ContractFunctionReturnType<typeof FASTPAY_ABI, "view", V>> {
+    return this.#read(name, args, "latest");
+  }
+
+  /** The newest block, or the newest that stays. */
+  block(tag: Finality): Promise<Block<bigint, false, Finality>> {
+    return this.ask(() => this.client.getBlock({ blockTag: tag }));
+  }
+
+  /** Until when votes of an epoch count, in seconds since 1970. */
+  epochValidUntil(epoch: bigint): Promise<bigint> {
+    return this.view("epochValidUntil", [epoch]);
+  }
+
+  /** Where a redemption stands. */
+  async redemptionStatus(sender: AccountId, sequence: bigint): Promise<RedemptionStatus> {
+    const [isRedeemed, [executableAt, relayer]] = await Promise.all([
+      this.view("isRedeemed", [sender, sequence]),
+      this.view("queued", [sender, sequence]),
+    ]);
+    if (executableAt > 0n) return { state: "queued", executableAt, relayer };
+    return { state: isRedeemed ? "paid" : "open" };
+  }
+
+  /** Throws `paused` while the contract takes no deposit, redemption or claim: better before anything is signed. */
+  async checkNotPaused(): Promise<void> {
+    const [until, { timestamp }] = await Promise.all([this.view("pausedUntil", []), this.block("latest")]);
+    if (until <= timestamp) return;
+    const when = new Date(Number(until) * 1000).toISOString();
+    const message = `the contract is paused until ${when} and takes no deposit, redemption or claim before`;
+    throw new FastPayError("paused", message, "wait: the pause ends by itself; payments go on", { details: { until } });
+  }
+
+  /** What it says of itself. */
+  async status(): Promise<ContractStatus> {
+    const [epoch, pausedUntil, guardian, deposits, brakes, { timestamp }] = await Promise.all([
+      this.view("epoch", []),
+      this.view("pausedUntil", []),
+      this.view("guardian", []),
+      this.view("lastTransactionIndex", []),
+      this.view("brakes", []),
+      this.block("latest"),
+    ]);
+    return {
+      epoch,
+      pausedUntil: pausedUntil > timestamp ? pausedUntil : 0n,
+      guardian,
+      deposits,
+      outflowShareBasisPoints: brakes.outflowShare,
+      outflowWindow: brakes.outflowWindow,
+      outflowDelay: brakes.outflowDelay,
+      timestamp,
+    };
+  }
+
+  /** What it says of an asset. */
+  async assetStatus(asset: Address): Promise<AssetStatus> {
+    const [totalBalance, totalClaims, totalQueued, outflowAvailable] = await Promise.all([
+      this.view("totalBalance", [asset]),
+      this.view("totalClaims", [asset]),
+      this.view("totalQueued", [asset]),
+      this.view("outflowAvailable", [asset]),
+    ]);
+    return { asset, totalBalance, totalClaims, totalQueued, outflowAvailable };
+  }
+
+  /** The receipt of a transaction; none where it is in no block. */
+  async receipt(hash: Hex) {
+    try {
+      return await this.client.getTransactionReceipt({ hash });
+    } catch (error) {
+      if (error instanceof Error && error.name === "TransactionReceiptNotFoundError") return undefined;
+      throw chainError(error);
+    }
+  }
+
+  /** Asks the node, with its failures in our words. */
+  async ask<T>(request: () => Promise<T>): Promise<T> {
+    try {
+      return await request();
+    } catch (error) {
+      throw chainError(error);
+    }
+  }
+
+  async #final<const V extends View>(name: V, args: Args<V>) {
+    try {
+      return await this.#read(name, args, this.finality);
+    } catch (error) {
+      // A call to an address without code answers nothing.
+      const code = await this.ask(() => this.client.getCode({ address: this.domain.contract, blockTag: this.finality }));
+      if (code !== undefined) throw error;
+      const message = `there is no contract at ${this.domain.contract} in a ${this.finality} block`;
+      const action = "is the address right, and the chain? After a deployment wait until its block is final";
+      throw new FastPayError("wrong-contract", message, action, { cause: error });
+    }
+  }
+
+  #read<const V extends View>(
+    functionName: V,
+    args: Args<V>,
+    blockTag: Finality,
+  ): Promise<ContractFunctionReturnType<typeof FASTPAY_ABI, "view", V>> {
+    const address = this.domain.contract;
+    // viem infers the types of one function at a time, and not of a name that is a parameter.
+    const call = { address, abi: FASTPAY_ABI, functionName, args, blockTag } as unknown as Parameters<
+      PublicClient["readContract"]
+    >[0];
+    return this.ask(() => this.client.readContract(call)) as Promise<
+      ContractFunctionReturnType<typeof FASTPAY_ABI, "view", V>
+    >;
+  }
+}

@@ -1,0 +1,201 @@
+/**
+ * The conversation with one authority about one order: ask for its vote, do what its refusal calls for, and ask again,
+ * until the tally has decided.
+ */
+
+import type { AuthorityClient } from "../authority.js";
+import { memberOf, type Committee } from "../committee.js";
+import { messageOf } from "../errors.js";
+import { ProblemError } from "../problem.js";
+import type { Trouble } from "../progress.js";
+import type { TransferOrder } from "../transfer.js";
+import { verifyOrder, voteFault, type VerifiedOrder, type Vote } from "../verify.js";
+import { Backoff } from "../waiting.js";
+import { pushReceived, pushSent, troubleOf } from "./catch-up.js";
+import type { Drive } from "./driver.js";
+import type { Heard } from "./tally.js";
+
+/** What to do after an answer: say so and end, say so and ask again later, or, brought up to date, ask again at once. */
+type Next = { readonly heard: Heard; readonly isLast: boolean } | "again";
+
+/** What was done about an authority that says that the money is not there. */
+interface Poverty {
+  readonly sinceMs: number;
+  /** What was brought to it, or what it has: not to be brought again, should it lie. */
+  readonly known: Set<string>;
+}
+
+function last(heard: Heard): Next {
+  return { heard, isLast: true };
+}
+
+function later(heard: Heard): Next {
+  return { heard, isLast: false };
+}
+
+function misbehaved(message: string): Heard {
+  return { type: "out", trouble: { kind: "misbehaved", message } };
+}
+
+/** Ends with `signal`, or when nothing more can come from this authority. Never rejects. */
+export async function ask(
+  drive: Drive,
+  authority: AuthorityClient,
+  committee: Committee,
+  order: VerifiedOrder,
+  hear: (heard: Heard) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  const backoff = new Backoff(drive.timing.backoffMinMs, drive.timing.backoffMaxMs);
+  const conversation = new Conversation(drive, authority, committee, order, signal);
+  while (!signal.aborted) {
+    const next = await conversation.turn(backoff);
+    if (signal.aborted) return;
+    if (next === "again") {
+      backoff.reset();
+    } else {
+      hear(next.heard);
+      if (next.isLast) return;
+    }
+    // Also after progress: an authority that lies about it must not make this loop spin.
+    await backoff.wait(signal);
+  }
+}
+
+class Conversation {
+  readonly #drive: Drive;
+  readonly #authority: AuthorityClient;
+  readonly #committee: Committee;
+  readonly #order: VerifiedOrder;
+  readonly #signal: AbortSignal;
+  #poverty: Poverty | undefined;
+
+  constructor(
+    drive: Drive,
+    authority: AuthorityClient,
+    committee: Committee,
+    order: VerifiedOrder,
+    signal: AbortSignal,
+  ) {
+    this.#drive = drive;
+    this.#authority = authority;
+    this.#committee = committee;
+    this.#order = order;
+    this.#signal = signal;
+  }
+
+  async turn(backoff: Backoff): Promise<Next> {
+    try {
+      const { epoch, vote } = await this.#authority.order(this.#order, this.#signal);
+      return epoch === this.#committee.epoch ? last(this.#checkVote(vote)) : later(this.#otherEpoch(epoch));
+    } catch (error) {
+      if (error instanceof ProblemError) {
+        backoff.waitAtLeast(error.facts.retryAfterMs);
+        return this.#afterRefusal(error);
+      }
+      return later({ type: "later", trouble: troubleOf(error) });
+    }
+  }
+
+  /** It votes, in another epoch than ours: later in ours, where it lags. */
+  #otherEpoch(epoch: bigint): Heard {
+    if (epoch > this.#committee.epoch) return { type: "ahead", epoch };
+    return { type: "later", trouble: { kind: "other-epoch", epoch } };
+  }
+
+  #checkVote(vote: Vote): Heard {
+    const { digest, transfer } = this.#order;
+    const fault = voteFault(vote, this.#committee, this.#drive.network.domain, { digest, transfer });
+    if (fault !== undefined) return misbehaved(`a vote that does not count (${fault})`);
+    const { name } = this.#authority;
+    // Where its name is not known, or one of an earlier epoch, it has only its signature to show; that is enough.
+    const mayVoteFor = name === undefined || name === vote.authority || memberOf(this.#committee, name) === undefined;
+    return mayVoteFor ? { type: "vote", vote } : misbehaved("the vote of another authority");
+  }
+
+  async #afterRefusal(error: ProblemError): Promise<Next> {
+    const { facts } = error;
+    switch (error.problem) {
+      case "order-pending":
+        return facts.pending === undefined ? last(misbehaved("no pending order")) : this.#afterPending(facts.pending);
+      case "sequence-too-high":
+      case "missing-certificate":
+        return facts.expectedSequence === undefined
+          ? last(misbehaved("no expected number"))
+          : this.#afterGap(facts.expectedSequence);
+      case "already-confirmed":
+        return this.#afterConfirmed();
+      case "insufficient-balance":
+        return this.#afterPoverty(facts.balance ?? 0n);
+      case "no-primary":
+        return last({ type: "out", trouble: { kind: "no-primary" } });
+      case "not-voting":
+        if (facts.epoch !== undefined && facts.epoch !== this.#committee.epoch) {
+          return later(this.#otherEpoch(facts.epoch));
+        }
+        return last({ type: "out", trouble: { kind: "refused", message: error.message } });
+      default:
+        return error.isTransient || error.status >= 500
+          ? later({ type: "later", trouble: { kind: "silent", message: error.message } })
+          : last({ type: "out", trouble: { kind: "refused", message: error.message } });
+    }
+  }
+
+  /** It is locked. On an earlier order: then it lags. On another order of this number: then there are two. */
+  async #afterPending(shown: TransferOrder): Promise<Next> {
+    let pending: VerifiedOrder;
+    try {
+      pending = verifyOrder(shown, this.#drive.network.domain);
+    } catch (error) {
+      return last(misbehaved(`a pending order that is not one: ${messageOf(error)}`));
+    }
+    const { sender, sequence } = this.#order.transfer;
+    if (pending.transfer.sender !== sender) return last(misbehaved("a pending order of another account"));
+    if (pending.transfer.sequence < sequence) return this.#afterGap(pending.transfer.sequence);
+    if (pending.transfer.sequence > sequence) return this.#afterConfirmed();
+    if (pending.digest === this.#order.digest) return last(misbehaved("a refusal because of this very order"));
+    return later({ type: "locked", order: pending });
+  }
+
+  async #afterGap(expected: bigint): Promise<Next> {
+    const { sender, sequence } = this.#order.transfer;
+    if (expected >= sequence) return last(misbehaved("a gap where there is none"));
+    const trouble = await this.#bringing(() =>
+      pushSent(this.#drive, this.#authority, sender, expected, sequence, this.#signal),
+    );
+    return trouble === undefined ? "again" : later({ type: "later", trouble });
+  }
+
+  /** It claims that the number is used; a certificate of it proves that. */
+  async #afterConfirmed(): Promise<Next> {
+    const { sender, sequence } = this.#order.transfer;
+    const certificate = await this.#drive.network
+      .findCertificate(sender, sequence, { signal: this.#signal })
+      .catch(() => undefined);
+    if (certificate !== undefined) return last({ type: "finished", certificate });
+    const message = "the number is said to be used, but nobody has its certificate";
+    return later({ type: "later", trouble: { kind: "misbehaved", message } });
+  }
+
+  async #afterPoverty(balance: bigint): Promise<Next> {
+    const poverty = (this.#poverty ??= { sinceMs: Date.now(), known: new Set() });
+    const trouble: Trouble = { kind: "insufficient-balance", balance };
+    if (Date.now() - poverty.sinceMs >= this.#drive.timing.fundsPatienceMs) return last({ type: "out", trouble });
+    let brought = 0;
+    await this.#bringing(async () => {
+      const { sender } = this.#order.transfer;
+      brought = await pushReceived(this.#drive, this.#authority, sender, poverty.known, this.#signal);
+    });
+    return brought > 0 ? "again" : later({ type: "later", trouble });
+  }
+
+  /** What stood in the way of bringing certificates to it; none where nothing did. */
+  async #bringing(act: () => Promise<void>): Promise<Trouble | undefined> {
+    try {
+      await act();
+      return undefined;
+    } catch (error) {
+      return troubleOf(error);
+    }
+  }
+}

@@ -1,0 +1,169 @@
+/**
+ * Brings one authority up to date with certificates that it lacks: of the sender's own earlier orders, and of payments
+ * that the sender received. Certificates never depend on a balance, so each chain is followed along one sender's
+ * numbers, and nothing here recurses.
+ */
+
+import type { AccountId } from "../accounts.js";
+import type { AuthorityClient } from "../authority.js";
+import type { VerifiedCertificate } from "../certificate.js";
+import { messageOf } from "../errors.js";
+import { ProblemError } from "../problem.js";
+import type { Trouble } from "../progress.js";
+import type { ReceivedItem } from "../wire.js";
+import type { Drive } from "./driver.js";
+
+/** At most so many of the newest payments received are compared. */
+const RECEIVED_MAX = 2_000n;
+/** At most so many pages are read to see them. */
+const PAGES_MAX = 200;
+/** At most so often one confirmation is repeated after predecessors were brought. */
+const CONFIRM_ROUNDS_MAX = 4;
+
+/** A trouble on its way to whoever asks the authority again. */
+class TroubleError extends Error {
+  readonly trouble: Trouble;
+  constructor(trouble: Trouble) {
+    super(trouble.kind);
+    this.trouble = trouble;
+  }
+}
+
+/** What an error means to whoever has to go on. */
+export function troubleOf(error: unknown): Trouble {
+  if (error instanceof TroubleError) return error.trouble;
+  if (error instanceof ProblemError) {
+    const { expectedSequence } = error.facts;
+    const isGap = error.problem === "missing-certificate" || error.problem === "sequence-too-high";
+    if (isGap && expectedSequence !== undefined) return { kind: "behind", sequence: expectedSequence };
+    if (error.problem === "no-primary") return { kind: "no-primary" };
+    const isSilent = error.isTransient || error.status >= 500;
+    return { kind: isSilent ? "silent" : "refused", message: error.message };
+  }
+  const isMalformed = error instanceof Error && "code" in error && error.code === "malformed-answer";
+  return { kind: isMalformed ? "misbehaved" : "silent", message: messageOf(error) };
+}
+
+function misbehaved(message: string): TroubleError {
+  return new TroubleError({ kind: "misbehaved", message });
+}
+
+/** A verified certificate, from one's own storage or else from whichever authority has it. */
+async function certificateOf(
+  drive: Drive,
+  account: AccountId,
+  sequence: bigint,
+  signal: AbortSignal,
+): Promise<VerifiedCertificate | undefined> {
+  const stored = await drive.stored(account, sequence).catch(() => undefined);
+  const own = stored && (await drive.network.verify(stored, account, sequence).catch(() => undefined));
+  return own ?? drive.network.findCertificate(account, sequence, { signal });
+}
+
+/** Has the certificates of `account` from one number up to another (exclusive) confirmed. */
+export async function pushSent(
+  drive: Drive,
+  authority: AuthorityClient,
+  account: AccountId,
+  from: bigint,
+  to: bigint,
+  signal: AbortSignal,
+): Promise<void> {
+  let sequence = from;
+  while (sequence < to) {
+    const certificate = await certificateOf(drive, account, sequence, signal);
+    if (certificate === undefined) throw new TroubleError({ kind: "behind", sequence });
+    drive.tell({ type: "catching-up", authority, account, sequence });
+    const next = await authority.confirm(certificate, signal);
+    if (next <= sequence) throw misbehaved(`it confirmed ${sequence} and expects ${next}`);
+    // It may be further than it said before; numbers beyond `to` need not interest us.
+    sequence = next;
+  }
+}
+
+/** Has a certificate confirmed, and before it those of the same sender that are missing. Throws what `troubleOf` reads. */
+export async function confirm(
+  drive: Drive,
+  authority: AuthorityClient,
+  certificate: VerifiedCertificate,
+  signal: AbortSignal,
+): Promise<void> {
+  const { sender, sequence } = certificate.order.transfer;
+  let lastMissing = -1n;
+  for (let round = 0; round < CONFIRM_ROUNDS_MAX; round += 1) {
+    try {
+      const next = await authority.confirm(certificate, signal);
+      if (next > sequence) return;
+      throw misbehaved(`it confirmed ${sequence} and expects ${next}`);
+    } catch (error) {
+      const missing = missingBefore(error, sequence);
+      if (missing === undefined) throw error;
+      if (missing <= lastMissing) throw misbehaved(`it asks for certificate ${missing} again and again`);
+      lastMissing = missing;
+      await pushSent(drive, authority, sender, missing, sequence, signal);
+    }
+  }
+  throw misbehaved("it asks for ever more certificates");
+}
+
+function missingBefore(error: unknown, sequence: bigint): bigint | undefined {
+  if (!(error instanceof ProblemError) || error.problem !== "missing-certificate") return undefined;
+  const missing = error.facts.expectedSequence;
+  return missing !== undefined && missing < sequence ? missing : undefined;
+}
+
+/**
+ * Brings payments to `account` that other authorities list and this one does not, save those that are `known` to be
+ * there. Returns how many it took.
+ */
+export async function pushReceived(
+  drive: Drive,
+  authority: AuthorityClient,
+  account: AccountId,
+  known: Set<string>,
+  signal: AbortSignal,
+): Promise<number> {
+  for (const entry of await newestReceived(authority, account, signal)) known.add(nameOf(entry));
+  let brought = 0;
+  for (const other of drive.network.authorities) {
+    if (other === authority) continue;
+    // One that does not answer or lies must not keep us from asking the next.
+    const listed = await newestReceived(other, account, signal).catch(() => []);
+    for (const entry of listed) {
+      const name = nameOf(entry);
+      if (known.has(name)) continue;
+      const { sender, sequence } = entry.payment;
+      const certificate = await drive.network.findReceived(account, other, sender, sequence, signal);
+      // An honest lister can prove every entry. Going on would let a liar with a long list of inventions keep us until
+      // the deadline.
+      if (certificate === undefined) break;
+      drive.tell({ type: "catching-up", authority, account: sender, sequence });
+      await confirm(drive, authority, certificate, signal);
+      known.add(name);
+      brought += 1;
+    }
+  }
+  return brought;
+}
+
+function nameOf({ payment }: ReceivedItem): string {
+  return `${payment.sender}/${payment.sequence}`;
+}
+
+/** The newest entries of what an authority lists as received. */
+async function newestReceived(
+  authority: AuthorityClient,
+  account: AccountId,
+  signal: AbortSignal,
+): Promise<ReceivedItem[]> {
+  const { received: total } = await authority.account(account, undefined, signal);
+  let start = total > RECEIVED_MAX ? total - RECEIVED_MAX : 0n;
+  const received: ReceivedItem[] = [];
+  for (let page = 0; page < PAGES_MAX && start < total; page += 1) {
+    const { entries } = await authority.received(account, start, signal);
+    if (entries.length === 0) break;
+    start += BigInt(entries.length);
+    received.push(...entries);
+  }
+  return received;
+}

@@ -1,0 +1,110 @@
+/**
+ * Drives an order to its certificate.
+ *
+ * ```text
+ *  VerifiedOrder ─► ask every authority ─► Tally (pure) ─► VerifiedCertificate ─► settle.ts
+ *                     │  ▲ refused: bring it up to date (catch-up), wait, ask again
+ *                     └──┘
+ * ```
+ * One loop per authority talks to it; the tally decides. A quorum's answers are enough, so f authorities may be silent,
+ * slow or lying. Nothing that an authority says is acted on before it is verified.
+ */
+
+import type { AccountId } from "../accounts.js";
+import type { Certificate, VerifiedCertificate } from "../certificate.js";
+import type { Network } from "../network.js";
+import type { TransferStep } from "../progress.js";
+import type { VerifiedOrder } from "../verify.js";
+import { aborted, throwIfAborted } from "../waiting.js";
+import { ask } from "./ask.js";
+import { newEpoch, superseded } from "./failures.js";
+import { Tally, type Heard } from "./tally.js";
+
+/** How long to try, in milliseconds. */
+export interface Timing {
+  /** For a certificate, and again for its settlement. */
+  readonly deadlineMs: number;
+  /** How long an authority may say that the money is not there, while deposits and payments are on their way. */
+  readonly fundsPatienceMs: number;
+  /** How long the authorities beyond a quorum are brought up to date after a transfer is settled. */
+  readonly backgroundMs: number;
+  /** One request to one authority. */
+  readonly requestMs: number;
+  /** Reads from all authorities. */
+  readonly readMs: number;
+  /** Before the first repetition; each later one waits twice as long, up to `backoffMaxMs`. */
+  readonly backoffMinMs: number;
+  readonly backoffMaxMs: number;
+}
+
+/** What most want. */
+export const DEFAULT_TIMING: Timing = {
+  deadlineMs: 30_000,
+  fundsPatienceMs: 10_000,
+  backgroundMs: 10_000,
+  requestMs: 5_000,
+  readMs: 5_000,
+  backoffMinMs: 20,
+  backoffMaxMs: 1_000,
+};
+
+/** What driving an order needs. */
+export interface Drive {
+  readonly network: Network;
+  readonly timing: Timing;
+  /** A certificate of one's own storage, asked before authorities are. What comes out is verified. */
+  readonly stored: (account: AccountId, sequence: bigint) => Promise<Certificate | undefined>;
+  /** Hears of progress. */
+  readonly tell: (step: TransferStep) => void;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** A signal that ends after so many milliseconds, with `other`, or with `end`. */
+export function limited(ms: number, other: AbortSignal | undefined): { signal: AbortSignal; end: () => void } {
+  const over = new AbortController();
+  const timer = setTimeout(() => over.abort(), ms);
+  const end = (): void => {
+    clearTimeout(timer);
+    over.abort();
+  };
+  return { signal: other === undefined ? over.signal : AbortSignal.any([over.signal, other]), end };
+}
+
+/**
+ * Collects votes until there is a certificate. The order must be in the storage before this is called; it may always
+ * be driven again. Throws `conflict`, `superseded`, `insufficient-funds`, `no-primary`, `new-epoch`, `no-quorum` or
+ * `aborted`.
+ */
+export function certify(drive: Drive, order: VerifiedOrder): Promise<VerifiedCertificate> {
+  throwIfAborted(drive.signal);
+  const { network, timing, tell } = drive;
+  // One epoch's committee throughout: votes of two epochs do not add up.
+  const committee = network.committee;
+  const tally = new Tally(
+    committee,
+    order,
+    network.authorities.map(({ url }) => url),
+  );
+  return new Promise((resolve, reject) => {
+    const { signal, end } = limited(timing.deadlineMs, drive.signal);
+    // The first to resolve or reject counts, and then all loops end.
+    const finish = (decide: () => void): void => {
+      decide();
+      end();
+    };
+    signal.addEventListener("abort", () => reject(drive.signal?.aborted ? aborted() : tally.failure(true)));
+    for (const authority of network.authorities) {
+      const hear = (heard: Heard): void => {
+        if (signal.aborted) return;
+        const verdict = tally.hear(authority.url, heard);
+        if (heard.type === "vote") tell({ type: "vote", authority, votes: tally.votes, quorum: committee.quorum });
+        if (heard.type === "later" || heard.type === "out") tell({ type: "waiting", authority, trouble: heard.trouble });
+        if (verdict.type === "certified") return finish(() => resolve(verdict.certificate));
+        if (verdict.type === "superseded") return finish(() => reject(superseded(verdict.certificate)));
+        if (verdict.type === "new-epoch") return finish(() => reject(newEpoch(verdict.epoch, committee.epoch)));
+        if (verdict.type === "impossible") finish(() => reject(tally.failure(false)));
+      };
+      void ask(drive, authority, committee, order, hear, signal);
+    }
+  });
+}

@@ -1,0 +1,146 @@
+/**
+ * What the answers to an order amount to: pure, so that every mixture of honest and lying answers can be tested
+ * without a network. Votes count by who signed; everything else by which address answered.
+ */
+
+import { certificateOf, type VerifiedCertificate } from "../certificate.js";
+import type { AuthorityName, Committee } from "../committee.js";
+import { FastPayError } from "../errors.js";
+import type { Trouble } from "../progress.js";
+import type { VerifiedOrder, Vote } from "../verify.js";
+import { Contest } from "./contest.js";
+import { conflict, noQuorum } from "./failures.js";
+
+/** A verified answer, or the lack of one. */
+export type Heard =
+  /** A valid vote for this order. */
+  | { readonly type: "vote"; readonly vote: Vote }
+  /** The number has a certificate already, of this order or another. */
+  | { readonly type: "finished"; readonly certificate: VerifiedCertificate }
+  /** It is locked on another order that the sender did sign. */
+  | { readonly type: "locked"; readonly order: VerifiedOrder }
+  /** It votes in this newer epoch, and will be asked again. */
+  | { readonly type: "ahead"; readonly epoch: bigint }
+  /** It will be asked again. */
+  | { readonly type: "later"; readonly trouble: Trouble }
+  /** It will not be asked again. */
+  | { readonly type: "out"; readonly trouble: Trouble };
+
+/** What to do. */
+export type Verdict =
+  | { readonly type: "wait" }
+  | { readonly type: "certified"; readonly certificate: VerifiedCertificate }
+  /** Another order is final under this number. */
+  | { readonly type: "superseded"; readonly certificate: VerifiedCertificate }
+  /** An honest authority votes in this epoch, or a newer one. */
+  | { readonly type: "new-epoch"; readonly epoch: bigint }
+  /** No quorum can come any more. */
+  | { readonly type: "impossible" };
+
+const WAIT: Verdict = { type: "wait" };
+
+/** The answers to one order. */
+export class Tally {
+  readonly #committee: Committee;
+  readonly #order: VerifiedOrder;
+  readonly #authorities: readonly string[];
+  readonly #votes = new Map<AuthorityName, Vote>();
+  readonly #voted = new Set<string>();
+  readonly #ahead = new Map<string, bigint>();
+  readonly #locked = new Map<string, VerifiedOrder>();
+  readonly #out = new Set<string>();
+  readonly #troubles = new Map<string, Trouble>();
+
+  /** `authorities` are those that are asked, by their addresses. */
+  constructor(committee: Committee, order: VerifiedOrder, authorities: readonly string[]) {
+    this.#committee = committee;
+    this.#order = order;
+    this.#authorities = authorities;
+  }
+
+  /** How many members have voted. */
+  get votes(): number {
+    return this.#votes.size;
+  }
+
+  /** Takes in what an authority answered. */
+  hear(authority: string, heard: Heard): Verdict {
+    switch (heard.type) {
+      case "vote": {
+        this.#locked.delete(authority);
+        this.#troubles.delete(authority);
+        this.#voted.add(authority);
+        this.#votes.set(heard.vote.authority, heard.vote);
+        const certificate = certificateOf(this.#order, this.#committee, [...this.#votes.values()]);
+        if (certificate !== undefined) return { type: "certified", certificate };
+        break;
+      }
+      case "finished": {
+        const isOurs = heard.certificate.digest === this.#order.digest;
+        return { type: isOurs ? "certified" : "superseded", certificate: heard.certificate };
+      }
+      case "locked":
+        this.#troubles.set(authority, { kind: "locked", digest: heard.order.digest });
+        this.#locked.set(authority, heard.order);
+        break;
+      case "ahead": {
+        this.#locked.delete(authority);
+        this.#troubles.set(authority, { kind: "other-epoch", epoch: heard.epoch });
+        this.#ahead.set(authority, heard.epoch);
+        // Of f + 1 one is honest, so the lowest of the f + 1 highest is reached.
+        const epochs = [...this.#ahead.values()].sort((a, b) => (a < b ? 1 : -1));
+        const epoch = epochs[this.#committee.faultsTolerated];
+        if (epoch !== undefined) return { type: "new-epoch", epoch };
+        break;
+      }
+      case "later":
+        this.#locked.delete(authority);
+        this.#troubles.set(authority, heard.trouble);
+        break;
+      case "out":
+        this.#troubles.set(authority, heard.trouble);
+        this.#out.add(authority);
+        break;
+    }
+    return this.#reachable() < this.#committee.quorum ? { type: "impossible" } : WAIT;
+  }
+
+  /**
+   * How many votes there can still be: a locked authority gives none before the other order is finished, and then
+   * this one is superseded.
+   */
+  #reachable(): number {
+    const mayVote = (authority: string): boolean => !this.#locked.has(authority) && !this.#out.has(authority);
+    return this.#authorities.filter((authority) => this.#voted.has(authority) || mayVote(authority)).length;
+  }
+
+  /** Who holds which order of this number. */
+  contest(): Contest {
+    const contest = new Contest(this.#committee);
+    contest.enter(this.#order);
+    for (const authority of this.#voted) contest.hold(this.#order, authority);
+    for (const [authority, other] of this.#locked) contest.hold(other, authority);
+    return contest;
+  }
+
+  /** Why there is no certificate. */
+  failure(timedOut: boolean): FastPayError {
+    const { members, quorum, faultsTolerated } = this.#committee;
+    const blocking = members.length - quorum;
+    if (this.#locked.size > blocking || (timedOut && this.#locked.size > 0)) return conflict(this.contest());
+    const troubles = [...this.#troubles.values()];
+    // f + 1 reports contain an honest one.
+    if (troubles.filter(({ kind }) => kind === "no-primary").length > faultsTolerated) {
+      const action = "redeem with a committee that has a contract";
+      return new FastPayError("no-primary", "this committee runs without a Primary: nothing can be redeemed", action);
+    }
+    const balances = troubles.flatMap((trouble) => (trouble.kind === "insufficient-balance" ? [trouble.balance] : []));
+    const balance = balances.sort((a, b) => (a < b ? 1 : -1))[faultsTolerated];
+    if (balance !== undefined && balances.length > blocking) {
+      const message = `the account's balance does not cover this: an authority reports ${balance} of the smallest unit`;
+      const action = "the order keeps its number; add funds and resume";
+      return new FastPayError("insufficient-funds", message, action, { details: { balance } });
+    }
+    return noQuorum("votes", this.#votes.size, quorum, timedOut, this.#troubles);
+  }
+}

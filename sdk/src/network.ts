@@ -1,0 +1,201 @@
+/**
+ * The committee and the way to each authority. Who the authorities are comes from the contract, never from the list
+ * of addresses; what they answer is verified by whoever asks.
+ */
+
+import type { AccountId } from "./accounts.js";
+import type { AuthorityClient } from "./authority.js";
+import { verifyCertificate, type Certificate, type VerifiedCertificate } from "./certificate.js";
+import type { Committees } from "./chain/committees.js";
+import type { Committee } from "./committee.js";
+import { FastPayError, isFastPayError, messageOf } from "./errors.js";
+import type { Domain } from "./transfer.js";
+import type { AccountState, AuthorityAnswer } from "./views.js";
+import { sleep, throwIfAborted } from "./waiting.js";
+
+/** After a quorum has answered a read, the others get this much longer. */
+const GRACE_MS = 100;
+
+/** How long reads may take. */
+export interface ReadTiming {
+  readonly readMs: number;
+}
+
+/** What authorities answered. Those that did not in time are left out. */
+export type Answers<T> = readonly AuthorityAnswer<T>[];
+
+/** An answer that is one. */
+export interface Good<T> {
+  readonly authority: AuthorityClient;
+  readonly answer: T;
+}
+
+/** The committees with a client for each authority. */
+export class Network {
+  readonly domain: Domain;
+  readonly committees: Committees;
+  readonly authorities: readonly AuthorityClient[];
+  readonly #readMs: number;
+
+  constructor(domain: Domain, committees: Committees, authorities: readonly AuthorityClient[], timing: ReadTiming) {
+    this.domain = domain;
+    this.committees = committees;
+    this.authorities = authorities;
+    this.#readMs = timing.readMs;
+  }
+
+  /** The current committee. */
+  get committee(): Committee {
+    return this.committees.current;
+  }
+
+  /** So many equal answers contain one of an honest authority: f + 1. */
+  get trusted(): number {
+    return this.committee.faultsTolerated + 1;
+  }
+
+  /**
+   * Asks all authorities at once. Resolves when all have answered, or shortly after a quorum has answered well, or
+   * when the time for reads is over.
+   */
+  async askAll<T>(
+    ask: (authority: AuthorityClient, signal: AbortSignal) => Promise<T>,
+    options: { signal?: AbortSignal | undefined; graceMs?: number } = {},
+  ): Promise<Answers<T>> {
+    throwIfAborted(options.signal);
+    const enough = new AbortController();
+    const signal = options.signal === undefined ? enough.signal : AbortSignal.any([enough.signal, options.signal]);
+    const { quorum } = this.committee;
+    const answers: AuthorityAnswer<T>[] = [];
+    let good = 0;
+    const asked = this.authorities.map(async (authority) => {
+      const answer = await this.#answer(authority, ask, signal);
+      if (enough.signal.aborted) return;
+      answers.push(answer);
+      good += Number(answer.error === undefined);
+      if (answer.error === undefined && good === quorum) {
+        void sleep(options.graceMs ?? GRACE_MS, signal).then(() => enough.abort());
+      }
+    });
+    const all = Promise.all(asked).then(() => enough.abort());
+    await Promise.race([all, sleep(this.#readMs, signal)]);
+    enough.abort();
+    throwIfAborted(options.signal);
+    return answers;
+  }
+
+  async #answer<T>(
+    authority: AuthorityClient,
+    ask: (authority: AuthorityClient, signal: AbortSignal) => Promise<T>,
+    signal: AbortSignal,
+  ): Promise<AuthorityAnswer<T>> {
+    try {
+      return { authority, answer: await ask(authority, signal), error: undefined };
+    } catch (error) {
+      const known = isFastPayError(error) ? error : new FastPayError("unreachable", messageOf(error), "", { cause: error });
+      return { authority, answer: undefined, error: known };
+    }
+  }
+
+  /** The same, which needs the good answers of a quorum. Throws `too-few-answers`. */
+  async askQuorum<T>(
+    ask: (authority: AuthorityClient, signal: AbortSignal) => Promise<T>,
+    options: { signal?: AbortSignal | undefined; graceMs?: number } = {},
+  ): Promise<Answers<T>> {
+    const answers = await this.askAll(ask, options);
+    const answered = answers.filter((answer) => answer.error === undefined).length;
+    const { quorum } = this.committee;
+    if (answered >= quorum) return answers;
+    const message = `${answered} of the ${quorum} authorities that are needed answered`;
+    const reasons = answers.map(({ authority, error }) => error && `${authority.url}: ${error.message}`);
+    throw new FastPayError("too-few-answers", message, "try again when more of them can be reached", {
+      details: { answered, quorum, reasons: reasons.filter((reason) => reason !== undefined) },
+    });
+  }
+
+  /** An account's state, at least a quorum's word on it. */
+  accountStates(account: AccountId, asset?: `0x${string}`, signal?: AbortSignal): Promise<Answers<AccountState>> {
+    return this.askQuorum((authority, until) => authority.account(account, asset, until), { signal });
+  }
+
+  /** Checks that a certificate is the one of this sender and number. Throws `invalid-certificate`. */
+  async verify(certificate: Certificate, account: AccountId, sequence: bigint): Promise<VerifiedCertificate> {
+    const committee = await this.committees.get(certificate.epoch);
+    const action = "do not trust who showed it";
+    if (committee === undefined) {
+      const message = `it is of epoch ${certificate.epoch}, which the contract does not know`;
+      throw new FastPayError("invalid-certificate", message, action);
+    }
+    const verified = verifyCertificate(certificate, committee, this.domain);
+    const { transfer } = verified.order;
+    if (transfer.sender === account && transfer.sequence === sequence) return verified;
+    throw new FastPayError("invalid-certificate", "it is of another sender or number than asked for", action);
+  }
+
+  /**
+   * The certificate that `account` sent under `sequence`, from whichever authority has a valid one first, `first`
+   * before all others; none where nobody has.
+   */
+  async findCertificate(
+    account: AccountId,
+    sequence: bigint,
+    options: { first?: AuthorityClient | undefined; signal?: AbortSignal | undefined } = {},
+  ): Promise<VerifiedCertificate | undefined> {
+    const { first, signal } = options;
+    const own = first && (await this.#certificateAt(first, account, sequence, signal));
+    if (own !== undefined) return own;
+    const found = new AbortController();
+    const until = signal === undefined ? found.signal : AbortSignal.any([found.signal, signal]);
+    const others = this.authorities.filter((authority) => authority !== first);
+    const asked = others.map(async (authority) => {
+      const certificate = await this.#certificateAt(authority, account, sequence, until);
+      // The first that fulfils is taken.
+      if (certificate === undefined) throw new Error("none here");
+      return certificate;
+    });
+    try {
+      return await Promise.any(asked);
+    } catch {
+      throwIfAborted(signal);
+      return undefined;
+    } finally {
+      found.abort();
+    }
+  }
+
+  async #certificateAt(
+    authority: AuthorityClient,
+    account: AccountId,
+    sequence: bigint,
+    signal: AbortSignal | undefined,
+  ): Promise<VerifiedCertificate | undefined> {
+    try {
+      return await this.verify(await authority.certificate(account, sequence, signal), account, sequence);
+    } catch {
+      return undefined;
+    }
+  }
+
+  /**
+   * The certificate that answers for a payment that `lister` says `account` has received. That one is asked first: a
+   * credit arrives after its certificate, so an honest lister has it itself.
+   */
+  async findReceived(
+    account: AccountId,
+    lister: AuthorityClient,
+    sender: AccountId,
+    sequence: bigint,
+    signal?: AbortSignal,
+  ): Promise<VerifiedCertificate | undefined> {
+    const certificate = await this.findCertificate(sender, sequence, { first: lister, signal });
+    const transfer = certificate?.order.transfer;
+    return transfer?.type === "payment" && transfer.recipient === account ? certificate : undefined;
+  }
+}
+
+/** The good ones among answers. */
+export function goodAnswers<T>(answers: Answers<T>): { authority: AuthorityAnswer<T>["authority"]; answer: T }[] {
+  return answers.flatMap(({ authority, answer, error }) =>
+    error === undefined ? [{ authority, answer: answer as T }] : [],
+  );
+}

@@ -1,0 +1,62 @@
+/** What an authority says when it refuses (RFC 9457), as an error. */
+
+import { FastPayError } from "./errors.js";
+import type { TransferOrder } from "./transfer.js";
+import { decodeProblem } from "./wire.js";
+
+/** The codes of the HTTP API (docs/API.md). */
+export type ProblemCode =
+  | "malformed"
+  | "invalid"
+  | "order-pending"
+  | "sequence-too-high"
+  | "already-confirmed"
+  | "insufficient-balance"
+  | "missing-certificate"
+  | "no-primary"
+  | "busy"
+  | "stopping"
+  | "not-voting"
+  | "unknown-epoch"
+  | "catching-up"
+  | "not-found"
+  | "method-not-allowed"
+  | "too-large"
+  | "unsupported-media-type"
+  | "too-many-streams"
+  | "history-unreadable";
+
+/** The facts of a refusal; none of them is trusted. */
+export interface ProblemFacts {
+  /** How long it asks to be left alone, in milliseconds. */
+  readonly retryAfterMs: number;
+  /** The order that the account is locked on. */
+  readonly pending: TransferOrder | undefined;
+  readonly expectedSequence: bigint | undefined;
+  readonly balance: bigint | undefined;
+  readonly epoch: bigint | undefined;
+}
+
+/** A refusal of one authority. Its `code` as an error is `refused`. */
+export class ProblemError extends FastPayError {
+  /** The authority's own code; one that this version does not know is possible. */
+  readonly problem: ProblemCode | (string & {});
+  readonly status: number;
+  readonly facts: ProblemFacts;
+
+  constructor(status: number, body: unknown) {
+    const read = decodeProblem(body, "the problem");
+    const message = (read.detail ?? read.title ?? read.code).slice(0, 500);
+    super("refused", message, (read.action ?? "").slice(0, 500), { details: { status, problem: read.code } });
+    this.name = "ProblemError";
+    this.problem = read.code.slice(0, 100);
+    this.status = status;
+    const { pending, expectedSequence, balance, epoch } = read;
+    this.facts = { retryAfterMs: read.retryAfterMs ?? 0, pending, expectedSequence, balance, epoch };
+  }
+
+  /** The same request may succeed later. */
+  get isTransient(): boolean {
+    return ["busy", "stopping", "unknown-epoch", "catching-up", "too-many-streams"].includes(this.problem);
+  }
+}

@@ -1,0 +1,95 @@
+/**
+ * Where an account stands, from answers of which some may be lies or old: pure rules. An answer counts for what f + 1
+ * authorities say, because one of them is honest. A sequence number is not voted on: it is proven by the certificate
+ * before it.
+ */
+
+import type { Address } from "./bytes.js";
+import type { AccountState, AgreedBalance } from "./views.js";
+
+/** Further behind than this, an authority's balance is not carried forward. */
+const LAG_MAX = 1_000n;
+
+function balanceOf(state: AccountState, asset: Address): bigint {
+  return state.holdings.find((holding) => holding.asset === asset)?.balance ?? 0n;
+}
+
+/** The value that at least `trusted` of them meet or exceed. */
+function vouchedFor(balances: readonly bigint[], trusted: number): bigint | undefined {
+  return [...balances].sort((a, b) => (a < b ? 1 : -1))[trusted - 1];
+}
+
+/**
+ * The balance of an asset that at least `trusted` authorities vouch for once the account's own orders before `next`
+ * are taken off it. None where too few of them can be judged. `spent` tells what the order of a number moved.
+ */
+export function supportedBalance(
+  states: readonly AccountState[],
+  next: bigint,
+  asset: Address,
+  trusted: number,
+  spent: (sequence: bigint) => { asset: Address; amount: bigint } | undefined,
+): bigint | undefined {
+  const carried = states.map((state) => {
+    if (state.nextSequence > next || next - state.nextSequence > LAG_MAX) return undefined;
+    let balance = balanceOf(state, asset);
+    for (let sequence = state.nextSequence; sequence < next; sequence += 1n) {
+      const moved = spent(sequence);
+      if (moved === undefined) return undefined;
+      if (moved.asset === asset) balance -= moved.amount;
+    }
+    return balance;
+  });
+  return vouchedFor(
+    carried.filter((balance) => balance !== undefined),
+    trusted,
+  );
+}
+
+/** What the authorities' answers amount to, asset by asset. Assets of which all hold nothing are left out. */
+export function agreedBalances(states: readonly AccountState[], trusted: number): AgreedBalance[] {
+  const assets = new Set(states.flatMap((state) => state.holdings.map((holding) => holding.asset)));
+  const agreed = [...assets].sort().map((asset) => agreedBalance(states, asset, trusted));
+  return agreed
+    .filter((balance) => balance !== undefined)
+    .filter((balance) => balance.balance !== 0n || balance.agreeing < trusted);
+}
+
+/** The same of one asset. None where fewer than `trusted` have answered. */
+export function agreedBalance(
+  states: readonly AccountState[],
+  asset: Address,
+  trusted: number,
+): AgreedBalance | undefined {
+  // By value: how many say so, and what the newest of them has seen.
+  const said = new Map<bigint, { count: number; sequence: bigint; known: bigint }>();
+  for (const state of states) {
+    const balance = balanceOf(state, asset);
+    const before = said.get(balance) ?? { count: 0, sequence: -1n, known: -1n };
+    const known = state.received + state.deposits;
+    const isNewer =
+      state.nextSequence > before.sequence || (state.nextSequence === before.sequence && known > before.known);
+    const newest = isNewer ? { sequence: state.nextSequence, known } : before;
+    said.set(balance, { ...newest, count: before.count + 1 });
+  }
+  const vouched = [...said].filter(([, { count }]) => count >= trusted);
+  vouched.sort(([, a], [, b]) => compare(b.sequence, a.sequence) || compare(b.known, a.known) || b.count - a.count);
+  const balance =
+    vouched[0]?.[0] ??
+    vouchedFor(
+      states.map((state) => balanceOf(state, asset)),
+      trusted,
+    );
+  if (balance === undefined) return undefined;
+  return { asset, balance, agreeing: said.get(balance)?.count ?? 0, answered: states.length };
+}
+
+/** The claims of a next sequence number above `known`, the highest first. Each is to be proven. */
+export function claimsAbove(states: readonly AccountState[], known: bigint): bigint[] {
+  const claims = new Set(states.map((state) => state.nextSequence).filter((claim) => claim > known));
+  return [...claims].sort((a, b) => compare(b, a));
+}
+
+function compare(a: bigint, b: bigint): number {
+  return a < b ? -1 : Number(a > b);
+}

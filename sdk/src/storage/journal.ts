@@ -1,0 +1,161 @@
+/**
+ * An account's orders in a store, written ahead.
+ *
+ * ```text
+ *  NNN.order ──► NNN.certificate ──► NNN.settled         (entries of an account, by sequence number)
+ *  created       certified           settled
+ * ```
+ * Each entry is written once and never changed, so a crash leaves one of the states and nothing in between. A
+ * certificate of another order than NNN.order (of a copy of this wallet) means that ours was superseded. What is read
+ * here is not trusted: it is verified again before it is used.
+ */
+
+import type { AccountId } from "../accounts.js";
+import type { Hex } from "../bytes.js";
+import type { Certificate, VerifiedCertificate } from "../certificate.js";
+import { hex, object, smallNumber, text } from "../decode.js";
+import { FastPayError } from "../errors.js";
+import type { Domain, Transfer, TransferOrder } from "../transfer.js";
+import type { VerifiedOrder } from "../verify.js";
+import { decodeOrder, encodeCertificate, encodeOrder, parseCertificate, parseJson } from "../wire.js";
+import type { OrderState, OrderStore } from "./store.js";
+
+type Kind = "order" | "certificate" | "settled";
+
+/** What stands under a number, as it was written down. */
+export interface Stored {
+  readonly sequence: bigint;
+  /** What this wallet ordered; none where only another copy's certificate is known. */
+  readonly order: TransferOrder | undefined;
+  readonly certificate: Certificate | undefined;
+  readonly state: OrderState;
+  readonly createdAtMs: number | undefined;
+  readonly certifiedAtMs: number | undefined;
+  readonly settledAtMs: number | undefined;
+}
+
+const storedText = object({ atMs: smallNumber(Number.MAX_SAFE_INTEGER), digest: hex(32), content: text });
+const storedTime = object({ atMs: smallNumber(Number.MAX_SAFE_INTEGER) });
+
+/** What happened, or is to happen, under the number of an entry. */
+export function transferOf(stored: Stored): Transfer | undefined {
+  return (stored.certificate?.order ?? stored.order)?.transfer;
+}
+
+/** One account's orders in one deployment. */
+export class OrderJournal {
+  readonly account: AccountId;
+  readonly #store: OrderStore;
+  readonly #prefix: string;
+
+  constructor(store: OrderStore, domain: Domain, account: AccountId) {
+    this.account = account;
+    this.#store = store;
+    this.#prefix = `${domain.chainId}/${domain.contract.toLowerCase()}/${account}/`;
+  }
+
+  /** Runs `task` while nobody else who uses this store works on this account. */
+  exclusively<T>(patienceMs: number, task: () => Promise<T>): Promise<T> {
+    return this.#store.exclusively(this.#prefix, patienceMs, task);
+  }
+
+  /** Writes an order down. Only then may it be sent. Throws `busy` where another order is there: it has the number. */
+  async create(order: VerifiedOrder): Promise<void> {
+    const { sequence } = order.transfer;
+    if (await this.#write(sequence, "order", { digest: order.digest, content: encodeOrder(order) })) return;
+    const existing = await this.#read(sequence, "order", storedText);
+    if (existing?.digest === order.digest) return;
+    const action = "let that one be finished first, then order this one again";
+    const message = `another page or program has just ordered something else under number ${sequence}`;
+    throw new FastPayError("busy", message, action, { details: { sequence } });
+  }
+
+  /** Writes the certificate of a number down, of this wallet's order or of one that superseded it. */
+  async certify(certificate: VerifiedCertificate): Promise<void> {
+    const { digest, order } = certificate;
+    await this.#write(order.transfer.sequence, "certificate", { digest, content: encodeCertificate(certificate) });
+  }
+
+  /** Notes that a quorum has confirmed the certificate of a number. */
+  async settle(sequence: bigint): Promise<void> {
+    await this.#write(sequence, "settled", {});
+  }
+
+  /** The number after the last one that this wallet knows to be taken. */
+  async nextSequence(): Promise<bigint> {
+    const last = (await this.#sequences()).at(-1);
+    return last === undefined ? 0n : last + 1n;
+  }
+
+  /** All entries, oldest first. */
+  async entries(): Promise<Stored[]> {
+    const entries = await Promise.all((await this.#sequences()).map((sequence) => this.entry(sequence)));
+    return entries.filter((entry) => entry !== undefined);
+  }
+
+  /** The entries that are neither settled nor superseded, oldest first. */
+  async unfinished(): Promise<Stored[]> {
+    const names = await this.#names();
+    const settled = new Set(names.filter(({ kind }) => kind === "settled").map(({ sequence }) => sequence));
+    const open = [...new Set(names.map(({ sequence }) => sequence))].filter((sequence) => !settled.has(sequence));
+    const entries = await Promise.all(open.sort(ascending).map((sequence) => this.entry(sequence)));
+    return entries.filter((entry) => entry !== undefined).filter(({ state }) => state !== "superseded");
+  }
+
+  /** The entry of a number; none where this wallet knows nothing of it. */
+  async entry(sequence: bigint): Promise<Stored | undefined> {
+    const [order, certificate, settled] = await Promise.all([
+      this.#read(sequence, "order", storedText),
+      this.#read(sequence, "certificate", storedText),
+      this.#read(sequence, "settled", storedTime),
+    ]);
+    if (order === undefined && certificate === undefined) return undefined;
+    return {
+      sequence,
+      order: order && decodeOrder(parseJson(order.content, "the stored order"), "the stored order"),
+      certificate: certificate && parseCertificate(certificate.content),
+      state: stateOf(order?.digest, certificate?.digest, settled !== undefined),
+      createdAtMs: order?.atMs,
+      certifiedAtMs: certificate?.atMs,
+      settledAtMs: settled?.atMs,
+    };
+  }
+
+  #key(sequence: bigint, kind: Kind): string {
+    return `${this.#prefix}${sequence.toString().padStart(20, "0")}.${kind}`;
+  }
+
+  #write(sequence: bigint, kind: Kind, content: object): Promise<boolean> {
+    return this.#store.create(this.#key(sequence, kind), JSON.stringify({ atMs: Date.now(), ...content }));
+  }
+
+  async #read<T>(sequence: bigint, kind: Kind, decode: (value: unknown, at: string) => T): Promise<T | undefined> {
+    const key = this.#key(sequence, kind);
+    const found = await this.#store.get(key);
+    return found === undefined ? undefined : decode(parseJson(found, key), key);
+  }
+
+  async #names(): Promise<{ sequence: bigint; kind: string }[]> {
+    const keys = await this.#store.keys(this.#prefix);
+    const names = keys.map((key) => /^([0-9]{20})\.([a-z]+)$/.exec(key.slice(this.#prefix.length)));
+    return names.filter((match) => match !== null).map((match) => ({
+      sequence: BigInt(match[1] ?? ""),
+      kind: match[2] ?? "",
+    }));
+  }
+
+  async #sequences(): Promise<bigint[]> {
+    const taken = (await this.#names()).filter(({ kind }) => kind !== "settled").map(({ sequence }) => sequence);
+    return [...new Set(taken)].sort(ascending);
+  }
+}
+
+function stateOf(order: Hex | undefined, certificate: Hex | undefined, isSettled: boolean): OrderState {
+  if (certificate === undefined) return "created";
+  if (order !== undefined && order !== certificate) return "superseded";
+  return isSettled ? "settled" : "certified";
+}
+
+function ascending(a: bigint, b: bigint): number {
+  return a < b ? -1 : Number(a > b);
+}

@@ -1,0 +1,62 @@
+/** Storage that ends with the program: for tests, and where orders are kept elsewhere. */
+
+import { FastPayError } from "../errors.js";
+import type { OrderStore } from "./store.js";
+
+/** Tasks of one name, one after the other, within this program. */
+export class LocalLocks {
+  readonly #tails = new Map<string, Promise<void>>();
+
+  /** See `OrderStore.exclusively`. */
+  async exclusively<T>(name: string, patienceMs: number, task: () => Promise<T>): Promise<T> {
+    const before = this.#tails.get(name) ?? Promise.resolve();
+    let release = (): void => undefined;
+    const mine = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    // Whoever comes later waits for both, also where we give up waiting.
+    const tail = before.then(() => mine);
+    this.#tails.set(name, tail);
+    try {
+      await orBusy(before, patienceMs);
+      return await task();
+    } finally {
+      release();
+      if (this.#tails.get(name) === tail) this.#tails.delete(name);
+    }
+  }
+}
+
+async function orBusy(turn: Promise<void>, patienceMs: number): Promise<void> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(busy()), patienceMs);
+  });
+  try {
+    await Promise.race([turn, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** The error of a lock that others hold too long. */
+export function busy(): FastPayError {
+  const action = "let the other one finish, then try again";
+  return new FastPayError("busy", "another page or program is using this account", action);
+}
+
+/** An `OrderStore` in memory. Orders in it are lost when the program ends, and with them the protection that it gives. */
+export function memoryStore(): OrderStore {
+  const entries = new Map<string, string>();
+  const locks = new LocalLocks();
+  return {
+    get: async (key) => entries.get(key),
+    create: async (key, value) => {
+      if (entries.has(key)) return false;
+      entries.set(key, value);
+      return true;
+    },
+    keys: async (prefix) => [...entries.keys()].filter((key) => key.startsWith(prefix)).sort(),
+    exclusively: (name, patienceMs, task) => locks.exclusively(name, patienceMs, task),
+  };
+}

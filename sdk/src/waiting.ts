@@ -1,0 +1,57 @@
+/** Waiting, giving up, and trying again. */
+
+import { FastPayError } from "./errors.js";
+
+/** Resolves after so many milliseconds, or at once when `signal` ends. Never rejects. */
+export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal?.aborted) return resolve();
+    const done = (): void => {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", done);
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    signal?.addEventListener("abort", done, { once: true });
+  });
+}
+
+/** The error of a caller who gave up. */
+export function aborted(): FastPayError {
+  return new FastPayError("aborted", "it was given up", "what was begun can be resumed");
+}
+
+/** Throws `aborted` where `signal` has ended. */
+export function throwIfAborted(signal: AbortSignal | undefined): void {
+  if (signal?.aborted) throw aborted();
+}
+
+/** Waits before repetitions: twice as long each time, and not all clients at the same moment. */
+export class Backoff {
+  readonly #minMs: number;
+  readonly #maxMs: number;
+  #nextMs: number;
+
+  constructor(minMs: number, maxMs: number) {
+    this.#minMs = minMs;
+    this.#maxMs = maxMs;
+    this.#nextMs = minMs;
+  }
+
+  /** Begins anew. */
+  reset(): void {
+    this.#nextMs = this.#minMs;
+  }
+
+  /** The next wait is about as long as an authority asks for, within our own bound. */
+  waitAtLeast(ms: number): void {
+    this.#nextMs = Math.min(Math.max(this.#nextMs, ms), this.#maxMs);
+  }
+
+  /** Waits; ends early with `signal`. */
+  async wait(signal?: AbortSignal): Promise<void> {
+    const ms = this.#nextMs * (0.5 + Math.random() / 2);
+    this.#nextMs = Math.min(this.#nextMs * 2, this.#maxMs);
+    await sleep(ms, signal);
+  }
+}

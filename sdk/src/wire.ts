@@ -1,0 +1,230 @@
+/** The JSON of the nodes' HTTP API (docs/API.md), to and from our types. */
+
+import { formatAccount, parseAccount, type AccountId } from "./accounts.js";
+import type { Hex } from "./bytes.js";
+import type { Certificate } from "./certificate.js";
+import { COMMITTEE_SIZE_MAX, type Authority } from "./committee.js";
+import {
+  flag,
+  hex,
+  list,
+  literal,
+  malformed,
+  object,
+  optional,
+  signed,
+  smallNumber,
+  tagged,
+  text,
+  unsigned,
+  type Decoder,
+} from "./decode.js";
+import { MERKLE_PATH_LENGTH_MAX } from "./merkle.js";
+import type { Authorization, Payment, Redemption, Transfer, TransferOrder } from "./transfer.js";
+import type { Vote } from "./verify.js";
+import type { AccountState } from "./views.js";
+
+const u64 = unsigned(64);
+const u128 = unsigned(128);
+const address = hex(20);
+
+const account: Decoder<AccountId> = (value, at) => {
+  try {
+    return parseAccount(text(value, at));
+  } catch {
+    throw malformed(at, "an account");
+  }
+};
+
+const payment = object<Payment>({
+  type: literal("payment"),
+  sender: account,
+  recipient: account,
+  asset: address,
+  amount: u128,
+  sequence: u64,
+  memo: hex(32),
+});
+
+const redemption = object<Redemption>({
+  type: literal("redemption"),
+  sender: account,
+  recipient: address,
+  asset: address,
+  amount: u128,
+  fee: u128,
+  sequence: u64,
+  memo: hex(32),
+});
+
+const transfer = tagged<Transfer>({ payment, redemption });
+
+const authorization = tagged<Authorization>({
+  ed25519: object({ type: literal("ed25519"), key: hex(32), signature: hex(64) }),
+  ethereum: object({ type: literal("ethereum"), signature: hex(65) }),
+});
+
+/** A transfer order, not checked. */
+export const decodeOrder: Decoder<TransferOrder> = object<TransferOrder>({ transfer, authorization });
+
+const vote = tagged<Vote>({
+  payment: object({
+    type: literal("payment"),
+    authority: hex(32),
+    signature: hex(64),
+    directions: smallNumber(0xffff),
+    siblings: list(hex(32), MERKLE_PATH_LENGTH_MAX),
+  }),
+  redemption: object({ type: literal("redemption"), authority: hex(32), signature: hex(65) }),
+});
+
+/** A certificate, not checked. */
+export const decodeCertificate: Decoder<Certificate> = object<Certificate>({
+  order: decodeOrder,
+  epoch: u64,
+  votes: list(vote, COMMITTEE_SIZE_MAX),
+});
+
+/** The answer to an order. */
+export const decodeVoted = object({ epoch: u64, vote });
+
+/** The answer to a certificate. */
+export const decodeConfirmed = object({ nextSequence: u64 });
+
+/** An account. */
+export const decodeAccount: Decoder<AccountState> = object<AccountState>({
+  nextSequence: u64,
+  pending: optional(decodeOrder),
+  holdings: list(object({ asset: address, balance: signed })),
+  received: u64,
+  deposits: u64,
+  truncated: flag,
+});
+
+/** An entry of the transfers that an account sent and that are confirmed. */
+export interface SentItem {
+  readonly sequence: bigint;
+  readonly transfer: Transfer;
+  readonly digest: Hex;
+}
+
+/** An entry of the payments that an account received; `number` is its place at that authority. */
+export interface ReceivedItem {
+  readonly number: bigint;
+  readonly payment: Payment;
+  readonly digest: Hex;
+}
+
+/** A deposit as one authority tells it. */
+export interface DepositItem {
+  readonly index: bigint;
+  readonly recipient: AccountId;
+  readonly asset: Hex;
+  readonly amount: bigint;
+}
+
+/** A page of a list. */
+export interface Page<T> {
+  /** How many entries the whole list has. */
+  readonly total: bigint;
+  readonly entries: readonly T[];
+}
+
+export const decodeSentItem = object<SentItem>({ sequence: u64, transfer, digest: hex(32) });
+export const decodeReceivedItem = object<ReceivedItem>({ number: u64, payment, digest: hex(32) });
+export const decodeDepositItem = object<DepositItem>({ index: u64, recipient: account, asset: address, amount: u128 });
+
+export const decodeSent = object({ total: u64, transfers: list(decodeSentItem) });
+export const decodeReceived = object({ total: u64, payments: list(decodeReceivedItem) });
+export const decodeDeposits = object({ total: u64, deposits: list(decodeDepositItem) });
+
+/** What is known of a transfer by its digest. */
+export const decodeTransfer = object({ certificate: decodeCertificate });
+
+/** A committee as an authority tells it: for display; what is trusted comes from the contract. */
+export const decodeCommittee = object({
+  epoch: u64,
+  members: list(object<Authority>({ votingKey: hex(32), redemptionKey: address }), COMMITTEE_SIZE_MAX),
+});
+
+/** The redemption feed of a shard. */
+export const decodeRedemptions = object({ total: u64, certificates: list(decodeCertificate) });
+
+/** What an authority says of itself. */
+export const decodeStatus = object({
+  authority: hex(32),
+  version: text,
+  chainId: u64,
+  contract: optional(address),
+  epoch: u64,
+  votes: flag,
+  follower: object({ state: text, block: optional(u64), reason: optional(text) }),
+});
+
+/** A problem (RFC 9457) with the facts that some have. */
+export const decodeProblem = object({
+  code: text,
+  title: optional(text),
+  detail: optional(text),
+  action: optional(text),
+  retry: optional(text),
+  retryAfterMs: optional(smallNumber(86_400_000)),
+  pending: optional(decodeOrder),
+  expectedSequence: optional(u64),
+  balance: optional(signed),
+  epoch: optional(u64),
+});
+
+// ------------------------------------------------------------------------------------------- writing
+
+function transferJson(of: Transfer): Record<string, string> {
+  const fields = {
+    sender: formatAccount(of.sender),
+    asset: of.asset.toLowerCase(),
+    amount: of.amount.toString(),
+    sequence: of.sequence.toString(),
+    memo: of.memo.toLowerCase(),
+  };
+  return of.type === "payment"
+    ? { type: of.type, ...fields, recipient: formatAccount(of.recipient) }
+    : { type: of.type, ...fields, recipient: of.recipient.toLowerCase(), fee: of.fee.toString() };
+}
+
+function orderJson(order: TransferOrder): object {
+  const { authorization: by } = order;
+  const authorized =
+    by.type === "ed25519"
+      ? { type: by.type, key: by.key, signature: by.signature }
+      : { type: by.type, signature: by.signature };
+  return { transfer: transferJson(order.transfer), authorization: authorized };
+}
+
+function voteJson(of: Vote): object {
+  const { authority, signature } = of;
+  if (of.type === "redemption") return { type: of.type, authority, signature };
+  return { type: of.type, authority, signature, directions: of.directions, siblings: of.siblings };
+}
+
+/** The text of an order: always the same for the same order. */
+export function encodeOrder(order: TransferOrder): string {
+  return JSON.stringify(orderJson(order));
+}
+
+/** The text of a certificate. */
+export function encodeCertificate({ order, epoch, votes }: Certificate): string {
+  return JSON.stringify({ order: orderJson(order), epoch: epoch.toString(), votes: votes.map(voteJson) });
+}
+
+/** Reads a certificate that was written with `encodeCertificate`, such as one that a payer handed over; not checked. */
+export function parseCertificate(json: string): Certificate {
+  return decodeCertificate(parseJson(json, "the certificate"), "the certificate");
+}
+
+/** JSON of a text. Throws `malformed-answer`. */
+export function parseJson(json: string, at: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch {
+    throw malformed(at, "JSON");
+  }
+}

@@ -1,0 +1,103 @@
+/** The vectors that Rust and Solidity read too. */
+
+import { readFileSync } from "node:fs";
+
+import {
+  accountFromBytes32,
+  makeCommittee,
+  type Authority,
+  type Authorization,
+  type Committee,
+  type Domain,
+  type Hex,
+  type Payment,
+  type Redemption,
+  type Transfer,
+  type Vote,
+} from "../../src/index.js";
+
+type Fields = Record<"sender" | "recipient" | "asset" | "amount" | "sequence" | "memo", string> & { fee?: string };
+type VectorTransfer = { payment: Fields } | { redemption: Fields };
+type VectorAuthorization = { ed25519: { key: Hex; signature: Hex } } | { ethereum: { signature: Hex } };
+interface VectorVote {
+  authority: Hex;
+  signature: Hex;
+  path: { directions: number; siblings: Hex[] } | null;
+}
+interface VectorDomain {
+  chainId: number;
+  verifyingContract: Hex;
+}
+
+export interface PaymentVectors {
+  domain: VectorDomain;
+  epoch: number;
+  committee: Authority[];
+  identities: { publicKey: Hex | null; address: Hex | null; account: Hex; text: string }[];
+  notIdentities: { name: string; text: string }[];
+  orders: { name: string; transfer: VectorTransfer; digest: Hex; authorization: VectorAuthorization; valid: boolean }[];
+  votes: { name: string; transfer: VectorTransfer; vote: VectorVote; root?: Hex; voteDigest?: Hex; valid: boolean }[];
+  certificates: {
+    name: string;
+    transfer: VectorTransfer;
+    authorization: VectorAuthorization;
+    epoch: string;
+    votes: VectorVote[];
+    valid: boolean;
+  }[];
+  zip215: { name: string; transfer: VectorTransfer; digest: Hex; authorization: VectorAuthorization; valid: boolean }[];
+}
+
+export interface RedemptionVectors {
+  domain: VectorDomain;
+  epoch: number;
+  committee: Authority[];
+  cases: { name: string; redemption: Fields; epoch: string; orderDigest: Hex; voteDigest: Hex; votes: Hex; valid: boolean }[];
+  batches: { name: string; redemptions: Fields[]; epoch: string; voteDigest: Hex; votes: Hex; valid: boolean }[];
+}
+
+function read(name: string): unknown {
+  return JSON.parse(readFileSync(new URL(`../../../vectors/${name}.json`, import.meta.url), "utf8"));
+}
+
+export const payments = read("payments") as PaymentVectors;
+export const redemptions = read("redemptions") as RedemptionVectors;
+
+export function domainOf(domain: VectorDomain): Domain {
+  return { chainId: BigInt(domain.chainId), contract: domain.verifyingContract };
+}
+
+export function committeeOf(vectors: { epoch: number; committee: Authority[] }, epoch = BigInt(vectors.epoch)): Committee {
+  return makeCommittee(epoch, vectors.committee);
+}
+
+export function redemptionOf(fields: Fields): Redemption {
+  return {
+    type: "redemption",
+    sender: accountFromBytes32(fields.sender as Hex),
+    recipient: fields.recipient as Hex,
+    asset: fields.asset as Hex,
+    amount: BigInt(fields.amount),
+    fee: BigInt(fields.fee ?? "0"),
+    sequence: BigInt(fields.sequence),
+    memo: fields.memo as Hex,
+  };
+}
+
+export function transferOf(transfer: VectorTransfer): Transfer {
+  if ("redemption" in transfer) return redemptionOf(transfer.redemption);
+  const { fee: _, ...fields } = redemptionOf({ ...transfer.payment, recipient: transfer.payment.asset });
+  return { ...fields, type: "payment", recipient: accountFromBytes32(transfer.payment.recipient as Hex) } as Payment;
+}
+
+export function authorizationOf(authorization: VectorAuthorization): Authorization {
+  return "ed25519" in authorization
+    ? { type: "ed25519", ...authorization.ed25519 }
+    : { type: "ethereum", ...authorization.ethereum };
+}
+
+export function voteOf({ authority, signature, path }: VectorVote): Vote {
+  return path === null
+    ? { type: "redemption", authority, signature }
+    : { type: "payment", authority, signature, ...path };
+}
