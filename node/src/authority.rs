@@ -26,7 +26,7 @@ use crate::config::{Config, ConfigError};
 use crate::deployment::{self, Deployment, DeploymentError, folder_identity};
 use crate::follower::{Feed, Follower, Progress};
 use crate::guard::{CatchUp, Floors, Guard, Memory, NoticeError, PeersError, Question, Witness};
-use crate::http::{self, HttpContext};
+use crate::http::{self, HttpContext, HttpLimits};
 use crate::metrics::Metrics;
 use crate::network::{self, NetworkLimits, ShardContext};
 use crate::rotation::{Rotation, RotationError, remembered_names};
@@ -326,15 +326,23 @@ async fn serve(
             metrics: parts.metrics.network.clone(),
         };
         let (tls, ended) = (tls.clone(), ended.clone());
+        let limits = NetworkLimits { connections_max: config.limits.shard_connections_max, ..NetworkLimits::default() };
         servers.spawn(async move {
-            network::serve(listener, context, NetworkLimits::default(), tls, ended).await.map_err(|e| with_causes(&e))
+            network::serve(listener, context, limits, tls, ended).await.map_err(|e| with_causes(&e))
         });
     }
     let listener = listen(config.http).await?;
-    let context =
-        HttpContext { metrics: parts.metrics.clone(), progress: progress_seen, standing: parts.standing.clone() };
+    let context = HttpContext {
+        domain: parts.domain,
+        with_primary: deployment.genesis().is_none(),
+        standing: parts.standing.clone(),
+        shards,
+        progress: progress_seen,
+        metrics: parts.metrics.clone(),
+    };
+    let limits = HttpLimits { connections_max: config.limits.http_connections_max, ..HttpLimits::default() };
     let http_ended = ended.clone();
-    servers.spawn(async move { http::serve(listener, context, http_ended).await.map_err(|e| with_causes(&e)) });
+    servers.spawn(async move { http::serve(listener, context, limits, http_ended).await.map_err(|e| with_causes(&e)) });
 
     let handles = threads.iter().map(|(_, handle, _)| handle.clone()).collect();
     let feed = Feed::new(parts.layout, handles);

@@ -9,7 +9,9 @@ use fastpay_ethereum::PrimaryConfig;
 use serde::Deserialize;
 
 use crate::guard::default_witness;
+use crate::http::HttpLimits;
 use crate::keys::KeyFiles;
+use crate::network::NetworkLimits;
 
 /// Each shard is a thread with its own journal, store and port.
 const SHARDS_MAX: u32 = 64;
@@ -17,6 +19,9 @@ const SHARDS_MAX: u32 = 64;
 const ACCOUNTS_IN_MEMORY: usize = 8_000_000;
 /// With fewer, a shard would do little else than load and store them.
 const ACCOUNTS_IN_MEMORY_MIN: usize = 10_000;
+
+/// Half of what is free goes to one address.
+const CONNECTIONS_MIN: usize = 16;
 
 /// What `fastpay-node run` needs to know.
 #[derive(Clone, Debug, Deserialize)]
@@ -36,7 +41,7 @@ pub struct Config {
     pub accounts_in_memory: usize,
     /// Where shard 0 listens; shard k listens k ports above.
     pub listen: SocketAddr,
-    /// Where health, readiness and metrics are served.
+    /// Where the JSON API, health, readiness and metrics are served.
     pub http: SocketAddr,
     /// The authority's keys: more than one pair around a rotation of the committee.
     pub keys: Vec<KeyFiles>,
@@ -46,6 +51,28 @@ pub struct Config {
     pub genesis: Option<PathBuf>,
     /// Encrypts the shards' ports.
     pub tls: Option<TlsFiles>,
+    /// What strangers may take.
+    #[serde(default)]
+    pub limits: Limits,
+}
+
+/// Bounds of what strangers may take of this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// At most so many connections on each shard's port, and from one address as many as are free.
+    pub shard_connections_max: usize,
+    /// The same on the HTTP port.
+    pub http_connections_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            shard_connections_max: NetworkLimits::default().connections_max,
+            http_connections_max: HttpLimits::default().connections_max,
+        }
+    }
 }
 
 fn accounts_in_memory() -> usize {
@@ -71,7 +98,7 @@ pub struct Overrides {
     /// Listen here instead: the address of shard 0, shard k is k ports above
     #[arg(long, env = "FASTPAY_NODE_LISTEN")]
     pub listen: Option<SocketAddr>,
-    /// Serve health, readiness and metrics here instead
+    /// Serve the JSON API, health, readiness and metrics here instead
     #[arg(long, env = "FASTPAY_NODE_HTTP")]
     pub http: Option<SocketAddr>,
     /// Ask this Ethereum node instead; several times for several, which must then agree
@@ -117,6 +144,14 @@ pub enum ConfigError {
         "the configuration keeps {0} accounts in memory; at least {ACCOUNTS_IN_MEMORY_MIN} for each shard are needed"
     )]
     AccountsInMemory(usize),
+    /// One address could keep all others out.
+    #[error("the configuration's {name} is {value}; at least {CONNECTIONS_MIN} connections are needed")]
+    Connections {
+        /// The key.
+        name: &'static str,
+        /// What is configured.
+        value: usize,
+    },
     /// The last shard would have no port.
     #[error("the configuration has no port for every shard: {0} is too high")]
     Ports(SocketAddr),
@@ -168,6 +203,15 @@ impl Config {
         }
         if self.accounts_in_memory_per_shard() < ACCOUNTS_IN_MEMORY_MIN {
             return Err(ConfigError::AccountsInMemory(self.accounts_in_memory));
+        }
+        let limits = &self.limits;
+        for (name, value) in [
+            ("limits.shard_connections_max", limits.shard_connections_max),
+            ("limits.http_connections_max", limits.http_connections_max),
+        ] {
+            if value < CONNECTIONS_MIN {
+                return Err(ConfigError::Connections { name, value });
+            }
         }
         self.shard_addresses().map(|_| ())
     }

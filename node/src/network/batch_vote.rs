@@ -10,6 +10,7 @@ use fastpay_rpc::proto::{MissingRedemptions, RedemptionBatchRequest};
 use fastpay_rpc::{Malformed, Refusal};
 use tonic::Status;
 
+use super::reads::ask;
 use super::service::ShardService;
 use crate::shard::Command;
 
@@ -47,7 +48,7 @@ impl ShardService {
             if let (false, Some((handle, history))) =
                 (asked.contains_key(account), context.shards.get(layout.shard_of(account).0 as usize))
             {
-                let answer = Self::ask(handle, |reply| Command::ReadAccount(*account, reply))?;
+                let answer = ask(handle, |reply| Command::ReadAccount(*account, reply))?;
                 asked.insert(*account, (answer, history.clone()));
             }
         }
@@ -56,7 +57,7 @@ impl ShardService {
             sent.insert(account, (answer.await?.sent, reader));
         }
         let names = names.to_vec();
-        self.read_blocking(move || {
+        let read = self.reads.blocking(move || {
             let find = |(account, sequence): &(AccountId, SequenceNumber)| {
                 let Some((history, reader)) = sent.get(account) else { return Ok(None) };
                 let entry = reader.entry(history, sequence.0, Record::sent_link)?;
@@ -69,7 +70,7 @@ impl ShardService {
                 }))
             };
             names.iter().map(find).collect()
-        })
-        .await
+        });
+        Ok(read.await?)
     }
 }

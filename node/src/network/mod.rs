@@ -11,6 +11,7 @@
 
 mod batch_vote;
 mod incoming;
+mod reads;
 mod service;
 mod shares;
 mod submit;
@@ -37,8 +38,10 @@ use crate::metrics::NetworkMetrics;
 use crate::shard::{HistoryReader, Peer, ShardHandle};
 use crate::standing::StandingSeen;
 use incoming::Incoming;
+pub(crate) use reads::{ReadError, Reads, chosen};
 use service::ShardService;
-pub(crate) use shares::{Share, Shares};
+pub(crate) use shares::Shares;
+pub(crate) use submit::submit_one;
 
 /// How much a client may send on one stream ahead of what is read: enough for a full rate over a
 /// round trip of 20 milliseconds.

@@ -3,51 +3,35 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use fastpay_core::{Account, AccountId, Asset, History, Link, Record, SequenceNumber, ShardLedger, TransferOrder};
+use fastpay_core::{Account, AccountId, Asset, Record, SequenceNumber, TransferOrder};
+use fastpay_rpc::proto;
 use fastpay_rpc::proto::shard_server::Shard as ShardRpc;
-use fastpay_rpc::{MESSAGE_BYTES_MAX, PAGE_ENTRIES_MAX, proto};
-use tokio::sync::{Semaphore, oneshot, watch};
+use tokio::sync::{Semaphore, watch};
 use tonic::{Request, Response, Status, Streaming};
 
+use super::reads::{ReadError, Reads, chosen};
 use super::submit::{self, Answers};
 use super::{NetworkLimits, ShardContext};
-use crate::shard::{Command, HistoryError, HistoryReader, Peer, ShardHandle};
-
-/// At most so many assets are listed in one answer, ETH first: anyone can deposit tokens of their own
-/// making, and a list beyond the longest message would keep the rest of the answer from its reader. Where
-/// that hides one, it can be asked for by its name.
-const ASSETS_LISTED_MAX: usize = 4_000;
+use crate::shard::Peer;
 
 /// Answers one shard's clients.
 pub(super) struct ShardService {
     pub(super) context: Arc<ShardContext>,
-    history_reads: Arc<Semaphore>,
+    pub(super) reads: Reads,
     stop: watch::Receiver<bool>,
 }
 
 impl ShardService {
     pub(super) fn new(context: ShardContext, limits: NetworkLimits, stop: watch::Receiver<bool>) -> Self {
         let history_reads = Arc::new(Semaphore::new(limits.history_reads_max));
-        Self { context: Arc::new(context), history_reads, stop }
-    }
-
-    /// Asks a shard. Its answer comes after what was queued before is on disk.
-    pub(super) fn ask<T, C: FnOnce(oneshot::Sender<T>) -> Command>(
-        shard: &ShardHandle,
-        command: C,
-    ) -> Result<impl Future<Output = Result<T, Status>> + use<T, C>, Status> {
-        let (reply, answer) = oneshot::channel();
-        shard.try_ask(command(reply)).map_err(|error| match error {
-            std::sync::mpsc::TrySendError::Full(_) => Status::resource_exhausted("busy; ask again later"),
-            std::sync::mpsc::TrySendError::Disconnected(_) => stopping(),
-        })?;
-        Ok(async { answer.await.map_err(|_| stopping()) })
+        let reads = Reads::new(context.handle.clone(), context.history.clone(), history_reads);
+        Self { context: Arc::new(context), reads, stop }
     }
 
     async fn account(&self, account: &[u8]) -> Result<(AccountId, Account), Status> {
         let id = AccountId(account.try_into().map_err(|_| Status::invalid_argument("an account has 32 bytes"))?);
         self.check_owner(id)?;
-        Ok((id, Self::ask(&self.context.handle, |reply| Command::ReadAccount(id, reply))?.await?))
+        Ok((id, self.reads.account(id).await?))
     }
 
     fn check_owner(&self, account: AccountId) -> Result<(), Status> {
@@ -59,69 +43,25 @@ impl ShardService {
             "account {account} belongs to shard {owner} of this authority; ask there"
         )))
     }
+}
 
-    /// Reads the journal, on a thread that may wait for the disk where there is one to wait for.
-    async fn read_history<T: Send + 'static>(
-        &self,
-        read: impl FnOnce(&HistoryReader) -> Result<T, HistoryError> + Send + 'static,
-    ) -> Result<T, Status> {
-        let reader = self.context.history.clone();
-        self.read_blocking(move || read(&reader)).await
-    }
-
-    /// As [`Self::read_history`], of any shard.
-    pub(super) async fn read_blocking<T: Send + 'static>(
-        &self,
-        read: impl FnOnce() -> Result<T, HistoryError> + Send + 'static,
-    ) -> Result<T, Status> {
-        let permit = self.history_reads.clone().acquire_owned().await.map_err(|_| stopping())?;
-        let read = move || {
-            let _permit = permit;
-            read()
-        };
-        let outcome = if self.context.history.is_slow() { tokio::task::spawn_blocking(read).await } else { Ok(read()) };
-        match outcome {
-            Ok(Ok(value)) => Ok(value),
-            Ok(Err(error)) => {
-                tracing::error!(%error, "the journal cannot be read");
-                Err(Status::data_loss("this authority cannot read its journal; ask another one"))
-            }
-            Err(_) => Err(stopping()),
+impl From<ReadError> for Status {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Busy => Self::resource_exhausted(error.to_string()),
+            ReadError::Stopping => Self::unavailable(error.to_string()),
+            ReadError::Unreadable => Self::data_loss(error.to_string()),
         }
     }
-
-    async fn page(
-        &self,
-        history: History,
-        start: u64,
-        limit: u32,
-        select: fn(&Record) -> Option<Link>,
-    ) -> Result<Vec<(u64, Record)>, Status> {
-        let limit = if limit == 0 { PAGE_ENTRIES_MAX } else { limit.min(PAGE_ENTRIES_MAX) };
-        self.read_history(move |reader| reader.page(&history, start, limit, select)).await
-    }
-
-    /// How many redemption certificates surely fit into one message.
-    fn certificates_per_page(&self) -> u32 {
-        let bytes_each = 512_usize.saturating_add(self.context.standing.borrow().quorum_max().saturating_mul(128));
-        u32::try_from(MESSAGE_BYTES_MAX / bytes_each).unwrap_or(PAGE_ENTRIES_MAX)
-    }
 }
 
-fn stopping() -> Status {
-    Status::unavailable("the authority is stopping; ask again when it is back")
-}
-
-/// The entries that a request asks for, that of one asset or as many as an answer lists, and whether there
-/// are more.
-fn chosen<T>(mut entries: impl Iterator<Item = (Asset, T)>, asset: &[u8]) -> Result<(Vec<(Asset, T)>, bool), Status> {
-    if asset.is_empty() {
-        let listed = entries.by_ref().take(ASSETS_LISTED_MAX).collect();
-        return Ok((listed, entries.next().is_some()));
+/// The asset that a request names, or none.
+fn asset(bytes: &[u8]) -> Result<Option<Asset>, Status> {
+    if bytes.is_empty() {
+        return Ok(None);
     }
-    let asset: [u8; 20] = asset.try_into().map_err(|_| Status::invalid_argument("an asset has 20 bytes"))?;
-    let asset = Asset(asset.into());
-    Ok((entries.find(|(held, _)| *held == asset).into_iter().collect(), false))
+    let bytes: [u8; 20] = bytes.try_into().map_err(|_| Status::invalid_argument("an asset has 20 bytes"))?;
+    Ok(Some(Asset(bytes.into())))
 }
 
 fn copy(bytes: &[u8]) -> Bytes {
@@ -134,7 +74,7 @@ impl ShardRpc for ShardService {
 
     async fn submit(&self, request: Request<Streaming<proto::SubmitRequest>>) -> Result<Response<Answers>, Status> {
         if *self.stop.borrow() {
-            return Err(stopping());
+            return Err(ReadError::Stopping.into());
         }
         let peer = request.extensions().get::<Arc<Peer>>().cloned().unwrap_or_default();
         Ok(Response::new(submit::serve(self.context.clone(), peer, request.into_inner(), self.stop.clone())))
@@ -148,7 +88,7 @@ impl ShardRpc for ShardService {
         let (id, account) = self.account(&request.account).await?;
         let catching_up =
             self.context.standing.borrow().guard().is_some_and(|guard| !guard.bears_witness(id, &account));
-        let (holdings, truncated) = chosen(account.balances.iter(), &request.asset)?;
+        let (holdings, truncated) = chosen(account.balances.iter(), asset(&request.asset)?);
         let holdings = holdings.into_iter().map(|(asset, balance)| proto::Holding {
             asset: copy(asset.0.as_slice()),
             balance: copy(&balance.to_be_bytes()),
@@ -171,11 +111,9 @@ impl ShardRpc for ShardService {
     ) -> Result<Response<proto::Certificate>, Status> {
         let request = request.into_inner();
         let (_, account) = self.account(&request.account).await?;
-        let sequence = SequenceNumber(request.sequence);
-        let read = move |reader: &HistoryReader| reader.entry(&account.sent, sequence.0, Record::sent_link);
-        match self.read_history(read).await? {
-            Some(Record::Confirmation { certificate, .. }) => Ok(Response::new(certificate.as_ref().into())),
-            _ => Err(Status::not_found("no certificate of this number is confirmed here")),
+        match self.reads.certificate(account.sent, SequenceNumber(request.sequence)).await? {
+            Some(certificate) => Ok(Response::new(certificate.as_ref().into())),
+            None => Err(Status::not_found("no certificate of this number is confirmed here")),
         }
     }
 
@@ -186,7 +124,7 @@ impl ShardRpc for ShardService {
         let request = request.into_inner();
         let (_, account) = self.account(&request.account).await?;
         let total = account.received.count();
-        let entries = self.page(account.received, request.start, request.limit, Record::received_link).await?;
+        let entries = self.reads.page(account.received, request.start, request.limit, Record::received_link).await?;
         let payments = entries.iter().map(|(number, record)| proto::Received {
             number: *number,
             payment: record.received_payment().map(Into::into),
@@ -201,7 +139,7 @@ impl ShardRpc for ShardService {
         let request = request.into_inner();
         let (_, account) = self.account(&request.account).await?;
         let total = account.deposits.count();
-        let entries = self.page(account.deposits, request.start, request.limit, Record::deposit_link).await?;
+        let entries = self.reads.page(account.deposits, request.start, request.limit, Record::deposit_link).await?;
         let deposits = entries.iter().filter_map(|(_, record)| match record {
             Record::Synchronization { order, .. } => order.deposit.as_ref().map(Into::into),
             _ => None,
@@ -214,16 +152,11 @@ impl ShardRpc for ShardService {
         request: Request<proto::PageRequest>,
     ) -> Result<Response<proto::CertificatePage>, Status> {
         let request = request.into_inner();
-        let ledger: Arc<ShardLedger> = Self::ask(&self.context.handle, Command::ReadLedger)?.await?;
-        let total = ledger.redemptions.count();
-        let limit = if request.limit == 0 { PAGE_ENTRIES_MAX } else { request.limit };
-        let limit = limit.min(self.certificates_per_page());
-        let entries = self.page(ledger.redemptions.clone(), request.start, limit, Record::redemption_link).await?;
-        let certificates = entries.iter().filter_map(|(_, record)| match record {
-            Record::Confirmation { certificate, .. } => Some(certificate.as_ref().into()),
-            _ => None,
-        });
-        Ok(Response::new(proto::CertificatePage { certificates: certificates.collect(), total }))
+        let ledger = self.reads.ledger().await?;
+        let votes_max = self.context.standing.borrow().quorum_max();
+        let certificates = self.reads.redemptions(&ledger, request.start, request.limit, votes_max).await?;
+        let certificates = certificates.iter().map(|certificate| certificate.as_ref().into()).collect();
+        Ok(Response::new(proto::CertificatePage { certificates, total: ledger.redemptions.count() }))
     }
 
     async fn vote_redemption_batch(
@@ -238,10 +171,10 @@ impl ShardRpc for ShardService {
         &self,
         request: Request<proto::StatusRequest>,
     ) -> Result<Response<proto::StatusResponse>, Status> {
-        let ledger: Arc<ShardLedger> = Self::ask(&self.context.handle, Command::ReadLedger)?.await?;
+        let ledger = self.reads.ledger().await?;
         let context = &self.context;
-        let (totals, truncated) =
-            chosen(ledger.totals.iter().map(|(asset, totals)| (*asset, totals)), &request.into_inner().asset)?;
+        let totals = ledger.totals.iter().map(|(asset, totals)| (*asset, totals));
+        let (totals, truncated) = chosen(totals, asset(&request.into_inner().asset)?);
         let totals = totals.into_iter().map(|(asset, totals)| proto::AssetTotals {
             asset: copy(asset.0.as_slice()),
             accounts: copy(&totals.accounts.to_be_bytes()),

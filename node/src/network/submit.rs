@@ -20,7 +20,8 @@ use tokio_stream::Stream;
 use tonic::{Status, Streaming};
 
 use super::ShardContext;
-use crate::shard::{self, Answer, ClientStream, Peer, Submission};
+use crate::metrics::NetworkMetrics;
+use crate::shard::{self, Answer, ClientStream, Peer, ShardHandle, Submission};
 
 /// At most so many requests of a stream are taken before it is another one's turn.
 const REQUESTS_PER_TURN_MAX: usize = 256;
@@ -151,40 +152,67 @@ impl Intake {
         let _ = self.failure.set(status);
     }
 
-    /// Queues as many as there is room for, and refuses the others before any work is done for them.
     fn queue(&self, arrived: Vec<SubmitRequest>) {
-        let handle = &self.context.handle;
-        let admitted = handle.admit(&self.stream, arrived.len());
-        let (retry_after, mut malformed) = (handle.retry_after(), 0_usize);
-        let (mut ids, mut requests, mut refused) =
-            (Vec::with_capacity(admitted), Vec::with_capacity(admitted), Vec::new());
-        for (index, SubmitRequest { id, request }) in arrived.into_iter().enumerate() {
-            if index >= admitted {
-                self.context.metrics.busy.inc();
-                refused.push((id, Answer::Refused(Refusal::Busy(retry_after))));
-                continue;
-            }
-            match convert(request) {
-                Ok(request) => {
-                    ids.push(id);
-                    requests.push(request);
-                }
-                Err(reason) => {
-                    self.context.metrics.malformed.inc();
-                    malformed = malformed.saturating_add(1);
-                    refused.push((id, Answer::Refused(Refusal::Malformed(reason))));
-                }
-            }
-        }
-        self.stream.peer().judge(malformed, true);
-        let submission = Submission { stream: self.stream.clone(), ids, requests };
-        if let Err(back) = handle.submit(submission, admitted) {
-            refused.extend(back.into_iter().map(|id| (id, Answer::Refused(Refusal::Stopping))));
-        }
+        let arrived = arrived.into_iter().map(|SubmitRequest { id, request }| (id, request));
+        let refused = queue(&self.context.handle, &self.context.metrics, &self.stream, arrived, convert);
         if !refused.is_empty() {
             self.stream.send(refused);
         }
     }
+}
+
+/// Queues as many as there is room for, and refuses the others before any work is done for them.
+fn queue<R>(
+    handle: &ShardHandle,
+    metrics: &NetworkMetrics,
+    stream: &Arc<ClientStream>,
+    arrived: impl ExactSizeIterator<Item = (u64, R)>,
+    convert: impl Fn(R) -> Result<Request, String>,
+) -> shard::Answers {
+    let admitted = handle.admit(stream, arrived.len());
+    let (retry_after, mut malformed) = (handle.retry_after(), 0_usize);
+    let (mut ids, mut requests, mut refused) = (Vec::with_capacity(admitted), Vec::with_capacity(admitted), Vec::new());
+    for (index, (id, request)) in arrived.enumerate() {
+        if index >= admitted {
+            metrics.busy.inc();
+            refused.push((id, Answer::Refused(Refusal::Busy(retry_after))));
+            continue;
+        }
+        match convert(request) {
+            Ok(request) => {
+                ids.push(id);
+                requests.push(request);
+            }
+            Err(reason) => {
+                metrics.malformed.inc();
+                malformed = malformed.saturating_add(1);
+                refused.push((id, Answer::Refused(Refusal::Malformed(reason))));
+            }
+        }
+    }
+    stream.peer().judge(malformed, true);
+    let submission = Submission { stream: stream.clone(), ids, requests };
+    if let Err(back) = handle.submit(submission, admitted) {
+        refused.extend(back.into_iter().map(|id| (id, Answer::Refused(Refusal::Stopping))));
+    }
+    refused
+}
+
+/// Submits one request of a client without a stream, within the same bounds, and waits for the answer.
+pub(crate) async fn submit_one(
+    handle: &ShardHandle,
+    metrics: &NetworkMetrics,
+    peer: Arc<Peer>,
+    request: Request,
+) -> Answer {
+    let (stream, mut answers) = ClientStream::of(peer, 1);
+    let mut answered = queue(handle, metrics, &stream, [(0, request)].into_iter(), Ok);
+    drop(stream);
+    if answered.is_empty() {
+        answered = answers.recv().await.unwrap_or_default();
+    }
+    // None comes where the shard has ended.
+    answered.pop().map_or(Answer::Refused(Refusal::Stopping), |(_, answer)| answer)
 }
 
 /// The request in core's types, or what is wrong with it.

@@ -11,6 +11,8 @@ mod floods;
 mod guard;
 mod history;
 mod hostile_peers;
+mod http_api;
+mod http_scene;
 mod network;
 mod process;
 mod rotation;

@@ -1,0 +1,133 @@
+//! The authority itself: committees, status, health, readiness, metrics.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::IntoResponse;
+use fastpay_core::{Asset, Epoch};
+use fastpay_rpc::json::{Committee, Decimal, Follower, FollowerState, Hex, ProblemCode, ShardStatus, Status, Uint64};
+use serde::Deserialize;
+use serde_json::json;
+use utoipa::IntoParams;
+
+use super::accounts::AssetParams;
+use super::extract::Query;
+use super::problem::{OfKnowledge, OfState, Rejection};
+use super::{Node, SharedNode};
+use crate::follower::Progress;
+use crate::network::chosen;
+
+/// Which committee is asked for.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct EpochParams {
+    /// Of this epoch; of the current one where it is not given.
+    pub epoch: Option<Uint64>,
+}
+
+/// A committee
+///
+/// As this authority knows it. Where there is a contract, that is who to believe.
+#[utoipa::path(get, path = "/v1/committee", tag = "Authority", operation_id = "getCommittee", params(EpochParams),
+    responses((status = 200, description = "The committee of the epoch.", body = Committee), OfKnowledge))]
+pub(super) async fn committee(
+    State(node): SharedNode,
+    Query(params): Query<EpochParams>,
+) -> Result<Json<Committee>, Rejection> {
+    let standing = node.context.standing.borrow().clone();
+    let current = standing.epoch();
+    let epoch = params.epoch.map_or(current, |epoch| Epoch(epoch.0));
+    match standing.committees().get(epoch) {
+        Some(committee) => Ok(Json(Committee::new(committee, epoch == current))),
+        None => {
+            let detail = format!("the committee of epoch {epoch} is not known here; the current epoch is {current}");
+            Err(Rejection::new(ProblemCode::NotFound, detail))
+        }
+    }
+}
+
+/// The authority's status
+///
+/// Who it is, how far it has followed the Primary, and what its shards hold.
+#[utoipa::path(get, path = "/v1/status", tag = "Authority", operation_id = "getStatus", params(AssetParams),
+    responses((status = 200, description = "What the authority says of itself.", body = Status), OfState))]
+pub(super) async fn status(
+    State(node): SharedNode,
+    Query(params): Query<AssetParams>,
+) -> Result<Json<Status>, Rejection> {
+    let mut shards = Vec::new();
+    for index in 0..node.shards.len() {
+        shards.push(shard_status(&node, index, params.asset.map(Into::into)).await?);
+    }
+    let (context, standing) = (&node.context, node.context.standing.borrow().clone());
+    let contract = Hex(context.domain.contract().into_array());
+    Ok(Json(Status {
+        authority: Hex(standing.public().name.0),
+        version: env!("CARGO_PKG_VERSION").into(),
+        chain_id: Decimal(context.domain.chain_id()),
+        contract: context.with_primary.then_some(contract),
+        verifying_contract: contract,
+        epoch: Decimal(standing.epoch().0),
+        votes: standing.voter().is_some(),
+        restored: standing.guard().is_some(),
+        follower: follower(&node),
+        shards,
+    }))
+}
+
+async fn shard_status(node: &Node, index: usize, asset: Option<Asset>) -> Result<ShardStatus, Rejection> {
+    let reads = node.shards.get(index).expect("there are as many shards as were counted");
+    let ledger = reads.ledger().await?;
+    let (totals, truncated) = chosen(ledger.totals.iter().map(|(asset, totals)| (*asset, totals)), asset);
+    let in_flight: usize = ledger.outboxes.values().map(|outbox| outbox.waiting.len()).sum();
+    let queued = node.context.metrics.shards.get(index).map_or(0, |metrics| metrics.queued.get());
+    Ok(ShardStatus {
+        shard: u32::try_from(index).unwrap_or(u32::MAX),
+        synchronized: Decimal(ledger.synchronized.0),
+        redemptions: Decimal(ledger.redemptions.count()),
+        credits_in_flight: Decimal(in_flight as u64),
+        queued: Decimal(u64::try_from(queued).unwrap_or_default()),
+        totals: totals.into_iter().map(Into::into).collect(),
+        truncated,
+    })
+}
+
+fn follower(node: &Node) -> Follower {
+    let (state, reason) = match (node.context.with_primary, node.context.progress.borrow().clone()) {
+        (false, _) => (FollowerState::None, None),
+        (true, Progress::AtHead) => (FollowerState::AtHead, None),
+        (true, Progress::CatchingUp) => (FollowerState::CatchingUp, None),
+        (true, Progress::Stopped(reason)) => (FollowerState::Stopped, Some(reason)),
+    };
+    // None was read before the first range of blocks.
+    let block = u64::try_from(node.context.metrics.follower.block.get()).ok().filter(|block| *block > 0);
+    Follower { state, block: block.map(Decimal), reason }
+}
+
+pub(super) async fn health() -> impl IntoResponse {
+    Json(json!({"status": "up"}))
+}
+
+/// Ready: votes, and credits deposits. A node whose follower has stopped still votes, but an operator
+/// must know.
+pub(super) async fn ready(State(node): SharedNode) -> impl IntoResponse {
+    let progress = node.context.progress.borrow().clone();
+    let (code, state, reason) = match progress {
+        Progress::AtHead => (StatusCode::OK, "ready", None),
+        Progress::CatchingUp => (StatusCode::SERVICE_UNAVAILABLE, "catching up with the Primary", None),
+        Progress::Stopped(reason) => (StatusCode::SERVICE_UNAVAILABLE, "follower stopped", Some(reason)),
+    };
+    let standing = node.context.standing.borrow();
+    let (authority, epoch, votes) = (standing.public().name, standing.epoch(), standing.voter().is_some());
+    let restored = standing.guard().is_some();
+    let body = json!({
+        "status": state, "reason": reason, "authority": authority, "epoch": epoch, "votes": votes, "restored": restored,
+    });
+    (code, Json(body))
+}
+
+pub(super) async fn metrics(State(node): SharedNode) -> impl IntoResponse {
+    let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    ([("content-type", content_type)], node.context.metrics.text())
+}

@@ -1,0 +1,149 @@
+//! The port for people and programs: the JSON API (docs/API.md), health, readiness, metrics.
+//!
+//! ```text
+//!  TCP ─► bounded connections ─► head and body in time ─► JSON ─► the shard that owns the account ─► JSON, or a problem
+//! ```
+//! One port serves all shards of the authority. What comes here meets the same bounds as on the shards' own ports: room
+//! in the shard's queue, probation of an address that sends nothing of worth, reads in turn. Invariants: nothing waits
+//! here for a shard; every answer is described in the OpenAPI document, which is made from the code.
+
+mod about;
+mod accounts;
+mod connections;
+mod extract;
+mod ledger;
+mod openapi;
+mod orders;
+mod problem;
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::Response;
+use axum::routing::get;
+use fastpay_core::{AccountId, Domain, ShardLayout};
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, watch};
+use tower_http::cors::{Any, CorsLayer};
+
+use crate::follower::Progress;
+use crate::metrics::Metrics;
+use crate::network::Reads;
+use crate::shard::{HistoryReader, ShardHandle};
+use crate::standing::StandingSeen;
+use connections::Caller;
+pub use openapi::document;
+
+/// Bounds of the HTTP server.
+#[derive(Clone, Copy, Debug)]
+pub struct HttpLimits {
+    /// At most so many connections, and from one address as many as are free; further ones are closed at once: a flood
+    /// here must not take the files that the shards' ports need.
+    pub connections_max: usize,
+    /// At most so many history reads at a time: each holds a blocking thread.
+    pub history_reads_max: usize,
+    /// A connection on which no whole request head arrives for this long is closed.
+    pub head_timeout: Duration,
+    /// A body must be there this long after its head.
+    pub body_timeout: Duration,
+    /// A connection whose peer takes nothing of an answer for this long is closed.
+    pub write_timeout: Duration,
+}
+
+impl Default for HttpLimits {
+    fn default() -> Self {
+        Self {
+            connections_max: 512,
+            history_reads_max: 16,
+            head_timeout: Duration::from_secs(30),
+            body_timeout: Duration::from_secs(10),
+            write_timeout: Duration::from_secs(30),
+        }
+    }
+}
+
+/// What the answers are made of.
+#[derive(Clone)]
+pub struct HttpContext {
+    /// The deployment.
+    pub domain: Domain,
+    /// Whether there is a Primary.
+    pub with_primary: bool,
+    /// The committees, and this authority's place in them.
+    pub standing: StandingSeen,
+    /// All shards of this authority, from the first.
+    pub shards: Arc<Vec<(ShardHandle, HistoryReader)>>,
+    /// Where the follower has come to.
+    pub progress: watch::Receiver<Progress>,
+    /// All counters.
+    pub metrics: Arc<Metrics>,
+}
+
+/// The node, as those who answer see it.
+struct Node {
+    context: HttpContext,
+    limits: HttpLimits,
+    layout: ShardLayout,
+    shards: Vec<Reads>,
+    stop: watch::Receiver<bool>,
+}
+
+type SharedNode = State<Arc<Node>>;
+
+impl Node {
+    fn new(context: HttpContext, limits: HttpLimits, stop: watch::Receiver<bool>) -> Self {
+        let history_reads = Arc::new(Semaphore::new(limits.history_reads_max));
+        let reads = |(handle, history): &(ShardHandle, HistoryReader)| {
+            Reads::new(handle.clone(), history.clone(), history_reads.clone())
+        };
+        let shards: Vec<_> = context.shards.iter().map(reads).collect();
+        let count = u32::try_from(shards.len()).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN);
+        Self { layout: ShardLayout::new(count), context, limits, shards, stop }
+    }
+
+    /// The shard that owns an account.
+    fn shard_of(&self, account: &AccountId) -> &Reads {
+        let index = self.layout.shard_of(account).0 as usize;
+        self.shards.get(index).expect("the layout has as many shards as the list")
+    }
+}
+
+/// Serves until `stop` turns true.
+///
+/// # Errors
+/// Where the server fails as a whole.
+pub async fn serve(
+    listener: TcpListener,
+    context: HttpContext,
+    limits: HttpLimits,
+    stop: watch::Receiver<bool>,
+) -> std::io::Result<()> {
+    let network = context.metrics.network.clone();
+    let router = router(Arc::new(Node::new(context, limits, stop.clone())));
+    connections::serve(listener, router, limits, network, stop).await;
+    Ok(())
+}
+
+fn router(node: Arc<Node>) -> Router {
+    // No cookies and no credentials are taken, so a page of any origin may ask what anyone may ask.
+    let cors = CorsLayer::new().allow_origin(Any).allow_methods(Any).allow_headers(Any).expose_headers(Any);
+    let (api, document) = openapi::parts();
+    api.route("/v1/openapi.json", get(async || document))
+        .route("/health", get(about::health))
+        .route("/ready", get(about::ready))
+        .route("/metrics", get(about::metrics))
+        .fallback(problem::no_such_path)
+        .method_not_allowed_fallback(problem::no_such_method)
+        .layer(cors)
+        .with_state(node)
+}
+
+/// Reads of one address come in turn, as on the shards' own ports.
+async fn in_turn(caller: Caller, request: Request, next: Next) -> Response {
+    let _turn = caller.peer.read().await;
+    next.run(request).await
+}

@@ -1,0 +1,90 @@
+//! The OpenAPI document, made from the code that answers.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::http::header;
+use axum::middleware::from_fn;
+use axum::response::{IntoResponse, Response};
+use fastpay_rpc::json::Problem;
+use utoipa::OpenApi;
+use utoipa::openapi::schema::{AdditionalProperties, OneOf, Schema};
+use utoipa::openapi::{Info, RefOr};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::{Node, about, accounts, in_turn, ledger, orders};
+
+#[derive(OpenApi)]
+#[openapi(
+    components(schemas(Problem)),
+    tags(
+        (name = "Transfers", description = "Orders and certificates"),
+        (name = "Accounts", description = "What is known of an account"),
+        (name = "Ledger", description = "What belongs to no account"),
+        (name = "Authority", description = "The authority itself"),
+    )
+)]
+struct Parts;
+
+/// Its text, as `/v1/openapi.json` serves it.
+#[derive(Clone)]
+pub(super) struct Document(Bytes);
+
+impl IntoResponse for Document {
+    fn into_response(self) -> Response {
+        ([(header::CONTENT_TYPE, "application/json")], self.0).into_response()
+    }
+}
+
+/// The routes of the API and what they say of themselves.
+fn routes() -> OpenApiRouter<Arc<Node>> {
+    let reads = OpenApiRouter::new()
+        .routes(routes!(accounts::account))
+        .routes(routes!(accounts::certificate))
+        .routes(routes!(accounts::sent))
+        .routes(routes!(accounts::received))
+        .routes(routes!(accounts::deposits))
+        .routes(routes!(ledger::redemptions))
+        .routes(routes!(about::committee))
+        .routes(routes!(about::status))
+        .route_layer(from_fn(in_turn));
+    OpenApiRouter::with_openapi(Parts::openapi())
+        .routes(routes!(orders::submit_order))
+        .routes(routes!(orders::submit_certificate))
+        .merge(reads)
+}
+
+/// The router of the API, and the document.
+pub(super) fn parts() -> (Router<Arc<Node>>, Document) {
+    let (router, mut document) = routes().split_for_parts();
+    document.info = Info::new("FastPay authority", env!("CARGO_PKG_VERSION"));
+    document.info.description = Some(
+        "The JSON API of one authority of a FastPay committee. A payment is final once a quorum of authorities has voted \
+         for it: ask each of them, each on its own address. See docs/API.md."
+            .into(),
+    );
+    if let Some(components) = &mut document.components {
+        components.schemas.values_mut().for_each(close);
+    }
+    let text = document.to_pretty_json().expect("the document is text and numbers");
+    (router, Document((text + "\n").into()))
+}
+
+/// Says of the forms of a tagged union what its decoder does: no other field.
+fn close(schema: &mut RefOr<Schema>) {
+    if let RefOr::T(Schema::OneOf(OneOf { items, .. })) = schema {
+        for item in items {
+            if let RefOr::T(Schema::Object(object)) = item {
+                object.additional_properties = Some(Box::new(AdditionalProperties::FreeForm(false)));
+            }
+        }
+    }
+}
+
+/// The document, as it is checked in at docs/openapi.json.
+#[must_use]
+pub fn document() -> String {
+    String::from_utf8_lossy(&parts().1.0).into_owned()
+}

@@ -1,0 +1,159 @@
+//! Reading one shard's state and history, for whoever answers clients.
+
+use std::sync::Arc;
+use std::sync::mpsc::TrySendError;
+
+use fastpay_core::{Account, AccountId, Asset, Certificate, History, Link, Record, SequenceNumber, ShardLedger};
+use fastpay_rpc::{MESSAGE_BYTES_MAX, PAGE_ENTRIES_MAX};
+use tokio::sync::{Semaphore, oneshot};
+
+use crate::shard::{Command, HistoryError, HistoryReader, ShardHandle};
+
+/// At most so many assets are listed in one answer, ETH first: anyone can deposit tokens of their own
+/// making, and a list beyond the longest message would keep the rest of the answer from its reader. Where
+/// that hides one, it can be asked for by its name.
+const ASSETS_LISTED_MAX: usize = 4_000;
+
+/// Why something could not be read now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ReadError {
+    /// The shard has too much to do.
+    #[error("busy; ask again later")]
+    Busy,
+    /// The authority ends.
+    #[error("the authority is stopping; ask again when it is back")]
+    Stopping,
+    /// The disk failed.
+    #[error("this authority cannot read its journal; ask another one")]
+    Unreadable,
+}
+
+/// Reads one shard, with a bound on how many reads of histories run at a time.
+#[derive(Clone)]
+pub(crate) struct Reads {
+    handle: ShardHandle,
+    history: HistoryReader,
+    history_reads: Arc<Semaphore>,
+}
+
+impl Reads {
+    /// Reads of a shard, of which as many run at a time as `history_reads` has permits.
+    pub(crate) fn new(handle: ShardHandle, history: HistoryReader, history_reads: Arc<Semaphore>) -> Self {
+        Self { handle, history, history_reads }
+    }
+
+    /// The way to the shard.
+    pub(crate) fn handle(&self) -> &ShardHandle {
+        &self.handle
+    }
+
+    /// An account's state.
+    pub(crate) async fn account(&self, id: AccountId) -> Result<Account, ReadError> {
+        ask(&self.handle, |reply| Command::ReadAccount(id, reply))?.await
+    }
+
+    /// All but the accounts.
+    pub(crate) async fn ledger(&self) -> Result<Arc<ShardLedger>, ReadError> {
+        ask(&self.handle, Command::ReadLedger)?.await
+    }
+
+    /// The certificate of a number in an account's history of what it sent.
+    pub(crate) async fn certificate(
+        &self,
+        sent: History,
+        sequence: SequenceNumber,
+    ) -> Result<Option<Arc<Certificate>>, ReadError> {
+        let read = move |reader: &HistoryReader| reader.entry(&sent, sequence.0, Record::sent_link);
+        Ok(self.history(read).await?.and_then(into_certificate))
+    }
+
+    /// Entries of a history from `start` on: at most `limit`, or as many as a page has where that is 0 or more.
+    pub(crate) async fn page(
+        &self,
+        history: History,
+        start: u64,
+        limit: u32,
+        select: fn(&Record) -> Option<Link>,
+    ) -> Result<Vec<(u64, Record)>, ReadError> {
+        let limit = if limit == 0 { PAGE_ENTRIES_MAX } else { limit.min(PAGE_ENTRIES_MAX) };
+        self.history(move |reader| reader.page(&history, start, limit, select)).await
+    }
+
+    /// Certificates of the feed of redemptions, of which each has at most `votes_max` votes: as many as surely fit
+    /// into one message.
+    pub(crate) async fn redemptions(
+        &self,
+        ledger: &ShardLedger,
+        start: u64,
+        limit: u32,
+        votes_max: usize,
+    ) -> Result<Vec<Arc<Certificate>>, ReadError> {
+        let bytes_each = 512_usize.saturating_add(votes_max.saturating_mul(128));
+        let fit = u32::try_from(MESSAGE_BYTES_MAX / bytes_each).unwrap_or(PAGE_ENTRIES_MAX);
+        let limit = if limit == 0 { fit } else { limit.min(fit) };
+        let entries = self.page(ledger.redemptions.clone(), start, limit, Record::redemption_link).await?;
+        Ok(entries.into_iter().filter_map(|(_, record)| into_certificate(record)).collect())
+    }
+
+    /// Reads the journal, on a thread that may wait for the disk where there is one to wait for.
+    async fn history<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&HistoryReader) -> Result<T, HistoryError> + Send + 'static,
+    ) -> Result<T, ReadError> {
+        let reader = self.history.clone();
+        self.blocking(move || read(&reader)).await
+    }
+
+    /// The same, of any shard.
+    pub(crate) async fn blocking<T: Send + 'static>(
+        &self,
+        read: impl FnOnce() -> Result<T, HistoryError> + Send + 'static,
+    ) -> Result<T, ReadError> {
+        let permit = self.history_reads.clone().acquire_owned().await.map_err(|_| ReadError::Stopping)?;
+        let read = move || {
+            let _permit = permit;
+            read()
+        };
+        let outcome = if self.history.is_slow() { tokio::task::spawn_blocking(read).await } else { Ok(read()) };
+        match outcome {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(error)) => {
+                tracing::error!(%error, "the journal cannot be read");
+                Err(ReadError::Unreadable)
+            }
+            Err(_) => Err(ReadError::Stopping),
+        }
+    }
+}
+
+/// Asks a shard. Its answer comes after what was queued before is on disk.
+pub(super) fn ask<T, C: FnOnce(oneshot::Sender<T>) -> Command>(
+    shard: &ShardHandle,
+    command: C,
+) -> Result<impl Future<Output = Result<T, ReadError>> + use<T, C>, ReadError> {
+    let (reply, answer) = oneshot::channel();
+    shard.try_ask(command(reply)).map_err(|error| match error {
+        TrySendError::Full(_) => ReadError::Busy,
+        TrySendError::Disconnected(_) => ReadError::Stopping,
+    })?;
+    Ok(async { answer.await.map_err(|_| ReadError::Stopping) })
+}
+
+fn into_certificate(record: Record) -> Option<Arc<Certificate>> {
+    match record {
+        Record::Confirmation { certificate, .. } => Some(certificate),
+        _ => None,
+    }
+}
+
+/// The entries that are asked for, that of one asset or as many as an answer lists, and whether there are more.
+pub(crate) fn chosen<T>(
+    mut entries: impl Iterator<Item = (Asset, T)>,
+    asset: Option<Asset>,
+) -> (Vec<(Asset, T)>, bool) {
+    if let Some(asset) = asset {
+        return (entries.find(|(held, _)| *held == asset).into_iter().collect(), false);
+    }
+    let listed = entries.by_ref().take(ASSETS_LISTED_MAX).collect();
+    (listed, entries.next().is_some())
+}

@@ -1,0 +1,337 @@
+//! The HTTP API: what each operation answers, and each of its problems.
+
+use fastpay_core::{
+    AccountId, Amount, Asset, Balance, Certificate, Epoch, PrimaryAddress, SequenceNumber, TransferOrder, Vote,
+};
+use fastpay_node::follower::Progress;
+use fastpay_node::http::HttpLimits;
+use fastpay_rpc::json;
+use fastpay_rpc::json::{AccountState, Decimal, Hex, Problem, Retry};
+use fastpay_testkit::{TestAccount, payment, redemption};
+use serde_json::{Value, json};
+
+use crate::http_scene::{HttpServed, Said, ask};
+use crate::scene::{FORGETFUL, deposits_after};
+
+async fn with_deposits(deposits: &[(AccountId, u128)]) -> HttpServed {
+    let served = HttpServed::start(2).await;
+    let deposits = deposits_after(fastpay_core::TransactionIndex(0), deposits);
+    let up_to = deposits.last().unwrap().index;
+    assert!(served.shards.feed().apply(fastpay_core::TransactionIndex(0), &deposits, up_to).await);
+    served
+}
+
+async fn order(served: &HttpServed, order: &TransferOrder) -> Said {
+    served.post("/v1/orders", &json::TransferOrder::from(order)).await
+}
+
+async fn confirm(served: &HttpServed, certificate: &Certificate) -> Said {
+    served.post("/v1/certificates", &json::Certificate::from(certificate)).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_order_is_voted_for_confirmed_and_found_by_everyone() {
+    let (alice, bob) = (TestAccount::ethereum(0), TestAccount::ed25519(1));
+    let served = with_deposits(&[(alice.id(), 10), (bob.id(), 1), (alice.id(), 5)]).await;
+    let domain = served.shards.committee.domain;
+    let path = |account: &TestAccount, rest: &str| format!("/v1/accounts/{}{rest}", account.id());
+
+    let pay = alice.sign(&domain, payment(alice.id(), bob.id(), 7, 0));
+    let answer: json::VoteAnswer = order(&served, &pay).await.good();
+    let vote = Vote::try_from(answer.vote).unwrap();
+    let committee = &served.shards.committee.committee;
+    vote.verify(&domain, committee, &served.shards.committee.verified(&pay)).unwrap();
+    assert_eq!(answer.epoch, Decimal(0));
+    let locked: AccountState = served.get(&path(&alice, "")).await.good();
+    assert_eq!(locked.pending, Some((&pay).into()));
+
+    let certificate = served.shards.committee.certificate(&pay);
+    for _ in 0..2 {
+        let confirmed: json::Confirmed = confirm(&served, &certificate).await.good();
+        assert_eq!(confirmed.next_sequence, Decimal(1));
+    }
+    let redeem = alice.sign(&domain, redemption(alice.id(), PrimaryAddress::repeat_byte(9), 3, 1));
+    order(&served, &redeem).await.good::<json::VoteAnswer>();
+    let redeemed = served.shards.committee.certificate(&redeem);
+    confirm(&served, &redeemed).await.good::<json::Confirmed>();
+
+    let state: Value = served.get(&path(&alice, "")).await.good();
+    let zero = format!("0x{}", "00".repeat(20));
+    let shard = served.shards.layout.shard_of(&alice.id()).0;
+    assert_eq!(
+        state,
+        json!({"account": alice.id().to_string(), "shard": shard, "nextSequence": "2", "pending": null,
+            "holdings": [{"asset": zero, "balance": "5"}], "received": "0", "deposits": "2", "truncated": false,
+            "catchingUp": false})
+    );
+    let by_asset: AccountState = served.get(&path(&alice, &format!("?asset={zero}"))).await.good();
+    assert_eq!(by_asset.holdings, [json::Holding { asset: Hex([0; 20]), balance: Decimal(Balance::from(Amount(5))) }]);
+    let other: AccountState = served.get(&path(&alice, &format!("?asset=0x{}", "01".repeat(20)))).await.good();
+    assert_eq!(other.holdings, []);
+
+    let found: json::Certificate = served.get(&path(&alice, "/certificates/0")).await.good();
+    assert_eq!(Certificate::try_from(found).unwrap(), certificate);
+    served.get(&path(&alice, "/certificates/2")).await.problem("not-found");
+
+    let sent: json::SentPage = served.get(&path(&alice, "/sent")).await.good();
+    assert_eq!((sent.start, sent.total, sent.transfers.len()), (Decimal(0), Decimal(2), 2));
+    assert_eq!(sent.transfers[0], json::SentTransfer::new(&domain, &pay.transfer));
+    assert_eq!(sent.transfers[1].digest, Hex(domain.transfer_digest(&redeem.transfer).0));
+    let second: json::SentPage = served.get(&path(&alice, "/sent?start=1&limit=1")).await.good();
+    assert_eq!((second.start, &second.transfers[..]), (Decimal(1), &sent.transfers[1..]));
+    crate::scene::eventually_async("the payment arrives", || async {
+        let page: json::ReceivedPage = served.get(&path(&bob, "/received")).await.good();
+        page.total == Decimal(1) && page.payments[0].payment == (&pay.transfer).into()
+    })
+    .await;
+    let deposits: Value = served.get(&path(&alice, "/deposits?start=1")).await.good();
+    let second = json!({"index": "3", "recipient": alice.id().to_string(), "asset": format!("0x{}", "00".repeat(20)), "amount": "5"});
+    assert_eq!(deposits, json!({"total": "2", "deposits": [second]}));
+
+    let page: json::RedemptionPage = served.get(&format!("/v1/redemptions?shard={shard}")).await.good();
+    assert_eq!((page.total, page.shard), (Decimal(1), shard));
+    assert_eq!(Certificate::try_from(page.certificates[0].clone()).unwrap(), redeemed);
+    let page: json::RedemptionPage = served.get(&format!("/v1/redemptions?shard={shard}&start=1&limit=7")).await.good();
+    assert_eq!(page.certificates, []);
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_refusal_is_a_problem_with_its_facts() {
+    let (alice, bob) = (TestAccount::ethereum(0), TestAccount::ed25519(1));
+    let served = with_deposits(&[(alice.id(), 10)]).await;
+    let domain = served.shards.committee.domain;
+    let sign = |amount, sequence| alice.sign(&domain, payment(alice.id(), bob.id(), amount, sequence));
+
+    let problem = order(&served, &sign(1, 5)).await.problem("sequence-too-high");
+    assert_eq!((problem.expected_sequence, problem.retry), (Some(Decimal(0)), Retry::AfterChange));
+    let problem = order(&served, &sign(11, 0)).await.problem("insufficient-balance");
+    assert_eq!(problem.balance, Some(Decimal(Balance::from(Amount(10)))));
+    let late = served.shards.committee.certificate(&sign(1, 3));
+    let problem = confirm(&served, &late).await.problem("missing-certificate");
+    assert_eq!(problem.expected_sequence, Some(Decimal(0)));
+
+    order(&served, &sign(1, 0)).await.good::<json::VoteAnswer>();
+    let problem = order(&served, &sign(2, 0)).await.problem("order-pending");
+    assert_eq!(problem.pending, Some(Box::new((&sign(1, 0)).into())));
+    confirm(&served, &served.shards.committee.certificate(&sign(1, 0))).await.good::<json::Confirmed>();
+    let problem = order(&served, &sign(2, 0)).await.problem("already-confirmed");
+    assert_eq!((problem.expected_sequence, problem.retry), (Some(Decimal(1)), Retry::Never));
+
+    // Not valid, whatever the state.
+    let problem = order(&served, &sign(0, 1)).await.problem("invalid");
+    assert!(problem.detail.contains("amount"), "{}", problem.detail);
+    let mut forged = sign(1, 1);
+    forged.authorization = sign(2, 1).authorization;
+    order(&served, &forged).await.problem("invalid");
+    let mut few = served.shards.committee.certificate(&sign(1, 1));
+    few.votes.pop();
+    confirm(&served, &few).await.problem("invalid");
+    let mut later = served.shards.committee.certificate(&sign(1, 1));
+    later.epoch = Epoch(9);
+    let problem = confirm(&served, &later).await.problem("unknown-epoch");
+    assert_eq!((problem.epoch, problem.retry), (Some(Decimal(9)), Retry::Later));
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_cannot_be_read_is_malformed_and_says_where() {
+    let alice = TestAccount::ethereum(0);
+    let served = with_deposits(&[(alice.id(), 10)]).await;
+    let pay = alice.sign(&served.shards.committee.domain, payment(alice.id(), TestAccount::ed25519(1).id(), 1, 0));
+    let good = serde_json::to_value(json::TransferOrder::from(&pay)).unwrap();
+    let with = |change: &dyn Fn(&mut Value)| {
+        let mut body = good.clone();
+        change(&mut body);
+        body
+    };
+    let cases: Vec<(&str, Value)> = vec![
+        ("unknown field", with(&|body| body["note"] = json!("hello"))),
+        ("unknown field", with(&|body| body["transfer"]["gas"] = json!("1"))),
+        ("unknown field", with(&|body| body["authorization"]["key"] = json!("0x00"))),
+        ("missing field", with(&|body| drop(body["transfer"].as_object_mut().unwrap().remove("memo")))),
+        ("unknown variant", with(&|body| body["transfer"]["type"] = json!("swap"))),
+        ("not a number", with(&|body| body["transfer"]["amount"] = json!("1.5"))),
+        ("not a number", with(&|body| body["transfer"]["amount"] = json!("340282366920938463463374607431768211456"))),
+        ("string", with(&|body| body["transfer"]["amount"] = json!(1))),
+        (
+            "checksum",
+            with(&|body| {
+                body["transfer"]["sender"] = json!("0xD8dA6BF26964aF9D7eEd9e03E53415D37aA96045");
+            }),
+        ),
+        ("hexadecimal", with(&|body| body["transfer"]["memo"] = json!("0x12"))),
+        ("expected struct", json!([])),
+    ];
+    for (words, body) in cases {
+        let problem = served.post("/v1/orders", &body).await.problem("malformed");
+        assert!(problem.detail.contains(words), "{words}: {}", problem.detail);
+    }
+    let json_type = [("content-type", "application/json; charset=utf-8")];
+    for body in ["", "{", "[1", "\u{0}", "nul", "{\"transfer\":1}", "\"text\""] {
+        ask(served.address, "POST", "/v1/orders", &json_type, body.as_bytes()).await.problem("malformed");
+    }
+    let deep = "[".repeat(5_000);
+    ask(served.address, "POST", "/v1/orders", &json_type, deep.as_bytes()).await.problem("malformed");
+
+    let path = format!("/v1/accounts/{}", alice.id());
+    for wrong in ["/v1/accounts/0x12", "/v1/accounts/fp1", "/v1/accounts/%ff", "/v1/accounts/%2e%2e"] {
+        served.get(wrong).await.problem("malformed");
+    }
+    for wrong in [
+        "?asset=0x12",
+        "?asset=",
+        "?colour=red",
+        "/certificates/-1",
+        "/certificates/01",
+        "/sent?start=x",
+        "/received?limit=-1",
+        "/deposits?start=18446744073709551616",
+        "/sent?start=1&start=2",
+    ] {
+        served.get(&format!("{path}{wrong}")).await.problem("malformed");
+    }
+    for wrong in ["/v1/committee?epoch=x", "/v1/redemptions?shard=one", "/v1/status?asset=eth"] {
+        served.get(wrong).await.problem("malformed");
+    }
+    assert!(served.shards.metrics.network.malformed.get() >= 10);
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn http_is_held_to_its_rules() {
+    let served = HttpServed::start(1).await;
+    let order = ("content-type", "application/json");
+    served.get("/v2/status").await.problem("not-found");
+    served.get("/v1/redemptions?shard=1").await.problem("not-found");
+    served.get("/v1/committee?epoch=1").await.problem("not-found");
+    let refused = ask(served.address, "DELETE", "/v1/status", &[], b"").await;
+    refused.problem("method-not-allowed");
+    assert_eq!(refused.header("allow"), Some("GET,HEAD"));
+    let refused = served.get("/v1/orders").await;
+    refused.problem("method-not-allowed");
+    assert_eq!(refused.header("allow"), Some("POST"));
+    for content_type in ["text/plain", "application/xml", "application/jsonx"] {
+        let answer = ask(served.address, "POST", "/v1/orders", &[("content-type", content_type)], b"{}").await;
+        answer.problem("unsupported-media-type");
+    }
+    ask(served.address, "POST", "/v1/certificates", &[], b"{}").await.problem("unsupported-media-type");
+    let long = vec![b' '; json::json_bytes_max(3) + 1];
+    ask(served.address, "POST", "/v1/certificates", &[order], &long).await.problem("too-large");
+    // A page of another origin asks first.
+    let asks = [
+        ("origin", "http://localhost:5173"),
+        ("access-control-request-method", "POST"),
+        ("access-control-request-headers", "content-type"),
+    ];
+    let allowed = ask(served.address, "OPTIONS", "/v1/orders", &asks, b"").await;
+    assert_eq!((allowed.status, allowed.header("access-control-allow-origin")), (200, Some("*")));
+    assert_eq!(allowed.header("access-control-allow-methods"), Some("*"));
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_body_must_come_in_time() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let limits = HttpLimits { body_timeout: std::time::Duration::from_millis(50), ..HttpLimits::default() };
+    let served = HttpServed::with(1, limits, FORGETFUL, true).await;
+    let mut stream = tokio::net::TcpStream::connect(served.address).await.unwrap();
+    let head = "POST /v1/orders HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{";
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = vec![0; 4_096];
+    let count = stream.read(&mut answer).await.unwrap();
+    Said::parse(std::str::from_utf8(&answer[..count]).unwrap()).problem("request-timeout");
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_is_not_served_now_is_told_when() {
+    // Nobody takes anything out of the queue, which has room for one.
+    let tight = fastpay_node::shard::ShardLimits { queue_requests_max: 1, ..FORGETFUL };
+    let served = HttpServed::with(1, HttpLimits::default(), tight, false).await;
+    let alice = TestAccount::ethereum(0);
+    let pay = alice.sign(&served.shards.committee.domain, payment(alice.id(), TestAccount::ed25519(1).id(), 1, 0));
+    let _waiting = served.shards.ask_account(&alice.id());
+    let problem = order(&served, &pay).await.problem("busy");
+    assert_eq!(problem.retry, Retry::Later);
+    assert_eq!(served.shards.metrics.network.busy.get(), 1);
+    served.get(&format!("/v1/accounts/{}", alice.id())).await.problem("busy");
+    served.get("/v1/status").await.problem("busy");
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shard_that_has_ended_is_stopping() {
+    let served = HttpServed::start(1).await;
+    let alice = TestAccount::ethereum(0);
+    let pay = alice.sign(&served.shards.committee.domain, payment(alice.id(), TestAccount::ed25519(1).id(), 1, 0));
+    for handle in served.shards.handles.values() {
+        handle.try_send(fastpay_node::shard::Command::Stop).unwrap();
+    }
+    crate::scene::eventually_async("the shard ends", || async {
+        served.get("/v1/status").await.json()["code"] == "stopping"
+    })
+    .await;
+    order(&served, &pay).await.problem("stopping");
+    let certificate = served.shards.committee.certificate(&pay);
+    confirm(&served, &certificate).await.problem("stopping");
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_authority_says_who_and_how_it_is() {
+    let alice = TestAccount::ethereum(0);
+    let served = with_deposits(&[(alice.id(), 10)]).await;
+    let committee = &served.shards.committee.committee;
+    let said: json::Committee = served.get("/v1/committee").await.good();
+    assert_eq!(said, json::Committee::new(committee, true));
+    assert_eq!((said.quorum, said.members.len()), (3, 4));
+    let again: json::Committee = served.get("/v1/committee?epoch=0").await.good();
+    assert_eq!(again, said);
+
+    let status: json::Status = served.get("/v1/status").await.good();
+    assert_eq!(status.authority, Hex(served.shards.standing.borrow().public().name.0));
+    assert_eq!((status.votes, status.restored, status.shards.len()), (true, false, 2));
+    assert_eq!(status.contract, Some(status.verifying_contract));
+    assert_eq!(status.follower.state, json::FollowerState::AtHead);
+    let held: Vec<_> = status.shards.iter().flat_map(|shard| &shard.totals).map(|totals| totals.accounts).collect();
+    assert_eq!(held, [Decimal(Balance::from(Amount(10)))]);
+    served.progress.send_replace(Progress::Stopped("the log is missing".into()));
+    let status: json::Status = served.get(&format!("/v1/status?asset=0x{}", "02".repeat(20))).await.good();
+    assert_eq!(status.follower.reason.as_deref(), Some("the log is missing"));
+    assert!(status.shards.iter().all(|shard| shard.totals.is_empty()));
+    served.end().await;
+}
+
+/// What is asserted of a problem holds of one that is made of each refusal; see `each_refusal_is_a_problem_with_its_facts`
+/// for those that a request can meet here.
+#[test]
+fn refusals_that_need_another_authority_are_problems_too() {
+    use fastpay_rpc::Refusal;
+    let of = |refusal: Refusal| Problem::from(&refusal);
+    assert_eq!((of(Refusal::NoPrimary).status, of(Refusal::NoPrimary).code.as_str()), (409, "no-primary"));
+    let problem = of(Refusal::NotVoting(Epoch(3)));
+    assert_eq!((problem.status, problem.epoch, problem.retry), (503, Some(Decimal(3)), Retry::AfterChange));
+    let problem = of(Refusal::CatchingUp(Some(SequenceNumber(4))));
+    assert_eq!((problem.expected_sequence, problem.retry), (Some(Decimal(4)), Retry::AfterChange));
+    assert_eq!(of(Refusal::CatchingUp(None)).retry, Retry::Later);
+    assert_eq!(Asset::from(Hex([0; 20])), Asset::ETHER);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_document_that_is_served_is_the_one_that_is_checked_in() {
+    let served = HttpServed::start(1).await;
+    let document = served.get("/v1/openapi.json").await;
+    let value: Value = document.good();
+    assert_eq!(value["openapi"], "3.1.0");
+    served.end().await;
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/openapi.json");
+    if std::env::var_os("UPDATE_OPENAPI").is_some() {
+        std::fs::write(path, &document.body).unwrap();
+    }
+    let checked_in = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(
+        checked_in == document.body,
+        "docs/openapi.json is not what the code says: UPDATE_OPENAPI=1 cargo test -p fastpay-node --test node document"
+    );
+}

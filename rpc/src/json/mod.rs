@@ -1,0 +1,28 @@
+//! Between core's types and the JSON of the HTTP API (docs/API.md). Towards JSON never fails; from JSON checks
+//! lengths, ranges and unknown fields, and nothing else.
+//!
+//! Every number that can pass 2^53 is decimal text, everything that is bytes is `0x…` in lower case, an account has its
+//! own text. Each value has one text: what is read and written again is the same, but for the case of hex digits.
+
+mod order;
+mod problem;
+mod reads;
+mod text;
+mod vote;
+
+pub use order::{Authorization, Transfer, TransferOrder};
+pub use problem::{Problem, ProblemCode, Retry};
+pub use reads::{
+    AccountState, AssetTotals, Committee, CommitteeMember, Confirmed, ConfirmedTransfer, Deposit, DepositPage,
+    Follower, FollowerState, Holding, ReceivedPage, ReceivedPayment, RedemptionPage, SentPage, SentTransfer,
+    ShardStatus, Status, VoteAnswer,
+};
+pub use text::{Account, Bytes20, Bytes32, Bytes64, Bytes65, Decimal, Hex, Int256, Uint64, Uint128};
+pub use vote::{Certificate, Vote};
+
+/// The longest JSON of an order or a certificate with so many votes, in bytes.
+#[must_use]
+pub const fn json_bytes_max(votes: usize) -> usize {
+    // An order takes about 800 bytes, a vote with the longest path 1,100; both with room for spaces.
+    4_096 + votes * 2_048
+}

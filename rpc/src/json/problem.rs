@@ -1,0 +1,243 @@
+//! Why a request got no answer: problem details (RFC 9457), with a code that is stable, what to do, and the facts.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::order::TransferOrder;
+use super::text::{Decimal, Int256, Uint64};
+use crate::Refusal;
+
+/// Begins the type of every problem.
+const TYPE_PREFIX: &str = "urn:fastpay:problem:";
+
+/// Whether the same request may be sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Retry {
+    /// It will never be accepted.
+    Never,
+    /// As it is, after `retryAfterMs` or a while.
+    Later,
+    /// Once what the problem names has changed.
+    AfterChange,
+}
+
+/// One code, with its HTTP status, its title, whether to retry, and what to do.
+macro_rules! codes {
+    ($($(#[$meta:meta])* $name:ident $text:literal $status:literal $retry:ident $title:literal, $action:literal;)*) => {
+        /// What kind of problem it is.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum ProblemCode { $($(#[$meta])* $name,)* }
+
+        impl ProblemCode {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$name),*];
+
+            /// As it is written.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$name => $text,)* }
+            }
+
+            /// The HTTP status that it comes with.
+            #[must_use]
+            pub fn status(self) -> u16 {
+                match self { $(Self::$name => $status,)* }
+            }
+
+            /// In a few words.
+            #[must_use]
+            pub fn title(self) -> &'static str {
+                match self { $(Self::$name => $title,)* }
+            }
+
+            /// What to do, for people.
+            #[must_use]
+            pub fn action(self) -> &'static str {
+                match self { $(Self::$name => $action,)* }
+            }
+
+            /// Whether the same request may be sent again.
+            #[must_use]
+            pub fn retry(self) -> Retry {
+                match self { $(Self::$name => Retry::$retry,)* }
+            }
+        }
+    };
+}
+
+codes! {
+    /// The request cannot be read.
+    Malformed "malformed" 400 Never "The request cannot be read",
+        "Correct the request as the detail says.";
+    /// An order or certificate does not stand up, whatever the state.
+    Invalid "invalid" 422 Never "The order or certificate is not valid",
+        "Correct what the detail names, and sign again where that changes the transfer.";
+    /// The account is locked on another order: `pending`.
+    OrderPending "order-pending" 409 AfterChange "The account is locked on another order",
+        "Finish the pending order first: gather votes for it and confirm its certificate.";
+    /// Certificates from `expectedSequence` on are missing here.
+    SequenceTooHigh "sequence-too-high" 409 AfterChange "The sequence number is too high",
+        "Confirm the certificates from expectedSequence on here; the other authorities have them.";
+    /// The number is used; the next one is `expectedSequence`.
+    AlreadyConfirmed "already-confirmed" 409 Never "The sequence number is already confirmed",
+        "Read the certificate of this number. To order something else, sign with expectedSequence.";
+    /// The account holds `balance` here.
+    InsufficientBalance "insufficient-balance" 409 AfterChange "The balance does not cover the amount",
+        "Confirm here what the account received elsewhere, or order less.";
+    /// The certificate of `expectedSequence` must come first.
+    MissingCertificate "missing-certificate" 409 AfterChange "An earlier certificate is missing",
+        "Confirm the certificates from expectedSequence on here first; the other authorities have them.";
+    /// Nothing can be redeemed.
+    NoPrimary "no-primary" 409 Never "This committee runs without a Primary",
+        "Pay to an account instead: nothing can be redeemed here.";
+    /// Too much is queued.
+    Busy "busy" 503 Later "The authority is busy",
+        "Send the same again after retryAfterMs.";
+    /// It shuts down.
+    Stopping "stopping" 503 Later "The authority is stopping",
+        "Send the same again when it is back; ask the others meanwhile.";
+    /// It has no vote in `epoch`, the current one here.
+    NotVoting "not-voting" 503 AfterChange "The authority does not vote in this epoch",
+        "Ask the others for their votes. This one still confirms certificates.";
+    /// It does not know the committee of `epoch` yet.
+    UnknownEpoch "unknown-epoch" 503 Later "The epoch is not known here yet",
+        "Send the same again when the authority has seen the rotation.";
+    /// Restored from an older copy, it votes for the account from `expectedSequence` on, where it knows that already.
+    CatchingUp "catching-up" 503 Later "The authority may have voted for another order of this number",
+        "Ask the others for their votes; this one votes for the account again from expectedSequence on.";
+    /// There is none here.
+    NotFound "not-found" 404 AfterChange "Not found here",
+        "Check what was asked for. Another authority may have it already, or this one later.";
+    /// The path exists, with other methods.
+    MethodNotAllowed "method-not-allowed" 405 Never "The method is not allowed here",
+        "Use a method that the Allow header names.";
+    /// The body did not arrive in time.
+    RequestTimeout "request-timeout" 408 Later "The body did not arrive in time",
+        "Send the same again over a faster connection.";
+    /// The body is longer than any order or certificate.
+    TooLarge "too-large" 413 Never "The body is too long",
+        "Send one order or one certificate.";
+    /// The body is not JSON.
+    UnsupportedMediaType "unsupported-media-type" 415 Never "The body is not JSON",
+        "Send it with Content-Type: application/json.";
+    /// Too many event streams are open.
+    TooManyStreams "too-many-streams" 429 Later "Too many event streams are open",
+        "Close streams that are not needed, or open this one at another authority.";
+    /// The disk failed.
+    HistoryUnreadable "history-unreadable" 500 Later "The authority cannot read its journal",
+        "Ask another authority. The operator of this one is told in its log.";
+}
+
+/// Why a request got no answer, and what to do about it.
+///
+/// An authority may lie: a pending order must be verified, and a sequence number proven by the certificate before it,
+/// prior to acting on either.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Problem {
+    /// `urn:fastpay:problem:` and the code.
+    pub r#type: String,
+    /// The same for all problems of the code.
+    pub title: String,
+    /// The HTTP status.
+    pub status: u16,
+    /// What happened this time.
+    pub detail: String,
+    /// For programs. Stable.
+    pub code: ProblemCode,
+    /// What to do, for people.
+    pub action: String,
+    /// Whether the same request may be sent again.
+    pub retry: Retry,
+    /// After so many milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
+    /// The order that the account is locked on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pending: Option<Box<TransferOrder>>,
+    /// The number that the authority expects.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected_sequence: Option<Uint64>,
+    /// What the account holds here of the order's asset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub balance: Option<Int256>,
+    /// The epoch that the problem is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epoch: Option<Uint64>,
+}
+
+impl Problem {
+    /// A problem of a kind, with what happened this time.
+    #[must_use]
+    pub fn new(code: ProblemCode, detail: impl Into<String>) -> Self {
+        Self {
+            r#type: format!("{TYPE_PREFIX}{}", code.as_str()),
+            title: code.title().into(),
+            status: code.status(),
+            detail: detail.into(),
+            code,
+            action: code.action().into(),
+            retry: code.retry(),
+            retry_after_ms: None,
+            pending: None,
+            expected_sequence: None,
+            balance: None,
+            epoch: None,
+        }
+    }
+
+    /// The same, with when to send the request again.
+    #[must_use]
+    pub fn retry_after(self, wait: Duration) -> Self {
+        Self { retry_after_ms: Some(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)), ..self }
+    }
+}
+
+impl From<&Refusal> for Problem {
+    fn from(refusal: &Refusal) -> Self {
+        let new = |code| Self::new(code, refusal.to_string());
+        let expecting = |code, sequence: u64| Self { expected_sequence: Some(Decimal(sequence)), ..new(code) };
+        match refusal {
+            Refusal::Malformed(reason) => Self::new(ProblemCode::Malformed, reason),
+            // Whoever routes by account never meets the second.
+            Refusal::Invalid(_) | Refusal::WrongShard(_) => new(ProblemCode::Invalid),
+            Refusal::OrderPending(pending) => {
+                Self { pending: Some(Box::new(pending.as_ref().into())), ..new(ProblemCode::OrderPending) }
+            }
+            Refusal::SequenceTooHigh(expected) => expecting(ProblemCode::SequenceTooHigh, expected.0),
+            Refusal::AlreadyConfirmed(expected) => expecting(ProblemCode::AlreadyConfirmed, expected.0),
+            Refusal::InsufficientBalance(balance) => {
+                Self { balance: Some(Decimal(*balance)), ..new(ProblemCode::InsufficientBalance) }
+            }
+            Refusal::MissingCertificate(missing) => expecting(ProblemCode::MissingCertificate, missing.0),
+            Refusal::NoPrimary => new(ProblemCode::NoPrimary),
+            Refusal::Busy(wait) => new(ProblemCode::Busy).retry_after(*wait),
+            Refusal::Stopping => new(ProblemCode::Stopping),
+            Refusal::NotVoting(epoch) => Self { epoch: Some(Decimal(epoch.0)), ..new(ProblemCode::NotVoting) },
+            Refusal::CatchingUp(Some(from)) => {
+                Self { retry: Retry::AfterChange, ..expecting(ProblemCode::CatchingUp, from.0) }
+            }
+            Refusal::CatchingUp(None) => new(ProblemCode::CatchingUp),
+            Refusal::UnknownEpoch(epoch) => Self { epoch: Some(Decimal(epoch.0)), ..new(ProblemCode::UnknownEpoch) },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_is_written_as_its_name_says() {
+        for code in ProblemCode::ALL {
+            assert_eq!(serde_json::to_string(code).unwrap(), format!("\"{}\"", code.as_str()));
+            let problem = Problem::new(*code, "what happened");
+            assert_eq!(problem.r#type, format!("urn:fastpay:problem:{}", code.as_str()));
+            assert_eq!(serde_json::from_str::<Problem>(&serde_json::to_string(&problem).unwrap()).unwrap(), problem);
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! What a node answers.
+
+use fastpay_core::{self as core, Balance, Digest, Domain, Epoch, SequenceNumber};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::order::{Transfer, TransferOrder, asset};
+use super::text::{Account, Bytes20, Bytes32, Decimal, Hex, Int256, Uint64, Uint128};
+use super::vote::{Certificate, Vote};
+
+/// Declares a struct of the API: camel case, no other field.
+macro_rules! answers {
+    ($($(#[$meta:meta])* $name:ident { $($(#[$field_meta:meta])* $field:ident: $type:ty,)* })*) => { $(
+        $(#[$meta])*
+        #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+        #[serde(rename_all = "camelCase", deny_unknown_fields)]
+        pub struct $name { $($(#[$field_meta])* pub $field: $type,)* }
+    )* };
+}
+
+answers! {
+    /// An authority's vote for an order, which locks the account until a certificate of its number is confirmed.
+    VoteAnswer {
+        /// The epoch that the vote is for.
+        epoch: Uint64,
+        /// The vote.
+        vote: Vote,
+    }
+
+    /// A certificate is confirmed here.
+    Confirmed {
+        /// The sender's next number here.
+        next_sequence: Uint64,
+    }
+
+    /// What an account holds of an asset.
+    Holding {
+        /// The address of an ERC-20, or zero for ETH.
+        asset: Bytes20,
+        /// Negative where a credit that covers a payment has not arrived here yet.
+        balance: Int256,
+    }
+
+    /// An account as this authority knows it.
+    AccountState {
+        /// The account.
+        account: Account,
+        /// Which shard of this authority owns it.
+        shard: u32,
+        /// The number of the next order.
+        next_sequence: Uint64,
+        /// The order that the account is locked on.
+        #[schema(required)]
+        pending: Option<TransferOrder>,
+        /// What it holds, ETH first.
+        holdings: Vec<Holding>,
+        /// How many payments it has received here.
+        received: Uint64,
+        /// How many deposits it has had.
+        deposits: Uint64,
+        /// There are more holdings than an answer lists: ask for the asset that matters.
+        truncated: bool,
+        /// Restored from an older copy, this authority may have voted for an order that it does not know: that nothing
+        /// is pending here says nothing.
+        catching_up: bool,
+    }
+
+    /// A transfer that an account sent, confirmed here.
+    SentTransfer {
+        /// Its number among the sender's.
+        sequence: Uint64,
+        /// What was ordered.
+        transfer: Transfer,
+        /// Its EIP-712 digest.
+        digest: Bytes32,
+    }
+
+    /// A page of what an account sent, oldest first.
+    SentPage {
+        /// The number of the first entry that was asked for.
+        start: Uint64,
+        /// How many there are in all: the account's next number.
+        total: Uint64,
+        /// In the order of their numbers.
+        transfers: Vec<SentTransfer>,
+    }
+
+    /// A payment that an account received.
+    ReceivedPayment {
+        /// By the order of arrival at this authority, from 0.
+        number: Uint64,
+        /// The payment. Its certificate is found under its sender and sequence number.
+        payment: Transfer,
+        /// Its EIP-712 digest.
+        digest: Bytes32,
+    }
+
+    /// A page of what an account received, oldest first.
+    ReceivedPage {
+        /// How many there are in all.
+        total: Uint64,
+        /// In the order of their numbers.
+        payments: Vec<ReceivedPayment>,
+    }
+
+    /// A deposit, as the contract numbered it.
+    Deposit {
+        /// Its number among all deposits of the contract, from 1.
+        index: Uint64,
+        /// The account that it funds.
+        recipient: Account,
+        /// The address of an ERC-20, or zero for ETH.
+        asset: Bytes20,
+        /// How much of it arrived.
+        amount: Uint128,
+    }
+
+    /// A page of an account's deposits, oldest first.
+    DepositPage {
+        /// How many there are in all.
+        total: Uint64,
+        /// In the order of their indices.
+        deposits: Vec<Deposit>,
+    }
+
+    /// A page of the redemption certificates confirmed at one shard, oldest first.
+    RedemptionPage {
+        /// The shard.
+        shard: u32,
+        /// How many there are in all.
+        total: Uint64,
+        /// In the order of confirmation.
+        certificates: Vec<Certificate>,
+    }
+
+    /// A confirmed transfer, found by its digest.
+    ConfirmedTransfer {
+        /// Who sent it.
+        sender: Account,
+        /// Its number among the sender's.
+        sequence: Uint64,
+        /// Its certificate.
+        certificate: Certificate,
+    }
+
+    /// One member of a committee.
+    CommitteeMember {
+        /// The Ed25519 key that votes on payments.
+        voting_key: Bytes32,
+        /// The address of the secp256k1 key that votes on redemptions.
+        redemption_key: Bytes20,
+    }
+
+    /// The committee of an epoch, as this authority knows it.
+    Committee {
+        /// The epoch.
+        epoch: Uint64,
+        /// Whether it votes now.
+        current: bool,
+        /// How many votes make a certificate.
+        quorum: u32,
+        /// In the order of their voting keys.
+        members: Vec<CommitteeMember>,
+    }
+
+    /// How far this authority has followed the Primary.
+    Follower {
+        /// What it does.
+        state: FollowerState,
+        /// The newest block that was read.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        block: Option<Uint64>,
+        /// Why it stopped.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    }
+
+    /// What went through a shard, of one asset: accounts = deposited + credited − forwarded − redeemed.
+    AssetTotals {
+        /// The address of an ERC-20, or zero for ETH.
+        asset: Bytes20,
+        /// The sum of all balances held there.
+        accounts: Int256,
+        /// The sum of all deposits credited there.
+        deposited: Int256,
+        /// The sum of all credits that came from other shards.
+        credited: Int256,
+        /// The sum of all payments that left for other shards.
+        forwarded: Int256,
+        /// The sum of all redemptions confirmed there.
+        redeemed: Int256,
+    }
+
+    /// What one shard says of itself.
+    ShardStatus {
+        /// Its number.
+        shard: u32,
+        /// All deposits up to this index are applied.
+        synchronized: Uint64,
+        /// How many redemption certificates are confirmed.
+        redemptions: Uint64,
+        /// Credits on their way to other shards of this authority.
+        credits_in_flight: Uint64,
+        /// Commands that wait in its queue.
+        queued: Uint64,
+        /// By asset, ETH first.
+        totals: Vec<AssetTotals>,
+        /// There are more assets than an answer lists: ask for the one that matters.
+        truncated: bool,
+    }
+
+    /// What an authority says of itself.
+    Status {
+        /// The Ed25519 key that is its name.
+        authority: Bytes32,
+        /// Of the program.
+        version: String,
+        /// The chain of the contract (EIP-155); 0 where there is none.
+        chain_id: Uint64,
+        /// The contract; none where the committee runs without a Primary.
+        #[schema(required)]
+        contract: Option<Bytes20>,
+        /// The contract of the EIP-712 domain: the same, or what stands in its place.
+        verifying_contract: Bytes20,
+        /// The current epoch.
+        epoch: Uint64,
+        /// Whether it votes in it.
+        votes: bool,
+        /// Whether it was restored from an older copy, and votes above what the others know of only.
+        restored: bool,
+        /// How far it has followed the Primary.
+        follower: Follower,
+        /// From the first.
+        shards: Vec<ShardStatus>,
+    }
+}
+
+/// What a follower does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum FollowerState {
+    /// It has read all that is final.
+    AtHead,
+    /// It reads what is behind.
+    CatchingUp,
+    /// Its Ethereum node cannot be right: no deposit is credited until an operator looks.
+    Stopped,
+    /// There is no Primary.
+    None,
+}
+
+impl From<(Epoch, &core::Vote)> for VoteAnswer {
+    fn from((epoch, vote): (Epoch, &core::Vote)) -> Self {
+        Self { epoch: Decimal(epoch.0), vote: vote.into() }
+    }
+}
+
+impl From<SequenceNumber> for Confirmed {
+    fn from(next: SequenceNumber) -> Self {
+        Self { next_sequence: Decimal(next.0) }
+    }
+}
+
+impl SentTransfer {
+    /// A transfer that was confirmed in a deployment.
+    #[must_use]
+    pub fn new(domain: &Domain, transfer: &core::Transfer) -> Self {
+        let sequence = Decimal(transfer.sequence().0);
+        Self { sequence, transfer: transfer.into(), digest: Hex(domain.transfer_digest(transfer).0) }
+    }
+}
+
+impl ReceivedPayment {
+    /// The payment that arrived under a number.
+    #[must_use]
+    pub fn new(domain: &Domain, number: u64, payment: &core::Payment) -> Self {
+        let digest: Digest = domain.transfer_digest(&payment.clone().into());
+        Self { number: Decimal(number), payment: payment.into(), digest: Hex(digest.0) }
+    }
+}
+
+impl From<&core::Deposit> for Deposit {
+    fn from(deposit: &core::Deposit) -> Self {
+        Self {
+            index: Decimal(deposit.index.0),
+            recipient: deposit.recipient.into(),
+            asset: asset(deposit.asset),
+            amount: Decimal(deposit.amount.0),
+        }
+    }
+}
+
+impl From<(core::Asset, Balance)> for Holding {
+    fn from((held, balance): (core::Asset, Balance)) -> Self {
+        Self { asset: asset(held), balance: Decimal(balance) }
+    }
+}
+
+impl From<(core::Asset, &core::AssetTotals)> for AssetTotals {
+    fn from((of, totals): (core::Asset, &core::AssetTotals)) -> Self {
+        Self {
+            asset: asset(of),
+            accounts: Decimal(totals.accounts),
+            deposited: Decimal(totals.deposited),
+            credited: Decimal(totals.credited),
+            forwarded: Decimal(totals.forwarded),
+            redeemed: Decimal(totals.redeemed),
+        }
+    }
+}
+
+impl Committee {
+    /// A committee, which is the current one or not.
+    #[must_use]
+    pub fn new(committee: &core::Committee, current: bool) -> Self {
+        let members = committee.members().iter().map(|member| CommitteeMember {
+            voting_key: Hex(member.name.0),
+            redemption_key: Hex(member.redemption_key.into_array()),
+        });
+        let quorum = u32::try_from(committee.quorum()).unwrap_or(u32::MAX);
+        Self { epoch: Decimal(committee.epoch().0), current, quorum, members: members.collect() }
+    }
+}

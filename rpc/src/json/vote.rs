@@ -1,0 +1,108 @@
+//! Votes and certificates.
+
+use fastpay_core::{self as core, AuthorityName, EcdsaSignature, Ed25519Signature, Epoch, MerklePath, VoteSignature};
+use fastpay_core::{COMMITTEE_SIZE_MAX, MERKLE_PATH_LENGTH_MAX};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::order::TransferOrder;
+use super::text::{Bytes32, Bytes64, Bytes65, Decimal, Hex, Uint64};
+use crate::convert::Malformed;
+
+/// One authority's vote for an order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase", deny_unknown_fields)]
+pub enum Vote {
+    /// On a payment: its signature is on the root of a Merkle tree, the payment a leaf of it.
+    Payment {
+        /// The Ed25519 key of the authority.
+        authority: Bytes32,
+        /// Over the EIP-712 digest of `PaymentVote(epoch, root)`.
+        signature: Bytes64,
+        /// Bit k is set where sibling k is on the left.
+        directions: u16,
+        /// From the leaf up.
+        #[schema(max_items = 10)]
+        siblings: Vec<Bytes32>,
+    },
+    /// On a redemption, as the contract checks it.
+    Redemption {
+        /// The Ed25519 key of the authority.
+        authority: Bytes32,
+        /// r, s and v by its redemption key over the EIP-712 digest of `RedemptionVote(epoch, redemption)`.
+        signature: Bytes65,
+    },
+}
+
+/// An order and the votes of a quorum for it. Final.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Certificate {
+    /// What was ordered.
+    pub order: TransferOrder,
+    /// The committee that voted.
+    pub epoch: Uint64,
+    /// Exactly a quorum, in the order of the authorities' keys, none twice.
+    #[schema(max_items = 255)]
+    pub votes: Vec<Vote>,
+}
+
+impl From<&core::Vote> for Vote {
+    fn from(vote: &core::Vote) -> Self {
+        let authority = Hex(vote.authority.0);
+        match &vote.signature {
+            VoteSignature::Payment { signature, path } => Self::Payment {
+                authority,
+                signature: Hex(signature.0),
+                directions: path.directions,
+                siblings: path.siblings.iter().map(|sibling| Hex(sibling.0)).collect(),
+            },
+            VoteSignature::Redemption { signature } => Self::Redemption { authority, signature: Hex(signature.0) },
+        }
+    }
+}
+
+impl TryFrom<Vote> for core::Vote {
+    type Error = Malformed;
+    fn try_from(vote: Vote) -> Result<Self, Malformed> {
+        Ok(match vote {
+            Vote::Payment { authority, signature, directions, siblings } => {
+                if siblings.len() > MERKLE_PATH_LENGTH_MAX {
+                    return Err(Malformed::OutOfRange("siblings"));
+                }
+                let siblings = siblings.into_iter().map(|sibling| sibling.0.into()).collect();
+                let path = MerklePath { directions, siblings };
+                let signature = VoteSignature::Payment { signature: Ed25519Signature(signature.0), path };
+                Self { authority: AuthorityName(authority.0), signature }
+            }
+            Vote::Redemption { authority, signature } => Self {
+                authority: AuthorityName(authority.0),
+                signature: VoteSignature::Redemption { signature: EcdsaSignature(signature.0) },
+            },
+        })
+    }
+}
+
+impl From<&core::Certificate> for Certificate {
+    fn from(certificate: &core::Certificate) -> Self {
+        Self {
+            order: (&certificate.order).into(),
+            epoch: Decimal(certificate.epoch.0),
+            votes: certificate.votes.iter().map(Into::into).collect(),
+        }
+    }
+}
+
+impl TryFrom<Certificate> for core::Certificate {
+    type Error = Malformed;
+    fn try_from(certificate: Certificate) -> Result<Self, Malformed> {
+        if certificate.votes.len() > COMMITTEE_SIZE_MAX {
+            return Err(Malformed::OutOfRange("votes"));
+        }
+        Ok(Self {
+            order: certificate.order.into(),
+            epoch: Epoch(certificate.epoch.0),
+            votes: certificate.votes.into_iter().map(TryInto::try_into).collect::<Result<_, _>>()?,
+        })
+    }
+}
