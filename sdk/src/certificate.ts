@@ -94,7 +94,8 @@ export function packRedemptionVotes(certificate: VerifiedCertificate, committee:
 
 function quorumFault({ epoch, votes }: Certificate, committee: Committee): string | undefined {
   if (epoch !== committee.epoch) return `it is of epoch ${epoch}, the committee of epoch ${committee.epoch}`;
-  if (votes.length !== committee.quorum) return `it has ${votes.length} votes; exactly ${committee.quorum} are a quorum`;
+  if (votes.length !== committee.quorum)
+    return `it has ${votes.length} votes; exactly ${committee.quorum} are a quorum`;
   const isSorted = votes.every((vote, i) => i === 0 || (votes[i - 1]?.authority ?? "") < vote.authority);
   return isSorted ? undefined : "its votes are not in the order of the authorities' names, or one is repeated";
 }

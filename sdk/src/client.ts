@@ -1,11 +1,13 @@
-/** The client: an account holder's side of FastPay. */
+/** What a client offers; `FastPay.create` makes one. */
 
 import type { PublicClient, WalletClient } from "viem";
 
 import type { AccountId } from "./accounts.js";
 import type { Address, Hex } from "./bytes.js";
+import type { Finality } from "./chain/contract.js";
 import type { VerifiedCertificate } from "./certificate.js";
 import type { AuthorityName, Committee } from "./committee.js";
+import type { Timing } from "./drive/driver.js";
 import type { AuthorityRef, ChainProgress, TransferProgress } from "./progress.js";
 import type { Signer } from "./signers.js";
 import type { OrderStore } from "./storage/store.js";
@@ -37,26 +39,6 @@ export interface AuthorityEndpoint {
   readonly url: string;
   /** Its name, where whoever lists it says so: its answers then count for nobody else. */
   readonly name?: AuthorityName;
-}
-
-/** Which blocks of the Primary are believed to stay. */
-export type Finality = "finalized" | "safe" | "latest";
-
-/** How long to try, in milliseconds. */
-export interface Timing {
-  /** For a certificate, and again for its settlement. */
-  readonly deadlineMs: number;
-  /** How long an authority may say that the money is not there, while deposits and payments are on their way. */
-  readonly fundsPatienceMs: number;
-  /** How long the authorities beyond a quorum are brought up to date after a transfer is settled. */
-  readonly backgroundMs: number;
-  /** One request to one authority. */
-  readonly requestMs: number;
-  /** Reads from all authorities. */
-  readonly readMs: number;
-  /** Before the first repetition; each later one waits twice as long, up to `backoffMaxMs`. */
-  readonly backoffMinMs: number;
-  readonly backoffMaxMs: number;
 }
 
 /** What a client is made of. */
@@ -179,6 +161,3 @@ export interface AccountWatch extends AsyncIterable<AccountEvent> {
   /** Where it stands, for the next watch to go on from. */
   cursor(): WatchCursor;
 }
-
-/** Makes clients. */
-export declare const FastPay: { create(options: FastPayOptions): Promise<FastPayClient> };

@@ -29,7 +29,7 @@ export type FastPayErrorCode =
   | "signature-unusable"
   /** The wallet failed in another way. */
   | "wallet-failed"
-  /** An authority answered what cannot be read. */
+  /** An authority, or a contract, answered what cannot be read. */
   | "malformed-answer"
   /** An authority cannot be reached. */
   | "unreachable"

@@ -41,7 +41,11 @@ function fetchOptions({ method, body }: HttpRequest): RequestInit {
 }
 
 /** What a failed fetch means. */
-export function requestError(error: unknown, request: { url: string; signal?: AbortSignal | undefined }, limit: AbortSignal): FastPayError {
+export function requestError(
+  error: unknown,
+  request: { url: string; signal?: AbortSignal | undefined },
+  limit: AbortSignal,
+): FastPayError {
   if (error instanceof FastPayError) return error;
   if (request.signal?.aborted) return aborted();
   const { origin } = new URL(request.url);

@@ -166,7 +166,10 @@ function readMemo({ memo, text }: Parameters): Hex | undefined {
 
 function readLabel(label: string): string {
   // What could pass for something else on the screen: control and formatting characters, which turn text around.
-  const plain = label.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, " ").replace(/\s+/gu, " ").trim();
+  const plain = label
+    .replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, " ")
+    .replace(/\s+/gu, " ")
+    .trim();
   return Array.from(plain).slice(0, LABEL_LENGTH_MAX).join("");
 }
 

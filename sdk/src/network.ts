@@ -92,7 +92,9 @@ export class Network {
     try {
       return { authority, answer: await ask(authority, signal), error: undefined };
     } catch (error) {
-      const known = isFastPayError(error) ? error : new FastPayError("unreachable", messageOf(error), "", { cause: error });
+      const known = isFastPayError(error)
+        ? error
+        : new FastPayError("unreachable", messageOf(error), "", { cause: error });
       return { authority, answer: undefined, error: known };
     }
   }

@@ -28,7 +28,10 @@ export function recoverSigner(signature: Hex, digest: Hex): Address | undefined 
   try {
     const parsed = secp256k1.Signature.fromBytes(bytes.subarray(0, 64), "compact");
     if (parsed.hasHighS()) return undefined;
-    const key = parsed.addRecoveryBit(v - 27).recoverPublicKey(toBytes(digest)).toBytes(false);
+    const key = parsed
+      .addRecoveryBit(v - 27)
+      .recoverPublicKey(toBytes(digest))
+      .toBytes(false);
     return toHex(keccak_256(key.subarray(1)).subarray(12));
   } catch {
     return undefined;

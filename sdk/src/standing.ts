@@ -8,7 +8,7 @@ import type { Address } from "./bytes.js";
 import type { AccountState, AgreedBalance } from "./views.js";
 
 /** Further behind than this, an authority's balance is not carried forward. */
-const LAG_MAX = 1_000n;
+export const LAG_MAX = 1_000n;
 
 function balanceOf(state: AccountState, asset: Address): bigint {
   return state.holdings.find((holding) => holding.asset === asset)?.balance ?? 0n;

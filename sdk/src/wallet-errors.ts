@@ -1,7 +1,18 @@
 /** What wallets and Ethereum nodes say when they refuse, in our words. */
 
-import { BaseError, ContractFunctionRevertedError, HttpRequestError, TimeoutError, UserRejectedRequestError } from "viem";
+import {
+  BaseError,
+  ContractFunctionRevertedError,
+  ContractFunctionZeroDataError,
+  decodeErrorResult,
+  ExecutionRevertedError,
+  HttpRequestError,
+  TimeoutError,
+  UserRejectedRequestError,
+} from "viem";
 
+import type { Hex } from "./bytes.js";
+import { FASTPAY_ABI } from "./chain/abi.js";
 import { FastPayError, isFastPayError, messageOf } from "./errors.js";
 
 /** EIP-1193: the person said no. */
@@ -16,7 +27,7 @@ function find<T extends Error>(error: unknown, kind: new (...args: never[]) => T
 
 function isRejection(error: unknown): boolean {
   if (find(error, UserRejectedRequestError) !== undefined) return true;
-  for (let inner = error; typeof inner === "object" && inner !== null; ) {
+  for (let inner = error; typeof inner === "object" && inner !== null;) {
     if ("code" in inner && inner.code === USER_REJECTED) return true;
     inner = "cause" in inner ? inner.cause : undefined;
   }
@@ -43,6 +54,10 @@ export function chainError(error: unknown): FastPayError {
   if (isFastPayError(error)) return error;
   const reverted = chainRevert(error);
   if (reverted !== undefined) return reverted;
+  if (isUnreadable(error)) {
+    const action = "is the address that of the contract that is meant, on this chain?";
+    return new FastPayError("malformed-answer", "the contract answered what cannot be read", action, { cause: error });
+  }
   const isSilent = find(error, HttpRequestError) ?? find(error, TimeoutError);
   const said = error instanceof BaseError ? error.shortMessage : messageOf(error);
   const message = isSilent ? "the Ethereum node does not answer" : `the Ethereum node failed: ${said}`;
@@ -51,17 +66,57 @@ export function chainError(error: unknown): FastPayError {
   });
 }
 
+/** The node answered, and the contract's answer is not of the form that its interface has. */
+function isUnreadable(error: unknown): boolean {
+  if (find(error, ContractFunctionZeroDataError) !== undefined) return true;
+  const isDecoding = (inner: unknown): boolean =>
+    inner instanceof Error &&
+    /^(AbiDecoding|PositionOutOfBounds|InvalidBytesBoolean|IntegerOutOfRange)/.test(inner.name);
+  return error instanceof BaseError && isDecoding(error.walk(isDecoding));
+}
+
+/** What the contract said when it refused, with its own error where it is known here. */
 function chainRevert(error: unknown): FastPayError | undefined {
   const reverted = find(error, ContractFunctionRevertedError);
-  if (reverted === undefined) return undefined;
-  const name = reverted.data?.errorName ?? "";
-  const details = { error: name, args: reverted.data?.args ?? [], reason: reverted.reason };
-  if (name === "PausedUntil") {
-    const until = reverted.data?.args?.[0];
-    const message = `the contract is paused until ${String(until)} (seconds since 1970)`;
-    return new FastPayError("paused", message, "wait: the pause ends by itself", { details, cause: error });
-  }
-  const why = name === "" ? (reverted.reason ?? "without a reason") : name;
+  const data = reverted?.raw ?? revertData(error);
+  if (reverted === undefined && data === undefined && find(error, ExecutionRevertedError) === undefined)
+    return undefined;
+  const decoded = data === undefined ? undefined : decodeRevert(data);
+  const args: readonly unknown[] = decoded?.args ?? [];
+  const details = { error: decoded?.errorName ?? "", args, data };
+  if (decoded?.errorName === "PausedUntil") return pausedUntil(BigInt(String(args[0])), { cause: error });
+  // `Error(string)` is what `require` with a text gives.
+  const why = decoded?.errorName === "Error" ? String(args[0]) : (decoded?.errorName ?? "without a reason");
   const action = "see docs/CONTRACT.md for what this refusal asks for";
   return new FastPayError("reverted", `the contract refused: ${why}`, action, { details, cause: error });
+}
+
+/** The error of a contract that is paused, until then in seconds since 1970. */
+export function pausedUntil(until: bigint, options: { cause?: unknown } = {}): FastPayError {
+  const when = new Date(Number(until) * 1000).toISOString();
+  const message = `the contract is paused until ${when} and takes no deposit, redemption or claim before`;
+  const action = "wait: the pause ends by itself; payments go on";
+  return new FastPayError("paused", message, action, { details: { until }, ...options });
+}
+
+function revertData(error: unknown): Hex | undefined {
+  let found: Hex | undefined;
+  for (
+    let inner = error;
+    typeof inner === "object" && inner !== null;
+    inner = "cause" in inner ? inner.cause : undefined
+  ) {
+    const data = "data" in inner ? inner.data : undefined;
+    const nested = typeof data === "object" && data !== null && "data" in data ? data.data : data;
+    if (typeof nested === "string" && /^0x(?:[0-9a-f]{2}){4,}$/i.test(nested)) found = nested as Hex;
+  }
+  return found;
+}
+
+function decodeRevert(data: Hex): { errorName: string; args?: readonly unknown[] | undefined } | undefined {
+  try {
+    return decodeErrorResult({ abi: FASTPAY_ABI, data });
+  } catch {
+    return undefined;
+  }
 }

@@ -8,7 +8,7 @@ import { makeCommittee, type Authority, type Committee } from "../committee.js";
 import { FastPayError } from "../errors.js";
 import type { Domain } from "../transfer.js";
 import type { AssetStatus, ContractStatus, RedemptionStatus } from "../views.js";
-import { chainError } from "../wallet-errors.js";
+import { chainError, pausedUntil } from "../wallet-errors.js";
 import { FASTPAY_ABI } from "./abi.js";
 
 /** Which blocks of the Primary are believed to stay. */
@@ -49,7 +49,10 @@ export class Contract {
   }
 
   /** A view at the newest block. */
-  view<const V extends View>(name: V, args: Args<V>): Promise<ContractFunctionReturnType<typeof FASTPAY_ABI, "view", V>> {
+  view<const V extends View>(
+    name: V,
+    args: Args<V>,
+  ): Promise<ContractFunctionReturnType<typeof FASTPAY_ABI, "view", V>> {
     return this.#read(name, args, "latest");
   }
 
@@ -76,10 +79,7 @@ export class Contract {
   /** Throws `paused` while the contract takes no deposit, redemption or claim: better before anything is signed. */
   async checkNotPaused(): Promise<void> {
     const [until, { timestamp }] = await Promise.all([this.view("pausedUntil", []), this.block("latest")]);
-    if (until <= timestamp) return;
-    const when = new Date(Number(until) * 1000).toISOString();
-    const message = `the contract is paused until ${when} and takes no deposit, redemption or claim before`;
-    throw new FastPayError("paused", message, "wait: the pause ends by itself; payments go on", { details: { until } });
+    if (until > timestamp) throw pausedUntil(until);
   }
 
   /** What it says of itself. */
@@ -139,7 +139,9 @@ export class Contract {
       return await this.#read(name, args, this.finality);
     } catch (error) {
       // A call to an address without code answers nothing.
-      const code = await this.ask(() => this.client.getCode({ address: this.domain.contract, blockTag: this.finality }));
+      const code = await this.ask(() =>
+        this.client.getCode({ address: this.domain.contract, blockTag: this.finality }),
+      );
       if (code !== undefined) throw error;
       const message = `there is no contract at ${this.domain.contract} in a ${this.finality} block`;
       const action = "is the address right, and the chain? After a deployment wait until its block is final";

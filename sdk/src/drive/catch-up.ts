@@ -10,13 +10,12 @@ import type { VerifiedCertificate } from "../certificate.js";
 import { messageOf } from "../errors.js";
 import { ProblemError } from "../problem.js";
 import type { Trouble } from "../progress.js";
+import { readNewest } from "../lists.js";
 import type { ReceivedItem } from "../wire.js";
 import type { Drive } from "./driver.js";
 
 /** At most so many of the newest payments received are compared. */
-const RECEIVED_MAX = 2_000n;
-/** At most so many pages are read to see them. */
-const PAGES_MAX = 200;
+const RECEIVED_MAX = 2_000;
 /** At most so often one confirmation is repeated after predecessors were brought. */
 const CONFIRM_ROUNDS_MAX = 4;
 
@@ -156,14 +155,6 @@ async function newestReceived(
   account: AccountId,
   signal: AbortSignal,
 ): Promise<ReceivedItem[]> {
-  const { received: total } = await authority.account(account, undefined, signal);
-  let start = total > RECEIVED_MAX ? total - RECEIVED_MAX : 0n;
-  const received: ReceivedItem[] = [];
-  for (let page = 0; page < PAGES_MAX && start < total; page += 1) {
-    const { entries } = await authority.received(account, start, signal);
-    if (entries.length === 0) break;
-    start += BigInt(entries.length);
-    received.push(...entries);
-  }
-  return received;
+  const { received } = await authority.account(account, undefined, signal);
+  return readNewest((start) => authority.received(account, start, signal), received, RECEIVED_MAX);
 }

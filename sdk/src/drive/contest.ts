@@ -61,9 +61,7 @@ export class Contest {
       }
       return { order, holders: [...holders].sort(), reach: this.#size - lost.size };
     });
-    return contenders.sort(
-      (a, b) => b.holders.length - a.holders.length || (a.order.digest < b.order.digest ? -1 : 1),
-    );
+    return contenders.sort((a, b) => b.holders.length - a.holders.length || (a.order.digest < b.order.digest ? -1 : 1));
   }
 
   /**

@@ -98,7 +98,8 @@ export function certify(drive: Drive, order: VerifiedOrder): Promise<VerifiedCer
         if (signal.aborted) return;
         const verdict = tally.hear(authority.url, heard);
         if (heard.type === "vote") tell({ type: "vote", authority, votes: tally.votes, quorum: committee.quorum });
-        if (heard.type === "later" || heard.type === "out") tell({ type: "waiting", authority, trouble: heard.trouble });
+        if (heard.type === "later" || heard.type === "out")
+          tell({ type: "waiting", authority, trouble: heard.trouble });
         if (verdict.type === "certified") return finish(() => resolve(verdict.certificate));
         if (verdict.type === "superseded") return finish(() => reject(superseded(verdict.certificate)));
         if (verdict.type === "new-epoch") return finish(() => reject(newEpoch(verdict.epoch, committee.epoch)));

@@ -48,7 +48,9 @@ export function noQuorum(
 export function conflict(contest: Contest): FastPayError {
   const contenders = contest.contenders();
   const transfer = contenders[0]?.order.transfer;
-  const whose = transfer && `account ${formatAccount(transfer.sender)} has ${contenders.length} orders with number ${transfer.sequence}`;
+  const whose =
+    transfer &&
+    `account ${formatAccount(transfer.sender)} has ${contenders.length} orders with number ${transfer.sequence}`;
   const message = `${whose ?? "there are several orders"}, signed with the same key by copies of this wallet`;
   const canEnd = contest.leader() !== undefined;
   const action = canEnd

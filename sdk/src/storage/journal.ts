@@ -138,10 +138,12 @@ export class OrderJournal {
   async #names(): Promise<{ sequence: bigint; kind: string }[]> {
     const keys = await this.#store.keys(this.#prefix);
     const names = keys.map((key) => /^([0-9]{20})\.([a-z]+)$/.exec(key.slice(this.#prefix.length)));
-    return names.filter((match) => match !== null).map((match) => ({
-      sequence: BigInt(match[1] ?? ""),
-      kind: match[2] ?? "",
-    }));
+    return names
+      .filter((match) => match !== null)
+      .map((match) => ({
+        sequence: BigInt(match[1] ?? ""),
+        kind: match[2] ?? "",
+      }));
   }
 
   async #sequences(): Promise<bigint[]> {

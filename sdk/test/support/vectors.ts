@@ -52,7 +52,15 @@ export interface RedemptionVectors {
   domain: VectorDomain;
   epoch: number;
   committee: Authority[];
-  cases: { name: string; redemption: Fields; epoch: string; orderDigest: Hex; voteDigest: Hex; votes: Hex; valid: boolean }[];
+  cases: {
+    name: string;
+    redemption: Fields;
+    epoch: string;
+    orderDigest: Hex;
+    voteDigest: Hex;
+    votes: Hex;
+    valid: boolean;
+  }[];
   batches: { name: string; redemptions: Fields[]; epoch: string; voteDigest: Hex; votes: Hex; valid: boolean }[];
 }
 
@@ -67,7 +75,10 @@ export function domainOf(domain: VectorDomain): Domain {
   return { chainId: BigInt(domain.chainId), contract: domain.verifyingContract };
 }
 
-export function committeeOf(vectors: { epoch: number; committee: Authority[] }, epoch = BigInt(vectors.epoch)): Committee {
+export function committeeOf(
+  vectors: { epoch: number; committee: Authority[] },
+  epoch = BigInt(vectors.epoch),
+): Committee {
   return makeCommittee(epoch, vectors.committee);
 }
 

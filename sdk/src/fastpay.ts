@@ -1,0 +1,157 @@
+/** Makes clients. */
+
+import { AuthorityClient } from "./authority.js";
+import { isHex, type Address, type Hex } from "./bytes.js";
+import { Committees } from "./chain/committees.js";
+import { Contract } from "./chain/contract.js";
+import { assetInfo, balanceOnChain } from "./chain/tokens.js";
+import type { AuthorityEndpoint, FastPayClient, FastPayOptions, PayIntent, RedeemIntent } from "./client.js";
+import type { Committee } from "./committee.js";
+import { DEFAULT_TIMING } from "./drive/driver.js";
+import { FastPayError } from "./errors.js";
+import { NO_MEMO } from "./memo.js";
+import { Network } from "./network.js";
+import type { ChainStep, TransferStep } from "./progress.js";
+import { browserStore } from "./storage/browser.js";
+import type { OrderStore } from "./storage/store.js";
+import type { Transfer } from "./transfer.js";
+import { listOrders, listUnfinished, viewAccount } from "./wallet/account.js";
+import type { Context } from "./wallet/context.js";
+import { deposit, depositStatus } from "./wallet/deposits.js";
+import { findDeposit, gatherEvidence } from "./wallet/evidence.js";
+import { readHistory } from "./wallet/history.js";
+import { claim, executeQueued, redeemOnChain, redemptionCost } from "./wallet/payouts.js";
+import { resume, send, type Intent } from "./wallet/send.js";
+import { watchAccount } from "./wallet/watch.js";
+import type { Signer } from "./signers.js";
+
+/** How many entries of each list a history has, where nothing is said. */
+const HISTORY_LIMIT = 25;
+const HISTORY_LIMIT_MAX = 500;
+
+/** Where clients come from. */
+export const FastPay = {
+  /**
+   * A client of one deployment. Reads the committee from the contract and asks no authority yet. Throws
+   * `invalid-argument`, `wrong-chain`, `wrong-contract`, `chain-unreachable` or `storage`.
+   */
+  async create(options: FastPayOptions): Promise<FastPayClient> {
+    if (!isHex(options.contract, 20)) throw unusable("the contract is no address");
+    const domain = { chainId: BigInt(options.chainId), contract: lower(options.contract) };
+    const contract = new Contract(options.publicClient, domain, options.finality ?? "finalized");
+    await contract.checkChain();
+    const committees = await Committees.read(contract);
+    const timing = { ...DEFAULT_TIMING, ...options.timing };
+    const authorities = readEndpoints(options.authorities, committees.current, timing.requestMs);
+    const network = new Network(domain, committees, authorities, timing);
+    return clientOf({ network, contract, timing, store: options.storage ?? (await defaultStore()) });
+  },
+};
+
+async function defaultStore(): Promise<OrderStore | undefined> {
+  return typeof indexedDB === "undefined" ? undefined : browserStore();
+}
+
+function readEndpoints(
+  endpoints: readonly AuthorityEndpoint[],
+  committee: Committee,
+  timeoutMs: number,
+): AuthorityClient[] {
+  const { quorum, members } = committee;
+  if (endpoints.length < quorum || endpoints.length > members.length) {
+    throw unusable(`there are ${members.length} authorities and ${endpoints.length} addresses; ${quorum} are needed`);
+  }
+  const clients = endpoints.map(({ url, name }) => {
+    if (!/^https?:\/\/[^/?#]+[^?#]*$/.test(url)) throw unusable(`${url} is not the base of an HTTP API`);
+    if (name !== undefined && !isHex(name, 32)) throw unusable(`${String(name)} is not an authority's name`);
+    return new AuthorityClient(url, name && lower(name), timeoutMs);
+  });
+  // Each address is one voice: whoever is listed twice would count as two.
+  if (new Set(clients.map(({ url }) => url)).size < clients.length) throw unusable("an address is listed twice");
+  const names = clients.flatMap(({ name }) => name ?? []);
+  if (new Set(names).size < names.length) throw unusable("an authority is listed twice");
+  return clients;
+}
+
+function unusable(message: string): FastPayError {
+  return new FastPayError("invalid-argument", message, "correct the client's options");
+}
+
+function lower<T extends Hex>(hex: T): T {
+  return hex.toLowerCase() as T;
+}
+
+/** Tells steps with their time since now. A listener that throws does so by itself, and stops nothing. */
+function timed<T extends object>(
+  listener: ((progress: T & { readonly afterMs: number }) => void) | undefined,
+): (step: T) => void {
+  const start = performance.now();
+  return (step) => {
+    const progress = { ...step, afterMs: performance.now() - start };
+    queueMicrotask(() => listener?.(progress));
+  };
+}
+
+function payment(signer: Signer, { recipient, asset, amount, memo = NO_MEMO }: PayIntent): Intent {
+  const fields = { sender: signer.account, recipient, asset: lower(asset), amount, memo: lower(memo) };
+  return (sequence): Transfer => ({ type: "payment", ...fields, sequence });
+}
+
+function redemption(signer: Signer, { recipient, asset, amount, fee = 0n, memo = NO_MEMO }: RedeemIntent): Intent {
+  const fields = {
+    sender: signer.account,
+    recipient: lower(recipient),
+    asset: lower(asset),
+    amount,
+    fee,
+    memo: lower(memo),
+  };
+  return (sequence): Transfer => ({ type: "redemption", ...fields, sequence });
+}
+
+function clientOf(context: Context): FastPayClient {
+  const { network, contract } = context;
+  return {
+    domain: network.domain,
+    authorities: network.authorities,
+    async committee(epoch) {
+      if (epoch === undefined) return network.committee;
+      const committee = await network.committees.get(epoch);
+      if (committee !== undefined) return committee;
+      throw new FastPayError("not-found", `the contract knows of no epoch ${epoch}`, "ask for an earlier one");
+    },
+
+    pay: (signer, intent, { onProgress, signal } = {}) =>
+      send(context, signer, payment(signer, intent), timed<TransferStep>(onProgress), signal),
+    redeem: (signer, intent, { onProgress, signal } = {}) =>
+      send(context, signer, redemption(signer, intent), timed<TransferStep>(onProgress), signal),
+    resume: (account, { onProgress, signal } = {}) => resume(context, account, timed<TransferStep>(onProgress), signal),
+    orders: (account) => listOrders(context, account),
+    unfinished: (account) => listUnfinished(context, account),
+
+    account: (account, assets = []) => viewAccount(context, account, assets),
+    history: (account, { limit = HISTORY_LIMIT, cursor } = {}) =>
+      readHistory(context, account, Math.min(Math.max(limit, 1), HISTORY_LIMIT_MAX), cursor),
+    watch: (account, { from, signal } = {}) => watchAccount(context, account, from, signal),
+    evidence: (of) => gatherEvidence(context, of),
+    certificate: (account, sequence) => network.findCertificate(account, sequence),
+
+    deposit: (wallet, intent, { onProgress, signal } = {}) =>
+      deposit(context, wallet, intent, timed<ChainStep>(onProgress), signal),
+    depositStatus: (hash) => depositStatus(context, hash),
+    depositByIndex: (index) => findDeposit(context, index),
+    redeemOnChain: (wallet, certificate, { onProgress, signal } = {}) =>
+      redeemOnChain(context, wallet, certificate, timed<ChainStep>(onProgress), signal),
+    executeQueued: (wallet, of, { onProgress, signal } = {}) =>
+      executeQueued(context, wallet, of, timed<ChainStep>(onProgress), signal),
+    redemptionStatus: (sender, sequence) => contract.redemptionStatus(sender, sequence),
+    claimable: (owner, asset) => contract.view("claimOf", [owner, asset]),
+    claim: (wallet, asset, to, { onProgress, signal } = {}) =>
+      claim(context, wallet, asset, to, timed<ChainStep>(onProgress), signal),
+    contractStatus: () => contract.status(),
+    assetStatus: (asset: Address) => contract.assetStatus(asset),
+    assetInfo: (asset: Address) => assetInfo(contract, lower(asset)),
+    balanceOnChain: (owner, asset) => balanceOnChain(contract, owner, lower(asset)),
+    redemptionCost: () => redemptionCost(context),
+  };
+}

@@ -1,0 +1,76 @@
+/** What the committee says of an account, and what this storage knows of its orders. */
+
+import type { AccountId } from "../accounts.js";
+import type { Address } from "../bytes.js";
+import { goodAnswers, type Answers } from "../network.js";
+import { agreedBalance, agreedBalances } from "../standing.js";
+import { OrderJournal, transferOf, type Stored } from "../storage/journal.js";
+import type { AccountState, AccountView, AgreedBalance, OrderEntry } from "../views.js";
+import { journalOf, type Context } from "./context.js";
+import { contestOf } from "./contests.js";
+import { provenNext } from "./finish.js";
+
+/** An account as the committee knows it. `assets` are those that the list may leave out because it is cut. */
+export async function viewAccount(
+  { network, store }: Context,
+  account: AccountId,
+  assets: readonly Address[],
+): Promise<AccountView> {
+  const answers = await network.accountStates(account);
+  const known = store === undefined ? 0n : await new OrderJournal(store, network.domain, account).nextSequence();
+  const nextSequence = await provenNext({ network, signal: undefined }, { account }, known, answers);
+  const contest = contestOf(network, account, nextSequence, answers);
+  const pending = contest.leader() ?? contest.any();
+  const states = goodAnswers(answers).map(({ answer }) => answer);
+  const balances = agreedBalances(states, network.trusted);
+  if (states.some((state) => state.truncated)) {
+    const listed = new Set(balances.map(({ asset }) => asset));
+    for (const asset of new Set(assets.map((address) => address.toLowerCase() as Address))) {
+      const balance = listed.has(asset)
+        ? undefined
+        : await balanceOfOne(network.accountStates(account, asset), asset, network.trusted);
+      if (balance !== undefined) balances.push(balance);
+    }
+  }
+  return { account, balances, nextSequence, pending, states: everybody(answers, network.authorities) };
+}
+
+async function balanceOfOne(
+  asked: Promise<Answers<AccountState>>,
+  asset: Address,
+  trusted: number,
+): Promise<AgreedBalance | undefined> {
+  const states = goodAnswers(await asked).map(({ answer }) => answer);
+  return agreedBalance(states, asset, trusted);
+}
+
+/** The answers, with those who have not answered yet. */
+function everybody(
+  answers: Answers<AccountState>,
+  authorities: readonly { readonly url: string; readonly name: `0x${string}` | undefined }[],
+): Answers<AccountState> {
+  return authorities.map((authority) => {
+    const answer = answers.find((given) => given.authority.url === authority.url);
+    return answer ?? { authority, answer: undefined, error: undefined };
+  });
+}
+
+/** The orders in the storage, newest first. */
+export async function listOrders(context: Context, account: AccountId): Promise<OrderEntry[]> {
+  const entries = await journalOf(context, account).entries();
+  return entries.reverse().flatMap((stored) => orderEntry(account, stored));
+}
+
+/** Those that are neither settled nor superseded, oldest first. */
+export async function listUnfinished(context: Context, account: AccountId): Promise<OrderEntry[]> {
+  const entries = await journalOf(context, account).unfinished();
+  return entries.flatMap((stored) => orderEntry(account, stored));
+}
+
+/** An entry of the storage as it is shown; a list of none or one. */
+export function orderEntry(account: AccountId, stored: Stored): OrderEntry[] {
+  const transfer = transferOf(stored);
+  if (transfer === undefined) return [];
+  const { sequence, state, createdAtMs, certifiedAtMs, settledAtMs } = stored;
+  return [{ account, sequence, transfer, state, createdAtMs, certifiedAtMs, settledAtMs }];
+}

@@ -1,0 +1,50 @@
+/** What every part of the client works with. */
+
+import type { AccountId } from "../accounts.js";
+import type { Contract } from "../chain/contract.js";
+import type { Drive, Timing } from "../drive/driver.js";
+import { FastPayError } from "../errors.js";
+import type { Network } from "../network.js";
+import type { TransferStep } from "../progress.js";
+import { OrderJournal } from "../storage/journal.js";
+import type { OrderStore } from "../storage/store.js";
+
+/** A client's parts. */
+export interface Context {
+  readonly network: Network;
+  readonly contract: Contract;
+  /** None where nothing is to be sent from here. */
+  readonly store: OrderStore | undefined;
+  readonly timing: Timing;
+}
+
+/** The orders of an account, as far as they are kept here. Throws `storage` where nothing is kept. */
+export function journalOf(context: Context, account: AccountId): OrderJournal {
+  if (context.store === undefined) {
+    const action = "give the client a storage: browserStore, folderStore, or one of your own";
+    throw new FastPayError(
+      "storage",
+      "orders must be written down before they are sent, and there is no storage",
+      action,
+    );
+  }
+  return new OrderJournal(context.store, context.network.domain, account);
+}
+
+/** What driving the orders of an account needs. */
+export function driveOf(
+  context: Context,
+  journal: OrderJournal,
+  tell: (step: TransferStep) => void,
+  signal: AbortSignal | undefined,
+): Drive {
+  const { network, timing } = context;
+  return {
+    network,
+    timing,
+    tell,
+    signal,
+    stored: async (account, sequence) =>
+      account === journal.account ? (await journal.entry(sequence))?.certificate : undefined,
+  };
+}

@@ -1,0 +1,233 @@
+/** Deposits: from a transaction on the Primary to the credit by a quorum of authorities. */
+
+import { encodeFunctionData, parseEventLogs, parseSignature, type TransactionReceipt, type WalletClient } from "viem";
+
+import { accountFromBytes32, accountFromEthereum, type AccountId } from "../accounts.js";
+import { AMOUNT_MAX } from "../amounts.js";
+import type { AuthorityClient } from "../authority.js";
+import type { Address, Hex } from "../bytes.js";
+import { FASTPAY_ABI, TOKEN_ABI } from "../chain/abi.js";
+import { Token } from "../chain/tokens.js";
+import { chainAccount, follow, included, send, type Call, type ChainAccount } from "../chain/transactions.js";
+import { FastPayError, isFastPayError } from "../errors.js";
+import type { Network } from "../network.js";
+import type { ChainStep } from "../progress.js";
+import { ETHER } from "../transfer.js";
+import type { DepositEntry, DepositReceipt, DepositStatus } from "../views.js";
+import { walletError } from "../wallet-errors.js";
+import { Backoff, throwIfAborted } from "../waiting.js";
+import type { DepositItem } from "../wire.js";
+import type { Context } from "./context.js";
+
+/** A permit stays valid so long: a transaction may wait for fees to fall. */
+const PERMIT_LIFETIME_S = 24n * 3600n;
+/** At most so many pages of newer deposits of others are looked through. */
+const PAGES_MAX = 20;
+const POLL_MIN_MS = 100;
+const POLL_MAX_MS = 2_000;
+
+/** What to deposit. */
+export interface DepositIntent {
+  /** Default: the account of the wallet's own address. */
+  readonly recipient?: AccountId;
+  readonly asset: Address;
+  readonly amount: bigint;
+}
+
+/** Deposits, and resolves when a quorum has credited it. */
+export async function deposit(
+  { network, contract }: Context,
+  wallet: WalletClient,
+  intent: DepositIntent,
+  tell: (step: ChainStep) => void,
+  signal: AbortSignal | undefined,
+): Promise<DepositReceipt> {
+  const from = await chainAccount(contract, wallet, tell, signal);
+  const { amount } = intent;
+  if (amount <= 0n || amount > AMOUNT_MAX) {
+    throw new FastPayError("invalid-argument", "nothing, or more than fits, is to be deposited", "change the amount");
+  }
+  await contract.checkNotPaused();
+  const recipient = intent.recipient ?? accountFromEthereum(from.address);
+  const asset = intent.asset.toLowerCase() as Address;
+  const hash =
+    asset === ETHER ? await depositEther(from, recipient, amount) : await depositToken(from, recipient, asset, amount);
+  const stays = await follow(from, hash);
+  const funded = fundedBy(from.contract.domain.contract, stays);
+  const { quorum } = network.committee;
+  const authorities = await credited(network, funded, signal, (count) =>
+    tell({ type: "credited", authorities: count, quorum }),
+  );
+  return { hash: stays.transactionHash, block: stays.blockNumber, deposit: { ...funded, authorities } };
+}
+
+async function depositEther(from: ChainAccount, recipient: AccountId, amount: bigint): Promise<Hex> {
+  const data = encodeFunctionData({ abi: FASTPAY_ABI, functionName: "depositEther", args: [recipient] });
+  return send(from, { to: from.contract.domain.contract, data, value: amount });
+}
+
+async function depositToken(from: ChainAccount, recipient: AccountId, asset: Address, amount: bigint): Promise<Hex> {
+  const token = new Token(from.contract, asset);
+  const held = await token.balanceOf(from.address);
+  if (held < amount) {
+    const message = `the address holds ${held} of the token's smallest unit, and ${amount} are to be deposited`;
+    throw new FastPayError("insufficient-funds", message, "deposit less", {
+      details: { needed: amount, available: held },
+    });
+  }
+  const args = [recipient, asset, amount] as const;
+  const plain = {
+    to: from.contract.domain.contract,
+    data: encodeFunctionData({ abi: FASTPAY_ABI, functionName: "depositToken", args }),
+  };
+  if ((await token.allowance(from.address)) >= amount) return send(from, plain);
+  const permitted = await permittedCall(from, token, recipient, amount);
+  if (permitted !== undefined) {
+    try {
+      return await send(from, permitted);
+    } catch (error) {
+      // Some tokens sign permits of another kind: then an approval does.
+      if (!isFastPayError(error, "reverted")) throw error;
+    }
+  }
+  await approve(from, token, amount);
+  return send(from, plain);
+}
+
+/** The deposit with a permit; none where the token has none that can be signed here. */
+async function permittedCall(
+  from: ChainAccount,
+  token: Token,
+  recipient: AccountId,
+  amount: bigint,
+): Promise<Call | undefined> {
+  const domain = await token.permitDomain();
+  if (domain === undefined) return undefined;
+  const { contract } = from.contract.domain;
+  // By the chain's clock, which the token's is.
+  const [{ timestamp }, nonce] = await Promise.all([from.contract.block("latest"), token.nonce(from.address)]);
+  const deadline = timestamp + PERMIT_LIFETIME_S;
+  const message = { owner: from.address, spender: contract, value: amount, nonce, deadline };
+  from.tell({ type: "signing", what: "permit" });
+  let signature: Hex;
+  try {
+    signature = await from.wallet.signTypedData({
+      account: from.account,
+      domain: { ...domain },
+      types: { Permit: PERMIT },
+      primaryType: "Permit",
+      message,
+    });
+  } catch (error) {
+    throw walletError(error);
+  }
+  const { r, s, yParity } = parseSignature(signature);
+  const args = [recipient, token.address, amount, deadline, 27 + yParity, r, s] as const;
+  return { to: contract, data: encodeFunctionData({ abi: FASTPAY_ABI, functionName: "depositTokenWithPermit", args }) };
+}
+
+const PERMIT = [
+  { name: "owner", type: "address" },
+  { name: "spender", type: "address" },
+  { name: "value", type: "uint256" },
+  { name: "nonce", type: "uint256" },
+  { name: "deadline", type: "uint256" },
+] as const;
+
+/** Lets the contract take `amount`. Waits for a block only, not for finality: the deposit cannot happen without it. */
+async function approve(from: ChainAccount, token: Token, amount: bigint): Promise<void> {
+  const allow = async (value: bigint): Promise<void> => {
+    const args = [from.contract.domain.contract, value] as const;
+    const data = encodeFunctionData({ abi: TOKEN_ABI, functionName: "approve", args });
+    const hash = await send(from, { to: token.address, data }, "approval");
+    from.tell({ type: "approval-submitted", hash });
+    await included(from, hash);
+  };
+  try {
+    await allow(amount);
+  } catch (error) {
+    // Some tokens want an allowance to go through zero before it is changed.
+    if (!isFastPayError(error, "reverted") || (await token.allowance(from.address)) === 0n) throw error;
+    await allow(0n);
+    await allow(amount);
+  }
+}
+
+/** The deposit that a transaction made. */
+function fundedBy(contract: Address, receipt: TransactionReceipt): DepositEntry {
+  const logs = parseEventLogs({ abi: FASTPAY_ABI, eventName: "Funded", logs: receipt.logs });
+  const ours = logs.find((log) => log.address.toLowerCase() === contract.toLowerCase());
+  if (ours === undefined) {
+    const action = "give the transaction of a deposit to this contract";
+    throw new FastPayError("not-found", `the transaction ${receipt.transactionHash} made no deposit`, action);
+  }
+  const { index, recipient, asset, amount } = ours.args;
+  return {
+    index,
+    recipient: accountFromBytes32(recipient),
+    asset: asset.toLowerCase() as Address,
+    amount,
+    authorities: 0,
+  };
+}
+
+/** How far a deposit is, by its transaction. */
+export async function depositStatus({ network, contract }: Context, hash: Hex): Promise<DepositStatus> {
+  const receipt = await contract.receipt(hash);
+  if (receipt === undefined) return { state: "pending" };
+  const block = receipt.blockNumber;
+  if (receipt.status === "reverted") return { state: "reverted", block };
+  const funded = fundedBy(contract.domain.contract, receipt);
+  const newest = await contract.block(contract.finality);
+  if (newest.number < block) return { state: "included", block, deposit: funded };
+  const authorities = await countCredits(network, funded, undefined);
+  const state = authorities >= network.committee.quorum ? "credited" : "final";
+  return { state, block, deposit: { ...funded, authorities } };
+}
+
+/** Waits until a quorum has credited a deposit. */
+async function credited(
+  network: Network,
+  funded: DepositEntry,
+  signal: AbortSignal | undefined,
+  heard: (count: number) => void,
+): Promise<number> {
+  const backoff = new Backoff(POLL_MIN_MS, POLL_MAX_MS);
+  let told = 0;
+  for (;;) {
+    throwIfAborted(signal);
+    const count = await countCredits(network, funded, signal);
+    if (count > told) {
+      heard(count);
+      told = count;
+    }
+    if (count >= network.committee.quorum) return count;
+    await backoff.wait(signal);
+  }
+}
+
+async function countCredits(network: Network, funded: DepositEntry, signal: AbortSignal | undefined): Promise<number> {
+  const answers = await network.askAll((authority, until) => hasCredited(authority, funded, until), { signal });
+  return answers.filter(({ answer }) => answer === true).length;
+}
+
+async function hasCredited(authority: AuthorityClient, funded: DepositEntry, signal: AbortSignal): Promise<boolean> {
+  const { recipient, index } = funded;
+  let { deposits: end } = await authority.account(recipient, undefined, signal);
+  let size = 1n;
+  for (let page = 0; page < PAGES_MAX && end > 0n; page += 1) {
+    const start = end > size ? end - size : 0n;
+    const { entries } = await authority.deposits(recipient, start, signal);
+    if (entries.some((entry) => isSame(entry, funded))) return true;
+    const oldest = entries[0];
+    if (oldest === undefined || oldest.index <= index) return false;
+    end = start;
+    size *= 2n;
+  }
+  return false;
+}
+
+function isSame(entry: DepositItem, funded: DepositEntry): boolean {
+  const { index, recipient, asset, amount } = funded;
+  return entry.index === index && entry.recipient === recipient && entry.asset === asset && entry.amount === amount;
+}

@@ -1,0 +1,58 @@
+/** What authorities show for a transfer, each checked by itself: for people who want to see. */
+
+import type { AccountId } from "../accounts.js";
+import { isHex, type Hex } from "../bytes.js";
+import { inspectCertificate, type Certificate } from "../certificate.js";
+import { transferDigest } from "../eip712.js";
+import { FastPayError } from "../errors.js";
+import type { CertificateEvidence, DepositEntry } from "../views.js";
+import type { Context } from "./context.js";
+
+/** What to look for: a transfer's digest, or its sender and number. */
+export type Named = Hex | { readonly account: AccountId; readonly sequence: bigint };
+
+/** Asks everybody for a certificate, and checks each that is shown. */
+export async function gatherEvidence({ network, timing }: Context, named: Named): Promise<CertificateEvidence> {
+  if (typeof named === "string" && !isHex(named, 32)) {
+    throw new FastPayError("invalid-argument", "a digest has 32 bytes", "give 0x and 64 digits");
+  }
+  const answers = await network.askAll(
+    async (authority, signal) => {
+      const certificate =
+        typeof named === "string"
+          ? await authority.transfer(named.toLowerCase() as Hex, signal)
+          : await authority.certificate(named.account, named.sequence, signal);
+      return { certificate, report: await reportOf(certificate) };
+    },
+    { graceMs: timing.readMs },
+  );
+  async function reportOf(certificate: Certificate) {
+    const committee = (await network.committees.get(certificate.epoch)) ?? network.committee;
+    const report = inspectCertificate(certificate, committee, network.domain);
+    const { transfer } = certificate.order;
+    const isAsked =
+      typeof named === "string"
+        ? transferDigest(network.domain, transfer) === named.toLowerCase()
+        : transfer.sender === named.account && transfer.sequence === named.sequence;
+    return isAsked ? report : { ...report, isValid: false, fault: "it is of another transfer than asked for" };
+  }
+  const valid = answers.find(({ answer }) => answer?.report.isValid)?.answer?.certificate;
+  const { sender, sequence } = valid?.order.transfer ?? {};
+  const certificate =
+    valid !== undefined && sender !== undefined && sequence !== undefined
+      ? await network.verify(valid, sender, sequence)
+      : undefined;
+  return { certificate, answers };
+}
+
+/** A deposit as at least f + 1 authorities tell it; none where they do not. */
+export async function findDeposit({ network }: Context, index: bigint): Promise<DepositEntry | undefined> {
+  const answers = await network.askAll((authority, signal) => authority.deposit(index, signal));
+  const said = new Map<string, DepositEntry>();
+  for (const { answer } of answers) {
+    if (answer === undefined || answer.index !== index) continue;
+    const name = `${answer.recipient}/${answer.asset}/${answer.amount}`;
+    said.set(name, { ...answer, authorities: (said.get(name)?.authorities ?? 0) + 1 });
+  }
+  return [...said.values()].find(({ authorities }) => authorities >= network.trusted);
+}

@@ -1,0 +1,190 @@
+/**
+ * Finishes orders that are written down, and takes over what other copies of this wallet did: the same key in another
+ * browser, or on another device.
+ *
+ * ```text
+ *  numbers that others used ─► learn their certificates
+ *  an order that authorities are locked on ─► adopt: write it down as if it were ours, and finish it
+ *  two orders for one number ─► Contest ─► finish the one that still can be ─► the other is superseded
+ * ```
+ * Nothing is signed here; an order that is adopted was signed with this account's key, which is checked, and stands in
+ * the storage before it is driven.
+ */
+
+import type { VerifiedCertificate } from "../certificate.js";
+import { Contest } from "../drive/contest.js";
+import { certify, type Drive } from "../drive/driver.js";
+import { conflict } from "../drive/failures.js";
+import { settle } from "../drive/settle.js";
+import { FastPayError, isFastPayError } from "../errors.js";
+import { goodAnswers, type Answers } from "../network.js";
+import { claimsAbove } from "../standing.js";
+import type { OrderJournal, Stored } from "../storage/journal.js";
+import { verifyOrder, type VerifiedOrder } from "../verify.js";
+import type { AccountState, Receipt, Resumed } from "../views.js";
+import { Backoff } from "../waiting.js";
+import { contestOf, readContest } from "./contests.js";
+
+/** At most so many of the newest certificates of another copy are copied here; older ones stay at the authorities. */
+const LEARNED_MAX = 256n;
+
+/** Finishes an order that was written down before. */
+export async function finish(drive: Drive, journal: OrderJournal, entry: Stored): Promise<Resumed> {
+  const { network, timing, signal } = drive;
+  const { account } = journal;
+  const { sequence } = entry;
+  if (entry.certificate !== undefined) {
+    const certificate = await network.verify(entry.certificate, account, sequence).catch(() => undefined);
+    if (certificate !== undefined) return { type: "settled", receipt: await settleStored(drive, journal, certificate) };
+  }
+  if (entry.order === undefined) {
+    const message = `the stored certificate of number ${sequence} does not stand up, and there is no order`;
+    throw new FastPayError("storage", message, "was the storage altered, or the Ethereum node changed?");
+  }
+  const order = verifyOrder(entry.order, network.domain);
+  drive.tell({ type: "ordered", transfer: order.transfer, digest: order.digest, resumed: true });
+  // Another copy may be ahead with another order: then that one is to be sent to whoever holds none, not ours.
+  const answers = await network.askAll((authority, until) => authority.account(account, undefined, until), { signal });
+  const contest = contestOf(network, account, sequence, answers);
+  contest.enter(order);
+  if (contest.contenders().length > 1) {
+    // One vote in the wrong place may lock the account for ever: everybody is heard first.
+    contest.merge(await readContest(network, account, sequence, timing.readMs, signal));
+  }
+  return bringHome(drive, journal, order, contest.leader() ?? order, true);
+}
+
+/**
+ * Has an order certified and settled, or the one that takes its number. `first` is driven first, which is this order
+ * or one that competes with it.
+ */
+export async function bringHome(
+  drive: Drive,
+  journal: OrderJournal,
+  order: VerifiedOrder,
+  first: VerifiedOrder,
+  resumed: boolean,
+): Promise<Resumed> {
+  const start = performance.now();
+  const certificate = await certifyOne(drive, order, first);
+  const certifiedAfterMs = performance.now() - start;
+  await journal.certify(certificate);
+  const receipt = await settleStored(drive, journal, certificate);
+  if (certificate.digest !== order.digest) return { type: "superseded", order: order.transfer, certificate };
+  return { type: "settled", receipt: { ...receipt, resumed, certifiedAfterMs } };
+}
+
+/** The certificate of the number of `order`: of this order, or of whichever competitor can still get one. */
+async function certifyOne(drive: Drive, order: VerifiedOrder, first: VerifiedOrder): Promise<VerifiedCertificate> {
+  const tried = new Set<string>();
+  let next = first;
+  for (;;) {
+    tried.add(next.digest);
+    if (next.digest !== order.digest) drive.tell({ type: "adopted", transfer: next.transfer });
+    try {
+      return await certifyThroughEpochs(drive, next);
+    } catch (error) {
+      const certificate = isFastPayError(error, "superseded") ? error.details["certificate"] : undefined;
+      if (certificate !== undefined) return certificate as VerifiedCertificate;
+      const failure = await allHeard(drive, order, error);
+      const contest = isFastPayError(failure, "conflict") ? failure.details["contest"] : undefined;
+      const leader = contest instanceof Contest ? contest.leader() : undefined;
+      if (leader !== undefined && !tried.has(leader.digest)) next = leader;
+      // A competitor may be one that nobody can finish, shown by a liar. Ours may still be.
+      else if (!tried.has(order.digest)) next = order;
+      else throw failure;
+    }
+  }
+}
+
+/** A conflict was over as soon as too many were locked; the others are to be heard as well. */
+async function allHeard(drive: Drive, order: VerifiedOrder, error: unknown): Promise<unknown> {
+  const contest = isFastPayError(error, "conflict") ? error.details["contest"] : undefined;
+  if (!(contest instanceof Contest)) return error;
+  const { sender, sequence } = order.transfer;
+  contest.merge(await readContest(drive.network, sender, sequence, drive.timing.readMs, drive.signal));
+  return conflict(contest);
+}
+
+/**
+ * Drives an order to its certificate. Where the committee changes meanwhile, the order is voted for under the new
+ * keys: the authorities' locks outlive a rotation, and so does the order.
+ */
+async function certifyThroughEpochs(drive: Drive, order: VerifiedOrder): Promise<VerifiedCertificate> {
+  const { network, timing, signal } = drive;
+  const until = Date.now() + timing.deadlineMs;
+  const backoff = new Backoff(timing.backoffMinMs, timing.backoffMaxMs);
+  for (;;) {
+    try {
+      return await certify(drive, order);
+    } catch (error) {
+      if (!isFastPayError(error, "new-epoch") || Date.now() >= until) throw error;
+      // The Ethereum node may be away, or not show the new committee in a final block yet.
+      const isNew = await network.committees.refresh().catch(() => false);
+      if (!isNew) await backoff.wait(signal);
+    }
+  }
+}
+
+async function settleStored(drive: Drive, journal: OrderJournal, certificate: VerifiedCertificate): Promise<Receipt> {
+  drive.tell({ type: "certified", certificate });
+  const start = performance.now();
+  const { rest } = await settle(drive, certificate);
+  await journal.settle(certificate.order.transfer.sequence);
+  drive.tell({ type: "settled" });
+  return { certificate, resumed: true, certifiedAfterMs: 0, settledAfterMs: performance.now() - start, rest };
+}
+
+/**
+ * The number after all that are used, where some were used without this storage. Their certificates are written down
+ * here.
+ */
+export async function catchUp(drive: Drive, journal: OrderJournal, answers: Answers<AccountState>): Promise<bigint> {
+  const { network, signal } = drive;
+  const { account } = journal;
+  const known = await journal.nextSequence();
+  const next = await provenNext(drive, journal, known, answers);
+  const from = next > LEARNED_MAX + known ? next - LEARNED_MAX : known;
+  // The newest first: with it the storage knows which number comes next, should this end half-way.
+  for (let sequence = next - 1n; sequence >= from; sequence -= 1n) {
+    const certificate = await network.findCertificate(account, sequence, { signal });
+    if (certificate === undefined) continue;
+    await journal.certify(certificate);
+    // The certificate after it has votes of a quorum, which had confirmed this one before they voted.
+    if (sequence + 1n < next) await journal.settle(sequence);
+  }
+  return next;
+}
+
+/** The highest next number that is proven by the certificate before it; `known` at least. */
+export async function provenNext(
+  { network, signal }: Pick<Drive, "network" | "signal">,
+  { account }: Pick<OrderJournal, "account">,
+  known: bigint,
+  answers: Answers<AccountState>,
+): Promise<bigint> {
+  const states = goodAnswers(answers).map(({ answer }) => answer);
+  for (const claim of claimsAbove(states, known)) {
+    if ((await network.findCertificate(account, claim - 1n, { signal })) !== undefined) return claim;
+  }
+  return known;
+}
+
+/**
+ * Takes over an order of this account that is not in this storage and that authorities are locked on. False where
+ * there is none.
+ */
+export async function adopt(
+  drive: Drive,
+  journal: OrderJournal,
+  next: bigint,
+  answers: Answers<AccountState>,
+): Promise<boolean> {
+  const contest = contestOf(drive.network, journal.account, next, answers);
+  // Where none can be finished any more, finishing one explains it.
+  const order = contest.leader() ?? contest.any();
+  if (order === undefined) return false;
+  drive.tell({ type: "adopted", transfer: order.transfer });
+  await journal.create(order);
+  return true;
+}

@@ -1,0 +1,148 @@
+/**
+ * Sends transfers, and keeps every promise of the protocol on the owner's side.
+ *
+ * ```text
+ *  send: lock ─► finish what is unfinished ─► where does the account stand? ─► sign ─► write down
+ *             ▲                                 │ another copy is at it            ─► bring home (finish.ts):
+ *             └── adopt what it left ◄──────────┘                                     certify ─► write down
+ *                                                                                     ─► settle ─► write down
+ * ```
+ * Invariants: an order is in the storage before it is first sent; no second order is ever sent for a number; a
+ * repetition of an unfinished transfer finishes that one instead of paying again.
+ */
+
+import { formatAccount, type AccountId } from "../accounts.js";
+import type { Drive } from "../drive/driver.js";
+import { superseded } from "../drive/failures.js";
+import { transferDigest } from "../eip712.js";
+import { FastPayError } from "../errors.js";
+import { goodAnswers, type Answers } from "../network.js";
+import type { TransferStep } from "../progress.js";
+import { signOrder, type Signer } from "../signers.js";
+import { LAG_MAX, supportedBalance } from "../standing.js";
+import { transferOf, type OrderJournal } from "../storage/journal.js";
+import type { Transfer } from "../transfer.js";
+import type { AccountState, Receipt, Resumed } from "../views.js";
+import { driveOf, journalOf, type Context } from "./context.js";
+import { adopt, bringHome, catchUp, finish } from "./finish.js";
+import { spreadReceived } from "./receive.js";
+
+/** How long one page waits for another that uses the same account. */
+const LOCK_PATIENCE_MS = 10_000;
+/** So many unfinished orders of other copies are finished before a new one is signed. */
+const ADOPTIONS_MAX = 8;
+
+/** What the owner wants to happen: the transfer under whatever number it gets. */
+export type Intent = (sequence: bigint) => Transfer;
+
+type Tell = (step: TransferStep) => void;
+
+/** Makes a transfer, or finishes the same one where it is unfinished. Resolves when it is settled. */
+export function send(
+  context: Context,
+  signer: Signer,
+  intent: Intent,
+  tell: Tell,
+  signal: AbortSignal | undefined,
+): Promise<Receipt> {
+  const journal = journalOf(context, signer.account);
+  const drive = driveOf(context, journal, tell, signal);
+  return journal.exclusively(LOCK_PATIENCE_MS, () => sendLocked(drive, journal, signer, intent));
+}
+
+async function sendLocked(drive: Drive, journal: OrderJournal, signer: Signer, intent: Intent): Promise<Receipt> {
+  const { domain } = drive.network;
+  for (let round = 0; round < ADOPTIONS_MAX; round += 1) {
+    for (const entry of await journal.unfinished()) {
+      // What another copy has had certified is its business; only what was begun can be this very transfer.
+      const ordered = entry.order?.transfer;
+      const isSame =
+        ordered !== undefined && transferDigest(domain, ordered) === transferDigest(domain, intent(entry.sequence));
+      const resumed = await finish(drive, journal, entry);
+      if (resumed.type === "settled" && isSame) return resumed.receipt;
+    }
+    const sequence = await checkStanding(drive, journal, intent);
+    if (sequence === undefined) continue;
+    const transfer = intent(sequence);
+    drive.tell({ type: "signing", transfer });
+    const order = await signOrder(signer, domain, transfer);
+    await journal.create(order);
+    drive.tell({ type: "ordered", transfer, digest: order.digest, resumed: false });
+    const outcome = await bringHome(drive, journal, order, order, false);
+    if (outcome.type === "settled") return outcome.receipt;
+    throw superseded(outcome.certificate);
+  }
+  throw otherCopy(journal.account);
+}
+
+/** Finishes every order of `account` that is unfinished here, and those of other copies that authorities are locked on. */
+export function resume(
+  context: Context,
+  account: AccountId,
+  tell: Tell,
+  signal: AbortSignal | undefined,
+): Promise<Resumed[]> {
+  const journal = journalOf(context, account);
+  const drive = driveOf(context, journal, tell, signal);
+  return journal.exclusively(LOCK_PATIENCE_MS, async () => {
+    const resumed: Resumed[] = [];
+    for (let round = 0; round < ADOPTIONS_MAX; round += 1) {
+      for (const entry of await journal.unfinished()) resumed.push(await finish(drive, journal, entry));
+      const answers = await drive.network.accountStates(account, undefined, signal);
+      const next = await catchUp(drive, journal, answers);
+      const isAdopted = await adopt(drive, journal, next, answers);
+      // What was learned last may want to be settled.
+      if (!isAdopted && (await journal.unfinished()).length === 0) return resumed;
+    }
+    throw otherCopy(account);
+  });
+}
+
+/**
+ * The number for a new order, after checking that nothing stands in its way: better to find out before a number is
+ * bound to an order that cannot be paid. None where something is to be finished first that another copy began.
+ */
+async function checkStanding(drive: Drive, journal: OrderJournal, intent: Intent): Promise<bigint | undefined> {
+  const { network, signal } = drive;
+  const { account } = journal;
+  const { asset, amount } = intent(0n);
+  const answers = await network.accountStates(account, asset, signal);
+  const sequence = await catchUp(drive, journal, answers);
+  if ((await adopt(drive, journal, sequence, answers)) || (await journal.unfinished()).length > 0) return undefined;
+  const available = await availableOf(drive, journal, sequence, intent, answers);
+  if (available === undefined || available >= amount) return sequence;
+  // A payment to this account may be known to few authorities: bring it to all and look again.
+  await spreadReceived(drive, account);
+  const now = await availableOf(drive, journal, sequence, intent, await network.accountStates(account, asset, signal));
+  if (now === undefined || now >= amount) return sequence;
+  const message = `account ${formatAccount(account)} has ${now} of ${asset} (smallest unit), and ${amount} are needed`;
+  throw new FastPayError("insufficient-funds", message, "nothing was signed; deposit or receive more first", {
+    details: { account, asset, needed: amount, available: now },
+  });
+}
+
+/** What f + 1 authorities vouch for, after the orders that some of them have not seen yet. */
+async function availableOf(
+  { network }: Drive,
+  journal: OrderJournal,
+  sequence: bigint,
+  intent: Intent,
+  answers: Answers<AccountState>,
+): Promise<bigint | undefined> {
+  const states = goodAnswers(answers).map(({ answer }) => answer);
+  const spent = new Map<bigint, Transfer>();
+  for (const { nextSequence } of states) {
+    const from = nextSequence > sequence - LAG_MAX ? nextSequence : sequence;
+    for (let number = from; number < sequence && !spent.has(number); number += 1n) {
+      const entry = await journal.entry(number);
+      const transfer = entry && transferOf(entry);
+      if (transfer !== undefined) spent.set(number, transfer);
+    }
+  }
+  return supportedBalance(states, sequence, intent(sequence).asset, network.trusted, (number) => spent.get(number));
+}
+
+function otherCopy(account: AccountId): FastPayError {
+  const message = `another copy of this wallet keeps ordering with the key of account ${formatAccount(account)}`;
+  return new FastPayError("other-copy", message, "nothing was signed here; stop that one, then try again");
+}
