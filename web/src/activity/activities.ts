@@ -1,0 +1,105 @@
+/**
+ * What the page is doing for the person: transfers and transactions on their way. They go on while the person looks
+ * at other pages; what a reload cuts off is resumed from the wallet's storage.
+ */
+
+import type { AccountId, ChainProgress, OrderEntry, TransferProgress } from "@fastpay/sdk";
+
+/** What kind of work it is. */
+export type ActivityKind = "pay" | "redeem" | "resume" | "deposit" | "payout" | "claim";
+
+/** A step of it, of either kind. */
+export type ActivityProgress = TransferProgress | ChainProgress;
+
+/** Work that is or was done since the page was loaded. */
+export interface Activity {
+  readonly id: number;
+  readonly kind: ActivityKind;
+  /** For whom. */
+  readonly account: AccountId;
+  /** What it is, for people. */
+  readonly title: string;
+  readonly startedAtMs: number;
+  readonly state: "running" | "done" | "failed";
+  /** Newest last, and no more than a screen could hold. */
+  readonly steps: readonly ActivityProgress[];
+  readonly error: unknown;
+  /** What was unfinished, where it is resumed. */
+  readonly orders: readonly OrderEntry[];
+}
+
+/** What work is given. */
+export interface ActivityControl {
+  readonly report: (progress: ActivityProgress) => void;
+  readonly signal: AbortSignal;
+}
+
+/** What is to be done. */
+export interface ActivityPlan {
+  readonly kind: ActivityKind;
+  readonly account: AccountId;
+  readonly title: string;
+  readonly orders?: readonly OrderEntry[];
+  readonly work: (control: ActivityControl) => Promise<unknown>;
+}
+
+const ACTIVITIES_MAX = 20;
+const STEPS_MAX = 200;
+
+/** All work since the page was loaded, newest first; a store that React can follow. */
+export class Activities {
+  #list: readonly Activity[] = [];
+  #listeners = new Set<() => void>();
+  #aborts = new Map<number, AbortController>();
+  #lastId = 0;
+
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  };
+
+  readonly list = (): readonly Activity[] => this.#list;
+
+  /** Starts work and answers with its id at once; `ended` is called however it ends. */
+  start(plan: ActivityPlan, ended: () => void): number {
+    this.#lastId += 1;
+    const id = this.#lastId;
+    const { kind, account, title, orders = [] } = plan;
+    const base = { id, kind, account, title, orders, startedAtMs: Date.now() };
+    const abort = new AbortController();
+    this.#aborts.set(id, abort);
+    this.#set([{ ...base, state: "running", steps: [], error: undefined }, ...this.#list.slice(0, ACTIVITIES_MAX - 1)]);
+    const report = (progress: ActivityProgress): void =>
+      this.#change(id, ({ steps }) => ({ steps: [...steps, progress].slice(-STEPS_MAX) }));
+    plan
+      .work({ report, signal: abort.signal })
+      .then(
+        () => this.#change(id, () => ({ state: "done" })),
+        (error: unknown) => this.#change(id, () => ({ state: "failed", error })),
+      )
+      .finally(() => {
+        this.#aborts.delete(id);
+        ended();
+      });
+    return id;
+  }
+
+  /** Gives work up. What was sent may still happen. */
+  stop(id: number): void {
+    this.#aborts.get(id)?.abort();
+  }
+
+  /** Takes ended work off the list. */
+  dismiss(id: number): void {
+    this.#set(this.#list.filter((one) => one.id !== id || one.state === "running"));
+  }
+
+  #change(id: number, change: (activity: Activity) => Partial<Activity>): void {
+    this.#set(this.#list.map((one) => (one.id === id ? { ...one, ...change(one) } : one)));
+  }
+
+  #set(list: readonly Activity[]): void {
+    this.#list = list;
+    for (const listener of this.#listeners) listener();
+  }
+}

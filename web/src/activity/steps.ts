@@ -1,0 +1,137 @@
+/** An activity's progress as a short list of steps, each to come, under way, or done at a time. */
+
+import type { AuthorityRef, Trouble } from "@fastpay/sdk";
+
+import { count, duration, shorten } from "../ui/words";
+import type { Activity, ActivityProgress } from "./activities";
+
+/** One line of the list. */
+export interface Step {
+  readonly label: string;
+  readonly state: "todo" | "active" | "done" | "failed";
+  readonly detail: string | undefined;
+}
+
+type Of<T extends ActivityProgress["type"]> = Extract<ActivityProgress, { type: T }>;
+
+function last<T extends ActivityProgress["type"]>(steps: readonly ActivityProgress[], type: T): Of<T> | undefined {
+  return steps.findLast((step): step is Of<T> => step.type === type);
+}
+
+function after(step: ActivityProgress | undefined): string | undefined {
+  return step && `after ${duration(step.afterMs)}`;
+}
+
+/** Marks the first step that is not done as under way, or as where it failed. */
+function arrange(activity: Activity, lines: readonly { label: string; isDone: boolean; detail: string | undefined }[]): Step[] {
+  const current = lines.findIndex(({ isDone }) => !isDone);
+  return lines.map(({ label, isDone, detail }, index) => {
+    const isCurrent = index === current;
+    const state = isDone || activity.state === "done" ? "done" : !isCurrent ? "todo" : activity.state === "failed" ? "failed" : "active";
+    return { label, state, detail };
+  });
+}
+
+/** The life of an order: signed, final, settled. */
+export function transferSteps(activity: Activity): Step[] {
+  const { steps } = activity;
+  const [ordered, vote, certified] = [last(steps, "ordered"), last(steps, "vote"), last(steps, "certified")];
+  const [confirmed, settled] = [last(steps, "confirmed"), last(steps, "settled")];
+  const votes = vote && `${vote.votes} of ${count(vote.quorum, "vote")}`;
+  const confirmations = confirmed && `${confirmed.confirmations} of ${count(confirmed.quorum, "confirmation")}`;
+  return arrange(activity, [
+    {
+      label: activity.kind === "resume" ? "Found in this browser" : "Signed in your wallet, and kept in this browser",
+      isDone: ordered !== undefined || certified !== undefined,
+      detail: last(steps, "signing") && ordered === undefined ? "confirm it in your wallet" : undefined,
+    },
+    {
+      label: "Final: nothing can undo it",
+      isDone: certified !== undefined,
+      detail: join(votes, since(certified, ordered)),
+    },
+    {
+      label: "Settled: the money has arrived",
+      isDone: settled !== undefined,
+      detail: join(confirmations, since(settled, certified)),
+    },
+  ]);
+}
+
+function since(step: ActivityProgress | undefined, from: ActivityProgress | undefined): string | undefined {
+  return step && `in ${duration(step.afterMs - (from?.afterMs ?? 0))}`;
+}
+
+function join(...parts: (string | undefined)[]): string | undefined {
+  const said = parts.filter((part) => part !== undefined);
+  return said.length === 0 ? undefined : said.join(", ");
+}
+
+const SIGNING = { permit: "sign the permit", approval: "confirm the approval", transaction: "confirm the transaction" };
+
+function signingDetail(steps: readonly ActivityProgress[]): string | undefined {
+  const signing = steps.findLast((step) => step.type === "signing");
+  return signing !== undefined && "what" in signing ? `${SIGNING[signing.what]} in your wallet` : undefined;
+}
+
+/** The life of a transaction of the person's own: a deposit, or a payout. */
+export function chainSteps(activity: Activity): Step[] {
+  const { steps, kind } = activity;
+  const [submitted, included] = [last(steps, "submitted"), last(steps, "included")];
+  const [final, credited] = [last(steps, "final"), last(steps, "credited")];
+  const lines = [
+    {
+      label: "Submitted to Ethereum",
+      isDone: submitted !== undefined,
+      detail: submitted ? `as ${shorten(submitted.hash, 10, 6)}` : signingDetail(steps),
+    },
+    { label: "In a block", isDone: included !== undefined, detail: included && `${included.block}, ${after(included)}` },
+  ];
+  if (kind !== "deposit") return arrange(activity, lines);
+  const isCredited = credited !== undefined && credited.authorities >= credited.quorum;
+  return arrange(activity, [
+    ...lines,
+    { label: "Final on Ethereum", isDone: final !== undefined, detail: after(final) },
+    {
+      label: "Credited in FastPay",
+      isDone: isCredited,
+      detail: credited && join(`${credited.authorities} of ${count(credited.quorum, "authority", "authorities")}`, after(credited)),
+    },
+  ]);
+}
+
+function nameOf(authority: AuthorityRef): string {
+  return authority.name === undefined ? authority.url : `authority ${shorten(authority.name, 8, 4)}`;
+}
+
+function troubleText(trouble: Trouble): string {
+  switch (trouble.kind) {
+    case "silent":
+      return "does not answer yet";
+    case "insufficient-balance":
+      return "has not heard of all your money yet";
+    case "behind":
+      return `lacks order #${trouble.sequence}`;
+    case "locked":
+      return "is locked on another order";
+    case "other-epoch":
+      return `votes in epoch ${trouble.epoch}`;
+    case "no-primary":
+      return "has no Ethereum contract";
+    case "refused":
+      return `refuses: ${trouble.message}`;
+    case "misbehaved":
+      return `answered wrongly: ${trouble.message}`;
+  }
+}
+
+/** What holds single authorities up, the newest word of each. */
+export function hindrances(activity: Activity): string[] {
+  const byAuthority = new Map<string, string>();
+  for (const step of activity.steps) {
+    if (step.type === "waiting") byAuthority.set(step.authority.url, `${nameOf(step.authority)} ${troubleText(step.trouble)}`);
+    if (step.type === "catching-up") byAuthority.set(step.authority.url, `${nameOf(step.authority)} is brought up to date`);
+    if (step.type === "vote" || step.type === "confirmed") byAuthority.delete(step.authority.url);
+  }
+  return [...byAuthority.values()];
+}

@@ -1,0 +1,61 @@
+import { notifications } from "@mantine/notifications";
+import { useQueryClient } from "@tanstack/react-query";
+import { useEffect } from "react";
+import { decodeMemo, ETHER, NO_MEMO, type AccountEvent, type Address, type FastPayClient } from "@fastpay/sdk";
+
+import { refreshAccount } from "../data/queries";
+import { useWallets } from "../ethereum/WalletProvider";
+import { useNetwork } from "../network/NetworkProvider";
+import { money, shortAccount } from "../ui/words";
+
+/** After a stream failed altogether; the balances are asked for in intervals meanwhile. */
+const RETRY_MS = 5_000;
+
+/** Follows the connected account: says what arrives, and has what is shown asked for again. */
+export function LiveEvents(): null {
+  const { client } = useNetwork();
+  const { connected } = useWallets();
+  const queries = useQueryClient();
+  const account = connected?.account;
+  useEffect(() => {
+    if (account === undefined) return undefined;
+    const abort = new AbortController();
+    const follow = async (): Promise<void> => {
+      while (!abort.signal.aborted) {
+        try {
+          for await (const event of client.watch(account, { signal: abort.signal })) {
+            void refreshAccount(queries, account);
+            const text = await words(client, event);
+            if (text !== undefined && !abort.signal.aborted) notifications.show({ ...text, color: "teal", autoClose: 8_000 });
+          }
+        } catch {
+          // Too few authorities stream to this page: the intervals go on, and it is tried again.
+        }
+        await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+      }
+    };
+    void follow();
+    return () => abort.abort();
+  }, [account, client, queries]);
+  return null;
+}
+
+async function words(client: FastPayClient, event: AccountEvent): Promise<{ title: string; message: string } | undefined> {
+  switch (event.type) {
+    case "received": {
+      const { amount, asset, sender, memo } = event.payment;
+      const message = memo === NO_MEMO ? "It can be spent now." : `“${decodeMemo(memo)}”`;
+      return { title: `Received ${await amountOf(client, amount, asset)} from ${shortAccount(sender)}`, message };
+    }
+    case "deposited":
+      return { title: `Deposited ${await amountOf(client, event.amount, event.asset)}`, message: "It can be spent now." };
+    case "confirmed":
+      return undefined;
+  }
+}
+
+async function amountOf(client: FastPayClient, amount: bigint, asset: Address): Promise<string> {
+  if (asset === ETHER) return money(amount, { symbol: "ETH", decimals: 18 });
+  const info = await client.assetInfo(asset).catch(() => undefined);
+  return info === undefined ? "a token" : money(amount, info);
+}

@@ -1,0 +1,103 @@
+import { ActionIcon, Anchor, AppShell, Box, Group, Text, useComputedColorScheme, useMantineColorScheme } from "@mantine/core";
+import type { JSX } from "react";
+import { Link, NavLink, Outlet, ScrollRestoration } from "react-router";
+
+import { ConnectButton } from "../ethereum/ConnectButton";
+import { WrongNetwork } from "../ethereum/WrongNetwork";
+import { useNetwork } from "../network/NetworkProvider";
+import { Logo } from "../ui/Logo";
+import { shorten } from "../ui/words";
+import { LiveEvents } from "./LiveEvents";
+import { IconHistory, IconHome2, IconMoon, IconQrcode, IconSearch, IconSend, IconSun } from "../ui/icons";
+
+const PLACES = [
+  { to: "/", label: "Wallet" },
+  { to: "/pay", label: "Pay" },
+  { to: "/receive", label: "Receive" },
+  { to: "/deposit", label: "Deposit" },
+  { to: "/redeem", label: "Redeem" },
+  { to: "/history", label: "History" },
+  { to: "/explore", label: "Explore" },
+];
+const TABS = [
+  { to: "/", label: "Wallet", Icon: IconHome2 },
+  { to: "/pay", label: "Pay", Icon: IconSend },
+  { to: "/receive", label: "Receive", Icon: IconQrcode },
+  { to: "/history", label: "History", Icon: IconHistory },
+  { to: "/explore", label: "Explore", Icon: IconSearch },
+];
+
+/** What stands around every page: places above, on a phone below; the deployment at the end. */
+export function Shell(): JSX.Element {
+  return (
+    <AppShell header={{ height: 60 }} footer={{ height: { base: 60, md: 0 } }} padding="md">
+      <a className="skip" href="#main">
+        Skip to the page
+      </a>
+      <AppShell.Header className="top">
+        <Group h="100%" px="md" justify="space-between" wrap="nowrap" maw={1120} mx="auto">
+          <Anchor component={Link} to="/" c="inherit" aria-label="FastPay, to the wallet">
+            <Group gap="xs" wrap="nowrap">
+              <Logo />
+              <Text fw={700} size="lg" visibleFrom="xs">
+                FastPay
+              </Text>
+            </Group>
+          </Anchor>
+          <Group component="nav" className="places" gap={4} visibleFrom="md" aria-label="Places">
+            {PLACES.map(({ to, label }) => (
+              <NavLink key={to} to={to} end={to === "/"}>
+                {label}
+              </NavLink>
+            ))}
+          </Group>
+          <Group gap="xs" wrap="nowrap">
+            <SchemeButton />
+            <ConnectButton />
+          </Group>
+        </Group>
+      </AppShell.Header>
+      <AppShell.Main id="main" tabIndex={-1} style={{ outline: "none" }}>
+        <WrongNetwork />
+        <Outlet />
+        <Deployment />
+      </AppShell.Main>
+      <AppShell.Footer hiddenFrom="md">
+        <nav className="tabs" aria-label="Places">
+          {TABS.map(({ to, label, Icon }) => (
+            <NavLink key={to} to={to} end={to === "/"}>
+              <Icon size={22} aria-hidden />
+              {label}
+            </NavLink>
+          ))}
+        </nav>
+      </AppShell.Footer>
+      <LiveEvents />
+      <ScrollRestoration />
+    </AppShell>
+  );
+}
+
+function SchemeButton(): JSX.Element {
+  const { setColorScheme } = useMantineColorScheme();
+  const scheme = useComputedColorScheme("light");
+  const other = scheme === "dark" ? "light" : "dark";
+  return (
+    <ActionIcon variant="default" size={36} onClick={() => setColorScheme(other)} aria-label={`Use ${other} colours`}>
+      {scheme === "dark" ? <IconSun size={18} aria-hidden /> : <IconMoon size={18} aria-hidden />}
+    </ActionIcon>
+  );
+}
+
+/** Which deployment this is: what a careful person compares. */
+function Deployment(): JSX.Element {
+  const { config } = useNetwork();
+  return (
+    <Box component="footer" mt="xl" pt="md">
+      <Text size="xs" c="dimmed" ta="center">
+        {config.chainName} (chain {config.chainId}) · contract <span title={config.contract}>{shorten(config.contract, 8, 6)}</span>{" "}
+        · <Link to="/network">What this page trusts</Link>
+      </Text>
+    </Box>
+  );
+}

@@ -1,0 +1,49 @@
+/** The assets that are shown: ETH, those of the deployment's file, and those that the person added. */
+
+import { ETHER, type Address } from "@fastpay/sdk";
+import { useLocalStorage } from "@mantine/hooks";
+import { useCallback, useMemo } from "react";
+import { isAddress } from "viem";
+
+import { useNetwork } from "../network/NetworkProvider";
+
+/** A longer list would make every look at an account slow. */
+export const ASSETS_ADDED_MAX = 30;
+
+/** The assets that are shown, and how to have more or fewer. */
+export interface KnownAssets {
+  readonly assets: readonly Address[];
+  readonly isAdded: (asset: Address) => boolean;
+  readonly add: (asset: Address) => void;
+  readonly remove: (asset: Address) => void;
+}
+
+/** The assets that are shown. What was added is kept in this browser, for this deployment. */
+export function useKnownAssets(): KnownAssets {
+  const { config } = useNetwork();
+  const [added, setAdded] = useLocalStorage<readonly Address[]>({
+    key: `fastpay.assets.${config.chainId}.${config.contract}`,
+    defaultValue: [],
+    deserialize: readList,
+    // Known at the first drawing, so that an address in the page's URL is not taken for an unknown asset.
+    getInitialValueInEffect: false,
+  });
+  const assets = useMemo(() => [...new Set([ETHER, ...config.tokens, ...added])], [config.tokens, added]);
+  const isAdded = useCallback((asset: Address) => added.includes(asset), [added]);
+  const add = useCallback(
+    (asset: Address) => setAdded((list) => [...new Set([...list, asset])].slice(0, ASSETS_ADDED_MAX)),
+    [setAdded],
+  );
+  const remove = useCallback((asset: Address) => setAdded((list) => list.filter((one) => one !== asset)), [setAdded]);
+  return { assets, isAdded, add, remove };
+}
+
+function readList(text: string | undefined): readonly Address[] {
+  try {
+    const list: unknown = JSON.parse(text ?? "[]");
+    if (!Array.isArray(list)) return [];
+    return list.filter((one): one is Address => typeof one === "string" && isAddress(one)).slice(0, ASSETS_ADDED_MAX);
+  } catch {
+    return [];
+  }
+}

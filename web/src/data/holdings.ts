@@ -1,0 +1,47 @@
+/** What a person has, in FastPay and on the chain, asset by asset. */
+
+import type { AccountId, AccountView, Address, AssetInfo } from "@fastpay/sdk";
+
+import { useKnownAssets } from "./assets";
+import { useAccount, useAssetInfos, useChainBalances } from "./queries";
+
+/** One asset of a person. Undefined is what is not known (yet). */
+export interface Holding {
+  readonly asset: Address;
+  readonly info: AssetInfo | undefined;
+  /** In FastPay. */
+  readonly balance: bigint | undefined;
+  /** On the chain, at the address that owns the account. */
+  readonly onChain: bigint | undefined;
+  /** Neither of the deployment nor added here: anyone can send a token that calls itself as it likes. */
+  readonly isUnknown: boolean;
+}
+
+/** All holdings of a person, and where they come from. */
+export interface Holdings {
+  readonly list: readonly Holding[];
+  readonly view: AccountView | undefined;
+  readonly error: unknown;
+  readonly chainError: unknown;
+}
+
+/** What a person has. `owner` is the address whose balances on the chain are wanted. */
+export function useHoldings(account: AccountId | undefined, owner: Address | undefined): Holdings {
+  const { assets: known } = useKnownAssets();
+  const accountQuery = useAccount(account, known);
+  const view = accountQuery.data;
+  const others = (view?.balances ?? []).filter(({ asset, balance }) => balance !== 0n && !known.includes(asset));
+  const assets = [...known, ...others.map(({ asset }) => asset)];
+  const infos = useAssetInfos(assets);
+  const chain = useChainBalances(owner, assets);
+  const list = assets.map((asset, index) => ({
+    asset,
+    info: infos[index]?.data,
+    // No authority lists an asset that the account never had.
+    balance: view && (view.balances.find((one) => one.asset === asset)?.balance ?? 0n),
+    onChain: chain[index]?.data,
+    isUnknown: index >= known.length,
+  }));
+  const chainError = [...infos, ...chain].find(({ error }) => error !== null)?.error;
+  return { list, view, error: accountQuery.error ?? undefined, chainError };
+}

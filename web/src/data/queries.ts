@@ -1,0 +1,121 @@
+/** What the page asks for again and again, each under one key. */
+
+import type { AccountId, AccountView, Address, AssetInfo, AssetStatus, ContractStatus, OrderEntry, RedemptionStatus } from "@fastpay/sdk";
+import { ETHER } from "@fastpay/sdk";
+import { QueryClient, useQueries, useQuery, type UseQueryResult } from "@tanstack/react-query";
+
+import { useNetwork } from "../network/NetworkProvider";
+
+/** Between two looks at an account; what arrives meanwhile is told by the event stream. */
+const ACCOUNT_INTERVAL_MS = 10_000;
+const CHAIN_INTERVAL_MS = 6_000;
+const CONTRACT_INTERVAL_MS = 12_000;
+
+/** ETH needs no question. */
+const ETHER_INFO: AssetInfo = { asset: ETHER, symbol: "ETH", decimals: 18, hasPermit: false };
+
+/** The page's memory of answers. Amounts are bigints, which the library cannot compare by structure. */
+export function makeQueryClient(): QueryClient {
+  return new QueryClient({
+    defaultOptions: { queries: { retry: 1, staleTime: 2_000, structuralSharing: false } },
+  });
+}
+
+/** Has everything about an account asked for again. */
+export async function refreshAccount(queries: QueryClient, account: AccountId): Promise<void> {
+  await Promise.all([
+    queries.invalidateQueries({ queryKey: ["account", account] }),
+    queries.invalidateQueries({ queryKey: ["history", account] }),
+    queries.invalidateQueries({ queryKey: ["orders", account] }),
+    queries.invalidateQueries({ queryKey: ["chain"] }),
+  ]);
+}
+
+/** What the committee says of an account. */
+export function useAccount(account: AccountId | undefined, assets: readonly Address[]): UseQueryResult<AccountView> {
+  const { client } = useNetwork();
+  return useQuery({
+    queryKey: ["account", account, assets],
+    queryFn: () => client.account(account as AccountId, assets),
+    enabled: account !== undefined,
+    refetchInterval: ACCOUNT_INTERVAL_MS,
+    placeholderData: (before) => before,
+  });
+}
+
+/** What an address holds on the chain, by asset; undefined where it is not known yet. */
+export function useChainBalances(owner: Address | undefined, assets: readonly Address[]): UseQueryResult<bigint>[] {
+  const { client } = useNetwork();
+  return useQueries({
+    queries: assets.map((asset) => ({
+      queryKey: ["chain", "balance", owner, asset],
+      queryFn: () => client.balanceOnChain(owner as Address, asset),
+      enabled: owner !== undefined,
+      refetchInterval: CHAIN_INTERVAL_MS,
+    })),
+  });
+}
+
+/** How assets call themselves. */
+export function useAssetInfos(assets: readonly Address[]): UseQueryResult<AssetInfo>[] {
+  const { client } = useNetwork();
+  return useQueries({
+    queries: assets.map((asset) => ({
+      queryKey: ["asset", asset],
+      queryFn: () => (asset === ETHER ? ETHER_INFO : client.assetInfo(asset)),
+      staleTime: Number.POSITIVE_INFINITY,
+    })),
+  });
+}
+
+/** How one asset calls itself; none where it is not known yet. */
+export function useAssetInfo(asset: Address): AssetInfo | undefined {
+  const [query] = useAssetInfos([asset]);
+  return query?.data;
+}
+
+/** What the contract says of itself. */
+export function useContractStatus(): UseQueryResult<ContractStatus> {
+  const { client } = useNetwork();
+  return useQuery({
+    queryKey: ["chain", "contract"],
+    queryFn: () => client.contractStatus(),
+    refetchInterval: CONTRACT_INTERVAL_MS,
+  });
+}
+
+/** Until when the contract is paused, in seconds since 1970; none while it is not. */
+export function usePausedUntil(): bigint | undefined {
+  const status = useContractStatus().data;
+  return status !== undefined && status.pausedUntil > status.timestamp ? status.pausedUntil : undefined;
+}
+
+/** What the contract says of one asset. */
+export function useAssetStatus(asset: Address): UseQueryResult<AssetStatus> {
+  const { client } = useNetwork();
+  return useQuery({
+    queryKey: ["chain", "asset", asset],
+    queryFn: () => client.assetStatus(asset),
+    refetchInterval: CONTRACT_INTERVAL_MS,
+  });
+}
+
+/** The orders that this browser has written down, newest first. */
+export function useOrders(account: AccountId | undefined): UseQueryResult<OrderEntry[]> {
+  const { client } = useNetwork();
+  return useQuery({
+    queryKey: ["orders", account],
+    queryFn: () => client.orders(account as AccountId),
+    enabled: account !== undefined,
+  });
+}
+
+/** Where a redemption stands on the contract. */
+export function useRedemptionStatus(sender: AccountId, sequence: bigint): UseQueryResult<RedemptionStatus> {
+  const { client } = useNetwork();
+  return useQuery({
+    queryKey: ["chain", "redemption", sender, sequence.toString()],
+    queryFn: () => client.redemptionStatus(sender, sequence),
+    refetchInterval: ({ state }) => (state.data?.state === "paid" ? false : 2_000),
+  });
+}

@@ -1,0 +1,175 @@
+import { accountFromEthereum, ethereumSigner, walletError, type AccountId, type Address, type Signer } from "@fastpay/sdk";
+import { createContext, useCallback, useContext, useEffect, useMemo, useState, type JSX, type ReactNode } from "react";
+import { createWalletClient, custom, getAddress, toHex, type WalletClient } from "viem";
+
+import { useNetwork } from "../network/NetworkProvider";
+import { discoverWallets, type FoundWallet } from "./discovery";
+
+/** A connected wallet and the address that it lets this page use. */
+export interface ConnectedWallet {
+  readonly wallet: FoundWallet;
+  readonly address: Address;
+  /** The FastPay account that this address owns. */
+  readonly account: AccountId;
+  /** The wallet is on the deployment's chain. */
+  readonly isOnChain: boolean;
+  readonly signer: Signer;
+  readonly walletClient: WalletClient;
+}
+
+/** The wallets of this browser, and the connected one. */
+export interface Wallets {
+  readonly found: readonly FoundWallet[];
+  readonly connected: ConnectedWallet | undefined;
+  /** It is not known yet whether a wallet of an earlier visit is still connected. */
+  readonly isRestoring: boolean;
+  /** Asks the person. Throws a `FastPayError` where they decline. */
+  readonly connect: (wallet: FoundWallet) => Promise<void>;
+  readonly disconnect: () => void;
+  /** Asks the person to change to the deployment's chain. Throws as `connect`. */
+  readonly switchChain: () => Promise<void>;
+}
+
+interface Session {
+  readonly wallet: FoundWallet;
+  readonly address: Address;
+  readonly chainId: number;
+}
+
+const WalletContext = createContext<Wallets | undefined>(undefined);
+/** Which wallet to come back to; no address, no key. */
+const LAST_WALLET = "fastpay.wallet";
+/** EIP-3085: the wallet does not know the chain. */
+const UNKNOWN_CHAIN = 4902;
+/** Extensions announce themselves within milliseconds. */
+const RESTORE_PATIENCE_MS = 400;
+
+/** The wallets of this browser. */
+export function useWallets(): Wallets {
+  const wallets = useContext(WalletContext);
+  if (wallets === undefined) throw new Error("useWallets outside of WalletProvider");
+  return wallets;
+}
+
+async function open(wallet: FoundWallet, method: "eth_requestAccounts" | "eth_accounts"): Promise<Session | undefined> {
+  const { provider } = wallet;
+  const [address] = await provider.request({ method });
+  if (address === undefined) return undefined;
+  const chainId = Number(await provider.request({ method: "eth_chainId" }));
+  return { wallet, address: getAddress(address), chainId };
+}
+
+/** Finds wallets, connects one, and follows what it says. */
+export function WalletProvider({ children }: { children: ReactNode }): JSX.Element {
+  const { chain } = useNetwork();
+  const [found, setFound] = useState<readonly FoundWallet[]>([]);
+  const [session, setSession] = useState<Session>();
+  const [isRestoring, setRestoring] = useState(() => localStorage.getItem(LAST_WALLET) !== null);
+
+  useEffect(() => discoverWallets(setFound), []);
+  useRestoredSession(found, isRestoring, setSession, setRestoring);
+  useSessionEvents(session, setSession);
+
+  const connect = useCallback(async (wallet: FoundWallet) => {
+    try {
+      const opened = await open(wallet, "eth_requestAccounts");
+      setSession(opened);
+      if (opened !== undefined) localStorage.setItem(LAST_WALLET, wallet.id);
+    } catch (error) {
+      throw walletError(error);
+    }
+  }, []);
+
+  const disconnect = useCallback(() => {
+    localStorage.removeItem(LAST_WALLET);
+    setSession(undefined);
+  }, []);
+
+  const switchChain = useCallback(async () => {
+    if (session === undefined) return;
+    const { provider } = session.wallet;
+    const chainId = toHex(chain.id);
+    try {
+      try {
+        await provider.request({ method: "wallet_switchEthereumChain", params: [{ chainId }] });
+      } catch (error) {
+        if (!(error instanceof Object && "code" in error && error.code === UNKNOWN_CHAIN)) throw error;
+        const { name: chainName, nativeCurrency } = chain;
+        const params = { chainId, chainName, nativeCurrency, rpcUrls: [...chain.rpcUrls.default.http] };
+        await provider.request({ method: "wallet_addEthereumChain", params: [params] });
+      }
+      const now = Number(await provider.request({ method: "eth_chainId" }));
+      setSession((current) => current && { ...current, chainId: now });
+    } catch (error) {
+      throw walletError(error);
+    }
+  }, [session, chain]);
+
+  const connected = useMemo((): ConnectedWallet | undefined => {
+    if (session === undefined) return undefined;
+    const { wallet, address, chainId } = session;
+    const transport = custom(wallet.provider);
+    return {
+      wallet,
+      address,
+      account: accountFromEthereum(address),
+      isOnChain: chainId === chain.id,
+      signer: ethereumSigner(wallet.provider, address),
+      walletClient: createWalletClient({ account: address, chain, transport }),
+    };
+  }, [session, chain]);
+
+  const value = useMemo(
+    () => ({ found, connected, isRestoring, connect, disconnect, switchChain }),
+    [found, connected, isRestoring, connect, disconnect, switchChain],
+  );
+  return <WalletContext value={value}>{children}</WalletContext>;
+}
+
+/** Comes back to the wallet of an earlier visit, without asking, where it still lets this page. */
+function useRestoredSession(
+  found: readonly FoundWallet[],
+  isRestoring: boolean,
+  setSession: (session: Session | undefined) => void,
+  setRestoring: (isRestoring: boolean) => void,
+): void {
+  useEffect(() => {
+    if (!isRestoring) return undefined;
+    const wallet = found.find(({ id }) => id === localStorage.getItem(LAST_WALLET));
+    if (wallet === undefined) {
+      const timer = setTimeout(() => setRestoring(false), RESTORE_PATIENCE_MS);
+      return () => clearTimeout(timer);
+    }
+    let isCurrent = true;
+    open(wallet, "eth_accounts")
+      .catch(() => undefined)
+      .then((session) => {
+        if (!isCurrent) return;
+        if (session !== undefined) setSession(session);
+        setRestoring(false);
+      });
+    return () => {
+      isCurrent = false;
+    };
+  }, [found, isRestoring, setSession, setRestoring]);
+}
+
+/** Follows the person to another address or chain. */
+function useSessionEvents(
+  session: Session | undefined,
+  setSession: (change: (session: Session | undefined) => Session | undefined) => void,
+): void {
+  const provider = session?.wallet.provider;
+  useEffect(() => {
+    if (provider === undefined) return undefined;
+    const accounts = ([address]: Address[]): void =>
+      setSession((current) => (address === undefined ? undefined : current && { ...current, address: getAddress(address) }));
+    const chain = (id: string): void => setSession((current) => current && { ...current, chainId: Number(id) });
+    provider.on("accountsChanged", accounts);
+    provider.on("chainChanged", chain);
+    return () => {
+      provider.removeListener("accountsChanged", accounts);
+      provider.removeListener("chainChanged", chain);
+    };
+  }, [provider, setSession]);
+}

@@ -1,0 +1,99 @@
+/**
+ * Which deployment this page is for: /network.json, beside the page. One build serves any deployment; whoever hosts
+ * the page decides which one it trusts.
+ */
+
+import { accountFromEthereum, FastPayError, ZERO_ACCOUNT, type Address, type AuthorityEndpoint } from "@fastpay/sdk";
+import { isAddress } from "viem";
+
+/** A deployment and where its parts are. */
+export interface NetworkConfig {
+  readonly chainId: number;
+  /** The Ethereum node that the page asks. */
+  readonly rpc: string;
+  readonly contract: Address;
+  /** Tokens that are shown from the start, besides ETH. */
+  readonly tokens: readonly Address[];
+  readonly authorities: readonly AuthorityEndpoint[];
+  /** What to call the chain. */
+  readonly chainName: string;
+}
+
+const CHAIN_NAMES: Readonly<Record<number, string>> = {
+  1: "Ethereum",
+  10: "OP Mainnet",
+  8453: "Base",
+  31337: "Localnet",
+  42161: "Arbitrum One",
+  11155111: "Sepolia",
+};
+
+/** Loads and checks the file. Throws a `FastPayError`. */
+export async function loadConfig(signal?: AbortSignal): Promise<NetworkConfig> {
+  let file: unknown;
+  try {
+    const answer = await fetch("/network.json", { cache: "no-cache", ...(signal === undefined ? {} : { signal }) });
+    if (!answer.ok) throw new Error(`${answer.status} ${answer.statusText}`);
+    file = await answer.json();
+  } catch (cause) {
+    throw unusable("it cannot be loaded", cause);
+  }
+  return readConfig(file);
+}
+
+/** Checks what the file says. Throws a `FastPayError`. */
+export function readConfig(file: unknown): NetworkConfig {
+  if (!isRecord(file)) throw unusable("it is no object");
+  const { chainId, rpc, contract, authorities } = file;
+  if (typeof chainId !== "number" || !Number.isSafeInteger(chainId) || chainId <= 0) throw unusable("no chainId");
+  if (typeof rpc !== "string" || !isHttp(rpc)) throw unusable("rpc is no http address");
+  if (!isContract(contract)) throw unusable("contract is no address");
+  if (!Array.isArray(authorities) || authorities.length === 0) throw unusable("no authorities");
+  return {
+    chainId,
+    rpc,
+    contract: lower(contract),
+    tokens: readTokens(file.tokens ?? (file.token === undefined ? [] : [file.token])),
+    authorities: authorities.map(readAuthority),
+    chainName: CHAIN_NAMES[chainId] ?? `chain ${chainId}`,
+  };
+}
+
+function readTokens(tokens: unknown): Address[] {
+  if (!Array.isArray(tokens)) throw unusable("tokens is no list");
+  return tokens.map((token: unknown) => {
+    if (!isContract(token)) throw unusable("a token is no address");
+    return lower(token);
+  });
+}
+
+function readAuthority(entry: unknown): AuthorityEndpoint {
+  if (!isRecord(entry) || typeof entry.http !== "string" || !isHttp(entry.http)) {
+    throw unusable("an authority has no http address");
+  }
+  const url = entry.http.replace(/\/+$/, "");
+  if (entry.name === undefined) return { url };
+  if (typeof entry.name !== "string" || !/^0x[0-9a-f]{64}$/i.test(entry.name)) throw unusable("an authority's name");
+  return { url, name: lower(entry.name as Address) };
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function isHttp(text: string): boolean {
+  return URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
+}
+
+function isContract(value: unknown): value is Address {
+  return typeof value === "string" && isAddress(value) && accountFromEthereum(value) !== ZERO_ACCOUNT;
+}
+
+function lower(hex: Address): Address {
+  return hex.toLowerCase() as Address;
+}
+
+function unusable(why: string, cause?: unknown): FastPayError {
+  const action = "whoever hosts this page has to put it right (docs/WEB.md)";
+  return new FastPayError("invalid-argument", `network.json cannot be used: ${why}`, action, { cause });
+}

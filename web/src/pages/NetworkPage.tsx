@@ -1,0 +1,96 @@
+import { Badge, Card, Group, Stack, Text, Title } from "@mantine/core";
+import { ZERO_ACCOUNT, type AuthorityAnswer, type AccountState, type Committee } from "@fastpay/sdk";
+import { useQuery } from "@tanstack/react-query";
+import type { JSX } from "react";
+
+import { useAccount, useContractStatus } from "../data/queries";
+import { useWallets } from "../ethereum/WalletProvider";
+import { useNetwork } from "../network/NetworkProvider";
+import { Copyable } from "../ui/AccountText";
+import { ErrorAlert } from "../ui/ErrorAlert";
+import { Facts } from "../ui/Facts";
+import { PausedNotice } from "../ui/Notices";
+import { Page } from "../ui/Page";
+import { duration, shorten, timeText } from "../ui/words";
+
+const NO_ASSETS = [] as const;
+
+export function Component(): JSX.Element {
+  const { config, client } = useNetwork();
+  const { connected } = useWallets();
+  const status = useContractStatus();
+  const committee = useQuery({ queryKey: ["committee"], queryFn: () => client.committee(), refetchInterval: 60_000 });
+  // Any account will do to see who answers.
+  const view = useAccount(connected?.account ?? ZERO_ACCOUNT, NO_ASSETS);
+  const contract = status.data;
+  return (
+    <Page
+      title="Network"
+      lead="What this page trusts: the chain and the contract below, as its Ethereum node tells them. Compare them with a source of your own."
+      width={720}
+    >
+      <PausedNotice />
+      <ErrorAlert error={status.error} title="Ethereum does not answer" />
+      <Card withBorder component="section" aria-label="Deployment">
+        <Facts
+          facts={[
+            ["Chain", `${config.chainName} (chain ${config.chainId})`],
+            ["Contract", <Copyable key="contract" text={config.contract} name="the contract's address" />],
+            ["Ethereum node", config.rpc],
+            ["Newest block", contract && timeText(Number(contract.timestamp) * 1_000)],
+            ["Deposits so far", contract?.deposits.toString()],
+            [
+              "Outflow limit",
+              contract &&
+                `${contract.outflowShareBasisPoints / 100} % of an asset at once, whole again in ${duration(contract.outflowWindow * 1_000)}; more waits ${duration(contract.outflowDelay * 1_000)}`,
+            ],
+          ]}
+        />
+      </Card>
+      <ErrorAlert error={committee.error} title="The committee is not known now" />
+      {committee.data && <Members committee={committee.data} states={view.data?.states ?? []} />}
+    </Page>
+  );
+}
+
+interface MembersProps {
+  readonly committee: Committee;
+  readonly states: readonly AuthorityAnswer<AccountState>[];
+}
+
+function Members({ committee, states }: MembersProps): JSX.Element {
+  const { members, quorum, faultsTolerated, epoch } = committee;
+  return (
+    <Card withBorder component="section" aria-label="Committee">
+      <Title order={2} size="h4">
+        Committee of epoch {epoch.toString()}
+      </Title>
+      <Text size="sm" c="dimmed" mb="sm">
+        From the contract. {quorum} of {members.length} votes decide; {faultsTolerated} may lie or be away.
+      </Text>
+      <Stack component="ul" gap="xs" p={0} m={0} style={{ listStyle: "none" }}>
+        {members.map(({ votingKey }) => {
+          const state = states.find(({ authority }) => authority.name === votingKey);
+          return (
+            <Group component="li" key={votingKey} justify="space-between">
+              <div>
+                <Text ff="monospace" size="sm">
+                  {shorten(votingKey, 14, 6)}
+                </Text>
+                <Text size="xs" c="dimmed">
+                  {state?.authority.url ?? "this page does not know where it is"}
+                </Text>
+              </div>
+              {state?.answer !== undefined && <Badge color="teal">answers</Badge>}
+              {state !== undefined && state.answer === undefined && (
+                <Badge color="orange" title={state.error?.message ?? ""}>
+                  does not answer
+                </Badge>
+              )}
+            </Group>
+          );
+        })}
+      </Stack>
+    </Card>
+  );
+}

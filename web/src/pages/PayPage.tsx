@@ -1,0 +1,169 @@
+import { Button, Card, Stack, TextInput } from "@mantine/core";
+import {
+  encodeMemo,
+  ETHER,
+  isFastPayError,
+  MEMO_BYTES_MAX,
+  parseAccount,
+  type AccountId,
+  type Address,
+} from "@fastpay/sdk";
+import { useState, type FormEvent, type JSX } from "react";
+
+import { ActivityCard } from "../activity/ActivityCard";
+import { isOrdering, useActivities, useActivityActions } from "../activity/ActivityProvider";
+import { useKnownAssets } from "../data/assets";
+import { useHoldings } from "../data/holdings";
+import type { ConnectedWallet } from "../ethereum/WalletProvider";
+import { useNetwork } from "../network/NetworkProvider";
+import { AmountInput, readAmount } from "../ui/AmountInput";
+import { AssetSelect } from "../ui/AssetSelect";
+import { ErrorAlert } from "../ui/ErrorAlert";
+import { WithWallet } from "../ui/Notices";
+import { Page } from "../ui/Page";
+import { money, sentence, shortAccount } from "../ui/words";
+import { LinkReader, LinkSummary } from "./pay/LinkReader";
+import { PendingNotice } from "./pay/PendingNotice";
+import { useLinkRequest } from "./pay/useLinkRequest";
+import { IconSend } from "../ui/icons";
+
+export function Component(): JSX.Element {
+  return (
+    <Page title="Pay" lead="Final in one round trip; nobody can undo it.">
+      <WithWallet>{(wallet) => <Pay key={wallet.account} wallet={wallet} />}</WithWallet>
+    </Page>
+  );
+}
+
+function Pay({ wallet }: { wallet: ConnectedWallet }): JSX.Element {
+  const { account } = wallet;
+  const activities = useActivities(account).filter(({ kind }) => kind === "pay" || kind === "resume");
+  return (
+    <>
+      {activities.slice(0, 3).map((activity) => (
+        <ActivityCard key={activity.id} activity={activity} />
+      ))}
+      <PendingNotice account={account} />
+      <PayForm wallet={wallet} />
+    </>
+  );
+}
+
+function PayForm({ wallet }: { wallet: ConnectedWallet }): JSX.Element {
+  const { account, address, signer, isOnChain } = wallet;
+  const { client } = useNetwork();
+  const { start } = useActivityActions();
+  const { request, error: linkError, read, clear } = useLinkRequest();
+  const known = useKnownAssets();
+  const [typed, setTyped] = useState({ to: "", asset: ETHER as Address, amount: "", memo: "" });
+  const { list, view, error } = useHoldings(account, address);
+  const isBusy = isOrdering(useActivities(account), account);
+
+  // What a link fixes stands; what it leaves open is typed.
+  const asset = request?.asset ?? typed.asset;
+  const holding = list.find((one) => one.asset === asset);
+  const amount = readAmount(typed.amount, holding?.info, holding?.balance);
+  const units = request?.amount ?? amount.units;
+  const isTooMuch = request?.amount !== undefined && holding?.balance !== undefined && request.amount > holding.balance;
+  const recipient = readRecipient(typed.to, account);
+  const memo = readMemo(typed.memo);
+  const to = request?.account ?? recipient.account;
+  const canPay =
+    to !== undefined && units !== undefined && memo.fault === undefined && !isTooMuch && !isBusy && isOnChain && view !== undefined;
+
+  const change = (part: Partial<typeof typed>): void => setTyped((before) => ({ ...before, ...part }));
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    if (!canPay || holding?.info === undefined) return;
+    start({
+      kind: "pay",
+      account,
+      title: `Pay ${money(units, holding.info)} to ${shortAccount(to)}`,
+      work: ({ report, signal }) => {
+        const intent = { recipient: to, asset, amount: units, memo: request?.memo ?? memo.bytes };
+        return client.pay(signer, intent, { onProgress: report, signal });
+      },
+    });
+    clear();
+    change({ to: "", amount: "", memo: "" });
+  };
+
+  return (
+    <Card withBorder component="form" onSubmit={submit} aria-label="Payment">
+      <Stack>
+        <ErrorAlert error={error} title="Your balance is not known now" />
+        {request === undefined ? (
+          <>
+            <LinkReader onText={read} error={linkError} />
+            <TextInput
+              label="To"
+              description="An account (0x… or fp1…), or a payment link"
+              value={typed.to}
+              onChange={({ currentTarget: { value } }) => (read(value, false) ? change({ to: "" }) : change({ to: value }))}
+              error={recipient.fault}
+              autoComplete="off"
+              spellCheck={false}
+              required
+              withAsterisk={false}
+            />
+            <AssetSelect assets={list.map((one) => one.asset)} value={asset} onChange={(next) => change({ asset: next })} />
+          </>
+        ) : (
+          <LinkSummary
+            request={request}
+            info={holding?.info}
+            isKnownAsset={known.assets.includes(asset)}
+            isTooMuch={isTooMuch}
+            onClear={clear}
+          />
+        )}
+        {request?.amount === undefined && (
+          <AmountInput
+            text={typed.amount}
+            onChange={(text) => change({ amount: text })}
+            info={holding?.info}
+            fault={amount.fault}
+            most={holding?.balance}
+            description={
+              holding?.info !== undefined && holding.balance !== undefined
+                ? `You have ${money(holding.balance, holding.info)} in FastPay`
+                : "Asking for your balance …"
+            }
+          />
+        )}
+        {request?.memo === undefined && (
+          <TextInput
+            label="Memo (optional)"
+            description={`Everyone can read it; at most ${MEMO_BYTES_MAX} bytes`}
+            value={typed.memo}
+            onChange={(event) => change({ memo: event.currentTarget.value })}
+            error={memo.fault}
+            autoComplete="off"
+          />
+        )}
+        <Button type="submit" size="md" disabled={!canPay} leftSection={<IconSend size={18} aria-hidden />}>
+          {units !== undefined && holding?.info !== undefined ? `Pay ${money(units, holding.info)}` : "Pay"}
+        </Button>
+      </Stack>
+    </Card>
+  );
+}
+
+function readRecipient(text: string, own: AccountId): { account: AccountId | undefined; fault: string | undefined } {
+  if (text.trim() === "") return { account: undefined, fault: undefined };
+  try {
+    const account = parseAccount(text.trim());
+    if (account === own) return { account: undefined, fault: "This is your own account." };
+    return { account, fault: undefined };
+  } catch (error) {
+    return { account: undefined, fault: isFastPayError(error) ? sentence(error.action) : "This is no account." };
+  }
+}
+
+function readMemo(text: string): { bytes: ReturnType<typeof encodeMemo>; fault: string | undefined } {
+  try {
+    return { bytes: encodeMemo(text), fault: undefined };
+  } catch (error) {
+    return { bytes: encodeMemo(""), fault: isFastPayError(error) ? sentence(error.message) : "This memo is too long." };
+  }
+}

@@ -1,0 +1,129 @@
+import { Anchor, Button, Card, CopyButton, Group, Stack, Text, TextInput } from "@mantine/core";
+import { encodeMemo, ETHER, formatAccount, formatPaymentLink, formatWebLink, isFastPayError, type Address, type PaymentLink } from "@fastpay/sdk";
+import { useState, type JSX } from "react";
+
+import { useHoldings } from "../data/holdings";
+import type { ConnectedWallet } from "../ethereum/WalletProvider";
+import { useNetwork } from "../network/NetworkProvider";
+import { AmountInput, readAmount } from "../ui/AmountInput";
+import { AssetSelect } from "../ui/AssetSelect";
+import { Copyable } from "../ui/AccountText";
+import { ErrorAlert } from "../ui/ErrorAlert";
+import { WithWallet } from "../ui/Notices";
+import { Page } from "../ui/Page";
+import { QrCode } from "../ui/Qr";
+import { money } from "../ui/words";
+
+export function Component(): JSX.Element {
+  return (
+    <Page title="Receive" lead="Show the code, or send the link. The sender confirms; nothing is paid by opening it.">
+      <WithWallet>{(wallet) => <Receive wallet={wallet} />}</WithWallet>
+    </Page>
+  );
+}
+
+function Receive({ wallet }: { wallet: ConnectedWallet }): JSX.Element {
+  const { account, address } = wallet;
+  const { client } = useNetwork();
+  const { list } = useHoldings(account, address);
+  const [asset, setAsset] = useState<Address>(ETHER);
+  const [amount, setAmount] = useState("");
+  const [memo, setMemo] = useState("");
+  const [label, setLabel] = useState("");
+  const info = list.find((one) => one.asset === asset)?.info;
+  const typed = readAmount(amount, info);
+  const made = make(() => {
+    const link: PaymentLink = {
+      account,
+      domain: client.domain,
+      asset,
+      ...(typed.units === undefined ? {} : { amount: typed.units }),
+      ...(memo === "" ? {} : { memo: encodeMemo(memo) }),
+      ...(label === "" ? {} : { label }),
+    };
+    return { uri: formatPaymentLink(link), web: formatWebLink(`${location.origin}/pay`, link) };
+  });
+  return (
+    <>
+      <Card withBorder>
+        <Stack align="center">
+          {made.links === undefined ? (
+            <ErrorAlert error={made.error} />
+          ) : (
+            <Links uri={made.links.uri} web={made.links.web} asks={typed.units && info && money(typed.units, info)} />
+          )}
+          <Text size="sm" c="dimmed">
+            Your account
+          </Text>
+          <Copyable text={formatAccount(account)} name="your account" />
+        </Stack>
+      </Card>
+      <Card withBorder component="section" aria-label="What to ask for">
+        <Stack>
+          <AssetSelect assets={list.map((one) => one.asset)} value={asset} onChange={setAsset} />
+          <AmountInput
+            label="Amount (optional)"
+            text={amount}
+            onChange={setAmount}
+            info={info}
+            fault={typed.fault}
+            required={false}
+            description="Without one the sender chooses"
+          />
+          <TextInput
+            label="Memo (optional)"
+            description="The payment will carry it, so you can tell it from others; everyone can read it"
+            value={memo}
+            onChange={(event) => setMemo(event.currentTarget.value)}
+            autoComplete="off"
+          />
+          <TextInput
+            label="Your name (optional)"
+            description="Shown to the sender as your claim"
+            value={label}
+            onChange={(event) => setLabel(event.currentTarget.value)}
+            maxLength={64}
+            autoComplete="off"
+          />
+        </Stack>
+      </Card>
+    </>
+  );
+}
+
+function make(links: () => { uri: string; web: string }): { links?: { uri: string; web: string }; error?: unknown } {
+  try {
+    return { links: links() };
+  } catch (error) {
+    if (isFastPayError(error)) return { error };
+    throw error;
+  }
+}
+
+function Links({ uri, web, asks }: { uri: string; web: string; asks: string | 0n | undefined }): JSX.Element {
+  return (
+    <>
+      <QrCode text={web} label={asks ? `QR code that asks for ${asks}` : "QR code that asks for a payment"} />
+      {asks && (
+        <Text fw={600} size="lg">
+          {asks}
+        </Text>
+      )}
+      <Group justify="center" gap="xs">
+        <CopyButton value={web}>
+          {({ copied, copy }) => <Button onClick={copy}>{copied ? "Link copied" : "Copy link"}</Button>}
+        </CopyButton>
+        <CopyButton value={uri}>
+          {({ copied, copy }) => (
+            <Button variant="default" onClick={copy}>
+              {copied ? "Copied" : "Copy fastpay: link"}
+            </Button>
+          )}
+        </CopyButton>
+      </Group>
+      <Anchor href={web} size="xs" style={{ overflowWrap: "anywhere" }} data-testid="payment-link">
+        {web}
+      </Anchor>
+    </>
+  );
+}

@@ -1,0 +1,96 @@
+import { Accordion, Alert, Badge, Card, Group, List, Text, Title } from "@mantine/core";
+import type { CertificateEvidence, CertificateReport, VoteFault } from "@fastpay/sdk";
+import type { JSX } from "react";
+
+import { shorten } from "../../ui/words";
+import { IconCheck, IconX } from "../../ui/icons";
+
+type Answer = CertificateEvidence["answers"][number];
+
+const FAULTS: Record<VoteFault, string> = {
+  "not-a-member": "is of nobody in the committee",
+  "wrong-kind": "is a vote on another kind of transfer",
+  path: "has a path that leads to no root",
+  signature: "has a signature that does not fit",
+};
+
+/** What each authority shows for a transfer, vote by vote, as checked here. */
+export function AnswersCard({ answers }: { answers: CertificateEvidence["answers"] }): JSX.Element {
+  const forged = answers.filter(({ answer }) => answer !== undefined && !answer.report.isValid);
+  return (
+    <Card withBorder component="section" aria-label="What each authority shows">
+      <Title order={2} size="h4">
+        What each authority shows
+      </Title>
+      <Text size="sm" c="dimmed">
+        The certificate as each of them gives it, checked here against the committee that the contract names.
+      </Text>
+      {forged.length > 0 && (
+        <Alert color="red" role="alert" title="A certificate does not hold" mt="sm">
+          {forged.length === 1 ? "One authority shows" : `${forged.length} authorities show`} a certificate that proves nothing.
+          This page does not use it.
+        </Alert>
+      )}
+      <Accordion multiple variant="contained" mt="sm" chevronPosition="left" order={3}>
+        {answers.map((answer) => (
+          <AnswerItem key={answer.authority.url} {...answer} />
+        ))}
+      </Accordion>
+    </Card>
+  );
+}
+
+function AnswerItem({ authority, answer, error }: Answer): JSX.Element {
+  const valid = answer?.report.votes.filter(({ fault }) => fault === undefined).length ?? 0;
+  return (
+    <Accordion.Item value={authority.url}>
+      <Accordion.Control>
+        <Group justify="space-between" wrap="nowrap">
+          <Text ff="monospace" size="sm">
+            {shorten(authority.name ?? authority.url, 10, 4)}
+          </Text>
+          {answer === undefined && <Badge color="gray">shows none</Badge>}
+          {answer?.report.isValid && <Badge color="teal">{valid} valid votes</Badge>}
+          {answer !== undefined && !answer.report.isValid && <Badge color="red">forged</Badge>}
+        </Group>
+      </Accordion.Control>
+      <Accordion.Panel>
+        <Text size="xs" c="dimmed">
+          {authority.url}
+        </Text>
+        {answer === undefined ? <Text size="sm">{error?.message ?? "It does not answer."}</Text> : <Report report={answer.report} />}
+      </Accordion.Panel>
+    </Accordion.Item>
+  );
+}
+
+function Report({ report }: { report: CertificateReport }): JSX.Element {
+  return (
+    <List listStyleType="none" size="sm" spacing={4}>
+      <Check isGood={report.orderFault === undefined}>
+        {report.orderFault === undefined ? "The sender signed this order" : `The order: ${report.orderFault}`}
+      </Check>
+      {report.votes.map(({ authority, fault }, index) => (
+        <Check key={`${authority}-${index}`} isGood={fault === undefined}>
+          Vote of {shorten(authority, 10, 4)} {fault === undefined ? "is valid" : FAULTS[fault]}
+        </Check>
+      ))}
+      <Check isGood={report.fault === undefined}>
+        {report.fault === undefined ? "They are exactly a quorum" : `The quorum: ${report.fault}`}
+      </Check>
+    </List>
+  );
+}
+
+function Check({ isGood, children }: { isGood: boolean; children: React.ReactNode }): JSX.Element {
+  const icon = isGood ? (
+    <IconCheck size={16} color="var(--mantine-color-teal-7)" role="img" aria-label="Good:" />
+  ) : (
+    <IconX size={16} color="var(--mantine-color-red-7)" role="img" aria-label="Bad:" />
+  );
+  return (
+    <List.Item icon={icon} data-good={isGood}>
+      {children}
+    </List.Item>
+  );
+}

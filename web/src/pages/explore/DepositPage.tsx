@@ -1,0 +1,56 @@
+import { Alert, Card, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import type { JSX } from "react";
+import { useParams } from "react-router";
+
+import { useAssetInfo } from "../../data/queries";
+import { useNetwork } from "../../network/NetworkProvider";
+import { AccountLink } from "../../ui/AccountText";
+import { ErrorAlert } from "../../ui/ErrorAlert";
+import { Facts } from "../../ui/Facts";
+import { Page } from "../../ui/Page";
+import { money } from "../../ui/words";
+import { SearchBox } from "./SearchBox";
+import type { DepositEntry } from "@fastpay/sdk";
+
+export function Component(): JSX.Element {
+  const { index: text = "" } = useParams();
+  const { client } = useNetwork();
+  const index = /^[0-9]{1,15}$/.test(text) ? BigInt(text) : undefined;
+  const query = useQuery({
+    queryKey: ["deposit", text],
+    // A query's answer is never undefined: null is "nobody tells".
+    queryFn: async () => (await client.depositByIndex(index ?? 0n)) ?? null,
+    enabled: index !== undefined,
+  });
+  return (
+    <Page title={`Deposit ${text}`} width={720}>
+      <SearchBox />
+      {index === undefined && <Alert color="red">A deposit is named by its number, from 1.</Alert>}
+      {query.isLoading && <Text role="status">Asking the authorities …</Text>}
+      <ErrorAlert error={query.error} />
+      {query.data === null && (
+        <Alert color="orange" role="alert" title="Not found">
+          Not enough authorities tell of this deposit. It may not be final yet.
+        </Alert>
+      )}
+      {query.data && <Deposit deposit={query.data} />}
+    </Page>
+  );
+}
+
+function Deposit({ deposit }: { deposit: DepositEntry }): JSX.Element {
+  const info = useAssetInfo(deposit.asset);
+  return (
+    <Card withBorder component="section" aria-label="Deposit">
+      <Facts
+        facts={[
+          ["Amount", info === undefined ? deposit.amount.toString() : money(deposit.amount, info)],
+          ["Credited to", <AccountLink key="account" account={deposit.recipient} short={false} />],
+          ["Asset", deposit.asset],
+          ["Told alike by", `${deposit.authorities} authorities`],
+        ]}
+      />
+    </Card>
+  );
+}

@@ -1,0 +1,63 @@
+import { Badge, Card, Group, Stack, Text, Title } from "@mantine/core";
+import { decodeMemo, NO_MEMO, type Redemption, type VerifiedCertificate } from "@fastpay/sdk";
+import type { JSX } from "react";
+
+import { useAssetInfo, useRedemptionStatus } from "../../data/queries";
+import { AccountLink, Copyable } from "../../ui/AccountText";
+import { Facts } from "../../ui/Facts";
+import { count, money, timeText } from "../../ui/words";
+import { IconShieldCheck } from "../../ui/icons";
+
+/** What a valid certificate says. */
+export function TransferCard({ certificate }: { certificate: VerifiedCertificate }): JSX.Element {
+  const { digest, epoch, votes, order } = certificate;
+  const { transfer } = order;
+  const info = useAssetInfo(transfer.asset);
+  const text = (units: bigint): string => (info === undefined ? units.toString() : money(units, info));
+  return (
+    <Card withBorder component="section" aria-label="Transfer">
+      <Stack>
+        <Group justify="space-between">
+          <Title order={2} size="h3">
+            {transfer.type === "payment" ? "Payment" : "Redemption"} of {text(transfer.amount)}
+          </Title>
+          <Badge color="teal" size="lg" leftSection={<IconShieldCheck size={16} aria-hidden />}>
+            Final
+          </Badge>
+        </Group>
+        <Text size="sm">
+          {count(votes.length, "vote")} of a quorum, each checked in this browser. Nobody can undo it.
+        </Text>
+        <Facts
+          facts={[
+            ["From", <AccountLink key="from" account={transfer.sender} short={false} />],
+            [
+              "To",
+              transfer.type === "payment" ? (
+                <AccountLink key="to" account={transfer.recipient} short={false} />
+              ) : (
+                `${transfer.recipient} on Ethereum`
+              ),
+            ],
+            ["Fee", transfer.type === "redemption" && text(transfer.fee)],
+            ["Asset", info === undefined ? transfer.asset : `${info.symbol} (${transfer.asset})`],
+            ["Memo", transfer.memo === NO_MEMO ? undefined : decodeMemo(transfer.memo)],
+            ["Number among the sender's orders", transfer.sequence.toString()],
+            ["Signed with", order.authorization.type === "ethereum" ? "an Ethereum key" : "an Ed25519 key"],
+            ["Epoch", epoch.toString()],
+            ["Digest", <Copyable key="digest" text={digest} name="the digest" />],
+            ["On Ethereum", transfer.type === "redemption" && <Payout redemption={transfer} />],
+          ]}
+        />
+      </Stack>
+    </Card>
+  );
+}
+
+function Payout({ redemption }: { redemption: Redemption }): JSX.Element {
+  const status = useRedemptionStatus(redemption.sender, redemption.sequence).data;
+  if (status === undefined) return <>…</>;
+  if (status.state === "open") return <>not brought there yet; anyone can</>;
+  if (status.state === "paid") return <>paid, or kept as a claim where the recipient refused it</>;
+  return <>queued; anyone can have it paid out from {timeText(Number(status.executableAt) * 1_000)} on</>;
+}

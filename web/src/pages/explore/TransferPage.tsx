@@ -1,0 +1,64 @@
+import { Alert, Text } from "@mantine/core";
+import { isFastPayError, parseAccount, type CertificateEvidence, type Hex } from "@fastpay/sdk";
+import { useQuery } from "@tanstack/react-query";
+import type { JSX } from "react";
+import { useParams } from "react-router";
+
+import { useNetwork } from "../../network/NetworkProvider";
+import { ErrorAlert } from "../../ui/ErrorAlert";
+import { Page } from "../../ui/Page";
+import { AnswersCard } from "./AnswersCard";
+import { SearchBox } from "./SearchBox";
+import { TransferCard } from "./TransferCard";
+
+type Name = Parameters<ReturnType<typeof useNetwork>["client"]["evidence"]>[0];
+
+export function Component(): JSX.Element {
+  const { digest, account, sequence } = useParams();
+  const { client } = useNetwork();
+  const name = readName(digest, account, sequence);
+  const query = useQuery({
+    queryKey: ["evidence", digest, account, sequence],
+    queryFn: () => client.evidence(name.of as Name),
+    enabled: name.of !== undefined,
+    // Proof does not age; only who shows it may change.
+    staleTime: 30_000,
+  });
+  return (
+    <Page title="Transfer" width={720}>
+      <SearchBox />
+      <ErrorAlert error={name.error ?? query.error} />
+      {query.isLoading && <Text role="status">Asking the authorities, and checking each vote here …</Text>}
+      {query.data && <Evidence evidence={query.data} />}
+    </Page>
+  );
+}
+
+function readName(digest?: string, account?: string, sequence?: string): { of?: Name; error?: unknown } {
+  if (digest !== undefined) {
+    return /^0x[0-9a-f]{64}$/.test(digest) ? { of: digest as Hex } : { error: new Error("a digest is 0x and 64 digits") };
+  }
+  try {
+    if (!/^[0-9]{1,20}$/.test(sequence ?? "")) return { error: new Error("an order's number is a whole number") };
+    return { of: { account: parseAccount(account ?? ""), sequence: BigInt(sequence ?? "0") } };
+  } catch (error) {
+    if (isFastPayError(error)) return { error };
+    throw error;
+  }
+}
+
+function Evidence({ evidence }: { evidence: CertificateEvidence }): JSX.Element {
+  const { certificate, answers } = evidence;
+  return (
+    <>
+      {certificate === undefined ? (
+        <Alert color="orange" role="alert" title="No valid certificate">
+          No authority shows one. It may not be final yet, or not exist.
+        </Alert>
+      ) : (
+        <TransferCard certificate={certificate} />
+      )}
+      <AnswersCard answers={answers} />
+    </>
+  );
+}

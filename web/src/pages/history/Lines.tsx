@@ -1,0 +1,140 @@
+import { Anchor, Badge, Group, Text, ThemeIcon } from "@mantine/core";
+import {
+  decodeMemo,
+  NO_MEMO,
+  type Address,
+  type DepositEntry,
+  type Hex,
+  type OrderEntry,
+  type ReceivedEntry,
+  type Redemption,
+  type SentEntry,
+} from "@fastpay/sdk";
+import type { JSX, ReactNode } from "react";
+import { Link } from "react-router";
+
+import { useAssetInfo, useRedemptionStatus } from "../../data/queries";
+import { AccountLink } from "../../ui/AccountText";
+import { duration, money, shorten, timeText } from "../../ui/words";
+import { IconArrowDownLeft, IconArrowDownToArc, IconArrowUpFromArc, IconArrowUpRight } from "../../ui/icons";
+
+interface LineProps {
+  readonly icon: ReactNode;
+  readonly color: string;
+  readonly amount: string;
+  readonly text: ReactNode;
+  readonly to: string;
+  readonly detail: ReactNode;
+  readonly end?: ReactNode;
+}
+
+function Line({ icon, color, amount, text, to, detail, end }: LineProps): JSX.Element {
+  return (
+    <Group component="li" wrap="nowrap" align="flex-start" gap="sm">
+      <ThemeIcon variant="light" color={color} radius="xl" aria-hidden>
+        {icon}
+      </ThemeIcon>
+      <div style={{ flex: 1, minWidth: 0 }}>
+        <Group justify="space-between" gap={4}>
+          <Text size="sm">{text}</Text>
+          <Anchor component={Link} to={to} fw={600} size="sm" aria-label={`${amount}: show the proof`}>
+            {amount}
+          </Anchor>
+        </Group>
+        <Group justify="space-between" gap={4}>
+          <Text size="xs" c="dimmed" component="div" style={{ overflowWrap: "anywhere" }}>
+            {detail}
+          </Text>
+          {end}
+        </Group>
+      </div>
+    </Group>
+  );
+}
+
+function useMoney(amount: bigint, asset: Address): string {
+  const info = useAssetInfo(asset);
+  return info === undefined ? "…" : money(amount, info);
+}
+
+function memoText(memo: Hex): string {
+  return memo === NO_MEMO ? "" : `“${decodeMemo(memo)}” `;
+}
+
+/** A payment that came. */
+export function ReceivedLine({ entry: { payment, certificate } }: { entry: ReceivedEntry }): JSX.Element {
+  const amount = useMoney(payment.amount, payment.asset);
+  return (
+    <Line
+      icon={<IconArrowDownLeft size={18} />}
+      color="teal"
+      amount={`+${amount}`}
+      text={
+        <>
+          From <AccountLink account={payment.sender} />
+        </>
+      }
+      to={`/explore/transfer/${certificate.digest}`}
+      detail={`${memoText(payment.memo)}their order #${payment.sequence}`}
+    />
+  );
+}
+
+/** A payment or redemption that left, with its life as far as this browser has seen it. */
+export function SentLine({ entry: { certificate, order } }: { entry: SentEntry }): JSX.Element {
+  const { transfer } = certificate.order;
+  const amount = useMoney(transfer.amount, transfer.asset);
+  const isPayment = transfer.type === "payment";
+  return (
+    <Line
+      icon={isPayment ? <IconArrowUpRight size={18} /> : <IconArrowUpFromArc size={18} />}
+      color="indigo"
+      amount={`−${amount}`}
+      text={isPayment ? <>To <AccountLink account={transfer.recipient} /></> : <>Redeemed to {shorten(transfer.recipient)}</>}
+      to={`/explore/transfer/${certificate.digest}`}
+      detail={`${memoText(transfer.memo)}order #${transfer.sequence}${lifeText(order)}`}
+      end={isPayment ? undefined : <PayoutBadge redemption={transfer} />}
+    />
+  );
+}
+
+/** From order to settlement, as this browser wrote it down. */
+function lifeText(order: OrderEntry | undefined): string {
+  const { createdAtMs, certifiedAtMs, settledAtMs } = order ?? {};
+  if (createdAtMs === undefined) return ", ordered elsewhere, final";
+  const parts = [`ordered ${timeText(createdAtMs)}`];
+  if (certifiedAtMs !== undefined) parts.push(`final after ${duration(certifiedAtMs - createdAtMs)}`);
+  if (settledAtMs !== undefined) parts.push(`settled after ${duration(settledAtMs - createdAtMs)}`);
+  return `, ${parts.join(", ")}`;
+}
+
+function PayoutBadge({ redemption }: { redemption: Redemption }): JSX.Element | null {
+  const status = useRedemptionStatus(redemption.sender, redemption.sequence).data;
+  if (status === undefined) return null;
+  const badges = {
+    open: { color: "indigo", text: "on its way" },
+    queued: { color: "orange", text: "queued" },
+    paid: { color: "teal", text: "paid" },
+  };
+  const { color, text } = badges[status.state];
+  return (
+    <Badge size="xs" color={color} variant="light">
+      {text}
+    </Badge>
+  );
+}
+
+/** A deposit from the chain. */
+export function DepositLine({ entry }: { entry: DepositEntry }): JSX.Element {
+  const amount = useMoney(entry.amount, entry.asset);
+  return (
+    <Line
+      icon={<IconArrowDownToArc size={18} />}
+      color="teal"
+      amount={`+${amount}`}
+      text="From Ethereum"
+      to={`/explore/deposit/${entry.index}`}
+      detail={`deposit ${entry.index}, credited by ${entry.authorities} authorities`}
+    />
+  );
+}

@@ -1,0 +1,61 @@
+import { Alert, Button, Group, Stack, Text } from "@mantine/core";
+import { decodeMemo, formatAccount, type AssetInfo, type PaymentLink } from "@fastpay/sdk";
+import type { JSX } from "react";
+
+import { ErrorAlert } from "../../ui/ErrorAlert";
+import { Facts } from "../../ui/Facts";
+import { QrReader } from "../../ui/QrReader";
+import { money, timeText } from "../../ui/words";
+
+/** Reads a payment link from a QR code, and says why one cannot be used. */
+export function LinkReader({ onText, error }: { onText: (text: string) => void; error: unknown }): JSX.Element {
+  return (
+    <Stack gap="xs">
+      <QrReader onText={onText} />
+      <ErrorAlert error={error} />
+    </Stack>
+  );
+}
+
+interface Props {
+  readonly request: PaymentLink;
+  readonly info: AssetInfo | undefined;
+  readonly isKnownAsset: boolean;
+  readonly isTooMuch: boolean;
+  readonly onClear: () => void;
+}
+
+/** What a link asks for. It is paid as it stands, or cleared. */
+export function LinkSummary({ request, info, isKnownAsset, isTooMuch, onClear }: Props): JSX.Element {
+  const { account, amount, memo, label, expires, asset } = request;
+  return (
+    <Stack gap="xs">
+      <Group justify="space-between">
+        <Text fw={600}>A payment link asks for this</Text>
+        <Button variant="default" size="xs" onClick={onClear}>
+          Clear
+        </Button>
+      </Group>
+      <Facts
+        facts={[
+          ["To", formatAccount(account)],
+          ["Calls itself", label && `${label} (nobody has checked this)`],
+          ["Amount", amount !== undefined && info !== undefined ? money(amount, info) : undefined],
+          ["Asset", info && (isKnownAsset ? info.symbol : `${info.symbol} at ${asset}`)],
+          ["Memo", memo && decodeMemo(memo)],
+          ["Expires", expires && timeText(Number(expires) * 1_000)],
+        ]}
+      />
+      {!isKnownAsset && (
+        <Alert color="orange" role="alert">
+          This page does not know this token. Anyone can make one with any name; compare its address.
+        </Alert>
+      )}
+      {isTooMuch && (
+        <Alert color="red" role="alert" title="Not enough money">
+          Your balance in FastPay is less than this link asks for.
+        </Alert>
+      )}
+    </Stack>
+  );
+}

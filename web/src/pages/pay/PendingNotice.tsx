@@ -1,0 +1,45 @@
+import { Alert, Button, Group, Text } from "@mantine/core";
+import { formatAccount, type AccountId, type Transfer } from "@fastpay/sdk";
+import type { JSX } from "react";
+
+import { isOrdering, useActivities, useResume } from "../../activity/ActivityProvider";
+import { useKnownAssets } from "../../data/assets";
+import { useAccount, useAssetInfo, useOrders } from "../../data/queries";
+import { money, shortAccount, shorten } from "../../ui/words";
+import { IconLock } from "../../ui/icons";
+
+/** Says that an order is pending that nobody is finishing now, and offers to finish it. */
+export function PendingNotice({ account }: { account: AccountId }): JSX.Element | null {
+  const { assets } = useKnownAssets();
+  const pending = useAccount(account, assets).data?.pending?.transfer;
+  const unfinished = useOrders(account).data?.find(({ state }) => state === "created" || state === "certified");
+  const isBusy = isOrdering(useActivities(account), account);
+  const resume = useResume();
+  const transfer = unfinished?.transfer ?? pending;
+  if (transfer === undefined || isBusy) return null;
+  return (
+    <Alert role="alert" color="orange" icon={<IconLock aria-hidden />} title="An order is not finished">
+      <Group justify="space-between">
+        <Text size="sm">
+          <TransferText transfer={transfer} /> It was signed {unfinished === undefined ? "on another device" : "here"} and has
+          to be finished before the next one; it is paid once only.
+        </Text>
+        <Button size="xs" color="orange.9" onClick={() => resume(account)}>
+          Finish it now
+        </Button>
+      </Group>
+    </Alert>
+  );
+}
+
+/** An order in one sentence. */
+export function TransferText({ transfer }: { transfer: Transfer }): JSX.Element {
+  const info = useAssetInfo(transfer.asset);
+  const amount = info === undefined ? "…" : money(transfer.amount, info);
+  const to = transfer.type === "payment" ? shortAccount(transfer.recipient) : `${shorten(transfer.recipient)} on Ethereum`;
+  return (
+    <span title={transfer.type === "payment" ? formatAccount(transfer.recipient) : transfer.recipient}>
+      Order #{transfer.sequence.toString()} {transfer.type === "payment" ? "pays" : "redeems"} {amount} to {to}.
+    </span>
+  );
+}

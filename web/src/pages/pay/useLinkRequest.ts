@@ -1,0 +1,62 @@
+import { FastPayError, isPaymentLink, parsePaymentLink, type PaymentLink } from "@fastpay/sdk";
+import { useCallback, useEffect, useState } from "react";
+import { useLocation, useNavigate } from "react-router";
+
+import { useNetwork } from "../../network/NetworkProvider";
+
+/** What somebody asks for by a link, or why the link cannot be used. */
+export interface LinkRequest {
+  readonly request: PaymentLink | undefined;
+  readonly error: unknown;
+  /** Takes a text as a link; false where it claims to be none. With `isLink` it is refused for that, too. */
+  readonly read: (text: string, isLink?: boolean) => boolean;
+  readonly clear: () => void;
+}
+
+/** The payment link behind the `#` of the page's address, or one that is read in. */
+export function useLinkRequest(): LinkRequest {
+  const { client } = useNetwork();
+  const { hash } = useLocation();
+  const navigate = useNavigate();
+  const [state, setState] = useState<{ request?: PaymentLink; error?: unknown }>({});
+
+  const read = useCallback(
+    (text: string, isLink = true) => {
+      if (!isLink && !isPaymentLink(text)) return false;
+      try {
+        const request = parsePaymentLink(text);
+        checkDeployment(request, client.domain);
+        checkTime(request);
+        setState({ request });
+      } catch (error) {
+        setState({ error });
+      }
+      return true;
+    },
+    [client],
+  );
+  useEffect(() => {
+    if (hash.length <= 1) return;
+    read(decodeHash(hash.slice(1)));
+    // A reload must not ask for the same money again once it is paid.
+    void navigate({ hash: "" }, { replace: true });
+  }, [hash, read, navigate]);
+  const clear = useCallback(() => setState({}), []);
+  return { request: state.request, error: state.error, read, clear };
+}
+
+/** Browsers leave a fragment as it is, but for a few characters that they escape. */
+function decodeHash(text: string): string {
+  return text.startsWith("fastpay%3A") ? decodeURIComponent(text) : text;
+}
+
+function checkDeployment({ domain }: PaymentLink, own: PaymentLink["domain"]): void {
+  if (domain.chainId === own.chainId && domain.contract === own.contract.toLowerCase()) return;
+  const message = `this link is for contract ${domain.contract} on chain ${domain.chainId}, and this page is for ${own.contract} on chain ${own.chainId}`;
+  throw new FastPayError("invalid-link", message, "open the link on a page of that deployment, or ask for another link");
+}
+
+function checkTime({ expires }: PaymentLink): void {
+  if (expires === undefined || expires * 1_000n >= BigInt(Date.now())) return;
+  throw new FastPayError("invalid-link", "this link has expired", "ask for a new one: the price may have changed");
+}

@@ -1,0 +1,34 @@
+import { createTheme, type CSSVariablesResolver } from "@mantine/core";
+
+export const theme = createTheme({
+  primaryColor: "indigo",
+  // Dark enough that white text on it reads well (WCAG AA).
+  primaryShade: { light: 8, dark: 8 },
+  defaultRadius: "md",
+  autoContrast: true,
+  fontFamily: "Inter, system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sans-serif",
+  components: {
+    Card: { defaultProps: { radius: "lg", padding: "md" } },
+    TextInput: { defaultProps: { size: "md" } },
+    NativeSelect: { defaultProps: { size: "md" } },
+    Badge: { defaultProps: { variant: "light", tt: "none", fw: 600 } },
+  },
+});
+
+/** The library's quiet text is too pale to be read by everyone. */
+export const cssVariables: CSSVariablesResolver = () => ({
+  variables: {},
+  light: {
+    "--mantine-color-dimmed": "#4b5563",
+    "--mantine-color-placeholder": "#6b7280",
+    "--mantine-color-anchor": "var(--mantine-color-indigo-8)",
+    "--mantine-color-body": "#f8f9fc",
+    "--mantine-color-error": "var(--mantine-color-red-9)",
+  },
+  dark: {
+    "--mantine-color-dimmed": "#b0b6c2",
+    "--mantine-color-placeholder": "#8f96a3",
+    "--mantine-color-anchor": "var(--mantine-color-indigo-3)",
+    "--mantine-color-error": "var(--mantine-color-red-4)",
+  },
+});

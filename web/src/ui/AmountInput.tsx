@@ -1,0 +1,70 @@
+import { Button, TextInput } from "@mantine/core";
+import { formatAmount, isFastPayError, parseAmount, type AssetInfo } from "@fastpay/sdk";
+import type { JSX, ReactNode } from "react";
+
+import { money, sentence } from "./words";
+
+/** What a typed amount means: a number of the smallest unit, nothing yet, or why it cannot be used. */
+export interface TypedAmount {
+  readonly units: bigint | undefined;
+  readonly fault: string | undefined;
+}
+
+/** Reads what was typed; `available` is the most that can be moved, where that is known. */
+export function readAmount(text: string, info: AssetInfo | undefined, available?: bigint): TypedAmount {
+  if (text === "" || info === undefined) return { units: undefined, fault: undefined };
+  try {
+    const units = parseAmount(text.trim(), info.decimals);
+    if (units === 0n) return { units: undefined, fault: "Give more than nothing." };
+    if (available !== undefined && units > available) {
+      return { units: undefined, fault: `Not enough money: there are ${money(available, info)}.` };
+    }
+    return { units, fault: undefined };
+  } catch (error) {
+    return { units: undefined, fault: isFastPayError(error) ? sentence(error.action) : "This is no amount." };
+  }
+}
+
+interface Props {
+  readonly label?: string;
+  readonly text: string;
+  readonly onChange: (text: string) => void;
+  readonly info: AssetInfo | undefined;
+  readonly fault: string | undefined;
+  readonly description?: ReactNode;
+  /** What the button fills in; no button without. */
+  readonly most?: bigint | undefined;
+  /** What the button is called. */
+  readonly fill?: string;
+  readonly disabled?: boolean;
+  readonly required?: boolean;
+}
+
+/** An amount as people write it. Text, not a number field: that would round. */
+export function AmountInput(props: Props): JSX.Element {
+  const { label = "Amount", text, onChange, info, fault, description, most, fill = "Max", disabled = false, required = true } = props;
+  const canFill = most !== undefined && most > 0n && info !== undefined && !disabled;
+  return (
+    <TextInput
+      label={label}
+      description={description}
+      inputMode="decimal"
+      autoComplete="off"
+      placeholder="0.0"
+      value={text}
+      onChange={(event) => onChange(event.currentTarget.value.replace(",", "."))}
+      error={fault}
+      disabled={disabled}
+      required={required}
+      withAsterisk={false}
+      rightSectionWidth={fill.length * 8 + 32}
+      rightSection={
+        canFill ? (
+          <Button variant="subtle" size="compact-xs" onClick={() => onChange(formatAmount(most, info.decimals))}>
+            {fill}
+          </Button>
+        ) : undefined
+      }
+    />
+  );
+}

@@ -1,0 +1,28 @@
+import { NativeSelect } from "@mantine/core";
+import type { Address } from "@fastpay/sdk";
+import type { JSX } from "react";
+
+import { useAssetInfos } from "../data/queries";
+import { shorten } from "./words";
+
+interface Props {
+  readonly assets: readonly Address[];
+  readonly value: Address;
+  readonly onChange: (asset: Address) => void;
+  readonly disabled?: boolean;
+}
+
+/** Chooses an asset; the system's own control, which every phone and screen reader knows. */
+export function AssetSelect({ assets, value, onChange, disabled = false }: Props): JSX.Element {
+  const infos = useAssetInfos(assets);
+  const data = assets.map((asset, index) => ({ value: asset, label: infos[index]?.data?.symbol ?? shorten(asset) }));
+  return (
+    <NativeSelect
+      label="Asset"
+      data={data}
+      value={value}
+      onChange={(event) => onChange(event.currentTarget.value as Address)}
+      disabled={disabled}
+    />
+  );
+}

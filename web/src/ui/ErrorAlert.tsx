@@ -1,0 +1,34 @@
+import { Alert, Text, type AlertProps } from "@mantine/core";
+import { isFastPayError, messageOf } from "@fastpay/sdk";
+import type { JSX, ReactNode } from "react";
+
+import { sentence, titleOfError } from "./words";
+import { IconAlertTriangle } from "./icons";
+
+interface Props extends Omit<AlertProps, "title" | "children" | "onReset"> {
+  readonly error: unknown;
+  readonly title?: string;
+  /** What can be done about it here. */
+  readonly children?: ReactNode;
+}
+
+/** Says what happened and what to do; a screen reader says it at once. */
+export function ErrorAlert({ error, title, children, ...rest }: Props): JSX.Element | null {
+  if (error === undefined || error === null) return null;
+  const action = isFastPayError(error) ? sentence(error.action) : undefined;
+  return (
+    <Alert
+      role="alert"
+      color="red"
+      variant="light"
+      icon={<IconAlertTriangle aria-hidden />}
+      title={title ?? titleOfError(error)}
+      w="100%"
+      {...rest}
+    >
+      <Text size="sm">{sentence(messageOf(error))}</Text>
+      {action !== undefined && <Text size="sm">{action}</Text>}
+      {children}
+    </Alert>
+  );
+}

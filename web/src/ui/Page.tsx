@@ -1,0 +1,32 @@
+import { Stack, Text, Title } from "@mantine/core";
+import { useEffect, useRef, type JSX, type ReactNode } from "react";
+import { useLocation } from "react-router";
+
+interface Props {
+  readonly title: string;
+  readonly lead?: ReactNode;
+  readonly children: ReactNode;
+  readonly width?: number;
+}
+
+/** A page: its title is the window's too, and has the focus after a change of pages, so that a screen reader says it. */
+export function Page({ title, lead, children, width = 560 }: Props): JSX.Element {
+  const heading = useRef<HTMLHeadingElement>(null);
+  const { key } = useLocation();
+  useEffect(() => {
+    document.title = `${title} · FastPay`;
+    // The first page of a visit leaves the focus where the browser has it.
+    if (key !== "default") heading.current?.focus({ preventScroll: true });
+  }, [title, key]);
+  return (
+    <Stack maw={width} mx="auto" gap="md">
+      <div>
+        <Title order={1} size="h2" ref={heading} tabIndex={-1} style={{ outline: "none" }}>
+          {title}
+        </Title>
+        {lead !== undefined && <Text c="dimmed">{lead}</Text>}
+      </div>
+      {children}
+    </Stack>
+  );
+}

@@ -1,0 +1,31 @@
+/** The icons of the page, one by one: the library's index has six thousand, and every build would read them all. */
+
+export { default as IconAlertTriangle } from "@tabler/icons-react/dist/esm/icons/IconAlertTriangle.mjs";
+export { default as IconArrowDownLeft } from "@tabler/icons-react/dist/esm/icons/IconArrowDownLeft.mjs";
+export { default as IconArrowDownToArc } from "@tabler/icons-react/dist/esm/icons/IconArrowDownToArc.mjs";
+export { default as IconArrowUpFromArc } from "@tabler/icons-react/dist/esm/icons/IconArrowUpFromArc.mjs";
+export { default as IconArrowUpRight } from "@tabler/icons-react/dist/esm/icons/IconArrowUpRight.mjs";
+export { default as IconCamera } from "@tabler/icons-react/dist/esm/icons/IconCamera.mjs";
+export { default as IconCheck } from "@tabler/icons-react/dist/esm/icons/IconCheck.mjs";
+export { default as IconChevronDown } from "@tabler/icons-react/dist/esm/icons/IconChevronDown.mjs";
+export { default as IconCircle } from "@tabler/icons-react/dist/esm/icons/IconCircle.mjs";
+export { default as IconCircleFilled } from "@tabler/icons-react/dist/esm/icons/IconCircleFilled.mjs";
+export { default as IconCopy } from "@tabler/icons-react/dist/esm/icons/IconCopy.mjs";
+export { default as IconHistory } from "@tabler/icons-react/dist/esm/icons/IconHistory.mjs";
+export { default as IconHome2 } from "@tabler/icons-react/dist/esm/icons/IconHome2.mjs";
+export { default as IconLock } from "@tabler/icons-react/dist/esm/icons/IconLock.mjs";
+export { default as IconLogout } from "@tabler/icons-react/dist/esm/icons/IconLogout.mjs";
+export { default as IconMoon } from "@tabler/icons-react/dist/esm/icons/IconMoon.mjs";
+export { default as IconPhoto } from "@tabler/icons-react/dist/esm/icons/IconPhoto.mjs";
+export { default as IconPlayerPause } from "@tabler/icons-react/dist/esm/icons/IconPlayerPause.mjs";
+export { default as IconPlugConnectedX } from "@tabler/icons-react/dist/esm/icons/IconPlugConnectedX.mjs";
+export { default as IconPlus } from "@tabler/icons-react/dist/esm/icons/IconPlus.mjs";
+export { default as IconQrcode } from "@tabler/icons-react/dist/esm/icons/IconQrcode.mjs";
+export { default as IconReceipt2 } from "@tabler/icons-react/dist/esm/icons/IconReceipt2.mjs";
+export { default as IconSearch } from "@tabler/icons-react/dist/esm/icons/IconSearch.mjs";
+export { default as IconSend } from "@tabler/icons-react/dist/esm/icons/IconSend.mjs";
+export { default as IconShieldCheck } from "@tabler/icons-react/dist/esm/icons/IconShieldCheck.mjs";
+export { default as IconSun } from "@tabler/icons-react/dist/esm/icons/IconSun.mjs";
+export { default as IconTrash } from "@tabler/icons-react/dist/esm/icons/IconTrash.mjs";
+export { default as IconWallet } from "@tabler/icons-react/dist/esm/icons/IconWallet.mjs";
+export { default as IconX } from "@tabler/icons-react/dist/esm/icons/IconX.mjs";

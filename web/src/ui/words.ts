@@ -1,0 +1,84 @@
+/** Words for numbers, times and errors, as people read them. */
+
+import { formatAccount, formatAmount, isFastPayError, type AccountId, type AssetInfo, type FastPayErrorCode } from "@fastpay/sdk";
+
+const TITLES: Partial<Record<FastPayErrorCode, string>> = {
+  "invalid-account": "This is no account",
+  "invalid-amount": "This is no amount",
+  "invalid-link": "This link cannot be used",
+  "invalid-certificate": "This certificate proves nothing",
+  "signature-rejected": "You declined in your wallet",
+  "signature-unusable": "The wallet's signature cannot be used",
+  "wallet-failed": "The wallet failed",
+  "too-few-answers": "Too few authorities answer",
+  "insufficient-funds": "Not enough money",
+  conflict: "Another order holds this account",
+  superseded: "Another order took its place",
+  "other-copy": "Another device uses this account",
+  "no-quorum": "Too few authorities answered",
+  busy: "Another page uses this account",
+  storage: "This browser keeps no data",
+  paused: "The contract is paused",
+  "wrong-chain": "Wrong network",
+  "wrong-contract": "No FastPay contract here",
+  reverted: "The contract refused",
+  "chain-unreachable": "Ethereum does not answer",
+  "not-found": "Not found",
+  aborted: "Stopped",
+};
+
+/** A short title for what went wrong. */
+export function titleOfError(error: unknown): string {
+  return (isFastPayError(error) && TITLES[error.code]) || "That did not work";
+}
+
+/** A clause as a sentence: capital first, full stop last. */
+export function sentence(text: string): string {
+  const trimmed = text.trim();
+  const whole = trimmed.charAt(0).toUpperCase() + trimmed.slice(1);
+  return /[.!?…]$/.test(whole) ? whole : `${whole}.`;
+}
+
+/** An amount with its symbol; thousands grouped, nothing rounded. */
+export function money(units: bigint, asset: Pick<AssetInfo, "symbol" | "decimals">): string {
+  return `${amountText(units, asset.decimals)} ${asset.symbol}`;
+}
+
+/** An amount without its symbol; thousands grouped, nothing rounded. */
+export function amountText(units: bigint, decimals: number): string {
+  const [whole = "", fraction] = formatAmount(units, decimals).split(".");
+  const grouped = whole.replace(/\B(?=(\d{3})+$)/g, ",");
+  return fraction === undefined ? grouped : `${grouped}.${fraction}`;
+}
+
+/** Both ends of a long text. */
+export function shorten(text: string, head = 8, tail = 6): string {
+  return text.length <= head + tail + 1 ? text : `${text.slice(0, head)}…${text.slice(-tail)}`;
+}
+
+/** An account's text form, shortened. */
+export function shortAccount(account: AccountId): string {
+  return shorten(formatAccount(account));
+}
+
+/** How long something took. */
+export function duration(ms: number): string {
+  if (ms < 1_000) return `${Math.max(1, Math.round(ms))} ms`;
+  if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`;
+  const minutes = Math.round(ms / 60_000);
+  if (minutes < 120) return `${minutes} min`;
+  const hours = Math.round(ms / 3_600_000);
+  return hours < 48 ? `${hours} h` : `${Math.round(hours / 24)} days`;
+}
+
+const DATE_TIME = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+
+/** A point in time, in the reader's own clock. */
+export function timeText(ms: number): string {
+  return DATE_TIME.format(ms);
+}
+
+/** `1 vote`, `2 votes`. */
+export function count(number: number | bigint, one: string, many = `${one}s`): string {
+  return `${number} ${Number(number) === 1 ? one : many}`;
+}
