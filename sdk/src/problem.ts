@@ -21,6 +21,7 @@ export type ProblemCode =
   | "catching-up"
   | "not-found"
   | "method-not-allowed"
+  | "request-timeout"
   | "too-large"
   | "unsupported-media-type"
   | "too-many-streams"
@@ -42,6 +43,8 @@ export class ProblemError extends FastPayError {
   /** The authority's own code; one that this version does not know is possible. */
   readonly problem: ProblemCode | (string & {});
   readonly status: number;
+  /** The same request may succeed later. */
+  readonly isTransient: boolean;
   readonly facts: ProblemFacts;
 
   constructor(status: number, body: unknown) {
@@ -51,12 +54,8 @@ export class ProblemError extends FastPayError {
     this.name = "ProblemError";
     this.problem = read.code.slice(0, 100);
     this.status = status;
+    this.isTransient = read.retry === "later";
     const { pending, expectedSequence, balance, epoch } = read;
     this.facts = { retryAfterMs: read.retryAfterMs ?? 0, pending, expectedSequence, balance, epoch };
-  }
-
-  /** The same request may succeed later. */
-  get isTransient(): boolean {
-    return ["busy", "stopping", "unknown-epoch", "catching-up", "too-many-streams"].includes(this.problem);
   }
 }

@@ -2,26 +2,33 @@
 
 import type { Committee } from "../committee.js";
 import { isFastPayError } from "../errors.js";
-import type { Contract } from "./contract.js";
 
 /** An authority that invents epochs must not make us ask the Ethereum node more often for them. */
 const LOOK_INTERVAL_MS = 1_000;
 
+/** Who tells of committees: the contract. */
+export interface CommitteeSource {
+  /** The newest epoch that stays. */
+  epoch(): Promise<bigint>;
+  /** The committee of an epoch that has begun. */
+  committee(epoch: bigint): Promise<Committee>;
+}
+
 /** Which committees there are. What is known once stays: epochs only follow each other. */
 export class Committees {
-  readonly #contract: Contract;
+  readonly #contract: CommitteeSource;
   readonly #known = new Map<bigint, Promise<Committee>>();
   #current: Committee;
   #lookedAtMs = Date.now();
 
-  private constructor(contract: Contract, current: Committee) {
+  private constructor(contract: CommitteeSource, current: Committee) {
     this.#contract = contract;
     this.#current = current;
     this.#known.set(current.epoch, Promise.resolve(current));
   }
 
   /** Reads the current committee. */
-  static async read(contract: Contract): Promise<Committees> {
+  static async read(contract: CommitteeSource): Promise<Committees> {
     return new Committees(contract, await contract.committee(await contract.epoch()));
   }
 

@@ -135,7 +135,7 @@ class Conversation {
         }
         return last({ type: "out", trouble: { kind: "refused", message: error.message } });
       default:
-        return error.isTransient || error.status >= 500
+        return error.isTransient
           ? later({ type: "later", trouble: { kind: "silent", message: error.message } })
           : last({ type: "out", trouble: { kind: "refused", message: error.message } });
     }

@@ -36,8 +36,7 @@ export function troubleOf(error: unknown): Trouble {
     const isGap = error.problem === "missing-certificate" || error.problem === "sequence-too-high";
     if (isGap && expectedSequence !== undefined) return { kind: "behind", sequence: expectedSequence };
     if (error.problem === "no-primary") return { kind: "no-primary" };
-    const isSilent = error.isTransient || error.status >= 500;
-    return { kind: isSilent ? "silent" : "refused", message: error.message };
+    return { kind: error.isTransient ? "silent" : "refused", message: error.message };
   }
   const isMalformed = error instanceof Error && "code" in error && error.code === "malformed-answer";
   return { kind: isMalformed ? "misbehaved" : "silent", message: messageOf(error) };

@@ -1,0 +1,84 @@
+/** Keys of authorities and of people, and what they sign. */
+
+import { ed25519 } from "@noble/curves/ed25519.js";
+import { secp256k1 } from "@noble/curves/secp256k1.js";
+import { blake3 } from "@noble/hashes/blake3.js";
+import { keccak_256 } from "@noble/hashes/sha3.js";
+
+import {
+  ed25519Signer,
+  ETHER,
+  makeCommittee,
+  NO_MEMO,
+  paymentVoteDigest,
+  redemptionVoteDigest,
+  signOrder,
+  transferDigest,
+  type AccountId,
+  type Committee,
+  type Domain,
+  type Hex,
+  type Signer,
+  type Transfer,
+  type VerifiedOrder,
+  type Vote,
+} from "../../src/index.js";
+import { concat, toBytes, toHex } from "../../src/bytes.js";
+
+export const DOMAIN: Domain = { chainId: 31_337n, contract: "0xfafafafafafafafafafafafafafafafafafafafa" };
+
+function secret(seed: string): Uint8Array {
+  return keccak_256(new TextEncoder().encode(seed));
+}
+
+/** One authority's keys. */
+export class Keys {
+  readonly #voting: Uint8Array;
+  readonly #redemption: Uint8Array;
+  readonly votingKey: Hex;
+  readonly redemptionKey: Hex;
+
+  constructor(seed: string) {
+    this.#voting = secret(`voting ${seed}`);
+    this.#redemption = secret(`redemption ${seed}`);
+    this.votingKey = toHex(ed25519.getPublicKey(this.#voting));
+    const key = secp256k1.getPublicKey(this.#redemption, false);
+    this.redemptionKey = toHex(keccak_256(key.subarray(1)).subarray(12));
+  }
+
+  vote(epoch: bigint, transfer: Transfer): Vote {
+    const authority = this.votingKey;
+    if (transfer.type === "payment") {
+      const root = toHex(blake3(concat(Uint8Array.of(0), toBytes(transferDigest(DOMAIN, transfer)))));
+      const signature = toHex(ed25519.sign(toBytes(paymentVoteDigest(DOMAIN, epoch, root)), this.#voting));
+      return { type: "payment", authority, signature, directions: 0, siblings: [] };
+    }
+    const digest = toBytes(redemptionVoteDigest(DOMAIN, epoch, transfer));
+    const recovered = secp256k1.sign(digest, this.#redemption, { prehash: false, format: "recovered" });
+    const signature = toHex(concat(recovered.subarray(1), Uint8Array.of(27 + (recovered[0] ?? 0))));
+    return { type: "redemption", authority, signature };
+  }
+}
+
+/** So many authorities, in the order of their names. */
+export function authorities(count: number, seed = "epoch 0"): Keys[] {
+  const keys = Array.from({ length: count }, (_, number) => new Keys(`${seed} ${number}`));
+  return keys.sort((a, b) => (a.votingKey < b.votingKey ? -1 : 1));
+}
+
+export function committeeOfKeys(keys: readonly Keys[], epoch = 0n): Committee {
+  return makeCommittee(epoch, keys);
+}
+
+/** A person with an Ed25519 key. */
+export function person(name: string): Signer {
+  return ed25519Signer(secret(name));
+}
+
+export function paymentOf(sender: AccountId, recipient: AccountId, amount: bigint, sequence: bigint): Transfer {
+  return { type: "payment", sender, recipient, asset: ETHER, amount, sequence, memo: NO_MEMO };
+}
+
+export function signed(signer: Signer, transfer: Transfer): Promise<VerifiedOrder> {
+  return signOrder(signer, DOMAIN, transfer);
+}

@@ -1,0 +1,185 @@
+/**
+ * An authority in this process, with real keys, behind a real HTTP port. It keeps the rules of the protocol as far as
+ * a driver sees them; tests of hostile cases replace single answers of it. That honest nodes answer like this is what
+ * the live tests show.
+ */
+
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+
+import {
+  formatAccount,
+  parseAccount,
+  transferDigest,
+  type Certificate,
+  type Hex,
+  type TransferOrder,
+} from "../../src/index.js";
+import { decodeCertificate, decodeOrder, encodeCertificate, encodeOrder } from "../../src/wire.js";
+import { DOMAIN, type Keys } from "./committee.js";
+
+/** A request as an override sees it. */
+export interface Request {
+  readonly method: string;
+  readonly path: string;
+  readonly query: URLSearchParams;
+  readonly body: string;
+}
+
+/** An answer: a status and JSON; `hang` never answers; a function writes it itself. */
+export type Answer = { status: number; body: unknown } | "hang" | ((response: ServerResponse) => void);
+
+interface State {
+  next: bigint;
+  pending: TransferOrder | undefined;
+  balance: bigint;
+  sent: Certificate[];
+  received: Certificate[];
+}
+
+export function problem(status: number, code: string, facts: object = {}, retry = "after-change"): Answer {
+  return {
+    status,
+    body: { type: `urn:fastpay:problem:${code}`, title: code, status, code, action: "", retry, ...facts },
+  };
+}
+
+export class TestNode {
+  readonly keys: Keys;
+  epoch = 0n;
+  url = "";
+  /** Every order that came, as it came. */
+  readonly orders: string[] = [];
+  /** Answers in place of the honest one; none where nothing is returned. */
+  lie: (request: Request) => Answer | undefined = () => undefined;
+  readonly #accounts = new Map<string, State>();
+  readonly #server: Server;
+
+  private constructor(keys: Keys) {
+    this.keys = keys;
+    this.#server = createServer((request, response) => void this.#handle(request, response));
+  }
+
+  static async start(keys: Keys): Promise<TestNode> {
+    const node = new TestNode(keys);
+    await new Promise<void>((resolve) => node.#server.listen(0, "127.0.0.1", resolve));
+    node.url = `http://127.0.0.1:${(node.#server.address() as AddressInfo).port}`;
+    return node;
+  }
+
+  async stop(): Promise<void> {
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+
+  account(id: string): State {
+    const known = this.#accounts.get(id);
+    if (known !== undefined) return known;
+    const state: State = { next: 0n, pending: undefined, balance: 0n, sent: [], received: [] };
+    this.#accounts.set(id, state);
+    return state;
+  }
+
+  async #handle(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+    let body = "";
+    for await (const chunk of incoming) body += String(chunk);
+    const url = new URL(incoming.url ?? "/", "http://localhost");
+    const request = {
+      method: incoming.method ?? "GET",
+      path: decodeURIComponent(url.pathname),
+      query: url.searchParams,
+      body,
+    };
+    if (request.path === "/v1/orders") this.orders.push(body);
+    const answer = this.lie(request) ?? this.honest(request);
+    if (answer === "hang") return;
+    if (typeof answer === "function") return answer(response);
+    response.writeHead(answer.status, { "content-type": "application/json" });
+    response.end(typeof answer.body === "string" ? answer.body : JSON.stringify(answer.body));
+  }
+
+  honest({ method, path, query, body }: Request): Answer {
+    if (method === "POST" && path === "/v1/orders") return this.#lock(decodeOrder(JSON.parse(body), "order"));
+    if (method === "POST" && path === "/v1/certificates")
+      return this.confirm(decodeCertificate(JSON.parse(body), "certificate"));
+    const [, , , account = "", list, number] = path.split("/");
+    if (!path.startsWith("/v1/accounts/")) return problem(404, "not-found");
+    const state = this.account(parseAccount(account));
+    const start = Number(query.get("start") ?? 0);
+    if (list === undefined) return this.#state(state);
+    if (list === "certificates") {
+      const found = state.sent[Number(number)];
+      return found === undefined ? problem(404, "not-found") : { status: 200, body: encodeCertificate(found) };
+    }
+    if (list === "received") {
+      const payments = state.received.slice(start).map((certificate, i) => receivedJson(certificate, start + i));
+      return { status: 200, body: { total: String(state.received.length), payments } };
+    }
+    if (list === "deposits") return { status: 200, body: { total: "0", deposits: [] } };
+    return problem(404, "not-found");
+  }
+
+  #state({ next, pending, balance, received }: State): Answer {
+    const holdings = balance === 0n ? [] : [{ asset: `0x${"0".repeat(40)}`, balance: balance.toString() }];
+    const shown = pending === undefined ? null : JSON.parse(encodeOrder(pending));
+    const counts = { nextSequence: next.toString(), received: String(received.length), deposits: "0" };
+    return { status: 200, body: { ...counts, pending: shown, holdings, truncated: false } };
+  }
+
+  #lock(order: TransferOrder): Answer {
+    const { transfer } = order;
+    const state = this.account(transfer.sender);
+    const expectedSequence = state.next.toString();
+    if (state.pending !== undefined) {
+      const isSame = transferDigest(DOMAIN, state.pending.transfer) === transferDigest(DOMAIN, transfer);
+      if (!isSame) return problem(409, "order-pending", { pending: JSON.parse(encodeOrder(state.pending)) });
+    } else {
+      if (transfer.sequence > state.next) return problem(409, "sequence-too-high", { expectedSequence });
+      if (transfer.sequence < state.next) return problem(409, "already-confirmed", { expectedSequence });
+      if (state.balance < transfer.amount)
+        return problem(409, "insufficient-balance", { balance: state.balance.toString() });
+      state.pending = order;
+    }
+    const { siblings, ...vote } = { siblings: undefined, ...this.keys.vote(this.epoch, transfer) };
+    return {
+      status: 200,
+      body: { epoch: this.epoch.toString(), vote: siblings === undefined ? vote : { ...vote, siblings } },
+    };
+  }
+
+  /** Confirms what it takes to be a certificate: what drivers send is checked by the live tests' real nodes. */
+  confirm(certificate: Certificate): Answer {
+    const { transfer } = certificate.order;
+    const state = this.account(transfer.sender);
+    if (transfer.sequence > state.next) {
+      return problem(409, "missing-certificate", { expectedSequence: state.next.toString() });
+    }
+    if (transfer.sequence === state.next) {
+      state.next += 1n;
+      state.pending = undefined;
+      state.balance -= transfer.amount;
+      state.sent.push(certificate);
+      if (transfer.type === "payment") {
+        const recipient = this.account(transfer.recipient);
+        recipient.balance += transfer.amount;
+        recipient.received.push(certificate);
+      }
+    }
+    return { status: 200, body: { nextSequence: state.next.toString() } };
+  }
+}
+
+/** An entry of a list of received payments. */
+export function receivedJson(certificate: Certificate, number: number): object {
+  const { transfer } = certificate.order;
+  const payment = {
+    type: "payment",
+    sender: formatAccount(transfer.sender),
+    recipient: transfer.type === "payment" ? formatAccount(transfer.recipient) : "",
+    asset: transfer.asset,
+    amount: transfer.amount.toString(),
+    sequence: transfer.sequence.toString(),
+    memo: transfer.memo,
+  };
+  return { number: String(number), payment, digest: transferDigest(DOMAIN, transfer) satisfies Hex };
+}

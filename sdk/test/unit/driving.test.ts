@@ -1,0 +1,200 @@
+/** Paying while authorities are silent, slow, behind, or lie. */
+
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+
+import { encodeOrder } from "../../src/index.js";
+import { authorities, committeeOfKeys, paymentOf, signed } from "../support/committee.js";
+import { problem, type Answer, type Request } from "../support/node.js";
+import { Scene } from "../support/scene.js";
+
+let scene: Scene;
+
+beforeEach(async () => {
+  scene = await Scene.open();
+});
+
+afterEach(() => scene.close());
+
+const toOrders =
+  (answer: Answer | (() => Answer | undefined)) =>
+  ({ path }: Request): Answer | undefined =>
+    path !== "/v1/orders"
+      ? undefined
+      : typeof answer === "function" && answer.length === 0
+        ? (answer as () => Answer)()
+        : (answer as Answer);
+
+describe("one authority of four", () => {
+  test("is silent: the others are enough", async () => {
+    scene.node(0).lie = () => "hang";
+    const receipt = await scene.pay(30n);
+    expect(receipt.certificate.votes).toHaveLength(3);
+    expect(scene.node(1).account(scene.bob.account).balance).toBe(30n);
+  });
+
+  test("is gone", async () => {
+    await scene.node(0).stop();
+    expect((await scene.pay(30n)).certificate.votes).toHaveLength(3);
+  });
+
+  test("answers with an endless body", async () => {
+    scene.node(0).lie = () => (response) => {
+      response.writeHead(200, { "content-type": "application/json" });
+      const write = (): void => {
+        if (!response.destroyed) response.write(" ".repeat(65_536), () => setImmediate(write));
+      };
+      write();
+    };
+    expect((await scene.pay(30n)).certificate.votes).toHaveLength(3);
+  });
+
+  test("votes with a signature that does not stand up", async () => {
+    scene.node(0).lie = toOrders(() => {
+      const other = paymentOf(scene.alice.account, scene.bob.account, 31n, 0n);
+      return { status: 200, body: { epoch: "0", vote: scene.node(0).keys.vote(0n, other) } };
+    });
+    const receipt = await scene.pay(30n);
+    expect(receipt.certificate.votes.map(({ authority }) => authority)).not.toContain(scene.node(0).keys.votingKey);
+    expect(scene.steps).toContainEqual(
+      expect.objectContaining({ type: "waiting", trouble: expect.objectContaining({ kind: "misbehaved" }) }),
+    );
+  });
+
+  test("passes on the vote of another, which counts once", async () => {
+    scene.node(0).lie = toOrders(() => {
+      const transfer = paymentOf(scene.alice.account, scene.bob.account, 30n, 0n);
+      return { status: 200, body: { epoch: "0", vote: scene.node(1).keys.vote(0n, transfer) } };
+    });
+    const { certificate } = await scene.pay(30n);
+    expect(new Set(certificate.votes.map(({ authority }) => authority)).size).toBe(3);
+    expect(certificate.votes.map(({ authority }) => authority)).not.toContain(scene.node(0).keys.votingKey);
+  });
+
+  test("says that the number is used, and cannot prove it", async () => {
+    scene.node(0).lie = toOrders(problem(409, "already-confirmed", { expectedSequence: "1" }));
+    expect((await scene.pay(30n)).certificate.order.transfer.sequence).toBe(0n);
+  });
+
+  test("claims a next number that it cannot prove", async () => {
+    scene.node(0).lie = ({ path, method }) =>
+      method === "GET" && path.split("/").length === 4
+        ? {
+            status: 200,
+            body: { nextSequence: "7", pending: null, holdings: [], received: "0", deposits: "0", truncated: false },
+          }
+        : undefined;
+    expect((await scene.pay(30n)).certificate.order.transfer.sequence).toBe(0n);
+  });
+
+  test("shows a pending order that nobody signed", async () => {
+    const order = await signed(scene.alice, paymentOf(scene.alice.account, scene.bob.account, 99n, 0n));
+    const json = JSON.parse(encodeOrder(order));
+    json.transfer.amount = "98";
+    scene.node(0).lie = toOrders(problem(409, "order-pending", { pending: json }));
+    expect((await scene.pay(30n)).certificate.order.transfer.amount).toBe(30n);
+  });
+
+  test("asks for the same certificate again and again", async () => {
+    await scene.pay(1n);
+    scene.node(0).lie = toOrders(problem(409, "sequence-too-high", { expectedSequence: "0" }));
+    expect((await scene.pay(30n)).certificate.order.transfer.sequence).toBe(1n);
+  });
+
+  test("makes up or hides money, and is believed in neither", async () => {
+    const balance =
+      (value: string) =>
+      ({ path, method }: Request) =>
+        method === "GET" && path.split("/").length === 4
+          ? {
+              status: 200,
+              body: {
+                nextSequence: "0",
+                pending: null,
+                holdings: [{ asset: `0x${"0".repeat(40)}`, balance: value }],
+                received: "0",
+                deposits: "0",
+                truncated: false,
+              },
+            }
+          : undefined;
+    scene.node(0).lie = balance("1000000");
+    await expect(scene.pay(101n)).rejects.toMatchObject({ code: "insufficient-funds", details: { available: 100n } });
+    expect(scene.nodes.flatMap(({ orders }) => orders)).toEqual([]);
+    scene.node(0).lie = balance("0");
+    await scene.pay(100n);
+  });
+
+  test("is busy, and gets the same bytes again when it asked to", async () => {
+    let refusals = 3;
+    await scene.node(3).stop();
+    scene.node(0).lie = toOrders(() =>
+      refusals-- > 0 ? problem(503, "busy", { retryAfterMs: 10 }, "later") : (undefined as unknown as Answer),
+    );
+    await scene.pay(30n);
+    expect(scene.node(0).orders).toHaveLength(4);
+    expect(new Set(scene.nodes.flatMap(({ orders }) => orders)).size).toBe(1);
+  });
+});
+
+test("an authority that was away is brought up to date and votes", async () => {
+  scene.node(0).lie = () => "hang";
+  const [first, second] = [await scene.pay(1n), await scene.pay(2n)];
+  await Promise.all([first.rest, second.rest]);
+  expect(scene.node(0).account(scene.alice.account).next).toBe(0n);
+  scene.node(0).lie = () => undefined;
+  await scene.node(3).stop();
+  await scene.pay(3n);
+  expect(scene.node(0).account(scene.alice.account).next).toBe(3n);
+  expect(scene.node(0).account(scene.bob.account).balance).toBe(6n);
+});
+
+test("a payment that few authorities know of is brought to all, and can be spent", async () => {
+  const { certificate, rest } = await scene.pay(30n);
+  await rest;
+  // As if it had been confirmed at one authority alone.
+  for (const node of scene.nodes.slice(1)) {
+    const [alice, bob] = [node.account(scene.alice.account), node.account(scene.bob.account)];
+    Object.assign(alice, { next: 0n, sent: [], balance: 100n });
+    Object.assign(bob, { received: [], balance: 0n });
+  }
+  const back = await scene.pay(30n, { signer: scene.bob });
+  expect(back.certificate.order.transfer).toMatchObject({ sender: scene.bob.account, amount: 30n });
+  for (const node of scene.nodes) expect(node.account(scene.alice.account).sent[0]?.order).toEqual(certificate.order);
+});
+
+test("two silent authorities: no quorum, and resuming finishes the same order", async () => {
+  for (const node of scene.nodes.slice(2)) node.lie = ({ path }) => (path === "/v1/orders" ? "hang" : undefined);
+  await expect(scene.pay(30n)).rejects.toMatchObject({ code: "no-quorum", details: { heard: 2, quorum: 3 } });
+  for (const node of scene.nodes) node.lie = () => undefined;
+  const [resumed] = await scene.resume();
+  expect(resumed).toMatchObject({ type: "settled", receipt: { resumed: true } });
+  expect(new Set(scene.nodes.flatMap(({ orders }) => orders)).size).toBe(1);
+});
+
+test("the committee changes its keys while an order waits: it is voted for under the new ones", async () => {
+  const keys = authorities(4, "epoch 1");
+  for (const [number, node] of scene.nodes.entries()) {
+    Object.assign(node, { keys: keys[number], epoch: 1n });
+  }
+  setTimeout(() => scene.epochs.push(committeeOfKeys(keys, 1n)), 200);
+  const { certificate } = await scene.pay(30n);
+  expect(certificate.epoch).toBe(1n);
+  expect(new Set(scene.nodes.flatMap(({ orders }) => orders)).size).toBe(1);
+});
+
+test("one authority cannot make up an epoch", async () => {
+  scene.node(0).lie = toOrders(problem(503, "not-voting", { epoch: "9" }));
+  expect((await scene.pay(30n)).certificate.epoch).toBe(0n);
+});
+
+test("who gives up loses nothing", async () => {
+  for (const node of scene.nodes) node.lie = ({ path }) => (path === "/v1/orders" ? "hang" : undefined);
+  const controller = new AbortController();
+  const paying = scene.pay(30n, { signal: controller.signal });
+  setTimeout(() => controller.abort(), 100);
+  await expect(paying).rejects.toMatchObject({ code: "aborted" });
+  for (const node of scene.nodes) node.lie = () => undefined;
+  const receipt = await scene.pay(30n);
+  expect(receipt.resumed).toBe(true);
+  expect(scene.node(0).account(scene.bob.account).balance).toBe(30n);
+});
