@@ -1,0 +1,34 @@
+import { defineConfig } from "@playwright/test";
+
+/** The browser that is tested in; make's set-up finds or installs one. */
+const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
+
+export default defineConfig({
+  testDir: "test",
+  outputDir: "../target/web/failures",
+  globalSetup: "./test/support/setup.ts",
+  // One network, one chain: pauses and the clock are everybody's.
+  workers: 1,
+  timeout: 90_000,
+  expect: { timeout: 20_000 },
+  reporter: [["list"]],
+  use: {
+    ...(process.env.WEB_URL === undefined ? {} : { baseURL: process.env.WEB_URL }),
+    viewport: { width: 1100, height: 860 },
+    locale: "en-GB",
+    colorScheme: "light",
+    screenshot: "only-on-failure",
+    launchOptions: {
+      executablePath: CHROMIUM,
+      args: [
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+      ],
+    },
+  },
+});

@@ -1,0 +1,64 @@
+import { connect, expect, picture, test } from "./support/people";
+import { giveOnChain, network } from "./support/net";
+import { TestWallet } from "./support/wallet";
+
+test("without a wallet the page says what it is, and what to trust", async ({ page }) => {
+  await page.goto("/");
+  await expect(page.getByRole("heading", { level: 1 })).toContainText("final in one round trip");
+  await expect(page.getByText(`chain ${network().chainId}`).first()).toBeVisible();
+  await page.getByRole("link", { name: "What this page trusts" }).click();
+  await expect(page.getByText(network().contract)).toBeVisible();
+  await expect(page.getByText("3 of 4 votes decide")).toBeVisible();
+  await expect(page.getByText("answers", { exact: true })).toHaveCount(4);
+  await picture(page, "network");
+  await page.getByRole("banner").getByRole("button", { name: "Connect wallet" }).click();
+  await expect(page.getByText("No wallet was found")).toBeVisible();
+});
+
+test("a wallet that announces itself is connected, and found again after a reload", async ({ page, person }) => {
+  const { wallet } = await person();
+  await expect(page.getByRole("banner").getByRole("button", { name: `Account ${wallet.key.address}` })).toBeVisible();
+  await expect(page.locator("tr[data-asset=ETH]").getByTestId("on-chain")).toHaveText("100");
+  await expect(page.locator("tr[data-asset=DEMO]").getByTestId("in-fastpay")).toHaveText("0");
+  await expect(page.getByText("4 of 4 authorities answer.")).toBeVisible();
+  await page.reload();
+  await expect(page.getByRole("banner").getByRole("button", { name: `Account ${wallet.key.address}` })).toBeVisible();
+  expect(wallet.asked).toEqual(["eth_requestAccounts"]);
+  await page.getByRole("banner").getByRole("button", { name: /^Account/ }).click();
+  await page.getByRole("menuitem", { name: "Disconnect" }).click();
+  await expect(page.getByRole("banner").getByRole("button", { name: "Connect wallet" })).toBeVisible();
+});
+
+test("a wallet that only stands at window.ethereum is connected, too", async ({ page }) => {
+  const wallet = new TestWallet();
+  await giveOnChain(wallet.key.address, "7");
+  await wallet.inject(page, "window.ethereum");
+  await page.goto("/");
+  await connect(page);
+  await expect(page.locator("tr[data-asset=ETH]").getByTestId("on-chain")).toHaveText("7");
+});
+
+test("who declines to connect is told so, and nothing else happens", async ({ page }) => {
+  const wallet = new TestWallet();
+  wallet.declines = true;
+  await wallet.inject(page);
+  await page.goto("/");
+  await page.getByRole("banner").getByRole("button", { name: "Connect wallet" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Test wallet" }).click();
+  await expect(page.getByRole("alert")).toContainText("You declined in your wallet");
+});
+
+test("on a wrong network nothing can be signed until the wallet has switched", async ({ page, person }) => {
+  const { wallet } = await person({ deposit: "2" });
+  wallet.chainId = 1;
+  await page.reload();
+  await expect(page.getByRole("alert").filter({ hasText: "Wrong network" })).toBeVisible();
+  await picture(page, "wrong-network");
+  await page.getByRole("navigation", { name: "What to do" }).getByRole("link", { name: "Pay" }).click();
+  await page.getByLabel("To", { exact: true }).fill("0x70997970C51812dc3A010C7d01b50e0d17dc79C8");
+  await page.getByLabel("Amount", { exact: true }).fill("1");
+  await expect(page.getByRole("button", { name: "Pay 1 ETH" })).toBeDisabled();
+  await page.getByRole("button", { name: "Switch to Localnet" }).click();
+  await expect(page.getByText("Wrong network")).toBeHidden();
+  await expect(page.getByRole("button", { name: "Pay 1 ETH" })).toBeEnabled();
+});

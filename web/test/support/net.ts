@@ -1,0 +1,131 @@
+/** The network that the tests run against, beyond what a page sees of it. */
+
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+
+import {
+  createPublicClient,
+  createTestClient,
+  createWalletClient,
+  defineChain,
+  http,
+  pad,
+  parseAbi,
+  parseEther,
+  parseUnits,
+  publicActions,
+  type Address,
+  type Hex,
+  type PrivateKeyAccount,
+} from "viem";
+import { privateKeyToAccount } from "viem/accounts";
+
+interface NetworkFile {
+  readonly chainId: number;
+  readonly rpc: string;
+  readonly contract: Address;
+  readonly token: Address;
+  readonly authorities: readonly { readonly name: Hex; readonly http: string }[];
+  readonly accounts: readonly { readonly name: string; readonly account: string; readonly privateKey: string }[];
+}
+
+const FAST_PAY = parseAbi([
+  "function depositEther(bytes32 recipient) payable",
+  "function pause()",
+  "function unpause()",
+  "function guardian() view returns (address)",
+  "function lastTransactionIndex() view returns (uint64)",
+]);
+const ERC20 = parseAbi([
+  "function transfer(address to, uint256 value) returns (bool)",
+  "function balanceOf(address owner) view returns (uint256)",
+]);
+export const TOKEN_DECIMALS = 6;
+
+/** The localnet's file, read where it is used: the set-up has put its path into the environment. */
+export function network(): NetworkFile {
+  return JSON.parse(readFileSync(process.env.NETWORK_FILE ?? "", "utf8"));
+}
+
+export function chainOf({ chainId, rpc }: NetworkFile): ReturnType<typeof defineChain> {
+  return defineChain({
+    id: chainId,
+    name: "localnet",
+    nativeCurrency: { name: "Ether", symbol: "ETH", decimals: 18 },
+    rpcUrls: { default: { http: [rpc] } },
+  });
+}
+
+/** Reads, and what only a test chain can do. */
+export function chainClient(net = network()) {
+  return createTestClient({ mode: "anvil", chain: chainOf(net), transport: http(net.rpc), pollingInterval: 200 }).extend(
+    publicActions,
+  );
+}
+
+export function walletOf(account: PrivateKeyAccount, net = network()) {
+  return createWalletClient({ account, chain: chainOf(net), transport: http(net.rpc) });
+}
+
+/** A person of the localnet who has tokens to give. */
+function rich(): PrivateKeyAccount {
+  const key = network().accounts[0]?.privateKey ?? "";
+  return privateKeyToAccount(`0x${key.replace(/^0x/, "")}`);
+}
+
+async function mined(hash: Hex): Promise<void> {
+  const receipt = await chainClient().waitForTransactionReceipt({ hash });
+  if (receipt.status !== "success") throw new Error(`transaction ${hash} failed`);
+}
+
+/** Gives an address ETH and tokens on the chain. */
+export async function giveOnChain(to: Address, ether: string, tokens = "0"): Promise<void> {
+  const net = network();
+  await chainClient(net).setBalance({ address: to, value: parseEther(ether) });
+  if (tokens === "0") return;
+  const args = [to, parseUnits(tokens, TOKEN_DECIMALS)] as const;
+  await mined(await walletOf(rich()).writeContract({ address: net.token, abi: ERC20, functionName: "transfer", args }));
+}
+
+/** Deposits as somebody would without this page; resolves when it is in a block. */
+export async function depositEther(from: PrivateKeyAccount, ether: string): Promise<bigint> {
+  const { contract } = network();
+  const args = [pad(from.address)] as const;
+  const value = parseEther(ether);
+  await mined(await walletOf(from).writeContract({ address: contract, abi: FAST_PAY, functionName: "depositEther", args, value }));
+  return chainClient().readContract({ address: contract, abi: FAST_PAY, functionName: "lastTransactionIndex" });
+}
+
+/** A token of its own, all of which belongs to `owner`: 1,000 NEW with six decimals, without anybody's knowledge. */
+export async function deployToken(owner: PrivateKeyAccount): Promise<Address> {
+  const path = resolve(import.meta.dirname, "../../../out/DemoToken.sol/DemoToken.json");
+  const { abi, bytecode } = JSON.parse(readFileSync(path, "utf8"));
+  const args = ["A new token", "NEW", TOKEN_DECIMALS, parseUnits("1000", TOKEN_DECIMALS)];
+  const hash = await walletOf(owner).deployContract({ abi, bytecode: bytecode.object, args });
+  const { contractAddress } = await chainClient().waitForTransactionReceipt({ hash });
+  if (!contractAddress) throw new Error("the token was not deployed");
+  return contractAddress;
+}
+
+/** What an address holds of a token, or of ETH. */
+export function balanceOnChain(owner: Address, token?: Address): Promise<bigint> {
+  const client = chainClient();
+  if (token === undefined) return client.getBalance({ address: owner });
+  return client.readContract({ address: token, abi: ERC20, functionName: "balanceOf", args: [owner] });
+}
+
+/** Lets the chain's clock go on. */
+export async function passTime(seconds: number): Promise<void> {
+  const client = chainClient();
+  await client.increaseTime({ seconds });
+  await client.mine({ blocks: 1 });
+}
+
+/** The guardian pauses, or ends the pause; anvil signs for it. */
+export async function guardianDoes(what: "pause" | "unpause"): Promise<void> {
+  const net = network();
+  const client = createPublicClient({ chain: chainOf(net), transport: http(net.rpc) });
+  const guardian = await client.readContract({ address: net.contract, abi: FAST_PAY, functionName: "guardian" });
+  const wallet = createWalletClient({ account: guardian, chain: chainOf(net), transport: http(net.rpc) });
+  await mined(await wallet.writeContract({ address: net.contract, abi: FAST_PAY, functionName: what }));
+}
