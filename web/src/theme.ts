@@ -23,12 +23,18 @@ export const cssVariables: CSSVariablesResolver = () => ({
     "--mantine-color-placeholder": "#6b7280",
     "--mantine-color-anchor": "var(--mantine-color-indigo-8)",
     "--mantine-color-body": "#f8f9fc",
+    "--fastpay-card": "#ffffff",
+    "--fastpay-here": "var(--mantine-color-indigo-0)",
+    "--fastpay-here-text": "var(--mantine-color-indigo-9)",
     "--mantine-color-error": "var(--mantine-color-red-9)",
   },
   dark: {
     "--mantine-color-dimmed": "#b0b6c2",
     "--mantine-color-placeholder": "#8f96a3",
     "--mantine-color-anchor": "var(--mantine-color-indigo-3)",
+    "--fastpay-card": "var(--mantine-color-dark-6)",
+    "--fastpay-here": "var(--mantine-color-dark-5)",
+    "--fastpay-here-text": "var(--mantine-color-indigo-2)",
     "--mantine-color-error": "var(--mantine-color-red-4)",
   },
 });

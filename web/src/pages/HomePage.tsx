@@ -90,7 +90,7 @@ function Wallet({ wallet }: { wallet: ConnectedWallet }): JSX.Element {
 
 function Action({ to, icon, children }: { to: string; icon: ReactNode; children: ReactNode }): JSX.Element {
   return (
-    <Button component={Link} to={to} variant="light" h={76} styles={{ label: { flexDirection: "column", gap: 4 } }}>
+    <Button component={Link} to={to} variant="light" h={76} className="action">
       {icon}
       {children}
     </Button>

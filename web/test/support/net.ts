@@ -15,6 +15,7 @@ import {
   parseUnits,
   publicActions,
   type Address,
+  type Chain,
   type Hex,
   type PrivateKeyAccount,
 } from "viem";
@@ -47,7 +48,7 @@ export function network(): NetworkFile {
   return JSON.parse(readFileSync(process.env.NETWORK_FILE ?? "", "utf8"));
 }
 
-export function chainOf({ chainId, rpc }: NetworkFile): ReturnType<typeof defineChain> {
+export function chainOf({ chainId, rpc }: NetworkFile): Chain {
   return defineChain({
     id: chainId,
     name: "localnet",

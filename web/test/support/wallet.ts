@@ -79,12 +79,9 @@ export class TestWallet {
   }
 
   #send({ to, data, value, gas }: { to?: Hex; data?: Hex; value?: Hex; gas?: Hex }): Promise<Hex> {
-    return walletOf(this.key).sendTransaction({
-      to: to ?? null,
-      ...(data === undefined ? {} : { data }),
-      ...(isHex(value) ? { value: BigInt(value) } : {}),
-      ...(isHex(gas) ? { gas: BigInt(gas) } : {}),
-    });
+    const amounts = { ...(isHex(value) && { value: BigInt(value) }), ...(isHex(gas) && { gas: BigInt(gas) }) };
+    const call = { ...(to !== undefined && { to }), ...(data !== undefined && { data }), ...amounts };
+    return walletOf(this.key).sendTransaction(call);
   }
 }
 

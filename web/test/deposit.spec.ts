@@ -1,0 +1,49 @@
+import { activity, expect, goTo, inFastPay, picture, test } from "./support/people";
+
+test("ETH is deposited: submitted, in a block, final, credited", async ({ page, person }) => {
+  const { wallet } = await person();
+  await goTo(page, "Deposit");
+  await page.getByLabel("Amount", { exact: true }).fill("2.5");
+  await page.getByRole("button", { name: "Deposit 2.5 ETH" }).click();
+  const work = activity(page, "Deposit 2.5 ETH");
+  await expect(work.getByText("Submitted to Ethereum: done")).toBeVisible();
+  await expect(work.getByText("Credited in FastPay: done")).toBeVisible();
+  await expect(work.getByText(/[34] of 3 authorities/)).toBeVisible();
+  await picture(page, "deposit");
+  await goTo(page, "Wallet");
+  await expect(inFastPay(page, "ETH")).toHaveText("2.5");
+  expect(wallet.asked.filter((method) => method === "eth_sendTransaction")).toHaveLength(1);
+});
+
+test("a token is deposited by a permit, in one transaction", async ({ page, person }) => {
+  const { wallet } = await person({ tokens: "40" });
+  await goTo(page, "Deposit");
+  await page.getByLabel("Asset").selectOption("DEMO");
+  await expect(page.getByText("You have 40 DEMO on Localnet")).toBeVisible();
+  await page.getByLabel("Amount", { exact: true }).fill("25");
+  await page.getByRole("button", { name: "Deposit 25 DEMO" }).click();
+  await expect(activity(page, "Deposit 25 DEMO").getByText("Done")).toBeVisible();
+  expect(wallet.asked.slice(1)).toEqual(["eth_signTypedData_v4", "eth_sendTransaction"]);
+  await goTo(page, "Wallet");
+  await expect(inFastPay(page, "DEMO")).toHaveText("25");
+});
+
+test("who declines the transaction is told so, and keeps the money", async ({ page, person }) => {
+  const { wallet } = await person();
+  wallet.declines = true;
+  await goTo(page, "Deposit");
+  await page.getByLabel("Amount", { exact: true }).fill("1");
+  await page.getByRole("button", { name: "Deposit 1 ETH" }).click();
+  await expect(activity(page, "Deposit 1 ETH").getByRole("alert")).toContainText("You declined in your wallet");
+});
+
+test("more than there is cannot be deposited, nor what is no amount", async ({ page, person }) => {
+  await person();
+  await goTo(page, "Deposit");
+  const amount = page.getByLabel("Amount", { exact: true });
+  await amount.fill("101");
+  await expect(page.getByText("Not enough money: there are 100 ETH.")).toBeVisible();
+  await amount.fill("1e3");
+  await expect(page.getByText("Write digits with at most one decimal point")).toBeVisible();
+  await expect(page.getByRole("button", { name: "Deposit", exact: true })).toBeDisabled();
+});

@@ -1,0 +1,65 @@
+import { expect, goTo, activity, inFastPay, picture, test } from "./support/people";
+import { network } from "./support/net";
+
+test("a link with amount and memo, as text and as a QR code, is paid as it stands", async ({ person }) => {
+  const bob = await person();
+  const alice = await person({ deposit: "3" });
+  await goTo(bob.page, "Receive");
+  await bob.page.getByLabel("Amount (optional)").fill("1.5");
+  await bob.page.getByLabel("Memo (optional)").fill("coffee & cake");
+  await bob.page.getByLabel("Your name (optional)").fill("Bob's café");
+  const code = bob.page.getByRole("img", { name: "QR code that asks for 1.5 ETH" });
+  await expect(code).toBeVisible();
+  await picture(bob.page, "receive");
+  const link = (await bob.page.getByTestId("payment-link").textContent()) ?? "";
+  expect(link).toContain(`/pay#fastpay:${bob.wallet.key.address}@${network().chainId}/`);
+
+  // As a picture of what bob's screen shows.
+  const shot = await code.screenshot();
+  await goTo(alice.page, "Pay");
+  await alice.page.getByLabel("Picture of a QR code").setInputFiles({ name: "code.png", mimeType: "image/png", buffer: shot });
+  const form = alice.page.getByRole("form", { name: "Payment" });
+  await expect(form).toContainText("1.5 ETH");
+  await expect(form).toContainText("coffee & cake");
+  await expect(form).toContainText("Bob's café (nobody has checked this)");
+  await picture(alice.page, "pay-by-link");
+  await form.getByRole("button", { name: "Clear" }).click();
+
+  // As a link that is opened.
+  await alice.page.goto(link);
+  await expect(form).toContainText(bob.wallet.key.address);
+  expect(new URL(alice.page.url()).hash).toBe("");
+  await form.getByRole("button", { name: "Pay 1.5 ETH" }).click();
+  await expect(activity(alice.page, /^Pay 1.5 ETH/).getByText("Done", { exact: true })).toBeVisible();
+  await goTo(bob.page, "Wallet");
+  await expect(inFastPay(bob.page, "ETH")).toHaveText("1.5");
+  await expect(bob.page.getByRole("region", { name: "Received" })).toContainText("“coffee & cake”");
+});
+
+test("a link asks for more than there is: said, and not payable", async ({ page, person }) => {
+  await person({ deposit: "1" });
+  const { chainId, contract } = network();
+  await goTo(page, "Pay");
+  const link = `fastpay:0x70997970C51812dc3A010C7d01b50e0d17dc79C8@${chainId}/${contract}?amount=2000000000000000000`;
+  await page.getByLabel("To", { exact: true }).fill(link);
+  await expect(page.getByRole("alert").filter({ hasText: "Not enough money" })).toBeVisible();
+  await expect(page.getByRole("button", { name: "Pay 2 ETH" })).toBeDisabled();
+});
+
+test("links of another deployment, expired or damaged ones, and pictures without a code are refused", async ({ page, person }) => {
+  await person();
+  await goTo(page, "Pay");
+  const { chainId, contract } = network();
+  const bob = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
+  const to = page.getByLabel("To", { exact: true });
+  const alert = page.getByRole("alert").filter({ hasText: "This link cannot be used" });
+  await to.fill(`fastpay:${bob}@1/${contract}`);
+  await expect(alert).toContainText("and this page is for");
+  await to.fill(`fastpay:${bob}@${chainId}/${contract}?expires=1600000000`);
+  await expect(alert).toContainText("This link has expired");
+  await to.fill(`fastpay:${bob}@${chainId}/${contract}?amount=1.5`);
+  await expect(alert).toContainText("amount is no number in range");
+  const picture = await page.getByRole("banner").screenshot();
+  await page.getByLabel("Picture of a QR code").setInputFiles({ name: "x.png", mimeType: "image/png", buffer: picture });
+  await expect(page.getByRole("alert").filter({ hasText: "No QR code was found" })).toBeVisible();
+});

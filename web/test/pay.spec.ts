@@ -1,0 +1,98 @@
+import { activity, authority, expect, goTo, inFastPay, pay, picture, test } from "./support/people";
+
+test("alice pays bob: final, then settled; bob sees it come", async ({ person }) => {
+  const alice = await person({ deposit: "5" });
+  const bob = await person();
+  await goTo(alice.page, "Pay");
+  await picture(alice.page, "pay");
+  await pay(alice.page, bob.wallet.key.address, "1.25", "invoice 7");
+  const work = activity(alice.page, /^Pay 1.25 ETH/);
+  await expect(work.getByText("Final: nothing can undo it: done")).toBeVisible();
+  await expect(work.getByText("Settled: the money has arrived: done")).toBeVisible();
+  await expect(work.getByText(/[34] of 3 votes, in/)).toBeVisible();
+  await picture(alice.page, "paid");
+
+  await expect(inFastPay(bob.page, "ETH")).toHaveText("1.25");
+  await expect(bob.page.getByRole("region", { name: "Received" })).toContainText("“invoice 7”");
+  await picture(bob.page, "received");
+  await goTo(alice.page, "Wallet");
+  await expect(inFastPay(alice.page, "ETH")).toHaveText("3.75");
+
+  await goTo(alice.page, "History");
+  const sent = alice.page.getByRole("region", { name: "Sent" });
+  await expect(sent).toContainText("−1.25 ETH");
+  await expect(sent).toContainText(/ordered .*, final after .*, settled after/);
+  await picture(alice.page, "history");
+});
+
+test("a payment is announced to whoever is paid, without a reload", async ({ person }) => {
+  const alice = await person({ deposit: "1" });
+  const bob = await person();
+  await goTo(alice.page, "Pay");
+  await pay(alice.page, bob.wallet.key.address, "0.5", "thanks");
+  await expect(bob.page.getByText(/^Received 0.5 ETH from 0x/)).toBeVisible();
+});
+
+test("who declines the signature is told so, and nothing is bound", async ({ page, person }) => {
+  const { wallet } = await person({ deposit: "1" });
+  await goTo(page, "Pay");
+  wallet.declines = true;
+  await pay(page, "0x70997970C51812dc3A010C7d01b50e0d17dc79C8", "0.5");
+  const work = activity(page, /^Pay 0.5 ETH/);
+  await expect(work.getByRole("alert")).toContainText("You declined in your wallet");
+  await picture(page, "rejected-signature");
+  await expect(work.getByRole("button", { name: "Go on with it" })).toBeHidden();
+  wallet.declines = false;
+  await pay(page, "0x70997970C51812dc3A010C7d01b50e0d17dc79C8", "0.25");
+  await expect(activity(page, /^Pay 0.25 ETH/).getByText("Done", { exact: true })).toBeVisible();
+  await goTo(page, "Wallet");
+  await expect(inFastPay(page, "ETH")).toHaveText("0.75");
+});
+
+test("more than there is cannot be paid, nor to oneself or to nobody", async ({ page, person }) => {
+  const { wallet } = await person({ deposit: "1" });
+  await goTo(page, "Pay");
+  await page.getByLabel("Amount", { exact: true }).fill("1.5");
+  await expect(page.getByText("Not enough money: there are 1 ETH.")).toBeVisible();
+  await picture(page, "insufficient-funds");
+  await page.getByLabel("To", { exact: true }).fill("0x70997970c51812dc3A010C7d01b50e0d17dc79C8");
+  await expect(page.getByText("A character was mistyped; copy the address again.")).toBeVisible();
+  await page.getByLabel("To", { exact: true }).fill(wallet.key.address);
+  await expect(page.getByText("This is your own account.")).toBeVisible();
+  await expect(page.getByRole("button", { name: "Pay", exact: true })).toBeDisabled();
+  expect(wallet.asked).toEqual(["eth_requestAccounts"]);
+});
+
+test("one slow and one wrongly answering page of four does not hold a payment up", async ({ page, person }) => {
+  await person({ deposit: "1" });
+  // Answers after everything is over, as far as this page is concerned.
+  await page.route(authority(0), async (route) => {
+    await new Promise((wake) => setTimeout(wake, 30_000));
+    await route.continue().catch(() => undefined);
+  });
+  await goTo(page, "Pay");
+  await pay(page, "0x70997970C51812dc3A010C7d01b50e0d17dc79C8", "0.5");
+  const work = activity(page, /^Pay 0.5 ETH/);
+  await expect(work.getByText("Final: nothing can undo it: done")).toBeVisible();
+  await expect(work.getByText("Done", { exact: true })).toBeVisible();
+  await goTo(page, "Wallet");
+  await expect(page.getByText("3 of 4 authorities answer; that is enough")).toBeVisible();
+  await picture(page, "slow-authority");
+  await page.unrouteAll({ behavior: "ignoreErrors" });
+});
+
+test("where too few authorities can be reached, the page says so, and goes on when they are back", async ({ page, person }) => {
+  await person({ deposit: "1" });
+  await goTo(page, "Pay");
+  await expect(page.getByText("You have 1 ETH in FastPay")).toBeVisible();
+  for (const number of [0, 1]) await page.route(authority(number), (route) => route.abort());
+  await pay(page, "0x70997970C51812dc3A010C7d01b50e0d17dc79C8", "0.5");
+  const work = activity(page, /^Pay 0.5 ETH/);
+  await expect(work.getByRole("alert").or(work.getByText("does not answer yet").first())).toBeVisible();
+  await picture(page, "unreachable");
+  await page.unrouteAll({ behavior: "ignoreErrors" });
+  const again = work.getByRole("button", { name: "Go on with it" });
+  if (await again.isVisible()) await again.click();
+  await goTo(page, "Wallet");
+  await expect(inFastPay(page, "ETH")).toHaveText("0.5", { timeout: 60_000 });
+});

@@ -1,0 +1,65 @@
+import { activity, authority, expect, goTo, inFastPay, pay, picture, test } from "./support/people";
+
+const BOB = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
+
+test("a payment that a reload cuts off is finished without a second signature, and paid once", async ({ page, person }) => {
+  const { wallet } = await person({ deposit: "3" });
+  await goTo(page, "Pay");
+  await expect(page.getByText("You have 3 ETH in FastPay")).toBeVisible();
+  // The order reaches two authorities, which vote for it and are locked; a quorum would be three.
+  for (const number of [2, 3]) {
+    await page.route(authority(number), (route) =>
+      route.request().method() === "POST" ? route.abort() : route.continue(),
+    );
+  }
+  await pay(page, BOB, "1");
+  await expect(activity(page, /^Pay 1 ETH/).getByText("2 of 3 votes")).toBeVisible();
+  await picture(page, "half-done");
+
+  await page.unrouteAll({ behavior: "ignoreErrors" });
+  await page.reload();
+  const finish = activity(page, "Finish what was left unfinished");
+  await expect(finish.getByText("Settled: the money has arrived: done")).toBeVisible();
+  await picture(page, "resumed");
+  expect(wallet.asked.filter((method) => method === "eth_signTypedData_v4")).toHaveLength(1);
+  await goTo(page, "Wallet");
+  await expect(inFastPay(page, "ETH")).toHaveText("2");
+
+  // The next one has the next number: nothing is locked.
+  await goTo(page, "Pay");
+  await pay(page, BOB, "0.5");
+  await expect(activity(page, /^Pay 0.5 ETH/).getByText("Done", { exact: true })).toBeVisible();
+  await goTo(page, "History");
+  await expect(page.getByRole("region", { name: "Sent" }).getByRole("listitem")).toHaveCount(2);
+});
+
+test("an order of another device is found, finished, and only then the next one made", async ({ page, browser, person }) => {
+  const { wallet } = await person({ deposit: "3" });
+  await goTo(page, "Pay");
+  await expect(page.getByText("You have 3 ETH in FastPay")).toBeVisible();
+  // Two authorities get the order; then this device is gone for good, with what it had stored.
+  for (const number of [2, 3]) {
+    await page.route(authority(number), (route) =>
+      route.request().method() === "POST" ? route.abort() : route.continue(),
+    );
+  }
+  await pay(page, BOB, "1");
+  await expect(activity(page, /^Pay 1 ETH/).getByText("2 of 3 votes")).toBeVisible();
+  await page.close();
+
+  const context = await browser.newContext({ baseURL: process.env.WEB_URL ?? "" });
+  const other = await context.newPage();
+  await wallet.inject(other);
+  await other.goto("/");
+  if (await other.getByRole("banner").getByRole("button", { name: "Connect wallet" }).isVisible()) {
+    await other.getByRole("banner").getByRole("button", { name: "Connect wallet" }).click();
+    await other.getByRole("dialog").getByRole("button", { name: "Test wallet" }).click();
+  }
+  const notice = other.getByRole("alert").filter({ hasText: "An order is not finished" });
+  await expect(notice).toContainText("Order #0 pays 1 ETH");
+  await picture(other, "other-device");
+  await notice.getByRole("button", { name: "Finish it now" }).click();
+  await expect(inFastPay(other, "ETH")).toHaveText("2");
+  await expect(notice).toBeHidden();
+  await context.close();
+});

@@ -1,0 +1,70 @@
+import { parseEther } from "viem";
+
+import { activity, expect, goTo, inFastPay, picture, test } from "./support/people";
+import { balanceOnChain, deployToken, passTime } from "./support/net";
+
+const OUT = "0x000000000000000000000000000000000000bEEF";
+
+test("a relayer brings a redemption to Ethereum for its fee", async ({ page, person }) => {
+  await person({ deposit: "4" });
+  await goTo(page, "Redeem");
+  const before = await balanceOnChain(OUT);
+  await page.getByLabel("Amount", { exact: true }).fill("1.5");
+  await page.getByLabel("To (an Ethereum address)").fill(OUT);
+  await page.getByLabel("Fee for the relayer").fill("0.01");
+  await expect(page.getByText("1.49 ETH will arrive.")).toBeVisible();
+  await picture(page, "redeem");
+  await page.getByRole("button", { name: "Redeem 1.5 ETH" }).click();
+  await expect(activity(page, /^Redeem 1.5 ETH/).getByText("Done", { exact: true })).toBeVisible();
+  await expect(page.getByRole("region", { name: "Your redemptions" }).getByText("Paid on Ethereum")).toBeVisible();
+  await picture(page, "redeemed");
+  expect((await balanceOnChain(OUT)) - before).toBe(parseEther("1.49"));
+  await goTo(page, "Wallet");
+  await expect(inFastPay(page, "ETH")).toHaveText("2.5");
+});
+
+test("a redemption is brought to Ethereum alone", async ({ page, person }) => {
+  const { wallet } = await person({ deposit: "2" });
+  await goTo(page, "Redeem");
+  const before = await balanceOnChain(OUT);
+  await page.getByLabel("Amount", { exact: true }).fill("2");
+  await page.getByLabel("To (an Ethereum address)").fill(OUT);
+  await page.getByLabel("I do, by a transaction of my own").check();
+  await page.getByRole("button", { name: "Redeem 2 ETH" }).click();
+  await expect(activity(page, /^Bring redemption #0/).getByText("Done", { exact: true })).toBeVisible();
+  await expect(page.getByRole("region", { name: "Your redemptions" }).getByText("Paid on Ethereum")).toBeVisible();
+  expect((await balanceOnChain(OUT)) - before).toBe(parseEther("2"));
+  expect(wallet.asked).toContain("eth_signTypedData_v4");
+});
+
+test("a token that the page does not know is added; what exceeds its outflow limit waits, and is then paid out", async ({ page, person }) => {
+  const { wallet } = await person();
+  const token = await deployToken(wallet.key);
+  await page.getByRole("button", { name: "Add a token" }).click();
+  await page.getByLabel("The token's address").fill(token);
+  await page.getByRole("button", { name: "Add", exact: true }).click();
+  await expect(inFastPay(page, "NEW")).toHaveText("0");
+  await goTo(page, "Deposit");
+  await page.getByLabel("Asset").selectOption("NEW");
+  await page.getByLabel("Amount", { exact: true }).fill("500");
+  await page.getByRole("button", { name: "Deposit 500 NEW" }).click();
+  await expect(activity(page, "Deposit 500 NEW").getByText("Done", { exact: true })).toBeVisible();
+
+  await goTo(page, "Redeem");
+  for (const [amount, state] of [["300", "Paid on Ethereum"], ["200", "Queued"]] as const) {
+    await page.getByLabel("Asset").selectOption("NEW");
+    await page.getByLabel("Amount", { exact: true }).fill(amount);
+    await page.getByLabel("To (an Ethereum address)").fill(OUT);
+    if (state === "Queued") {
+      await expect(page.getByText("This will wait 60 min on Ethereum")).toBeVisible();
+      await picture(page, "redeem-queue");
+    }
+    await page.getByRole("button", { name: `Redeem ${amount} NEW` }).click();
+    await expect(page.getByRole("region", { name: "Your redemptions" }).getByText(state)).toBeVisible();
+  }
+  await picture(page, "queued");
+  await passTime(3_700);
+  await page.getByRole("button", { name: "Have it paid out" }).click();
+  await expect(activity(page, "Pay out redemption #1").getByText("Done", { exact: true })).toBeVisible();
+  expect(await balanceOnChain(OUT, token)).toBe(500_000_000n);
+});
