@@ -27,6 +27,7 @@ use crate::deployment::{self, Deployment, DeploymentError, folder_identity};
 use crate::follower::{Feed, Follower, Progress};
 use crate::guard::{CatchUp, Floors, Guard, Memory, NoticeError, PeersError, Question, Witness};
 use crate::http::{self, HttpContext, HttpLimits};
+use crate::index::{Index, Indexer};
 use crate::metrics::Metrics;
 use crate::network::{self, NetworkLimits, ShardContext};
 use crate::rotation::{Rotation, RotationError, remembered_names};
@@ -95,6 +96,9 @@ pub enum AuthorityError {
     /// A shard's thread ended by a defect.
     #[error("shard {0} ended by a defect; see the log above")]
     ShardPanicked(ShardId),
+    /// The system gave no thread.
+    #[error("the system gives no thread to the index: {0}")]
+    Index(std::io::Error),
     /// A port cannot be opened.
     #[error("cannot listen on {address}: {error}; is another node running, or the port taken?")]
     Listen {
@@ -174,10 +178,12 @@ pub async fn run(
         catch_up(&config, &parts, guard, questions, &remembered_names(&folder)?)?;
     }
     let threads = start_shards(&parts, recovered, limits)?;
+    let (index, indexer) = index(&config, &parts, &histories)?.unzip();
     let noting = tokio::spawn(note_journal_ends(witness.clone(), histories.clone()));
-    let outcome = serve(&config, &parts, deployment, rotation, &threads, histories.clone(), stop).await;
+    let outcome = serve(&config, &parts, deployment, rotation, &threads, histories.clone(), index, stop).await;
     let ended = end_shards(threads).await;
     noting.abort();
+    drop(indexer);
     witness.note(&journal_ends(&histories));
     drop(folder);
     match outcome {
@@ -267,6 +273,19 @@ fn catch_up(
     Ok(())
 }
 
+/// The index, and the thread that keeps it, where that is not switched off.
+fn index(
+    config: &Config,
+    parts: &Parts,
+    histories: &[HistoryReader],
+) -> Result<Option<(Index, Indexer)>, AuthorityError> {
+    if !config.index {
+        return Ok(None);
+    }
+    let started = Index::start(config.data.join("index"), parts.domain, histories.to_vec());
+    started.map(Some).map_err(AuthorityError::Index)
+}
+
 /// Keeps the witness close behind the journals.
 async fn note_journal_ends(witness: Arc<Witness>, histories: Vec<HistoryReader>) {
     loop {
@@ -304,6 +323,7 @@ async fn serve(
     rotation: Rotation,
     threads: &[ShardThread],
     histories: Vec<HistoryReader>,
+    index: Option<Index>,
     mut stop: watch::Receiver<bool>,
 ) -> Result<(), AuthorityError> {
     // Told to all parts at once, whoever is the cause.
@@ -337,10 +357,15 @@ async fn serve(
         with_primary: deployment.genesis().is_none(),
         standing: parts.standing.clone(),
         shards,
+        index,
         progress: progress_seen,
         metrics: parts.metrics.clone(),
     };
-    let limits = HttpLimits { connections_max: config.limits.http_connections_max, ..HttpLimits::default() };
+    let limits = HttpLimits {
+        connections_max: config.limits.http_connections_max,
+        streams_max: config.limits.event_streams_max,
+        ..HttpLimits::default()
+    };
     let http_ended = ended.clone();
     servers.spawn(async move { http::serve(listener, context, limits, http_ended).await.map_err(|e| with_causes(&e)) });
 

@@ -51,6 +51,9 @@ pub struct Config {
     pub genesis: Option<PathBuf>,
     /// Encrypts the shards' ports.
     pub tls: Option<TlsFiles>,
+    /// Whether transfers are found by their digest, and deposits by their index, over HTTP.
+    #[serde(default = "index")]
+    pub index: bool,
     /// What strangers may take.
     #[serde(default)]
     pub limits: Limits,
@@ -64,6 +67,8 @@ pub struct Limits {
     pub shard_connections_max: usize,
     /// The same on the HTTP port.
     pub http_connections_max: usize,
+    /// At most so many streams of events there, and from one address as many as are free.
+    pub event_streams_max: usize,
 }
 
 impl Default for Limits {
@@ -71,8 +76,13 @@ impl Default for Limits {
         Self {
             shard_connections_max: NetworkLimits::default().connections_max,
             http_connections_max: HttpLimits::default().connections_max,
+            event_streams_max: HttpLimits::default().streams_max,
         }
     }
+}
+
+fn index() -> bool {
+    true
 }
 
 fn accounts_in_memory() -> usize {

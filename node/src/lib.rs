@@ -7,6 +7,7 @@ pub mod deployment;
 pub mod follower;
 pub mod guard;
 pub mod http;
+pub mod index;
 pub mod keys;
 pub mod metrics;
 pub mod network;

@@ -1,6 +1,7 @@
 //! Accepting connections, within bounds, and ending them.
 
 use std::io::{self, IoSlice};
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -35,6 +36,8 @@ const HEADERS_MAX: usize = 64;
 pub(super) struct Caller {
     /// What its address has sent of late.
     pub peer: Arc<Peer>,
+    /// Where from.
+    pub address: IpAddr,
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Caller {
@@ -79,7 +82,7 @@ pub(super) async fn serve(
             continue;
         };
         let _ = stream.set_nodelay(true);
-        let caller = Caller { peer: share.peer().clone() };
+        let caller = Caller { peer: share.peer().clone(), address: address.ip() };
         let service = service.clone();
         let answer = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
             request.extensions_mut().insert(caller.clone());

@@ -1,14 +1,25 @@
-//! What belongs to no account: the feed of redemptions.
+//! What is found without an account: the feed of redemptions, transfers by digest, deposits by index.
+
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use fastpay_rpc::json::{Decimal, ProblemCode, RedemptionPage, Uint64};
+use fastpay_core::{Digest, Record, TransactionIndex};
+use fastpay_rpc::json::{
+    Bytes32, ConfirmedTransfer, Decimal, Deposit, Problem, ProblemCode, RedemptionPage, Retry, Uint64,
+};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::SharedNode;
-use super::extract::Query;
+use super::extract::{Path, Query};
 use super::problem::{OfEntry, Rejection};
+use super::{Node, SharedNode, accounts};
+use crate::index::{Index, IndexError, Place};
+use crate::shard::HistoryError;
+use crate::storage::JournalError;
+
+/// When to ask an index again that is behind.
+const INDEX_RETRY: Duration = Duration::from_millis(500);
 
 /// Which redemptions are asked for. (Flattened parameters cannot deny unknown ones, so the page is written out.)
 #[derive(Debug, Deserialize, IntoParams)]
@@ -51,4 +62,83 @@ pub(super) async fn redemptions(
         total: Decimal(ledger.redemptions.count()),
         certificates: certificates.iter().map(|certificate| certificate.as_ref().into()).collect(),
     }))
+}
+
+/// A transfer by its digest
+///
+/// The EIP-712 digest that its sender signed. Only confirmed ones, found by an index that follows a moment behind the
+/// confirmations.
+#[utoipa::path(get, path = "/v1/transfers/{digest}", tag = "Ledger", operation_id = "getTransfer",
+    params(("digest" = Bytes32, Path, description = "The EIP-712 digest of the transfer.")),
+    responses((status = 200, description = "The transfer's sender, number and certificate.", body = ConfirmedTransfer),
+        OfEntry))]
+pub(super) async fn transfer(
+    State(node): SharedNode,
+    Path(wanted): Path<Bytes32>,
+) -> Result<Json<ConfirmedTransfer>, Rejection> {
+    let digest = Digest::from(wanted.0);
+    if let Some(Record::Confirmation { certificate, .. }) = indexed(&node, move |index| index.transfer(&digest)).await?
+    {
+        let transfer = &certificate.order.transfer;
+        if node.context.domain.transfer_digest(transfer) == digest {
+            let (sender, sequence) = (transfer.sender().into(), Decimal(transfer.sequence().0));
+            return Ok(Json(ConfirmedTransfer { sender, sequence, certificate: certificate.as_ref().into() }));
+        }
+    }
+    Err(not_indexed(&node, "no transfer of this digest is confirmed here"))
+}
+
+/// A deposit by its index
+///
+/// As the contract numbered it; in a committee without a Primary, the beginning's balances.
+#[utoipa::path(get, path = "/v1/deposits/{index}", tag = "Ledger", operation_id = "getDeposit",
+    params(("index" = Uint64, Path, description = "Its number among all deposits of the contract, from 1.")),
+    responses((status = 200, description = "The deposit.", body = Deposit), OfEntry))]
+pub(super) async fn deposit(State(node): SharedNode, Path(wanted): Path<Uint64>) -> Result<Json<Deposit>, Rejection> {
+    let wanted = TransactionIndex(wanted.0);
+    let record = indexed(&node, move |index| index.deposit(wanted)).await?;
+    match record.as_ref().and_then(accounts::deposit) {
+        Some(deposit) if deposit.index.0 == wanted.0 => Ok(Json(deposit)),
+        _ => Err(not_indexed(&node, "no deposit of this index is credited here")),
+    }
+}
+
+/// The record that the index finds.
+async fn indexed(
+    node: &Node,
+    find: impl FnOnce(&Index) -> Result<Option<Place>, IndexError> + Send + 'static,
+) -> Result<Option<Record>, Rejection> {
+    let Some(index) = node.context.index.clone() else { return Ok(None) };
+    let shards = node.context.shards.clone();
+    let read = move || {
+        let place = find(&index).unwrap_or_else(|error| {
+            tracing::error!(%error, "the index cannot be read");
+            None
+        });
+        let Some(place) = place else { return Ok(None) };
+        let Some((_, history)) = shards.get(place.shard.0 as usize) else { return Ok(None) };
+        match history.record(place.position) {
+            // It is of another time than the journal.
+            Err(HistoryError::Journal(JournalError::BadRecord { .. } | JournalError::OutOfRange { .. })) => Ok(None),
+            record => record.map(Some),
+        }
+    };
+    // Of any shard: they share the bound.
+    let reads = node.shards.first().expect("there is at least one shard");
+    Ok(reads.blocking(read).await?)
+}
+
+/// Why the index does not find it, and whether to ask again.
+fn not_indexed(node: &Node, what: &str) -> Rejection {
+    match &node.context.index {
+        None => Rejection::new(ProblemCode::NotFound, "this authority keeps no index; ask another one"),
+        Some(index) => match index.bytes_behind() {
+            0 => Rejection::new(ProblemCode::NotFound, what),
+            bytes => {
+                let detail = format!("{what}, as far as the index goes: it is {bytes} bytes behind; ask again");
+                let problem = Problem::new(ProblemCode::NotFound, detail).retry_after(INDEX_RETRY);
+                Problem { retry: Retry::Later, ..problem }.into()
+            }
+        },
+    }
 }

@@ -10,6 +10,7 @@
 mod about;
 mod accounts;
 mod connections;
+mod events;
 mod extract;
 mod ledger;
 mod openapi;
@@ -31,8 +32,9 @@ use tokio::sync::{Semaphore, watch};
 use tower_http::cors::{Any, CorsLayer};
 
 use crate::follower::Progress;
+use crate::index::Index;
 use crate::metrics::Metrics;
-use crate::network::Reads;
+use crate::network::{Reads, Shares};
 use crate::shard::{HistoryReader, ShardHandle};
 use crate::standing::StandingSeen;
 use connections::Caller;
@@ -44,6 +46,8 @@ pub struct HttpLimits {
     /// At most so many connections, and from one address as many as are free; further ones are closed at once: a flood
     /// here must not take the files that the shards' ports need.
     pub connections_max: usize,
+    /// At most so many event streams, and from one address as many as are free.
+    pub streams_max: usize,
     /// At most so many history reads at a time: each holds a blocking thread.
     pub history_reads_max: usize,
     /// A connection on which no whole request head arrives for this long is closed.
@@ -58,6 +62,7 @@ impl Default for HttpLimits {
     fn default() -> Self {
         Self {
             connections_max: 512,
+            streams_max: 256,
             history_reads_max: 16,
             head_timeout: Duration::from_secs(30),
             body_timeout: Duration::from_secs(10),
@@ -77,6 +82,8 @@ pub struct HttpContext {
     pub standing: StandingSeen,
     /// All shards of this authority, from the first.
     pub shards: Arc<Vec<(ShardHandle, HistoryReader)>>,
+    /// Where transfers are found by digest, and deposits by index; none where that is switched off.
+    pub index: Option<Index>,
     /// Where the follower has come to.
     pub progress: watch::Receiver<Progress>,
     /// All counters.
@@ -89,6 +96,7 @@ struct Node {
     limits: HttpLimits,
     layout: ShardLayout,
     shards: Vec<Reads>,
+    streams: Arc<Shares>,
     stop: watch::Receiver<bool>,
 }
 
@@ -102,7 +110,14 @@ impl Node {
         };
         let shards: Vec<_> = context.shards.iter().map(reads).collect();
         let count = u32::try_from(shards.len()).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN);
-        Self { layout: ShardLayout::new(count), context, limits, shards, stop }
+        Self {
+            layout: ShardLayout::new(count),
+            streams: Shares::new(limits.streams_max),
+            context,
+            limits,
+            shards,
+            stop,
+        }
     }
 
     /// The shard that owns an account.

@@ -14,7 +14,7 @@ use utoipa::openapi::{Info, RefOr};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Node, about, accounts, in_turn, ledger, orders};
+use super::{Node, about, accounts, events, in_turn, ledger, orders};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -47,12 +47,15 @@ fn routes() -> OpenApiRouter<Arc<Node>> {
         .routes(routes!(accounts::received))
         .routes(routes!(accounts::deposits))
         .routes(routes!(ledger::redemptions))
+        .routes(routes!(ledger::transfer))
+        .routes(routes!(ledger::deposit))
         .routes(routes!(about::committee))
         .routes(routes!(about::status))
         .route_layer(from_fn(in_turn));
     OpenApiRouter::with_openapi(Parts::openapi())
         .routes(routes!(orders::submit_order))
         .routes(routes!(orders::submit_certificate))
+        .routes(routes!(events::events))
         .merge(reads)
 }
 

@@ -124,6 +124,8 @@ problems! {
     OfPage: Malformed, Busy, Stopping, HistoryUnreadable;
     /// Of one entry of a history, or of one shard.
     OfEntry: Malformed, NotFound, Busy, Stopping, HistoryUnreadable;
+    /// Of a stream of events.
+    OfEvents: Malformed, TooManyStreams, Busy, Stopping;
     /// Of what may not be known here.
     OfKnowledge: Malformed, NotFound;
 }

@@ -40,7 +40,7 @@ use crate::standing::StandingSeen;
 use incoming::Incoming;
 pub(crate) use reads::{ReadError, Reads, chosen};
 use service::ShardService;
-pub(crate) use shares::Shares;
+pub(crate) use shares::{Share, Shares};
 pub(crate) use submit::submit_one;
 
 /// How much a client may send on one stream ahead of what is read: enough for a full rate over a

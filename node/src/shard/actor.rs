@@ -464,6 +464,7 @@ impl<C: Commits> Actor<C> {
             position => position?,
         };
         self.shard.apply(record, position);
+        self.queue.subscriptions().of(record, &mut self.batch.alarms);
         self.appended = self.appended.wrapping_add(1);
         Ok(())
     }

@@ -7,6 +7,7 @@ use tokio::sync::oneshot;
 
 use super::command::{Answer, Answers, ClientStream, Command};
 use super::queue::ShardHandle;
+use super::subscriptions::Alarm;
 use crate::metrics::ShardMetrics;
 use crate::storage::Frame;
 
@@ -23,6 +24,8 @@ pub(super) struct Batch {
     /// Who asks for the ledger, and what they are told.
     pub ledgers: Vec<oneshot::Sender<Arc<ShardLedger>>>,
     pub ledger: Option<Arc<ShardLedger>>,
+    /// Who waits for what changed.
+    pub alarms: Vec<Alarm>,
     /// Credits and acknowledgements for other shards.
     pub messages: Vec<(ShardHandle, Command)>,
 }
@@ -74,7 +77,7 @@ impl Batch {
 
     /// Whether nothing changes and nothing is said.
     pub fn is_empty(&self) -> bool {
-        let Self { frame, answers, votes: _, synchronized, accounts, ledgers, ledger: _, messages } = self;
+        let Self { frame, answers, votes: _, synchronized, accounts, ledgers, ledger: _, alarms: _, messages } = self;
         let said = [answers.len(), synchronized.len(), accounts.len(), ledgers.len(), messages.len()];
         frame.is_none() && said.iter().all(|number| *number == 0)
     }
@@ -93,6 +96,9 @@ impl Batch {
         }
         for (reply, ledger) in self.ledgers.into_iter().zip(std::iter::repeat(self.ledger)) {
             let _ = ledger.map(|ledger| reply.send(ledger));
+        }
+        for alarm in &self.alarms {
+            alarm.send_replace(());
         }
         // What a full queue does not take is said again in time.
         for (shard, message) in self.messages {

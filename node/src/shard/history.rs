@@ -45,10 +45,30 @@ impl HistoryReader {
     }
 
     fn read(&self, position: JournalPosition, select: SelectLink) -> Result<(Record, Link), HistoryError> {
-        let bytes = self.journal.read_at(position)?;
-        let record = Record::try_from_slice(&bytes).map_err(|_| HistoryError::BrokenLink(position))?;
+        let record = self.record(position)?;
         let link = select(&record).ok_or(HistoryError::BrokenLink(position))?;
         Ok((record, link))
+    }
+
+    /// The record at a position.
+    ///
+    /// # Errors
+    /// See [`HistoryError`].
+    pub fn record(&self, position: JournalPosition) -> Result<Record, HistoryError> {
+        let bytes = self.journal.read_at(position)?;
+        Record::try_from_slice(&bytes).map_err(|_| HistoryError::BrokenLink(position))
+    }
+
+    /// The records from a position on, each with its own, up to the end as it is now.
+    pub fn records(
+        &self,
+        from: JournalPosition,
+    ) -> impl Iterator<Item = Result<(JournalPosition, Record), HistoryError>> + use<> {
+        self.journal.read_from(from).map(|entry| {
+            let (position, bytes) = entry?;
+            let record = Record::try_from_slice(&bytes).map_err(|_| HistoryError::BrokenLink(position))?;
+            Ok((position, record))
+        })
     }
 
     /// The entry of this number, from 0, or none.

@@ -24,6 +24,7 @@ mod queue;
 mod recovery;
 mod signer;
 mod stepped;
+mod subscriptions;
 mod verification;
 
 use fastpay_core::{AccountId, JournalPosition};
@@ -37,6 +38,7 @@ pub use peer::Peer;
 pub use queue::{ShardHandle, ShardQueue};
 pub use recovery::{RecoveredShard, ShardStorage, recover, recover_on};
 pub use stepped::SteppedShard;
+pub use subscriptions::Subscription;
 
 /// Why a shard cannot start, or ended before it was told to. What it has not answered may or may not
 /// be on disk; what it has answered is.

@@ -9,10 +9,12 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
+use fastpay_core::AccountId;
 use tokio::sync::Notify;
 
 use super::actor::ShardLimits;
 use super::command::{ClientStream, Command, Submission};
+use super::subscriptions::{Subscription, Subscriptions};
 use crate::metrics::ShardMetrics;
 
 /// Room in the queue that clients cannot take: for credits and acknowledgements of the other shards,
@@ -29,6 +31,7 @@ pub struct ShardHandle {
     queue: SyncSender<Command>,
     load: Arc<Load>,
     metrics: Arc<ShardMetrics>,
+    subscriptions: Arc<Subscriptions>,
 }
 
 /// How full the queue is, and how fast it empties.
@@ -47,6 +50,7 @@ pub struct ShardQueue {
     commands: Receiver<Command>,
     load: Arc<Load>,
     metrics: Arc<ShardMetrics>,
+    subscriptions: Arc<Subscriptions>,
 }
 
 impl ShardHandle {
@@ -66,8 +70,10 @@ impl ShardHandle {
         let (queue, commands) = sync_channel(limits.queue_requests_max.saturating_add(QUEUE_RESERVE));
         let (waiting, pace) = (AtomicUsize::new(0), AtomicU64::new(0));
         let load = Arc::new(Load { waiting, waiting_max: limits.queue_requests_max, pace, arrivals });
-        let queue_end = ShardQueue { commands, load: load.clone(), metrics: metrics.clone() };
-        (Self { queue, load, metrics }, queue_end)
+        let subscriptions = Arc::new(Subscriptions::default());
+        let queue_end =
+            ShardQueue { commands, load: load.clone(), metrics: metrics.clone(), subscriptions: subscriptions.clone() };
+        (Self { queue, load, metrics, subscriptions }, queue_end)
     }
 
     /// Queues a command of this authority's own, or gives it back where the queue is full or the shard
@@ -143,6 +149,12 @@ impl ShardHandle {
         Ok(())
     }
 
+    /// Waits for changes of an account of this shard.
+    #[must_use]
+    pub fn subscribe(&self, account: AccountId) -> Subscription {
+        self.subscriptions.subscribe(account)
+    }
+
     /// Whether a command of this authority's own would find room now.
     pub(super) fn has_room(&self) -> bool {
         self.load.waiting.load(Ordering::Relaxed) < self.load.waiting_max.saturating_add(QUEUE_RESERVE)
@@ -191,6 +203,10 @@ impl ShardQueue {
 
     pub(super) fn metrics(&self) -> &Arc<ShardMetrics> {
         &self.metrics
+    }
+
+    pub(super) fn subscriptions(&self) -> &Subscriptions {
+        &self.subscriptions
     }
 }
 

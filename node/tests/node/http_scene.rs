@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use fastpay_node::follower::Progress;
 use fastpay_node::http::{self, HttpContext, HttpLimits};
+use fastpay_node::index::{Index, Indexer};
 use fastpay_node::shard::ShardLimits;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -20,6 +21,8 @@ pub struct HttpServed {
     pub address: SocketAddr,
     pub progress: watch::Sender<Progress>,
     pub stop: watch::Sender<bool>,
+    /// Taken away, nobody keeps the index any more.
+    pub indexer: Option<Indexer>,
     server: JoinHandle<()>,
     _folder: tempfile::TempDir,
 }
@@ -31,6 +34,20 @@ impl HttpServed {
 
     /// With bounds of the port and of the shards, of which the threads run or not.
     pub async fn with(shards: u32, limits: HttpLimits, shard_limits: ShardLimits, running: bool) -> Self {
+        Self::begin(shards, limits, shard_limits, running, true).await
+    }
+
+    pub async fn without_index(shards: u32) -> Self {
+        Self::begin(shards, HttpLimits::default(), FORGETFUL, true, false).await
+    }
+
+    async fn begin(
+        shards: u32,
+        limits: HttpLimits,
+        shard_limits: ShardLimits,
+        running: bool,
+        with_index: bool,
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut shards = Shards::prepare(folder.path(), shards, shard_limits);
         if running {
@@ -40,17 +57,20 @@ impl HttpServed {
         let (progress, progress_seen) = watch::channel(Progress::AtHead);
         let listener = fastpay_node::network::listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
         let address = listener.local_addr().unwrap();
+        let start = || Index::start(folder.path().join("index"), shards.committee.domain, shards.histories.clone());
+        let (index, indexer) = with_index.then(|| start().unwrap()).unzip();
         let all = shards.handles.values().cloned().zip(shards.histories.iter().cloned()).collect();
         let context = HttpContext {
             domain: shards.committee.domain,
             with_primary: true,
             standing: shards.standing.subscribe(),
             shards: Arc::new(all),
+            index,
             progress: progress_seen,
             metrics: shards.metrics.clone(),
         };
         let server = tokio::spawn(async move { http::serve(listener, context, limits, stopped).await.unwrap() });
-        Self { shards, address, progress, stop, server, _folder: folder }
+        Self { shards, address, progress, stop, indexer, server, _folder: folder }
     }
 
     pub async fn get(&self, path: &str) -> Said {
@@ -66,8 +86,8 @@ impl HttpServed {
     pub async fn end(self) {
         self.stop.send_replace(true);
         tokio::time::timeout(PATIENCE, self.server).await.expect("the server stops").unwrap();
-        let shards = self.shards;
-        tokio::task::spawn_blocking(|| shards.stop()).await.unwrap();
+        let (shards, indexer) = (self.shards, self.indexer);
+        tokio::task::spawn_blocking(|| (drop(indexer), shards.stop())).await.unwrap();
     }
 }
 

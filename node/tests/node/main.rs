@@ -12,6 +12,8 @@ mod guard;
 mod history;
 mod hostile_peers;
 mod http_api;
+mod http_events;
+mod http_index;
 mod http_scene;
 mod network;
 mod process;

@@ -1,0 +1,184 @@
+//! Where a transfer of some digest, and a deposit of some index, stand in the journals.
+//!
+//! ```text
+//!  journals ──(behind the commits)──► a thread of the lowest priority ──► digest or index → shard, position ──► readers
+//! ```
+//! It is off the way of payments: nothing waits for it, and losing it costs time only. What it says is looked up in the
+//! journal before it is believed. Entries and how far they go are written together, so it goes on where it was; where
+//! it does not fit the journals, it is made anew.
+
+mod store;
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use fastpay_core::{Digest, Domain, JournalPosition, Record, ShardId, TransactionIndex};
+
+use crate::shard::{HistoryError, HistoryReader};
+use store::Store;
+pub use store::{IndexError, Place};
+
+/// How often the journals are looked at. A look is one number for each shard.
+const LOOK_INTERVAL: Duration = Duration::from_millis(200);
+/// At most so many records are read before their entries are written: bounds memory.
+const RECORDS_PER_WRITE_MAX: usize = 4_096;
+
+/// The index, for those who ask. Cheap to clone.
+#[derive(Clone)]
+pub struct Index {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    /// None until the thread has opened it, and where it cannot be had.
+    store: OnceLock<Store>,
+    histories: Vec<HistoryReader>,
+    /// By shard: all of the journal before this position is in the index.
+    indexed: Vec<AtomicU64>,
+}
+
+/// The thread that keeps the index. It ends with this.
+pub struct Indexer {
+    /// Dropped to say that it is over.
+    stop: Option<SyncSender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Index {
+    /// Starts the thread that keeps the index of these shards' journals in a folder.
+    ///
+    /// # Errors
+    /// Where the system gives no thread.
+    pub fn start(
+        folder: PathBuf,
+        domain: Domain,
+        histories: Vec<HistoryReader>,
+    ) -> Result<(Self, Indexer), std::io::Error> {
+        let indexed = histories.iter().map(|_| AtomicU64::new(0)).collect();
+        let shared = Arc::new(Shared { store: OnceLock::new(), histories, indexed });
+        let (stop, stopped) = sync_channel(0);
+        let keeper = Keeper { shared: shared.clone(), domain, stopped };
+        let run = move || {
+            // So that also the store's own threads are of the lowest priority, they are started from here.
+            lowest_priority();
+            if let Err(error) = keeper.run(folder) {
+                tracing::error!(%error, "transfers are no longer found by their digest, nor deposits by their index");
+            }
+        };
+        let thread = std::thread::Builder::new().name("index".into()).spawn(run)?;
+        Ok((Self { shared }, Indexer { stop: Some(stop), thread: Some(thread) }))
+    }
+
+    /// Where the confirmation of a transfer stands, as far as is known.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    pub fn transfer(&self, digest: &Digest) -> Result<Option<Place>, IndexError> {
+        self.shared.store.get().map_or(Ok(None), |store| store.transfer(digest))
+    }
+
+    /// Where the synchronization of a deposit stands, as far as is known.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    pub fn deposit(&self, index: TransactionIndex) -> Result<Option<Place>, IndexError> {
+        self.shared.store.get().map_or(Ok(None), |store| store.deposit(index))
+    }
+
+    /// How many bytes of the journals are not in the index yet.
+    #[must_use]
+    pub fn bytes_behind(&self) -> u64 {
+        let shards = self.shared.histories.iter().zip(&self.shared.indexed);
+        shards.map(|(history, indexed)| history.end().0.saturating_sub(indexed.load(Ordering::Relaxed))).sum()
+    }
+}
+
+impl Drop for Indexer {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("the thread that keeps the index ended by a defect; see the log above");
+        }
+    }
+}
+
+struct Keeper {
+    shared: Arc<Shared>,
+    domain: Domain,
+    stopped: Receiver<()>,
+}
+
+/// Why the thread ends by itself.
+#[derive(Debug, thiserror::Error)]
+enum KeeperError {
+    #[error(transparent)]
+    Store(#[from] IndexError),
+    #[error(transparent)]
+    History(#[from] HistoryError),
+}
+
+impl Keeper {
+    fn run(self, folder: PathBuf) -> Result<(), KeeperError> {
+        let ends: Vec<JournalPosition> = self.shared.histories.iter().map(HistoryReader::end).collect();
+        let store = Store::open(&folder, &ends)?;
+        let store = self.shared.store.get_or_init(|| store);
+        loop {
+            for (shard, history) in (0..).map(ShardId).zip(&self.shared.histories) {
+                self.follow(store, shard, history)?;
+            }
+            match self.stopped.recv_timeout(LOOK_INTERVAL) {
+                Err(RecvTimeoutError::Timeout) => {}
+                Ok(()) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            }
+        }
+    }
+
+    /// Takes in what a journal has more than the index.
+    fn follow(&self, store: &Store, shard: ShardId, history: &HistoryReader) -> Result<(), KeeperError> {
+        let Some(indexed) = self.shared.indexed.get(shard.0 as usize) else { return Ok(()) };
+        while self.goes_on() {
+            let end = history.end();
+            if end.0 <= indexed.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            // The newest record that is in the index is read once more: where the next one begins, only it says.
+            let from = store.position(shard)?.unwrap_or_default();
+            let (mut entries, mut newest, mut count) = (store.entries(shard), from, 0_usize);
+            for record in history.records(from).take(RECORDS_PER_WRITE_MAX) {
+                let (position, record) = record?;
+                (newest, count) = (position, count.saturating_add(1));
+                match &record {
+                    Record::Confirmation { certificate, .. } => {
+                        entries.transfer(&self.domain.transfer_digest(&certificate.order.transfer), position);
+                    }
+                    Record::Synchronization { order, .. } => {
+                        order.deposit.iter().for_each(|deposit| entries.deposit(deposit.index, position));
+                    }
+                    Record::Lock { .. } | Record::Credit { .. } => {}
+                }
+            }
+            entries.write(newest)?;
+            let all = count < RECORDS_PER_WRITE_MAX;
+            indexed.store(if all { end.0 } else { newest.0 }, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// False once the word to stop is there.
+    fn goes_on(&self) -> bool {
+        matches!(self.stopped.try_recv(), Err(std::sync::mpsc::TryRecvError::Empty))
+    }
+}
+
+/// Payments come first: this thread gets what they leave.
+fn lowest_priority() {
+    // Elsewhere than on Linux this would be about the whole process.
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::process::setpriority_process(None, 19) {
+        tracing::debug!(%error, "the index keeps its priority");
+    }
+}

@@ -1,0 +1,170 @@
+//! The index on disk, in a fjall keyspace of its own.
+
+use std::path::{Path, PathBuf};
+
+use borsh::{BorshDeserialize, BorshSerialize};
+use fastpay_core::{Digest, JournalPosition, ShardId, TransactionIndex};
+use fjall::{Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch};
+
+const KEYSPACE: &str = "index";
+const POSITION_PREFIX: u8 = 0;
+const TRANSFER_PREFIX: u8 = 1;
+const DEPOSIT_PREFIX: u8 = 2;
+/// More would only take memory from the shards.
+const CACHE_BYTES: u64 = 8 << 20;
+const WRITE_BUFFER_BYTES_MAX: u64 = 16 << 20;
+const WORKER_THREADS: usize = 1;
+const OPEN_FILES_MAX: usize = 32;
+/// The least that fjall takes.
+const STORE_LOG_BYTES_MAX: u64 = 64 << 20;
+
+/// Why the index cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum IndexError {
+    /// The embedded store failed.
+    #[error(
+        "the index {folder} failed: {source}; free or replace the disk, or remove this folder: it is then made anew"
+    )]
+    Store {
+        /// The index's folder.
+        folder: PathBuf,
+        /// What the store said.
+        source: fjall::Error,
+    },
+    /// An old one cannot be removed.
+    #[error("the index {folder} does not fit the journals and cannot be removed: {source}")]
+    Stale {
+        /// The index's folder.
+        folder: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+}
+
+/// Where a record stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct Place {
+    /// In the journal of this shard.
+    pub shard: ShardId,
+    /// At this position.
+    pub position: JournalPosition,
+}
+
+/// The open index.
+pub(super) struct Store {
+    folder: PathBuf,
+    database: Database,
+    entries: Keyspace,
+}
+
+impl Store {
+    /// Opens it, or makes it anew where there is none, it cannot be opened, or it goes further than the journals, by
+    /// shard: then the folder was restored from another time than they.
+    pub(super) fn open(folder: &Path, ends: &[JournalPosition]) -> Result<Self, IndexError> {
+        match Self::open_as_it_is(folder) {
+            Ok(store) if store.fits(ends)? => return Ok(store),
+            Ok(store) => drop(store),
+            Err(error) => tracing::warn!(%error, "the index is made anew"),
+        }
+        std::fs::remove_dir_all(folder).map_err(|source| IndexError::Stale { folder: folder.into(), source })?;
+        Self::open_as_it_is(folder)
+    }
+
+    fn open_as_it_is(folder: &Path) -> Result<Self, IndexError> {
+        let failed = |source| IndexError::Store { folder: folder.into(), source };
+        let database = Database::builder(folder)
+            .cache_size(CACHE_BYTES)
+            .worker_threads(WORKER_THREADS)
+            .max_cached_files(Some(OPEN_FILES_MAX))
+            .max_journaling_size(STORE_LOG_BYTES_MAX)
+            .open()
+            .map_err(failed)?;
+        let options = || KeyspaceCreateOptions::default().max_memtable_size(WRITE_BUFFER_BYTES_MAX);
+        let entries = database.keyspace(KEYSPACE, options).map_err(failed)?;
+        Ok(Self { folder: folder.into(), database, entries })
+    }
+
+    fn fits(&self, ends: &[JournalPosition]) -> Result<bool, IndexError> {
+        for (shard, end) in (0..).map(ShardId).zip(ends) {
+            if self.position(shard)?.is_some_and(|position| position >= *end) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Where the newest record of a shard stands that is in the index.
+    pub(super) fn position(&self, shard: ShardId) -> Result<Option<JournalPosition>, IndexError> {
+        self.get(&position_key(shard))
+    }
+
+    /// Where a transfer is confirmed.
+    pub(super) fn transfer(&self, digest: &Digest) -> Result<Option<Place>, IndexError> {
+        self.get(&transfer_key(digest))
+    }
+
+    /// Where a deposit is credited.
+    pub(super) fn deposit(&self, index: TransactionIndex) -> Result<Option<Place>, IndexError> {
+        self.get(&deposit_key(index))
+    }
+
+    fn get<T: BorshDeserialize>(&self, key: &[u8]) -> Result<Option<T>, IndexError> {
+        let value = self.entries.get(key).map_err(|source| self.failed(source))?;
+        // One that is not ours says nothing, and what it would have said is looked up in the journal anyway.
+        Ok(value.and_then(|bytes| T::try_from_slice(&bytes).ok()))
+    }
+
+    fn failed(&self, source: fjall::Error) -> IndexError {
+        IndexError::Store { folder: self.folder.clone(), source }
+    }
+
+    /// New entries for a shard's records.
+    pub(super) fn entries(&self, shard: ShardId) -> Entries<'_> {
+        Entries { store: self, shard, batch: self.database.batch() }
+    }
+}
+
+/// Entries that are written together.
+pub(super) struct Entries<'a> {
+    store: &'a Store,
+    shard: ShardId,
+    batch: OwnedWriteBatch,
+}
+
+impl Entries<'_> {
+    /// A transfer that is confirmed at a position.
+    pub(super) fn transfer(&mut self, digest: &Digest, position: JournalPosition) {
+        self.insert(transfer_key(digest), position);
+    }
+
+    /// A deposit that is credited at a position.
+    pub(super) fn deposit(&mut self, index: TransactionIndex, position: JournalPosition) {
+        self.insert(deposit_key(index), position);
+    }
+
+    fn insert(&mut self, key: Vec<u8>, position: JournalPosition) {
+        self.batch.insert(&self.store.entries, key, encode(&Place { shard: self.shard, position }));
+    }
+
+    /// Writes them, with the position of the newest record that they are of.
+    pub(super) fn write(mut self, newest: JournalPosition) -> Result<(), IndexError> {
+        self.batch.insert(&self.store.entries, position_key(self.shard), encode(&newest));
+        self.batch.commit().map_err(|source| self.store.failed(source))
+    }
+}
+
+fn encode(value: &impl BorshSerialize) -> Vec<u8> {
+    borsh::to_vec(value).expect("writing to memory does not fail")
+}
+
+fn position_key(shard: ShardId) -> Vec<u8> {
+    [&[POSITION_PREFIX], &shard.0.to_be_bytes()[..]].concat()
+}
+
+fn transfer_key(digest: &Digest) -> Vec<u8> {
+    [&[TRANSFER_PREFIX], digest.as_slice()].concat()
+}
+
+fn deposit_key(index: TransactionIndex) -> Vec<u8> {
+    [&[DEPOSIT_PREFIX], &index.0.to_be_bytes()[..]].concat()
+}
