@@ -43,9 +43,9 @@ use service::ShardService;
 pub(crate) use shares::{Share, Shares};
 pub(crate) use submit::submit_one;
 
-/// How much a client may send on one stream ahead of what is read: enough for a full rate over a
-/// round trip of 20 milliseconds.
-const STREAM_WINDOW_BYTES: u32 = 256 << 10;
+/// How much a client may send on one stream ahead of what is read: enough for 25,000 orders a second over a
+/// round trip of 20 milliseconds. Of a stream that is left unread for a while, so much waits.
+const STREAM_WINDOW_BYTES: u32 = 128 << 10;
 /// The same over all streams of one connection: bounds what a stalling peer has us hold.
 const CONNECTION_WINDOW_BYTES: u32 = 512 << 10;
 

@@ -4,10 +4,15 @@
 //! the others are busy → convert → queue them at the shard; answers come back over a channel with room
 //! for every request in flight. A request is taken from the connection only when there is room for its
 //! answer, so a peer that does not read is not read either.
+//!
+//! To refuse costs a fifth of what it costs to serve, nearly all of it before the shard is asked. So a stream that
+//! was told to come back later is left unread for a while: whoever offers much more than the shard can do is
+//! held up by its own connection, and the time goes to those who are served.
 
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
+use std::time::Duration;
 use std::vec::IntoIter;
 
 use fastpay_core::Request;
@@ -25,6 +30,10 @@ use crate::shard::{self, Answer, ClientStream, Peer, ShardHandle, Submission};
 
 /// At most so many requests of a stream are taken before it is another one's turn.
 const REQUESTS_PER_TURN_MAX: usize = 256;
+/// At most so many of them are refused as busy before the stream is left unread.
+const REFUSED_PER_TURN_MAX: usize = 8;
+/// At most so long.
+const UNREAD_MAX: Duration = Duration::from_millis(50);
 
 /// The answers to a stream's requests.
 pub(super) struct Answers {
@@ -93,31 +102,42 @@ struct Intake {
     failure: Arc<OnceLock<Status>>,
 }
 
+/// What a stream gave at one turn, and for how many of it the shard has room.
+struct Turn {
+    arrived: Vec<SubmitRequest>,
+    admitted: usize,
+}
+
 impl Intake {
     async fn run(mut self, mut stop: watch::Receiver<bool>) {
         let stream = self.stream.clone();
+        let mut unread = Duration::ZERO;
         loop {
-            let arrived = tokio::select! {
+            let turn = tokio::select! {
                 // The word to stop counts however much arrives.
                 biased;
                 _ = stop.wait_for(|stop| *stop) => return,
                 // The client is gone: nobody would hear the answers.
                 () = stream.closed() => return,
-                arrived = async {
+                turn = async {
+                    if !unread.is_zero() {
+                        tokio::time::sleep(unread).await;
+                    }
                     stream.peer().pause().await;
-                    self.take_arrived().await
-                } => arrived,
+                    self.take_turn().await
+                } => turn,
             };
-            let Some(arrived) = arrived else { return };
-            self.queue(arrived);
+            let Some(turn) = turn else { return };
+            unread = self.queue(turn);
             if self.failure.get().is_some() {
                 return;
             }
         }
     }
 
-    /// Waits for a request, and takes with it what else has arrived. None where the stream ends.
-    async fn take_arrived(&mut self) -> Option<Vec<SubmitRequest>> {
+    /// Waits for a request, and takes with it what else has arrived: as many as the shard has room for, and few
+    /// more. None where the stream ends.
+    async fn take_turn(&mut self) -> Option<Turn> {
         // Room is taken before the request, and not given back: the answer does that.
         let mut arrived = Vec::new();
         self.room.acquire().await.ok()?.forget();
@@ -129,7 +149,8 @@ impl Intake {
                 return None;
             }
         }
-        while arrived.len() < REQUESTS_PER_TURN_MAX {
+        let admitted = self.context.handle.admit(&self.stream, REQUESTS_PER_TURN_MAX);
+        while arrived.len() < REQUESTS_PER_TURN_MAX.min(admitted.saturating_add(REFUSED_PER_TURN_MAX)) {
             let Ok(permit) = self.room.try_acquire() else { break };
             match poll_now(&mut self.requests) {
                 Poll::Ready(Some(Ok(request))) => {
@@ -144,7 +165,7 @@ impl Intake {
                 Poll::Ready(None) | Poll::Pending => break,
             }
         }
-        Some(arrived)
+        Some(Turn { arrived, admitted })
     }
 
     fn fail(&self, status: Status) {
@@ -152,26 +173,33 @@ impl Intake {
         let _ = self.failure.set(status);
     }
 
-    fn queue(&self, arrived: Vec<SubmitRequest>) {
+    /// Queues what has arrived. Says how long the stream is not to be read.
+    fn queue(&self, Turn { arrived, admitted }: Turn) -> Duration {
+        let handle = &self.context.handle;
+        // Half of the time that who is refused is told to wait: half of what is queued is served then.
+        let is_full = arrived.len() > admitted;
+        let unread = if is_full { (handle.retry_after() / 2).min(UNREAD_MAX) } else { Duration::ZERO };
         let arrived = arrived.into_iter().map(|SubmitRequest { id, request }| (id, request));
-        let refused = queue(&self.context.handle, &self.context.metrics, &self.stream, arrived, convert);
+        let refused = queue(handle, &self.context.metrics, &self.stream, arrived, admitted, convert);
         if !refused.is_empty() {
             self.stream.send(refused);
         }
+        unread
     }
 }
 
-/// Queues as many as there is room for, and refuses the others before any work is done for them.
+/// Queues the `admitted` ones, and refuses the others before any work is done for them.
 fn queue<R>(
     handle: &ShardHandle,
     metrics: &NetworkMetrics,
     stream: &Arc<ClientStream>,
-    arrived: impl ExactSizeIterator<Item = (u64, R)>,
+    arrived: impl Iterator<Item = (u64, R)>,
+    admitted: usize,
     convert: impl Fn(R) -> Result<Request, String>,
 ) -> shard::Answers {
-    let admitted = handle.admit(stream, arrived.len());
     let (retry_after, mut malformed) = (handle.retry_after(), 0_usize);
-    let (mut ids, mut requests, mut refused) = (Vec::with_capacity(admitted), Vec::with_capacity(admitted), Vec::new());
+    let room = admitted.min(arrived.size_hint().0);
+    let (mut ids, mut requests, mut refused) = (Vec::with_capacity(room), Vec::with_capacity(room), Vec::new());
     for (index, (id, request)) in arrived.enumerate() {
         if index >= admitted {
             metrics.busy.inc();
@@ -206,7 +234,8 @@ pub(crate) async fn submit_one(
     request: Request,
 ) -> Answer {
     let (stream, mut answers) = ClientStream::of(peer, 1);
-    let mut answered = queue(handle, metrics, &stream, [(0, request)].into_iter(), Ok);
+    let admitted = handle.admit(&stream, 1);
+    let mut answered = queue(handle, metrics, &stream, std::iter::once((0, request)), admitted, Ok);
     drop(stream);
     if answered.is_empty() {
         answered = answers.recv().await.unwrap_or_default();

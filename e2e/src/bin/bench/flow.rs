@@ -69,6 +69,11 @@ impl Flow {
         self.waiting.push_back(index);
     }
 
+    /// How many there are.
+    pub fn senders(&self) -> usize {
+        self.senders.len()
+    }
+
     /// How many payments of each sender are done.
     pub fn settled_by_sender(&self) -> Vec<u64> {
         self.senders.iter().map(|sender| u64::from(sender.next)).collect()

@@ -5,6 +5,7 @@
 //!        ▲                └─► busy: to the end of the line   └─► busy: the same again, when it says
 //!        └────────────────────────────────────────────────┘
 //! ```
+//! Where a stream does not take what is sent, an order that is due goes to the end of the line as one that was refused.
 //! Nothing stops between the parts of a run: the load is the same at the beginning of each as at its end. What was
 //! begun is followed to its end after the last part, and counted as lost where no answer comes.
 
@@ -99,6 +100,8 @@ pub struct Counts {
     pub votes: usize,
     pub settled: usize,
     pub orders_busy: usize,
+    /// Offered, while the node left the stream unread.
+    pub orders_unsent: usize,
     pub certificates_busy: usize,
     pub bytes_sent: usize,
     pub bytes_received: usize,
@@ -111,6 +114,7 @@ impl Counts {
             votes: self.votes + other.votes,
             settled: self.settled + other.settled,
             orders_busy: self.orders_busy + other.orders_busy,
+            orders_unsent: self.orders_unsent + other.orders_unsent,
             certificates_busy: self.certificates_busy + other.certificates_busy,
             bytes_sent: self.bytes_sent + other.bytes_sent,
             bytes_received: self.bytes_received + other.bytes_received,
@@ -152,7 +156,8 @@ pub async fn run(
     let open = vec![Open { intended: now, certificate_sent: now }; payments.len()];
     let flow = Flow::new(payments.iter().map(|payment| payment.place).collect());
     let part = Part::default();
-    let run = Run { payments, streams, flow, open, part, retries: BTreeSet::new(), ran_dry: false, under_way: 0 };
+    let sheds = matches!(plan.pace, Pace::Open { .. });
+    let run = Run { payments, streams, flow, open, part, retries: BTreeSet::new(), ran_dry: false, sheds, under_way: 0 };
     run.measure(plan, answers, watched).await
 }
 
@@ -165,6 +170,8 @@ struct Run<'a> {
     /// Certificates that were refused as busy, by when the node wants to hear of them again.
     retries: BTreeSet<(Instant, PaymentIndex)>,
     ran_dry: bool,
+    /// An open loop offers whether or not there is room.
+    sheds: bool,
     /// Payments that have begun and not ended.
     under_way: usize,
 }
@@ -262,14 +269,26 @@ impl Run<'_> {
     /// Sends the next order. False where there is none that can go.
     fn begin(&mut self, intended: Instant) -> bool {
         let Some(index) = self.flow.take() else {
+            if self.sheds && 2 * self.under_way > self.flow.senders() {
+                // Most accounts wait for an answer, and what is left is theirs: nobody can send now.
+                self.part.counts.offered += 1;
+                self.part.counts.orders_unsent += 1;
+                return true;
+            }
             self.ran_dry = true;
             return false;
         };
+        self.part.counts.offered += 1;
+        let shard = self.payments.get(index as usize).map_or(0, |payment| payment.shard);
+        if self.sheds && !self.streams.has_room(shard, index) {
+            self.part.counts.orders_unsent += 1;
+            self.flow.refused(index);
+            return true;
+        }
         if let Some(open) = self.open.get_mut(index as usize) {
             open.intended = intended;
         }
         self.under_way += 1;
-        self.part.counts.offered += 1;
         self.send(order_id(index));
         true
     }

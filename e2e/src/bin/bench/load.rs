@@ -78,6 +78,8 @@ pub struct Report {
     pub generator_late_ms: Percentiles,
     pub counts: Counts,
     pub busy_share_of_orders: f64,
+    /// Held back by a stream that the node did not read.
+    pub unsent_share_of_orders: f64,
     pub requests_lost: usize,
     pub ran_dry: bool,
     pub wire_bytes_in_per_payment: f64,
@@ -191,6 +193,7 @@ fn summarize(scenario: &Scenario, quorum: usize, outcome: Outcome) -> Report {
         generator_late_ms: Percentiles::default(),
         counts,
         busy_share_of_orders: rounded(counts.orders_busy as f64 / counts.offered.max(1) as f64, 3),
+        unsent_share_of_orders: rounded(counts.orders_unsent as f64 / counts.offered.max(1) as f64, 3),
         requests_lost: outcome.lost,
         ran_dry: outcome.ran_dry,
         wire_bytes_in_per_payment: rounded(counts.bytes_sent as f64 / settled, 0),

@@ -1,4 +1,4 @@
-//! Much more than the node can do: it must go on at its pace, say no at once to the rest, and lose nothing.
+//! Much more than the node can do: it must go on at its pace, refuse the rest or leave it unread, and lose nothing.
 
 use std::time::Duration;
 
@@ -14,9 +14,6 @@ use crate::statistics::rounded;
 
 /// A stream takes only so many requests at a time; a crowd has many streams.
 const CONNECTIONS: usize = 32;
-/// More than can be under way at once.
-const ACCOUNTS: usize = 65_536;
-
 /// What overload does.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Overload {
@@ -40,10 +37,9 @@ pub fn measure(arguments: &Arguments, base: &Scenario, peak: &Report, cores: Cor
     let part = Until::Elapsed(Duration::from_secs_f64(seconds));
     let parts = arguments.parts().min(3);
     // Whatever is refused comes again, so only what is settled is used up.
-    let prepared = (peak * 1.5 * seconds * (parts + 1) as f64) as usize + 2 * ACCOUNTS;
+    let prepared = (peak * 1.5 * seconds * (parts + 1) as f64) as usize + 2 * base.accounts;
     let scenario = Scenario {
         name: format!("{factor} times the capacity offered"),
-        accounts: ACCOUNTS,
         connections: CONNECTIONS,
         plan: Plan { pace: Pace::Open { per_second: peak * factor }, warm_up: part, part, parts },
         prepared,

@@ -122,6 +122,7 @@ fn load(report: &Report) {
     if report.offered_per_second.is_some() {
         row("  of it the generator's delay", &percentiles(report.generator_late_ms));
         row("orders refused as busy", &format!("{:.1} %", report.busy_share_of_orders * 1e2));
+        row("orders held back by streams left unread", &format!("{:.1} %", report.unsent_share_of_orders * 1e2));
     }
     let (sent, received) = (report.wire_bytes_in_per_payment, report.wire_bytes_out_per_payment);
     row("bytes on the wire for each, to and from the node", &format!("{sent:.0} + {received:.0}"));

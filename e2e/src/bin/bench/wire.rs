@@ -1,6 +1,8 @@
 //! Streams to a shard that carry requests encoded ahead, so that the generator spends its core on little else than
 //! reading and writing. The ordinary client of `fastpay-rpc` encodes each request and wakes a task for each answer.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use bytes::{Buf, BufMut, Bytes};
@@ -19,6 +21,9 @@ use tonic::transport::Endpoint;
 
 /// What a gRPC message has before it.
 pub const MESSAGE_HEADER_BYTES: usize = 5;
+/// Where a stream does not take this many requests, a client has no place for another order: it is offered, and not
+/// sent.
+const UNSENT_MAX: usize = 64;
 /// Answers are read at once: the server never waits for us.
 const WINDOW_BYTES: u32 = 4 << 20;
 
@@ -38,7 +43,13 @@ pub type Answers = UnboundedReceiver<Result<Answer, Failure>>;
 /// Many streams, each on a connection of its own.
 pub struct Streams {
     /// By shard.
-    shards: Vec<Vec<UnboundedSender<Bytes>>>,
+    shards: Vec<Vec<Stream>>,
+}
+
+/// The way into a stream, and what has not found its way through.
+struct Stream {
+    requests: UnboundedSender<Bytes>,
+    unsent: Arc<AtomicUsize>,
 }
 
 impl Streams {
@@ -56,21 +67,30 @@ impl Streams {
         Ok((Self { shards }, answers))
     }
 
+    /// Whether the stream takes another order now.
+    pub fn has_room(&self, shard: u32, turn: u32) -> bool {
+        self.stream(shard, turn).is_some_and(|stream| stream.unsent.load(Ordering::Relaxed) < UNSENT_MAX)
+    }
+
     /// Sends a request to a shard. `turn` decides over which of its connections.
     pub fn send(&self, shard: u32, turn: u32, request: Bytes) {
-        let streams = self.shards.get(shard as usize).filter(|streams| !streams.is_empty());
-        let stream = streams.and_then(|streams| streams.get(turn as usize % streams.len()));
-        if let Some(stream) = stream {
+        if let Some(stream) = self.stream(shard, turn) {
+            stream.unsent.fetch_add(1, Ordering::Relaxed);
             // Where it is broken, its reader has said so.
-            let _ = stream.send(request);
+            let _ = stream.requests.send(request);
         }
+    }
+
+    fn stream(&self, shard: u32, turn: u32) -> Option<&Stream> {
+        let streams = self.shards.get(shard as usize).filter(|streams| !streams.is_empty())?;
+        streams.get(turn as usize % streams.len())
     }
 }
 
 async fn open(
     address: &str,
     answers: UnboundedSender<Result<Answer, Failure>>,
-) -> Result<UnboundedSender<Bytes>, Failure> {
+) -> Result<Stream, Failure> {
     let endpoint = Endpoint::from_shared(address.to_owned()).map_err(Failure::wrong)?;
     let endpoint = endpoint.tcp_nodelay(true).initial_stream_window_size(WINDOW_BYTES);
     let channel = endpoint.initial_connection_window_size(WINDOW_BYTES).connect().await.map_err(Failure::wrong)?;
@@ -78,7 +98,13 @@ async fn open(
     let mut grpc = Grpc::new(channel);
     grpc.ready().await.map_err(Failure::wrong)?;
     let path = PathAndQuery::from_static("/fastpay.v1.Shard/Submit");
-    let stream = tonic::Request::new(UnboundedReceiverStream::new(outgoing));
+    let unsent = Arc::new(AtomicUsize::new(0));
+    let taken = unsent.clone();
+    let outgoing = UnboundedReceiverStream::new(outgoing).map(move |request: Bytes| {
+        taken.fetch_sub(1, Ordering::Relaxed);
+        request
+    });
+    let stream = tonic::Request::new(outgoing);
     let mut incoming = grpc.streaming(stream, path, Encoded).await.map_err(Failure::wrong)?.into_inner();
     tokio::spawn(async move {
         while let Some(answer) = incoming.next().await {
@@ -89,7 +115,7 @@ async fn open(
         }
         let _ = answers.send(Err(Failure::wrong("the node ended a stream")));
     });
-    Ok(requests)
+    Ok(Stream { requests, unsent })
 }
 
 /// Requests go as they are.
