@@ -55,10 +55,11 @@ pub struct ShardLimits {
 impl Default for ShardLimits {
     fn default() -> Self {
         Self {
-            // About 50 milliseconds of work, and more than one stream alone can have in flight.
-            queue_requests_max: 3_072,
-            // As many payments as one signature can serve.
-            batch_requests_max: fastpay_core::MERKLE_LEAVES_MAX,
+            // About 30 milliseconds of work, and room for all that one stream alone can have in flight. What waits
+            // goes out of the processor's cache before its turn comes: more is not better.
+            queue_requests_max: 2_048,
+            // Larger ones are hardly cheaper for each request, and fill the cache.
+            batch_requests_max: 512,
             checkpoint_journal_bytes: 64 << 20,
             checkpoint_interval: Duration::from_secs(60),
             checkpoint_slice_accounts: 1_024,

@@ -65,6 +65,8 @@ pub enum Topic {
     Load,
     /// Three times as much as the node can do
     Overload,
+    /// One address that sends forged orders as fast as it can, beside the payers
+    Flood,
     /// Few accounts that pay and are paid much more often than others
     Skew,
     /// Two shards, on one core and on all, and payments across them

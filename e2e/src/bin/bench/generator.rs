@@ -157,7 +157,8 @@ pub async fn run(
     let flow = Flow::new(payments.iter().map(|payment| payment.place).collect());
     let part = Part::default();
     let sheds = matches!(plan.pace, Pace::Open { .. });
-    let run = Run { payments, streams, flow, open, part, retries: BTreeSet::new(), ran_dry: false, sheds, under_way: 0 };
+    let run =
+        Run { payments, streams, flow, open, part, retries: BTreeSet::new(), ran_dry: false, sheds, under_way: 0 };
     run.measure(plan, answers, watched).await
 }
 

@@ -2,6 +2,7 @@
 //! and then a certificate answered with a confirmation.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use fastpay_e2e::Failure;
 use serde::{Deserialize, Serialize};
@@ -15,7 +16,7 @@ use crate::server::{Server, Size};
 use crate::statistics::{Percentiles, Spread, Times, rounded};
 use crate::wire::Streams;
 use crate::workload::{self, Accounts, Voters};
-use crate::{progress, runtime};
+use crate::{flood, progress, runtime};
 
 /// A generator that uses more of its core than this may be what limits the figures.
 const GENERATOR_BUSY_MAX_PERCENT: f64 = 95.0;
@@ -34,6 +35,8 @@ pub struct Scenario {
     pub accounts: usize,
     pub connections: usize,
     pub vote_batch: usize,
+    /// Somebody floods the node meanwhile.
+    pub flood: bool,
     pub plan: Plan,
     /// How many payments are made ahead.
     pub prepared: usize,
@@ -80,6 +83,8 @@ pub struct Report {
     pub busy_share_of_orders: f64,
     /// Held back by a stream that the node did not read.
     pub unsent_share_of_orders: f64,
+    /// Where the node is flooded.
+    pub forged_per_second: f64,
     pub requests_lost: usize,
     pub ran_dry: bool,
     pub wire_bytes_in_per_payment: f64,
@@ -115,10 +120,18 @@ pub fn measure(scenario: &Scenario, cores: Cores) -> Result<Report, Failure> {
     let watched = Watched { process: server.process(), core };
     progress(&format!("{}: running", scenario.name));
     let average = load_average();
-    let outcome = on_core(cores.generator, || {
+    let forged = if scenario.flood { workload::forged(flood::FORGED, &accounts, &domain) } else { Vec::new() };
+    let (outcome, forged_per_second) = on_core(cores.generator, || {
         runtime()?.block_on(async {
+            let flood = match addresses.first().filter(|_| scenario.flood) {
+                Some(address) => Some(flood::Running::start(address, &forged).await?),
+                None => None,
+            };
             let (streams, answers) = Streams::open(&addresses, connections).await?;
-            generator::run(scenario.plan, &payments, streams, answers, watched).await
+            let start = Instant::now();
+            let outcome = generator::run(scenario.plan, &payments, streams, answers, watched).await?;
+            let refused = flood.map_or(0, |flood| flood.refused());
+            Ok::<_, Failure>((outcome, refused as f64 / start.elapsed().as_secs_f64()))
         })
     })?;
     let after = control.block_on(server.progress())?;
@@ -132,6 +145,7 @@ pub fn measure(scenario: &Scenario, cores: Cores) -> Result<Report, Failure> {
     let batches = (after.batches - before.batches).max(1.0);
     report.requests_per_batch = rounded((after.requests_in_batches - before.requests_in_batches) / batches, 1);
     report.resident_mib = rounded(resident_bytes(server.process()) as f64 / f64::from(1 << 20), 0);
+    report.forged_per_second = rounded(forged_per_second, 0);
     report.load_average = average;
     server.kill()?;
     Ok(report)
@@ -194,6 +208,7 @@ fn summarize(scenario: &Scenario, quorum: usize, outcome: Outcome) -> Report {
         counts,
         busy_share_of_orders: rounded(counts.orders_busy as f64 / counts.offered.max(1) as f64, 3),
         unsent_share_of_orders: rounded(counts.orders_unsent as f64 / counts.offered.max(1) as f64, 3),
+        forged_per_second: 0.0,
         requests_lost: outcome.lost,
         ran_dry: outcome.ran_dry,
         wire_bytes_in_per_payment: rounded(counts.bytes_sent as f64 / settled, 0),

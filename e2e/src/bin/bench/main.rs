@@ -8,6 +8,7 @@
 
 mod arguments;
 mod draw;
+mod flood;
 mod flow;
 mod generator;
 mod idle;

@@ -6,6 +6,7 @@ use fastpay_e2e::Failure;
 use serde::{Deserialize, Serialize};
 
 use crate::arguments::Arguments;
+use crate::flood::Flood;
 use crate::idle::Idle;
 use crate::inside::Costs;
 use crate::load::Report;
@@ -32,8 +33,11 @@ pub struct Outcome {
     pub stages: Vec<Costs>,
     /// Closed loops, one for each size of the committee.
     pub load: Vec<Report>,
+    /// That of four authorities once more, after what is compared with it.
+    pub load_again: Option<Report>,
     pub open: Option<Report>,
     pub overload: Option<Overload>,
+    pub flood: Option<Flood>,
     pub skew: Option<Report>,
     pub shards: Vec<Report>,
     pub recovery: Option<Recovery>,
@@ -59,6 +63,8 @@ pub struct Headline {
     pub certificate_p50_ms_idle: Option<f64>,
     pub settled_p99_ms_saturated: Option<f64>,
     pub overload_ratio: Option<f64>,
+    /// What payers keep beside a flood of forged orders from another address.
+    pub flood_ratio: Option<f64>,
     pub recovery_seconds: Option<f64>,
 }
 
@@ -71,8 +77,10 @@ impl Outcome {
             idle: None,
             stages: Vec::new(),
             load: Vec::new(),
+            load_again: None,
             open: None,
             overload: None,
+            flood: None,
             skew: None,
             shards: Vec::new(),
             recovery: None,
@@ -110,6 +118,7 @@ impl Outcome {
             certificate_p50_ms_idle: idle.map(|idle| idle.certificate_ms.p50),
             settled_p99_ms_saturated: four.map(|report| report.settled_ms.p99),
             overload_ratio: self.overload.as_ref().map(|overload| overload.ratio),
+            flood_ratio: self.flood.as_ref().map(|flood| flood.ratio),
             recovery_seconds: self.recovery.as_ref().map(|recovery| recovery.seconds.median),
         }
     }

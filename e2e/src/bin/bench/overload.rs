@@ -17,9 +17,8 @@ const CONNECTIONS: usize = 32;
 /// What overload does.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Overload {
-    /// The closed loop's, which the load is a multiple of.
-    pub peak_payments_per_second: f64,
-    pub peak_cpu_us_per_payment: f64,
+    /// The closed loop's, of which the first the load is a multiple of.
+    pub peak: Peak,
     pub factor: f64,
     /// What is still settled, as a share of the peak.
     pub ratio: f64,
@@ -30,7 +29,6 @@ pub struct Overload {
 
 /// Offers `factor` times as many payments as the closed loop `peak` settled.
 pub fn measure(arguments: &Arguments, base: &Scenario, peak: &Report, cores: Cores) -> Result<Overload, Failure> {
-    let peak_cpu_us_per_payment = peak.server_cpu_us_per_payment.median;
     let peak = peak.payments_per_second.median;
     let factor = arguments.overload_factor;
     let seconds = arguments.open_seconds();
@@ -46,9 +44,38 @@ pub fn measure(arguments: &Arguments, base: &Scenario, peak: &Report, cores: Cor
         ..base.clone()
     };
     let report = load::measure(&scenario, cores)?;
-    let ratio = rounded(report.payments_per_second.median / peak, 3);
-    let cpu_us_per_payment = report.server_cpu_us_per_payment.median.max(f64::MIN_POSITIVE);
-    let ratio_by_processor_time = rounded(peak_cpu_us_per_payment / cpu_us_per_payment, 3);
-    let peak_payments_per_second = peak;
-    Ok(Overload { peak_payments_per_second, peak_cpu_us_per_payment, factor, ratio, ratio_by_processor_time, report })
+    Ok(Overload { factor, report, ..Overload::default() })
+}
+
+/// What a closed loop reaches, measured before and after what is compared with it: machines change their pace.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct Peak {
+    /// The mean of both.
+    pub payments_per_second: f64,
+    pub cpu_us_per_payment: f64,
+}
+
+impl Peak {
+    pub fn of(before: &Report, after: &Report) -> Self {
+        let mean = |value: fn(&Report) -> f64| rounded(f64::midpoint(value(before), value(after)), 1);
+        Self {
+            payments_per_second: mean(|report| report.payments_per_second.median),
+            cpu_us_per_payment: mean(|report| report.server_cpu_us_per_payment.median),
+        }
+    }
+
+    /// What `report` settled, as a share of it: by the clock, and for the same processor time.
+    pub fn shares(&self, report: &Report) -> (f64, f64) {
+        let cpu_us_per_payment = report.server_cpu_us_per_payment.median.max(f64::MIN_POSITIVE);
+        let by_clock = report.payments_per_second.median / self.payments_per_second.max(f64::MIN_POSITIVE);
+        (rounded(by_clock, 3), rounded(self.cpu_us_per_payment / cpu_us_per_payment, 3))
+    }
+}
+
+impl Overload {
+    /// Compares it with a peak.
+    pub fn against(self, peak: Peak) -> Self {
+        let (ratio, ratio_by_processor_time) = peak.shares(&self.report);
+        Self { peak, ratio, ratio_by_processor_time, ..self }
+    }
 }

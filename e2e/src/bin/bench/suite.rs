@@ -9,8 +9,9 @@ use crate::generator::{Plan, Until};
 use crate::load::{self, Report, Scenario};
 use crate::machine::{self, Cores};
 use crate::outcome::Outcome;
+use crate::overload::Peak;
 use crate::pace::Pace;
-use crate::{idle, inside, model, overload, progress, recovery, runtime, state};
+use crate::{flood, idle, inside, model, overload, progress, recovery, runtime, state};
 
 /// As in the usual tests of stores: some accounts are in a tenth of all payments.
 const ZIPF_EXPONENT: f64 = 0.99;
@@ -37,7 +38,8 @@ pub fn measure(arguments: &Arguments) -> Result<Outcome, Failure> {
             outcome.load.push(load::measure(&closed(arguments, *authorities), cores)?);
         }
     }
-    if arguments.wants(Topic::Load) || arguments.wants(Topic::Overload) {
+    let floods = flood::is_wanted(arguments);
+    if arguments.wants(Topic::Load) || arguments.wants(Topic::Overload) || floods {
         let base = closed(arguments, 4);
         let peak = peak(&mut outcome, &base, cores)?;
         if arguments.wants(Topic::Load) {
@@ -46,6 +48,17 @@ pub fn measure(arguments: &Arguments) -> Result<Outcome, Failure> {
         }
         if arguments.wants(Topic::Overload) {
             outcome.overload = Some(overload::measure(arguments, &base, &peak, cores)?);
+        }
+        if floods {
+            outcome.flood = Some(flood::measure(&base, cores)?);
+        }
+        if outcome.overload.is_some() || outcome.flood.is_some() {
+            let name = format!("{}, again", base.name);
+            let again = load::measure(&Scenario { name, ..base }, cores)?;
+            let both = Peak::of(&peak, &again);
+            outcome.overload = outcome.overload.map(|overload| overload.against(both));
+            outcome.flood = outcome.flood.map(|flood| flood.against(both));
+            outcome.load_again = Some(again);
         }
     }
     if arguments.wants(Topic::Skew) {
@@ -90,6 +103,7 @@ fn closed(arguments: &Arguments, authorities: usize) -> Scenario {
         accounts: arguments.accounts,
         connections: arguments.connections,
         vote_batch: arguments.vote_batch,
+        flood: false,
         plan,
         prepared,
     }

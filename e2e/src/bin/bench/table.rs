@@ -26,6 +26,13 @@ pub fn show(outcome: &Outcome) {
         let (ratio, by_time) = (overload.ratio * 1e2, overload.ratio_by_processor_time * 1e2);
         row("  of the peak; for the same processor time", &format!("{ratio:.0} %; {by_time:.0} %"));
     }
+    if let Some(flood) = &outcome.flood {
+        load(&flood.report);
+        row("forged orders answered a second", &format!("{:.0}", flood.report.forged_per_second));
+        let (ratio, by_time) = (flood.ratio * 1e2, flood.ratio_by_processor_time * 1e2);
+        row("  of the peak without them; for the same time", &format!("{ratio:.0} %; {by_time:.0} %"));
+    }
+    outcome.load_again.iter().for_each(load);
     if let Some(recovery) = &outcome.recovery {
         println!("\nkill -9 with {} accounts", recovery.accounts);
         row("from the start of the process to the first vote, s", &spread(recovery.seconds, 2));

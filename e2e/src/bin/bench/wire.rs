@@ -1,6 +1,7 @@
 //! Streams to a shard that carry requests encoded ahead, so that the generator spends its core on little else than
 //! reading and writing. The ordinary client of `fastpay-rpc` encodes each request and wakes a task for each answer.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -13,11 +14,11 @@ use prost::Message;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::UnboundedReceiverStream;
-use tonic::Status;
 use tonic::client::Grpc;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::codegen::http::uri::PathAndQuery;
 use tonic::transport::Endpoint;
+use tonic::{Status, Streaming};
 
 /// What a gRPC message has before it.
 pub const MESSAGE_HEADER_BYTES: usize = 5;
@@ -87,25 +88,15 @@ impl Streams {
     }
 }
 
-async fn open(
-    address: &str,
-    answers: UnboundedSender<Result<Answer, Failure>>,
-) -> Result<Stream, Failure> {
-    let endpoint = Endpoint::from_shared(address.to_owned()).map_err(Failure::wrong)?;
-    let endpoint = endpoint.tcp_nodelay(true).initial_stream_window_size(WINDOW_BYTES);
-    let channel = endpoint.initial_connection_window_size(WINDOW_BYTES).connect().await.map_err(Failure::wrong)?;
+async fn open(address: &str, answers: UnboundedSender<Result<Answer, Failure>>) -> Result<Stream, Failure> {
     let (requests, outgoing) = unbounded_channel();
-    let mut grpc = Grpc::new(channel);
-    grpc.ready().await.map_err(Failure::wrong)?;
-    let path = PathAndQuery::from_static("/fastpay.v1.Shard/Submit");
     let unsent = Arc::new(AtomicUsize::new(0));
     let taken = unsent.clone();
     let outgoing = UnboundedReceiverStream::new(outgoing).map(move |request: Bytes| {
         taken.fetch_sub(1, Ordering::Relaxed);
         request
     });
-    let stream = tonic::Request::new(outgoing);
-    let mut incoming = grpc.streaming(stream, path, Encoded).await.map_err(Failure::wrong)?.into_inner();
+    let mut incoming = connect(address, None, outgoing).await?;
     tokio::spawn(async move {
         while let Some(answer) = incoming.next().await {
             let answer = answer.map_err(|status| Failure::Wrong(format!("a stream broke: {status}")));
@@ -116,6 +107,21 @@ async fn open(
         let _ = answers.send(Err(Failure::wrong("the node ended a stream")));
     });
     Ok(Stream { requests, unsent })
+}
+
+/// A stream on a connection of its own, from one of this machine's addresses where that matters.
+pub async fn connect(
+    address: &str,
+    from: Option<IpAddr>,
+    requests: impl tokio_stream::Stream<Item = Bytes> + Send + 'static,
+) -> Result<Streaming<Answer>, Failure> {
+    let endpoint = Endpoint::from_shared(address.to_owned()).map_err(Failure::wrong)?.local_address(from);
+    let endpoint = endpoint.tcp_nodelay(true).initial_stream_window_size(WINDOW_BYTES);
+    let channel = endpoint.initial_connection_window_size(WINDOW_BYTES).connect().await.map_err(Failure::wrong)?;
+    let mut grpc = Grpc::new(channel);
+    grpc.ready().await.map_err(Failure::wrong)?;
+    let path = PathAndQuery::from_static("/fastpay.v1.Shard/Submit");
+    Ok(grpc.streaming(tonic::Request::new(requests), path, Encoded).await.map_err(Failure::wrong)?.into_inner())
 }
 
 /// Requests go as they are.

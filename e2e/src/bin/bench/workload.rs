@@ -156,6 +156,23 @@ fn order(accounts: &Accounts, draft: Draft, domain: &Domain) -> Result<VerifiedO
     sender.order(domain, transfer).verify(domain).map_err(Failure::wrong)
 }
 
+/// So many requests, each with an order that its sender did not sign: something of it was changed afterwards.
+pub fn forged(count: usize, accounts: &Accounts, domain: &Domain) -> Vec<Bytes> {
+    let forge = |number: usize| {
+        let senders = accounts.ids().len().max(2);
+        let pair = Pair { sender: number % senders, recipient: (number + 1) % senders };
+        let place = Place { sender: pair.sender as u32, sequence: 0 };
+        let order = order(accounts, Draft { number: 0, pair, place }, domain).ok()?;
+        let mut order = order.order().clone();
+        if let Transfer::Payment(payment) = &mut order.transfer {
+            payment.amount = Amount(2 + number as u128);
+        }
+        let request = Some(Request::Order((&order).into()));
+        Some(Bytes::from(SubmitRequest { id: number as u64, request }.encode_to_vec()))
+    };
+    (0..count).filter_map(forge).collect()
+}
+
 /// Divides the work among all cores and keeps its order.
 fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&[T]) -> Vec<R> + Sync) -> Vec<R> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -170,6 +187,19 @@ fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&[T]) -> Vec<R> + Sy
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_forged_is_an_order_that_nobody_signed() {
+        let domain = Domain::new(0, fastpay_core::PrimaryAddress::repeat_byte(7));
+        let forged = forged(20, &Accounts::new(3), &domain);
+        assert_eq!(forged.len(), 20);
+        for request in forged {
+            let Some(Request::Order(order)) = SubmitRequest::decode(request).unwrap().request else {
+                panic!("not an order")
+            };
+            assert!(fastpay_core::TransferOrder::try_from(order).unwrap().verify(&domain).is_err());
+        }
+    }
 
     #[test]
     fn what_is_prepared_verifies_and_is_numbered_by_sender() {
