@@ -17,7 +17,7 @@ PYTHON := python3
 BULLOAK := 0.9.2
 
 # Each is a module of fuzz/src; so many seconds for each.
-FUZZ_TARGETS := wire stored journal configuration files chain
+FUZZ_TARGETS := wire stored journal configuration files chain http
 FUZZ_SECONDS := 60
 
 # The tool, what it is for, and where it is from: said before anything fails halfway.
@@ -27,6 +27,7 @@ endef
 
 .PHONY: help setup tools build release lint test test-rust test-contracts test-nightly demo localnet bench sim clean
 .PHONY: fuzz fuzz-briefly
+.PHONY: check-api
 .PHONY: checkers check-contracts check-trees check-slither check-proofs check-coverage
 
 help: ## Show this list
@@ -82,7 +83,15 @@ $(CHECKERS)/python/.installed: script/checkers/requirements.txt
 		echo "Slither and Halmos could not be installed. Is PyPI (or your mirror of it) reachable? Then run make again." >&2; exit 1; }
 	@touch $@
 
-checkers: $(CHECKERS)/bulloak-$(BULLOAK) $(CHECKERS)/python/.installed
+$(CHECKERS)/api/.installed: script/checkers/api/requirements.txt
+	$(call require,$(PYTHON),Python 3.11 or newer; Schemathesis is written in it: https://python.org)
+	@echo "installing Schemathesis from PyPI (half a minute, once)"
+	@$(PYTHON) -m venv --clear $(@D) || { echo "FastPay needs Python's venv (on Debian: python3-venv)." >&2; exit 1; }
+	@$(@D)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $< || { \
+		echo "Schemathesis could not be installed. Is PyPI (or your mirror of it) reachable? Then run make again." >&2; exit 1; }
+	@touch $@
+
+checkers: $(CHECKERS)/bulloak-$(BULLOAK) $(CHECKERS)/python/.installed $(CHECKERS)/api/.installed
 
 check-trees: $(CHECKERS)/bulloak-$(BULLOAK)
 	@echo "bulloak: every branch in test/trees/*.tree has its test, and every test its branch"
@@ -103,6 +112,11 @@ check-coverage: setup
 
 check-contracts: check-trees check-coverage check-slither check-proofs ## Check the contract with bulloak, coverage, Slither and Halmos
 
+# The programs are those that the tests use: the same packages and features.
+check-api: setup $(CHECKERS)/api/.installed ## Send a live node what its OpenAPI document says, and what it does not (40 s)
+	@$(CARGO) test --workspace --lib --bins --tests --no-run --quiet
+	@$(CHECKERS)/api/bin/python script/checkers/api/check.py target/debug/fastpay-node
+
 # Coverage-guided, with the stable compiler: our own crates are compiled once more, with counters, and those of others
 # are the ones of the tests. So the choice of packages and features is that of the tests, too.
 fuzz: tools ## Fuzz every decoder, each for FUZZ_SECONDS (60)
@@ -122,7 +136,7 @@ fuzz: tools ## Fuzz every decoder, each for FUZZ_SECONDS (60)
 fuzz-briefly:
 	@$(MAKE) fuzz FUZZ_SECONDS=5
 
-test: lint test-contracts check-contracts test-rust sim fuzz-briefly ## Run all checks and all tests
+test: lint test-contracts check-contracts test-rust check-api sim fuzz-briefly ## Run all checks and all tests
 
 test-nightly: setup $(CHECKERS)/python/.installed ## Fuzz and vary for hours, and show that the proofs can fail
 	FOUNDRY_PROFILE=nightly $(FOUNDRY)/forge test

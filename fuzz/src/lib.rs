@@ -16,6 +16,7 @@
 //! | `configuration` | operators and owners: TOML and JSON | `node`, `relayer`, `wallet`, `rpc`, `core` |
 //! | `files` | what programs keep for themselves | `relayer`, `wallet`, `node` |
 //! | `chain` | Ethereum nodes | `ethereum` |
+//! | `http` | clients, as JSON | `rpc`, then `core`'s checks |
 //!
 //! For tests only: it panics.
 #![allow(clippy::missing_panics_doc, clippy::unwrap_used, clippy::indexing_slicing)]
@@ -23,6 +24,7 @@
 pub mod chain;
 pub mod configuration;
 pub mod files;
+pub mod http;
 pub mod journal;
 pub mod memory;
 pub mod signed;
@@ -40,13 +42,14 @@ pub struct Target {
 }
 
 /// All of them.
-pub const TARGETS: [Target; 6] = [
+pub const TARGETS: [Target; 7] = [
     Target { name: "wire", run: wire::run, seeds: wire::seeds },
     Target { name: "stored", run: stored::run, seeds: stored::seeds },
     Target { name: "journal", run: journal::run, seeds: journal::seeds },
     Target { name: "configuration", run: configuration::run, seeds: configuration::seeds },
     Target { name: "files", run: files::run, seeds: files::seeds },
     Target { name: "chain", run: chain::run, seeds: chain::seeds },
+    Target { name: "http", run: http::run, seeds: http::seeds },
 ];
 
 /// An input that begins with the byte which says what the rest is.

@@ -331,7 +331,7 @@ async fn serve(
     let (progress, progress_seen) = watch::channel(Progress::CatchingUp);
     let mut servers: JoinSet<Result<(), String>> = JoinSet::new();
 
-    let tls = tls_identity(config)?;
+    let tls = TlsContent::read(config)?;
     let shards: Vec<_> = threads.iter().map(|(_, handle, _)| handle.clone()).zip(histories.iter().cloned()).collect();
     let shards = Arc::new(shards);
     for ((address, (id, handle, _)), history) in config.shard_addresses()?.into_iter().zip(threads).zip(histories) {
@@ -345,7 +345,7 @@ async fn serve(
             shards: shards.clone(),
             metrics: parts.metrics.network.clone(),
         };
-        let (tls, ended) = (tls.clone(), ended.clone());
+        let (tls, ended) = (tls.as_ref().map(TlsContent::identity), ended.clone());
         let limits = NetworkLimits { connections_max: config.limits.shard_connections_max, ..NetworkLimits::default() };
         servers.spawn(async move {
             network::serve(listener, context, limits, tls, ended).await.map_err(|e| with_causes(&e))
@@ -366,8 +366,10 @@ async fn serve(
         streams_max: config.limits.event_streams_max,
         ..HttpLimits::default()
     };
-    let http_ended = ended.clone();
-    servers.spawn(async move { http::serve(listener, context, limits, http_ended).await.map_err(|e| with_causes(&e)) });
+    let (tls, http_ended) = (tls.as_ref().map_or(Ok(None), TlsContent::http)?, ended.clone());
+    servers.spawn(
+        async move { http::serve(listener, context, limits, tls, http_ended).await.map_err(|e| with_causes(&e)) },
+    );
 
     let handles = threads.iter().map(|(_, handle, _)| handle.clone()).collect();
     let feed = Feed::new(parts.layout, handles);
@@ -466,8 +468,31 @@ async fn listen(address: std::net::SocketAddr) -> Result<TcpListener, AuthorityE
     network::listen(address).await.map_err(|error| AuthorityError::Listen { address, error })
 }
 
-fn tls_identity(config: &Config) -> Result<Option<Identity>, AuthorityError> {
-    let Some(files) = &config.tls else { return Ok(None) };
-    let read = |path: &PathBuf| std::fs::read(path).map_err(|error| AuthorityError::Tls { path: path.clone(), error });
-    Ok(Some(Identity::from_pem(read(&files.certificate)?, read(&files.key)?)))
+/// The certificate chain and its key, where there are any.
+struct TlsContent {
+    certificate: Vec<u8>,
+    key: Vec<u8>,
+    http: bool,
+}
+
+impl TlsContent {
+    fn read(config: &Config) -> Result<Option<Self>, AuthorityError> {
+        let Some(files) = &config.tls else { return Ok(None) };
+        let read =
+            |path: &PathBuf| std::fs::read(path).map_err(|error| AuthorityError::Tls { path: path.clone(), error });
+        Ok(Some(Self { certificate: read(&files.certificate)?, key: read(&files.key)?, http: files.http }))
+    }
+
+    fn identity(&self) -> Identity {
+        Identity::from_pem(&self.certificate, &self.key)
+    }
+
+    /// For the HTTP port, where that is to be encrypted.
+    fn http(&self) -> Result<Option<Arc<rustls::ServerConfig>>, AuthorityError> {
+        if !self.http {
+            return Ok(None);
+        }
+        let config = http::server_config(&self.certificate, &self.key);
+        config.map(Some).map_err(|error| AuthorityError::Server(error.to_string()))
+    }
 }

@@ -49,7 +49,7 @@ pub struct Config {
     pub primary: Option<PrimaryConfig>,
     /// The beginning of a committee without a Primary.
     pub genesis: Option<PathBuf>,
-    /// Encrypts the shards' ports.
+    /// Encrypts the shards' ports, and the HTTP port where it says so.
     pub tls: Option<TlsFiles>,
     /// Whether transfers are found by their digest, and deposits by their index, over HTTP.
     #[serde(default = "index")]
@@ -97,6 +97,9 @@ pub struct TlsFiles {
     pub certificate: PathBuf,
     /// Its private key.
     pub key: PathBuf,
+    /// Whether the HTTP port is encrypted, too.
+    #[serde(default)]
+    pub http: bool,
 }
 
 /// What flags and environment put in place of the file's words.
@@ -296,6 +299,18 @@ mod tests {
     }
 
     #[test]
+    fn bounds_are_as_they_come_but_for_those_that_are_named() {
+        let config = read(GOOD, Overrides::default()).unwrap();
+        assert_eq!((config.limits, config.index), (Limits::default(), true));
+        let named = format!("index = false\n{GOOD}\n[limits]\nshard_connections_max = 64\nevent_streams_max = 0\n");
+        let named = read(&named, Overrides::default()).unwrap();
+        let expected = Limits { shard_connections_max: 64, event_streams_max: 0, ..Limits::default() };
+        assert_eq!((named.limits, named.index), (expected, false));
+        let tls = format!("{GOOD}\n[tls]\ncertificate = \"a.pem\"\nkey = \"a.key\"\nhttp = true\n");
+        assert!(read(&tls, Overrides::default()).unwrap().tls.unwrap().http);
+    }
+
+    #[test]
     fn wrong_configurations_are_refused_with_the_reason() {
         let check = |text: String, expected: &str| {
             let error = read(&text, Overrides::default()).unwrap_err().to_string();
@@ -306,6 +321,9 @@ mod tests {
         check(GOOD.replace("shards = 2", "shards = 65"), "at most 64");
         check(GOOD.replace("shards = 2", "shards = 2\naccounts_in_memory = 19999"), "at least 10000 for each shard");
         check(GOOD.replace(":9000", ":65535"), "no port for every shard");
+        check(format!("{GOOD}\n[limits]\nhttp_connections_max = 15\n"), "http_connections_max is 15; at least 16");
+        check(format!("{GOOD}\n[limits]\nshard_connections_max = 0\n"), "shard_connections_max is 0; at least 16");
+        check(format!("{GOOD}\n[limits]\nconnections_max = 99\n"), "unknown field `connections_max`");
         check(GOOD.replace("genesis", "#"), "either [primary] or genesis");
         check(GOOD.replace("listen", "#"), "missing field `listen`");
         let (without_keys, _) = GOOD.split_once("[[keys]]").unwrap();

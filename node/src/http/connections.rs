@@ -13,13 +13,15 @@ use axum::http::request::Parts;
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
+use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, Sleep, sleep, sleep_until};
+use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout};
+use tokio_rustls::TlsAcceptor;
 
 use super::HttpLimits;
 use crate::metrics::NetworkMetrics;
@@ -53,13 +55,12 @@ pub(super) async fn serve(
     listener: TcpListener,
     router: Router,
     limits: HttpLimits,
+    tls: Option<Arc<ServerConfig>>,
     metrics: Arc<NetworkMetrics>,
     mut stop: watch::Receiver<bool>,
 ) {
     let shares = Shares::new(limits.connections_max);
-    let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(limits.head_timeout);
-    http.max_buf_size(HEAD_BYTES_MAX).max_headers(HEADERS_MAX);
+    let tls = tls.map(TlsAcceptor::from);
     let service = TowerToHyperService::new(router);
     let (ending, mut open) = (GracefulShutdown::new(), JoinSet::new());
     loop {
@@ -83,21 +84,41 @@ pub(super) async fn serve(
         };
         let _ = stream.set_nodelay(true);
         let caller = Caller { peer: share.peer().clone(), address: address.ip() };
-        let service = service.clone();
-        let answer = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
-            request.extensions_mut().insert(caller.clone());
-            service.call(request)
-        });
-        let stream = TokioIo::new(Impatient::new(stream, limits.write_timeout));
-        let connection = ending.watch(http.serve_connection(stream, answer));
+        let (service, tls, watcher) = (service.clone(), tls.clone(), ending.watcher());
         open.spawn(async move {
             let _share = share;
-            // Whose connection breaks is told nothing, and nobody else needs to know.
-            let _ = connection.await;
+            let stream = Impatient::new(stream, limits.write_timeout);
+            match tls {
+                None => converse(stream, service, caller, limits, watcher).await,
+                Some(tls) => {
+                    if let Ok(Ok(stream)) = timeout(limits.head_timeout, tls.accept(stream)).await {
+                        converse(stream, service, caller, limits, watcher).await;
+                    }
+                }
+            }
         });
     }
     drop(listener);
     ending.shutdown().await;
+}
+
+/// Answers what comes over one connection.
+async fn converse(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    service: TowerToHyperService<Router>,
+    caller: Caller,
+    limits: HttpLimits,
+    watcher: Watcher,
+) {
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(limits.head_timeout);
+    http.max_buf_size(HEAD_BYTES_MAX).max_headers(HEADERS_MAX);
+    let answer = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
+        request.extensions_mut().insert(caller.clone());
+        service.call(request)
+    });
+    // Whose connection breaks is told nothing, and nobody else needs to know.
+    let _ = watcher.watch(http.serve_connection(TokioIo::new(stream), answer)).await;
 }
 
 /// A connection that fails where its peer takes nothing of what is written for too long.

@@ -16,6 +16,7 @@ mod ledger;
 mod openapi;
 mod orders;
 mod problem;
+mod tls;
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -38,7 +39,7 @@ use crate::network::{Reads, Shares};
 use crate::shard::{HistoryReader, ShardHandle};
 use crate::standing::StandingSeen;
 use connections::Caller;
-pub use openapi::document;
+pub use tls::{TlsError, server_config};
 
 /// Bounds of the HTTP server.
 #[derive(Clone, Copy, Debug)]
@@ -135,11 +136,12 @@ pub async fn serve(
     listener: TcpListener,
     context: HttpContext,
     limits: HttpLimits,
+    tls: Option<Arc<rustls::ServerConfig>>,
     stop: watch::Receiver<bool>,
 ) -> std::io::Result<()> {
     let network = context.metrics.network.clone();
     let router = router(Arc::new(Node::new(context, limits, stop.clone())));
-    connections::serve(listener, router, limits, network, stop).await;
+    connections::serve(listener, router, limits, tls, network, stop).await;
     Ok(())
 }
 

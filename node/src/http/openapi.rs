@@ -85,9 +85,3 @@ fn close(schema: &mut RefOr<Schema>) {
         }
     }
 }
-
-/// The document, as it is checked in at docs/openapi.json.
-#[must_use]
-pub fn document() -> String {
-    String::from_utf8_lossy(&parts().1.0).into_owned()
-}

@@ -21,7 +21,8 @@ struct Held {
     by_address: HashMap<Address, Known>,
 }
 
-/// What there is of an address: while it is connected, and longer where it has a bad name.
+/// What there is of an address: while it is connected, and longer where it sent something worthless, so that nobody
+/// clears a bad name by connecting anew for each request.
 #[derive(Default)]
 struct Known {
     connections: usize,
@@ -91,7 +92,7 @@ impl Drop for Share {
         held.total = held.total.saturating_sub(1);
         let Some(known) = held.by_address.get_mut(&self.address) else { return };
         known.connections = known.connections.saturating_sub(1);
-        if known.connections == 0 && !known.peer.is_on_probation() {
+        if known.connections == 0 && known.peer.is_blameless() {
             held.by_address.remove(&self.address);
         }
     }
@@ -138,6 +139,15 @@ mod tests {
         assert!((1..=17).contains(&known), "{known}");
         let again = shares.take("10.0.0.199".parse().unwrap()).unwrap();
         assert!(again.peer().is_on_probation());
+    }
+
+    #[test]
+    fn a_name_is_not_cleared_by_connecting_anew() {
+        let shares = Shares::new(8);
+        for _ in 0..2_000 {
+            shares.take("10.0.0.1".parse().unwrap()).unwrap().peer().judge(1, true);
+        }
+        assert!(shares.take("10.0.0.1".parse().unwrap()).unwrap().peer().is_on_probation());
     }
 
     #[test]

@@ -50,6 +50,12 @@ impl Peer {
         u64::from(self.worthless.load(Ordering::Relaxed)) > WORTHLESS_MAX
     }
 
+    /// True where nothing worthless came from it of late.
+    #[must_use]
+    pub fn is_blameless(&self) -> bool {
+        self.worthless.load(Ordering::Relaxed) == 0
+    }
+
     /// Waits as long as one on probation has to before more of a stream is read.
     pub async fn pause(&self) {
         if self.is_on_probation() {

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use borsh::BorshSerialize;
 use fastpay_core::{
@@ -20,10 +21,13 @@ use fastpay_node::standing::StandingError;
 use fastpay_node::storage::{CheckpointOptions, CheckpointStore, Checkpoints, DataFolder, StorageError};
 use fastpay_rpc::{AuthorityClient, AuthorityEndpoints, ClientError, Refusal};
 use fastpay_testkit::{TestAccount, TestCommittee, payment};
+use rustls::RootCertStore;
+use rustls::pki_types::{CertificateDer, ServerName};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio_rustls::TlsConnector;
 
 use crate::network::client_options;
 use crate::scene::eventually_async;
@@ -334,7 +338,7 @@ async fn tls_is_served_as_configured_and_wrong_files_are_named() {
     let scene = Scene::new();
     scene.init(2).unwrap();
     let path = |name: &str| scene.folder.path().join(name);
-    let files = TlsFiles { certificate: path("node.pem"), key: path("node.key") };
+    let files = TlsFiles { certificate: path("node.pem"), key: path("node.key"), http: false };
     let config = || Config { tls: Some(files.clone()), ..scene.config() };
     let missing = refused(config(), scene.keys()).await;
     assert!(matches!(&missing, AuthorityError::Tls { path, .. } if *path == files.certificate), "{missing}");
@@ -360,4 +364,29 @@ async fn tls_is_served_as_configured_and_wrong_files_are_named() {
     let plain = running.client.shards()[0].status().await.unwrap_err();
     assert!(matches!(plain, ClientError::Unreachable(_)), "{plain:?}");
     running.stop().await.unwrap();
+
+    // The HTTP port, too, where that is wanted.
+    let with_http = || Config { tls: Some(TlsFiles { http: true, ..files.clone() }), ..scene.config() };
+    let running = Running::begin(with_http(), scene.keys());
+    eventually_async("it is ready", || async {
+        get_encrypted(with_http().http, certified.cert.der().clone()).await.is_ok_and(|said| said.contains("ready"))
+    })
+    .await;
+    assert_eq!(get(with_http().http, "/ready").await, None, "without encryption nothing is said");
+    running.stop().await.unwrap();
+}
+
+/// What the HTTP port answers to who trusts this certificate.
+async fn get_encrypted(http: SocketAddr, trusted: CertificateDer<'static>) -> std::io::Result<String> {
+    let mut roots = RootCertStore::empty();
+    roots.add(trusted).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let connector = TlsConnector::from(Arc::new(config.with_root_certificates(roots).with_no_client_auth()));
+    let name = ServerName::from(http.ip());
+    let mut stream = connector.connect(name, TcpStream::connect(http).await?).await?;
+    stream.write_all(b"GET /ready HTTP/1.1\r\nhost: authority\r\nconnection: close\r\n\r\n").await?;
+    let mut answer = String::new();
+    let _ = stream.read_to_string(&mut answer).await;
+    Ok(answer)
 }

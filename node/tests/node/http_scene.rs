@@ -69,7 +69,7 @@ impl HttpServed {
             progress: progress_seen,
             metrics: shards.metrics.clone(),
         };
-        let server = tokio::spawn(async move { http::serve(listener, context, limits, stopped).await.unwrap() });
+        let server = tokio::spawn(async move { http::serve(listener, context, limits, None, stopped).await.unwrap() });
         Self { shards, address, progress, stop, indexer, server, _folder: folder }
     }
 

@@ -12,6 +12,7 @@ mod guard;
 mod history;
 mod hostile_peers;
 mod http_api;
+mod http_bounds;
 mod http_events;
 mod http_index;
 mod http_scene;

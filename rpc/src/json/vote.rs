@@ -20,6 +20,7 @@ pub enum Vote {
         /// Over the EIP-712 digest of `PaymentVote(epoch, root)`.
         signature: Bytes64,
         /// Bit k is set where sibling k is on the left.
+        #[schema(maximum = 65535)]
         directions: u16,
         /// From the leaf up.
         #[schema(max_items = 10)]

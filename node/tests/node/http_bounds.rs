@@ -1,0 +1,111 @@
+//! What one peer can take of the HTTP port, and for how long.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use fastpay_node::http::HttpLimits;
+use fastpay_node::shard::ShardLimits;
+use fastpay_rpc::json;
+use fastpay_testkit::{TestAccount, payment};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+
+use crate::http_scene::{HttpServed, Said, ask};
+use crate::scene::{FORGETFUL, eventually_async};
+
+/// Room for one connection of an address.
+const ONE: HttpLimits = HttpLimits {
+    connections_max: 2,
+    streams_max: 2,
+    history_reads_max: 1,
+    head_timeout: Duration::from_millis(100),
+    body_timeout: Duration::from_millis(100),
+    write_timeout: Duration::from_millis(100),
+};
+
+/// Whether a connection from this address is taken and answered.
+async fn is_served(to: SocketAddr) -> bool {
+    let Ok(mut stream) = TcpStream::connect(to).await else { return false };
+    let asked = stream.write_all(b"GET /health HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await;
+    let mut answer = String::new();
+    asked.is_ok() && stream.read_to_string(&mut answer).await.is_ok() && answer.contains("200 OK")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_that_says_nothing_or_drops_by_drop_makes_room_in_time() {
+    let patient = HttpLimits { head_timeout: Duration::from_secs(600), ..ONE };
+    let served = HttpServed::with(1, patient, FORGETFUL, true).await;
+    let silent = TcpStream::connect(served.address).await.unwrap();
+    eventually_async("the address has its share", || async { !is_served(served.address).await }).await;
+    assert!(served.shards.metrics.network.connections_refused.get() > 0);
+    drop(silent);
+    eventually_async("room is given back", || async { is_served(served.address).await }).await;
+    served.end().await;
+
+    let served = HttpServed::with(1, ONE, FORGETFUL, true).await;
+    let address = served.address;
+    for words in ["", "GET /health HTTP/1.1\r\nx-slow: "] {
+        let mut slow = TcpStream::connect(address).await.unwrap();
+        slow.write_all(words.as_bytes()).await.unwrap();
+        // Closed by the node, which may first say why.
+        let mut rest = Vec::new();
+        let _ = slow.read_to_end(&mut rest).await;
+        eventually_async("room is given back", || async { is_served(address).await }).await;
+    }
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_peer_that_takes_no_answers_is_left() {
+    let served = HttpServed::with(1, ONE, FORGETFUL, true).await;
+    let deaf = TcpStream::connect(served.address).await.unwrap();
+    // Answers beyond what the system holds for a peer, of which none is read.
+    let asks = b"GET /v1/openapi.json HTTP/1.1\r\nhost: a\r\n\r\n".repeat(64);
+    eventually_async("the node gives it up", || {
+        let written = deaf.try_write(&asks);
+        async move { written.is_err_and(|error| error.kind() != std::io::ErrorKind::WouldBlock) }
+    })
+    .await;
+    eventually_async("room is given back", || async { is_served(served.address).await }).await;
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn heads_and_bodies_beyond_any_use_are_refused() {
+    let served = HttpServed::start(1).await;
+    let long = "x".repeat(64 << 10);
+    let said = ask(served.address, "GET", "/health", &[("x-long", &long)], b"").await;
+    assert_eq!(said.status, 431);
+    let many: Vec<(&str, &str)> = (0..100).map(|_| ("x-many", "1")).collect();
+    assert_eq!(ask(served.address, "GET", "/health", &many, b"").await.status, 431);
+    served.get("/v1/status").await.good::<json::Status>();
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_sends_nothing_of_worth_gets_little_room_however_often_it_connects() {
+    // Nobody takes anything out of the queue.
+    let limits = ShardLimits { queue_requests_max: 10_000, ..FORGETFUL };
+    let served = HttpServed::with(1, HttpLimits::default(), limits, false).await;
+    let json_type = [("content-type", "application/json")];
+    for _ in 0..1_300 {
+        ask(served.address, "POST", "/v1/orders", &json_type, b"{}").await.problem("malformed");
+    }
+    let alice = TestAccount::ethereum(0);
+    let mut asked = JoinSet::new();
+    for sequence in 0..40 {
+        let pay =
+            alice.sign(&served.shards.committee.domain, payment(alice.id(), TestAccount::ed25519(1).id(), 1, sequence));
+        let (to, body) = (served.address, serde_json::to_vec(&json::TransferOrder::from(&pay)).unwrap());
+        asked.spawn(async move { ask(to, "POST", "/v1/orders", &json_type, &body).await });
+    }
+    // 32 wait in the queue, of the 10,000 for which it has room; the others are told at once.
+    for _ in 0..8 {
+        let said: Said = asked.join_next().await.unwrap().unwrap();
+        said.problem("busy");
+    }
+    assert_eq!(asked.len(), 32);
+    asked.shutdown().await;
+    served.end().await;
+}
