@@ -17,12 +17,14 @@ export class LocalLocks {
     // Whoever comes later waits for both, also where we give up waiting.
     const tail = before.then(() => mine);
     this.#tails.set(name, tail);
+    void tail.then(() => {
+      if (this.#tails.get(name) === tail) this.#tails.delete(name);
+    });
     try {
       await orBusy(before, patienceMs);
       return await task();
     } finally {
       release();
-      if (this.#tails.get(name) === tail) this.#tails.delete(name);
     }
   }
 }

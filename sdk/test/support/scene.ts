@@ -10,6 +10,7 @@ import {
   type Receipt,
   type Resumed,
   type Signer,
+  type Timing,
   type TransferStep,
 } from "../../src/index.js";
 import { Network } from "../../src/network.js";
@@ -18,16 +19,25 @@ import { resume, send } from "../../src/wallet/send.js";
 import { authorities, committeeOfKeys, DOMAIN, paymentOf, person } from "./committee.js";
 import { TestNode } from "./node.js";
 
-const TIMING = {
+/** Long enough for a machine that is busy with other things: what is tested waits for none of it. */
+const TIMING: Timing = {
   ...DEFAULT_TIMING,
-  deadlineMs: 1_500,
-  fundsPatienceMs: 200,
-  backgroundMs: 300,
-  requestMs: 400,
-  readMs: 600,
+  deadlineMs: 60_000,
+  fundsPatienceMs: 300,
+  backgroundMs: 500,
+  requestMs: 30_000,
+  readMs: 30_000,
   backoffMinMs: 5,
   backoffMaxMs: 50,
 };
+
+interface PayOptions {
+  readonly signer?: Signer;
+  readonly signal?: AbortSignal;
+  readonly store?: OrderStore;
+  readonly timing?: Partial<Timing>;
+  readonly onStep?: (step: TransferStep) => void;
+}
 
 export class Scene {
   readonly nodes: readonly TestNode[];
@@ -45,7 +55,7 @@ export class Scene {
   }
 
   /** Alice has 100 at each of four authorities. */
-  static async open(store: OrderStore = memoryStore()): Promise<Scene> {
+  static async open(): Promise<Scene> {
     const keys = authorities(4);
     const nodes = await Promise.all(keys.map((key) => TestNode.start(key)));
     const epochs = [committeeOfKeys(keys)];
@@ -56,7 +66,7 @@ export class Scene {
     const clients = nodes.map(({ url, keys: { votingKey } }) => new AuthorityClient(url, votingKey, TIMING.requestMs));
     const network = new Network(DOMAIN, committees, clients, TIMING);
     // No test here speaks to a contract.
-    const context: Context = { network, contract: undefined as never, store, timing: TIMING };
+    const context: Context = { network, contract: undefined as never, store: memoryStore(), timing: TIMING };
     const scene = new Scene(nodes, epochs, context);
     for (const node of nodes) node.account(scene.alice.account).balance = 100n;
     return scene;
@@ -69,13 +79,18 @@ export class Scene {
   }
 
   /** Alice pays Bob. */
-  pay(amount: bigint, options: { signer?: Signer; signal?: AbortSignal; store?: OrderStore } = {}): Promise<Receipt> {
-    const signer = options.signer ?? this.alice;
-    const context = options.store === undefined ? this.context : { ...this.context, store: options.store };
+  pay(amount: bigint, options: PayOptions = {}): Promise<Receipt> {
+    const { signer = this.alice, store = this.context.store, timing } = options;
+    const context = { ...this.context, store, timing: { ...TIMING, ...timing } };
     const intent = (sequence: bigint) => paymentOf(signer.account, this.bob.account, amount, sequence);
-    return send(context, signer, intent, (step) => this.steps.push(step), options.signal);
+    const tell = (step: TransferStep): void => {
+      this.steps.push(step);
+      options.onStep?.(step);
+    };
+    return send(context, signer, intent, tell, options.signal);
   }
 
+  /** Alice's unfinished orders are finished. */
   resume(store = this.context.store): Promise<Resumed[]> {
     return resume({ ...this.context, store }, this.alice.account, (step) => this.steps.push(step), undefined);
   }

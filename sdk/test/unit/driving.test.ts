@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 
-import { encodeOrder } from "../../src/index.js";
+import { encodeOrder, type TransferStep } from "../../src/index.js";
 import { authorities, committeeOfKeys, paymentOf, signed } from "../support/committee.js";
 import { problem, type Answer, type Request } from "../support/node.js";
 import { Scene } from "../support/scene.js";
@@ -164,7 +164,10 @@ test("a payment that few authorities know of is brought to all, and can be spent
 
 test("two silent authorities: no quorum, and resuming finishes the same order", async () => {
   for (const node of scene.nodes.slice(2)) node.lie = ({ path }) => (path === "/v1/orders" ? "hang" : undefined);
-  await expect(scene.pay(30n)).rejects.toMatchObject({ code: "no-quorum", details: { heard: 2, quorum: 3 } });
+  await expect(scene.pay(30n, { timing: { deadlineMs: 1_500 } })).rejects.toMatchObject({
+    code: "no-quorum",
+    details: { what: "votes", quorum: 3, timedOut: true },
+  });
   for (const node of scene.nodes) node.lie = () => undefined;
   const [resumed] = await scene.resume();
   expect(resumed).toMatchObject({ type: "settled", receipt: { resumed: true } });
@@ -190,8 +193,10 @@ test("one authority cannot make up an epoch", async () => {
 test("who gives up loses nothing", async () => {
   for (const node of scene.nodes) node.lie = ({ path }) => (path === "/v1/orders" ? "hang" : undefined);
   const controller = new AbortController();
-  const paying = scene.pay(30n, { signal: controller.signal });
-  setTimeout(() => controller.abort(), 100);
+  const onStep = ({ type }: TransferStep): void => {
+    if (type === "ordered") setTimeout(() => controller.abort(), 10);
+  };
+  const paying = scene.pay(30n, { signal: controller.signal, onStep });
   await expect(paying).rejects.toMatchObject({ code: "aborted" });
   for (const node of scene.nodes) node.lie = () => undefined;
   const receipt = await scene.pay(30n);

@@ -1,0 +1,62 @@
+import { createPublicClient, createWalletClient, http, type Hex } from "viem";
+import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
+import { foundry } from "viem/chains";
+import {
+  ed25519Signer,
+  encodeMemo,
+  ETHER,
+  ethereumSigner,
+  FastPay,
+  formatAccount,
+  formatAmount,
+  memoryStore,
+  parseAmount,
+  verifyCertificate,
+  type AuthorityEndpoint,
+} from "@fastpay/sdk";
+
+interface Deployment {
+  rpc: string;
+  chainId: number;
+  contract: Hex;
+  authorities: AuthorityEndpoint[];
+}
+
+export async function quickstart(deployment: Deployment, key: Hex) {
+  const { rpc, chainId, contract, authorities } = deployment;
+
+  // An Ethereum node that you trust, and where orders are written down before they are sent. In a browser leave
+  // `storage` out, for IndexedDB; in Node.js give `await folderStore("…")` of @fastpay/sdk/node.
+  const publicClient = createPublicClient({ chain: foundry, transport: http(rpc) });
+  const fastpay = await FastPay.create({ publicClient, contract, chainId, authorities, storage: memoryStore() });
+
+  // Somebody with money on Ethereum. In a browser: ethereumSigner(window.ethereum, address).
+  const wallet = createWalletClient({ account: privateKeyToAccount(key), chain: foundry, transport: http(rpc) });
+  const alice = ethereumSigner(wallet);
+
+  // Deposit: a transaction, its block final, the credit by a quorum.
+  const amount = parseAmount("0.5", 18);
+  const { deposit } = await fastpay.deposit(wallet, { asset: ETHER, amount });
+  console.log(`deposit ${deposit.index} of ${formatAmount(deposit.amount, 18)} ETH is credited`);
+
+  // Pay: final when the step `certified` comes, after one round trip.
+  const carol = ed25519Signer(generatePrivateKey());
+  const { certificate, certifiedAfterMs } = await fastpay.pay(
+    alice,
+    { recipient: carol.account, asset: ETHER, amount: parseAmount("0.2", 18), memo: encodeMemo("invoice 7") },
+    { onProgress: (step) => console.log(`${step.afterMs.toFixed(1)} ms: ${step.type}`) },
+  );
+  console.log(`${formatAccount(carol.account)} is paid; final after ${certifiedAfterMs.toFixed(1)} ms`);
+
+  // Anybody can check the certificate, offline, with the committee that the contract lists.
+  verifyCertificate(certificate, await fastpay.committee(certificate.epoch), fastpay.domain);
+
+  // What the committee says of an account: what f + 1 authorities vouch for.
+  const { balances } = await fastpay.account(carol.account);
+
+  // Redeem to Ethereum. A relayer brings it to the contract for the fee; or do it yourself: fastpay.redeemOnChain.
+  const address = wallet.account.address;
+  const out = await fastpay.redeem(alice, { recipient: address, asset: ETHER, amount: parseAmount("0.1", 18) });
+  const payout = await fastpay.redeemOnChain(wallet, out.certificate);
+  return { balances, payout };
+}

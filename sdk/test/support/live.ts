@@ -1,0 +1,61 @@
+/** Clients and people on the real network. */
+
+import { createPublicClient, createWalletClient, http, type PublicClient, type WalletClient } from "viem";
+import { privateKeyToAccount } from "viem/accounts";
+import { foundry } from "viem/chains";
+import { inject } from "vitest";
+
+import {
+  ethereumSigner,
+  FastPay,
+  memoryStore,
+  type FastPayClient,
+  type FastPayOptions,
+  type Hex,
+  type Signer,
+} from "../../src/index.js";
+
+export const network = inject("network");
+const POLL_MS = 200;
+
+export const publicClient: PublicClient = createPublicClient({
+  chain: foundry,
+  transport: http(network.rpc),
+  pollingInterval: POLL_MS,
+});
+
+export const options: FastPayOptions = {
+  publicClient,
+  contract: network.contract,
+  chainId: network.chainId,
+  authorities: network.authorities.map(({ name, http: url }) => ({ name, url })),
+  storage: memoryStore(),
+};
+
+export function connect(changed: Partial<FastPayOptions> = {}): Promise<FastPayClient> {
+  return FastPay.create({ ...options, ...changed });
+}
+
+/** A wallet with a key of its own. */
+export function walletOf(key: Hex): WalletClient {
+  const account = privateKeyToAccount(key);
+  return createWalletClient({ account, chain: foundry, transport: http(network.rpc), pollingInterval: POLL_MS });
+}
+
+/** Alice or Bob, who have money on the chain. */
+export function rich(name: string): { wallet: WalletClient; signer: Signer; address: Hex } {
+  const key = network.accounts.find((account) => account.name === name)?.privateKey;
+  if (key === undefined) throw new Error(`${name} has no key`);
+  const wallet = walletOf(key);
+  const address = wallet.account?.address as Hex;
+  return { wallet, signer: ethereumSigner(wallet), address };
+}
+
+/** Asks again until something is there. */
+export async function eventually<T>(ask: () => Promise<T | undefined>): Promise<T> {
+  for (;;) {
+    const found = await ask();
+    if (found !== undefined) return found;
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+  }
+}

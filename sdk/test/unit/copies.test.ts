@@ -1,0 +1,158 @@
+/** Two copies of one wallet, two pages of one browser, and crashes: no number is ever used for two orders from one storage. */
+
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+
+import { memoryStore, transferDigest, type OrderStore, type Signer } from "../../src/index.js";
+import { OrderJournal } from "../../src/storage/journal.js";
+import { DOMAIN, paymentOf, signed } from "../support/committee.js";
+import { Scene } from "../support/scene.js";
+
+let scene: Scene;
+
+beforeEach(async () => {
+  scene = await Scene.open();
+});
+
+afterEach(() => scene.close());
+
+/** What every node was sent, by number. */
+function digestsByNumber(): Map<string, Set<string>> {
+  const digests = new Map<string, Set<string>>();
+  for (const body of scene.nodes.flatMap(({ orders }) => orders)) {
+    const { sequence } = JSON.parse(body).transfer;
+    digests.set(sequence, (digests.get(sequence) ?? new Set()).add(body));
+  }
+  return digests;
+}
+
+describe("one storage", () => {
+  test("payments that are ordered at once get numbers one after the other", async () => {
+    const receipts = await Promise.all([1n, 2n, 3n, 4n].map((amount) => scene.pay(amount)));
+    expect(receipts.map(({ certificate }) => certificate.order.transfer.sequence)).toEqual([0n, 1n, 2n, 3n]);
+    for (const bodies of digestsByNumber().values()) expect(bodies.size).toBe(1);
+  });
+
+  test("pages without common locks: the second order for a number is not sent", async () => {
+    const shared = memoryStore();
+    // Pages whose locks nobody else respects, and which all have signed before one of them writes anything down.
+    const store: OrderStore = { ...shared, exclusively: (_name, _patienceMs, task) => task() };
+    let signing = 0;
+    let release = (): void => undefined;
+    const all = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const signer: Signer = {
+      account: scene.alice.account,
+      async authorize(domain, transfer) {
+        signing += 1;
+        if (signing === 3) release();
+        await all;
+        return scene.alice.authorize(domain, transfer);
+      },
+    };
+    const outcomes = await Promise.allSettled([1n, 2n, 3n].map((amount) => scene.pay(amount, { store, signer })));
+    expect(digestsByNumber().get("0")?.size).toBe(1);
+    const failures = outcomes.filter((outcome) => outcome.status === "rejected");
+    expect(failures.map(({ reason }) => reason.code)).toEqual(["busy", "busy"]);
+  });
+
+  test("an order that was written down before a crash is sent as it was", async () => {
+    const store = memoryStore();
+    const order = await signed(scene.alice, paymentOf(scene.alice.account, scene.bob.account, 7n, 0n));
+    await new OrderJournal(store, DOMAIN, scene.alice.account).create(order);
+    // The same payment again finishes that one; another one comes after it.
+    expect((await scene.pay(7n, { store })).certificate.digest).toBe(order.digest);
+    expect((await scene.pay(7n, { store })).certificate.order.transfer.sequence).toBe(1n);
+  });
+
+  test("a certificate that was written down before a crash is settled", async () => {
+    const store = memoryStore();
+    const { certificate, rest } = await scene.pay(7n);
+    await rest;
+    for (const node of scene.nodes)
+      Object.assign(node.account(scene.alice.account), { next: 0n, sent: [], balance: 100n });
+    const journal = new OrderJournal(store, DOMAIN, scene.alice.account);
+    await journal.certify(certificate);
+    expect((await journal.unfinished()).map(({ state }) => state)).toEqual(["certified"]);
+    await scene.resume(store);
+    expect((await journal.entries()).map(({ state }) => state)).toEqual(["settled"]);
+    expect(scene.node(0).account(scene.alice.account).next).toBe(1n);
+  });
+
+  test("a storage that fails stops the order before it is sent", async () => {
+    const broken: OrderStore = { ...memoryStore(), create: () => Promise.reject(new Error("the disk is full")) };
+    await expect(scene.pay(7n, { store: broken })).rejects.toThrow("the disk is full");
+    expect(scene.nodes.flatMap(({ orders }) => orders)).toEqual([]);
+  });
+
+  test("another deployment's orders are not this one's", async () => {
+    const store = memoryStore();
+    const order = await signed(scene.alice, paymentOf(scene.alice.account, scene.bob.account, 7n, 0n));
+    await new OrderJournal(store, { ...DOMAIN, chainId: 1n }, scene.alice.account).create(order);
+    expect(await new OrderJournal(store, DOMAIN, scene.alice.account).entries()).toEqual([]);
+  });
+});
+
+describe("two storages with the same key", () => {
+  test("numbers that the other one used are learned", async () => {
+    await scene.pay(1n);
+    const receipt = await scene.pay(2n, { store: memoryStore() });
+    expect(receipt.certificate.order.transfer.sequence).toBe(1n);
+  });
+
+  test("an order that the other one left half done is finished first", async () => {
+    const left = await signed(scene.alice, paymentOf(scene.alice.account, scene.bob.account, 5n, 0n));
+    for (const node of scene.nodes.slice(0, 2)) node.account(scene.alice.account).pending = left;
+    const receipt = await scene.pay(7n);
+    expect(receipt.certificate.order.transfer).toMatchObject({ sequence: 1n, amount: 7n });
+    expect(scene.node(3).account(scene.bob.account).balance).toBe(12n);
+    expect(scene.steps.map(({ type }) => type)).toContain("adopted");
+  });
+
+  test("resuming finishes it, too, without a key", async () => {
+    const left = await signed(scene.alice, paymentOf(scene.alice.account, scene.bob.account, 5n, 0n));
+    for (const node of scene.nodes.slice(0, 2)) node.account(scene.alice.account).pending = left;
+    const resumed = await scene.resume(memoryStore());
+    expect(resumed).toMatchObject([{ type: "settled", receipt: { certificate: { digest: left.digest } } }]);
+  });
+
+  test("two orders for one number: the one that can still win is finished, and the other is superseded", async () => {
+    const [ours, theirs] = await Promise.all(
+      [5n, 6n].map((amount) => signed(scene.alice, paymentOf(scene.alice.account, scene.bob.account, amount, 0n))),
+    );
+    if (ours === undefined || theirs === undefined) throw new Error("nothing was signed");
+    const store = memoryStore();
+    await new OrderJournal(store, DOMAIN, scene.alice.account).create(ours);
+    for (const node of scene.nodes.slice(0, 2)) node.account(scene.alice.account).pending = theirs;
+    const [resumed] = await scene.resume(store);
+    expect(resumed).toMatchObject({ type: "superseded", order: ours.transfer });
+    expect(scene.node(3).account(scene.bob.account).balance).toBe(6n);
+    // Nobody was asked for a vote on ours: it might have locked the account for ever.
+    const sent = scene.nodes.flatMap(({ orders }) => orders.map((body) => JSON.parse(body).transfer.amount));
+    expect(new Set(sent)).toEqual(new Set(["6"]));
+  });
+
+  test("two and two: the account is stuck, and that is said", async () => {
+    const [one, other] = await Promise.all(
+      [5n, 6n].map((amount) => signed(scene.alice, paymentOf(scene.alice.account, scene.bob.account, amount, 0n))),
+    );
+    scene.nodes.forEach((node, number) => {
+      node.account(scene.alice.account).pending = number < 2 ? one : other;
+    });
+    await expect(scene.pay(7n)).rejects.toMatchObject({ code: "conflict", details: { canEnd: false } });
+    expect(scene.node(0).account(scene.bob.account).balance).toBe(0n);
+  });
+
+  test("a number that was used meanwhile: ours is superseded and says by what", async () => {
+    const theirs = await scene.pay(5n);
+    await theirs.rest;
+    const store = memoryStore();
+    const ours = await signed(scene.alice, paymentOf(scene.alice.account, scene.bob.account, 6n, 0n));
+    await new OrderJournal(store, DOMAIN, scene.alice.account).create(ours);
+    const [resumed] = await scene.resume(store);
+    expect(resumed).toMatchObject({ type: "superseded", certificate: { digest: theirs.certificate.digest } });
+    const entry = await new OrderJournal(store, DOMAIN, scene.alice.account).entry(0n);
+    expect(entry?.state).toBe("superseded");
+    expect(transferDigest(DOMAIN, ours.transfer)).not.toBe(theirs.certificate.digest);
+  });
+});
