@@ -58,7 +58,7 @@ fn main() {
         let certificates = certify(&committee, &second);
         let name = |what: &str| format!("certificate, n = {size}, {what}");
         row(&name("order known"), &submit(&second), &certificates, &committees);
-        row(&name("order and roots known"), &certificates, &certificates, &committees);
+        row(&name("the same once more"), &certificates, &certificates, &committees);
     }
 }
 

@@ -146,6 +146,7 @@ async fn newest_received(authority: &AuthorityClient, account: AccountId) -> Res
 /// What an error means to whoever has to go on.
 pub(super) fn trouble(error: ClientError) -> Trouble {
     match error {
+        ClientError::Refused(Refusal::Busy(retry_after)) => Trouble::Busy(retry_after),
         ClientError::Refused(refusal) if refusal.is_retryable() => Trouble::Silent(refusal.to_string()),
         ClientError::Refused(Refusal::MissingCertificate(missing) | Refusal::SequenceTooHigh(missing)) => {
             Trouble::Behind(missing)
@@ -153,5 +154,21 @@ pub(super) fn trouble(error: ClientError) -> Trouble {
         ClientError::Refused(refusal) => Trouble::Refused(refusal.to_string()),
         ClientError::Malformed(what) => Trouble::Misbehaved(what),
         error => Trouble::Silent(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn who_is_busy_is_asked_again_when_it_says() {
+        let asked = Duration::from_millis(70);
+        let busy = trouble(ClientError::Refused(Refusal::Busy(asked)));
+        assert_eq!((busy.retry_after(), &busy), (asked, &Trouble::Busy(asked)));
+        let stopping = trouble(ClientError::Refused(Refusal::Stopping));
+        assert_eq!(stopping.retry_after(), Duration::ZERO);
+        assert!(matches!(stopping, Trouble::Silent(_)));
     }
 }

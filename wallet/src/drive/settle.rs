@@ -77,6 +77,7 @@ impl Driver {
         loop {
             let Err(trouble) = self.confirm(&authority, &certificate).await else { return (name, true) };
             self.tell(Progress::Waiting { authority: name, trouble: trouble.clone() });
+            backoff.wait_at_least(trouble.retry_after());
             let is_final = matches!(trouble, Trouble::Refused(_) | Trouble::NoPrimary);
             troubles.lock().unwrap_or_else(PoisonError::into_inner).insert(name, trouble);
             if is_final {

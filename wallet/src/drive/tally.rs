@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use fastpay_core::{
     AuthorityName, Balance, Certificate, Committee, Digest, Epoch, SequenceNumber, VerifiedCertificate, VerifiedOrder,
@@ -17,6 +18,9 @@ pub enum Trouble {
     /// No connection or no answer.
     #[error("{0}")]
     Silent(String),
+    /// Too much waits there; it asks for so long a pause.
+    #[error("it is busy, and asks to be left alone for {} ms", .0.as_millis())]
+    Busy(Duration),
     /// It has too little money on the account; deposits or payments have not arrived there.
     #[error("it knows of a balance of {0} only")]
     InsufficientBalance(Balance),
@@ -38,6 +42,13 @@ pub enum Trouble {
     /// It answered what no correct authority answers.
     #[error("it gave a wrong answer: {0}")]
     Misbehaved(String),
+}
+
+impl Trouble {
+    /// How long to wait at least before the same is sent again.
+    pub(super) fn retry_after(&self) -> Duration {
+        if let Self::Busy(retry_after) = self { *retry_after } else { Duration::ZERO }
+    }
 }
 
 /// A verified answer, or the lack of one.
