@@ -28,7 +28,7 @@ pub use authority::{Authority, Cell};
 pub use chain::{CHAIN_ID, Chain, RICH_KEYS, Token};
 pub use crowd::{Crowd, CrowdReport};
 pub use failure::{Failure, wait_for, within};
-pub use http::http_get;
+pub use http::{http_get, http_post};
 pub use namespace::{Namespace, Own};
 pub use network::{Layout, Network, Primary};
 pub use person::Person;

@@ -24,6 +24,7 @@ mod crashes;
 mod disk;
 mod followers;
 mod gas;
+mod http_api;
 mod partition;
 mod peers;
 mod primary;

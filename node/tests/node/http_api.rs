@@ -1,17 +1,23 @@
 //! The HTTP API: what each operation answers, and each of its problems.
 
+use std::sync::Arc;
+
 use fastpay_core::{
-    AccountId, Amount, Asset, Balance, Certificate, Epoch, PrimaryAddress, SequenceNumber, TransferOrder, Vote,
+    AccountId, Amount, Balance, Certificate, Committees, Domain, Epoch, PrimaryAddress, SequenceNumber, TransferOrder,
+    Vote,
 };
 use fastpay_node::follower::Progress;
+use fastpay_node::guard::{Floors, Guard};
 use fastpay_node::http::HttpLimits;
+use fastpay_node::standing::Standing;
 use fastpay_rpc::json;
-use fastpay_rpc::json::{AccountState, Decimal, Hex, Problem, Retry};
+use fastpay_rpc::json::{AccountState, Decimal, Hex, Retry};
 use fastpay_testkit::{TestAccount, payment, redemption};
 use serde_json::{Value, json};
 
 use crate::http_scene::{HttpServed, Said, ask};
-use crate::scene::{FORGETFUL, deposits_after};
+use crate::process::Operator;
+use crate::scene::{FORGETFUL, deposits_after, eventually_async, folders, standing};
 
 async fn with_deposits(deposits: &[(AccountId, u128)]) -> HttpServed {
     let served = HttpServed::start(2).await;
@@ -79,7 +85,7 @@ async fn an_order_is_voted_for_confirmed_and_found_by_everyone() {
     assert_eq!(sent.transfers[1].digest, Hex(domain.transfer_digest(&redeem.transfer).0));
     let second: json::SentPage = served.get(&path(&alice, "/sent?start=1&limit=1")).await.good();
     assert_eq!((second.start, &second.transfers[..]), (Decimal(1), &sent.transfers[1..]));
-    crate::scene::eventually_async("the payment arrives", || async {
+    eventually_async("the payment arrives", || async {
         let page: json::ReceivedPage = served.get(&path(&bob, "/received")).await.good();
         page.total == Decimal(1) && page.payments[0].payment == (&pay.transfer).into()
     })
@@ -268,10 +274,7 @@ async fn a_shard_that_has_ended_is_stopping() {
     for handle in served.shards.handles.values() {
         handle.try_send(fastpay_node::shard::Command::Stop).unwrap();
     }
-    crate::scene::eventually_async("the shard ends", || async {
-        served.get("/v1/status").await.json()["code"] == "stopping"
-    })
-    .await;
+    eventually_async("the shard ends", || async { served.get("/v1/status").await.json()["code"] == "stopping" }).await;
     order(&served, &pay).await.problem("stopping");
     let certificate = served.shards.committee.certificate(&pay);
     confirm(&served, &certificate).await.problem("stopping");
@@ -303,19 +306,97 @@ async fn the_authority_says_who_and_how_it_is() {
     served.end().await;
 }
 
-/// What is asserted of a problem holds of one that is made of each refusal; see `each_refusal_is_a_problem_with_its_facts`
-/// for those that a request can meet here.
-#[test]
-fn refusals_that_need_another_authority_are_problems_too() {
-    use fastpay_rpc::Refusal;
-    let of = |refusal: Refusal| Problem::from(&refusal);
-    assert_eq!((of(Refusal::NoPrimary).status, of(Refusal::NoPrimary).code.as_str()), (409, "no-primary"));
-    let problem = of(Refusal::NotVoting(Epoch(3)));
-    assert_eq!((problem.status, problem.epoch, problem.retry), (503, Some(Decimal(3)), Retry::AfterChange));
-    let problem = of(Refusal::CatchingUp(Some(SequenceNumber(4))));
-    assert_eq!((problem.expected_sequence, problem.retry), (Some(Decimal(4)), Retry::AfterChange));
-    assert_eq!(of(Refusal::CatchingUp(None)).retry, Retry::Later);
-    assert_eq!(Asset::from(Hex([0; 20])), Asset::ETHER);
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_has_no_vote_says_so_and_still_confirms() {
+    let (alice, bob) = (TestAccount::ethereum(0), TestAccount::ed25519(1));
+    let served = with_deposits(&[(alice.id(), 10)]).await;
+    let (first, domain) = (served.shards.committee.clone(), served.shards.committee.domain);
+    let mut committees = Committees::new(first.committee.clone()).unwrap();
+    committees.install(first.rotated().committee).unwrap();
+    let keys = Arc::new(first.keys[0].clone());
+    let names = [keys.public().name];
+    served.shards.standing.send_replace(Arc::new(Standing::new(committees, vec![keys], &names).unwrap()));
+
+    let pay = alice.sign(&domain, payment(alice.id(), bob.id(), 1, 0));
+    let problem = order(&served, &pay).await.problem("not-voting");
+    assert_eq!((problem.epoch, problem.retry), (Some(Decimal(1)), Retry::AfterChange));
+    confirm(&served, &first.certificate(&pay)).await.good::<json::Confirmed>();
+    let past: json::Committee = served.get("/v1/committee?epoch=0").await.good();
+    assert_eq!(past, json::Committee::new(&first.committee, false));
+    assert!(!served.get("/v1/status").await.good::<json::Status>().votes);
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_may_have_forgotten_a_vote_says_from_where_on_it_votes() {
+    let (alice, bob) = (TestAccount::ethereum(0), TestAccount::ed25519(1));
+    let served = with_deposits(&[(alice.id(), 10)]).await;
+    let folder = tempfile::tempdir().unwrap();
+    let (guard, _questions) = Guard::new(Floors::open(folder.path()).unwrap());
+    let guard = Arc::new(guard);
+    let guarded = standing(&[&served.shards.committee]).guarded(Some(guard.clone()));
+    served.shards.standing.send_replace(Arc::new(guarded));
+
+    let pay = alice.sign(&served.shards.committee.domain, payment(alice.id(), bob.id(), 1, 0));
+    let problem = order(&served, &pay).await.problem("catching-up");
+    assert_eq!((problem.expected_sequence, problem.retry), (None, Retry::Later));
+    guard.learn(alice.id(), Some(SequenceNumber(1)));
+    let problem = order(&served, &pay).await.problem("catching-up");
+    assert_eq!((problem.expected_sequence, problem.retry), (Some(Decimal(1)), Retry::AfterChange));
+    let state: AccountState = served.get(&format!("/v1/accounts/{}", alice.id())).await.good();
+    assert!(state.catching_up);
+    assert!(served.get("/v1/status").await.good::<json::Status>().restored);
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_journal_that_cannot_be_read_is_no_empty_list() {
+    let (alice, bob) = (TestAccount::ethereum(0), TestAccount::ed25519(1));
+    let served = with_deposits(&[(alice.id(), 10)]).await;
+    let pay = alice.sign(&served.shards.committee.domain, payment(alice.id(), bob.id(), 1, 0));
+    confirm(&served, &served.shards.committee.certificate(&pay)).await.good::<json::Confirmed>();
+    let journal = folders(&served.shards.folder, served.shards.layout.shard_of(&alice.id())).journal;
+    for segment in std::fs::read_dir(journal).unwrap() {
+        let path = segment.unwrap().path();
+        let zeros = vec![0; std::fs::metadata(&path).unwrap().len().try_into().unwrap()];
+        std::fs::write(path, zeros).unwrap();
+    }
+    for list in ["certificates/0", "sent", "deposits"] {
+        let path = format!("/v1/accounts/{}/{list}", alice.id());
+        assert_eq!(served.get(&path).await.problem("history-unreadable").status, 500);
+    }
+    // What is in memory is told all the same.
+    served.get(&format!("/v1/accounts/{}", alice.id())).await.good::<AccountState>();
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_a_primary_nothing_is_redeemed_and_the_node_says_what_it_signs_for() {
+    let operator = Operator::new();
+    let _process = operator.run().await;
+    let get = async |path: &str| ask(operator.http, "GET", path, &[], b"").await;
+    let post = async |path: &str, body: Vec<u8>| {
+        ask(operator.http, "POST", path, &[("content-type", "application/json")], &body).await
+    };
+    let status: json::Status = get("/v1/status").await.good();
+    let domain = Domain::new(status.chain_id.0, status.verifying_contract.0.into());
+    assert_eq!((domain, status.contract), (operator.committee.domain, None));
+    assert_eq!((status.follower.state, status.shards.len()), (json::FollowerState::None, 2));
+
+    let (alice, bob) = (TestAccount::numbered(0), TestAccount::numbered(1));
+    let body = |order: &TransferOrder| serde_json::to_vec(&json::TransferOrder::from(order)).unwrap();
+    let redeem = alice.sign(&domain, redemption(alice.id(), PrimaryAddress::repeat_byte(9), 3, 0));
+    assert_eq!(post("/v1/orders", body(&redeem)).await.problem("no-primary").retry, Retry::Never);
+    // The process as it is run: a vote, a certificate, and where to find it.
+    let pay = alice.sign(&domain, payment(alice.id(), bob.id(), 3, 0));
+    post("/v1/orders", body(&pay)).await.good::<json::VoteAnswer>();
+    let certificate = json::Certificate::from(&operator.committee.certificate(&pay));
+    post("/v1/certificates", serde_json::to_vec(&certificate).unwrap()).await.good::<json::Confirmed>();
+    let path = format!("/v1/transfers/{}", Hex(domain.transfer_digest(&pay.transfer).0));
+    eventually_async("the index has it", || async { get(&path).await.status == 200 }).await;
+    assert_eq!(get(&path).await.good::<json::ConfirmedTransfer>().certificate, certificate);
+    eventually_async("the first deposit is indexed", || async { get("/v1/deposits/1").await.status == 200 }).await;
+    assert_eq!(get("/v1/deposits/1").await.good::<json::Deposit>().recipient, alice.id().into());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -32,7 +32,7 @@ fn succeeds(output: &Output) -> String {
 /// An authority that is set up, with the keys of three others.
 pub struct Operator {
     folder: tempfile::TempDir,
-    committee: TestCommittee,
+    pub committee: TestCommittee,
     pub endpoints: AuthorityEndpoints,
     pub http: SocketAddr,
 }
