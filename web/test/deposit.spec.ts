@@ -22,7 +22,7 @@ test("a token is deposited by a permit, in one transaction", async ({ page, pers
   await expect(page.getByText("You have 40 DEMO on Localnet")).toBeVisible();
   await page.getByLabel("Amount", { exact: true }).fill("25");
   await page.getByRole("button", { name: "Deposit 25 DEMO" }).click();
-  await expect(activity(page, "Deposit 25 DEMO").getByText("Done")).toBeVisible();
+  await expect(activity(page, "Deposit 25 DEMO").getByText("Done", { exact: true })).toBeVisible();
   expect(wallet.asked.slice(1)).toEqual(["eth_signTypedData_v4", "eth_sendTransaction"]);
   await goTo(page, "Wallet");
   await expect(inFastPay(page, "DEMO")).toHaveText("25");

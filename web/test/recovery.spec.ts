@@ -1,4 +1,4 @@
-import { activity, authority, expect, goTo, inFastPay, pay, picture, test } from "./support/people";
+import { activity, authority, connect, expect, goTo, inFastPay, pay, picture, test } from "./support/people";
 
 const BOB = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
 
@@ -51,10 +51,7 @@ test("an order of another device is found, finished, and only then the next one 
   const other = await context.newPage();
   await wallet.inject(other);
   await other.goto("/");
-  if (await other.getByRole("banner").getByRole("button", { name: "Connect wallet" }).isVisible()) {
-    await other.getByRole("banner").getByRole("button", { name: "Connect wallet" }).click();
-    await other.getByRole("dialog").getByRole("button", { name: "Test wallet" }).click();
-  }
+  await connect(other);
   const notice = other.getByRole("alert").filter({ hasText: "An order is not finished" });
   await expect(notice).toContainText("Order #0 pays 1 ETH");
   await picture(other, "other-device");

@@ -5,6 +5,7 @@ import { Link } from "react-router";
 
 import { ErrorAlert } from "../ui/ErrorAlert";
 import { Steps } from "../ui/Steps";
+import { TransferText } from "../ui/TransferText";
 import type { Activity } from "./activities";
 import { useActivityActions, useResume } from "./ActivityProvider";
 import { chainSteps, hindrances, transferSteps } from "./steps";
@@ -14,8 +15,8 @@ const BADGES = {
   done: { color: "teal", text: "Done" },
   failed: { color: "red", text: "Not done" },
 };
-/** After these the order may have been sent: it is finished, never made anew. */
-const MAY_HAVE_BEEN_SENT = new Set(["no-quorum", "aborted", "too-few-answers", "new-epoch", "conflict"]);
+/** These will not end otherwise, however often it is tried. */
+const HOPELESS = new Set(["superseded", "reverted", "invalid-transfer"]);
 
 /** One piece of work with its steps, from the order to its settlement. */
 export function ActivityCard({ activity }: { activity: Activity }): JSX.Element {
@@ -32,12 +33,24 @@ export function ActivityCard({ activity }: { activity: Activity }): JSX.Element 
             {badge.text}
           </Badge>
         </Group>
+        {activity.kind === "resume" && <Resumed activity={activity} />}
         <Steps steps={isTransfer ? transferSteps(activity) : chainSteps(activity)} label="Progress" />
         {activity.state === "running" && <Hindrances activity={activity} />}
         <ErrorAlert error={activity.state === "failed" ? activity.error : undefined} />
         <Actions activity={activity} />
       </Stack>
     </Card>
+  );
+}
+
+/** Which order is being finished. */
+function Resumed({ activity }: { activity: Activity }): JSX.Element | null {
+  const step = activity.steps.findLast((one) => one.type === "ordered" || one.type === "adopted");
+  if (step === undefined) return null;
+  return (
+    <Text size="sm">
+      <TransferText transfer={step.transfer} />
+    </Text>
   );
 }
 
@@ -57,33 +70,35 @@ function Hindrances({ activity }: { activity: Activity }): JSX.Element | null {
 }
 
 function Actions({ activity }: { activity: Activity }): JSX.Element | null {
-  const { stop, dismiss } = useActivityActions();
+  const { start, stop, dismiss } = useActivityActions();
   const resume = useResume();
-  if (activity.state === "running") {
-    const isGivenUp = activity.steps.some((step) => step.type === "ordered" || step.type === "submitted");
-    if (!isGivenUp) return null;
+  const { id, state, steps, error, account, plan } = activity;
+  const isOrdered = steps.some(({ type }) => type === "ordered");
+  if (state === "running") {
+    const isSent = isOrdered || steps.some(({ type }) => type === "submitted");
+    if (!isSent) return null;
     return (
       <Group>
-        <Button variant="default" size="xs" onClick={() => stop(activity.id)}>
+        <Button variant="default" size="xs" onClick={() => stop(id)}>
           Stop waiting
         </Button>
       </Group>
     );
   }
+  // An order that was signed is finished, never made anew.
+  const again = (): void => {
+    dismiss(id);
+    if (isOrdered) resume(account);
+    else start(plan);
+  };
   const digest = digestOf(activity);
-  const canResume =
-    activity.state === "failed" && isFastPayError(activity.error) && MAY_HAVE_BEEN_SENT.has(activity.error.code);
+  const isSubmitted = steps.some(({ type }) => type === "submitted");
+  const canRetry = state === "failed" && !isSubmitted && !(isFastPayError(error) && HOPELESS.has(error.code));
   return (
     <Group>
-      {canResume && (
-        <Button
-          size="xs"
-          onClick={() => {
-            dismiss(activity.id);
-            resume(activity.account);
-          }}
-        >
-          Go on with it
+      {canRetry && (
+        <Button size="xs" onClick={again}>
+          {isOrdered ? "Go on with it" : "Try again"}
         </Button>
       )}
       {digest !== undefined && (

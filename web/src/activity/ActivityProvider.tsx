@@ -85,19 +85,12 @@ export function useResume(): (account: AccountId) => void {
   return useCallback(
     (account: AccountId) => {
       if (isOrdering(store.list(), account)) return;
-      void client
-        .unfinished(account)
-        .catch(() => [])
-        .then((orders) => {
-          if (isOrdering(store.list(), account)) return;
-          start({
-            kind: "resume",
-            account,
-            title: "Finish what was left unfinished",
-            orders,
-            work: ({ report, signal }) => client.resume(account, { onProgress: report, signal }),
-          });
-        });
+      start({
+        kind: "resume",
+        account,
+        title: "Finish what was left unfinished",
+        work: ({ report, signal }) => client.resume(account, { onProgress: report, signal }),
+      });
     },
     [store, client, start],
   );

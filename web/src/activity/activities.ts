@@ -3,7 +3,7 @@
  * at other pages; what a reload cuts off is resumed from the wallet's storage.
  */
 
-import type { AccountId, ChainProgress, OrderEntry, TransferProgress } from "@fastpay/sdk";
+import type { AccountId, ChainProgress, TransferProgress } from "@fastpay/sdk";
 
 /** What kind of work it is. */
 export type ActivityKind = "pay" | "redeem" | "resume" | "deposit" | "payout" | "claim";
@@ -24,8 +24,8 @@ export interface Activity {
   /** Newest last, and no more than a screen could hold. */
   readonly steps: readonly ActivityProgress[];
   readonly error: unknown;
-  /** What was unfinished, where it is resumed. */
-  readonly orders: readonly OrderEntry[];
+  /** How to do the same again, from the start. */
+  readonly plan: ActivityPlan;
 }
 
 /** What work is given. */
@@ -39,7 +39,6 @@ export interface ActivityPlan {
   readonly kind: ActivityKind;
   readonly account: AccountId;
   readonly title: string;
-  readonly orders?: readonly OrderEntry[];
   readonly work: (control: ActivityControl) => Promise<unknown>;
 }
 
@@ -64,8 +63,8 @@ export class Activities {
   start(plan: ActivityPlan, ended: () => void): number {
     this.#lastId += 1;
     const id = this.#lastId;
-    const { kind, account, title, orders = [] } = plan;
-    const base = { id, kind, account, title, orders, startedAtMs: Date.now() };
+    const { kind, account, title } = plan;
+    const base = { id, kind, account, title, plan, startedAtMs: Date.now() };
     const abort = new AbortController();
     this.#aborts.set(id, abort);
     this.#set([{ ...base, state: "running", steps: [], error: undefined }, ...this.#list.slice(0, ACTIVITIES_MAX - 1)]);

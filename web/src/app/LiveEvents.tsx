@@ -1,9 +1,10 @@
 import { notifications } from "@mantine/notifications";
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect } from "react";
-import { decodeMemo, ETHER, NO_MEMO, type AccountEvent, type Address, type FastPayClient } from "@fastpay/sdk";
+import { decodeMemo, ETHER, NO_MEMO, type AccountEvent, type AccountId, type Address, type FastPayClient } from "@fastpay/sdk";
 
-import { refreshAccount } from "../data/queries";
+import { useKnownAssets } from "../data/assets";
+import { refreshAccount, useAccount } from "../data/queries";
 import { useWallets } from "../ethereum/WalletProvider";
 import { useNetwork } from "../network/NetworkProvider";
 import { money, shortAccount } from "../ui/words";
@@ -17,6 +18,7 @@ export function LiveEvents(): null {
   const { connected } = useWallets();
   const queries = useQueryClient();
   const account = connected?.account;
+  useChanges(account);
   useEffect(() => {
     if (account === undefined) return undefined;
     const abort = new AbortController();
@@ -38,6 +40,19 @@ export function LiveEvents(): null {
     return () => abort.abort();
   }, [account, client, queries]);
   return null;
+}
+
+/** Has the history asked for again when a look at the account shows that there is more of it: streams may fail. */
+function useChanges(account: AccountId | undefined): void {
+  const queries = useQueryClient();
+  const { assets } = useKnownAssets();
+  const view = useAccount(account, assets).data;
+  const states = view?.states.flatMap(({ answer }) => (answer === undefined ? [] : [answer])) ?? [];
+  const counts = [view?.nextSequence, ...states.map(({ received }) => received), ...states.map(({ deposits }) => deposits)];
+  const seen = counts.join(" ");
+  useEffect(() => {
+    if (account !== undefined) void queries.invalidateQueries({ queryKey: ["history", account] });
+  }, [account, seen, queries]);
 }
 
 async function words(client: FastPayClient, event: AccountEvent): Promise<{ title: string; message: string } | undefined> {

@@ -10,7 +10,7 @@ import { Facts } from "../../ui/Facts";
 import { Page } from "../../ui/Page";
 import { money, shorten } from "../../ui/words";
 import { HistoryList } from "../history/HistoryList";
-import { TransferText } from "../pay/PendingNotice";
+import { TransferText } from "../../ui/TransferText";
 import { SearchBox } from "./SearchBox";
 
 export function Component(): JSX.Element {

@@ -1,11 +1,11 @@
 import { Alert, Button, Group, Text } from "@mantine/core";
-import { formatAccount, type AccountId, type Transfer } from "@fastpay/sdk";
+import type { AccountId } from "@fastpay/sdk";
 import type { JSX } from "react";
 
 import { isOrdering, useActivities, useResume } from "../../activity/ActivityProvider";
 import { useKnownAssets } from "../../data/assets";
-import { useAccount, useAssetInfo, useOrders } from "../../data/queries";
-import { money, shortAccount, shorten } from "../../ui/words";
+import { useAccount, useOrders } from "../../data/queries";
+import { TransferText } from "../../ui/TransferText";
 import { IconLock } from "../../ui/icons";
 
 /** Says that an order is pending that nobody is finishing now, and offers to finish it. */
@@ -29,17 +29,5 @@ export function PendingNotice({ account }: { account: AccountId }): JSX.Element 
         </Button>
       </Group>
     </Alert>
-  );
-}
-
-/** An order in one sentence. */
-export function TransferText({ transfer }: { transfer: Transfer }): JSX.Element {
-  const info = useAssetInfo(transfer.asset);
-  const amount = info === undefined ? "…" : money(transfer.amount, info);
-  const to = transfer.type === "payment" ? shortAccount(transfer.recipient) : `${shorten(transfer.recipient)} on Ethereum`;
-  return (
-    <span title={transfer.type === "payment" ? formatAccount(transfer.recipient) : transfer.recipient}>
-      Order #{transfer.sequence.toString()} {transfer.type === "payment" ? "pays" : "redeems"} {amount} to {to}.
-    </span>
   );
 }

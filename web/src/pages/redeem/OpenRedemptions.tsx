@@ -7,7 +7,7 @@ import { useContractStatus, useOrders, usePausedUntil, useRedemptionStatus } fro
 import type { ConnectedWallet } from "../../ethereum/WalletProvider";
 import { useNetwork } from "../../network/NetworkProvider";
 import { timeText } from "../../ui/words";
-import { TransferText } from "../pay/PendingNotice";
+import { TransferText } from "../../ui/TransferText";
 
 /** The newest redemptions of this browser; older ones are in the history. */
 const SHOWN_MAX = 5;

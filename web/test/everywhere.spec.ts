@@ -1,0 +1,69 @@
+/** What holds on every page: axe finds nothing serious, in both colour schemes, and a phone's screen suffices. */
+
+import AxeBuilder from "@axe-core/playwright";
+import type { Page } from "@playwright/test";
+
+import { activity, expect, goTo, pay, picture, test } from "./support/people";
+
+const PLACES = ["/", "/pay", "/receive", "/deposit", "/redeem", "/history", "/explore", "/network"];
+
+async function seriousFaults(page: Page): Promise<string[]> {
+  const { violations } = await new AxeBuilder({ page }).analyze();
+  return violations
+    .filter(({ impact }) => impact === "serious" || impact === "critical")
+    .flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 200)}: ${failureSummary}`));
+}
+
+async function isQuiet(page: Page): Promise<void> {
+  await expect(page.getByRole("heading", { level: 1 })).toBeVisible();
+  await expect(page.getByText(/^(Asking|Gathering)/)).toHaveCount(0);
+}
+
+for (const colorScheme of ["light", "dark"] as const) {
+  test(`axe finds nothing serious, in ${colorScheme}`, async ({ page, person }) => {
+    await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+    await page.goto("/");
+    await isQuiet(page);
+    expect(await seriousFaults(page)).toEqual([]);
+    await picture(page, `welcome-${colorScheme}`);
+    const { wallet } = await person({ deposit: "2" });
+    await goTo(page, "Pay");
+    await pay(page, "0x70997970C51812dc3A010C7d01b50e0d17dc79C8", "0.5", "all of them");
+    const work = activity(page, /^Pay 0.5 ETH/);
+    await expect(work.getByText("Done", { exact: true })).toBeVisible();
+    expect(await seriousFaults(page)).toEqual([]);
+    await work.getByRole("link", { name: "Show its certificate" }).click();
+    await page.getByRole("button", { name: /valid votes/ }).first().click();
+    const transfer = new URL(page.url()).pathname;
+    for (const place of [...PLACES, transfer, `/explore/account/${wallet.key.address}`, "/explore/deposit/1", "/nowhere"]) {
+      await page.goto(place);
+      await isQuiet(page);
+      expect(await seriousFaults(page), place).toEqual([]);
+      await picture(page, `page-${place.replace(/[^a-z]+/g, "-").slice(0, 20)}-${colorScheme}`);
+    }
+  });
+}
+
+test.describe("on a phone", () => {
+  test.use({ viewport: { width: 375, height: 740 }, hasTouch: true, isMobile: true });
+
+  test("every page fits, and a payment is made", async ({ page, person }) => {
+    const { wallet } = await person({ deposit: "2" });
+    await goTo(page, "Pay");
+    await pay(page, "0x70997970C51812dc3A010C7d01b50e0d17dc79C8", "0.123456789012345678", "on the way");
+    const work = activity(page, /^Pay 0.12/);
+    await expect(work.getByText("Done", { exact: true })).toBeVisible();
+    await picture(page, "phone-paid");
+    await work.getByRole("link", { name: "Show its certificate" }).click();
+    await expect(page.getByRole("heading", { name: /^Payment of/ })).toBeVisible();
+    const transfer = new URL(page.url()).pathname;
+    for (const place of [...PLACES, transfer, `/explore/account/${wallet.key.address}`]) {
+      await page.goto(place);
+      await isQuiet(page);
+      const width = await page.evaluate(() => document.documentElement.scrollWidth);
+      expect(width, `${place} is wider than the screen`).toBeLessThanOrEqual(375);
+      expect(await seriousFaults(page), place).toEqual([]);
+      await picture(page, `phone-${place.replace(/[^a-z]+/g, "-").slice(0, 20)}`);
+    }
+  });
+});

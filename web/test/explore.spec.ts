@@ -1,0 +1,96 @@
+import type { Page } from "@playwright/test";
+
+import { activity, authority, expect, goTo, pay, picture, test, type Person } from "./support/people";
+import { depositEther, network } from "./support/net";
+
+const BOB = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
+
+/** A payment with a memo; its page is opened. */
+async function paid(person: Person): Promise<void> {
+  const { page } = person;
+  await goTo(page, "Pay");
+  await pay(page, BOB, "0.5", "for the explorer");
+  await activity(page, /^Pay 0.5 ETH/).getByRole("link", { name: "Show its certificate" }).click();
+  await expect(page.getByRole("heading", { name: "Payment of 0.5 ETH" })).toBeVisible();
+}
+
+async function lookUp(page: Page, text: string): Promise<void> {
+  await page.getByLabel("Look up").fill(text);
+  await page.getByRole("search").getByRole("button", { name: "Look up" }).click();
+}
+
+test("anyone finds a payment by digest, by account and by number, with each vote checked here", async ({ browser, person }) => {
+  const alice = await person({ deposit: "1" });
+  await paid(alice);
+  const digest = new URL(alice.page.url()).pathname.split("/").at(-1) ?? "";
+
+  // Somebody else, without a wallet.
+  const context = await browser.newContext({ baseURL: process.env.WEB_URL ?? "" });
+  const page = await context.newPage();
+  await page.goto("/explore");
+  await lookUp(page, digest);
+  await expect(page.getByRole("heading", { name: "Payment of 0.5 ETH" })).toBeVisible();
+  await expect(page.getByText("for the explorer")).toBeVisible();
+  await expect(page.getByText(alice.wallet.key.address)).toBeVisible();
+  const answers = page.getByRole("region", { name: "What each authority shows" });
+  await expect(answers.getByText("3 valid votes").first()).toBeVisible();
+  await answers.getByRole("button", { name: /3 valid votes/ }).first().click();
+  await expect(answers.getByText(/^Vote of 0x.* is valid$/)).toHaveCount(3);
+  await expect(answers.getByText("The sender signed this order")).toBeVisible();
+  await picture(page, "explorer-payment");
+
+  await lookUp(page, `${alice.wallet.key.address}#0`);
+  await expect(page).toHaveURL(/\/explore\/transfer\/0x[0-9a-fA-F]{40}\/0$/);
+  await expect(page.getByRole("heading", { name: "Payment of 0.5 ETH" })).toBeVisible();
+
+  await lookUp(page, alice.wallet.key.address);
+  await expect(page.getByTestId("holding")).toContainText("0.5 ETH");
+  await expect(page.getByRole("region", { name: "Sent" })).toContainText("−0.5 ETH");
+  await expect(page.getByRole("region", { name: "What each authority says" }).getByRole("row")).toHaveCount(5);
+  await picture(page, "explorer-account");
+  await context.close();
+});
+
+test("a vote that an authority has changed is found, and said", async ({ page, person }) => {
+  const alice = await person({ deposit: "1" });
+  const liar = network().authorities[1]?.http ?? "";
+  await page.route(authority(1), async (route) => {
+    const answer = await route.fetch();
+    const text = await answer.text();
+    // One digit of the first vote's signature.
+    const forged = text.replace(/("votes":\[\{[^}]*?"signature":"0x)(.)/, (_, start, digit) => start + (digit === "0" ? "1" : "0"));
+    await route.fulfill({ response: answer, body: forged });
+  });
+  await paid(alice);
+  const answers = page.getByRole("region", { name: "What each authority shows" });
+  await expect(answers.getByRole("alert")).toContainText("One authority shows a certificate that proves nothing");
+  await answers.getByRole("button", { name: /forged/ }).click();
+  await expect(answers.getByText(liar)).toBeVisible();
+  await expect(answers.locator("[data-good=false]")).toHaveText(/has a signature that does not fit/);
+  await expect(page.getByText("Final", { exact: true })).toBeVisible();
+  await picture(page, "explorer-forged");
+  await page.unrouteAll({ behavior: "ignoreErrors" });
+});
+
+test("a deposit is found by its number; what is not there is said to be not there", async ({ page, person }) => {
+  const { wallet } = await person({ deposit: "1" });
+  const index = await depositEther(wallet.key, "0.25");
+  await goTo(page, "Explore");
+  await expect
+    .poll(async () => {
+      await page.goto("/explore");
+      await lookUp(page, index.toString());
+      await expect(page.getByRole("region", { name: "Deposit" }).or(page.getByRole("alert"))).toBeVisible();
+      return page.getByRole("region", { name: "Deposit" }).isVisible();
+    })
+    .toBe(true);
+  await expect(page.getByRole("region", { name: "Deposit" })).toContainText("0.25 ETH");
+  await expect(page.getByRole("region", { name: "Deposit" })).toContainText(wallet.key.address);
+  await picture(page, "explorer-deposit");
+  await lookUp(page, "999999999");
+  await expect(page.getByRole("alert")).toContainText("Not enough authorities tell of this deposit");
+  await lookUp(page, `0x${"12".repeat(32)}`);
+  await expect(page.getByRole("alert")).toContainText("No authority shows one");
+  await lookUp(page, "0x12");
+  await expect(page.getByText("Give an address that starts with fp1 or 0x")).toBeVisible();
+});
