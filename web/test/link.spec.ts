@@ -15,6 +15,7 @@ test("a link with amount and memo, as text and as a QR code, is paid as it stand
   expect(link).toContain(`/pay#fastpay:${bob.wallet.key.address}@${network().chainId}/`);
 
   // As a picture of what bob's screen shows.
+  await bob.page.evaluate(() => window.scrollTo(0, 0));
   const shot = await code.screenshot();
   await goTo(alice.page, "Pay");
   await alice.page.getByLabel("Picture of a QR code").setInputFiles({ name: "code.png", mimeType: "image/png", buffer: shot });

@@ -51,11 +51,16 @@ export function transferSteps(activity: Activity): Step[] {
       detail: join(votes, since(certified, ordered)),
     },
     {
-      label: "Settled: the money has arrived",
+      label: isOut(activity) ? "Settled: anyone can bring it to Ethereum" : "Settled: the money has arrived",
       isDone: settled !== undefined,
       detail: join(confirmations, since(settled, certified)),
     },
   ]);
+}
+
+/** The order leads to Ethereum. */
+function isOut({ kind, steps }: Activity): boolean {
+  return kind === "redeem" || last(steps, "ordered")?.transfer.type === "redemption";
 }
 
 function since(step: ActivityProgress | undefined, from: ActivityProgress | undefined): string | undefined {

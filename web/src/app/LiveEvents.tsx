@@ -28,7 +28,10 @@ export function LiveEvents(): null {
           for await (const event of client.watch(account, { signal: abort.signal })) {
             void refreshAccount(queries, account);
             const text = await words(client, event);
-            if (text !== undefined && !abort.signal.aborted) notifications.show({ ...text, color: "teal", autoClose: 8_000 });
+            if (text !== undefined && !abort.signal.aborted) {
+              const closeButtonProps = { "aria-label": "Close this notice" };
+              notifications.show({ ...text, color: "teal", autoClose: 8_000, closeButtonProps });
+            };
           }
         } catch {
           // Too few authorities stream to this page: the intervals go on, and it is tried again.

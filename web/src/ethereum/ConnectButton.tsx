@@ -1,4 +1,4 @@
-import { Avatar, Button, Menu, Modal, Stack, Text } from "@mantine/core";
+import { Avatar, Button, Menu, Modal, Stack, Text, VisuallyHidden } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { formatAccount } from "@fastpay/sdk";
 import { useState, type JSX } from "react";
@@ -81,10 +81,11 @@ function ConnectedMenu(): JSX.Element | null {
       <Menu.Target>
         <Button
           variant="default"
-          leftSection={<Avatar src={wallet.icon ?? null} size={20} radius="sm" alt="" name={wallet.name} />}
+          leftSection={<Avatar src={wallet.icon ?? null} size={20} radius="sm" alt="" name={wallet.name} aria-hidden />}
           rightSection={<IconChevronDown size={16} aria-hidden />}
-          aria-label={`Account ${address}`}
+          title={address}
         >
+          <VisuallyHidden>Account </VisuallyHidden>
           {shorten(address, 6, 4)}
         </Button>
       </Menu.Target>

@@ -13,7 +13,7 @@ export function QrCode({ text, label }: { text: string; label: string }): JSX.El
       alt={label}
       width={264}
       height={264}
-      style={{ background: "white", borderRadius: 12, maxWidth: "100%", imageRendering: "pixelated" }}
+      style={{ background: "white", borderRadius: 12, maxWidth: "100%" }}
     />
   );
 }

@@ -80,6 +80,7 @@ export async function pay(page: Page, to: string, amount: string, memo = ""): Pr
 
 /** Keeps a picture of what is seen. */
 export async function picture(page: Page, name: string): Promise<void> {
+  await page.evaluate(() => window.scrollTo(0, 0));
   await page.screenshot({ path: `${PICTURES}/${name}.png`, fullPage: true, animations: "disabled" });
 }
 

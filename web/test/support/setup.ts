@@ -16,7 +16,7 @@ const PATIENCE_MS = 180_000;
 
 export default async function setup(): Promise<() => Promise<void>> {
   const localnet = process.env.NETWORK_FILE === undefined ? await startLocalnet() : undefined;
-  const server = await preview({ root: resolve(import.meta.dirname, "../.."), preview: { port: 4_173, host: "127.0.0.1" } });
+  const server = await preview({ root: resolve(import.meta.dirname, "../.."), preview: { port: 4_173, strictPort: false, host: "127.0.0.1" } });
   process.env.WEB_URL = server.resolvedUrls?.local[0] ?? "";
   return async () => {
     await server.close();

@@ -58,7 +58,7 @@ function useMoney(amount: bigint, asset: Address): string {
 }
 
 function memoText(memo: Hex): string {
-  return memo === NO_MEMO ? "" : `“${decodeMemo(memo)}” `;
+  return memo === NO_MEMO ? "" : `“${decodeMemo(memo)}”, `;
 }
 
 /** A payment that came. */

@@ -85,7 +85,6 @@ export function RedeemForm({ wallet }: { wallet: ConnectedWallet }): JSX.Element
           error={recipient === undefined ? "This is no Ethereum address, or mistyped." : undefined}
           autoComplete="off"
           spellCheck={false}
-          ff="monospace"
         />
         <WayChoice way={way} onChange={setWay} />
         {way === "relayer" && (
