@@ -28,6 +28,7 @@ endef
 .PHONY: help setup tools build release lint test test-rust test-contracts test-nightly demo localnet bench sim clean
 .PHONY: fuzz fuzz-briefly
 .PHONY: check-api
+.PHONY: web web-page test-web chromium
 .PHONY: checkers check-contracts check-trees check-slither check-proofs check-coverage
 
 help: ## Show this list
@@ -136,7 +137,7 @@ fuzz: tools ## Fuzz every decoder, each for FUZZ_SECONDS (60)
 fuzz-briefly:
 	@$(MAKE) fuzz FUZZ_SECONDS=5
 
-test: lint test-contracts check-contracts test-rust check-api sim fuzz-briefly ## Run all checks and all tests
+test: lint test-contracts check-contracts test-rust check-api test-web sim fuzz-briefly ## Run all checks and all tests
 
 test-nightly: setup $(CHECKERS)/python/.installed ## Fuzz and vary for hours, and show that the proofs can fail
 	FOUNDRY_PROFILE=nightly $(FOUNDRY)/forge test
@@ -149,6 +150,29 @@ demo: release ## Show the whole way: deposit, pay, lose an authority, redeem, au
 
 localnet: release ## Start the same network and leave it running until Ctrl-C
 	@target/release/fastpay-localnet
+
+# The page, as it is hosted: static files in web/dist.
+web-page: setup
+	@npm run --silent build -w sdk && npm run --silent build -w web -- --logLevel warn
+
+web: release web-page ## Serve the web wallet on a localnet of its own, until Ctrl-C
+	@network=$(CURDIR)/target/localnet-web/network.json; rm -f $$network; \
+	target/release/fastpay-localnet --name web & localnet=$$!; trap 'kill $$localnet; wait $$localnet' EXIT; \
+	until [ -e $$network ]; do kill -0 $$localnet || exit 1; sleep 0.2; done; \
+	echo "The web wallet is at http://localhost:5173; docs/WEB.md says how to try it."; \
+	FASTPAY_NETWORK=$$network npm run --silent preview -w web
+
+chromium:
+	@command -v "$${CHROMIUM:-chromium}" >/dev/null || { \
+		[ -z "$${CHROMIUM:-}" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+		echo "installing Chromium with apt-get, to test the web wallet in" && \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; } || { \
+		echo "The web wallet is tested in Chromium. Install it, or say where it is: CHROMIUM=/path/to/it" >&2; exit 1; }
+
+# The programs are those that the tests use: the same packages and features.
+test-web: web-page chromium ## Test the web wallet in Chromium on a localnet; pictures are kept in target/web
+	@$(CARGO) test --workspace --lib --bins --tests --no-run --quiet
+	@CHROMIUM="$$(command -v "$${CHROMIUM:-chromium}")" npm run --silent test -w web
 
 # One invocation of its own: only here are there faults to plant (core/src/fault.rs). For development, so that what would
 # overflow is seen; signatures are checked with optimised code all the same.

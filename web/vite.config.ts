@@ -36,14 +36,14 @@ function contentSecurityPolicy(): Plugin {
 }
 
 /**
- * Serves /network.json from the file that NETWORK_FILE names, such as the localnet's: of it, only what a page may know.
+ * Serves /network.json from the file that FASTPAY_NETWORK names, such as the localnet's: of it, only what a page may know.
  * The localnet's also has the keys of its rich accounts.
  */
 function networkFile(): Plugin {
   const answer = (_request: IncomingMessage, response: ServerResponse): void => {
-    const path = process.env.NETWORK_FILE;
+    const path = process.env.FASTPAY_NETWORK;
     try {
-      if (path === undefined) throw new Error("set NETWORK_FILE to the localnet's network.json, or run `make web`");
+      if (path === undefined) throw new Error("set FASTPAY_NETWORK to the localnet's network.json, or run `make web`");
       const { chainId, rpc, contract, token, authorities } = JSON.parse(readFileSync(path, "utf8"));
       response.setHeader("content-type", "application/json");
       response.end(JSON.stringify({ chainId, rpc, contract, token, authorities }));
@@ -62,4 +62,5 @@ export default defineConfig({
   plugins: [react(), contentSecurityPolicy(), networkFile()],
   build: { target: "es2022", sourcemap: true, chunkSizeWarningLimit: 700 },
   server: { port: 5173, strictPort: true },
+  preview: { port: 5173, strictPort: true },
 });

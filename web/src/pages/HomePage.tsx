@@ -12,7 +12,7 @@ import { Balances } from "./home/Balances";
 import { AuthoritiesLine } from "./home/AuthoritiesLine";
 import { HistoryList } from "./history/HistoryList";
 import { PendingNotice } from "./pay/PendingNotice";
-import { IconArrowDownToArc, IconArrowUpFromArc, IconQrcode, IconSearch, IconSend } from "../ui/icons";
+import { IconArrowDownToArc, IconArrowBarToUp, IconQrcode, IconSearch, IconSend } from "../ui/icons";
 
 export function Component(): JSX.Element {
   const { connected } = useWallets();
@@ -70,7 +70,7 @@ function Wallet({ wallet }: { wallet: ConnectedWallet }): JSX.Element {
         <Action to="/deposit" icon={<IconArrowDownToArc aria-hidden />}>
           Deposit
         </Action>
-        <Action to="/redeem" icon={<IconArrowUpFromArc aria-hidden />}>
+        <Action to="/redeem" icon={<IconArrowBarToUp aria-hidden />}>
           Redeem
         </Action>
       </SimpleGrid>

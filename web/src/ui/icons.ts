@@ -3,7 +3,7 @@
 export { default as IconAlertTriangle } from "@tabler/icons-react/dist/esm/icons/IconAlertTriangle.mjs";
 export { default as IconArrowDownLeft } from "@tabler/icons-react/dist/esm/icons/IconArrowDownLeft.mjs";
 export { default as IconArrowDownToArc } from "@tabler/icons-react/dist/esm/icons/IconArrowDownToArc.mjs";
-export { default as IconArrowUpFromArc } from "@tabler/icons-react/dist/esm/icons/IconArrowUpFromArc.mjs";
+export { default as IconArrowBarToUp } from "@tabler/icons-react/dist/esm/icons/IconArrowBarToUp.mjs";
 export { default as IconArrowUpRight } from "@tabler/icons-react/dist/esm/icons/IconArrowUpRight.mjs";
 export { default as IconCamera } from "@tabler/icons-react/dist/esm/icons/IconCamera.mjs";
 export { default as IconCheck } from "@tabler/icons-react/dist/esm/icons/IconCheck.mjs";

@@ -21,14 +21,7 @@ import {
 } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 
-interface NetworkFile {
-  readonly chainId: number;
-  readonly rpc: string;
-  readonly contract: Address;
-  readonly token: Address;
-  readonly authorities: readonly { readonly name: Hex; readonly http: string }[];
-  readonly accounts: readonly { readonly name: string; readonly account: string; readonly privateKey: string }[];
-}
+import type { NetworkFile } from "../../../sdk/test/support/network";
 
 const FAST_PAY = parseAbi([
   "function depositEther(bytes32 recipient) payable",
@@ -45,7 +38,7 @@ export const TOKEN_DECIMALS = 6;
 
 /** The localnet's file, read where it is used: the set-up has put its path into the environment. */
 export function network(): NetworkFile {
-  return JSON.parse(readFileSync(process.env.NETWORK_FILE ?? "", "utf8"));
+  return JSON.parse(readFileSync(process.env.FASTPAY_NETWORK ?? "", "utf8"));
 }
 
 export function chainOf({ chainId, rpc }: NetworkFile): Chain {
@@ -70,8 +63,9 @@ export function walletOf(account: PrivateKeyAccount, net = network()) {
 
 /** A person of the localnet who has tokens to give. */
 function rich(): PrivateKeyAccount {
-  const key = network().accounts[0]?.privateKey ?? "";
-  return privateKeyToAccount(`0x${key.replace(/^0x/, "")}`);
+  const [first] = network().accounts;
+  if (first === undefined) throw new Error("the localnet names nobody");
+  return privateKeyToAccount(first.privateKey);
 }
 
 async function mined(hash: Hex): Promise<void> {

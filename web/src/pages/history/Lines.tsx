@@ -16,7 +16,7 @@ import { Link } from "react-router";
 import { useAssetInfo, useRedemptionStatus } from "../../data/queries";
 import { AccountLink } from "../../ui/AccountText";
 import { duration, money, shorten, timeText } from "../../ui/words";
-import { IconArrowDownLeft, IconArrowDownToArc, IconArrowUpFromArc, IconArrowUpRight } from "../../ui/icons";
+import { IconArrowDownLeft, IconArrowDownToArc, IconArrowBarToUp, IconArrowUpRight } from "../../ui/icons";
 
 interface LineProps {
   readonly icon: ReactNode;
@@ -87,7 +87,7 @@ export function SentLine({ entry: { certificate, order } }: { entry: SentEntry }
   const isPayment = transfer.type === "payment";
   return (
     <Line
-      icon={isPayment ? <IconArrowUpRight size={18} /> : <IconArrowUpFromArc size={18} />}
+      icon={isPayment ? <IconArrowUpRight size={18} /> : <IconArrowBarToUp size={18} />}
       color="indigo"
       amount={`−${amount}`}
       text={isPayment ? <>To <AccountLink account={transfer.recipient} /></> : <>Redeemed to {shorten(transfer.recipient)}</>}

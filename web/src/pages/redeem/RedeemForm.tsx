@@ -13,7 +13,7 @@ import { AmountInput, readAmount } from "../../ui/AmountInput";
 import { AssetSelect } from "../../ui/AssetSelect";
 import { ErrorAlert } from "../../ui/ErrorAlert";
 import { duration, money, shorten } from "../../ui/words";
-import { IconArrowUpFromArc } from "../../ui/icons";
+import { IconArrowBarToUp } from "../../ui/icons";
 
 type Way = "relayer" | "alone";
 
@@ -91,7 +91,7 @@ export function RedeemForm({ wallet }: { wallet: ConnectedWallet }): JSX.Element
           <FeeInput asset={asset} info={info} text={typed.fee} fault={fee.fault} onChange={(text) => change({ fee: text })} />
         )}
         <Expectation asset={asset} info={info} units={amount.units} fee={fee.units} way={way} />
-        <Button type="submit" size="md" disabled={!canRedeem} leftSection={<IconArrowUpFromArc size={18} aria-hidden />}>
+        <Button type="submit" size="md" disabled={!canRedeem} leftSection={<IconArrowBarToUp size={18} aria-hidden />}>
           {amount.units !== undefined && info !== undefined ? `Redeem ${money(amount.units, info)}` : "Redeem"}
         </Button>
       </Stack>

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 
-import { accountFromEd25519, accountFromEthereum } from "../src/accounts.js";
-import { isFastPayError } from "../src/errors.js";
-import { formatPaymentLink, formatWebLink, isPaymentLink, parsePaymentLink, type PaymentLink } from "../src/link.js";
-import { encodeMemo } from "../src/memo.js";
-import { ETHER } from "../src/transfer.js";
+import { accountFromEd25519, accountFromEthereum } from "../../src/accounts.js";
+import { isFastPayError } from "../../src/errors.js";
+import { formatPaymentLink, formatWebLink, isPaymentLink, parsePaymentLink, type PaymentLink } from "../../src/link.js";
+import { encodeMemo } from "../../src/memo.js";
+import { ETHER } from "../../src/transfer.js";
 
 const CONTRACT = "0x5FbDB2315678afecb367f032d93F642f64180aa3";
 const BOB = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
