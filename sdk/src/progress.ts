@@ -35,6 +35,8 @@ export type Trouble =
 
 /** A step of a transfer, from its order to its settlement. */
 export type TransferStep =
+  /** An earlier order of the account is finished first. Of its own steps only what holds it up is told. */
+  | { readonly type: "finishing"; readonly transfer: Transfer }
   /** Committee and account were asked; the wallet is asked to sign next. */
   | { readonly type: "signing"; readonly transfer: Transfer }
   /** The order is signed and in the storage; it is sent next. */

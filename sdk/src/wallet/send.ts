@@ -20,7 +20,7 @@ import { goodAnswers, type Answers } from "../network.js";
 import type { TransferStep } from "../progress.js";
 import { signOrder, type Signer } from "../signers.js";
 import { LAG_MAX, supportedBalance } from "../standing.js";
-import { transferOf, type OrderJournal } from "../storage/journal.js";
+import { transferOf, type OrderJournal, type Stored } from "../storage/journal.js";
 import type { Transfer } from "../transfer.js";
 import type { AccountState, Receipt, Resumed } from "../views.js";
 import { driveOf, journalOf, type Context } from "./context.js";
@@ -58,7 +58,7 @@ async function sendLocked(drive: Drive, journal: OrderJournal, signer: Signer, i
       const ordered = entry.order?.transfer;
       const isSame =
         ordered !== undefined && transferDigest(domain, ordered) === transferDigest(domain, intent(entry.sequence));
-      const resumed = await finish(drive, journal, entry);
+      const resumed = await finish(isSame ? drive : finishingFirst(drive, entry), journal, entry);
       if (resumed.type === "settled" && isSame) return resumed.receipt;
     }
     const sequence = await checkStanding(drive, journal, intent);
@@ -73,6 +73,16 @@ async function sendLocked(drive: Drive, journal: OrderJournal, signer: Signer, i
     throw superseded(outcome.certificate);
   }
   throw otherCopy(journal.account);
+}
+
+/** An earlier order's steps are not those of the one that was asked for; only what holds it up is told. */
+function finishingFirst(drive: Drive, entry: Stored): Drive {
+  const transfer = transferOf(entry);
+  if (transfer !== undefined) drive.tell({ type: "finishing", transfer });
+  const tell: Tell = (step) => {
+    if (step.type === "waiting" || step.type === "catching-up" || step.type === "adopted") drive.tell(step);
+  };
+  return { ...drive, tell };
 }
 
 /** Finishes every order of `account` that is unfinished here, and those of other copies that authorities are locked on. */

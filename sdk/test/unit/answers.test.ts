@@ -1,0 +1,146 @@
+/** What authorities send is read with care: fields, streams, and rules over many answers. */
+
+import { describe, expect, test } from "vitest";
+
+import { ETHER, type Hex } from "../../src/index.js";
+import { ProblemError } from "../../src/problem.js";
+import { EventParser } from "../../src/sse.js";
+import { agreedBalances, claimsAbove, supportedBalance } from "../../src/standing.js";
+import type { AccountState } from "../../src/views.js";
+import { decodeAccount, decodeStatus, decodeVoted } from "../../src/wire.js";
+
+describe("answers", () => {
+  const account = { nextSequence: "1", pending: null, holdings: [], received: "0", deposits: "0", truncated: false };
+
+  test("with fields of a later version are read", () => {
+    expect(decodeAccount({ ...account, later: [1] }, "it")).toEqual({
+      nextSequence: 1n,
+      pending: undefined,
+      holdings: [],
+      received: 0n,
+      deposits: 0n,
+      truncated: false,
+    });
+  });
+
+  test.each([
+    ["no object", null],
+    ["a list", []],
+    ["a number as a number", { ...account, nextSequence: 1 }],
+    ["a negative number", { ...account, nextSequence: "-1" }],
+    ["a number with zeros before it", { ...account, nextSequence: "01" }],
+    ["a number of more than 64 bits", { ...account, nextSequence: (1n << 64n).toString() }],
+    ["a field left out", { ...account, received: undefined }],
+    ["a field of the prototype", JSON.parse('{"__proto__": {"nextSequence": "1"}}')],
+    ["a balance of more than 256 bits", { ...account, holdings: [{ asset: ETHER, balance: (1n << 255n).toString() }] }],
+    ["an asset that is none", { ...account, holdings: [{ asset: "0x12", balance: "1" }] }],
+    ["a pending order that is none", { ...account, pending: { transfer: { type: "gift" } } }],
+    ["too many holdings", { ...account, holdings: Array(10_001).fill({ asset: ETHER, balance: "1" }) }],
+  ])("with %s are refused", (_name, value) => {
+    expect(() => decodeAccount(value, "it")).toThrow(expect.objectContaining({ code: "malformed-answer" }));
+  });
+
+  test("hexadecimal is read in both cases and is in lower case from there on", () => {
+    const vote = { type: "redemption", authority: `0x${"AB".repeat(32)}`, signature: `0x${"cD".repeat(65)}` };
+    expect(decodeVoted({ epoch: "0", vote }, "it").vote.authority).toBe(`0x${"ab".repeat(32)}`);
+    const long = {
+      ...vote,
+      type: "payment",
+      signature: `0x${"00".repeat(64)}`,
+      directions: 0,
+      siblings: Array(11).fill(`0x${"00".repeat(32)}`),
+    };
+    expect(() => decodeVoted({ epoch: "0", vote: long }, "it")).toThrow("a list of at most 10");
+  });
+
+  test("of a stand-alone authority have no contract", () => {
+    const status = {
+      authority: `0x${"00".repeat(32)}`,
+      version: "1",
+      chainId: "0",
+      contract: null,
+      epoch: "0",
+      votes: true,
+    };
+    expect(decodeStatus({ ...status, follower: { state: "none" } }, "it").contract).toBeUndefined();
+  });
+
+  test("that are problems tell what to do; none of their facts need be there", () => {
+    const error = new ProblemError(503, { code: "busy", retry: "later", retryAfterMs: 20 });
+    expect(error).toMatchObject({ code: "refused", problem: "busy", isTransient: true, facts: { retryAfterMs: 20 } });
+    expect(new ProblemError(418, { code: "new-in-a-later-version" })).toMatchObject({ isTransient: false });
+    expect(() => new ProblemError(500, "<html>")).toThrow(expect.objectContaining({ code: "malformed-answer" }));
+  });
+});
+
+describe("event streams", () => {
+  const text =
+    'retry: 1\n\n: comment\n\nid: 0.1.0\nevent: received\ndata: {"a":\ndata: 1}\n\ndata: x\r\nid: 0.2.0\r\n\r\n';
+
+  test("are read in whatever pieces they come", () => {
+    for (let size = 1; size <= text.length; size += 1) {
+      const parser = new EventParser();
+      const events = [];
+      for (let at = 0; at < text.length; at += size) events.push(...parser.feed(text.slice(at, at + size)));
+      expect(events, `in pieces of ${size}`).toEqual([
+        { event: "received", data: '{"a":\n1}', id: "0.1.0" },
+        { event: "message", data: "x", id: "0.2.0" },
+      ]);
+    }
+  });
+
+  test("with an event that never ends are given up", () => {
+    const parser = new EventParser();
+    const piece = `data: ${"x".repeat(1_000)}\n`;
+    expect(() => {
+      for (let i = 0; i < 2_000; i += 1) parser.feed(piece);
+    }).toThrow(expect.objectContaining({ code: "malformed-answer" }));
+    // Comments and events that end may go on for ever.
+    const patient = new EventParser();
+    for (let i = 0; i < 5_000; i += 1) patient.feed(`: ${"x".repeat(500)}\n\ndata: ${"x".repeat(500)}\n\n`);
+  });
+});
+
+describe("standing", () => {
+  const state = (next: bigint, balance: bigint, asset: Hex = ETHER): AccountState => ({
+    nextSequence: next,
+    pending: undefined,
+    holdings: [{ asset, balance }],
+    received: 0n,
+    deposits: 0n,
+    truncated: false,
+  });
+  const supported = (states: AccountState[], next: bigint) =>
+    supportedBalance(states, next, ETHER, 2, (sequence) =>
+      sequence >= 3n ? { asset: ETHER, amount: 10n } : undefined,
+    );
+  const agreed = (states: AccountState[]) =>
+    agreedBalances(states, 2).map(({ balance, agreeing }) => [balance, agreeing]);
+
+  test("a single authority cannot make up or hide money", () => {
+    expect(supported([state(5n, 100n), state(5n, 100n), state(5n, 1_000_000n)], 5n)).toBe(100n);
+    expect(supported([state(5n, 100n), state(5n, 100n), state(5n, -7n)], 5n)).toBe(100n);
+  });
+
+  test("authorities that lag are carried forward by known orders", () => {
+    expect(supported([state(5n, 80n), state(3n, 100n), state(3n, 100n)], 5n)).toBe(80n);
+    expect(supported([state(5n, 80n), state(2n, 100n), state(2n, 100n)], 5n)).toBeUndefined();
+    expect(supported([state(5n, 80n), state(9n, 100n), state(9n, 100n)], 5n)).toBeUndefined();
+    expect(supported([state(5n, 80n), state(5n, 80n), state(5_000n, 100n)], 4_000n)).toBeUndefined();
+  });
+
+  test("balances are what an honest authority says, and the newest of that", () => {
+    expect(agreed([state(1n, 50n), state(1n, 50n), state(1n, 50n), state(0n, 60n)])).toEqual([[50n, 3]]);
+    expect(agreed([state(1n, 50n), state(1n, 50n), state(0n, 60n), state(0n, 60n)])).toEqual([[50n, 2]]);
+    expect(agreed([state(1n, 50n), state(1n, 60n), state(1n, 70n)])).toEqual([[60n, 1]]);
+    expect(agreed([state(1n, 0n), state(1n, 0n)])).toEqual([]);
+    // A lone liar's asset is shown to hold nothing.
+    const lie = state(9n, 9n, `0x${"11".repeat(20)}`);
+    expect(agreed([state(1n, 0n), state(1n, 0n), lie])).toEqual([]);
+    expect(agreed([])).toEqual([]);
+  });
+
+  test("claims are to be proven, the highest first", () => {
+    expect(claimsAbove([state(3n, 0n), state(9n, 0n), state(1n, 0n), state(9n, 0n)], 1n)).toEqual([9n, 3n]);
+  });
+});

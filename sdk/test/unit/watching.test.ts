@@ -1,0 +1,95 @@
+/** A watch tells what is proven, and each thing once, whatever single authorities say. */
+
+import type { ServerResponse } from "node:http";
+import { afterEach, beforeEach, expect, test } from "vitest";
+
+import { ETHER, formatAccount, type AccountEvent } from "../../src/index.js";
+import { watchAccount } from "../../src/wallet/watch.js";
+import { receivedJson } from "../support/node.js";
+import { Scene } from "../support/scene.js";
+
+let scene: Scene;
+
+beforeEach(async () => {
+  scene = await Scene.open();
+});
+
+afterEach(() => scene.close());
+
+type Sent = { event: string; data: object; id: string };
+
+/** Each node's stream tells these events, and stays open. Tells from where it was asked to go on. */
+function stream(number: number, events: readonly Sent[]): string[] {
+  const cursors: string[] = [];
+  scene.node(number).lie = ({ path, query }) => {
+    if (!path.endsWith("/events")) return undefined;
+    cursors.push(query.get("cursor") ?? "");
+    return (response: ServerResponse) => {
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      response.write(": hello\n\n");
+      for (const { event, data, id } of events) {
+        response.write(`event: ${event}\nid: ${id}\ndata: ${JSON.stringify(data)}\n\n`);
+      }
+    };
+  };
+  return cursors;
+}
+
+async function read(count: number): Promise<AccountEvent[]> {
+  const found: AccountEvent[] = [];
+  for await (const event of watchAccount(scene.context, scene.bob.account, undefined, undefined)) {
+    found.push(event);
+    if (found.length === count) break;
+  }
+  return found;
+}
+
+test("a payment that all tell is told once; inventions and a lone authority's deposits are not told", async () => {
+  const [first, second] = [await scene.pay(3n), await scene.pay(4n)];
+  await Promise.all([first.rest, second.rest]);
+  const events = [first, second].map(({ certificate }, i) => ({
+    event: "received",
+    data: receivedJson(certificate, i),
+    id: `0.${i + 1}.0`,
+  }));
+  const deposit = (amount: string) => ({
+    event: "deposited",
+    data: { index: "1", recipient: formatAccount(scene.bob.account), asset: ETHER, amount },
+    id: "0.2.1",
+  });
+  // One that invents a payment; its stream is read again from where it stood.
+  const invented = JSON.parse(JSON.stringify(events[1]));
+  invented.data.payment.sequence = "7";
+  const asked = stream(0, [deposit("1000000"), invented, ...events]);
+  for (const number of [1, 2, 3]) stream(number, [...events, ...(number === 3 ? [] : [deposit("9")])]);
+  const found = await read(3);
+  expect(found.map((event) => (event.type === "received" ? event.payment.amount : 0n)).sort()).toEqual([0n, 3n, 4n]);
+  expect(found.find(({ type }) => type === "deposited")).toMatchObject({ amount: 9n, authorities: 2 });
+  expect(asked[0]).toBe("0.2.0");
+});
+
+test("a stream that breaks is opened again where it stood", async () => {
+  const { certificate, rest } = await scene.pay(3n);
+  await rest;
+  for (const number of [1, 2, 3]) scene.node(number).lie = () => "hang";
+  const cursors: string[] = [];
+  scene.node(0).lie = ({ path, query }) => {
+    if (!path.endsWith("/events")) return undefined;
+    cursors.push(query.get("cursor") ?? "");
+    return (response: ServerResponse) => {
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      if (cursors.length === 1) response.write(": hello\n\n");
+      else response.write(`event: received\nid: 0.9.0\ndata: ${JSON.stringify(receivedJson(certificate, 8))}\n\n`);
+      response.end();
+    };
+  };
+  expect(await read(1)).toMatchObject([{ type: "received", payment: { amount: 3n } }]);
+  expect(cursors.slice(0, 2)).toEqual(["0.1.0", "0.1.0"]);
+});
+
+test("a watch ends with its signal", async () => {
+  const controller = new AbortController();
+  const watch = watchAccount(scene.context, scene.bob.account, undefined, controller.signal);
+  setTimeout(() => controller.abort(), 50);
+  for await (const event of watch) expect(event).toBeUndefined();
+});
