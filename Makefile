@@ -28,7 +28,7 @@ define require
 endef
 
 .PHONY: help setup tools build release lint test test-rust test-contracts test-nightly demo localnet bench sim clean
-.PHONY: fuzz fuzz-briefly
+.PHONY: fuzz fuzz-briefly test-sdk
 .PHONY: check-api
 .PHONY: web web-page test-web chromium
 .PHONY: checkers check-contracts check-trees check-slither check-proofs check-coverage
@@ -120,6 +120,12 @@ check-api: setup $(CHECKERS)/api/.installed ## Send a live node what its OpenAPI
 	@$(CARGO) test --workspace --lib --bins --tests --no-run --quiet
 	@$(CHECKERS)/api/bin/python script/checkers/api/check.py target/debug/fastpay-node
 
+test-sdk: setup ## Build and test the TypeScript SDK, also against a live network (a minute)
+	@$(CARGO) test --workspace --lib --bins --tests --no-run --quiet
+	@npm run --silent --workspace sdk build
+	@npm run --silent --workspace sdk check
+	@npm run --silent --workspace sdk test
+
 # Coverage-guided, with the stable compiler: our own crates are compiled once more, with counters, and those of others
 # are the ones of the tests. So the choice of packages and features is that of the tests, too.
 fuzz: tools ## Fuzz every decoder, each for FUZZ_SECONDS (60)
@@ -140,7 +146,7 @@ fuzz: tools ## Fuzz every decoder, each for FUZZ_SECONDS (60)
 fuzz-briefly:
 	@$(MAKE) fuzz FUZZ_SECONDS=5 FUZZ_SEED=1
 
-test: lint test-contracts check-contracts test-rust check-api test-web sim fuzz-briefly ## Run all checks and all tests
+test: lint test-contracts check-contracts test-rust check-api test-sdk test-web sim fuzz-briefly ## Run all checks and all tests
 
 test-nightly: setup $(CHECKERS)/python/.installed ## Fuzz and vary for hours, and show that the proofs can fail
 	FOUNDRY_PROFILE=nightly $(FOUNDRY)/forge test
@@ -187,4 +193,4 @@ bench: release ## Measure speed, all of it (8 minutes); BENCH=--quick for a look
 	@target/release/fastpay-bench $(BENCH)
 
 clean: ## Remove what was built and installed
-	rm -rf target out cache broadcast node_modules
+	rm -rf target out cache broadcast node_modules sdk/dist

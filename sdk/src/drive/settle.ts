@@ -2,6 +2,7 @@
 
 import type { AuthorityClient } from "../authority.js";
 import type { VerifiedCertificate } from "../certificate.js";
+import { ProblemError } from "../problem.js";
 import type { Trouble } from "../progress.js";
 import { aborted, Backoff, throwIfAborted } from "../waiting.js";
 import { confirm, troubleOf } from "./catch-up.js";
@@ -68,6 +69,7 @@ async function confirmPatiently(
       return true;
     } catch (error) {
       if (signal.aborted) return false;
+      if (error instanceof ProblemError) backoff.waitAtLeast(error.facts.retryAfterMs);
       const trouble = troubleOf(error);
       drive.tell({ type: "waiting", authority, trouble });
       troubles.set(authority.url, trouble);

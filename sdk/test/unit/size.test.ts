@@ -1,0 +1,42 @@
+/** What is not used is not in the bundle. Sizes are minified, without compression, with some room to grow. */
+
+import { fileURLToPath } from "node:url";
+import { build, type Rolldown } from "vite";
+import { expect, test } from "vitest";
+
+const index = fileURLToPath(new URL("../../src/index.ts", import.meta.url));
+
+async function bundle(code: string): Promise<string> {
+  const entry = "\0entry";
+  const outputs = await build({
+    configFile: false,
+    logLevel: "error",
+    plugins: [
+      {
+        name: "entry",
+        enforce: "pre",
+        resolveId: (id) => (id.endsWith("entry-of-the-test") ? entry : undefined),
+        load: (id) => (id === entry ? code.replaceAll("SDK", JSON.stringify(index)) : undefined),
+      },
+    ],
+    build: { write: false, minify: true, lib: { entry: "entry-of-the-test", formats: ["es"], fileName: "bundle" } },
+  });
+  const [output] = outputs as Rolldown.RolldownOutput[];
+  return (output?.output ?? []).map((chunk) => (chunk.type === "chunk" ? chunk.code : "")).join("");
+}
+
+test("importing and using nothing leaves nothing", async () => {
+  expect((await bundle("import SDK; export {}")).trim()).toBe("");
+});
+
+test("amounts alone bring no cryptography and no network", async () => {
+  const code = await bundle("export { parseAmount, formatAmount } from SDK");
+  expect(code.length).toBeLessThan(2_000);
+});
+
+test("verifying offline brings no client", async () => {
+  const code = await bundle("export { verifyCertificate, makeCommittee, parseCertificate } from SDK");
+  expect(code).not.toContain("eth_sendRawTransaction");
+  expect(code).not.toContain("indexedDB");
+  expect(code.length).toBeLessThan(140_000);
+});
