@@ -95,6 +95,15 @@ impl Item {
         self.parked.as_ref().is_some_and(|parked| parked.until_ms > now_ms)
     }
 
+    /// Takes up the item of an earlier run, by the clock of this one. Where that was set back since, nothing was seen
+    /// later than now, and no pause is longer than the longest.
+    pub fn take_up(&mut self, now_ms: u64) {
+        self.seen_at_ms = self.seen_at_ms.min(now_ms);
+        if let Some(parked) = &mut self.parked {
+            parked.until_ms = parked.until_ms.min(now_ms.saturating_add(PAUSE_MS_MAX));
+        }
+    }
+
     /// Leaves it out for a while, longer each time. False where it has failed too often.
     #[must_use]
     pub fn park(&mut self, reason: String, now_ms: u64) -> bool {
@@ -128,6 +137,19 @@ pub(crate) mod tests {
             memo: Default::default(),
         };
         Item { redemption, epoch: Epoch(0), votes: vec![7; 66].into(), seen_at_ms: 1_000, parked: None, queued: None }
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_makes_nothing_wait_longer() {
+        let mut item = item(0);
+        item.seen_at_ms = u64::MAX;
+        item.postpone("no".into(), u64::MAX - PAUSE_MS);
+        item.take_up(5_000);
+        assert_eq!(item.seen_at_ms, 5_000);
+        assert!(item.is_parked(5_000) && !item.is_parked(5_000 + PAUSE_MS_MAX));
+        // One that was not keeps its times.
+        item.take_up(9_000);
+        assert_eq!((item.seen_at_ms, item.parked.unwrap().until_ms), (5_000, 5_000 + PAUSE_MS_MAX));
     }
 
     #[test]

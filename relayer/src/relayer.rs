@@ -113,7 +113,8 @@ impl Relayer {
         authorities: Vec<AuthorityClient>,
         clock: Clock,
     ) -> Result<Self, RelayerError> {
-        let (store, state) = Store::open(&config.data_dir, primary.chain_id(), primary.contract())?;
+        let (store, mut state) = Store::open(&config.data_dir, primary.chain_id(), primary.contract())?;
+        state.items.iter_mut().for_each(|item| item.take_up(clock.now_ms()));
         let epochs = EpochReader::new(primary.clone());
         let sender = Sender::new(primary, key, config.sender.clone());
         state.bundles.iter().for_each(|bundle| sender.adopt(&bundle.submission));

@@ -224,6 +224,7 @@ fn birth(path: &Path) -> io::Result<String> {
 fn mark(folder: &DataFolder, why: &Suspicion) -> Result<(), NoticeError> {
     // First: what the peers said before this copy came back says nothing of the votes since.
     remove(folder, FLOORS_FILE)?;
+    #[expect(clippy::disallowed_methods, reason = "it is shown to the operator, and nothing else")]
     let since = SystemTime::now().duration_since(UNIX_EPOCH).map(|since| since.as_secs()).unwrap_or_default();
     write(&folder.path().join(MARK_FILE), &Mark { since, why: why.to_string() })
 }
