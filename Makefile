@@ -187,7 +187,7 @@ test-web: web-page chromium ## Test the web wallet in Chromium on a localnet; pi
 # overflow is seen; signatures are checked with optimised code all the same.
 sim: setup ## Simulate the system under faults (minutes); SEEDS=0..500 or HOURS=9 explores; SEED=7 TRACE=1 shows one run
 	@$(CARGO) run -p fastpay-testkit --features planted --bin sim -- $(if $(SEED),--seed $(SEED)) \
-		$(if $(TRACE),--trace) $(if $(PLAN),--plan '$(PLAN)') $(if $(SEEDS),--seeds $(SEEDS)) $(if $(HOURS),--hours $(HOURS))
+		$(if $(FAULT),--fault $(FAULT)) $(if $(TRACE),--trace) $(if $(PLAN),--plan '$(PLAN)') $(if $(SEEDS),--seeds $(SEEDS)) $(if $(HOURS),--hours $(HOURS))
 
 bench: release ## Measure speed, all of it (8 minutes); BENCH=--quick for a look, BENCH=--help for parts of it
 	@target/release/fastpay-bench $(BENCH)

@@ -41,11 +41,18 @@ pub enum Fault {
     CheckpointAhead,
     /// Recovery takes the checkpoint for all there is.
     TailIgnored,
+    /// The contract keeps the highest redeemed number of an account in place of a set: what the simulated chain does
+    /// to its storage then amounts to that.
+    HighWaterRedemptions,
+    /// A wallet sends an order that it has not written down.
+    OrderNotWritten,
+    /// A wallet does not look for the transactions that it left unfinished.
+    TransactionForgotten,
 }
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 20] = [
         Self::QuorumTooSmall,
         Self::CertificateWithoutQuorum,
         Self::OrderUnsigned,
@@ -63,6 +70,9 @@ impl Fault {
         Self::AnsweredBeforeSync,
         Self::CheckpointAhead,
         Self::TailIgnored,
+        Self::HighWaterRedemptions,
+        Self::OrderNotWritten,
+        Self::TransactionForgotten,
     ];
 }
 

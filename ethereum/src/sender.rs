@@ -36,6 +36,10 @@ use crate::submission::{Attempt, Call, Inclusion, Status, Submission};
 const SUPERSEDED_LOOKS: u32 = 6;
 const SUPERSEDED_LOOK_INTERVAL: Duration = Duration::from_millis(300);
 
+/// The least gas that a transaction may use beyond the estimate: three slots of storage that are empty again cost
+/// 17,100 more each. What is not used costs nothing.
+const SPARE_GAS_MIN: u64 = 60_000;
+
 /// Why a call was not carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
@@ -182,8 +186,9 @@ impl Sender {
         }
         let waiting = self.primary.transaction_count(self.address(), At::Pending).await?;
         let nonce = waiting.max(self.next_nonce.load(Ordering::Acquire));
-        // A quarter more: the state may change between the estimate and the block.
-        let gas_limit = gas.saturating_add(gas / 4);
+        // More than the estimate, because the state may change before the block: most of all where it is estimated
+        // on blocks that a reorganisation takes back, and what was written there has to be written for the first time.
+        let gas_limit = gas.saturating_add((gas / 4).max(SPARE_GAS_MIN));
         let mut submission = Submission { call, from: self.address(), nonce, gas_limit, attempts: Vec::new() };
         self.add_attempt(&mut submission, fees)?;
         Ok(submission)

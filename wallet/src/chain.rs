@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use alloy::primitives::{Address, B256, U256};
 use alloy::signers::SignerSync;
+use fastpay_core::fault::{Fault, is_planted};
 use fastpay_core::{AccountId, AccountKey, Amount, Asset, Redemption};
 use fastpay_ethereum::{
     Call, Inclusion, Payout, Primary, PrimaryError, PrivateKeySigner, Progress, Queued, SendError, Sender,
@@ -86,12 +87,25 @@ impl ChainAccount {
     /// # Errors
     /// The first that cannot be finished.
     pub async fn finish_pending(&self) -> Result<Vec<Finished>, WalletError> {
-        let journal = self.transactions.lock(LOCK_PATIENCE).await?;
+        let journal = self.begin().await?;
         self.finish_all(&journal).await
+    }
+
+    /// The right to send. A nonce that was used is known from the journal: an Ethereum node that lags would give it
+    /// away again, and with the same fees the same deposit would be the very transaction that is final already.
+    async fn begin(&self) -> Result<TransactionJournal, WalletError> {
+        let journal = self.transactions.lock(LOCK_PATIENCE).await?;
+        if let Some(last) = self.transactions.last()? {
+            self.sender.adopt(&last.submission);
+        }
+        Ok(journal)
     }
 
     async fn finish_all(&self, journal: &TransactionJournal) -> Result<Vec<Finished>, WalletError> {
         let mut finished = Vec::new();
+        if is_planted(Fault::TransactionForgotten) {
+            return Ok(finished);
+        }
         for entry in self.transactions.pending()? {
             match self.stay(journal, entry).await {
                 Ok(done) => finished.push(Finished { resumed: true, ..done }),
@@ -112,7 +126,7 @@ impl ChainAccount {
     /// See [`WalletError`]. Until the error is [`SendError::RevertedOnChain`] or [`SendError::Superseded`],
     /// the deposit may still happen: the same call again goes on with it.
     pub async fn deposit(&self, recipient: AccountId, asset: Asset, amount: Amount) -> Result<Finished, WalletError> {
-        let journal = self.transactions.lock(LOCK_PATIENCE).await?;
+        let journal = self.begin().await?;
         let is_same = |errand: &Errand| match errand {
             Errand::Deposit { recipient: to, asset: of, amount: much, .. } => {
                 (*to, *of, *much) == (recipient, asset, amount)
@@ -219,7 +233,7 @@ impl ChainAccount {
         let (Errand::Redeem { sender, sequence } | Errand::Execute { sender, sequence }) = errand else {
             return Err(WalletError::Argument("this pays nobody out".into()));
         };
-        let journal = self.transactions.lock(LOCK_PATIENCE).await?;
+        let journal = self.begin().await?;
         let finished = self.finish_all(&journal).await?;
         if let Some(same) = finished.into_iter().find(|finished| finished.entry.errand == errand) {
             return Ok(Some(same));
@@ -243,7 +257,7 @@ impl ChainAccount {
     /// # Errors
     /// Where there is nothing to claim, or the Primary refuses.
     pub async fn claim(&self, asset: Asset, to: Option<Address>) -> Result<Finished, WalletError> {
-        let journal = self.transactions.lock(LOCK_PATIENCE).await?;
+        let journal = self.begin().await?;
         let finished = self.finish_all(&journal).await?;
         let is_same = |errand: &Errand| matches!(errand, Errand::Claim { asset: of, .. } if *of == asset);
         let same = finished.into_iter().find(|finished| is_same(&finished.entry.errand));

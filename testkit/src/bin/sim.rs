@@ -39,6 +39,9 @@ struct Arguments {
     /// The plan of the one seed where it is not its own: as a failing seed is printed.
     #[arg(long, requires = "seed")]
     plan: Option<String>,
+    /// Look for this planted fault alone.
+    #[arg(long, value_parser = fault, conflicts_with_all = ["seeds", "seed"])]
+    fault: Option<Fault>,
     /// How many seeds the fixed set has.
     #[arg(long, default_value_t = 24)]
     count: u64,
@@ -51,6 +54,11 @@ fn range(text: &str) -> Result<Range<u64>, String> {
     let wrong = || format!("{text:?} is not a range of seeds such as 0..300");
     let (from, to) = text.split_once("..").ok_or_else(wrong)?;
     Ok(from.parse().map_err(|_| wrong())?..to.parse().map_err(|_| wrong())?)
+}
+
+fn fault(text: &str) -> Result<Fault, String> {
+    let known = Fault::ALL.iter().find(|fault| format!("{fault:?}") == text);
+    known.copied().ok_or_else(|| format!("{text:?} is none of {:?}", Fault::ALL))
 }
 
 /// What many runs amount to.
@@ -83,6 +91,10 @@ fn main() -> ExitCode {
     if let Some(seed) = arguments.seed {
         return show(seed, &arguments);
     }
+    if let Some(fault) = arguments.fault {
+        let found = hunt_all(&[fault]).iter().all(|(_, found)| found.is_some());
+        return if found { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
     let began = Instant::now();
     let seeds = arguments.seeds.clone().unwrap_or(0..arguments.count);
     let mut tally = explore(seeds, arguments.hours);
@@ -104,7 +116,7 @@ fn main() -> ExitCode {
         tally.failing.len()
     );
     tally.failing.iter().take(3).for_each(|seed| report(&shrink(Plan::of(*seed))));
-    let hunted = if is_fixed { hunt_all() } else { Vec::new() };
+    let hunted = if is_fixed { hunt_all(&Fault::ALL) } else { Vec::new() };
     let found = hunted.iter().filter(|(_, found)| found.is_some()).count();
     let result = json!({
         "seeds": tally.seeds,
@@ -146,11 +158,10 @@ fn explore(seeds: Range<u64>, hours: Option<f64>) -> Tally {
 }
 
 /// Plants each fault and looks for it.
-fn hunt_all() -> Vec<(Fault, Option<Found>)> {
+fn hunt_all(faults: &[Fault]) -> Vec<(Fault, Option<Found>)> {
     let (next, found) = (AtomicU64::new(0), Mutex::new(Vec::new()));
     on_all_cores(|| {
-        while let Some(fault) =
-            usize::try_from(next.fetch_add(1, Ordering::Relaxed)).ok().and_then(|at| Fault::ALL.get(at))
+        while let Some(fault) = usize::try_from(next.fetch_add(1, Ordering::Relaxed)).ok().and_then(|at| faults.get(at))
         {
             let hunted = hunt(*fault, SEEDS_PER_FAULT_MAX);
             match &hunted {

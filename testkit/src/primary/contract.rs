@@ -3,9 +3,9 @@
 use std::ops::RangeInclusive;
 
 use alloy::eips::{BlockId, BlockNumberOrTag};
-use alloy::primitives::{Address, Bytes, U256};
+use alloy::primitives::{Address, Bytes, U256, keccak256};
 use alloy::rpc::types::Filter;
-use alloy::sol_types::{SolCall, SolEvent};
+use alloy::sol_types::{SolCall, SolEvent, SolValue};
 use fastpay_core::{AccountId, Amount, Asset, SequenceNumber};
 use fastpay_ethereum::{Call, IFastPay, IToken, PrivateKeySigner};
 use serde_json::json;
@@ -94,6 +94,26 @@ impl SimulatedContract {
     #[must_use]
     pub fn is_redeemed(&self, sender: AccountId, sequence: SequenceNumber) -> bool {
         self.view(&IFastPay::isRedeemedCall { sender: sender.0.into(), sequence: sequence.0 })
+    }
+
+    /// Makes of the set of redeemed numbers what it must not be: whatever is below a redeemed number counts as
+    /// redeemed. So one can see that a test would notice.
+    ///
+    /// # Panics
+    /// Where the set is not where Solidity puts a mapping of mappings.
+    pub fn keep_high_water_marks(&self) {
+        for event in self.events_in::<IFastPay::Redeemed>(self.primary.block_number()..=self.primary.block_number()) {
+            let word = U256::from(event.sequence >> 8);
+            let marks = self.view(&IFastPay::redeemedBitmapCall { sender: event.sender, word });
+            let mark = U256::ONE << (event.sequence & 0xff);
+            // Where the mapping begins is told by where the marks are found.
+            let place = |base: u64| {
+                let account = keccak256((event.sender, U256::from(base)).abi_encode());
+                U256::from_be_bytes(keccak256((word, account).abi_encode()).0)
+            };
+            let slot = (0..64).map(place).find(|slot| self.primary.storage(self.address, *slot) == marks);
+            self.primary.set_storage(self.address, slot.expect("it is there"), marks | (mark - U256::ONE));
+        }
     }
 
     /// All its events of one kind, in order, in the chain as it is now.

@@ -2,7 +2,8 @@
 //! the production sender that brings deposits and new committees there.
 //!
 //! ```text
-//!  World::deposit, World::rotate ─► errands ─► Sender, killed and started again ─► nodes ─► chain
+//!  World::deposit ─► wallets (`depositing`) ─────────────────────────────┐
+//!  World::rotate  ─► errands ─► Sender, killed and started again ─► nodes ─► chain
 //!  blocks: weather of the chain ─► what is final now: to the oracle, to the world ─► money is checked
 //! ```
 
@@ -11,6 +12,7 @@ use std::time::Duration;
 
 use alloy::primitives::{Address, U256};
 use alloy::sol_types::{SolCall, SolValue};
+use fastpay_core::fault::{Fault, is_planted};
 use fastpay_core::{
     AccountId, Amount, Asset, Certificate, Deposit, Domain, Epoch, PrimaryAddress, SequenceNumber, TransactionIndex,
 };
@@ -22,6 +24,7 @@ use fastpay_ethereum::{
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
+use super::depositing::Wanted;
 use super::oracle::{Breach, require};
 use super::plan::Plan;
 use super::world::{ASSETS, World, lock};
@@ -43,7 +46,7 @@ const RELAYERS: [u32; 2] = [6, 7];
 /// The owners of accounts have the keys before these.
 pub const OWNERS_MAX: usize = 6;
 
-/// Something to be done on the chain by one key.
+/// Something to be done on the chain by the council's key.
 pub struct Errand {
     /// For people.
     pub what: String,
@@ -61,6 +64,8 @@ struct Known {
     /// The last committee that is or will be installed.
     elected: TestCommittee,
     deposits: u64,
+    /// So many are wanted.
+    deposits_wanted: u64,
 }
 
 /// See the [module](self).
@@ -69,11 +74,18 @@ pub struct Chain {
     contract: SimulatedContract,
     nodes: Vec<SimulatedNode>,
     known: Mutex<Known>,
-    errands: Vec<mpsc::UnboundedSender<Errand>>,
+    /// To the owners' wallets.
+    wanted: Vec<mpsc::UnboundedSender<Wanted>>,
+    errands: mpsc::UnboundedSender<Errand>,
 }
 
-/// The ends at which the keys of owners, and that of the council, hear what to do.
-pub type Errands = Vec<(u32, mpsc::UnboundedReceiver<Errand>)>;
+/// The ends at which those who send transactions hear what to do.
+pub struct Errands {
+    /// The owners' wallets, by the numbers of their keys.
+    pub wanted: Vec<mpsc::UnboundedReceiver<Wanted>>,
+    /// The council.
+    pub council: mpsc::UnboundedReceiver<Errand>,
+}
 
 impl Chain {
     /// With the contract deployed, and tokens in the hands of everybody who deposits.
@@ -97,15 +109,11 @@ impl Chain {
         let domain = Domain::new(CHAIN_ID, contract.address());
         let committees = vec![TestCommittee::with(plan.authorities(), domain, Epoch(0))];
         let nodes = (0..NODES).map(|node| primary.node(&format!("node{node}"), plan.seed ^ node as u64)).collect();
-        let (errands, heard) = (0..OWNERS_MAX as u32)
-            .chain([COUNCIL])
-            .map(|key| {
-                let (tell, hear) = mpsc::unbounded_channel();
-                (tell, (key, hear))
-            })
-            .unzip();
-        let known = Mutex::new(Known { block: 0, elected: committees[0].clone(), committees, deposits: 0 });
-        (Self { primary, contract, nodes, known, errands }, heard)
+        let (wanted, hear_wanted) = (0..OWNERS_MAX).map(|_| mpsc::unbounded_channel()).unzip();
+        let (errands, council) = mpsc::unbounded_channel();
+        let elected = committees[0].clone();
+        let known = Mutex::new(Known { block: 0, elected, committees, deposits: 0, deposits_wanted: 0 });
+        (Self { primary, contract, nodes, known, wanted, errands }, Errands { wanted: hear_wanted, council })
     }
 
     /// The committees whose installation is final, with their keys.
@@ -114,14 +122,17 @@ impl Chain {
         lock(&self.known).committees.clone()
     }
 
-    /// Has an owner's key deposit for an account.
+    /// Has an owner deposit for an account.
     pub fn deposit(&self, owner: usize, recipient: AccountId, asset: Asset, amount: Amount) {
-        let contract = self.contract.address();
-        let call = match asset {
-            Asset::ETHER => Call::deposit_ether(contract, recipient, amount),
-            asset => Call::deposit_token(contract, recipient, asset, amount),
-        };
-        let _ = self.errands[owner].send(Errand { what: format!("deposit of {amount}"), call, redemption: None });
+        lock(&self.known).deposits_wanted += 1;
+        let _ = self.wanted[owner].send(Wanted { recipient, asset, amount });
+    }
+
+    /// How many deposits are final, and how many were wanted.
+    #[must_use]
+    pub fn deposits(&self) -> (u64, u64) {
+        let known = lock(&self.known);
+        (known.deposits, known.deposits_wanted)
     }
 
     /// Has the next committee installed: the same authorities with new keys.
@@ -134,7 +145,7 @@ impl Chain {
         let call = IFastPay::rotateCall { authorities, guardian: Address::ZERO, votes };
         let what = format!("rotation to {}", next.committee.epoch());
         let call = to(self.contract.address(), &call);
-        let _ = self.errands[OWNERS_MAX].send(Errand { what, call, redemption: None });
+        let _ = self.errands.send(Errand { what, call, redemption: None });
     }
 
     /// Has a redemption brought by its owner alone.
@@ -146,7 +157,7 @@ impl Chain {
         let (what, redemption) =
             (format!("redemption of #{}", transfer.sequence()), Some((transfer.sender(), transfer.sequence())));
         let call = Call::redeem(self.contract.address(), certified);
-        let _ = self.errands[OWNERS_MAX].send(Errand { what, call, redemption });
+        let _ = self.errands.send(Errand { what, call, redemption });
     }
 
     /// Whether the contract takes votes of an epoch.
@@ -160,6 +171,13 @@ impl Chain {
     #[must_use]
     pub fn is_redeemed(&self, sender: AccountId, sequence: SequenceNumber) -> bool {
         self.contract.is_redeemed(sender, sequence)
+    }
+
+    /// Whether an order waits in the contract's queue.
+    #[must_use]
+    pub fn is_queued(&self, sender: AccountId, sequence: SequenceNumber) -> bool {
+        let call = IFastPay::queuedCall { sender: sender.0.into(), sequence: sequence.0 };
+        !self.contract.view(&call).executableAt.is_zero()
     }
 
     /// What the contract holds for accounts in the newest block.
@@ -278,21 +296,25 @@ pub async fn make_blocks(world: Arc<World>) {
         } else {
             weather.slot(time_s)
         }
+        if is_planted(Fault::HighWaterRedemptions) {
+            chain.contract.keep_high_water_marks();
+        }
         if let Err(breach) = chain.look(&world) {
             return world.trace.violation(breach);
         }
     }
 }
 
-/// Does the errands of one key, one after the other, each once, though whoever does them is stopped half-way and
+/// Does the errands of the council, one after the other, each once, though whoever does them is stopped half-way and
 /// goes on from what was stored.
-pub async fn run_errands(world: Arc<World>, key: u32, mut errands: mpsc::UnboundedReceiver<Errand>) {
+pub async fn run_errands(world: Arc<World>, mut errands: mpsc::UnboundedReceiver<Errand>) {
+    let mut last: Option<Submission> = None;
     while let Some(Errand { what, call, redemption }) = errands.recv().await {
         let stored: Mutex<Option<Submission>> = Mutex::default();
         loop {
             let is_stopped = !world.is_calm() && world.dice.chance(200);
             let patience = if is_stopped { world.dice.mostly_short(Duration::from_secs(20)) } else { Duration::MAX };
-            match timeout(patience, run_errand(&world, key, &call, &stored)).await {
+            match timeout(patience, run_errand(&world, &call, last.as_ref(), &stored)).await {
                 Ok(Ok(())) => break,
                 Ok(Err(_))
                     if redemption.is_some_and(|(sender, sequence)| world.chain.is_redeemed(sender, sequence)) =>
@@ -307,12 +329,19 @@ pub async fn run_errands(world: Arc<World>, key: u32, mut errands: mpsc::Unbound
             }
             sleep(world.dice.between(Duration::from_millis(10), Duration::from_secs(2))).await;
         }
+        last = lock(&stored).take().or(last);
         world.trace.note("errand done", &what);
     }
 }
 
-async fn run_errand(world: &World, key: u32, call: &Call, stored: &Mutex<Option<Submission>>) -> Result<(), SendError> {
-    let sender = Sender::new(world.chain.connect(world), rich_key(key), sender_config());
+async fn run_errand(
+    world: &World,
+    call: &Call,
+    last: Option<&Submission>,
+    stored: &Mutex<Option<Submission>>,
+) -> Result<(), SendError> {
+    let sender = Sender::new(world.chain.connect(world), rich_key(COUNCIL), sender_config());
+    last.into_iter().for_each(|last| sender.adopt(last));
     let known = lock(stored).clone();
     let submission = match known {
         Some(submission) => submission,

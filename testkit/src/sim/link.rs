@@ -18,7 +18,7 @@ use tonic::Status;
 use tonic::body::Body;
 use tonic::codegen::{BoxFuture, StdError, http};
 
-use super::observer::StreamObserver;
+use super::observer::{self, StreamObserver};
 use super::weather::Fate;
 use super::world::{Server, World};
 
@@ -139,6 +139,9 @@ impl Way {
             };
             let Some(Ok(frame)) = frame else { return };
             for message in frame.into_data().into_iter().flat_map(messages) {
+                if self.client < self.world.plan.clients {
+                    observer::leaves_a_wallet(&self.world, &message);
+                }
                 self.send("request", message, &to);
             }
         }

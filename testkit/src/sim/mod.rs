@@ -15,6 +15,7 @@
 mod adversary;
 mod byzantine;
 mod chain;
+mod depositing;
 mod dice;
 mod explore;
 mod link;

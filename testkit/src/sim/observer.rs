@@ -76,6 +76,17 @@ impl StreamObserver {
     }
 }
 
+/// A correct client sends a message to an authority.
+pub fn leaves_a_wallet(world: &World, message: &Bytes) {
+    let Ok(SubmitRequest { request: Some(Request::Order(order)), .. }) = SubmitRequest::decode(payload(message)) else {
+        return;
+    };
+    match TransferOrder::try_from(order) {
+        Ok(order) => world.check(|oracle| oracle.wallet_sends(&order)),
+        Err(error) => world.trace.violation(format_args!("a wallet sends what is no order: {error}")),
+    }
+}
+
 /// Whether this may be a reason against a certificate, which may not be one, or may have to wait.
 fn may_refuse(code: Code) -> bool {
     use Code::{Busy, Invalid, Malformed, MissingCertificate, Stopping, UnknownEpoch, WrongShard};

@@ -45,6 +45,8 @@ pub struct Oracle {
     deposits: Vec<Deposit>,
     /// What owners have signed with their own keys.
     signed: BTreeSet<Digest>,
+    /// What the wallets of correct clients have sent.
+    sent_by_wallets: BTreeMap<Slot, Digest>,
     /// Which honest authorities stand by which order.
     supporters: BTreeMap<Slot, BTreeMap<Digest, BTreeSet<usize>>>,
     /// The redemptions among it.
@@ -80,6 +82,7 @@ impl Oracle {
             committees: vec![committee.committee.clone()],
             deposits: Vec::new(),
             signed: BTreeSet::new(),
+            sent_by_wallets: BTreeMap::new(),
             redemptions: BTreeMap::new(),
             paid: BTreeSet::new(),
             supporters: BTreeMap::new(),
@@ -96,6 +99,23 @@ impl Oracle {
     /// The contract has another committee.
     pub fn rotated(&mut self, next: &TestCommittee) {
         self.committees.push(next.committee.clone());
+    }
+
+    /// A correct client's wallet sends an order: one for each number.
+    pub fn wallet_sends(&mut self, order: &TransferOrder) -> Result<(), Breach> {
+        let (slot, digest) =
+            ((order.transfer.sender(), order.transfer.sequence().0), self.domain.transfer_digest(&order.transfer));
+        let first = *self.sent_by_wallets.entry(slot).or_insert(digest);
+        require!(first == digest, "the wallet of {} sends two orders for #{}", slot.0, slot.1);
+        self.signs(order);
+        Ok(())
+    }
+
+    /// A correct client has had so many transfers settled, and sent nothing else.
+    pub fn has_sent(&self, account: AccountId, count: u64) -> Result<(), Breach> {
+        let sent = self.sent_by_wallets.range((account, 0)..=(account, u64::MAX)).count() as u64;
+        require!(sent == count, "the wallet of {account} sent {sent} orders for {count} transfers");
+        Ok(())
     }
 
     /// An owner signs an order with the account's own key.
@@ -121,6 +141,12 @@ impl Oracle {
         let same = certified.is_none_or(|transfer| matches!(transfer, Transfer::Redemption(order) if is_paid(order)));
         require!(same, "{} #{} is paid as another order than was certified", slot.0, slot.1);
         Ok(())
+    }
+
+    /// Whether the contract has paid an order, for good.
+    #[must_use]
+    pub fn is_paid(&self, sender: AccountId, sequence: u64) -> bool {
+        self.paid.contains(&(sender, sequence))
     }
 
     /// What all accounts hold of an asset at an honest authority.

@@ -1,64 +1,59 @@
-//! Correct clients: each makes its payments one after the other with the wallet's driver, goes on with the same
-//! order whatever happens, and is stopped half-way now and then.
+//! Correct clients: each makes its transfers one after the other with the wallet's code on a folder of its own, is
+//! killed half-way now and then, and goes on with what it finds in the folder.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::cell::Cell;
+use std::sync::Arc;
 use std::time::Duration;
 
-use fastpay_core::{
-    AccountId, Amount, Asset, Certificate, Memo, Payment, PrimaryAddress, Redemption, SequenceNumber, Transfer,
-    VerifiedCertificate, VerifiedOrder,
-};
-use fastpay_wallet::{CertificateSource, DriveError, DriveOptions, Driver, Network};
+use fastpay_core::{AccountId, Amount, Asset, Memo, PrimaryAddress};
+use fastpay_wallet::folder::{Folder, OrderState};
+use fastpay_wallet::{DriveOptions, Intent, Network, Resumed, Wallet, WalletError};
+use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 
-use super::world::{ASSETS, World, lock};
-
-/// What the wallet keeps of its own certificates.
-#[derive(Default)]
-struct Kept(Mutex<BTreeMap<SequenceNumber, Certificate>>);
-
-/// The same certificates, as a source of one account.
-struct Source(AccountId, Arc<Kept>);
-
-impl CertificateSource for Source {
-    fn certificate(&self, account: AccountId, sequence: SequenceNumber) -> Option<Certificate> {
-        lock(&self.1.0).get(&sequence).filter(|_| account == self.0).cloned()
-    }
-}
+use super::oracle::{Breach, require};
+use super::process::memory_folder;
+use super::world::{ASSETS, World};
 
 /// A correct client at work.
 struct Owner {
     world: Arc<World>,
     client: usize,
     network: Network,
-    driver: Driver,
-    kept: Arc<Kept>,
-    next: u64,
+    home: TempDir,
+    /// How many transfers it has wanted so far. Each has its number as memo.
+    wanted: Cell<u64>,
 }
 
-/// Runs a correct client until it has made all its payments.
+/// Runs a correct client until it has made all its transfers.
 pub async fn live(world: Arc<World>, client: usize) {
-    let network = world.network(client);
-    let kept = Arc::new(Kept::default());
-    let source = Source(world.owners[client].id(), kept.clone());
-    let driver = Driver::new(network.clone(), Arc::new(source), DriveOptions::default());
-    let mut owner = Owner { network, driver, kept, client, next: 0, world };
+    let owner = Owner { network: world.network(client), home: memory_folder(), client, wanted: Cell::new(0), world };
     for asset in ASSETS {
         let amount = 100 + owner.world.dice.below(1_000) as u128;
         owner.world.deposit(owner.account(), asset, amount);
     }
     for _ in 0..owner.world.plan.payments {
         owner.think().await;
-        owner.pay().await;
+        let intent = owner.choose();
+        if let Err(breach) = owner.bring_about(&intent).await {
+            return owner.world.trace.violation(breach);
+        }
     }
-    owner.world.trace.note("finished", client);
+    match owner.has_all() {
+        Ok(()) => owner.world.trace.note("finished", client),
+        Err(breach) => return owner.world.trace.violation(breach),
+    }
     owner.world.finished();
 }
 
 impl Owner {
     fn account(&self) -> AccountId {
         self.world.owners[self.client].id()
+    }
+
+    /// As a new process would have it.
+    fn wallet(&self) -> Wallet {
+        Wallet::new(Folder::new(self.home.path()), self.network.clone(), DriveOptions::default())
     }
 
     async fn think(&self) {
@@ -72,47 +67,37 @@ impl Owner {
         }
     }
 
-    /// Makes a payment, and returns once it is settled.
-    async fn pay(&mut self) {
-        let (asset, amount, transfer) = self.choose();
-        let order = self.world.owners[self.client].sign(&self.world.domain, transfer);
-        self.world.oracle().signs(&order);
-        self.world.spend(self.account(), asset, amount);
-        let order = order.verify(&self.world.domain).expect("a correct client's order");
-        self.world.trace.note("order", format_args!("client {} #{} moves {amount}", self.client, self.next));
-        let certificate = self.patiently("certified", || self.certify(&order)).await;
-        lock(&self.kept.0).insert(order.transfer().sequence(), certificate.certificate().clone());
-        self.patiently("settled", || self.settle(&certificate)).await;
-        self.next += 1;
-        if let Transfer::Payment(payment) = order.transfer() {
-            self.world.earn(payment.recipient, asset, amount);
-        }
-    }
-
     /// Something that it can afford.
-    fn choose(&self) -> (Asset, u128, Transfer) {
+    fn choose(&self) -> Intent {
         let dice = &self.world.dice;
-        let (sender, sequence) = (self.account(), SequenceNumber(self.next));
-        let richest = |asset: &&Asset| self.world.purse(sender, **asset);
+        let richest = |asset: &&Asset| self.world.purse(self.account(), **asset);
         let asset =
             if dice.chance(500) { ASSETS.iter().max_by_key(richest) } else { ASSETS.iter().min_by_key(richest) };
         let asset = asset.filter(|asset| richest(asset) > 0).or_else(|| ASSETS.iter().max_by_key(richest));
         let asset = *asset.expect("there are assets");
         if richest(&&asset) < 10 {
-            self.world.deposit(sender, asset, 50);
+            self.world.deposit(self.account(), asset, 50);
         }
         let purse = usize::try_from(richest(&&asset)).expect("purses are small");
-        let amount = if dice.chance(300) { purse } else { 1 + dice.below(purse / 2) };
-        let (amount, memo) = (amount as u128, Memo::ZERO);
-        let moved = Amount(amount);
-        let transfer = if dice.chance(150) {
-            let (recipient, fee) = (PrimaryAddress::repeat_byte(0x0d), Amount(amount.min(dice.below(4) as u128)));
-            Redemption { sender, recipient, asset, amount: moved, fee, sequence, memo }.into()
+        let moved = if dice.chance(300) { purse } else { 1 + dice.below(purse / 2) } as u128;
+        if dice.chance(300) {
+            let fee = Amount(moved.min(dice.below(5) as u128));
+            let recipient = PrimaryAddress::repeat_byte(0x0d);
+            self.want(Intent::Redeem { recipient, asset, amount: Amount(moved), fee, memo: Memo::ZERO })
         } else {
             let recipient = self.recipient();
-            Payment { sender, recipient, asset, amount: moved, sequence, memo }.into()
-        };
-        (asset, amount, transfer)
+            self.want(Intent::Pay { recipient, asset, amount: Amount(moved), memo: Memo::ZERO })
+        }
+    }
+
+    /// Sets the money aside, and tells this transfer from all others.
+    fn want(&self, mut intent: Intent) -> Intent {
+        self.wanted.set(self.wanted.get() + 1);
+        let (Intent::Pay { asset, amount, memo, .. } | Intent::Redeem { asset, amount, memo, .. }) = &mut intent;
+        memo.0[24..].copy_from_slice(&self.wanted.get().to_be_bytes());
+        self.world.spend(self.account(), *asset, amount.0);
+        self.world.trace.note("wanted", format_args!("client {} moves {amount}", self.client));
+        intent
     }
 
     /// Anybody: another client, itself, an adversary, a stranger.
@@ -125,45 +110,92 @@ impl Owner {
         dice.pick(&self.world.owners).id()
     }
 
-    async fn certify(&self, order: &VerifiedOrder) -> Result<VerifiedCertificate, DriveError> {
-        let certificate = self.driver.certify(order).await?;
-        if certificate.digest() != order.digest() {
-            self.world.trace.violation("a correct client got the certificate of another order");
-        }
-        Ok(certificate)
-    }
-
-    async fn settle(&self, certificate: &VerifiedCertificate) -> Result<(), DriveError> {
-        self.driver.settle(certificate).await.map(drop)
-    }
-
-    /// Tries again and again, also after it was stopped half-way.
-    async fn patiently<T, F: Future<Output = Result<T, DriveError>>>(
-        &self,
-        what: &'static str,
-        attempt: impl Fn() -> F,
-    ) -> T {
+    /// Makes a transfer, and returns once it is settled: the same command again and again, or `resume`, or another
+    /// transfer that finishes this one first, whenever the last one was killed.
+    async fn bring_about(&self, intent: &Intent) -> Result<(), Breach> {
+        let dice = &self.world.dice;
         loop {
-            let is_stopped = !self.world.is_calm() && self.world.dice.chance(150);
-            let patience =
-                if is_stopped { self.world.dice.mostly_short(Duration::from_secs(5)) } else { Duration::MAX };
-            match timeout(patience, attempt()).await {
-                Ok(Ok(done)) => {
-                    self.world.trace.note(what, format_args!("client {} #{}", self.client, self.next));
-                    return done;
+            let is_killed = !self.world.is_calm() && dice.chance(300);
+            let patience = if is_killed { dice.mostly_short(Duration::from_secs(5)) } else { Duration::MAX };
+            let outcome = timeout(patience, self.send(intent)).await;
+            match outcome {
+                Ok(Ok(())) => break,
+                Ok(Err(error)) => self.is_passing(error)?,
+                Err(_) => {
+                    self.world.trace.note("wallet killed", self.client);
+                    if dice.chance(300) {
+                        self.resume().await?;
+                    } else if dice.chance(300) && self.world.purse(self.account(), intent.asset()) > 0 {
+                        let (asset, recipient) = (intent.asset(), self.recipient());
+                        let small = Intent::Pay { recipient, asset, amount: Amount(1), memo: Memo::ZERO };
+                        Box::pin(self.bring_about(&self.want(small))).await?;
+                    }
                 }
-                Ok(Err(DriveError::Superseded { certificate })) => {
-                    let number = certificate.transfer().sequence();
-                    self.world.trace.violation(format_args!("client {} #{number} became another order", self.client));
-                    std::future::pending().await
-                }
-                Ok(Err(error)) => {
-                    self.world.trace.note("tried", format_args!("client {} #{}: {error}", self.client, self.next))
-                }
-                Err(_) => self.world.trace.note("stopped", format_args!("client {} #{}", self.client, self.next)),
             }
             self.world.follow(&self.network);
-            sleep(self.world.dice.between(Duration::from_millis(10), Duration::from_secs(2))).await;
+            sleep(dice.between(Duration::from_millis(10), Duration::from_secs(2))).await;
+            // Whoever does not know how a command ended looks at the history first.
+            if self.is_settled(intent)? {
+                break;
+            }
         }
+        self.world.trace.note("settled", format_args!("client {}", self.client));
+        if let Intent::Pay { recipient, asset, amount, .. } = intent {
+            self.world.earn(*recipient, *asset, amount.0);
+        }
+        Ok(())
+    }
+
+    async fn send(&self, intent: &Intent) -> Result<(), WalletError> {
+        self.wallet().send(&self.world.owners[self.client].key, intent).await.map(drop)
+    }
+
+    /// `fastpay resume`, killed half-way perhaps.
+    async fn resume(&self) -> Result<(), Breach> {
+        let patience = self.world.dice.mostly_short(Duration::from_secs(30));
+        match timeout(patience, self.wallet().resume(self.account())).await {
+            Ok(Ok(resumed)) => {
+                self.world.trace.note("resumed", format_args!("client {}: {}", self.client, resumed.len()));
+                let is_well = resumed.iter().all(|one| matches!(one, Resumed::Settled(_)));
+                require!(is_well, "an order of client {} became another one", self.client);
+                Ok(())
+            }
+            Ok(Err(error)) => self.is_passing(error),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Trying again is right, or a correct client with one copy of its wallet must not see this.
+    fn is_passing(&self, error: WalletError) -> Result<(), Breach> {
+        let is_passing = matches!(error.kind(), "funds" | "unreachable" | "primary" | "timeout");
+        require!(is_passing, "the wallet of client {} says: {error}", self.client);
+        self.world.trace.note("tried", format_args!("client {}: {error}", self.client));
+        Ok(())
+    }
+
+    fn is_settled(&self, intent: &Intent) -> Result<bool, Breach> {
+        let orders = self.wallet().folder().orders(self.account());
+        let entries = orders.entries().map_err(|error| Breach(error.to_string()))?;
+        Ok(entries.iter().any(|entry| {
+            let intended = intent.transfer(self.account(), entry.sequence);
+            entry.state == OrderState::Settled && entry.transfer() == Some(&intended)
+        }))
+    }
+
+    /// Each transfer that was wanted is settled, and no other.
+    fn has_all(&self) -> Result<(), Breach> {
+        let orders = self.wallet().folder().orders(self.account());
+        let entries = orders.entries().map_err(|error| Breach(error.to_string()))?;
+        let settled = entries.iter().filter(|entry| entry.state == OrderState::Settled).count();
+        let is_all = settled == entries.len() && settled as u64 == self.wanted.get();
+        require!(
+            is_all,
+            "client {} wanted {} transfers, and {settled} of {} orders are settled",
+            self.client,
+            self.wanted.get(),
+            entries.len()
+        );
+        self.world.check(|oracle| oracle.has_sent(self.account(), self.wanted.get()));
+        Ok(())
     }
 }

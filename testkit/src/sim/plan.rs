@@ -102,7 +102,7 @@ impl Plan {
             accounts_in_memory: *dice.pick(&[4, 5, 8, 64]),
             relayers: 1 + dice.below(2),
             // The certificates of an epoch before the last one are redeemed by relayers alone here.
-            minimum_fee: if rotations < 2 { *dice.pick(&[0, 0, 2]) } else { 0 },
+            minimum_fee: if rotations < 2 { *dice.pick(&[0, 2, 2]) } else { 0 },
         }
     }
 

@@ -23,7 +23,7 @@ pub async fn relay(world: Arc<World>, number: usize) {
     loop {
         let config = config(&world, folder.path().to_owned());
         let key = rich_key(world.chain.relayer_key(number));
-        let clock = Clock::at(world.chain.now_ms(&world));
+        let clock = clock(&world);
         let primary = world.chain.connect(&world);
         let relayer = Relayer::over(config, key, primary, network.authorities().to_vec(), clock);
         let mut relayer = match relayer {
@@ -40,6 +40,14 @@ pub async fn relay(world: Arc<World>, number: usize) {
         drop(relayer);
         sleep(world.dice.mostly_short(Duration::from_secs(20))).await;
     }
+}
+
+/// What the relayer's machine takes for the time, after each start something else: wrong by hours, days, or altogether.
+fn clock(world: &World) -> Clock {
+    let hour_ms = 3_600_000;
+    let now_ms = world.chain.now_ms(world);
+    let wrong = [0, now_ms + hour_ms, now_ms + 24 * hour_ms, now_ms - 24 * hour_ms, 10 * now_ms];
+    Clock::at(if world.dice.chance(500) { now_ms } else { *world.dice.pick(&wrong) })
 }
 
 fn config(world: &World, data_dir: PathBuf) -> Config {

@@ -20,14 +20,14 @@ use super::plan::Plan;
 use super::process::Keeper;
 use super::trace::Summary;
 use super::world::{ASSETS, Word, Words, World};
-use super::{adversary, byzantine, owner, relaying};
+use super::{adversary, byzantine, depositing, owner, relaying};
 
 /// Once all is well a correct client needs less than this for what it has begun, and all it still has to do.
 const CALM_PATIENCE: Duration = Duration::from_secs(240);
 /// Relayers take this long at most for what they take at all.
 const RELAYING_PATIENCE: Duration = Duration::from_secs(120);
 /// After this long everything is paid that was certified.
-const REDEEMED_PATIENCE: Duration = Duration::from_secs(3_600);
+const REDEEMED_PATIENCE: Duration = Duration::from_secs(900);
 /// The last looks are taken for this long at most.
 const QUIET_PATIENCE: Duration = Duration::from_secs(120);
 
@@ -79,8 +79,9 @@ pub fn run(plan: Plan, is_shown: bool) -> Summary {
 
 async fn tell(world: &Arc<World>, words: Words, errands: Errands) -> Result<(), Breach> {
     tokio::spawn(chain::make_blocks(world.clone()));
-    for (key, errands) in errands {
-        tokio::spawn(chain::run_errands(world.clone(), key, errands));
+    tokio::spawn(chain::run_errands(world.clone(), errands.council));
+    for (key, wanted) in (0..).zip(errands.wanted) {
+        tokio::spawn(depositing::deposit_all(world.clone(), key, wanted));
     }
     for relayer in 0..world.plan.relayers {
         tokio::task::spawn_local(relaying::relay(world.clone(), relayer));
@@ -92,7 +93,7 @@ async fn tell(world: &Arc<World>, words: Words, errands: Errands) -> Result<(), 
         }
     }
     for client in 0..world.plan.clients {
-        tokio::spawn(owner::live(world.clone(), client));
+        tokio::task::spawn_local(owner::live(world.clone(), client));
     }
     for number in world.plan.clients..world.owners.len() {
         tokio::spawn(adversary::live(world.clone(), number));
@@ -110,6 +111,7 @@ async fn tell(world: &Arc<World>, words: Words, errands: Errands) -> Result<(), 
     }
     // Those that misbehave have had their last word by then.
     sleep(Duration::from_secs(30)).await;
+    fund(world).await?;
     spread(world).await?;
     quiet(world).await?;
     redeem(world).await?;
@@ -142,6 +144,20 @@ async fn rotate(world: Arc<World>) {
     }
 }
 
+/// Every deposit that was wanted is made, and once.
+async fn fund(world: &Arc<World>) -> Result<(), Breach> {
+    let began = Instant::now();
+    loop {
+        let (made, wanted) = world.chain.deposits();
+        if made == wanted {
+            return Ok(());
+        }
+        let is_over = made > wanted || began.elapsed() > CALM_PATIENCE;
+        require!(!is_over, "{made} deposits were made, and {wanted} were wanted");
+        sleep(Duration::from_secs(1)).await;
+    }
+}
+
 /// Anyone can bring every certificate to every honest authority, and none is refused for good.
 async fn spread(world: &Arc<World>) -> Result<(), Breach> {
     let network = world.network(usize::MAX);
@@ -168,8 +184,10 @@ async fn redeem(world: &Arc<World>) -> Result<(), Breach> {
     let open = || {
         let certificates = world.oracle().certificates().into_iter();
         let redemptions = certificates.filter(|one| matches!(one.order.transfer, Transfer::Redemption(_)));
-        let is_open =
-            |one: &Certificate| !world.chain.is_redeemed(one.order.transfer.sender(), one.order.transfer.sequence());
+        let is_open = |one: &Certificate| {
+            let (sender, sequence) = (one.order.transfer.sender(), one.order.transfer.sequence());
+            !world.oracle().is_paid(sender, sequence.0) && !world.chain.is_queued(sender, sequence)
+        };
         redemptions.filter(is_open).collect::<Vec<_>>()
     };
     // Relayers have their turn.

@@ -1,18 +1,28 @@
 //! The real sender against pools that forget, fees that jump, nonces that are taken and blocks that go.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use alloy::primitives::U256;
-use fastpay_core::Amount;
+use alloy::sol_types::SolCall;
+use fastpay_core::{AccountKey, Amount, Asset};
 use fastpay_ethereum::testing::rich_key;
-use fastpay_ethereum::{Call, Inclusion, PrimaryError, Progress, SendError, Sender, SenderConfig, Status, Submission};
+use fastpay_ethereum::{
+    Call, IToken, Inclusion, PrimaryError, Progress, SendError, Sender, SenderConfig, Status, Submission,
+};
 use fastpay_testkit::primary::{ChainConfig, Fate, SLOT_S, Weather};
+use fastpay_wallet::folder::Folder;
+use fastpay_wallet::{ChainAccount, Finished};
 use tokio::task::JoinHandle;
 
 use crate::scene::{ALICE, Scene};
 
 const GWEI: u64 = 1_000_000_000;
+
+alloy::sol! {
+    function transfer(address to, uint256 value) external returns (bool);
+}
 
 fn deposit(scene: &Scene, wei: u128) -> Call {
     Call::deposit_ether(scene.contract.address(), ALICE, Amount(wei))
@@ -123,6 +133,61 @@ async fn a_deposit_whose_block_goes_comes_again_and_once() {
         assert!(drive.task.await.unwrap().unwrap().success);
         assert_eq!(scene.funded(), [(1, 5)], "{fate:?}");
     }
+}
+
+/// Its gas is estimated where the token's slots are in use already, and they are not any more when it comes.
+#[tokio::test(start_paused = true)]
+async fn a_deposit_that_a_reorganisation_makes_the_first_has_gas_enough() {
+    let scene = Scene::new(1);
+    let (token, contract) = (scene.token(), scene.contract.address());
+    let transfer = transferCall { to: rich_key(2).address(), value: U256::from(100) };
+    scene.primary.send(&rich_key(9), Call { to: token.0, value: U256::ZERO, data: transfer.abi_encode().into() });
+    let approve = IToken::approveCall { spender: contract, value: U256::MAX };
+    scene.primary.send(&rich_key(2), Call { to: token.0, value: U256::ZERO, data: approve.abi_encode().into() });
+    scene.primary.mine(1);
+    scene.primary.finalize();
+    scene.contract.deposit_token(&rich_key(9), ALICE, token, Amount(7));
+    scene.primary.mine(1);
+    let sender = scene.sender(2);
+    let submission = sender.prepare(Call::deposit_token(contract, ALICE, token, Amount(5))).await.unwrap();
+    scene.primary.reorganise(1, |_| Fate::Lost);
+    assert_eq!(scene.funded(), [], "the other deposit is gone");
+    let drive = Drive::start(sender, submission);
+    pass(1).await;
+    scene.primary.mine(1);
+    scene.primary.finalize();
+    assert!(drive.task.await.unwrap().unwrap().success);
+    assert_eq!(scene.funded(), [(1, 5)]);
+}
+
+/// What `fastpay deposit` does, with a folder that knows what it did before.
+async fn deposit_with_wallet(scene: &Scene, home: &Path, wei: u128) -> Finished {
+    let key = AccountKey::ethereum(rich_key(1).to_bytes().0).unwrap();
+    let folder = Folder::new(home);
+    let account = ChainAccount::new(&folder, scene.connect(), "test", &key, SenderConfig::default()).unwrap();
+    let task = tokio::spawn(async move { account.deposit(ALICE, Asset::ETHER, Amount(wei)).await });
+    for _ in 0..100 {
+        pass(SLOT_S).await;
+        if task.is_finished() {
+            break;
+        }
+        scene.primary.mine(1);
+    }
+    task.await.unwrap().unwrap()
+}
+
+/// The nodes do not know of the first deposit yet: they would give its nonce away again, and the same deposit with
+/// the same fees would be the same transaction, which is final already.
+#[tokio::test(start_paused = true)]
+async fn a_wallets_second_deposit_through_nodes_that_lag_is_a_second_one() {
+    let scene = Scene::new(1);
+    let home = tempfile::tempdir().unwrap();
+    let first = deposit_with_wallet(&scene, home.path(), 5).await;
+    scene.nodes.iter().for_each(|node| node.behave(|behaviour| behaviour.lag = 4));
+    let second = deposit_with_wallet(&scene, home.path(), 5).await;
+    assert_ne!(first.inclusion.hash, second.inclusion.hash);
+    assert!(!second.resumed);
+    assert_eq!(scene.funded(), [(1, 5), (2, 5)]);
 }
 
 #[tokio::test(start_paused = true)]

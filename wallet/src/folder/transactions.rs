@@ -133,6 +133,14 @@ impl Transactions {
         self.numbers()?.into_iter().map(|number| self.entry(number)).collect()
     }
 
+    /// The newest, which has the highest nonce.
+    ///
+    /// # Errors
+    /// Where the folder cannot be read or a file is damaged.
+    pub fn last(&self) -> Result<Option<TransactionEntry>, FolderError> {
+        self.numbers()?.last().map(|number| self.entry(*number)).transpose()
+    }
+
     /// Those of which the end is not known, oldest first.
     ///
     /// # Errors
