@@ -1,5 +1,6 @@
 import { expect, goTo, activity, inFastPay, picture, test } from "./support/people";
-import { network } from "./support/net";
+import { deployToken, network } from "./support/net";
+import { withCamera } from "./support/camera";
 
 test("a link with amount and memo, as text and as a QR code, is paid as it stands", async ({ person }) => {
   const bob = await person();
@@ -45,6 +46,34 @@ test("a link asks for more than there is: said, and not payable", async ({ page,
   await page.getByLabel("To", { exact: true }).fill(link);
   await expect(page.getByRole("alert").filter({ hasText: "Not enough money" })).toBeVisible();
   await expect(page.getByRole("button", { name: "Pay 2 ETH" })).toBeDisabled();
+});
+
+test("a link for a token that nobody here knows says so", async ({ page, person }) => {
+  const { wallet } = await person();
+  const token = await deployToken(wallet.key);
+  const { chainId, contract } = network();
+  await goTo(page, "Pay");
+  const link = `fastpay:0x70997970C51812dc3A010C7d01b50e0d17dc79C8@${chainId}/${contract}?asset=${token}&amount=5000000`;
+  await page.getByLabel("To", { exact: true }).fill(link);
+  const form = page.getByRole("form", { name: "Payment" });
+  await expect(form.getByRole("alert").filter({ hasText: "does not know this token" })).toBeVisible();
+  await expect(form).toContainText(`NEW at ${token.toLowerCase()}`);
+  await expect(page.getByRole("button", { name: "Pay 5 NEW" })).toBeDisabled();
+});
+
+test("a QR code is read by the camera", async ({ page, person }) => {
+  const { wallet } = await person();
+  await goTo(page, "Receive");
+  await page.getByLabel("Amount (optional)").fill("0.75");
+  const source = await page.getByRole("img", { name: "QR code that asks for 0.75 ETH" }).getAttribute("src");
+  await withCamera(page, source ?? "", async (seeing) => {
+    await person({ page: seeing });
+    await goTo(seeing, "Pay");
+    await seeing.getByRole("button", { name: "Scan with the camera" }).click();
+    const form = seeing.getByRole("form", { name: "Payment" });
+    await expect(form).toContainText(wallet.key.address);
+    await expect(form).toContainText("0.75 ETH");
+  });
 });
 
 test("links of another deployment, expired or damaged ones, and pictures without a code are refused", async ({ page, person }) => {

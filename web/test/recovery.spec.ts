@@ -1,12 +1,13 @@
+import type { Page } from "@playwright/test";
+
 import { activity, authority, connect, expect, goTo, inFastPay, pay, picture, test } from "./support/people";
 
 const BOB = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
 
-test("a payment that a reload cuts off is finished without a second signature, and paid once", async ({ page, person }) => {
-  const { wallet } = await person({ deposit: "3" });
+/** Pays 1 ETH, of which two authorities hear: they vote for it and are locked; a quorum would be three. */
+async function payHalf(page: Page): Promise<void> {
   await goTo(page, "Pay");
   await expect(page.getByText("You have 3 ETH in FastPay")).toBeVisible();
-  // The order reaches two authorities, which vote for it and are locked; a quorum would be three.
   for (const number of [2, 3]) {
     await page.route(authority(number), (route) =>
       route.request().method() === "POST" ? route.abort() : route.continue(),
@@ -14,6 +15,11 @@ test("a payment that a reload cuts off is finished without a second signature, a
   }
   await pay(page, BOB, "1");
   await expect(activity(page, /^Pay 1 ETH/).getByText("2 of 3 votes")).toBeVisible();
+}
+
+test("a payment that a reload cuts off is finished without a second signature, and paid once", async ({ page, person }) => {
+  const { wallet } = await person({ deposit: "3" });
+  await payHalf(page);
   await picture(page, "half-done");
 
   await page.unrouteAll({ behavior: "ignoreErrors" });
@@ -35,16 +41,8 @@ test("a payment that a reload cuts off is finished without a second signature, a
 
 test("an order of another device is found, finished, and only then the next one made", async ({ page, browser, person }) => {
   const { wallet } = await person({ deposit: "3" });
-  await goTo(page, "Pay");
-  await expect(page.getByText("You have 3 ETH in FastPay")).toBeVisible();
-  // Two authorities get the order; then this device is gone for good, with what it had stored.
-  for (const number of [2, 3]) {
-    await page.route(authority(number), (route) =>
-      route.request().method() === "POST" ? route.abort() : route.continue(),
-    );
-  }
-  await pay(page, BOB, "1");
-  await expect(activity(page, /^Pay 1 ETH/).getByText("2 of 3 votes")).toBeVisible();
+  await payHalf(page);
+  // This device is gone for good, with what it had stored.
   await page.close();
 
   const context = await browser.newContext({ baseURL: process.env.WEB_URL ?? "" });

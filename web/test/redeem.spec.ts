@@ -1,9 +1,23 @@
+import type { Page } from "@playwright/test";
 import { parseEther } from "viem";
 
 import { activity, expect, goTo, inFastPay, picture, test } from "./support/people";
-import { balanceOnChain, deployToken, passTime } from "./support/net";
+import { balanceOnChain, deployMoodyToken, deployToken, passTime, setMood } from "./support/net";
 
 const OUT = "0x000000000000000000000000000000000000bEEF";
+
+/** Has a token shown that the page does not know, and deposits some of it. */
+async function addAndDeposit(page: Page, token: string, symbol: string, amount: string): Promise<void> {
+  await page.getByRole("button", { name: "Add a token" }).click();
+  await page.getByLabel("The token's address").fill(token);
+  await page.getByRole("button", { name: "Add", exact: true }).click();
+  await expect(inFastPay(page, symbol)).toHaveText("0");
+  await goTo(page, "Deposit");
+  await page.getByLabel("Asset").selectOption(symbol);
+  await page.getByLabel("Amount", { exact: true }).fill(amount);
+  await page.getByRole("button", { name: `Deposit ${amount} ${symbol}` }).click();
+  await expect(activity(page, `Deposit ${amount} ${symbol}`).getByText("Done", { exact: true })).toBeVisible();
+}
 
 test("a relayer brings a redemption to Ethereum for its fee", async ({ page, person }) => {
   await person({ deposit: "4" });
@@ -19,6 +33,11 @@ test("a relayer brings a redemption to Ethereum for its fee", async ({ page, per
   await expect(page.getByRole("region", { name: "Your redemptions" }).getByText("Paid on Ethereum")).toBeVisible();
   await picture(page, "redeemed");
   expect((await balanceOnChain(OUT)) - before).toBe(parseEther("1.49"));
+  await activity(page, /^Redeem 1.5 ETH/).getByRole("link", { name: "Show its certificate" }).click();
+  await expect(page.getByRole("heading", { name: "Redemption of 1.5 ETH" })).toBeVisible();
+  await expect(page.getByText("3 valid votes").first()).toBeVisible();
+  await expect(page.getByText("paid, or kept as a claim")).toBeVisible();
+  await picture(page, "explorer-redemption");
   await goTo(page, "Wallet");
   await expect(inFastPay(page, "ETH")).toHaveText("2.5");
 });
@@ -40,15 +59,7 @@ test("a redemption is brought to Ethereum alone", async ({ page, person }) => {
 test("a token that the page does not know is added; what exceeds its outflow limit waits, and is then paid out", async ({ page, person }) => {
   const { wallet } = await person();
   const token = await deployToken(wallet.key);
-  await page.getByRole("button", { name: "Add a token" }).click();
-  await page.getByLabel("The token's address").fill(token);
-  await page.getByRole("button", { name: "Add", exact: true }).click();
-  await expect(inFastPay(page, "NEW")).toHaveText("0");
-  await goTo(page, "Deposit");
-  await page.getByLabel("Asset").selectOption("NEW");
-  await page.getByLabel("Amount", { exact: true }).fill("500");
-  await page.getByRole("button", { name: "Deposit 500 NEW" }).click();
-  await expect(activity(page, "Deposit 500 NEW").getByText("Done", { exact: true })).toBeVisible();
+  await addAndDeposit(page, token, "NEW", "500");
 
   await goTo(page, "Redeem");
   for (const [amount, state] of [["300", "Paid on Ethereum"], ["200", "Queued"]] as const) {
@@ -67,4 +78,26 @@ test("a token that the page does not know is added; what exceeds its outflow lim
   // The relayer has it paid out as soon as it is due, unless the person is faster.
   await expect(page.getByRole("region", { name: "Your redemptions" }).getByText("Paid on Ethereum")).toHaveCount(2);
   expect(await balanceOnChain(OUT, token)).toBe(500_000_000n);
+});
+
+test("a token without permits is deposited by an approval; a payout that it refuses is kept, and collected", async ({ page, person }) => {
+  const { wallet } = await person();
+  const token = await deployMoodyToken(wallet.key);
+  await addAndDeposit(page, token, "ZOO", "4");
+  expect(wallet.asked.slice(1)).toEqual(["eth_sendTransaction", "eth_sendTransaction"]);
+  await setMood(wallet.key, token, "reverts");
+
+  await goTo(page, "Redeem");
+  await page.getByLabel("Asset").selectOption("ZOO");
+  await page.getByLabel("Amount", { exact: true }).fill("3");
+  await page.getByLabel("I do, by a transaction of my own").check();
+  await page.getByRole("button", { name: "Redeem 3 ZOO" }).click();
+  const claims = page.getByRole("region", { name: "Claims" });
+  await expect(claims).toContainText("3 ZOO");
+  await picture(page, "claim");
+  await setMood(wallet.key, token, "good");
+  await claims.getByRole("button", { name: "Collect" }).click();
+  await expect(activity(page, "Collect 3 ZOO").getByText("Done", { exact: true })).toBeVisible();
+  await expect(claims).toBeHidden();
+  expect(await balanceOnChain(wallet.key.address, token)).toBe(parseEther("9"));
 });

@@ -14,6 +14,7 @@ import { ActivityCard } from "../activity/ActivityCard";
 import { isOrdering, useActivities, useActivityActions } from "../activity/ActivityProvider";
 import { useKnownAssets } from "../data/assets";
 import { useHoldings } from "../data/holdings";
+import { useAssetInfo } from "../data/queries";
 import type { ConnectedWallet } from "../ethereum/WalletProvider";
 import { useNetwork } from "../network/NetworkProvider";
 import { AmountInput, readAmount } from "../ui/AmountInput";
@@ -61,10 +62,12 @@ function PayForm({ wallet }: { wallet: ConnectedWallet }): JSX.Element {
 
   // What a link fixes stands; what it leaves open is typed.
   const asset = request?.asset ?? typed.asset;
-  const holding = list.find((one) => one.asset === asset);
-  const amount = readAmount(typed.amount, holding?.info, holding?.balance);
+  const info = useAssetInfo(asset);
+  // A link may ask for an asset that neither this page knows nor the account holds.
+  const balance = list.find((one) => one.asset === asset)?.balance ?? (view && 0n);
+  const amount = readAmount(typed.amount, info, balance);
   const units = request?.amount ?? amount.units;
-  const isTooMuch = request?.amount !== undefined && holding?.balance !== undefined && request.amount > holding.balance;
+  const isTooMuch = request?.amount !== undefined && balance !== undefined && request.amount > balance;
   const recipient = readRecipient(typed.to, account);
   const memo = readMemo(typed.memo);
   const to = request?.account ?? recipient.account;
@@ -74,11 +77,11 @@ function PayForm({ wallet }: { wallet: ConnectedWallet }): JSX.Element {
   const change = (part: Partial<typeof typed>): void => setTyped((before) => ({ ...before, ...part }));
   const submit = (event: FormEvent): void => {
     event.preventDefault();
-    if (!canPay || holding?.info === undefined) return;
+    if (!canPay || info === undefined) return;
     start({
       kind: "pay",
       account,
-      title: `Pay ${money(units, holding.info)} to ${shortAccount(to)}`,
+      title: `Pay ${money(units, info)} to ${shortAccount(to)}`,
       work: ({ report, signal }) => {
         const intent = { recipient: to, asset, amount: units, memo: request?.memo ?? memo.bytes };
         return client.pay(signer, intent, { onProgress: report, signal });
@@ -111,7 +114,7 @@ function PayForm({ wallet }: { wallet: ConnectedWallet }): JSX.Element {
         ) : (
           <LinkSummary
             request={request}
-            info={holding?.info}
+            info={info}
             isKnownAsset={known.assets.includes(asset)}
             isTooMuch={isTooMuch}
             onClear={clear}
@@ -121,12 +124,12 @@ function PayForm({ wallet }: { wallet: ConnectedWallet }): JSX.Element {
           <AmountInput
             text={typed.amount}
             onChange={(text) => change({ amount: text })}
-            info={holding?.info}
+            info={info}
             fault={amount.fault}
-            most={holding?.balance}
+            most={balance}
             description={
-              holding?.info !== undefined && holding.balance !== undefined
-                ? `You have ${money(holding.balance, holding.info)} in FastPay`
+              info !== undefined && balance !== undefined
+                ? `You have ${money(balance, info)} in FastPay`
                 : "Asking for your balance …"
             }
           />
@@ -142,7 +145,7 @@ function PayForm({ wallet }: { wallet: ConnectedWallet }): JSX.Element {
           />
         )}
         <Button type="submit" size="md" disabled={!canPay} leftSection={<IconSend size={18} aria-hidden />}>
-          {units !== undefined && holding?.info !== undefined ? `Pay ${money(units, holding.info)}` : "Pay"}
+          {units !== undefined && info !== undefined ? `Pay ${money(units, info)}` : "Pay"}
         </Button>
       </Stack>
     </Card>

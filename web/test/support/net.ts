@@ -34,6 +34,7 @@ const ERC20 = parseAbi([
   "function transfer(address to, uint256 value) returns (bool)",
   "function balanceOf(address owner) view returns (uint256)",
 ]);
+const MOODY = parseAbi(["function mint(address to, uint256 amount)", "function setMood(uint8 mood)"]);
 export const TOKEN_DECIMALS = 6;
 
 /** The localnet's file, read where it is used: the set-up has put its path into the environment. */
@@ -91,15 +92,32 @@ export async function depositEther(from: PrivateKeyAccount, ether: string): Prom
   return chainClient().readContract({ address: contract, abi: FAST_PAY, functionName: "lastTransactionIndex" });
 }
 
-/** A token of its own, all of which belongs to `owner`: 1,000 NEW with six decimals, without anybody's knowledge. */
-export async function deployToken(owner: PrivateKeyAccount): Promise<Address> {
-  const path = resolve(import.meta.dirname, "../../../out/DemoToken.sol/DemoToken.json");
+async function deploy(owner: PrivateKeyAccount, file: string, name: string, args: readonly unknown[]): Promise<Address> {
+  const path = resolve(import.meta.dirname, `../../../out/${file}.sol/${name}.json`);
   const { abi, bytecode } = JSON.parse(readFileSync(path, "utf8"));
-  const args = ["A new token", "NEW", TOKEN_DECIMALS, parseUnits("1000", TOKEN_DECIMALS)];
   const hash = await walletOf(owner).deployContract({ abi, bytecode: bytecode.object, args });
   const { contractAddress } = await chainClient().waitForTransactionReceipt({ hash });
-  if (!contractAddress) throw new Error("the token was not deployed");
+  if (!contractAddress) throw new Error(`${name} was not deployed`);
   return contractAddress;
+}
+
+/** A token that nobody knows, all of which belongs to `owner`: 1,000 NEW with six decimals. */
+export function deployToken(owner: PrivateKeyAccount): Promise<Address> {
+  return deploy(owner, "DemoToken", "DemoToken", ["A new token", "NEW", TOKEN_DECIMALS, parseUnits("1000", TOKEN_DECIMALS)]);
+}
+
+/** A token without permits, whose transfers can be made to fail; `owner` has 10 ZOO of it. */
+export async function deployMoodyToken(owner: PrivateKeyAccount): Promise<Address> {
+  const token = await deploy(owner, "WeirdTokens", "MoodyToken", []);
+  const args = [owner.address, parseEther("10")] as const;
+  await mined(await walletOf(owner).writeContract({ address: token, abi: MOODY, functionName: "mint", args }));
+  return token;
+}
+
+/** Lets the transfers of such a token fail, or succeed again. */
+export async function setMood(owner: PrivateKeyAccount, token: Address, mood: "good" | "reverts"): Promise<void> {
+  const args = [mood === "good" ? 0 : 6] as const;
+  await mined(await walletOf(owner).writeContract({ address: token, abi: MOODY, functionName: "setMood", args }));
 }
 
 /** What an address holds of a token, or of ETH. */

@@ -79,36 +79,34 @@ function Authorities({ view }: { view: NonNullable<ReturnType<typeof useHoldings
       <Title order={2} size="h4">
         What each authority says
       </Title>
-      <Table.ScrollContainer minWidth={320}>
-        <Table fz="sm">
-          <Table.Thead>
-            <Table.Tr>
-              <Table.Th>Authority</Table.Th>
-              <Table.Th ta="right">Orders</Table.Th>
-              <Table.Th ta="right">Received</Table.Th>
-              <Table.Th ta="right">Deposits</Table.Th>
+      <Table fz="sm" horizontalSpacing={4}>
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>Authority</Table.Th>
+            <Table.Th ta="right">Orders</Table.Th>
+            <Table.Th ta="right">Received</Table.Th>
+            <Table.Th ta="right">Deposits</Table.Th>
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {view.states.map(({ authority, answer, error }) => (
+            <Table.Tr key={authority.url}>
+              <Table.Th scope="row" fw={400} ff="monospace" style={{ overflowWrap: "anywhere" }}>
+                {shorten(authority.name ?? authority.url, 8, 4)}
+              </Table.Th>
+              {answer === undefined ? (
+                <Table.Td colSpan={3}>{error?.message ?? "does not answer"}</Table.Td>
+              ) : (
+                <>
+                  <Table.Td ta="right">{answer.nextSequence.toString()}</Table.Td>
+                  <Table.Td ta="right">{answer.received.toString()}</Table.Td>
+                  <Table.Td ta="right">{answer.deposits.toString()}</Table.Td>
+                </>
+              )}
             </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {view.states.map(({ authority, answer, error }) => (
-              <Table.Tr key={authority.url}>
-                <Table.Th scope="row" fw={400} ff="monospace">
-                  {shorten(authority.name ?? authority.url, 10, 4)}
-                </Table.Th>
-                {answer === undefined ? (
-                  <Table.Td colSpan={3}>{error?.message ?? "does not answer"}</Table.Td>
-                ) : (
-                  <>
-                    <Table.Td ta="right">{answer.nextSequence.toString()}</Table.Td>
-                    <Table.Td ta="right">{answer.received.toString()}</Table.Td>
-                    <Table.Td ta="right">{answer.deposits.toString()}</Table.Td>
-                  </>
-                )}
-              </Table.Tr>
-            ))}
-          </Table.Tbody>
-        </Table>
-      </Table.ScrollContainer>
+          ))}
+        </Table.Tbody>
+      </Table>
       {isDivided && <Alert color="orange">Some are behind; the next payment brings them up to date.</Alert>}
     </Card>
   );
