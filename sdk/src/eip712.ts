@@ -40,8 +40,10 @@ export const STATEMENTS = {
 
 const { Payment, Redemption, PaymentVote, RedemptionVote, RedemptionBatchVote } = STATEMENTS;
 
-function domainOf(domain: Domain) {
-  return { name: "FastPay", version: "1", chainId: domain.chainId, verifyingContract: domain.contract } as const;
+function domainOf({ chainId, contract }: Domain) {
+  // Some wallets compare it with their own chain's, which is a number.
+  const id = chainId <= Number.MAX_SAFE_INTEGER ? Number(chainId) : chainId;
+  return { name: "FastPay", version: "1", chainId: id, verifyingContract: contract } as const;
 }
 
 /** A transfer without what only we add to it. Addresses in lower case, for a checksum is for people's eyes. */

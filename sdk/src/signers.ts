@@ -1,7 +1,13 @@
 /** Who signs orders: an Ethereum wallet (EIP-1193 or viem), or an Ed25519 key. */
 
 import { ed25519 } from "@noble/curves/ed25519.js";
-import { createWalletClient, custom, type EIP1193Provider, type WalletClient } from "viem";
+import {
+  getTypesForEIP712Domain,
+  serializeTypedData,
+  type EIP1193Provider,
+  type TypedDataDefinition,
+  type WalletClient,
+} from "viem";
 
 import { accountFromEd25519, accountFromEthereum, type AccountId } from "./accounts.js";
 import { toBytes, toHex, type Address, type Hex } from "./bytes.js";
@@ -25,19 +31,23 @@ export interface Signer {
  * WalletClient that has an account. It is asked by `eth_signTypedData_v4`, so it shows what is signed.
  */
 export function ethereumSigner(wallet: WalletClient | EIP1193Provider, address?: Address): Signer {
-  const client = "signTypedData" in wallet ? wallet : createWalletClient({ transport: custom(wallet) });
-  const owner = address ?? client.account?.address;
+  const known = "signTypedData" in wallet ? wallet.account : undefined;
+  const owner = address ?? known?.address;
   if (owner === undefined) {
     throw new FastPayError("invalid-argument", "no address is given", "give the address that the wallet signs for");
   }
   // A local account of the client signs by itself; an address is passed on to the wallet.
-  const account = client.account?.address.toLowerCase() === owner.toLowerCase() ? client.account : owner;
+  const account = known?.address.toLowerCase() === owner.toLowerCase() ? known : owner;
   return {
     account: accountFromEthereum(owner),
     async authorize(domain, transfer) {
+      const typed = transferTypedData(domain, transfer);
       let raw: Hex;
       try {
-        raw = await client.signTypedData({ ...transferTypedData(domain, transfer), account });
+        raw =
+          "signTypedData" in wallet
+            ? await wallet.signTypedData({ ...typed, account })
+            : await wallet.request({ method: "eth_signTypedData_v4", params: [owner, withDomainType(typed)] });
       } catch (error) {
         throw walletError(error);
       }
@@ -49,6 +59,13 @@ export function ethereumSigner(wallet: WalletClient | EIP1193Provider, address?:
       return { type: "ethereum", signature };
     },
   };
+}
+
+/** The JSON that `eth_signTypedData_v4` takes, which names the type of the domain, too. */
+function withDomainType(typed: TypedDataDefinition): string {
+  const { domain = {}, message, primaryType, types } = typed;
+  const EIP712Domain = getTypesForEIP712Domain({ domain });
+  return serializeTypedData({ domain, message, primaryType, types: { EIP712Domain, ...types } } as TypedDataDefinition);
 }
 
 /** An Ed25519 key: its secret of 32 bytes. */

@@ -1,6 +1,6 @@
 /** Deposits: from a transaction on the Primary to the credit by a quorum of authorities. */
 
-import { encodeFunctionData, parseEventLogs, parseSignature, type TransactionReceipt, type WalletClient } from "viem";
+import { encodeFunctionData, parseEventLogs, type TransactionReceipt, type WalletClient } from "viem";
 
 import { accountFromBytes32, accountFromEthereum, type AccountId } from "../accounts.js";
 import { AMOUNT_MAX } from "../amounts.js";
@@ -12,6 +12,7 @@ import { chainAccount, follow, included, send, type Call, type ChainAccount } fr
 import { FastPayError, isFastPayError } from "../errors.js";
 import type { Network } from "../network.js";
 import type { ChainStep } from "../progress.js";
+import { normalizeSignature } from "../signatures.js";
 import { ETHER } from "../transfer.js";
 import type { DepositEntry, DepositReceipt, DepositStatus } from "../views.js";
 import { walletError } from "../wallet-errors.js";
@@ -121,8 +122,11 @@ async function permittedCall(
   } catch (error) {
     throw walletError(error);
   }
-  const { r, s, yParity } = parseSignature(signature);
-  const args = [recipient, token.address, amount, deadline, 27 + yParity, r, s] as const;
+  const signed = normalizeSignature(signature);
+  // A contract wallet has no key; an approval does.
+  if (signed === undefined) return undefined;
+  const [r, s, v] = [signed.slice(2, 66), signed.slice(66, 130), signed.slice(130)];
+  const args = [recipient, token.address, amount, deadline, Number.parseInt(v, 16), `0x${r}`, `0x${s}`] as const;
   return { to: contract, data: encodeFunctionData({ abi: FASTPAY_ABI, functionName: "depositTokenWithPermit", args }) };
 }
 

@@ -40,3 +40,8 @@ test("verifying offline brings no client", async () => {
   expect(code).not.toContain("indexedDB");
   expect(code.length).toBeLessThan(140_000);
 });
+
+test("the whole client brings no client of viem's: whoever uses it has one", async () => {
+  const code = await bundle("export { FastPay, ethereumSigner, browserStore } from SDK");
+  expect(code.length).toBeLessThan(300_000);
+});
