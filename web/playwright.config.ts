@@ -9,8 +9,8 @@ export default defineConfig({
   globalSetup: "./test/support/setup.ts",
   // One network, one chain: pauses and the clock are everybody's.
   workers: 1,
-  timeout: 90_000,
-  expect: { timeout: 20_000 },
+  timeout: 120_000,
+  expect: { timeout: 30_000 },
   reporter: [["list"]],
   use: {
     ...(process.env.WEB_URL === undefined ? {} : { baseURL: process.env.WEB_URL }),

@@ -21,6 +21,11 @@ async function isQuiet(page: Page): Promise<void> {
 
 for (const colorScheme of ["light", "dark"] as const) {
   test(`axe finds nothing serious, in ${colorScheme}`, async ({ page, person }) => {
+    test.slow();
+    const refused: string[] = [];
+    page.on("console", (message) => {
+      if (/content security policy/i.test(message.text())) refused.push(message.text());
+    });
     await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
     await page.goto("/");
     await isQuiet(page);
@@ -41,6 +46,8 @@ for (const colorScheme of ["light", "dark"] as const) {
       expect(await seriousFaults(page), place).toEqual([]);
       await picture(page, `page-${place.replace(/[^a-z]+/g, "-").slice(0, 20)}-${colorScheme}`);
     }
+    // The page needs nothing that it forbids itself.
+    expect(refused).toEqual([]);
   });
 }
 
@@ -48,6 +55,7 @@ test.describe("on a phone", () => {
   test.use({ viewport: { width: 375, height: 740 }, hasTouch: true, isMobile: true });
 
   test("every page fits, and a payment is made", async ({ page, person }) => {
+    test.slow();
     const { wallet } = await person({ deposit: "2" });
     await goTo(page, "Pay");
     await pay(page, "0x70997970C51812dc3A010C7d01b50e0d17dc79C8", "0.123456789012345678", "on the way");

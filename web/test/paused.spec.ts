@@ -1,7 +1,7 @@
 import { activity, expect, goTo, pay, picture, test } from "./support/people";
 import { guardianDoes, passTime } from "./support/net";
 
-test("while the contract is paused deposits stand still, and payments go on", async ({ page, person }) => {
+test("while the contract is paused deposits and redemptions stand still, and payments go on", async ({ page, person }) => {
   await person({ deposit: "2" });
   // The guardian may not pause again for a while after an earlier run.
   await passTime(3_700);
@@ -15,6 +15,8 @@ test("while the contract is paused deposits stand still, and payments go on", as
     await expect(page.getByRole("button", { name: "Deposit 1 ETH" })).toBeDisabled();
     await goTo(page, "Redeem");
     await expect(notice).toBeVisible();
+    await page.getByLabel("Amount", { exact: true }).fill("1");
+    await expect(page.getByRole("button", { name: "Redeem 1 ETH" })).toBeDisabled();
     await goTo(page, "Pay");
     await pay(page, "0x70997970C51812dc3A010C7d01b50e0d17dc79C8", "0.5");
     await expect(activity(page, /^Pay 0.5 ETH/).getByText("Done", { exact: true })).toBeVisible();

@@ -74,9 +74,10 @@ function Camera({ onText }: { onText: (text: string) => void }): JSX.Element {
       if (isOver || video.current === null) return;
       const camera = await rearCamera(video.current);
       const canvas = new QRCanvas();
-      const cancel = frameLoop(() => {
-        const text = camera.readFrame(canvas);
-        if (typeof text === "string") found.current(text);
+      const cancel = frameLoop(async () => {
+        // Whole frames: a code on a bill may be small.
+        const text = await camera.readFrame(canvas, true);
+        if (typeof text === "string" && !isOver) found.current(text);
       });
       stop = () => {
         cancel();

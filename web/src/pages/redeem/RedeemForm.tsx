@@ -6,7 +6,7 @@ import { isAddress } from "viem";
 
 import { isOrdering, useActivities, useActivityActions } from "../../activity/ActivityProvider";
 import { useHoldings } from "../../data/holdings";
-import { useAssetStatus, useContractStatus } from "../../data/queries";
+import { useAssetStatus, useContractStatus, usePausedUntil } from "../../data/queries";
 import type { ConnectedWallet } from "../../ethereum/WalletProvider";
 import { useNetwork } from "../../network/NetworkProvider";
 import { AmountInput, readAmount } from "../../ui/AmountInput";
@@ -24,6 +24,8 @@ export function RedeemForm({ wallet }: { wallet: ConnectedWallet }): JSX.Element
   const { start } = useActivityActions();
   const { list, view, error } = useHoldings(account, address);
   const isBusy = isOrdering(useActivities(account), account);
+  // As the contract would take it later only, it is not ordered now: the money stays free to be paid with.
+  const isPaused = usePausedUntil() !== undefined;
   const [typed, setTyped] = useState({ asset: ETHER as Address, amount: "", to: address as string, fee: "" });
   const [way, setWay] = useState<Way>("relayer");
   const change = (part: Partial<typeof typed>): void => setTyped((before) => ({ ...before, ...part }));
@@ -35,7 +37,14 @@ export function RedeemForm({ wallet }: { wallet: ConnectedWallet }): JSX.Element
   const fee = way === "alone" || typed.fee === "" ? { units: 0n, fault: undefined } : readFee(typed.fee, info, amount.units);
   const recipient = isAddress(typed.to) ? (typed.to.toLowerCase() as Address) : undefined;
   const canRedeem =
-    amount.units !== undefined && fee.units !== undefined && recipient !== undefined && info !== undefined && isOnChain && !isBusy && view !== undefined;
+    amount.units !== undefined &&
+    fee.units !== undefined &&
+    recipient !== undefined &&
+    info !== undefined &&
+    view !== undefined &&
+    isOnChain &&
+    !isBusy &&
+    !isPaused;
 
   const submit = (event: FormEvent): void => {
     event.preventDefault();
