@@ -7,7 +7,6 @@
 //! A part that ends by itself ends the process: an authority that limps is worse than one that is away.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -20,7 +19,6 @@ use fastpay_rpc::Endpoints;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
-use tonic::transport::Identity;
 
 use crate::config::{Config, ConfigError};
 use crate::deployment::{self, Deployment, DeploymentError, folder_identity};
@@ -34,6 +32,7 @@ use crate::rotation::{Rotation, RotationError, remembered_names};
 use crate::shard::{self, Command, HistoryReader, RecoveredShard, ShardError, ShardHandle, ShardLimits, ShardSettings};
 use crate::standing::{Standing, StandingError, StandingSeen};
 use crate::storage::{DataFolder, StorageError};
+use crate::tls::{Tls, TlsError};
 
 /// How far the witness may be behind the journals. Shorter, it would cost syncs.
 const WITNESS_INTERVAL: Duration = Duration::from_secs(5);
@@ -107,14 +106,9 @@ pub enum AuthorityError {
         /// What the system says.
         error: std::io::Error,
     },
-    /// A file of the TLS configuration cannot be read.
-    #[error("cannot read {path}: {error}")]
-    Tls {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        error: std::io::Error,
-    },
+    /// The certificate or its key cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// The URLs of the Primary are no good.
     #[error(transparent)]
     Primary(#[from] PrimaryError),
@@ -129,6 +123,7 @@ struct Parts {
     standing: StandingSeen,
     layout: ShardLayout,
     metrics: Arc<Metrics>,
+    index: Option<Index>,
 }
 
 type ShardThread = (ShardId, ShardHandle, JoinHandle<Result<(), ShardError>>);
@@ -168,19 +163,20 @@ pub async fn run(
     let guard = guard(&witness, &folder, &journal_ends(&histories))?;
     let (guard, questions) = guard.map(|(guard, questions)| (Arc::new(guard), questions)).unzip();
     let rotation = Rotation::new(folder.clone(), standing.guarded(guard.clone()))?;
+    let (index, indexer) = index(&config, deployment.domain(), &histories)?.unzip();
     let parts = Parts {
         domain: deployment.domain(),
         standing: rotation.subscribe(),
         layout,
         metrics: Arc::new(Metrics::new(config.shards.get())),
+        index,
     };
     if let (Some(guard), Some(questions)) = (guard, questions) {
         catch_up(&config, &parts, guard, questions, &remembered_names(&folder)?)?;
     }
     let threads = start_shards(&parts, recovered, limits)?;
-    let (index, indexer) = index(&config, &parts, &histories)?.unzip();
     let noting = tokio::spawn(note_journal_ends(witness.clone(), histories.clone()));
-    let outcome = serve(&config, &parts, deployment, rotation, &threads, histories.clone(), index, stop).await;
+    let outcome = serve(&config, &parts, deployment, rotation, &threads, histories.clone(), stop).await;
     let ended = end_shards(threads).await;
     noting.abort();
     drop(indexer);
@@ -276,13 +272,13 @@ fn catch_up(
 /// The index, and the thread that keeps it, where that is not switched off.
 fn index(
     config: &Config,
-    parts: &Parts,
+    domain: Domain,
     histories: &[HistoryReader],
 ) -> Result<Option<(Index, Indexer)>, AuthorityError> {
     if !config.index {
         return Ok(None);
     }
-    let started = Index::start(config.data.join("index"), parts.domain, histories.to_vec());
+    let started = Index::start(config.data.join("index"), domain, histories.to_vec());
     started.map(Some).map_err(AuthorityError::Index)
 }
 
@@ -323,7 +319,6 @@ async fn serve(
     rotation: Rotation,
     threads: &[ShardThread],
     histories: Vec<HistoryReader>,
-    index: Option<Index>,
     mut stop: watch::Receiver<bool>,
 ) -> Result<(), AuthorityError> {
     // Told to all parts at once, whoever is the cause.
@@ -331,7 +326,7 @@ async fn serve(
     let (progress, progress_seen) = watch::channel(Progress::CatchingUp);
     let mut servers: JoinSet<Result<(), String>> = JoinSet::new();
 
-    let tls = TlsContent::read(config)?;
+    let tls = config.tls.as_ref().map(Tls::read).transpose()?;
     let shards: Vec<_> = threads.iter().map(|(_, handle, _)| handle.clone()).zip(histories.iter().cloned()).collect();
     let shards = Arc::new(shards);
     for ((address, (id, handle, _)), history) in config.shard_addresses()?.into_iter().zip(threads).zip(histories) {
@@ -345,7 +340,7 @@ async fn serve(
             shards: shards.clone(),
             metrics: parts.metrics.network.clone(),
         };
-        let (tls, ended) = (tls.as_ref().map(TlsContent::identity), ended.clone());
+        let (tls, ended) = (tls.as_ref().map(Tls::shards), ended.clone());
         let limits = NetworkLimits { connections_max: config.limits.shard_connections_max, ..NetworkLimits::default() };
         servers.spawn(async move {
             network::serve(listener, context, limits, tls, ended).await.map_err(|e| with_causes(&e))
@@ -357,7 +352,7 @@ async fn serve(
         with_primary: deployment.genesis().is_none(),
         standing: parts.standing.clone(),
         shards,
-        index,
+        index: parts.index.clone(),
         progress: progress_seen,
         metrics: parts.metrics.clone(),
     };
@@ -366,7 +361,7 @@ async fn serve(
         streams_max: config.limits.event_streams_max,
         ..HttpLimits::default()
     };
-    let (tls, http_ended) = (tls.as_ref().map_or(Ok(None), TlsContent::http)?, ended.clone());
+    let (tls, http_ended) = (tls.as_ref().map_or(Ok(None), Tls::http)?, ended.clone());
     servers.spawn(
         async move { http::serve(listener, context, limits, tls, http_ended).await.map_err(|e| with_causes(&e)) },
     );
@@ -466,33 +461,4 @@ async fn apply_genesis(genesis: Genesis, feed: Feed, progress: watch::Sender<Pro
 
 async fn listen(address: std::net::SocketAddr) -> Result<TcpListener, AuthorityError> {
     network::listen(address).await.map_err(|error| AuthorityError::Listen { address, error })
-}
-
-/// The certificate chain and its key, where there are any.
-struct TlsContent {
-    certificate: Vec<u8>,
-    key: Vec<u8>,
-    http: bool,
-}
-
-impl TlsContent {
-    fn read(config: &Config) -> Result<Option<Self>, AuthorityError> {
-        let Some(files) = &config.tls else { return Ok(None) };
-        let read =
-            |path: &PathBuf| std::fs::read(path).map_err(|error| AuthorityError::Tls { path: path.clone(), error });
-        Ok(Some(Self { certificate: read(&files.certificate)?, key: read(&files.key)?, http: files.http }))
-    }
-
-    fn identity(&self) -> Identity {
-        Identity::from_pem(&self.certificate, &self.key)
-    }
-
-    /// For the HTTP port, where that is to be encrypted.
-    fn http(&self) -> Result<Option<Arc<rustls::ServerConfig>>, AuthorityError> {
-        if !self.http {
-            return Ok(None);
-        }
-        let config = http::server_config(&self.certificate, &self.key);
-        config.map(Some).map_err(|error| AuthorityError::Server(error.to_string()))
-    }
 }

@@ -17,4 +17,5 @@ pub mod shard;
 pub mod standing;
 pub mod status;
 pub mod storage;
+pub mod tls;
 pub mod vote_committee;

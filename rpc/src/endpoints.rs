@@ -17,7 +17,7 @@ pub struct AuthorityEndpoints {
     pub name: AuthorityName,
     /// The gRPC address of each shard, from the first: `http://host:port` or `https://host:port`.
     pub shards: Vec<String>,
-    /// The address for people and programs: health and metrics.
+    /// The address of the JSON API, health and metrics.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http: Option<String>,
     /// A file with the certificate authority (PEM) that signed this authority's TLS certificate, where

@@ -16,7 +16,6 @@ mod ledger;
 mod openapi;
 mod orders;
 mod problem;
-mod tls;
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -39,7 +38,6 @@ use crate::network::{Reads, Shares};
 use crate::shard::{HistoryReader, ShardHandle};
 use crate::standing::StandingSeen;
 use connections::Caller;
-pub use tls::{TlsError, server_config};
 
 /// Bounds of the HTTP server.
 #[derive(Clone, Copy, Debug)]

@@ -30,7 +30,7 @@ pub(super) async fn submit_order(
     match submit(&node, caller, Request::Order(order.into())).await {
         Answer::Vote(epoch, vote) => Ok(Json((epoch, &vote).into())),
         Answer::Refused(refusal) => Err(refusal.into()),
-        Answer::Confirmed(_) => Err(Refusal::Stopping.into()),
+        Answer::Confirmed(_) => unreachable!("an order is answered with a vote or a refusal"),
     }
 }
 
@@ -49,7 +49,7 @@ pub(super) async fn submit_certificate(
     match submit(&node, caller, Request::Certificate(certificate)).await {
         Answer::Confirmed(next) => Ok(Json(next.into())),
         Answer::Refused(refusal) => Err(refusal.into()),
-        Answer::Vote(..) => Err(Refusal::Stopping.into()),
+        Answer::Vote(..) => unreachable!("a certificate is answered with a confirmation or a refusal"),
     }
 }
 

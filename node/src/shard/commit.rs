@@ -36,7 +36,7 @@ pub(super) trait Commits {
 }
 
 enum Work {
-    Commit(Batch),
+    Commit(Box<Batch>),
     /// Tells that everything before is on disk.
     Tell(SyncSender<()>),
 }
@@ -78,7 +78,7 @@ impl CommitStage {
 
 impl Commits for CommitStage {
     fn hand_over(&mut self, batch: Batch) -> bool {
-        self.work.send(Work::Commit(batch)).is_ok()
+        self.work.send(Work::Commit(Box::new(batch))).is_ok()
     }
 
     fn drain(&mut self) -> bool {
@@ -90,7 +90,7 @@ impl Commits for CommitStage {
 fn commit_all(queue: &Receiver<Work>, metrics: &ShardMetrics) -> Result<(), ShardError> {
     for work in queue {
         match work {
-            Work::Commit(batch) => commit(batch, metrics)?,
+            Work::Commit(batch) => commit(*batch, metrics)?,
             Work::Tell(told) => {
                 let _ = told.send(());
             }

@@ -19,6 +19,7 @@ use fastpay_node::setup::{self, SetupError};
 use fastpay_node::shard::ShardError;
 use fastpay_node::standing::StandingError;
 use fastpay_node::storage::{CheckpointOptions, CheckpointStore, Checkpoints, DataFolder, StorageError};
+use fastpay_node::tls::TlsError;
 use fastpay_rpc::{AuthorityClient, AuthorityEndpoints, ClientError, Refusal};
 use fastpay_testkit::{TestAccount, TestCommittee, payment};
 use rustls::RootCertStore;
@@ -341,7 +342,10 @@ async fn tls_is_served_as_configured_and_wrong_files_are_named() {
     let files = TlsFiles { certificate: path("node.pem"), key: path("node.key"), http: false };
     let config = || Config { tls: Some(files.clone()), ..scene.config() };
     let missing = refused(config(), scene.keys()).await;
-    assert!(matches!(&missing, AuthorityError::Tls { path, .. } if *path == files.certificate), "{missing}");
+    assert!(
+        matches!(&missing, AuthorityError::Tls(TlsError::Unreadable { path, .. }) if *path == files.certificate),
+        "{missing}"
+    );
 
     let certified = rcgen::generate_simple_self_signed(vec!["127.0.0.1".into()]).unwrap();
     std::fs::write(&files.certificate, certified.cert.pem()).unwrap();

@@ -1,0 +1,72 @@
+//! Encryption of the ports: one certificate chain and key for all of them.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::ServerConfig;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tonic::transport::Identity;
+
+use crate::config::TlsFiles;
+
+/// Why certificate and key cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file cannot be read.
+    #[error("cannot read {path}: {error}")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: std::io::Error,
+    },
+    /// Not PEM, or none of what is wanted in it.
+    #[error("the certificate or its key is not PEM: {0}")]
+    Pem(#[from] pem::Error),
+    /// They do not go together.
+    #[error("the certificate and its key cannot be used: {0}")]
+    Unfit(#[from] rustls::Error),
+}
+
+/// A certificate chain and its key, PEM.
+pub struct Tls {
+    certificate: Vec<u8>,
+    key: Vec<u8>,
+    http: bool,
+}
+
+impl Tls {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// [`TlsError::Unreadable`].
+    pub fn read(files: &TlsFiles) -> Result<Self, TlsError> {
+        let read = |path: &Path| std::fs::read(path).map_err(|error| TlsError::Unreadable { path: path.into(), error });
+        Ok(Self { certificate: read(&files.certificate)?, key: read(&files.key)?, http: files.http })
+    }
+
+    /// For the shards' ports.
+    #[must_use]
+    pub fn shards(&self) -> Identity {
+        Identity::from_pem(&self.certificate, &self.key)
+    }
+
+    /// For the HTTP port, where that is to be encrypted.
+    ///
+    /// # Errors
+    /// [`TlsError::Pem`], [`TlsError::Unfit`].
+    pub fn http(&self) -> Result<Option<Arc<ServerConfig>>, TlsError> {
+        if !self.http {
+            return Ok(None);
+        }
+        let chain = CertificateDer::pem_slice_iter(&self.certificate).collect::<Result<_, _>>()?;
+        let key = PrivateKeyDer::from_pem_slice(&self.key)?;
+        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_single_cert(chain, key)?;
+        Ok(Some(Arc::new(config)))
+    }
+}
