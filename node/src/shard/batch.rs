@@ -97,9 +97,7 @@ impl Batch {
         for (reply, ledger) in self.ledgers.into_iter().zip(std::iter::repeat(self.ledger)) {
             let _ = ledger.map(|ledger| reply.send(ledger));
         }
-        for alarm in &self.alarms {
-            alarm.send_replace(());
-        }
+        self.alarms.iter().for_each(|alarm| alarm.send_replace(()));
         // What a full queue does not take is said again in time.
         for (shard, message) in self.messages {
             let _ = shard.try_send(message);

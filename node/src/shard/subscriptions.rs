@@ -91,7 +91,7 @@ mod tests {
         let woken_by = |account| {
             let mut alarms = Vec::new();
             subscriptions.of(&deposit(account), &mut alarms);
-            alarms.iter().for_each(|alarm| drop(alarm.send_replace(())));
+            alarms.iter().for_each(|alarm| alarm.send_replace(()));
             alarms.len()
         };
         assert_eq!(woken_by(one), 0);
