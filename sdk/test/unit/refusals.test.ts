@@ -1,0 +1,125 @@
+/** What is refused before anything is sent, where no network is needed to find out. */
+
+import {
+  encodeErrorResult,
+  RpcRequestError,
+  UserRejectedRequestError,
+  type EIP1193Provider,
+  type WalletClient,
+} from "viem";
+import { describe, expect, test } from "vitest";
+
+import { FASTPAY_ABI } from "../../src/chain/abi.js";
+import {
+  ed25519Signer,
+  ethereumSigner,
+  FastPay,
+  isFastPayError,
+  signOrder,
+  walletError,
+  type Hex,
+} from "../../src/index.js";
+import { redeemOnChain } from "../../src/wallet/payouts.js";
+import { certificateOf } from "../../src/certificate.js";
+import { chainError } from "../../src/wallet-errors.js";
+import { authorities, committeeOfKeys, DOMAIN, paymentOf, person, signed } from "../support/committee.js";
+
+const alice = person("alice");
+const payment = paymentOf(alice.account, person("bob").account, 5n, 0n);
+const redemption = { ...payment, type: "redemption" as const, recipient: `0x${"be".repeat(20)}` as Hex, fee: 0n };
+
+describe("signers", () => {
+  const answering = (signature: string) => ({ request: async () => signature }) as unknown as EIP1193Provider;
+  const address: Hex = `0x${"ab".repeat(20)}`;
+
+  test.each([
+    ["a contract wallet's signature", `0x${"11".repeat(200)}`],
+    ["no signature at all", "0x"],
+    ["a signature of another key", `0x${"11".repeat(64)}1b`],
+  ])("%s is not used", async (_name, signature) => {
+    const signer = ethereumSigner(answering(signature), address);
+    const order = signOrder(signer, DOMAIN, { ...payment, sender: signer.account });
+    await expect(order).rejects.toMatchObject({ code: "signature-unusable" });
+  });
+
+  test("a transfer that nobody may order is not even shown to the wallet", async () => {
+    let asked = 0;
+    const signer = { account: alice.account, authorize: () => Promise.reject(new Error(String((asked += 1)))) };
+    await expect(signOrder(signer, DOMAIN, { ...payment, amount: 0n })).rejects.toMatchObject({
+      code: "invalid-transfer",
+    });
+    expect(asked).toBe(0);
+  });
+
+  test("who has no key is no signer", () => {
+    const refused = expect.objectContaining({ code: "invalid-argument" });
+    expect(() => ethereumSigner({ signTypedData: () => undefined } as unknown as WalletClient)).toThrow(refused);
+    expect(() => ed25519Signer(new Uint8Array(31))).toThrow(refused);
+    expect(() => ed25519Signer("0x12")).toThrow(refused);
+  });
+});
+
+describe("options", () => {
+  test.each([
+    ["no address", "0x12"],
+    ["nothing", ""],
+  ])("%s is no contract", async (_name, contract) => {
+    const options = { publicClient: undefined as never, contract: contract as Hex, chainId: 1, authorities: [] };
+    await expect(FastPay.create(options)).rejects.toMatchObject({ code: "invalid-argument" });
+  });
+});
+
+describe("redemptions that cannot be brought to the contract", () => {
+  const keys = authorities(4);
+  const committee = committeeOfKeys(keys);
+  const context = (validUntil: bigint) =>
+    ({
+      contract: { epochValidUntil: async () => validUntil, block: async () => ({ timestamp: 1_000n }) },
+      network: { committees: { get: async () => committee } },
+    }) as never;
+  const certified = async (transfer: typeof payment | typeof redemption) => {
+    const order = await signed(alice, transfer);
+    const certificate = certificateOf(
+      order,
+      committee,
+      keys.map((key) => key.vote(0n, transfer)),
+    );
+    if (certificate === undefined) throw new Error("too few votes");
+    return certificate;
+  };
+  const bring = async (transfer: typeof payment | typeof redemption, validUntil: bigint) =>
+    redeemOnChain(context(validUntil), undefined as never, await certified(transfer), () => undefined, undefined);
+
+  test("of an epoch that has ended, or ends too soon", async () => {
+    await expect(bring(redemption, 0n)).rejects.toMatchObject({ code: "epoch-ended" });
+    await expect(bring(redemption, 1_100n)).rejects.toMatchObject({ code: "epoch-ended" });
+  });
+
+  test("because they are payments", async () => {
+    await expect(bring(payment, 10_000n)).rejects.toMatchObject({ code: "invalid-argument" });
+  });
+});
+
+describe("what wallets and nodes say", () => {
+  const revert = (data: Hex) =>
+    new RpcRequestError({ body: {}, url: "http://node", error: { code: 3, message: "execution reverted", data } });
+
+  test("is told in our words", () => {
+    expect(walletError(new UserRejectedRequestError(new Error("no")))).toMatchObject({ code: "signature-rejected" });
+    expect(walletError({ code: 4001, message: "no" })).toMatchObject({ code: "signature-rejected" });
+    expect(walletError(new Error("locked"))).toMatchObject({ code: "wallet-failed" });
+    expect(chainError(new Error("strange"))).toMatchObject({ code: "chain-unreachable" });
+    const ours = walletError(new Error("locked"));
+    expect(walletError(ours)).toBe(ours);
+    expect(isFastPayError(ours, "wallet-failed") && !isFastPayError(ours, "busy")).toBe(true);
+  });
+
+  test("names the contract's own errors, whoever passes them on", () => {
+    const paused = encodeErrorResult({ abi: FASTPAY_ABI, errorName: "PausedUntil", args: [1_700_000_000n] });
+    expect(chainError(revert(paused))).toMatchObject({ code: "paused", details: { until: 1_700_000_000n } });
+    const redeemed = encodeErrorResult({ abi: FASTPAY_ABI, errorName: "AlreadyRedeemed", args: [alice.account, 7n] });
+    expect(walletError(revert(redeemed))).toMatchObject({ code: "reverted", details: { error: "AlreadyRedeemed" } });
+    // An error that no interface of ours has.
+    expect(chainError(revert("0x12345678"))).toMatchObject({ code: "reverted", details: { error: "" } });
+  });
+});
