@@ -22,6 +22,8 @@ export function Component(): JSX.Element {
     // A query's answer is never undefined: null is "nobody tells".
     queryFn: async () => (await client.depositByIndex(index ?? 0n)) ?? null,
     enabled: index !== undefined,
+    // It may become final while somebody waits for it.
+    refetchInterval: ({ state }) => (state.data === null ? 3_000 : false),
   });
   return (
     <Page title={`Deposit ${text}`} width={720}>
