@@ -19,7 +19,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).resolve().parent
 # The accounts of the beginning.
 ACCOUNTS = ["0x70997970C51812dc3A010C7d01b50e0d17dc79C8", "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"]
 # Nothing here takes this long, however busy the machine is.
@@ -66,13 +66,13 @@ def wait_until_ready(process, address):
     sys.exit("the node never was ready")
 
 
-def check(address):
-    """Runs Schemathesis against the node. Gives its exit code."""
+def check(address, folder):
+    """Runs Schemathesis against the node, in a folder for what it keeps. Gives its exit code."""
     seed = os.environ.get("SEED", "1")
     print(f"requests from {address}/v1/openapi.json, seed {seed}", flush=True)
-    program = Path(sys.executable).parent / "st"
+    program = Path(sys.executable).absolute().parent / "st"
     return subprocess.run([program, "--config-file", HERE / "schemathesis.toml", "run", f"{address}/v1/openapi.json",
-                           "--seed", seed, "--max-time", str(SECONDS_MAX)], check=False).returncode
+                           "--seed", seed, "--max-time", str(SECONDS_MAX)], cwd=folder, check=False).returncode
 
 
 def main():
@@ -84,7 +84,7 @@ def main():
             process = subprocess.Popen([node, "run", "--config", folder / "authority.toml"], stderr=log)
         try:
             wait_until_ready(process, address)
-            code = check(address)
+            code = check(address, folder)
             if process.poll() is not None:
                 print((folder / "log").read_text(), file=sys.stderr)
                 sys.exit("the node ended by itself")
