@@ -29,7 +29,7 @@ endef
 
 .PHONY: help setup tools build release lint test test-rust test-contracts test-nightly demo localnet bench sim clean
 .PHONY: fuzz fuzz-briefly test-sdk
-.PHONY: check-api
+.PHONY: check-api check-deploy
 .PHONY: web web-page test-web chromium
 .PHONY: checkers check-contracts check-trees check-slither check-proofs check-coverage
 
@@ -94,7 +94,15 @@ $(CHECKERS)/api/.installed: script/checkers/api/requirements.txt
 		echo "Schemathesis could not be installed. Is PyPI (or your mirror of it) reachable? Then run make again." >&2; exit 1; }
 	@touch $@
 
-checkers: $(CHECKERS)/bulloak-$(BULLOAK) $(CHECKERS)/python/.installed $(CHECKERS)/api/.installed
+$(CHECKERS)/deploy/.installed: script/checkers/deploy/requirements.txt
+	$(call require,$(PYTHON),Python 3.11 or newer; the check of deploy/ is written in it: https://python.org)
+	@echo "installing parsers of PromQL and YAML from PyPI (a few seconds, once)"
+	@$(PYTHON) -m venv --clear $(@D) || { echo "FastPay needs Python's venv (on Debian: python3-venv)." >&2; exit 1; }
+	@$(@D)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $< || { \
+		echo "The parsers could not be installed. Is PyPI (or your mirror of it) reachable? Then run make again." >&2; exit 1; }
+	@touch $@
+
+checkers: $(CHECKERS)/bulloak-$(BULLOAK) $(CHECKERS)/python/.installed $(CHECKERS)/api/.installed $(CHECKERS)/deploy/.installed
 
 check-trees: $(CHECKERS)/bulloak-$(BULLOAK)
 	@echo "bulloak: every branch in test/trees/*.tree has its test, and every test its branch"
@@ -126,6 +134,10 @@ test-sdk: setup ## Build and test the TypeScript SDK, also against a live networ
 	@npm run --silent --workspace sdk check
 	@npm run --silent --workspace sdk test
 
+check-deploy: setup $(CHECKERS)/deploy/.installed ## Check the files of deploy/ against what the programs serve
+	@$(CARGO) test --workspace --lib --bins --tests --no-run --quiet
+	@$(CHECKERS)/deploy/bin/python script/checkers/deploy/check.py target/debug/fastpay-node
+
 # Coverage-guided, with the stable compiler: our own crates are compiled once more, with counters, and those of others
 # are the ones of the tests. So the choice of packages and features is that of the tests, too.
 fuzz: tools ## Fuzz every decoder, each for FUZZ_SECONDS (60)
@@ -146,7 +158,7 @@ fuzz: tools ## Fuzz every decoder, each for FUZZ_SECONDS (60)
 fuzz-briefly:
 	@$(MAKE) fuzz FUZZ_SECONDS=5 FUZZ_SEED=1
 
-test: lint test-contracts check-contracts test-rust check-api test-sdk test-web sim fuzz-briefly ## Run all checks and all tests
+test: lint test-contracts check-contracts test-rust check-api check-deploy test-sdk test-web sim fuzz-briefly ## Run all checks and all tests
 
 test-nightly: setup $(CHECKERS)/python/.installed ## Fuzz and vary for hours, and show that the proofs can fail
 	FOUNDRY_PROFILE=nightly $(FOUNDRY)/forge test
