@@ -1,6 +1,7 @@
 //! The relayer's configuration: a TOML file, with single values overridden by flags or environment.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use fastpay_core::{Amount, Asset};
@@ -25,6 +26,8 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// The gas key.
     pub key: KeyConfig,
+    /// Where metrics are served; nowhere where it is not given. Keep it private.
+    pub metrics: Option<SocketAddr>,
     /// How transactions are paid for.
     #[serde(default)]
     pub sender: SenderConfig,
@@ -119,6 +122,9 @@ pub struct Overrides {
     /// The file of the gas key.
     #[arg(long, env = "FASTPAY_RELAYER_KEY_FILE")]
     pub key_file: Option<PathBuf>,
+    /// Serve metrics here.
+    #[arg(long, env = "FASTPAY_RELAYER_METRICS")]
+    pub metrics: Option<SocketAddr>,
     /// A file whose first line is the passphrase of the gas key.
     #[arg(long, env = "FASTPAY_RELAYER_PASSPHRASE_FILE")]
     pub passphrase_file: Option<PathBuf>,
@@ -173,13 +179,14 @@ impl Config {
     }
 
     fn apply(&mut self, overrides: Overrides) {
-        let Overrides { rpc_urls, endpoints, data_dir, key_file, passphrase_file } = overrides;
+        let Overrides { rpc_urls, endpoints, data_dir, key_file, metrics, passphrase_file } = overrides;
         if !rpc_urls.is_empty() {
             self.primary.rpc_urls = rpc_urls;
         }
         self.endpoints = endpoints.unwrap_or(std::mem::take(&mut self.endpoints));
         self.data_dir = data_dir.unwrap_or(std::mem::take(&mut self.data_dir));
         self.key.file = key_file.unwrap_or(std::mem::take(&mut self.key.file));
+        self.metrics = metrics.or(self.metrics);
         self.key.passphrase_file = passphrase_file.or(self.key.passphrase_file.take());
     }
 

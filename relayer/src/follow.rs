@@ -49,6 +49,10 @@ impl Relayer {
             states.push((id, self.sender.primary().payout_at(id.sender, id.sequence, final_block).await?));
         }
         self.drop_bundle(index);
+        self.metrics.gas_used.inc_by(inclusion.gas_used);
+        if !inclusion.success {
+            self.metrics.reverted.inc();
+        }
         for (id, state) in states {
             let item = self.state.position(&id).and_then(|position| self.state.items.get(position));
             let was_queued = item.is_some_and(|item| item.queued.is_some());

@@ -11,7 +11,7 @@
 //! Modules in reading order: `config`, `clock`, `key`, `item` (one redemption), `store` (what survives a restart),
 //! `feeds` (reading the authorities) and `intake` (what is taken from them), `gas` and `policy` (when to submit
 //! what: pure), `votes` (of the committee for many together), `bundle` (what succeeds together), `submit`,
-//! `queue` and `follow`, `relayer` (the loop), `status` (for the operator).
+//! `queue` and `follow`, `relayer` (the loop), `status` and `metrics` (for the operator).
 //!
 //! Invariants: nothing is sent that is not on disk; an item is forgotten only when it is paid in a final
 //! block, is not worth its gas by the operator's rules, or failed too often (its owner can always redeem it
@@ -27,6 +27,7 @@ mod gas;
 mod intake;
 mod item;
 mod key;
+mod metrics;
 mod policy;
 mod queue;
 mod relayer;
@@ -40,6 +41,7 @@ pub use config::{BundleConfig, Config, ConfigError, KeyConfig, Overrides};
 pub use gas::Plan;
 pub use item::{Item, ItemId, Parked};
 pub use key::{create_key, read_key};
+pub use metrics::{Metrics, serve as serve_metrics};
 pub use policy::{BelowCost, Decision, Reason};
 pub use relayer::{Relayer, RelayerError, Tick};
 pub use status::{status_json, status_text};

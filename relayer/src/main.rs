@@ -5,7 +5,9 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use fastpay_core::{Amount, PrimaryAddress};
-use fastpay_relayer::{Config, Overrides, Relayer, State, create_key, read_key, status_json, status_text};
+use fastpay_relayer::{
+    Config, Overrides, Relayer, State, create_key, read_key, serve_metrics, status_json, status_text,
+};
 use serde_json::json;
 use url::Url;
 
@@ -150,6 +152,7 @@ fn run(config: Config, once: bool) -> Result<(), Failure> {
     let key = read_key(&config.key.file, config.key.passphrase_file.as_deref())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(async {
+        let metrics = config.metrics;
         let mut relayer = Relayer::open(config, key).await?;
         if once {
             let tick = relayer.run_once().await?;
@@ -159,6 +162,12 @@ fn run(config: Config, once: bool) -> Result<(), Failure> {
             let done = json!({ "redeemed": redeemed, "executed": executed, "queued": queued, "parked": parked, "silent": silent });
             println!("{done}");
             return Ok(());
+        }
+        if let Some(address) = metrics {
+            let listener = tokio::net::TcpListener::bind(address).await;
+            let listener = listener.map_err(|error| format!("cannot serve metrics on {address}: {error}"))?;
+            tracing::info!(%address, "serving metrics");
+            tokio::spawn(serve_metrics(listener, relayer.metrics()));
         }
         relayer.run(stop_signal()).await?;
         Ok(())

@@ -1,6 +1,7 @@
 //! The loop: take what the feeds have, follow what is under way, submit what is waiting.
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use fastpay_core::{Committees, PrimaryAddress};
@@ -12,12 +13,16 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::feeds::{Feeds, OPTIONS};
 use crate::item::ItemId;
+use crate::metrics::Metrics;
 use crate::store::{State, Store, StoreError};
 use crate::votes::Voters;
 
 /// So many finished items are remembered in memory, to recognise them in the feeds of other authorities
 /// without asking the chain.
 const FINISHED_MAX: usize = 100_000;
+
+/// How often the gas key's balance is looked at.
+const BALANCE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Why the relayer stops. Everything else it waits out.
 #[derive(Debug, thiserror::Error)]
@@ -79,6 +84,8 @@ pub struct Relayer {
     pub(crate) finished: Finished,
     /// When each transaction was last offered, by its nonce.
     pub(crate) offered_at: HashMap<u64, Instant>,
+    pub(crate) metrics: Arc<Metrics>,
+    balance_asked_at: Option<Instant>,
 }
 
 impl Relayer {
@@ -133,6 +140,8 @@ impl Relayer {
             epochs,
             finished: Finished::default(),
             offered_at: HashMap::new(),
+            metrics: Arc::new(Metrics::new()),
+            balance_asked_at: None,
         })
     }
 
@@ -140,6 +149,12 @@ impl Relayer {
     #[must_use]
     pub fn state(&self) -> &State {
         &self.state
+    }
+
+    /// What it counts.
+    #[must_use]
+    pub fn metrics(&self) -> Arc<Metrics> {
+        self.metrics.clone()
     }
 
     /// Who pays for the gas and gets the fees.
@@ -159,6 +174,7 @@ impl Relayer {
             let round = async {
                 let tick = self.tick(false).await?;
                 tracing::debug!(?tick, "round done");
+                self.look_at_balance().await;
                 tokio::time::sleep(pause).await;
                 Ok::<_, RelayerError>(())
             };
@@ -203,7 +219,20 @@ impl Relayer {
         let (queued, waiting): (Vec<_>, Vec<_>) = open.into_iter().partition(|item| item.queued.is_some());
         (tick.parked, tick.queued, tick.waiting) = (parked.len(), queued.len(), waiting.len());
         tick.under_way = self.state.bundles.len();
+        self.metrics.observe(&tick, &self.state, now);
         Ok(tick)
+    }
+
+    /// For whoever must fill it up. Where no node answers now, one will later.
+    async fn look_at_balance(&mut self) {
+        if self.balance_asked_at.is_some_and(|at| at.elapsed() < BALANCE_INTERVAL) {
+            return;
+        }
+        self.balance_asked_at = Some(Instant::now());
+        match self.sender.primary().ether_balance(self.sender.address()).await {
+            Ok(wei) => self.metrics.observe_balance(wei),
+            Err(error) => tracing::debug!(%error, "the gas key's balance is not known"),
+        }
     }
 
     /// Puts the state on disk if it has changed.

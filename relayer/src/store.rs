@@ -113,7 +113,7 @@ pub enum StoreError {
 }
 
 impl State {
-    fn new(chain_id: u64, contract: Address) -> Self {
+    pub(crate) fn new(chain_id: u64, contract: Address) -> Self {
         let (cursors, items, bundles) = (BTreeMap::new(), Vec::new(), Vec::new());
         let (totals, decision) = (Totals::default(), Decision::default());
         Self { version: VERSION, chain_id, contract, cursors, items, bundles, totals, decision, paused_until: None }

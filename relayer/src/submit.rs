@@ -203,6 +203,7 @@ impl Relayer {
         tracing::info!(items = items.len(), nonce, gas_limit, transaction = %hash, "submitting");
         let items = items.iter().map(Item::id).collect();
         self.offered_at.insert(submission.nonce, tokio::time::Instant::now());
+        self.metrics.submitted.inc();
         self.state.bundles.push(Bundle { submission: submission.clone(), items });
         self.changed = true;
         // On disk before it leaves: a restart finds the same transaction, not a second one.

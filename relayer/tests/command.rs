@@ -11,6 +11,7 @@ fn run(folder: &Path, arguments: &[&str]) -> (Output, String) {
         .args(arguments)
         .current_dir(folder)
         .env_remove("FASTPAY_RELAYER_PASSPHRASE")
+        .env("RUST_LOG", "debug")
         .stdin(std::process::Stdio::null())
         .output()
         .unwrap();
@@ -105,6 +106,8 @@ async fn once_redeems_what_there_is_and_status_shows_it() {
     let run_once = move || run(&here, &["run", "--once", "--rpc-url", &url, "--endpoints", &endpoints]);
     let (output, words) = tokio::task::spawn_blocking(run_once).await.unwrap();
     assert!(output.status.success(), "{words}");
+    let digits = key.to_string().trim_start_matches("0x").to_lowercase();
+    assert!(words.contains("DEBUG") && !words.to_lowercase().contains(&digits), "a log holds no secret");
     let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(result["redeemed"], 2);
     assert_eq!(scene.paid_out().await, 200);

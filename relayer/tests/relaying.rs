@@ -28,6 +28,18 @@ async fn what_the_feeds_have_is_redeemed_once_and_the_fee_earned() {
     scene.publish([3]);
     relayer.run_once().await.unwrap();
     assert_eq!((scene.paid_out().await, scene.transactions().await), (400, 2));
+    let counted = relayer.metrics().text();
+    for line in [
+        "redeemed_total 4",
+        "submitted_total 2",
+        "reverted_total 0",
+        "waiting 0",
+        "silent_shards 0",
+        "oldest_waiting_seconds 0",
+    ] {
+        assert!(counted.lines().any(|counted| counted == format!("fastpay_relayer_{line}")), "{line}: {counted}");
+    }
+    assert!(!counted.contains("fastpay_relayer_gas_used_total 0\n"), "{counted}");
     // A restart, and even the loss of all state, repeats nothing.
     drop(relayer);
     scene.relayer().await.run_once().await.unwrap();

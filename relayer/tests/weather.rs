@@ -94,6 +94,7 @@ impl Sea {
         Config {
             sender: SenderConfig { stuck_after_ms: 30_000, max_fee_cap_gwei: 1_000, ..SenderConfig::default() },
             poll_interval_ms: 2_000,
+            metrics: None,
             ..scene::config(&self.folder.path().join(key.to_string()), primary)
         }
     }

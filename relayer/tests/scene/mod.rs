@@ -195,6 +195,7 @@ pub fn config(folder: &Path, primary: PrimaryConfig) -> Config {
         minimum_fees: Default::default(),
         default_minimum_fee: Amount::ZERO,
         poll_interval_ms: 20,
+        metrics: None,
         primary,
     }
 }

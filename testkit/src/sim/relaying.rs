@@ -62,5 +62,6 @@ fn config(world: &World, data_dir: PathBuf) -> Config {
         minimum_fees: Default::default(),
         default_minimum_fee: Amount(world.plan.minimum_fee),
         poll_interval_ms: 2_000,
+        metrics: None,
     }
 }

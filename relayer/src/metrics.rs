@@ -1,0 +1,202 @@
+//! What the relayer counts, in the Prometheus text format, and the port where that is served.
+//!
+//! Taken at the end of each round: a round that does not end is seen by its timestamp.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use alloy::primitives::U256;
+use alloy::primitives::utils::format_ether;
+use axum::Router;
+use axum::extract::State as Shared;
+use axum::response::IntoResponse;
+use axum::routing::get;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::{Registry, Unit};
+use tokio::net::TcpListener;
+
+use crate::item::Item;
+use crate::relayer::Tick;
+use crate::store::State;
+
+/// All counters.
+#[derive(Debug, Default)]
+pub struct Metrics {
+    registry: Registry,
+    /// Transactions that were sent for the first time.
+    pub submitted: Counter,
+    /// Final transactions that did nothing.
+    pub reverted: Counter,
+    /// The gas of final transactions.
+    pub gas_used: Counter,
+    gas_balance: Gauge<f64, AtomicU64>,
+    redeemed: Counter,
+    redeemed_by_others: Counter,
+    executed: Counter,
+    given_up: Counter,
+    below_minimum: Counter,
+    below_cost: Counter,
+    invalid: Counter,
+    waiting: Gauge,
+    parked: Gauge,
+    queued: Gauge,
+    in_flight: Gauge,
+    silent_shards: Gauge,
+    oldest_waiting: Gauge,
+    oldest_overdue: Gauge,
+    contract_paused: Gauge,
+    round_timestamp: Gauge,
+}
+
+impl Metrics {
+    /// Counters that stand at zero.
+    #[must_use]
+    pub fn new() -> Self {
+        let mut metrics = Self { registry: Registry::with_prefix("fastpay_relayer"), ..Self::default() };
+        // Not known: nothing is said of it before a node has answered.
+        metrics.gas_balance.set(f64::NAN);
+        let registry = &mut metrics.registry;
+        registry.register("build", "The program", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
+        for (name, help, counter) in [
+            ("submitted", "Transactions submitted", &metrics.submitted),
+            ("reverted", "Final transactions that reverted", &metrics.reverted),
+            ("gas_used", "Gas of final transactions", &metrics.gas_used),
+            ("redeemed", "Redemptions brought to a final block", &metrics.redeemed),
+            ("redeemed_by_others", "Redemptions that somebody else brought", &metrics.redeemed_by_others),
+            ("executed", "Queued redemptions brought to a final block", &metrics.executed),
+            ("given_up", "Redemptions that failed too often", &metrics.given_up),
+            ("below_minimum", "Redemptions left to others for their fee", &metrics.below_minimum),
+            ("below_cost", "Redemptions left to others for the gas", &metrics.below_cost),
+            ("invalid", "Feed entries that are no valid certificates", &metrics.invalid),
+        ] {
+            registry.register(name, help, counter.clone());
+        }
+        for (name, help, gauge) in [
+            ("waiting", "Redemptions that wait to be submitted", &metrics.waiting),
+            ("parked", "Redemptions left out for a while because they failed", &metrics.parked),
+            ("queued", "Redemptions in the contract's queue", &metrics.queued),
+            ("in_flight", "Transactions that are not final", &metrics.in_flight),
+            ("silent_shards", "Shards that did not answer in the last round", &metrics.silent_shards),
+            ("contract_paused", "1 where the contract is paused", &metrics.contract_paused),
+        ] {
+            registry.register(name, help, gauge.clone());
+        }
+        for (name, help, gauge) in [
+            (
+                "oldest_waiting",
+                "How long the oldest redemption that is not in the queue has waited",
+                &metrics.oldest_waiting,
+            ),
+            ("oldest_overdue", "For how long the oldest redemption in the queue has been due", &metrics.oldest_overdue),
+            ("round_timestamp", "When the last round ended", &metrics.round_timestamp),
+        ] {
+            registry.register_with_unit(name, help, Unit::Seconds, gauge.clone());
+        }
+        let balance = metrics.gas_balance.clone();
+        registry.register_with_unit("gas_balance", "What the gas key has", Unit::Other("ether".into()), balance);
+        metrics
+    }
+
+    /// Takes what a round that ended at `now_ms` found.
+    pub(crate) fn observe(&self, tick: &Tick, state: &State, now_ms: u64) {
+        let set = |gauge: &Gauge, value: u64| gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
+        set(&self.waiting, tick.waiting as u64);
+        set(&self.parked, tick.parked as u64);
+        set(&self.queued, tick.queued as u64);
+        set(&self.in_flight, tick.under_way as u64);
+        set(&self.silent_shards, tick.silent as u64);
+        set(&self.contract_paused, state.paused_until.is_some().into());
+        let now = now_ms / 1_000;
+        set(&self.round_timestamp, now);
+        let oldest = |ages: &mut dyn Iterator<Item = u64>| ages.max().unwrap_or_default();
+        let waiting = state.items.iter().filter(|item| item.queued.is_none());
+        let waited = |item: &Item| now_ms.saturating_sub(item.seen_at_ms) / 1_000;
+        set(&self.oldest_waiting, oldest(&mut waiting.map(waited)));
+        let due = state.items.iter().filter_map(|item| item.queued).map(|queued| queued.executable_at);
+        set(&self.oldest_overdue, oldest(&mut due.map(|due| now.saturating_sub(due))));
+        let totals = &state.totals;
+        for (counter, total) in [
+            (&self.redeemed, totals.redeemed),
+            (&self.redeemed_by_others, totals.redeemed_by_others),
+            (&self.executed, totals.executed),
+            (&self.given_up, totals.given_up),
+            (&self.below_minimum, totals.below_minimum),
+            (&self.below_cost, totals.below_cost),
+            (&self.invalid, totals.invalid),
+        ] {
+            counter.inc_by(total.saturating_sub(counter.get()));
+        }
+    }
+
+    /// Takes what the gas key has, in wei.
+    pub(crate) fn observe_balance(&self, wei: U256) {
+        self.gas_balance.set(format_ether(wei).parse().unwrap_or(f64::NAN));
+    }
+
+    /// All counters as text.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        encode(&mut text, &self.registry).expect("writing to memory does not fail");
+        text
+    }
+}
+
+/// Serves them until the process ends. For a private network: nothing bounds who asks.
+///
+/// # Errors
+/// Where the server fails as a whole.
+pub async fn serve(listener: TcpListener, metrics: Arc<Metrics>) -> std::io::Result<()> {
+    let router =
+        Router::new().route("/metrics", get(answer)).route("/health", get(async || "up\n")).with_state(metrics);
+    axum::serve(listener, router).await
+}
+
+async fn answer(Shared(metrics): Shared<Arc<Metrics>>) -> impl IntoResponse {
+    let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    ([("content-type", content_type)], metrics.text())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::item::tests::item;
+    use fastpay_ethereum::Queued;
+
+    #[test]
+    fn ages_are_of_the_oldest_and_totals_are_counted_once() {
+        let metrics = Metrics::new();
+        let said = |name: &str| -> f64 {
+            let text = metrics.text();
+            let line = text.lines().find(|line| line.starts_with(&format!("fastpay_relayer_{name} "))).unwrap();
+            line.rsplit(' ').next().unwrap().parse().unwrap()
+        };
+        assert!(said("gas_balance_ether").is_nan(), "not known is not nothing");
+        let (mut first, mut second, mut third) = (item(0), item(1), item(2));
+        (first.seen_at_ms, second.seen_at_ms) = (40_000, 70_000);
+        // One that is due, one that is not yet.
+        third.enqueue(Queued { executable_at: 95, relayer: Default::default() });
+        let mut fourth = item(3);
+        fourth.enqueue(Queued { executable_at: 500, relayer: Default::default() });
+        let mut state = State::new(1, Default::default());
+        state.items = vec![second, first, third, fourth];
+        (state.totals.redeemed, state.paused_until) = (7, Some(1_000));
+        let tick = Tick { silent: 3, ..Tick::default() };
+        for _ in 0..2 {
+            metrics.observe(&tick, &state, 100_000);
+        }
+        let names =
+            ["oldest_waiting_seconds", "oldest_overdue_seconds", "redeemed_total", "contract_paused", "silent_shards"];
+        assert_eq!(names.map(said), [60.0, 5.0, 7.0, 1.0, 3.0]);
+        metrics.observe(&tick, &State::new(1, Default::default()), 130_000);
+        assert_eq!(
+            ["oldest_waiting_seconds", "contract_paused", "round_timestamp_seconds"].map(said),
+            [0.0, 0.0, 130.0]
+        );
+        metrics.observe_balance(U256::from(1_500_000_000_000_000_000_u64));
+        assert_eq!(said("gas_balance_ether"), 1.5);
+    }
+}
