@@ -136,7 +136,7 @@ test-sdk: setup ## Build and test the TypeScript SDK, also against a live networ
 
 check-deploy: setup $(CHECKERS)/deploy/.installed ## Check the files of deploy/ against what the programs serve
 	@$(CARGO) test --workspace --lib --bins --tests --no-run --quiet
-	@$(CHECKERS)/deploy/bin/python script/checkers/deploy/check.py target/debug/fastpay-node
+	@$(CHECKERS)/deploy/bin/python script/checkers/deploy/check.py target/debug
 
 # Coverage-guided, with the stable compiler: our own crates are compiled once more, with counters, and those of others
 # are the ones of the tests. So the choice of packages and features is that of the tests, too.

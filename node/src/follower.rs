@@ -223,6 +223,7 @@ impl Follower {
             self.metrics.block.set(gauge(batch.cursor.block_number));
             self.metrics.deposits.set(gauge(batch.cursor.last_index.0));
         }
+        self.metrics.polled(batch.final_block);
         *cursor = Some(batch.cursor);
         let more = batch.cursor.block_number < batch.final_block;
         if !more {

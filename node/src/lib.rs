@@ -2,6 +2,8 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
 
 pub mod authority;
+pub mod backup;
+pub mod check;
 pub mod config;
 pub mod deployment;
 pub mod follower;

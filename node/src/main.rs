@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use fastpay_node::config::{Config, Overrides};
 use fastpay_node::keys::{self, KeyFiles, passphrase_source};
-use fastpay_node::{authority, guard, setup, status, vote_committee};
+use fastpay_node::{authority, backup, check, guard, setup, status, vote_committee};
 use tokio::sync::watch;
 
 /// An authority of a FastPay committee.
@@ -67,6 +67,25 @@ enum Command {
         #[command(flatten)]
         overrides: Overrides,
     },
+    /// Look at the configuration
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Copy the data folder while the node is stopped. The copy is marked as one: an authority that runs on it votes
+    /// only above what the other authorities know of
+    Backup {
+        /// The folder to make
+        to: PathBuf,
+        #[command(flatten)]
+        folder: FolderArguments,
+    },
+    /// Make the data folder from a backup, marked as an older copy. Be sure that the old node is gone for good: two
+    /// nodes of one key could sign two different orders
+    Restore {
+        /// The backup
+        from: PathBuf,
+        #[command(flatten)]
+        folder: FolderArguments,
+    },
     /// Say that the data folder is an older copy: until told otherwise, the authority votes only above what the
     /// other authorities know of
     Restored(FolderArguments),
@@ -81,6 +100,24 @@ enum Command {
         /// One JSON document instead of a table
         #[arg(long)]
         json: bool,
+        #[command(flatten)]
+        overrides: Overrides,
+    },
+}
+
+#[derive(Subcommand)]
+enum ConfigCommand {
+    /// Look at everything that a start rests on: files, keys, committee, data folder, ports. Fails where it would fail
+    Check {
+        /// The configuration
+        #[arg(long, default_value = "authority.toml")]
+        config: PathBuf,
+        /// One JSON document instead of a table
+        #[arg(long)]
+        json: bool,
+        /// Read the passphrase from the first line of this file instead of FASTPAY_PASSPHRASE or the terminal
+        #[arg(long)]
+        passphrase_file: Option<PathBuf>,
         #[command(flatten)]
         overrides: Overrides,
     },
@@ -180,6 +217,32 @@ fn execute(command: Command) -> Result<(), BoxError> {
                 Some(path) => std::fs::File::create_new(&path)
                     .and_then(|mut file| writeln!(file, "{vote}"))
                     .map_err(|error| format!("cannot write {}: {error}", path.display()))?,
+            }
+            Ok(())
+        }
+        Command::Config(ConfigCommand::Check { config, json, passphrase_file, overrides }) => {
+            let passphrase = passphrase_source(passphrase_file);
+            let findings = runtime()?.block_on(check::check(&config, overrides, &passphrase));
+            print!("{}", if json { serde_json::to_string_pretty(&findings)? + "\n" } else { findings.to_string() });
+            match findings.errors() {
+                0 => Ok(()),
+                errors => Err(format!("the authority would not start; found: {errors}").into()),
+            }
+        }
+        Command::Backup { to, folder: FolderArguments { config, overrides } } => {
+            let copied = backup::back_up(&Config::read(&config, overrides)?.data, &to)?;
+            println!("copied {} files, {} bytes; the copy is marked as one", copied.files, copied.bytes);
+            Ok(())
+        }
+        Command::Restore { from, folder: FolderArguments { config, overrides } } => {
+            let config = Config::read(&config, overrides)?;
+            let copied = backup::restore(&from, &config.data)?;
+            println!(
+                "restored {} files, {} bytes, marked as an older copy. Never run this authority in two places",
+                copied.files, copied.bytes
+            );
+            if config.endpoints.is_none() {
+                eprintln!("configure `endpoints` before the start: it votes only after it has asked the others");
             }
             Ok(())
         }

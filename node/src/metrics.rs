@@ -1,14 +1,25 @@
 //! What the node counts, in the Prometheus text format.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::AtomicU64;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use fastpay_core::{JournalPosition, Shard};
+use fastpay_core::{Asset, AssetTotals, Balance, JournalPosition, Shard, ShardLedger, Vote};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
+
+use crate::standing::Standing;
+
+/// Of so many assets the sums are shown, ETH first: anyone can deposit tokens of their own making.
+const ASSETS_SHOWN_MAX: usize = 32;
+
+type Labels = [(&'static str, String); 1];
+type Timestamps = Family<Labels, Gauge>;
 
 /// What one shard counts.
 #[derive(Debug)]
@@ -34,6 +45,9 @@ pub struct ShardMetrics {
     journal_bytes: Gauge,
     synchronized: Gauge,
     credits_in_flight: Gauge,
+    redemptions: Gauge,
+    checkpoint_timestamp: Gauge,
+    peer_vote_timestamp: Timestamps,
 }
 
 impl ShardMetrics {
@@ -48,15 +62,29 @@ impl ShardMetrics {
         self.checkpoint_pause_seconds.observe(duration.as_secs_f64());
     }
 
+    /// Notes that a checkpoint is on disk, or was found there.
+    pub fn checkpointed(&self) {
+        self.checkpoint_timestamp.set(now_seconds());
+    }
+
+    /// Notes who voted in a certificate.
+    pub fn saw_votes(&self, votes: &[Vote]) {
+        let now = now_seconds();
+        for vote in votes {
+            self.peer_vote_timestamp.get_or_create(&[("authority", vote.authority.to_string())]).set(now);
+        }
+    }
+
     /// Takes the sizes of a shard's state.
     pub fn observe(&self, shard: &Shard, journal_end: JournalPosition) {
-        let gauge = |gauge: &Gauge, value: u64| gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
+        let gauge = |gauge: &Gauge, value: u64| gauge.set(signed(value));
         let ledger = shard.ledger();
         gauge(&self.accounts_in_memory, shard.accounts_in_memory() as u64);
         gauge(&self.journal_bytes, journal_end.0);
         gauge(&self.synchronized, ledger.synchronized.0);
         let in_flight: usize = ledger.outboxes.values().map(|outbox| outbox.waiting.len()).sum();
         gauge(&self.credits_in_flight, in_flight as u64);
+        gauge(&self.redemptions, ledger.redemptions.count());
     }
 }
 
@@ -78,6 +106,10 @@ pub struct NetworkMetrics {
 pub struct FollowerMetrics {
     /// The newest finalized block that was read whole.
     pub block: Gauge,
+    /// The newest finalized block that there is.
+    pub final_block: Gauge,
+    /// When the Primary last answered, in seconds since 1970.
+    pub polled_timestamp: Gauge,
     /// The index of the newest deposit handed to the shards.
     pub deposits: Gauge,
     /// Failures after which it tries again.
@@ -86,10 +118,98 @@ pub struct FollowerMetrics {
     pub alarm: Gauge,
 }
 
+impl FollowerMetrics {
+    /// Notes an answer of the Primary.
+    pub fn polled(&self, final_block: u64) {
+        self.final_block.set(signed(final_block));
+        self.polled_timestamp.set(now_seconds());
+    }
+}
+
+/// What the authority as a whole is. Taken when it is asked for.
+#[derive(Debug, Default)]
+pub struct AuthorityMetrics {
+    ready: Gauge,
+    epoch: Gauge,
+    voting: Gauge,
+    restored: Gauge,
+    peer_vote_timestamp: Timestamps,
+    assets_imbalanced: Gauge,
+    asset_deposited: Amounts,
+    asset_held: Amounts,
+    asset_in_flight: Amounts,
+    asset_redeemed: Amounts,
+}
+
+/// In an asset's smallest unit. The nearest number of 53 bits: for curves, not for accounts.
+type Amounts = Family<Labels, Gauge<f64, AtomicU64>>;
+
+impl AuthorityMetrics {
+    /// Takes whether the node is ready, and its place in the committee. Members that have not voted since the start
+    /// are shown as never seen, and those of earlier epochs not at all.
+    pub fn observe(&self, ready: bool, standing: &Standing) {
+        self.ready.set(ready.into());
+        self.epoch.set(signed(standing.epoch().0));
+        self.voting.set(standing.voter().is_some().into());
+        self.restored.set(standing.guard().is_some().into());
+        let current = standing.committees().current();
+        let label = |name: &dyn ToString| [("authority", name.to_string())];
+        for gone in standing.committees().iter().flat_map(|committee| committee.members()) {
+            if current.member(&gone.name).is_none() {
+                self.peer_vote_timestamp.remove(&label(&gone.name));
+            }
+        }
+        for member in current.members() {
+            drop(self.peer_vote_timestamp.get_or_create(&label(&member.name)));
+        }
+    }
+
+    /// Takes the sums of all shards, and checks that each shard's add up exactly.
+    pub fn observe_ledgers(&self, ledgers: &[Arc<ShardLedger>]) {
+        let all = || ledgers.iter().flat_map(|ledger| &ledger.totals);
+        let imbalanced = all().filter(|(_, totals)| imbalance(totals) != Balance::ZERO).count();
+        self.assets_imbalanced.set(signed(imbalanced as u64));
+        let mut assets: Vec<Asset> = all().map(|(asset, _)| *asset).collect();
+        assets.sort_unstable();
+        assets.dedup();
+        for asset in assets.into_iter().take(ASSETS_SHOWN_MAX) {
+            let of_asset = || ledgers.iter().filter_map(|ledger| ledger.totals.get(&asset));
+            let show = |family: &Amounts, part: fn(&AssetTotals) -> Balance| {
+                let sum = of_asset().fold(Balance::ZERO, |sum, totals| sum.plus(part(totals)));
+                let nearest = sum.to_string().parse::<f64>().unwrap_or(f64::NAN);
+                family.get_or_create(&[("asset", asset.to_string())]).set(nearest);
+            };
+            show(&self.asset_deposited, |totals| totals.deposited);
+            show(&self.asset_held, |totals| totals.accounts);
+            show(&self.asset_in_flight, |totals| totals.forwarded.plus(totals.credited.negated()));
+            show(&self.asset_redeemed, |totals| totals.redeemed);
+        }
+    }
+}
+
+/// What came into a shard, less what left it and what it holds. Anything but nothing is a defect.
+fn imbalance(totals: &AssetTotals) -> Balance {
+    let came = totals.deposited.plus(totals.credited);
+    let left = totals.forwarded.plus(totals.redeemed);
+    came.plus(left.plus(totals.accounts).negated())
+}
+
+fn signed(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+/// Seconds since 1970.
+#[expect(clippy::disallowed_methods, reason = "shown to operators; nothing is decided by it")]
+fn now_seconds() -> i64 {
+    signed(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()))
+}
+
 /// All of the node's counters.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
+    /// The authority's.
+    pub authority: AuthorityMetrics,
     /// The network room's.
     pub network: Arc<NetworkMetrics>,
     /// The follower's.
@@ -103,10 +223,14 @@ impl Metrics {
     #[must_use]
     pub fn new(shards: u32) -> Self {
         let mut registry = Registry::with_prefix("fastpay");
+        let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
+        registry.register("build", "The program", build);
+        let authority = authority(&mut registry);
         let network = Arc::new(network(&mut registry));
         let follower = Arc::new(follower(&mut registry));
-        let shards = (0..shards).map(|id| Arc::new(shard(&mut registry, id))).collect();
-        Self { registry, network, follower, shards }
+        let shards = 0..shards;
+        let shards = shards.map(|id| Arc::new(shard(&mut registry, id, &authority.peer_vote_timestamp))).collect();
+        Self { registry, authority, network, follower, shards }
     }
 
     /// All counters as text.
@@ -116,6 +240,27 @@ impl Metrics {
         encode(&mut text, &self.registry).expect("writing to memory does not fail");
         text
     }
+}
+
+fn authority(registry: &mut Registry) -> AuthorityMetrics {
+    let metrics = AuthorityMetrics::default();
+    registry.register("ready", "1 where it has read the Primary up to its final head", metrics.ready.clone());
+    registry.register("epoch", "The epoch of the current committee", metrics.epoch.clone());
+    registry.register("voting", "1 where the authority votes in the current epoch", metrics.voting.clone());
+    registry.register("restored", "1 where its data folder is marked as an older copy", metrics.restored.clone());
+    registry.register_with_unit(
+        "peer_vote_timestamp",
+        "When a certificate with a vote of this member was last seen; 0 for not since the start",
+        Unit::Seconds,
+        metrics.peer_vote_timestamp.clone(),
+    );
+    let imbalanced = metrics.assets_imbalanced.clone();
+    registry.register("assets_imbalanced", "Sums of assets in shards that do not add up", imbalanced);
+    registry.register("asset_deposited", "Deposits credited, in base units", metrics.asset_deposited.clone());
+    registry.register("asset_held", "Balances of accounts, in base units", metrics.asset_held.clone());
+    registry.register("asset_in_flight", "Credits between shards, in base units", metrics.asset_in_flight.clone());
+    registry.register("asset_redeemed", "Redemptions confirmed, in base units", metrics.asset_redeemed.clone());
+    metrics
 }
 
 fn network(registry: &mut Registry) -> NetworkMetrics {
@@ -135,18 +280,23 @@ fn network(registry: &mut Registry) -> NetworkMetrics {
 fn follower(registry: &mut Registry) -> FollowerMetrics {
     let metrics = FollowerMetrics {
         block: Gauge::default(),
+        final_block: Gauge::default(),
+        polled_timestamp: Gauge::default(),
         deposits: Gauge::default(),
         retries: Counter::default(),
         alarm: Gauge::default(),
     };
     registry.register("follower_block", "The newest finalized block that was read", metrics.block.clone());
+    registry.register("follower_final_block", "The newest finalized block", metrics.final_block.clone());
+    let polled = metrics.polled_timestamp.clone();
+    registry.register_with_unit("follower_polled_timestamp", "When the Primary last answered", Unit::Seconds, polled);
     registry.register("follower_deposits", "The index of the newest deposit", metrics.deposits.clone());
     registry.register("follower_retries", "Failures that were retried", metrics.retries.clone());
     registry.register("follower_alarm", "1 where the follower has stopped", metrics.alarm.clone());
     metrics
 }
 
-fn shard(registry: &mut Registry, id: u32) -> ShardMetrics {
+fn shard(registry: &mut Registry, id: u32, peer_vote_timestamp: &Timestamps) -> ShardMetrics {
     let label = ("shard".into(), id.to_string().into());
     let registry = registry.sub_registry_with_label(label);
     let metrics = ShardMetrics {
@@ -164,6 +314,9 @@ fn shard(registry: &mut Registry, id: u32) -> ShardMetrics {
         journal_bytes: Gauge::default(),
         synchronized: Gauge::default(),
         credits_in_flight: Gauge::default(),
+        redemptions: Gauge::default(),
+        checkpoint_timestamp: Gauge::default(),
+        peer_vote_timestamp: peer_vote_timestamp.clone(),
     };
     registry.register("queued", "Commands that wait", metrics.queued.clone());
     registry.register("votes", "Votes given", metrics.votes.clone());
@@ -185,5 +338,43 @@ fn shard(registry: &mut Registry, id: u32) -> ShardMetrics {
     registry.register_with_unit("journal", "Length of the journal", Unit::Bytes, metrics.journal_bytes.clone());
     registry.register("synchronized", "The index of the newest deposit applied", metrics.synchronized.clone());
     registry.register("credits_in_flight", "Credits on their way to other shards", metrics.credits_in_flight.clone());
+    registry.register("redemptions", "Redemption certificates confirmed", metrics.redemptions.clone());
+    let checkpoint = metrics.checkpoint_timestamp.clone();
+    registry.register_with_unit(
+        "checkpoint_timestamp",
+        "When a checkpoint was last on disk",
+        Unit::Seconds,
+        checkpoint,
+    );
     metrics
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastpay_core::Amount;
+
+    #[test]
+    fn sums_add_up_and_where_they_do_not_that_is_seen() {
+        let metrics = Metrics::new(2);
+        let balance = |amount| Balance::from(Amount(amount));
+        let shard = |deposited, credited, forwarded, redeemed, accounts| {
+            let [deposited, credited, forwarded] = [deposited, credited, forwarded].map(balance);
+            let totals = AssetTotals { deposited, credited, forwarded, redeemed: balance(redeemed), accounts };
+            Arc::new(ShardLedger { totals: [(Asset::ETHER, totals)].into(), ..ShardLedger::default() })
+        };
+        let first = shard(100, 0, 30, 0, balance(70));
+        // What is on its way is neither here nor there, and a deposit that is not seen yet makes a debt.
+        let second = shard(0, 20, 0, 25, balance(5).negated());
+        metrics.authority.observe_ledgers(&[first.clone(), second]);
+        let said = |name: &str| {
+            let text = metrics.text();
+            let line = text.lines().find(|line| line.starts_with(&format!("fastpay_{name}"))).unwrap();
+            line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()
+        };
+        let sums = ["asset_deposited", "asset_held", "asset_in_flight", "asset_redeemed", "assets_imbalanced"];
+        assert_eq!(sums.map(said), [100.0, 65.0, 10.0, 25.0, 0.0]);
+        metrics.authority.observe_ledgers(&[first, shard(0, 20, 0, 25, Balance::ZERO)]);
+        assert_eq!(said("assets_imbalanced"), 1.0);
+    }
 }

@@ -27,6 +27,7 @@ use tokio::sync::mpsc;
 
 pub use catch_up::{CatchUp, PeersError};
 pub use floors::Floors;
+pub(crate) use notice::mark_as_copy;
 pub use notice::{Memory, NoticeError, Suspicion, Witness, default_witness, distrust, vouch};
 
 /// At most so many accounts wait until the peers are asked about them; others are told to come again.

@@ -46,6 +46,9 @@ pub enum Suspicion {
         /// Where the witness says that it ended at least.
         committed: JournalPosition,
     },
+    /// It was made as a copy.
+    #[error("it was made from a backup")]
+    Backup,
     /// The operator knows.
     #[error("its operator says so")]
     Operator,
@@ -146,7 +149,7 @@ impl Witness {
     /// Where a file cannot be read or written.
     pub fn judge(&self, folder: &DataFolder, ends: &[JournalPosition]) -> Result<Memory, NoticeError> {
         if let Some(suspicion) = self.suspicion(ends) {
-            mark(folder, &suspicion)?;
+            mark(folder.path(), &suspicion)?;
         }
         self.write(Some(positions(ends)))?;
         let path = folder.path().join(MARK_FILE);
@@ -161,7 +164,8 @@ impl Witness {
         }
     }
 
-    fn suspicion(&self, ends: &[JournalPosition]) -> Option<Suspicion> {
+    /// Why the folder, whose journals end at `ends`, would be marked.
+    pub(crate) fn suspicion(&self, ends: &[JournalPosition]) -> Option<Suspicion> {
         let bytes = match fs::read(&self.path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -221,19 +225,19 @@ fn birth(path: &Path) -> io::Result<String> {
     })
 }
 
-fn mark(folder: &DataFolder, why: &Suspicion) -> Result<(), NoticeError> {
+fn mark(folder: &Path, why: &Suspicion) -> Result<(), NoticeError> {
     // First: what the peers said before this copy came back says nothing of the votes since.
     remove(folder, FLOORS_FILE)?;
     #[expect(clippy::disallowed_methods, reason = "it is shown to the operator, and nothing else")]
     let since = SystemTime::now().duration_since(UNIX_EPOCH).map(|since| since.as_secs()).unwrap_or_default();
-    write(&folder.path().join(MARK_FILE), &Mark { since, why: why.to_string() })
+    write(&folder.join(MARK_FILE), &Mark { since, why: why.to_string() })
 }
 
-fn remove(folder: &DataFolder, name: &str) -> Result<(), NoticeError> {
-    let path = folder.path().join(name);
+fn remove(folder: &Path, name: &str) -> Result<(), NoticeError> {
+    let path = folder.join(name);
     let removed = match fs::remove_file(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => sync_folder(folder.path()),
+        _ => sync_folder(folder),
     };
     removed.map_err(|error| NoticeError::Io { path, error })
 }
@@ -249,7 +253,15 @@ fn write(path: &Path, content: &impl Serialize) -> Result<(), NoticeError> {
 /// # Errors
 /// Where it is in use, or cannot be written.
 pub fn distrust(data: &Path) -> Result<(), NoticeError> {
-    mark(&DataFolder::hold(data)?, &Suspicion::Operator)
+    mark(DataFolder::hold(data)?.path(), &Suspicion::Operator)
+}
+
+/// A copy of a data folder that is being made, before anybody can use it.
+///
+/// # Errors
+/// Where it cannot be written.
+pub(crate) fn mark_as_copy(copy: &Path) -> Result<(), NoticeError> {
+    mark(copy, &Suspicion::Backup)
 }
 
 /// The operator says that nothing is forgotten: the folder was moved as a whole while the node was stopped, or
@@ -261,8 +273,8 @@ pub fn vouch(data: &Path, witness: PathBuf) -> Result<(), NoticeError> {
     let folder = DataFolder::hold(data)?;
     // First: without it, the mark would be back at the next start.
     Witness::of(data, witness)?.write(None)?;
-    remove(&folder, FLOORS_FILE)?;
-    remove(&folder, MARK_FILE)
+    remove(folder.path(), FLOORS_FILE)?;
+    remove(folder.path(), MARK_FILE)
 }
 
 #[cfg(test)]

@@ -127,7 +127,18 @@ pub(super) async fn ready(State(node): SharedNode) -> impl IntoResponse {
     (code, Json(body))
 }
 
+/// All counters. What a shard is too busy to say stays as it was said last.
 pub(super) async fn metrics(State(node): SharedNode) -> impl IntoResponse {
+    let mut ledgers = Vec::new();
+    for shard in &node.shards {
+        ledgers.extend(shard.ledger().await);
+    }
+    let authority = &node.context.metrics.authority;
+    if ledgers.len() == node.shards.len() {
+        authority.observe_ledgers(&ledgers);
+    }
+    let ready = *node.context.progress.borrow() == Progress::AtHead;
+    authority.observe(ready, &node.context.standing.borrow().clone());
     let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     ([("content-type", content_type)], node.context.metrics.text())
 }

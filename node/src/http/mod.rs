@@ -1,4 +1,4 @@
-//! The port for people and programs: the JSON API (docs/API.md), health, readiness, metrics.
+//! The port for people and programs: the JSON API (docs/API.md), health, readiness, metrics, and a page for operators.
 //!
 //! ```text
 //!  TCP ─► bounded connections ─► head and body in time ─► JSON ─► the shard that owns the account ─► JSON, or a problem
@@ -10,6 +10,7 @@
 mod about;
 mod accounts;
 mod connections;
+mod dashboard;
 mod events;
 mod extract;
 mod ledger;
@@ -23,7 +24,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::middleware::Next;
+use axum::middleware::{Next, from_fn};
 use axum::response::Response;
 use axum::routing::get;
 use fastpay_core::{AccountId, Domain, ShardLayout};
@@ -148,9 +149,11 @@ fn router(node: Arc<Node>) -> Router {
     let cors = CorsLayer::new().allow_origin(Any).allow_methods(Any).allow_headers(Any).expose_headers(Any);
     let (api, document) = openapi::parts();
     api.route("/v1/openapi.json", get(async || document))
+        .route("/", get(dashboard::page))
+        .route("/dashboard.js", get(dashboard::script))
         .route("/health", get(about::health))
         .route("/ready", get(about::ready))
-        .route("/metrics", get(about::metrics))
+        .route("/metrics", get(about::metrics).route_layer(from_fn(in_turn)))
         .fallback(problem::no_such_path)
         .method_not_allowed_fallback(problem::no_such_method)
         .layer(cors)

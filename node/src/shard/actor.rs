@@ -113,6 +113,8 @@ pub(super) struct Actor<C> {
     encoded: Vec<u8>,
     /// Records so far.
     appended: u64,
+    /// Whether the batch's first certificate was looked at for who voted in it: one of each is enough to see who is up.
+    voters_seen: bool,
 }
 
 /// Whether the thread goes on.
@@ -174,6 +176,7 @@ impl<C: Commits> Actor<C> {
             batch: Batch::default(),
             encoded: Vec::new(),
             appended: 0,
+            voters_seen: false,
         }
     }
 
@@ -236,6 +239,7 @@ impl<C: Commits> Actor<C> {
     fn serve(&mut self, first: Command) -> Result<Next, ShardError> {
         let begun = Instant::now();
         self.signer.look();
+        self.voters_seen = false;
         let mut commands = self.take(first);
         let mut requests = Vec::new();
         for command in &mut commands {
@@ -324,6 +328,9 @@ impl<C: Commits> Actor<C> {
     /// Executes a certificate, and raises an alarm where it holds a vote of this authority that is not remembered:
     /// the account would still be locked on that order. Where the memory is known to have a gap, that is no news.
     fn confirm(&mut self, certificate: &VerifiedCertificate) -> Result<Result<(), Refusal>, ShardError> {
+        if !std::mem::replace(&mut self.voters_seen, true) {
+            self.metrics.saw_votes(&certificate.certificate().votes);
+        }
         let is_locked = Cell::new(true);
         let confirmed = self.decide_and_apply(|shard| {
             let decision = shard.confirm(certificate);

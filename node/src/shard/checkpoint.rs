@@ -117,6 +117,7 @@ impl Checkpointer {
         newest: JournalPosition,
         metrics: Arc<ShardMetrics>,
     ) -> Self {
+        metrics.checkpointed();
         Self { store, limits, newest, newest_at: Instant::now(), under_way: None, metrics }
     }
 
@@ -162,6 +163,7 @@ impl Checkpointer {
             }
             Some(UnderWay::Writing(writing)) => {
                 finish(shard, writing)?;
+                self.metrics.checkpointed();
                 true
             }
         };
@@ -190,6 +192,7 @@ impl Checkpointer {
             write_checkpoint(&*self.store, shard, end)?;
             (self.newest, self.newest_at) = (end, Instant::now());
         }
+        self.metrics.checkpointed();
         self.metrics.checkpoint_paused(begun.elapsed());
         Ok(())
     }

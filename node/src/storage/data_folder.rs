@@ -24,7 +24,8 @@ use thiserror::Error;
 const FORMAT_VERSION: u32 = 1;
 /// Made with the folder and never replaced.
 pub(crate) const LOCK_FILE: &str = "lock";
-const META_FILE: &str = "meta.json";
+/// Whose folder it is; without it, it is none.
+pub(crate) const META_FILE: &str = "meta.json";
 /// Far above what a real one has; a larger file is something else and not worth reading.
 const META_BYTES_MAX: u64 = 64 << 10;
 const OWNER_ONLY: u32 = 0o700;

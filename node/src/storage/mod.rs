@@ -30,8 +30,8 @@ mod journal;
 mod memory_disk;
 
 pub use checkpoint::{Checkpoint, CheckpointError, CheckpointOptions, CheckpointStore, Checkpoints, StoreKey};
-pub(crate) use data_folder::LOCK_FILE;
 pub use data_folder::{DataFolder, FolderIdentity, ShardFolders, StorageError};
+pub(crate) use data_folder::{LOCK_FILE, META_FILE};
 pub(crate) use disk::sync_folder;
 pub use disk::{Disk, RealDisk, SegmentFile, replace_file};
 pub use fastpay_core::JournalPosition;

@@ -17,6 +17,7 @@ mod http_events;
 mod http_index;
 mod http_scene;
 mod network;
+mod operator;
 mod process;
 mod rotation;
 mod scene;

@@ -247,3 +247,125 @@ fn what_cannot_be_run_is_refused_with_what_to_do() {
     let error = refused(&path("keyless.toml"));
     assert!(error.contains("v.json"), "{error}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_configuration_is_checked_and_a_folder_backed_up_and_restored_by_command() {
+    let operator = Operator::new();
+    let config = operator.config();
+    let config = config.to_str().unwrap();
+    let path = |name: &str| operator.folder.path().join(name).to_str().unwrap().to_owned();
+    let findings = |output: &Output| -> Vec<(String, String)> {
+        let findings: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).unwrap();
+        let word = |finding: &serde_json::Value, key: &str| finding[key].as_str().unwrap().to_owned();
+        findings.iter().map(|finding| (word(finding, "check"), word(finding, "level"))).collect()
+    };
+    let check = || node(&["config", "check", "--config", config, "--json"]).output().unwrap();
+    let level = |output: &Output, check: &str| {
+        let found = findings(output);
+        found.iter().find(|(name, _)| name == check).unwrap_or_else(|| panic!("{check} in {found:?}")).1.clone()
+    };
+    let good = check();
+    succeeds(&good);
+    for name in ["config", "keys", "committee", "standing", "data", "memory", "ports"] {
+        assert_eq!(level(&good, name), "ok", "{name}");
+    }
+    assert_eq!(level(&good, "endpoints"), "warning", "none are configured");
+
+    // While a node runs, its folder cannot be copied, and that it runs is no error of the configuration.
+    let (data, backup) = (path("data"), path("backup"));
+    let process = operator.run().await;
+    assert_eq!(level(&check(), "data"), "warning");
+    let refused = node(&["backup", &backup, "--config", config]).output().unwrap();
+    assert!(!refused.status.success() && text(&refused.stderr).contains("in use by another process"));
+    drop(process);
+
+    assert!(succeeds(&node(&["backup", &backup, "--config", config]).output().unwrap()).contains("marked"));
+    let refused = node(&["restore", &backup, "--config", config]).output().unwrap();
+    assert!(!refused.status.success() && text(&refused.stderr).contains("is there already"));
+    std::fs::remove_dir_all(&data).unwrap();
+    let missing = check();
+    assert_eq!((missing.status.code(), level(&missing, "data").as_str()), (Some(1), "error"));
+    succeeds(&node(&["restore", &backup, "--config", config]).output().unwrap());
+    assert_eq!(level(&check(), "memory"), "warning");
+    let _process = operator.run().await;
+    let (_, ready) = get(operator.http, "/ready").await.unwrap();
+    assert!(ready.contains("\"restored\":true"), "{ready}");
+}
+
+#[test]
+fn each_thing_that_stands_in_the_way_of_a_start_is_found() {
+    let operator = Operator::new();
+    let config = operator.config();
+    let good = std::fs::read_to_string(&config).unwrap();
+    let check = |text: String, expected: &str| {
+        std::fs::write(&config, text).unwrap();
+        let output = node(&["config", "check", "--config", config.to_str().unwrap()]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let (_, found) = said.split_once("ERROR").unwrap_or_else(|| panic!("{said}"));
+        assert!(found.contains(expected) && output.status.code() == Some(1), "{expected}: {said}");
+    };
+    check(format!("colour = 1\n{good}"), "unknown field");
+    check(good.replace("voting.key", "none.key"), "none.key");
+    check(good.replace("genesis.json", "none.json"), "none.json");
+    check(good.replace("shards = 2", "shards = 3"), "number of shards");
+    check(format!("endpoints = \"none.json\"\n{good}"), "none.json");
+    check(format!("{good}\n[tls]\ncertificate = \"none.pem\"\nkey = \"none.key\"\n"), "none.pem");
+    std::fs::write(operator.folder.path().join("empty.pem"), "").unwrap();
+    check(format!("{good}\n[tls]\ncertificate = \"empty.pem\"\nkey = \"empty.pem\"\n"), "tls");
+    let taken = std::net::TcpListener::bind(operator.http).unwrap();
+    check(good.clone(), "cannot listen on");
+    drop(taken);
+    // Of another committee.
+    let others = keys::generate(&operator.folder.path().join("others"), None).unwrap();
+    check(good.replace("/keys/", "/others/"), &others.public().name.to_string());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_secret_is_in_the_log_however_much_is_logged() {
+    const PASSPHRASE: &str = "correct horse battery staple";
+    let operator = Operator::new();
+    let config = operator.config();
+    let folder = operator.folder.path();
+    let mut secrets = vec![PASSPHRASE.to_owned()];
+    for name in ["voting.key", "redemption.key"] {
+        let text = std::fs::read_to_string(folder.join("keys").join(name)).unwrap();
+        let digits = text.trim().trim_start_matches("0x").to_lowercase();
+        assert_eq!(digits.len(), 64, "a plain key is its digits");
+        secrets.push(digits);
+    }
+    let leaks = |log: &str| secrets.iter().any(|secret| log.to_lowercase().contains(secret.as_str()));
+    assert!(leaks(&format!("key {}", secrets[1].to_uppercase())));
+
+    let log = folder.join("log");
+    let file = std::fs::File::create(&log).unwrap();
+    let mut command = node(&["run", "--config", config.to_str().unwrap()]);
+    command.env("FASTPAY_LOG", "trace").env("FASTPAY_PASSPHRASE", PASSPHRASE).stderr(file);
+    let process = Process(command.spawn().unwrap());
+    eventually_async("it is ready", || async {
+        get(operator.http, "/ready").await.is_some_and(|(code, _)| code == 200)
+    })
+    .await;
+    let (client, alice) = (operator.client(), TestAccount::numbered(0));
+    let order = alice.sign(&operator.committee.domain, payment(alice.id(), TestAccount::numbered(1).id(), 1, 0));
+    client.shard_of(&alice.id()).order(&order).await.unwrap();
+    client.shard_of(&alice.id()).confirm(&operator.committee.certificate(&order)).await.unwrap();
+    drop(process);
+    let said = std::fs::read_to_string(&log).unwrap();
+    assert!(said.contains("TRACE") && said.contains("serving"), "it logs all that there is");
+    assert!(!leaks(&said));
+
+    // Encrypted keys, with the right passphrase and a wrong one: both are refused, by what they say of themselves.
+    keys::generate(&folder.join("others"), Some(PASSPHRASE)).unwrap();
+    let others = folder.join("others.toml");
+    std::fs::write(&others, std::fs::read_to_string(&config).unwrap().replace("/keys/", "/others/")).unwrap();
+    for (passphrase, expected) in [(PASSPHRASE, "not a member"), ("correct horse battery stable", "wrong passphrase")] {
+        for command in [&["run"][..], &["config", "check"]] {
+            let mut refused = node(command);
+            refused.arg("--config").arg(&others).env("FASTPAY_LOG", "trace").env("FASTPAY_PASSPHRASE", passphrase);
+            let output = refused.output().unwrap();
+            let said = text(&output.stdout) + &text(&output.stderr);
+            assert!(!output.status.success() && said.contains(expected), "{said}");
+            assert!(!leaks(&said) && !said.contains(passphrase));
+        }
+    }
+}

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks deploy/: that what is named there exists, and that what it says can be read by those whom it tells.
 
-The metrics of alerts and dashboard are compared with what a real authority serves; each expression is
+The metrics of alerts and dashboard are compared with what a real authority and a real relayer serve; each expression is
 parsed as PromQL; each alert must have its run-book in docs/OPERATIONS.md, and each run-book its alert. The units are
 verified by systemd where there is one; the compose file is read by Docker where its client has `compose`, and its
 references are followed in any case.
@@ -55,37 +55,51 @@ def free_ports(count):
     return ports
 
 
-def metrics_of(process, port, log):
-    """The names of what a program serves, once it does."""
+def metrics_of(process, port, log, complete):
+    """What a program serves, once that is complete."""
     end = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < end:
         if process.poll() is not None:
             sys.exit(f"it ended by itself:\n{log.read_text()}")
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
-                return set(re.findall(r"^(\w+)[ {]", answer.read().decode(), re.MULTILINE))
+                text = answer.read().decode()
+            if complete in text:
+                return set(re.findall(r"^(\w+)[ {]", text, re.MULTILINE)) - {"#"}
         except (urllib.error.URLError, OSError):
             pass
         time.sleep(0.1)
-    sys.exit(f"it never served metrics:\n{log.read_text()}")
+    sys.exit(f"it never served {complete}:\n{log.read_text()}")
 
 
-def served(node, folder):
-    """The names of all metrics of an authority of a committee without a Primary."""
-    shard, http = free_ports(2)
-    members = [json.loads(run(node, "keygen", "--plain", "--keys", folder / f"keys-{number}")) for number in range(4)]
+def served(programs, folder):
+    """The names of all metrics of an authority without a Primary, and of a relayer whose Ethereum node is away."""
+    shard, http, metrics = free_ports(3)
+    members = [json.loads(run(programs / "fastpay-node", "keygen", "--plain", "--keys", folder / f"keys-{number}"))
+               for number in range(4)]
     balances = [{"account": ACCOUNT, "amount": "1000"}]
     (folder / "genesis.json").write_text(json.dumps({"committee": members, "balances": balances}))
-    run(node, "init", "--config", folder / "authority.toml", "--data", folder / "data", "--keys", folder / "keys-0",
-        "--genesis", folder / "genesis.json", "--listen", f"127.0.0.1:{shard}", "--http", f"127.0.0.1:{http}")
-    log = folder / "log"
-    with open(log, "w") as stderr:
-        process = subprocess.Popen([node, "run", "--config", folder / "authority.toml"], stderr=stderr)
-    try:
-        return metrics_of(process, http, log)
-    finally:
-        process.terminate()
-        process.wait(PATIENCE_SECONDS)
+    made = run(programs / "fastpay-node", "init", "--config", folder / "authority.toml", "--data", folder / "data",
+               "--keys", folder / "keys-0", "--genesis", folder / "genesis.json", "--listen", f"127.0.0.1:{shard}",
+               "--http", f"127.0.0.1:{http}")
+    (folder / "endpoints.json").write_text(json.dumps({"authorities": [json.loads(made)]}))
+    run(programs / "fastpay-relayer", "--config", folder / "relayer.toml", "init", "--unencrypted-key", "--rpc-url",
+        "http://127.0.0.1:1", "--chain-id", "1", "--contract", "0x" + "01" * 20, "--endpoints", "endpoints.json")
+    names = set()
+    for command, port, complete in [
+        (["fastpay-node", "run", "--config", folder / "authority.toml"], http, "fastpay_asset_deposited{"),
+        (["fastpay-relayer", "--config", folder / "relayer.toml", "run", "--metrics", f"127.0.0.1:{metrics}"], metrics,
+         "fastpay_relayer_build_info"),
+    ]:
+        log = folder / "log"
+        with open(log, "w") as stderr:
+            process = subprocess.Popen([programs / command[0], *command[1:]], stderr=stderr, cwd=folder)
+        try:
+            names |= metrics_of(process, port, log, complete)
+        finally:
+            process.terminate()
+            process.wait(PATIENCE_SECONDS)
+    return names
 
 
 def check_expression(where, expression, names):
@@ -196,9 +210,9 @@ def check_units(folder):
 
 
 def main():
-    node = Path(sys.argv[1]).resolve()
+    programs = Path(sys.argv[1]).resolve()
     with tempfile.TemporaryDirectory(prefix="fastpay-deploy-") as folder:
-        names = served(node, Path(folder))
+        names = served(programs, Path(folder))
         check_units(Path(folder))
     alerts, panels = check_alerts(names), check_dashboard(names)
     check_compose()

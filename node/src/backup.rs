@@ -1,0 +1,242 @@
+//! Copies of a data folder that nobody can take for the folder itself.
+//!
+//! A copy is older than what its authority says after it: on it, votes are forgotten. So a backup carries the mark of the
+//! guard from the instant when it is whole, and whoever puts it back, with [`restore`] or by hand, has an authority that
+//! asks the others before it votes. The lock is held while it is copied: a node that runs would write between the files.
+//!
+//! Invariants: `meta.json` comes last, so that a copy that was cut short is no data folder; no folder is ever overwritten.
+
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use crate::guard::{self, NoticeError};
+use crate::storage::{DataFolder, LOCK_FILE, META_FILE, StorageError, sync_folder};
+
+/// Made from the journals again.
+const INDEX_FOLDER: &str = "index";
+const OWNER_ONLY: u32 = 0o700;
+
+/// Why there is no copy.
+#[derive(Debug, thiserror::Error)]
+pub enum BackupError {
+    /// The folder is in use, or none.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// The copy cannot be marked.
+    #[error(transparent)]
+    Mark(#[from] NoticeError),
+    /// Nothing is overwritten.
+    #[error("{0} is there already; name a folder that is not, or move that one away once its node is gone for good")]
+    Exists(PathBuf),
+    /// It would copy itself.
+    #[error("{0} is inside of the folder that is to be copied; name another place")]
+    Inside(PathBuf),
+    /// The file system failed.
+    #[error("cannot copy {path}: {error}")]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+}
+
+/// What was copied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Copied {
+    /// How many files.
+    pub files: u64,
+    /// How long they are together, in bytes.
+    pub bytes: u64,
+}
+
+/// Copies a data folder that no node uses into the new folder `to`, durably.
+///
+/// # Errors
+/// Where a node runs on it, `to` exists, or the file system fails.
+pub fn back_up(data: &Path, to: &Path) -> Result<Copied, BackupError> {
+    let folder = DataFolder::hold(data)?;
+    let copied = copy_folder(folder.path(), to)?;
+    sync_parent(to)?;
+    Ok(copied)
+}
+
+/// Makes the data folder `data` from a backup, or from another copy of one. It must not exist.
+///
+/// # Errors
+/// Where a node runs on the copy, `data` exists, or the file system fails.
+pub fn restore(from: &Path, data: &Path) -> Result<Copied, BackupError> {
+    // A backup has no lock; a folder that was copied by hand has, and so has one that is in use.
+    let held = if from.join(LOCK_FILE).exists() { Some(DataFolder::hold(from)?) } else { None };
+    if !from.join(META_FILE).exists() {
+        return Err(StorageError::NotCreated { path: from.to_owned() }.into());
+    }
+    if data.symlink_metadata().is_ok() {
+        return Err(BackupError::Exists(data.to_owned()));
+    }
+    let mut name = data.file_name().unwrap_or_default().to_owned();
+    name.push(".restoring");
+    let unfinished = data.with_file_name(name);
+    match fs::remove_dir_all(&unfinished) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(&unfinished)(error)),
+        _ => {}
+    }
+    let copied = copy_folder(from, &unfinished)?;
+    drop(held);
+    fs::rename(&unfinished, data).map_err(failed(data))?;
+    sync_parent(data)?;
+    Ok(copied)
+}
+
+fn copy_folder(from: &Path, to: &Path) -> Result<Copied, BackupError> {
+    if to.symlink_metadata().is_ok() {
+        return Err(BackupError::Exists(to.to_owned()));
+    }
+    let place = to.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let place = place.canonicalize().map_err(failed(place))?;
+    if place.starts_with(from.canonicalize().map_err(failed(from))?) {
+        return Err(BackupError::Inside(to.to_owned()));
+    }
+    let mut copied = Copied::default();
+    copy_all(from, to, true, &mut copied)?;
+    guard::mark_as_copy(to)?;
+    copy_file(&from.join(META_FILE), &to.join(META_FILE), &mut copied)?;
+    sync_folder(to).map_err(failed(to))?;
+    Ok(copied)
+}
+
+/// At the top, what belongs to the one folder alone is left out.
+fn copy_all(from: &Path, to: &Path, top: bool, copied: &mut Copied) -> Result<(), BackupError> {
+    DirBuilder::new().mode(OWNER_ONLY).create(to).map_err(failed(to))?;
+    for entry in fs::read_dir(from).map_err(failed(from))? {
+        let entry = entry.map_err(failed(from))?;
+        let (path, name) = (entry.path(), entry.file_name());
+        if top && [LOCK_FILE, META_FILE, INDEX_FOLDER].iter().any(|left_out| name == *left_out) {
+            continue;
+        }
+        if entry.file_type().map_err(failed(&path))?.is_dir() {
+            copy_all(&path, &to.join(name), false, copied)?;
+        } else {
+            copy_file(&path, &to.join(name), copied)?;
+        }
+    }
+    sync_folder(to).map_err(failed(to))
+}
+
+fn copy_file(from: &Path, to: &Path, copied: &mut Copied) -> Result<(), BackupError> {
+    let bytes = fs::copy(from, to).map_err(failed(from))?;
+    File::open(to).and_then(|file| file.sync_all()).map_err(failed(to))?;
+    copied.files = copied.files.saturating_add(1);
+    copied.bytes = copied.bytes.saturating_add(bytes);
+    Ok(())
+}
+
+fn sync_parent(path: &Path) -> Result<(), BackupError> {
+    path.parent().map_or(Ok(()), sync_folder).map_err(failed(path))
+}
+
+fn failed(path: &Path) -> impl FnOnce(io::Error) -> BackupError {
+    let path = path.to_owned();
+    move |error| BackupError::Io { path, error }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::guard::{Memory, Witness, default_witness};
+    use crate::storage::{FolderIdentity, Journal, JournalOptions, JournalPosition, JournalWrite};
+
+    struct Scene(tempfile::TempDir);
+
+    impl Scene {
+        /// A data folder with one record.
+        fn new() -> Self {
+            let scene = Self(tempfile::tempdir().unwrap());
+            let data = scene.path("data");
+            let folder = DataFolder::create(&data, &identity()).unwrap();
+            let journal = folder.shard(0).unwrap().journal;
+            let mut journal = Journal::open(&journal, JournalOptions::default(), JournalPosition::default()).unwrap();
+            journal.append(b"a vote").unwrap();
+            journal.commit().unwrap();
+            drop(folder);
+            Witness::create(&data, default_witness(&data)).unwrap();
+            fs::create_dir(data.join("index")).unwrap();
+            fs::write(data.join("floors"), b"what others said").unwrap();
+            scene
+        }
+
+        fn path(&self, name: &str) -> PathBuf {
+            self.0.path().join(name)
+        }
+    }
+
+    fn identity() -> FolderIdentity {
+        FolderIdentity { names: vec!["aa".into()], shards: 1, chain_id: 1, contract: "0x01".into() }
+    }
+
+    fn memory(data: &Path, witness: PathBuf) -> Memory {
+        let folder = DataFolder::open(data, &identity()).unwrap();
+        Witness::of(data, witness).unwrap().judge(&folder, &[JournalPosition(0)]).unwrap()
+    }
+
+    #[test]
+    fn a_backup_that_is_put_back_is_known_as_one_wherever_and_however() {
+        let scene = Scene::new();
+        let (data, backup) = (scene.path("data"), scene.path("backup"));
+        assert_eq!(memory(&data, default_witness(&data)), Memory::Whole);
+        let copied = back_up(&data, &backup).unwrap();
+        assert!(copied.files >= 2 && copied.bytes > 0, "{copied:?}");
+        assert!([LOCK_FILE, "index", "floors"].iter().all(|left_out| !backup.join(left_out).exists()));
+        assert_eq!(memory(&data, default_witness(&data)), Memory::Whole, "the folder itself is what it was");
+
+        // In the same place, where the old folder was lost; the witness is still there.
+        fs::remove_dir_all(&data).unwrap();
+        assert!(restore(&backup, &data).unwrap().bytes > 0);
+        assert!(matches!(memory(&data, default_witness(&data)), Memory::Older { .. }));
+        let mut journal =
+            Journal::open(&data.join("shard-000/journal"), JournalOptions::default(), JournalPosition::default());
+        assert!(journal.as_mut().unwrap().end() > JournalPosition::default(), "the record is there");
+
+        // By hand, and with a witness that was made to fit it: the mark came with the copy.
+        let by_hand = scene.path("by-hand");
+        fs::rename(&backup, &by_hand).unwrap();
+        drop(DataFolder::hold(&by_hand).unwrap());
+        Witness::create(&by_hand, default_witness(&by_hand)).unwrap();
+        assert!(matches!(memory(&by_hand, default_witness(&by_hand)), Memory::Older { .. }));
+    }
+
+    #[test]
+    fn nothing_is_copied_while_a_node_runs_and_nothing_is_overwritten() {
+        let scene = Scene::new();
+        let (data, backup) = (scene.path("data"), scene.path("backup"));
+        let running = DataFolder::open(&data, &identity()).unwrap();
+        let in_use = |error| matches!(error, BackupError::Storage(StorageError::InUse { .. }));
+        assert!(in_use(back_up(&data, &backup).unwrap_err()));
+        assert!(in_use(restore(&data, &scene.path("second")).unwrap_err()), "that would be two nodes of one key");
+        assert!(!backup.exists() && !scene.path("second").exists());
+        drop(running);
+
+        assert!(matches!(back_up(&data, &data.join("backup")), Err(BackupError::Inside(_))));
+        back_up(&data, &backup).unwrap();
+        assert!(matches!(back_up(&data, &backup), Err(BackupError::Exists(_))));
+        assert!(matches!(restore(&backup, &data), Err(BackupError::Exists(_))));
+        let nowhere = restore(&scene.path("nowhere"), &scene.path("second")).unwrap_err();
+        assert!(matches!(nowhere, BackupError::Storage(StorageError::NotCreated { .. })));
+    }
+
+    #[test]
+    fn a_copy_that_was_cut_short_is_no_data_folder() {
+        let scene = Scene::new();
+        let (data, backup) = (scene.path("data"), scene.path("backup"));
+        back_up(&data, &backup).unwrap();
+        fs::remove_file(backup.join(META_FILE)).unwrap();
+        let refused = restore(&backup, &scene.path("second")).unwrap_err();
+        assert!(matches!(refused, BackupError::Storage(StorageError::NotCreated { .. })));
+        // What an earlier attempt left is no hindrance.
+        fs::copy(data.join(META_FILE), backup.join(META_FILE)).unwrap();
+        fs::create_dir(scene.path("second.restoring")).unwrap();
+        restore(&backup, &scene.path("second")).unwrap();
+    }
+}

@@ -1,0 +1,216 @@
+//! `config check`: all that `run` looks at before it opens ports, without opening them for anybody.
+//!
+//! What stands in the way of a start is an error; what an operator should know of is a warning. One finding does not
+//! hide another: what rests on something wrong is left out, the rest is looked at.
+
+use std::fmt;
+use std::net::TcpListener;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fastpay_core::AuthorityKeys;
+use fastpay_ethereum::keystore::PassphraseSource;
+use fastpay_rpc::Endpoints;
+use serde::Serialize;
+
+use crate::config::{Config, Overrides, TlsFiles};
+use crate::deployment::{self, Deployment, folder_identity};
+use crate::guard::Witness;
+use crate::keys;
+use crate::standing::Standing;
+use crate::storage::{DataFolder, StorageError};
+use crate::tls::{Tls, TlsError};
+
+/// `run` waits for the deployment to be final as long as that takes.
+const DEPLOYMENT_PATIENCE: Duration = Duration::from_secs(20);
+
+/// What a finding means for a start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// As it should be.
+    Ok,
+    /// It starts; an operator should know.
+    Warning,
+    /// It does not start.
+    Error,
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// What was looked at: `config`, `keys`, `committee`, `standing`, `data`, `memory`, `endpoints`, `tls`, `ports`.
+    pub check: &'static str,
+    /// What it means.
+    pub level: Level,
+    /// In words.
+    pub message: String,
+}
+
+/// All findings, in the order of a start.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Findings(Vec<Finding>);
+
+impl Findings {
+    /// Each of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Finding> {
+        self.0.iter()
+    }
+
+    /// How many stand in the way of a start.
+    #[must_use]
+    pub fn errors(&self) -> usize {
+        self.iter().filter(|finding| finding.level == Level::Error).count()
+    }
+
+    fn note(&mut self, check: &'static str, level: Level, message: impl ToString) {
+        self.0.push(Finding { check, level, message: message.to_string() });
+    }
+
+    /// What is there, where it is; where not, why.
+    fn take<T, E: ToString>(&mut self, check: &'static str, found: Result<(T, String), E>) -> Option<T> {
+        match found {
+            Ok((found, message)) => {
+                self.note(check, Level::Ok, message);
+                Some(found)
+            }
+            Err(error) => {
+                self.note(check, Level::Error, error);
+                None
+            }
+        }
+    }
+}
+
+impl fmt::Display for Findings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for Finding { check, level, message } in self.iter() {
+            let level = match level {
+                Level::Ok => "ok",
+                Level::Warning => "warning",
+                Level::Error => "ERROR",
+            };
+            writeln!(f, "{level:<8} {check:<10} {message}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Looks at everything that a start of the authority rests on.
+pub async fn check(path: &Path, overrides: Overrides, passphrase: &PassphraseSource) -> Findings {
+    let mut findings = Findings::default();
+    let read = Config::read(path, overrides).map(|config| (config, format!("{} can be read", path.display())));
+    let Some(config) = findings.take("config", read) else { return findings };
+    let keys = keys::read_all(&config.keys, passphrase).map(|keys| {
+        let names: Vec<_> = keys.iter().map(|pair| pair.public().name.to_string()).collect();
+        (keys, format!("of authority {}", names.join(" and ")))
+    });
+    let keys = findings.take("keys", keys);
+    let deployment = committee(&config, &mut findings).await;
+    let running = match (keys, deployment) {
+        (Some(keys), Some(deployment)) => memory(&config, keys, &deployment, &mut findings),
+        _ => false,
+    };
+    endpoints(&config, &mut findings);
+    if let Some(files) = &config.tls {
+        findings.take("tls", tls(files).map(|()| ((), "certificate and key go together".into())));
+    }
+    ports(&config, running, &mut findings);
+    findings
+}
+
+async fn committee(config: &Config, findings: &mut Findings) -> Option<Deployment> {
+    match tokio::time::timeout(DEPLOYMENT_PATIENCE, deployment::load(config)).await {
+        Ok(found) => findings.take(
+            "committee",
+            found.map(|deployment| {
+                let domain = deployment.domain();
+                (deployment, format!("of contract {} on chain {}", domain.contract(), domain.chain_id()))
+            }),
+        ),
+        Err(_) => {
+            findings.note(
+                "committee",
+                Level::Warning,
+                "the contract's deployment is not final yet; a start waits for it",
+            );
+            None
+        }
+    }
+}
+
+/// The authority's place, its data folder, and whether that is all that it has said. Says whether a node runs on it.
+fn memory(config: &Config, keys: Vec<AuthorityKeys>, deployment: &Deployment, findings: &mut Findings) -> bool {
+    let keys: Vec<_> = keys.into_iter().map(Arc::new).collect();
+    let names: Vec<_> = keys.iter().map(|keys| keys.public().name).collect();
+    let committees = match deployment.committees() {
+        Ok(committees) => committees,
+        Err(error) => {
+            findings.note("standing", Level::Error, error);
+            return false;
+        }
+    };
+    let standing = Standing::new(committees, keys, &names).map(|standing| {
+        let votes = if standing.voter().is_some() { "votes in" } else { "does not vote in" };
+        (standing.voter().is_some(), format!("{votes} epoch {}", standing.epoch()))
+    });
+    findings.take("standing", standing);
+    let identity = folder_identity(&names, config.shards, &deployment.domain());
+    let folder = match DataFolder::open(&config.data, &identity) {
+        Err(StorageError::InUse { .. }) => {
+            findings.note(
+                "data",
+                Level::Warning,
+                "a node runs on the data folder: that, and its ports, were not looked at",
+            );
+            return true;
+        }
+        found => found.map(|folder| (folder, format!("{} is this authority's", config.data.display()))),
+    };
+    if findings.take("data", folder).is_some() {
+        // Without the journals' ends: those are found by recovering them.
+        let suspicion = Witness::of(&config.data, config.witness()).map(|witness| witness.suspicion(&[]));
+        match suspicion {
+            Ok(None) => findings.note("memory", Level::Ok, "the witness is this folder's"),
+            Ok(Some(why)) => findings.note("memory", Level::Warning, format!(
+                "it would be taken for an older copy ({why}), and vote only above what the others know of; see docs/OPERATIONS.md"
+            )),
+            Err(error) => findings.note("memory", Level::Error, error),
+        }
+    }
+    false
+}
+
+fn endpoints(config: &Config, findings: &mut Findings) {
+    match &config.endpoints {
+        None => findings.note(
+            "endpoints",
+            Level::Warning,
+            "none are configured: where the data folder is an older copy, this authority votes for nothing",
+        ),
+        Some(path) => {
+            let read = Endpoints::read(path);
+            let read = read.map(|endpoints| ((), format!("of {} authorities", endpoints.authorities.len())));
+            findings.take("endpoints", read);
+        }
+    }
+}
+
+/// As on the HTTP port, which says more of what is wrong than the shards' own do when they open.
+fn tls(files: &TlsFiles) -> Result<(), TlsError> {
+    Tls::read(&TlsFiles { http: true, ..files.clone() })?.http().map(drop)
+}
+
+fn ports(config: &Config, running: bool, findings: &mut Findings) {
+    if running {
+        return;
+    }
+    let shards = config.shard_addresses().unwrap_or_default();
+    for address in shards.into_iter().chain([config.http]) {
+        let bound = TcpListener::bind(address);
+        let free = bound.map(|_| ((), format!("{address} is free")));
+        findings.take("ports", free.map_err(|error| format!("cannot listen on {address}: {error}")));
+    }
+}

@@ -1,0 +1,28 @@
+/** The page that an authority serves to its operator: it shows what the authority says, and axe finds nothing serious. */
+
+import AxeBuilder from "@axe-core/playwright";
+
+import { network } from "./support/net";
+import { expect, picture, test } from "./support/people";
+
+for (const colorScheme of ["light", "dark"] as const) {
+  test(`an authority's own page shows how it is, in ${colorScheme}`, async ({ page }) => {
+    const authority = network().authorities[0];
+    await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+    const faults: string[] = [];
+    page.on("console", (message) => message.type() === "error" && faults.push(message.text()));
+    await page.goto(`${authority?.http}/`);
+    await expect(page.getByRole("status")).toHaveText("Votes.");
+    const facts = page.locator("#facts");
+    await expect(facts).toContainText(network().contract, { ignoreCase: true });
+    await expect(facts).toContainText("atHead");
+    await expect(page.locator("#members tr")).toHaveCount(network().authorities.length);
+    await expect(page.locator("#members")).toContainText("(this one)");
+    for (const row of await page.locator("#assets tr").all()) await expect(row).toContainText("yes");
+    expect(await page.locator("#shard-rows tr").count()).toBeGreaterThan(0);
+    const { violations } = await new AxeBuilder({ page }).analyze();
+    expect(violations.filter(({ impact }) => impact === "serious" || impact === "critical")).toEqual([]);
+    expect(faults).toEqual([]);
+    await picture(page, `dashboard-${colorScheme}`);
+  });
+}
