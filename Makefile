@@ -9,7 +9,7 @@ MAKEFLAGS += --no-print-directory
 FOUNDRY := node_modules/.bin
 # What node_modules was installed from: compared by content, so that a checkout alone installs nothing again.
 INSTALLED := node_modules/.installed-from.json
-PROGRAMS := -p fastpay-node -p fastpay-relayer -p fastpay-wallet --bins
+PROGRAMS := -p fastpay-node -p fastpay-relayer -p fastpay-wallet -p fastpay-merchant --bins
 CARGO := cargo
 # What checks the contract beside Foundry: Slither and Halmos (Python), bulloak (Rust). Only the tests need them.
 CHECKERS := target/checkers
@@ -31,6 +31,7 @@ endef
 .PHONY: fuzz fuzz-briefly test-sdk
 .PHONY: check-api check-deploy
 .PHONY: web web-page test-web chromium
+.PHONY: shop test-shop
 .PHONY: checkers check-contracts check-trees check-slither check-proofs check-coverage
 
 help: ## Show this list
@@ -158,7 +159,7 @@ fuzz: tools ## Fuzz every decoder, each for FUZZ_SECONDS (60)
 fuzz-briefly:
 	@$(MAKE) fuzz FUZZ_SECONDS=5 FUZZ_SEED=1
 
-test: lint test-contracts check-contracts test-rust check-api check-deploy test-sdk test-web sim fuzz-briefly ## Run all checks and all tests
+test: lint test-contracts check-contracts test-rust check-api check-deploy test-sdk test-web test-shop sim fuzz-briefly ## Run all checks and all tests
 
 test-nightly: setup $(CHECKERS)/python/.installed ## Fuzz and vary for hours, and show that the proofs can fail
 	FOUNDRY_PROFILE=nightly $(FOUNDRY)/forge test
@@ -194,6 +195,12 @@ chromium:
 test-web: web-page chromium ## Test the web wallet in Chromium on a localnet; pictures are kept in target/web
 	@$(CARGO) test --workspace --lib --bins --tests --no-run --quiet
 	@CHROMIUM="$$(command -v "$${CHROMIUM:-chromium}")" npm run --silent test -w web
+
+shop: release ## Serve the sample shop and fastpay-merchant on a localnet of their own, until Ctrl-C
+	@script/shop.sh
+
+test-shop: setup ## Test the sample shop's verification of webhooks
+	@node --test --test-reporter=dot merchant/shop/
 
 # One invocation of its own: only here are there faults to plant (core/src/fault.rs). For development, so that what would
 # overflow is seen; signatures are checked with optimised code all the same.

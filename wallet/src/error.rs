@@ -5,8 +5,27 @@ use fastpay_ethereum::{DepositsError, PrimaryError, SendError, utc};
 
 use crate::decimal::DecimalError;
 use crate::drive::DriveError;
-use crate::folder::{ConfigError, FolderError, KeyError};
+use crate::folder::{ConfigError, ContactError, FolderError, KeyError};
+use crate::link::LinkError;
 use crate::network::NetworkError;
+
+/// The kinds of errors and the exit codes of the command, as docs/CLI.md promises them. 2 is the argument parser's own.
+pub const ERROR_KINDS: [(&str, u8); 14] = [
+    ("argument", 2),
+    ("config", 3),
+    ("key", 4),
+    ("passphrase", 5),
+    ("funds", 6),
+    ("conflict", 7),
+    ("unreachable", 8),
+    ("primary", 9),
+    ("busy", 10),
+    ("timeout", 11),
+    ("audit", 12),
+    ("storage", 13),
+    ("paused", 14),
+    ("contact", 15),
+];
 
 /// Why an operation of the wallet did not succeed.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +39,12 @@ pub enum WalletError {
     /// The wallet's keys.
     #[error(transparent)]
     Key(#[from] KeyError),
+    /// The address book.
+    #[error(transparent)]
+    Contact(ContactError),
+    /// A payment link.
+    #[error(transparent)]
+    Link(#[from] LinkError),
     /// The committee or its addresses.
     #[error(transparent)]
     Network(#[from] NetworkError),
@@ -124,6 +149,7 @@ impl WalletError {
             Self::Config(_) | Self::Network(_) | Self::OtherCommittee | Self::Drive(DriveError::NoPrimary) => "config",
             Self::Key(KeyError::Passphrase(_)) => "passphrase",
             Self::Key(_) => "key",
+            Self::Contact(_) => "contact",
             Self::Drive(DriveError::InsufficientBalance { .. }) | Self::Funds { .. } | Self::NotCovered { .. } => {
                 "funds"
             }
@@ -138,30 +164,27 @@ impl WalletError {
                 "paused"
             }
             Self::Drive(DriveError::NewEpoch { .. }) | Self::Events(_) | Self::Primary(_) | Self::Send(_) => "primary",
-            Self::Amount(_) | Self::Order(_) | Self::Argument(_) => "argument",
+            Self::Amount(_) | Self::Order(_) | Self::Link(_) | Self::Argument(_) => "argument",
             Self::TimedOut { .. } => "timeout",
             Self::Audit(_) => "audit",
         }
     }
 
-    /// The exit code of the command, one for each kind. 2 is the argument parser's own.
+    /// The exit code of the command, one for each kind.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
-        match self.kind() {
-            "argument" => 2,
-            "config" => 3,
-            "key" => 4,
-            "passphrase" => 5,
-            "funds" => 6,
-            "conflict" => 7,
-            "unreachable" => 8,
-            "primary" => 9,
-            "busy" => 10,
-            "timeout" => 11,
-            "audit" => 12,
-            "storage" => 13,
-            "paused" => 14,
-            _ => 1,
+        let kind = self.kind();
+        ERROR_KINDS.iter().find(|(known, _)| *known == kind).map_or(1, |(_, code)| *code)
+    }
+}
+
+impl From<ContactError> for WalletError {
+    /// What an error of the address book has of keys and files is of their kind.
+    fn from(error: ContactError) -> Self {
+        match error {
+            ContactError::Key(error) => Self::Key(error),
+            ContactError::Folder(error) => Self::Folder(error),
+            error => Self::Contact(error),
         }
     }
 }

@@ -7,7 +7,7 @@
 //!  ChainAccount ─► the Primary: deposit, redeem by oneself, claim; written ahead as well
 //! ```
 //! Modules in reading order: `network`, `drive`, `standing` (rules for answers of which some are lies),
-//! `folder`, `wallet`, `finish`, `receive`, `view`, `chain`, `payout`, `arrival`, `audit`, `open`.
+//! `folder`, `wallet`, `finish`, `receive`, `view`, `chain`, `payout`, `arrival`, `audit`, `open`, `memo`, `link`.
 //!
 //! Invariants: what an authority says is verified or agreed by f + 1 before it is acted on; an order is on
 //! disk before it is sent; no second order is ever signed for a sequence number; whatever a crash leaves
@@ -24,6 +24,8 @@ mod drive;
 mod error;
 mod finish;
 pub mod folder;
+mod link;
+mod memo;
 mod network;
 mod open;
 mod payout;
@@ -43,7 +45,9 @@ pub use drive::{
     CertificateSource, Contender, Contest, DriveError, DriveOptions, Driver, Listener, NoCertificates, Progress,
     Settled, Trouble, short,
 };
-pub use error::WalletError;
+pub use error::{ERROR_KINDS, WalletError};
+pub use link::{LABEL_LENGTH_MAX, LINK_LENGTH_MAX, LinkError, PaymentLink};
+pub use memo::{MemoError, format_memo, parse_memo};
 pub use network::{Answers, BogusCertificate, Names, Network, NetworkError};
 pub use open::{learn_chain_id, read_genesis, set_up};
 pub use payout::{QueuedRedemption, check_not_paused, queued_redemption, would_queue};

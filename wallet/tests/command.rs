@@ -32,8 +32,42 @@ fn json(home: &Path, arguments: &[&str]) -> (Value, i32) {
     let output = fastpay(home, arguments).arg("--json").output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
-    let value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text:?} {errors}"));
+    let value: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text:?} {errors}"));
+    if output.status.success() {
+        assert_documented(arguments, &value);
+    }
     (value, output.status.code().unwrap())
+}
+
+const CLI_PAGE: &str = include_str!("../../docs/CLI.md");
+
+/// The rows of the page's table under a heading of these columns, without their marks.
+fn documented(columns: &str) -> Vec<(String, String)> {
+    let table = CLI_PAGE.split_once(columns).unwrap().1.split("\n\n").next().unwrap();
+    let rows = table.lines().filter(|line| line.starts_with("| `"));
+    rows.map(|row| {
+        let mut cells = row.trim_matches('|').split('|').map(|cell| cell.trim().replace('`', ""));
+        (cells.next().unwrap(), cells.next().unwrap())
+    })
+    .collect()
+}
+
+/// What a command answered has the fields that docs/CLI.md says, in the order of its table's row, and no others.
+fn assert_documented(arguments: &[&str], answer: &Value) {
+    let said = documented("| command | fields |");
+    let words = |count: usize| arguments.iter().take(count).copied().collect::<Vec<_>>().join(" ");
+    let row = said.iter().find(|(command, _)| *command == words(1) || *command == words(2));
+    let (_, fields) = row.unwrap_or_else(|| panic!("{arguments:?} has no row in docs/CLI.md"));
+    let fields: BTreeSet<_> = fields.split([';', '(']).next().unwrap().split_whitespace().collect();
+    let found: BTreeSet<_> = answer.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(found, fields, "{arguments:?}");
+}
+
+#[test]
+fn the_documented_kinds_and_exit_codes_are_those_of_the_code() {
+    let said = documented("| kind | exit code |");
+    let of_code = fastpay_wallet::ERROR_KINDS.map(|(kind, code)| (kind.to_owned(), code.to_string()));
+    assert_eq!(said, of_code);
 }
 
 /// A wallet set up for an in-process committee, as `init` leaves it; nobody answers as the Primary.
@@ -129,6 +163,13 @@ async fn every_refusal_has_its_kind_its_exit_code_and_says_what_to_do() {
     check(&["pay", to, "1e9"], "argument", 2, "decimal point");
     check(&["pay", "0xD8dA6BF26964aF9D7eEd9e03E53415D37aA96045", "1"], "argument", 2, "checksum");
     check(&["pay", "nobody", "1"], "key", 4, "fastpay keys list");
+    check(&["pay", to], "argument", 2, "how much");
+    check(&["pay", "fastpay:nonsense", "1"], "argument", 2, "no payment link");
+    check(&["contacts", "add", "alice", to], "contact", 15, "name of a key");
+    check(&["contacts", "add", "Carol", to], "key", 4, "letters a-z");
+    check(&["contacts", "add", "carol", "nonsense"], "argument", 2, "not an account");
+    check(&["contacts", "remove", "carol"], "contact", 15, "fastpay contacts list");
+    check(&["link", "--amount", "0"], "argument", 2, "asks for nothing");
     check(&["deposit", "1"], "primary", 9, "does not answer");
     check(&["redeem", "1"], "argument", 2, "--to");
     check(&["keys", "new", "alice", "--ed25519"], "key", 4, "choose another name");
@@ -144,6 +185,58 @@ async fn every_refusal_has_its_kind_its_exit_code_and_says_what_to_do() {
     check(&["pay", to, "1", "--from", "alice"], "unreachable", 8, "2 of the 3");
     std::fs::write(home.join("config.toml"), "colour = 1").unwrap();
     check(&["balance"], "config", 3, "not a valid configuration");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_is_paid_as_it_says_by_those_who_agree() {
+    let committee = Committee::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path();
+    set_up(&committee, home);
+    let alice = new_key(home, "alice", "--ed25519");
+    committee.fund(1, alice, 10 * ETHER, &[0, 1, 2, 3]);
+    let to = committee_account().to_string();
+    let (contact, code) = json(home, &["contacts", "add", "carol", &to]);
+    assert_eq!((code, contact["account"].as_str()), (0, Some(to.as_str())), "{contact}");
+    assert_eq!(json(home, &["contacts", "add", "carol", &alice.to_string()]).1, 15);
+    let (listed, _) = json(home, &["contacts", "list"]);
+    assert_eq!(listed["contacts"][0]["name"], "carol");
+    assert_eq!(json(home, &["keys", "new", "carol", "--ed25519"]).1, 4);
+
+    let ask = ["link", "--account", "carol", "--amount", "2.5", "--memo", "invoice 7", "--expires-in", "600"];
+    let (asked, code) = json(home, &ask);
+    assert_eq!((code, asked["units"].as_str()), (0, Some("2500000000000000000")), "{asked}");
+    let link = asked["link"].as_str().unwrap();
+    let refused = |arguments: &[&str], says: &str| {
+        let (answer, code) = json(home, arguments);
+        let message = answer["error"]["message"].as_str().unwrap_or_default();
+        assert!(code == 2 && message.contains(says), "{arguments:?}: {answer}");
+    };
+    refused(&["pay", link], "--yes");
+    refused(&["pay", link, "3", "--yes"], "says the amount");
+    refused(&["pay", link, "--memo", "other", "--yes"], "says the memo");
+    refused(&["pay", link, "--asset", "ETH", "--yes"], "says the asset");
+    let other = link.replacen('@', "@1", 1);
+    refused(&["pay", &other, "--yes"], "nothing was signed");
+    let (open, _) = json(home, &["link", "--account", "carol", "--web", "https://wallet.example/pay"]);
+    let open = open["link"].as_str().unwrap();
+    refused(&["pay", open, "--yes"], "leaves the amount to you");
+    refused(&["pay", &format!("{open}?expires=1"), "1", "--yes"], "expired");
+    // Without a terminal nobody is asked, and nothing is paid.
+    assert_eq!(run(home, &["pay", link]).status.code(), Some(2));
+
+    let (paid, code) = json(home, &["pay", link, "--yes"]);
+    assert_eq!((code, paid["memo"].as_str(), paid["recipient"].as_str()), (0, Some("invoice 7"), Some(to.as_str())));
+    assert_eq!(paid["value"]["units"], "2500000000000000000");
+    assert_eq!(json(home, &["pay", open, "1", "--yes"]).1, 0);
+    assert_eq!(json(home, &["pay", "carol", "1"]).1, 0);
+    committee.until(|fake| fake.balance(committee_account()) == 4_500_000_000_000_000_000).await;
+    assert_eq!(json(home, &["contacts", "remove", "carol"]).1, 0);
+
+    let code = String::from_utf8(run(home, &["link", "--qr"]).stdout).unwrap();
+    assert!(code.contains('█') && code.trim_end().lines().last().unwrap().starts_with("fastpay:fp1"), "{code}");
+    let script = run(home, &["completions", "bash"]);
+    assert!(script.status.success() && String::from_utf8(script.stdout).unwrap().contains("contacts"));
 }
 
 fn committee_account() -> AccountId {

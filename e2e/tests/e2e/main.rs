@@ -16,6 +16,7 @@
 //! | `primary` | an Ethereum node that goes away, or serves another chain |
 //! | `rotation` | all authorities change their keys while payments go on |
 //! | `followers` | the wallet's command and a relayer that runs live through that |
+//! | `merchant` | a shop that is paid by links and told by webhooks, also when it or the service is down |
 //! | `relaying` | a relayer killed between write and submit; a batch, the contract's queue, a pause |
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
@@ -25,6 +26,7 @@ mod disk;
 mod followers;
 mod gas;
 mod http_api;
+mod merchant;
 mod partition;
 mod peers;
 mod primary;

@@ -22,7 +22,8 @@ pub fn build() {
         // Only cargo knows how; without it the programs are taken as they are.
         let Some(cargo) = std::env::var_os("CARGO") else { return };
         let mut command = Command::new(cargo);
-        command.args(["build", "-p", "fastpay-node", "-p", "fastpay-relayer", "-p", "fastpay-wallet", "--bins"]);
+        let packages = ["fastpay-node", "fastpay-relayer", "fastpay-wallet", "fastpay-merchant"];
+        command.arg("build").args(packages.iter().flat_map(|package| ["-p", package])).arg("--bins");
         if cfg!(not(debug_assertions)) {
             command.arg("--release");
         }

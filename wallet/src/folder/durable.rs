@@ -45,6 +45,12 @@ pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     sync_parent(path)
 }
 
+/// Removes a file.
+pub(crate) fn remove(path: &Path) -> io::Result<()> {
+    fs::remove_file(path)?;
+    sync_parent(path)
+}
+
 /// Reads a file; none where there is none.
 pub(crate) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     match fs::read(path) {

@@ -50,14 +50,22 @@ struct Metadata {
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// Not usable as a file name.
-    #[error("{0:?} is not a name for a key: use 1 to 64 of the letters a-z, digits, '-' and '_'")]
+    #[error("{0:?} is not a name for a key or a contact: use 1 to 64 of the letters a-z, digits, '-' and '_'")]
     Name(String),
     /// The name is taken.
     #[error("there is a key named {0} already; choose another name")]
     Exists(String),
+    /// The name is that of a contact.
+    #[error("{0} is the name of a contact; choose another name, or take it away with `fastpay contacts remove {0}`")]
+    IsContact(String),
     /// No such key.
     #[error("there is no key named {0}; `fastpay keys list` shows those there are")]
     Unknown(String),
+    /// Neither a key nor a contact.
+    #[error(
+        "there is no key or contact named {0}; `fastpay keys list` and `fastpay contacts list` show those there are"
+    )]
+    UnknownName(String),
     /// There is no key to choose.
     #[error("this wallet has no {0}key yet; make one with `fastpay keys new` or `fastpay keys import`")]
     None(&'static str),
@@ -129,6 +137,14 @@ impl Keys {
         Ok(KeyEntry { name: name.into(), kind, account })
     }
 
+    /// Whether there is a key of this name.
+    ///
+    /// # Errors
+    /// Where the name is unfit.
+    pub fn has(&self, name: &str) -> Result<bool, KeyError> {
+        Ok(self.path(name)?.exists())
+    }
+
     /// The key that is meant: the one named, or else the only one that `fits`.
     ///
     /// # Errors
@@ -172,6 +188,9 @@ impl Keys {
     /// Where it is not a key, or the name is taken or unfit.
     pub fn import(&self, name: &str, kind: KeyKind, secret: &[u8; 32], passphrase: &str) -> Result<KeyEntry, KeyError> {
         let path = self.path(name)?;
+        if self.folder.with_file_name("contacts").join(name).exists() {
+            return Err(KeyError::IsContact(name.into()));
+        }
         durable::create_folder(&self.folder).map_err(|error| io(&self.folder, error))?;
         let account = account_key(kind, secret)?.account();
         let content = encrypt(&path, secret, passphrase, &Metadata { kind, account })?;
@@ -201,12 +220,18 @@ impl Keys {
     /// # Errors
     /// Where the name is unfit.
     pub fn path(&self, name: &str) -> Result<PathBuf, KeyError> {
-        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
-        if name.is_empty() || name.len() > NAME_LENGTH_MAX || !name.chars().all(fits) {
-            return Err(KeyError::Name(name.chars().take(NAME_LENGTH_MAX).collect()));
-        }
+        check_name(name)?;
         Ok(self.folder.join(format!("{name}.json")))
     }
+}
+
+/// Names of keys and contacts become names of files.
+pub(crate) fn check_name(name: &str) -> Result<(), KeyError> {
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
+    if name.is_empty() || name.len() > NAME_LENGTH_MAX || !name.chars().all(fits) {
+        return Err(KeyError::Name(name.chars().take(NAME_LENGTH_MAX).collect()));
+    }
+    Ok(())
 }
 
 fn io(path: &Path, error: std::io::Error) -> KeyError {

@@ -5,6 +5,7 @@
 //!  committees.json   what the contract said of its committees, epoch by epoch
 //!  assets.json       what tokens said of their decimals
 //!  keys/             secret keys, encrypted
+//!  contacts/         accounts of others, by name
 //!  orders/<account>/ every order that an account sent, written ahead of sending
 //!  inbox/<account>/  every verified certificate that an account received
 //!  primary/<owner>/  every transaction on the Primary, written ahead of sending
@@ -13,6 +14,7 @@
 //! Nothing here is ever changed in place: files are created once or replaced whole.
 
 mod config;
+mod contacts;
 mod durable;
 mod error;
 mod inbox;
@@ -29,6 +31,7 @@ use alloy::primitives::Address;
 use fastpay_core::AccountId;
 
 pub use config::{Config, ConfigError, PrimarySettings};
+pub use contacts::{Contact, ContactError, Contacts};
 pub use error::FolderError;
 pub use inbox::{Inbox, InboxJournal, ReceivedPayment};
 pub use keys::{KeyEntry, KeyError, KeyKind, Keys, parse_secret, read_keystore};
@@ -83,6 +86,12 @@ impl Folder {
     #[must_use]
     pub fn keys(&self) -> Keys {
         Keys::new(self.home.join("keys"))
+    }
+
+    /// The address book.
+    #[must_use]
+    pub fn contacts(&self) -> Contacts {
+        Contacts::new(self.clone())
     }
 
     /// What an account sent.

@@ -3,11 +3,16 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use alloy::primitives::{Address, B256};
+use alloy::primitives::Address;
 use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
 use fastpay_core::{Asset, Memo};
 use fastpay_ethereum::Finality;
+use fastpay_wallet::parse_memo;
 use url::Url;
+
+use crate::contacts::ContactsCommand;
+use crate::link::LinkArgs;
 
 /// Deposit, pay and redeem with FastPay: payments are final in a moment, the money is on Ethereum.
 #[derive(Debug, Parser)]
@@ -38,8 +43,13 @@ pub enum Command {
     /// Make, import and list keys.
     #[command(subcommand)]
     Keys(KeysCommand),
+    /// Give names to accounts of others.
+    #[command(subcommand)]
+    Contacts(ContactsCommand),
     /// Show the address at which a key is paid.
     Address(FromArgs),
+    /// Write a link, or a QR code, that asks for a payment.
+    Link(LinkArgs),
     /// Move money from Ethereum into a FastPay account.
     Deposit(DepositArgs),
     /// Pay a FastPay account: final in one round trip.
@@ -62,6 +72,11 @@ pub enum Command {
     Status,
     /// Check that the contract holds what the accounts hold.
     Audit(AuditArgs),
+    /// Write the script that makes a shell complete this command.
+    Completions {
+        /// For which shell.
+        shell: Shell,
+    },
 }
 
 /// Where everything is.
@@ -162,7 +177,7 @@ pub struct AccountArgs {
     /// A key of this wallet; not needed where there is only one.
     #[arg(long, value_name = "KEY", conflicts_with = "account")]
     pub from: Option<String>,
-    /// Any account, also of others.
+    /// Any account, also of others, or the name of a contact.
     #[arg(long, value_name = "ACCOUNT")]
     pub account: Option<String>,
 }
@@ -176,7 +191,7 @@ pub struct DepositArgs {
     /// What: ETH, or the address of a token.
     #[arg(long, default_value = "ETH", value_parser = parse_asset)]
     pub asset: Asset,
-    /// The account to fund, or the name of a key of this wallet; by default the account of the paying key.
+    /// The account to fund, or the name of a contact or key; by default the account of the paying key.
     #[arg(long, value_name = "ACCOUNT")]
     pub to: Option<String>,
     /// The Ethereum key that pays.
@@ -190,17 +205,21 @@ pub struct DepositArgs {
 /// A payment.
 #[derive(Debug, Args)]
 pub struct PayArgs {
-    /// The account to pay (fp1… or 0x…), or the name of a key of this wallet.
+    /// The account to pay (fp1… or 0x…), the name of a contact or of a key of this wallet, or a payment link.
+    #[arg(value_name = "ACCOUNT|LINK")]
     pub recipient: String,
-    /// How much, such as 1.5.
+    /// How much, such as 1.5; not where the link says it.
     #[arg(allow_negative_numbers = true)]
-    pub amount: String,
-    /// What: ETH, or the address of a token.
-    #[arg(long, default_value = "ETH", value_parser = parse_asset)]
-    pub asset: Asset,
+    pub amount: Option<String>,
+    /// What: ETH, or the address of a token; ETH where neither this nor a link says it.
+    #[arg(long, value_parser = parse_asset)]
+    pub asset: Option<Asset>,
     /// For the recipient: up to 32 bytes of text, or 0x and 64 hexadecimal digits.
-    #[arg(long, default_value = "", value_parser = parse_memo)]
-    pub memo: Memo,
+    #[arg(long, value_parser = read_memo)]
+    pub memo: Option<Memo>,
+    /// Pay what the link asks for without asking again.
+    #[arg(long)]
+    pub yes: bool,
     /// The paying key.
     #[arg(long, value_name = "KEY")]
     pub from: Option<String>,
@@ -222,7 +241,7 @@ pub struct RedeemArgs {
     #[arg(long, default_value = "0", value_name = "AMOUNT", allow_negative_numbers = true)]
     pub fee: String,
     /// For the records: up to 32 bytes of text, or 0x and 64 hexadecimal digits.
-    #[arg(long, default_value = "", value_parser = parse_memo)]
+    #[arg(long, default_value = "", value_parser = read_memo)]
     pub memo: Memo,
     /// The key of the account.
     #[arg(long, value_name = "KEY")]
@@ -301,7 +320,7 @@ pub struct AuditArgs {
     pub verify_proof: Option<PathBuf>,
 }
 
-fn parse_asset(text: &str) -> Result<Asset, String> {
+pub fn parse_asset(text: &str) -> Result<Asset, String> {
     if text.eq_ignore_ascii_case("eth") {
         return Ok(Asset::ETHER);
     }
@@ -319,19 +338,8 @@ fn parse_finality(text: &str) -> Result<Finality, String> {
     }
 }
 
-fn parse_memo(text: &str) -> Result<Memo, String> {
-    if let Some(digits) = text.strip_prefix("0x")
-        && digits.len() == 64
-    {
-        return B256::from_str(text).map_err(|error| error.to_string());
-    }
-    let mut memo = [0; 32];
-    let bytes = text.as_bytes();
-    match memo.get_mut(..bytes.len()) {
-        Some(start) => start.copy_from_slice(bytes),
-        None => return Err(format!("the memo has {} bytes, and 32 are the most", bytes.len())),
-    }
-    Ok(memo.into())
+pub fn read_memo(text: &str) -> Result<Memo, String> {
+    parse_memo(text).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
@@ -342,15 +350,6 @@ mod tests {
     #[test]
     fn the_command_line_is_well_formed() {
         Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn memos_are_text_or_a_hash() {
-        assert_eq!(parse_memo("").unwrap(), Memo::ZERO);
-        assert!(parse_memo("invoice 7").unwrap().starts_with(b"invoice 7\0"));
-        assert_eq!(parse_memo(&format!("0x{}", "ab".repeat(32))).unwrap(), Memo::repeat_byte(0xab));
-        assert!(parse_memo(&"x".repeat(33)).is_err());
-        assert!(parse_memo(&format!("0x{}", "zz".repeat(32))).is_err());
     }
 
     #[test]

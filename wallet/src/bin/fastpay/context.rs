@@ -80,12 +80,12 @@ impl Context {
         Ok(self.folder.keys().choose(name, kind)?)
     }
 
-    /// An account by its address, or by the name of a key of this wallet.
+    /// An account by its address, or by the name of a contact or of a key of this wallet.
     pub fn account(&self, text: &str) -> Result<AccountId, WalletError> {
         if text.starts_with("0x") || text.starts_with("fp1") {
             return text.parse().map_err(|error| WalletError::Argument(format!("{error}")));
         }
-        Ok(self.folder.keys().entry(text)?.account)
+        Ok(self.folder.named(text)?)
     }
 
     /// The account that a reading command is about.

@@ -6,8 +6,11 @@
 
 mod args;
 mod audit;
+mod contacts;
 mod context;
+mod help;
 mod history;
+mod link;
 mod onchain;
 mod output;
 mod setup;
@@ -16,7 +19,7 @@ mod views;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::FromArgMatches;
 use fastpay_wallet::WalletError;
 
 use args::{Cli, Command};
@@ -28,7 +31,7 @@ const _: () =
     assert!(!fastpay_core::fault::CAN_BE_PLANTED, "built with the feature `planted`, which is for the simulator");
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match help::command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => return refuse_arguments(&error),
     };
@@ -80,6 +83,8 @@ async fn run(cli: Cli) -> Result<Report, WalletError> {
     match command {
         Command::Init(args) => setup::init(&context, args).await,
         Command::Keys(command) => setup::keys(&context, command),
+        Command::Contacts(command) => contacts::contacts(&context, command),
+        Command::Link(args) => link::link(&context, args).await,
         Command::Address(args) => setup::address(&context, args.from.as_deref()),
         Command::Deposit(args) => onchain::deposit(&context, args).await,
         Command::Pay(args) => transfers::pay(&context, args).await,
@@ -92,5 +97,6 @@ async fn run(cli: Cli) -> Result<Report, WalletError> {
         Command::Claim(args) => onchain::claim(&context, args).await,
         Command::Status => views::status(&context).await,
         Command::Audit(args) => audit::audit(&context, args).await,
+        Command::Completions { shell } => Ok(help::completions(shell)),
     }
 }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use fastpay_core::{AccountId, Asset, AuthorityName, Memo, Transfer};
+use fastpay_core::{AccountId, Asset, AuthorityName, Transfer};
 use fastpay_ethereum::{Progress as ChainProgress, Queued, utc};
 use fastpay_wallet::folder::{AssetInfo, Errand};
-use fastpay_wallet::{DriveError, Progress, Trouble, Wallet, WalletError, format_units, short};
+use fastpay_wallet::{DriveError, Progress, Trouble, Wallet, WalletError, format_memo, format_units, short};
 use serde_json::{Value, json};
 
 /// The outcome of a command.
@@ -131,16 +131,6 @@ impl Money {
     }
 }
 
-/// A memo as its author wrote it: text where it is text.
-pub fn memo_text(memo: &Memo) -> String {
-    let end = memo.iter().rposition(|byte| *byte != 0).map_or(0, |last| last.saturating_add(1));
-    let text = memo.get(..end).and_then(|bytes| std::str::from_utf8(bytes).ok());
-    match text {
-        Some(text) if !text.chars().any(char::is_control) => text.to_owned(),
-        _ => memo.to_string(),
-    }
-}
-
 /// A transfer for programs.
 pub fn transfer_json(transfer: &Transfer, money: &Money) -> Value {
     let (kind, recipient, fee) = match transfer {
@@ -156,13 +146,13 @@ pub fn transfer_json(transfer: &Transfer, money: &Money) -> Value {
         "value": money.json(transfer.amount()),
         "fee": fee,
         "sequence": transfer.sequence(),
-        "memo": memo_text(&transfer.memo()),
+        "memo": format_memo(&transfer.memo()),
     })
 }
 
 /// A transfer in one line.
 pub fn transfer_text(transfer: &Transfer, money: &Money) -> String {
-    let memo = memo_text(&transfer.memo());
+    let memo = format_memo(&transfer.memo());
     let memo = if memo.is_empty() { memo } else { format!(" ({memo})") };
     let (verb, recipient) = match transfer {
         Transfer::Payment(payment) => ("pays", payment.recipient.to_string()),
@@ -186,7 +176,7 @@ pub fn received_json(sender: AccountId, transfer: &Transfer, money: &Money, at_m
         "sender": sender,
         "value": money.json(transfer.amount()),
         "sequence": transfer.sequence(),
-        "memo": memo_text(&transfer.memo()),
+        "memo": format_memo(&transfer.memo()),
         "receivedAtMs": at_ms,
     })
 }

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::args::{PayArgs, RedeemArgs};
 use crate::context::Context;
+use crate::link;
 use crate::output::{Money, Report, add, queued_json, transfer_json, transfer_text};
 
 /// So long the command stays for the authorities beyond the quorum.
@@ -20,10 +21,8 @@ const REST: Duration = Duration::from_millis(300);
 
 pub async fn pay(context: &Context, args: PayArgs) -> Result<Report, WalletError> {
     let wallet = context.wallet()?;
-    let recipient = context.account(&args.recipient)?;
-    let amount = context.amount(&wallet, args.asset, &args.amount).await?;
     let entry = context.choose(args.from.as_deref(), None)?;
-    let intent = Intent::Pay { recipient, asset: args.asset, amount, memo: args.memo };
+    let intent = link::intent(context, &wallet, &args).await?;
     let receipt = send(context, &wallet, &entry, &intent).await?;
     let (json, text) = describe(&wallet, &receipt).await;
     Ok(Report::new(json, text))

@@ -5,13 +5,13 @@ use std::time::Duration;
 use fastpay_core::{AccountId, Asset, Transfer};
 use fastpay_ethereum::{Primary, Token, utc};
 use fastpay_wallet::folder::{Errand, ReceivedPayment};
-use fastpay_wallet::{AccountView, AuthorityView, Wallet, WalletError, assets_of, short};
+use fastpay_wallet::{AccountView, AuthorityView, Wallet, WalletError, assets_of, format_memo, short};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use crate::args::{AccountArgs, ReceiveArgs};
 use crate::context::Context;
-use crate::output::{Money, Report, memo_text, received_json};
+use crate::output::{Money, Report, received_json};
 
 /// How often to look for incoming payments.
 const POLL: Duration = Duration::from_millis(250);
@@ -130,7 +130,7 @@ pub async fn describe_received(wallet: &Wallet, received: &ReceivedPayment) -> (
     let payment = &received.payment;
     let money = Money::of(wallet, payment.asset).await;
     let transfer = Transfer::Payment(payment.clone());
-    let memo = memo_text(&payment.memo);
+    let memo = format_memo(&payment.memo);
     let memo = if memo.is_empty() { memo } else { format!(" ({memo})") };
     let text = format!("received {} from {}{memo}", money.text(payment.amount), payment.sender);
     (received_json(payment.sender, &transfer, &money, received.received_at_ms), text)

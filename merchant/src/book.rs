@@ -1,0 +1,388 @@
+//! Everything that the service knows, as a fold over the entries of its journal. No clock, no disk, no network.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use fastpay_core::{AccountId, Amount, Asset, Memo, SequenceNumber};
+use serde::{Deserialize, Serialize};
+
+use crate::invoice::{Arrival, State, Terms, state};
+
+/// One thing that happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "entry", rename_all = "camelCase", deny_unknown_fields)]
+pub enum Entry {
+    /// The shop asked for an invoice.
+    Created(Terms),
+    /// A payment came in.
+    Arrived(Arrival),
+    /// The shop is to be told of a change.
+    Announced(Event),
+    /// It was told, or not.
+    Attempted(Attempt),
+}
+
+/// A change that the shop is told of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Event {
+    /// `evt_` and 32 hexadecimal digits: the same in every attempt.
+    pub id: String,
+    /// Of which invoice.
+    pub invoice: String,
+    /// What it became.
+    pub state: State,
+    /// After how many payments.
+    pub arrivals: usize,
+    /// When the wallet had looked last, in milliseconds since 1970.
+    pub looked_at_ms: u64,
+    /// What is sent, to the byte.
+    pub body: String,
+}
+
+/// An attempt to tell the shop.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Attempt {
+    /// Of which event.
+    pub event: String,
+    /// In milliseconds since 1970.
+    pub at_ms: u64,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// What came of an attempt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "camelCase", rename_all_fields = "camelCase", deny_unknown_fields)]
+pub enum Outcome {
+    /// The shop took it.
+    Delivered,
+    /// It is tried again.
+    Failed {
+        /// Why it failed.
+        reason: String,
+        /// When it is tried again, in milliseconds since 1970.
+        next_at_ms: u64,
+    },
+    /// It is not tried again.
+    GivenUp {
+        /// Why the last attempt failed.
+        reason: String,
+    },
+}
+
+/// How far an event's delivery is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// The event.
+    pub event: Event,
+    /// How often it was tried.
+    pub attempts: u32,
+    /// What came of the last attempt.
+    pub last: Option<Outcome>,
+}
+
+impl Delivery {
+    /// When it is to be tried, in milliseconds since 1970; none where it is done with.
+    #[must_use]
+    pub fn due_at_ms(&self) -> Option<u64> {
+        match &self.last {
+            None => Some(0),
+            Some(Outcome::Failed { next_at_ms, .. }) => Some(*next_at_ms),
+            Some(Outcome::Delivered | Outcome::GivenUp { .. }) => None,
+        }
+    }
+}
+
+/// An invoice with all that happened to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invoice {
+    /// What was agreed on.
+    pub terms: Terms,
+    /// What came for it, in the order in which the wallet saw it.
+    pub arrivals: Vec<Arrival>,
+    /// The events of it, oldest first.
+    pub events: Vec<String>,
+}
+
+/// What the shop asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// What the shop calls it.
+    pub reference: String,
+    /// What is to be paid.
+    pub asset: Asset,
+    /// How much.
+    pub amount: Amount,
+    /// A memo of the shop's own choice.
+    pub memo: Option<Memo>,
+    /// How long the payment is expected, in seconds.
+    pub expires_in: u64,
+}
+
+/// What a request comes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Requested {
+    /// An invoice of these terms is to be made.
+    New(Terms),
+    /// The same was asked before: the id of that invoice.
+    Known(String),
+}
+
+/// Why there is no such invoice.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RequestError {
+    /// The reference has other terms.
+    #[error("reference {0:?} belongs to an invoice of other terms already; use another reference")]
+    OtherTerms(String),
+    /// The memo is another invoice's.
+    #[error("another invoice has this memo; leave the memo out, and the invoice gets one of its own")]
+    MemoTaken,
+}
+
+/// Everything.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Book {
+    invoices: BTreeMap<String, Invoice>,
+    /// Ids, oldest first.
+    order: Vec<String>,
+    by_reference: HashMap<String, String>,
+    by_memo: HashMap<Memo, String>,
+    /// Of no payment yet, by the time of their end.
+    unpaid: BTreeSet<(u64, String)>,
+    /// Of payments that were not announced yet.
+    touched: BTreeSet<String>,
+    seen: HashSet<(AccountId, SequenceNumber)>,
+    unmatched: Vec<Arrival>,
+    deliveries: BTreeMap<String, Delivery>,
+    undelivered: BTreeSet<String>,
+    looked_at_ms: u64,
+}
+
+impl Book {
+    /// Adds what happened. Entries are only ever made by the functions below, from this same book.
+    pub fn apply(&mut self, entry: Entry) {
+        match entry {
+            Entry::Created(terms) => {
+                self.order.push(terms.id.clone());
+                self.by_reference.insert(terms.reference.clone(), terms.id.clone());
+                self.by_memo.insert(terms.memo, terms.id.clone());
+                self.unpaid.insert((terms.expires_at, terms.id.clone()));
+                let id = terms.id.clone();
+                self.invoices.insert(id, Invoice { terms, arrivals: Vec::new(), events: Vec::new() });
+            }
+            Entry::Arrived(arrival) => self.arrived(arrival),
+            Entry::Announced(event) => {
+                self.looked_at_ms = self.looked_at_ms.max(event.looked_at_ms);
+                if let Some(invoice) = self.invoices.get_mut(&event.invoice) {
+                    invoice.events.push(event.id.clone());
+                    if invoice.arrivals.len() == event.arrivals {
+                        self.touched.remove(&event.invoice);
+                    }
+                    self.unpaid.remove(&(invoice.terms.expires_at, event.invoice.clone()));
+                }
+                self.undelivered.insert(event.id.clone());
+                self.deliveries.insert(event.id.clone(), Delivery { event, attempts: 0, last: None });
+            }
+            Entry::Attempted(attempt) => {
+                let Some(delivery) = self.deliveries.get_mut(&attempt.event) else { return };
+                delivery.attempts = delivery.attempts.saturating_add(1);
+                delivery.last = Some(attempt.outcome);
+                if delivery.due_at_ms().is_none() {
+                    self.undelivered.remove(&attempt.event);
+                }
+            }
+        }
+    }
+
+    fn arrived(&mut self, arrival: Arrival) {
+        self.looked_at_ms = self.looked_at_ms.max(arrival.after_ms);
+        if !self.seen.insert((arrival.sender, arrival.sequence)) {
+            return;
+        }
+        let invoice = self.by_memo.get(&arrival.memo).and_then(|id| self.invoices.get_mut(id));
+        match invoice.filter(|invoice| invoice.terms.asset == arrival.asset) {
+            Some(invoice) => {
+                self.unpaid.remove(&(invoice.terms.expires_at, invoice.terms.id.clone()));
+                self.touched.insert(invoice.terms.id.clone());
+                invoice.arrivals.push(arrival);
+            }
+            None => self.unmatched.push(arrival),
+        }
+    }
+
+    /// What a request comes to; a new invoice would have this id.
+    ///
+    /// # Errors
+    /// Where the reference or the memo is another invoice's.
+    pub fn request(&self, request: &Request, id: String, now_ms: u64) -> Result<Requested, RequestError> {
+        if let Some(id) = self.by_reference.get(&request.reference)
+            && let Some(Invoice { terms, .. }) = self.invoices.get(id)
+        {
+            let asked_for = terms.expires_at.saturating_sub(terms.created_at_ms.div_ceil(1_000));
+            let is_same = (terms.asset, terms.amount, asked_for) == (request.asset, request.amount, request.expires_in)
+                && request.memo.is_none_or(|memo| memo == terms.memo);
+            let other = || RequestError::OtherTerms(terms.reference.clone());
+            return is_same.then(|| Requested::Known(id.clone())).ok_or_else(other);
+        }
+        let memo = request.memo.unwrap_or_else(|| text_memo(&id));
+        if self.by_memo.contains_key(&memo) {
+            return Err(RequestError::MemoTaken);
+        }
+        Ok(Requested::New(Terms {
+            id,
+            reference: request.reference.clone(),
+            asset: request.asset,
+            amount: request.amount,
+            memo,
+            created_at_ms: now_ms,
+            expires_at: now_ms.div_ceil(1_000).saturating_add(request.expires_in),
+        }))
+    }
+
+    /// Whether this payment is known.
+    #[must_use]
+    pub fn has(&self, arrival: &Arrival) -> bool {
+        self.seen.contains(&(arrival.sender, arrival.sequence))
+    }
+
+    /// The invoices of which the shop is to be told, and what they are, when the wallet had looked last at
+    /// `looked_at_ms`: those that payments came for, and those that ended without any.
+    #[must_use]
+    pub fn changed(&self, looked_at_ms: u64) -> Vec<(&Invoice, State)> {
+        let ended = self.unpaid.iter().take_while(|(end, _)| end.saturating_mul(1_000) <= looked_at_ms);
+        let ids = ended.map(|(_, id)| id).chain(&self.touched);
+        let invoices = ids.filter_map(|id| self.invoices.get(id));
+        invoices.map(|invoice| (invoice, state(&invoice.terms, &invoice.arrivals, looked_at_ms))).collect()
+    }
+
+    /// When the wallet looked last, as far as the entries tell.
+    #[must_use]
+    pub fn looked_at_ms(&self) -> u64 {
+        self.looked_at_ms
+    }
+
+    /// One invoice.
+    #[must_use]
+    pub fn invoice(&self, id: &str) -> Option<&Invoice> {
+        self.invoices.get(id)
+    }
+
+    /// The invoices after the one of this id, or from the first, oldest first.
+    pub fn invoices_after<'a>(&'a self, after: Option<&str>) -> impl Iterator<Item = &'a Invoice> {
+        let start = after.and_then(|after| self.order.iter().position(|id| id == after)).map_or(0, |at| at + 1);
+        self.order.iter().skip(start).filter_map(|id| self.invoices.get(id))
+    }
+
+    /// Payments of no invoice: without its memo, or of another asset.
+    #[must_use]
+    pub fn unmatched(&self) -> &[Arrival] {
+        &self.unmatched
+    }
+
+    /// How far the delivery of an event is.
+    #[must_use]
+    pub fn delivery(&self, event: &str) -> Option<&Delivery> {
+        self.deliveries.get(event)
+    }
+
+    /// What the shop is still to be told.
+    pub fn undelivered(&self) -> impl Iterator<Item = &Delivery> {
+        self.undelivered.iter().filter_map(|id| self.deliveries.get(id))
+    }
+}
+
+/// A text that fills a memo, or less.
+fn text_memo(text: &str) -> Memo {
+    let mut memo = Memo::ZERO;
+    memo.iter_mut().zip(text.bytes()).for_each(|(place, byte)| *place = byte);
+    memo
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::invoice::tests::{END, arrival, terms};
+
+    fn request(reference: &str, amount: u128) -> Request {
+        Request {
+            reference: reference.into(),
+            asset: Asset::ETHER,
+            amount: Amount(amount),
+            memo: None,
+            expires_in: END,
+        }
+    }
+
+    fn announce(book: &mut Book, id: &str, looked_at_ms: u64) {
+        for (number, (invoice, state)) in (0..).zip(book.clone().changed(looked_at_ms)) {
+            let (invoice, arrivals) = (invoice.terms.id.clone(), invoice.arrivals.len());
+            let (id, body) = (format!("{id}{number}"), String::new());
+            book.apply(Entry::Announced(Event { id, invoice, state, arrivals, looked_at_ms, body }));
+        }
+    }
+
+    #[test]
+    fn asking_twice_makes_one_invoice() {
+        let mut book = Book::default();
+        let Ok(Requested::New(first)) = book.request(&request("order 1", 5), "inv_a".into(), 1) else { panic!() };
+        assert_eq!((first.expires_at, &first.memo[..6]), (END + 1, &b"inv_a\0"[..]));
+        book.apply(Entry::Created(first.clone()));
+        let again = |request: &Request| book.request(request, "inv_b".into(), 999_999);
+        assert_eq!(again(&request("order 1", 5)), Ok(Requested::Known("inv_a".into())));
+        let named = Request { memo: Some(first.memo), ..request("order 1", 5) };
+        assert_eq!(again(&named), Ok(Requested::Known("inv_a".into())));
+        let other_terms = Err(RequestError::OtherTerms("order 1".into()));
+        assert_eq!(again(&request("order 1", 6)), other_terms);
+        assert_eq!(again(&Request { expires_in: END + 1, ..request("order 1", 5) }), other_terms);
+        assert_eq!(again(&Request { memo: Some(Memo::ZERO), ..request("order 1", 5) }), other_terms);
+        assert_eq!(again(&Request { memo: Some(first.memo), ..request("order 2", 5) }), Err(RequestError::MemoTaken));
+    }
+
+    #[test]
+    fn a_payment_counts_once_for_the_invoice_of_its_memo_and_asset() {
+        let mut book = Book::default();
+        book.apply(Entry::Created(terms(10)));
+        let other_asset = Arrival { asset: Asset([9; 20].into()), ..arrival(1, 10, 1) };
+        let other_memo = Arrival { memo: Memo::repeat_byte(2), ..arrival(2, 10, 1) };
+        for arrival in [arrival(0, 10, 1), arrival(0, 10, 1), other_asset.clone(), other_memo.clone()] {
+            book.apply(Entry::Arrived(arrival));
+        }
+        assert_eq!(book.unmatched(), [other_asset, other_memo]);
+        assert_eq!(book.changed(2_000).iter().map(|(_, state)| *state).collect::<Vec<_>>(), [State::Paid]);
+        announce(&mut book, "evt_a", 2_000);
+        assert!(book.changed(2 * END * 1_000).is_empty(), "a paid invoice does not expire");
+        book.apply(Entry::Arrived(arrival(3, 10, 2)));
+        assert_eq!(book.changed(3_000)[0].1, State::PaidTwice);
+    }
+
+    #[test]
+    fn an_invoice_expires_once_and_what_comes_then_is_late() {
+        let mut book = Book::default();
+        book.apply(Entry::Created(terms(10)));
+        assert!(book.changed(END * 1_000 - 1).is_empty());
+        assert_eq!(book.changed(END * 1_000)[0].1, State::Expired);
+        announce(&mut book, "evt_a", END * 1_000);
+        assert!(book.changed(END * 2_000).is_empty());
+        assert_eq!(book.looked_at_ms(), END * 1_000);
+        book.apply(Entry::Arrived(arrival(0, 10, book.looked_at_ms() / 1_000)));
+        assert_eq!(book.changed(END * 1_001)[0].1, State::Late);
+    }
+
+    #[test]
+    fn an_event_is_due_until_it_was_taken_or_given_up() {
+        let mut book = Book::default();
+        book.apply(Entry::Created(terms(10)));
+        book.apply(Entry::Arrived(arrival(0, 10, 1)));
+        announce(&mut book, "evt_a", 2_000);
+        let mut attempt = |outcome| {
+            book.apply(Entry::Attempted(Attempt { event: "evt_a0".into(), at_ms: 1, outcome }));
+            let due: Vec<_> = book.undelivered().map(Delivery::due_at_ms).collect();
+            (due, book.delivery("evt_a0").unwrap().attempts)
+        };
+        let failed = |next_at_ms| Outcome::Failed { reason: "away".into(), next_at_ms };
+        assert_eq!(attempt(failed(7)), (vec![Some(7)], 1));
+        assert_eq!(attempt(failed(9)), (vec![Some(9)], 2));
+        assert_eq!(attempt(Outcome::Delivered), (vec![], 3));
+    }
+}

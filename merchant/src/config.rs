@@ -1,0 +1,246 @@
+//! The folder of the service:
+//!
+//! ```text
+//!  merchant.toml     what the owner says
+//!  wallet/           a wallet without keys: where the authorities are, and the payments that came in
+//!  secrets/token     what the shop shows with its requests
+//!  secrets/webhook   what signs webhooks
+//!  journal.jsonl     invoices, payments, webhooks
+//! ```
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use fastpay_core::AccountId;
+use fastpay_wallet::folder::Folder;
+use fastpay_wallet::{DriveOptions, PaymentLink, Wallet, WalletError, set_up};
+use serde::{Deserialize, Serialize};
+use url::Url;
+use zeroize::Zeroizing;
+
+use crate::ledger::LinkBase;
+use crate::signature::Secret;
+
+/// How often the authorities are asked, by default.
+const POLL_MS: u64 = 1_000;
+/// The first delay after a failed webhook, by default.
+const FIRST_DELAY_MS: u64 = 5_000;
+
+/// What the owner says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The account that is paid. Its key need not be on this machine.
+    pub account: AccountId,
+    /// Where the shop reaches this service.
+    pub listen: SocketAddr,
+    /// What the shop is called in payment links.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// The page of a web wallet that opens payment links.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub web_wallet: Option<Url>,
+    /// Where the shop takes webhooks; none are sent where it is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub webhook_url: Option<Url>,
+    /// How often the authorities are asked, in milliseconds.
+    #[serde(default = "poll_ms")]
+    pub poll_ms: u64,
+    /// The delay after the first failed attempt of a webhook, in milliseconds.
+    #[serde(default = "first_delay_ms")]
+    pub webhook_first_delay_ms: u64,
+}
+
+fn poll_ms() -> u64 {
+    POLL_MS
+}
+
+fn first_delay_ms() -> u64 {
+    FIRST_DELAY_MS
+}
+
+impl Config {
+    /// A service that tells nobody, with what is usual.
+    #[must_use]
+    pub fn new(account: AccountId, listen: SocketAddr) -> Self {
+        Self {
+            account,
+            listen,
+            label: None,
+            web_wallet: None,
+            webhook_url: None,
+            poll_ms: POLL_MS,
+            webhook_first_delay_ms: FIRST_DELAY_MS,
+        }
+    }
+}
+
+/// Why the folder cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The system refused.
+    #[error("cannot use {path}: {error}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: std::io::Error,
+    },
+    /// A file is not what it should be.
+    #[error("{path} is wrong: {reason}")]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// There is one already.
+    #[error("{0} exists already; it is never overwritten")]
+    Exists(PathBuf),
+    /// The wallet's part.
+    #[error(transparent)]
+    Wallet(#[from] WalletError),
+}
+
+/// The folder.
+#[derive(Clone, Debug)]
+pub struct Home(PathBuf);
+
+impl Home {
+    /// The folder at a path, which need not exist yet.
+    #[must_use]
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self(path.into())
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Makes the folder for this configuration, with the committee and Primary of the wallet in `template`.
+    ///
+    /// # Errors
+    /// Where there is one already, the template is not set up, or its Primary does not answer.
+    pub async fn init(&self, config: &Config, template: &Folder) -> Result<(), ConfigError> {
+        let path = self.config_path();
+        if path.exists() {
+            return Err(ConfigError::Exists(path));
+        }
+        let wallet_config = template.config().map_err(WalletError::from)?;
+        let wallet = Folder::new(self.0.join("wallet"));
+        set_up(&wallet, &wallet_config, true).await?;
+        Folder::new(self.0.join("secrets")).create().map_err(WalletError::from)?;
+        let token = Zeroizing::new(hex::encode(rand::random::<[u8; 32]>()));
+        write_new(&self.token_path(), &token)?;
+        write_new(&self.0.join("secrets/webhook"), &Secret::random().expose())?;
+        let content = toml::to_string(config)
+            .map_err(|error| ConfigError::Malformed { path: path.clone(), reason: error.to_string() })?;
+        // Last: what has a configuration is whole.
+        write_new(&path, &content)
+    }
+
+    /// What the owner says.
+    ///
+    /// # Errors
+    /// Where it is missing or malformed.
+    pub fn config(&self) -> Result<Config, ConfigError> {
+        let path = self.config_path();
+        let content = read(&path)?;
+        toml::from_str(&content).map_err(|error| ConfigError::Malformed { path, reason: error.to_string() })
+    }
+
+    /// What the shop shows with its requests.
+    ///
+    /// # Errors
+    /// Where it is missing.
+    pub fn token(&self) -> Result<Zeroizing<String>, ConfigError> {
+        let path = self.token_path();
+        let token = Zeroizing::new(read(&path)?.trim().to_owned());
+        // An empty one would let everybody in.
+        let is_token = token.len() >= 32 && token.bytes().all(|byte| byte.is_ascii_graphic());
+        is_token.then_some(token).ok_or_else(|| ConfigError::Malformed {
+            path,
+            reason: "a token has 32 characters or more, and no spaces".into(),
+        })
+    }
+
+    /// What signs webhooks.
+    ///
+    /// # Errors
+    /// Where it is missing or malformed.
+    pub fn webhook_secret(&self) -> Result<Secret, ConfigError> {
+        let path = self.0.join("secrets/webhook");
+        let reason = || "it is not whsec_ and base64 of 24 to 64 bytes".to_owned();
+        Secret::parse(&read(&path)?).ok_or_else(|| ConfigError::Malformed { path, reason: reason() })
+    }
+
+    /// The wallet that watches.
+    ///
+    /// # Errors
+    /// Where it is not set up.
+    pub fn wallet(&self) -> Result<Wallet, ConfigError> {
+        Ok(Wallet::open(Folder::new(self.0.join("wallet")), DriveOptions::default())?)
+    }
+
+    /// What links of this shop have in common.
+    #[must_use]
+    pub fn link_base(config: &Config, wallet: &Wallet) -> LinkBase {
+        let domain = wallet.network().domain();
+        let bare = PaymentLink::new(config.account, domain, fastpay_core::Asset::ETHER);
+        LinkBase { link: PaymentLink { label: config.label.clone(), ..bare }, page: config.web_wallet.clone() }
+    }
+
+    fn config_path(&self) -> PathBuf {
+        self.0.join("merchant.toml")
+    }
+
+    fn token_path(&self) -> PathBuf {
+        self.0.join("secrets/token")
+    }
+}
+
+fn read(path: &Path) -> Result<Zeroizing<String>, ConfigError> {
+    let content = std::fs::read_to_string(path).map_err(|error| ConfigError::Io { path: path.into(), error })?;
+    Ok(Zeroizing::new(content))
+}
+
+/// A file that its owner alone can read. One that is left from an init that failed is written anew.
+fn write_new(path: &Path, content: &str) -> Result<(), ConfigError> {
+    let io = |error| ConfigError::Io { path: path.into(), error };
+    let opened = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
+    let mut file = opened.map_err(io)?;
+    file.write_all(content.as_bytes()).and_then(|()| file.write_all(b"\n")).map_err(io)?;
+    file.sync_all().map_err(io)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn secrets_that_protect_nothing_and_folders_that_are_in_use_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::new(folder.path());
+        assert!(matches!(home.config(), Err(ConfigError::Io { .. })));
+        std::fs::create_dir(folder.path().join("secrets")).unwrap();
+        for token in ["", "short", "0123456789abcdef 0123456789abcdef"] {
+            std::fs::write(folder.path().join("secrets/token"), token).unwrap();
+            assert!(matches!(home.token(), Err(ConfigError::Malformed { .. })), "{token}");
+        }
+        std::fs::write(folder.path().join("secrets/webhook"), "whsec_AAAA\n").unwrap();
+        assert!(matches!(home.webhook_secret(), Err(ConfigError::Malformed { .. })));
+
+        let config = Config::new(AccountId([1; 32]), ([127, 0, 0, 1], 7080).into());
+        let path = folder.path().join("merchant.toml");
+        std::fs::write(&path, toml::to_string(&config).unwrap()).unwrap();
+        assert_eq!(home.config().unwrap(), config);
+        let again = home.init(&config, &Folder::new(folder.path())).await;
+        assert!(matches!(again, Err(ConfigError::Exists(_))));
+        std::fs::write(&path, "colour = 1").unwrap();
+        assert!(matches!(home.config(), Err(ConfigError::Malformed { .. })));
+    }
+}

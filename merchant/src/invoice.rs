@@ -1,0 +1,223 @@
+//! An invoice, what arrived for it, and the state that follows: a pure function, and the same for all who ask.
+
+use std::fmt;
+
+use fastpay_core::{AccountId, Amount, Asset, Memo, SequenceNumber};
+use fastpay_wallet::folder::ReceivedPayment;
+use serde::{Deserialize, Serialize};
+
+/// What was agreed on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Terms {
+    /// `inv_` and 28 hexadecimal digits: as text it fills a memo.
+    pub id: String,
+    /// What the shop calls it: unique, so that asking twice makes one invoice.
+    pub reference: String,
+    /// What is to be paid.
+    pub asset: Asset,
+    /// How much, in the asset's smallest unit.
+    pub amount: Amount,
+    /// What the payment must carry. No other invoice has it.
+    pub memo: Memo,
+    /// In milliseconds since 1970.
+    pub created_at_ms: u64,
+    /// Until when the payment is expected, in seconds since 1970, as in its link.
+    pub expires_at: u64,
+}
+
+/// A payment that came in, its certificate verified.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Arrival {
+    /// Who paid.
+    pub sender: AccountId,
+    /// The sender's number of it. Both together are the payment's identity.
+    pub sequence: SequenceNumber,
+    /// What was paid.
+    pub asset: Asset,
+    /// How much of it.
+    pub amount: Amount,
+    /// What it carries.
+    pub memo: Memo,
+    /// When the wallet saw it first, in milliseconds since 1970.
+    pub received_at_ms: u64,
+    /// When the wallet last looked without seeing it, in milliseconds since 1970: it came after that.
+    pub after_ms: u64,
+}
+
+impl Arrival {
+    /// What the wallet received, after it last looked at `after_ms`.
+    #[must_use]
+    pub fn new(received: &ReceivedPayment, after_ms: u64) -> Self {
+        let payment = &received.payment;
+        Self {
+            sender: payment.sender,
+            sequence: payment.sequence,
+            asset: payment.asset,
+            amount: payment.amount,
+            memo: payment.memo,
+            received_at_ms: received.received_at_ms,
+            after_ms,
+        }
+    }
+
+    /// Whether it certainly came after the end. A payment that came while nobody looked is taken as in time.
+    #[must_use]
+    pub fn is_late(&self, terms: &Terms) -> bool {
+        self.after_ms >= terms.expires_at_ms()
+    }
+}
+
+impl Terms {
+    /// When it expires, in milliseconds since 1970.
+    #[must_use]
+    pub fn expires_at_ms(&self) -> u64 {
+        self.expires_at.saturating_mul(1_000)
+    }
+}
+
+/// Where an invoice stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// Nothing has come yet, and there is time.
+    Open,
+    /// Less than the amount has come. More may.
+    Underpaid,
+    /// The amount has come in time.
+    Paid,
+    /// More than the amount has come, the amount in time.
+    Overpaid,
+    /// Two payments or more of the amount have come, the first in time.
+    PaidTwice,
+    /// The amount has come, but not in time.
+    Late,
+    /// Nothing came in time.
+    Expired,
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Open => "open",
+            Self::Underpaid => "underpaid",
+            Self::Paid => "paid",
+            Self::Overpaid => "overpaid",
+            Self::PaidTwice => "paid_twice",
+            Self::Late => "late",
+            Self::Expired => "expired",
+        })
+    }
+}
+
+/// The state of an invoice for which this came, when the wallet looked last at `looked_at_ms`. The arrivals are of its
+/// asset and memo; their order does not matter.
+#[must_use]
+pub fn state(terms: &Terms, arrivals: &[Arrival], looked_at_ms: u64) -> State {
+    let sum = |arrivals: &mut dyn Iterator<Item = &Arrival>| {
+        arrivals.fold(0_u128, |sum, arrival| sum.saturating_add(arrival.amount.0))
+    };
+    let total = sum(&mut arrivals.iter());
+    let in_time = sum(&mut arrivals.iter().filter(|arrival| !arrival.is_late(terms)));
+    let full = arrivals.iter().filter(|arrival| arrival.amount >= terms.amount).count();
+    let amount = terms.amount.0;
+    if arrivals.is_empty() {
+        return if looked_at_ms < terms.expires_at_ms() { State::Open } else { State::Expired };
+    }
+    if total < amount {
+        State::Underpaid
+    } else if in_time < amount {
+        State::Late
+    } else if full >= 2 {
+        State::PaidTwice
+    } else if total > amount {
+        State::Overpaid
+    } else {
+        State::Paid
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    pub(crate) const END: u64 = 1_000;
+
+    pub(crate) fn terms(amount: u128) -> Terms {
+        Terms {
+            id: "inv_1".into(),
+            reference: "order 1".into(),
+            asset: Asset::ETHER,
+            amount: Amount(amount),
+            memo: Memo::repeat_byte(1),
+            created_at_ms: 0,
+            expires_at: END,
+        }
+    }
+
+    pub(crate) fn arrival(sequence: u64, amount: u128, after: u64) -> Arrival {
+        Arrival {
+            sender: AccountId([7; 32]),
+            sequence: SequenceNumber(sequence),
+            asset: Asset::ETHER,
+            amount: Amount(amount),
+            memo: Memo::repeat_byte(1),
+            received_at_ms: (after + 1) * 1_000,
+            after_ms: after * 1_000,
+        }
+    }
+
+    #[test]
+    fn every_state_follows_from_what_came_and_when() {
+        // Each payment is (amount, last looked without it), of an invoice of 10 that ends at END.
+        let check = |payments: &[(u128, u64)], looked: u64, expected: State| {
+            let arrivals: Vec<_> =
+                (0..).zip(payments).map(|(n, (amount, after))| arrival(n, *amount, *after)).collect();
+            assert_eq!(state(&terms(10), &arrivals, looked * 1_000), expected, "{payments:?} at {looked}");
+        };
+        check(&[], 0, State::Open);
+        check(&[], END - 1, State::Open);
+        check(&[], END, State::Expired);
+        check(&[(10, 5)], 6, State::Paid);
+        check(&[(4, 5), (6, 6)], 7, State::Paid);
+        check(&[(9, 5)], 6, State::Underpaid);
+        check(&[(9, 5)], END + 1, State::Underpaid);
+        check(&[(9, END + 5)], END + 6, State::Underpaid);
+        check(&[(11, 5)], 6, State::Overpaid);
+        check(&[(6, 5), (6, 6)], 7, State::Overpaid);
+        check(&[(10, 5), (1, END)], END + 1, State::Overpaid);
+        check(&[(10, 5), (10, 6)], 7, State::PaidTwice);
+        check(&[(10, 5), (10, END + 6)], END + 7, State::PaidTwice);
+        check(&[(10, END)], END + 1, State::Late);
+        check(&[(9, 5), (1, END)], END + 1, State::Late);
+        check(&[(10, END), (10, END)], END + 1, State::Late);
+        // Nobody looked between END - 1 and now: the payer has the benefit of the doubt.
+        check(&[(10, END - 1)], END + 500, State::Paid);
+        check(&[(u128::MAX, 5), (u128::MAX, 6)], 7, State::PaidTwice);
+    }
+
+    proptest! {
+        #[test]
+        fn the_order_of_payments_does_not_matter_and_the_amount_in_time_is_never_refused(
+            mut payments in prop::collection::vec((1_u128..40, 0..2 * END), 0..6),
+            amount in 1_u128..40,
+            looked in 0..2 * END,
+        ) {
+            let of = |payments: &[(u128, u64)]| {
+                let arrivals: Vec<_> = (0..).zip(payments).map(|(n, (sum, after))| arrival(n, *sum, *after)).collect();
+                state(&terms(amount), &arrivals, looked * 1_000)
+            };
+            let before = of(&payments);
+            let in_time: u128 = payments.iter().filter(|(_, after)| *after < END).map(|(sum, _)| sum).sum();
+            let total: u128 = payments.iter().map(|(sum, _)| sum).sum();
+            let is_covered = matches!(before, State::Paid | State::Overpaid | State::PaidTwice);
+            prop_assert_eq!(is_covered, in_time >= amount);
+            prop_assert_eq!(before == State::Paid, is_covered && total == amount);
+            prop_assert_eq!(before == State::Underpaid, total > 0 && total < amount);
+            payments.reverse();
+            prop_assert_eq!(of(&payments), before);
+        }
+    }
+}

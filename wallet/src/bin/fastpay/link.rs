@@ -1,0 +1,198 @@
+//! `link`, and what `pay` makes of a link: docs/PAYMENT_LINKS.md.
+
+use std::io::{BufRead, IsTerminal};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::Args;
+use fastpay_core::{Asset, Memo};
+use fastpay_ethereum::utc;
+use fastpay_wallet::{Intent, PaymentLink, Wallet, WalletError, format_memo};
+use qrcode::QrCode;
+use qrcode::render::unicode::Dense1x2;
+use serde_json::json;
+use url::Url;
+
+use crate::args::{AccountArgs, PayArgs, parse_asset, read_memo};
+use crate::context::Context;
+use crate::output::{Money, Report};
+
+/// What is asked for.
+#[derive(Debug, Args)]
+pub struct LinkArgs {
+    #[command(flatten)]
+    pub account: AccountArgs,
+    /// How much, such as 1.5; the payer chooses where it is not given.
+    #[arg(long, value_name = "AMOUNT", allow_negative_numbers = true)]
+    pub amount: Option<String>,
+    /// What: ETH, or the address of a token.
+    #[arg(long, default_value = "ETH", value_parser = parse_asset)]
+    pub asset: Asset,
+    /// What the payment is to carry: up to 32 bytes of text, or 0x and 64 hexadecimal digits.
+    #[arg(long, value_parser = read_memo)]
+    pub memo: Option<Memo>,
+    /// What you call yourself, shown to the payer.
+    #[arg(long)]
+    pub label: Option<String>,
+    /// For how many seconds the payment is expected.
+    #[arg(long, value_name = "SECONDS")]
+    pub expires_in: Option<u64>,
+    /// The page of a web wallet that opens the link, for payers without a program for it.
+    #[arg(long, value_name = "URL")]
+    pub web: Option<Url>,
+    /// Show a QR code, too.
+    #[arg(long)]
+    pub qr: bool,
+}
+
+pub async fn link(context: &Context, args: LinkArgs) -> Result<Report, WalletError> {
+    let wallet = context.wallet()?;
+    let account = context.account_of(&args.account)?;
+    let amount = match &args.amount {
+        Some(text) => Some(context.amount(&wallet, args.asset, text).await?),
+        None => None,
+    };
+    let link = PaymentLink {
+        amount,
+        memo: args.memo,
+        label: args.label,
+        expires: args.expires_in.map(|seconds| now().saturating_add(seconds)),
+        ..PaymentLink::new(account, wallet.network().domain(), args.asset)
+    }
+    .check()?;
+    let text = args.web.as_ref().map_or_else(|| link.to_string(), |page| link.behind(page));
+    let shown = if args.qr { format!("{}\n{text}", qr_code(&text)?) } else { text.clone() };
+    let json = json!({
+        "link": text,
+        "account": link.account,
+        "asset": link.asset,
+        "units": link.amount.map(|amount| amount.to_string()),
+        "memo": link.memo.map(|memo| format_memo(&memo)),
+        "label": link.label,
+        "expires": link.expires,
+    });
+    Ok(Report::new(json, shown))
+}
+
+/// A QR code of half blocks, light on dark as most terminals are; cameras read both.
+fn qr_code(text: &str) -> Result<String, WalletError> {
+    let code = QrCode::new(text).map_err(|error| WalletError::Argument(format!("no QR code holds this: {error}")))?;
+    Ok(code.render::<Dense1x2>().dark_color(Dense1x2::Light).light_color(Dense1x2::Dark).build())
+}
+
+/// What `pay` is to do: what its arguments say, or what the link asks for once the payer has agreed.
+pub async fn intent(context: &Context, wallet: &Wallet, args: &PayArgs) -> Result<Intent, WalletError> {
+    if PaymentLink::is_claimed_by(&args.recipient) {
+        let link: PaymentLink = args.recipient.parse()?;
+        check_usable(wallet, &link, args)?;
+        let intent = linked_intent(context, wallet, &link, args).await?;
+        agree(context, wallet, &link, &intent, args.yes).await?;
+        return Ok(intent);
+    }
+    let missing = || WalletError::Argument("say how much to pay: fastpay pay ACCOUNT AMOUNT".into());
+    let recipient = context.account(&args.recipient)?;
+    let asset = args.asset.unwrap_or(Asset::ETHER);
+    let amount = context.amount(wallet, asset, args.amount.as_deref().ok_or_else(missing)?).await?;
+    Ok(Intent::Pay { recipient, asset, amount, memo: args.memo.unwrap_or_default() })
+}
+
+fn check_usable(wallet: &Wallet, link: &PaymentLink, args: &PayArgs) -> Result<(), WalletError> {
+    let refused = |why: String| Err(WalletError::Argument(why));
+    let domain = wallet.network().domain();
+    let (chain_id, contract) = (domain.chain_id(), domain.contract());
+    if (link.chain_id, link.contract) != (chain_id, contract) {
+        return refused(format!(
+            "the link is for contract {} on chain {}, and this wallet uses {contract} on chain {chain_id}; nothing was \
+             signed",
+            link.contract, link.chain_id
+        ));
+    }
+    if let Some(expires) = link.expires.filter(|expires| *expires < now()) {
+        return refused(format!("the link expired at {}; ask for another one. Nothing was signed", utc(expires)));
+    }
+    let fixed = [
+        ("the asset", args.asset.is_some()),
+        ("the amount", link.amount.is_some() && args.amount.is_some()),
+        ("the memo", link.memo.is_some() && args.memo.is_some()),
+    ];
+    match fixed.into_iter().find(|(_, changed)| *changed) {
+        Some((what, _)) => {
+            refused(format!("the link says {what}; leave that out, or pay the account without the link"))
+        }
+        None => Ok(()),
+    }
+}
+
+async fn linked_intent(
+    context: &Context,
+    wallet: &Wallet,
+    link: &PaymentLink,
+    args: &PayArgs,
+) -> Result<Intent, WalletError> {
+    let missing = || WalletError::Argument("the link leaves the amount to you: give it after the link".into());
+    let amount = match link.amount {
+        Some(amount) => amount,
+        None => context.amount(wallet, link.asset, args.amount.as_deref().ok_or_else(missing)?).await?,
+    };
+    let memo = link.memo.or(args.memo).unwrap_or_default();
+    Ok(Intent::Pay { recipient: link.account, asset: link.asset, amount, memo })
+}
+
+/// A link is text from a stranger: nothing is paid before its payer has seen what it asks for, or has said `--yes`.
+async fn agree(
+    context: &Context,
+    wallet: &Wallet,
+    link: &PaymentLink,
+    intent: &Intent,
+    yes: bool,
+) -> Result<(), WalletError> {
+    let Intent::Pay { recipient, asset, amount, memo } = intent else { return Ok(()) };
+    let money = Money::of(wallet, *asset).await.text(amount);
+    let mut lines = vec![format!("the link asks for {money} to {recipient}")];
+    if *memo != Memo::ZERO {
+        lines.push(format!("memo: {}", format_memo(memo)));
+    }
+    if let Some(label) = &link.label {
+        lines.push(format!("it says that this is {label:?}, which nobody has checked"));
+    }
+    lines.iter().for_each(|line| context.screen.say(line));
+    if yes {
+        return Ok(());
+    }
+    let refused = |why: &str| Err(WalletError::Argument(why.into()));
+    let input = std::io::stdin();
+    if context.json || !input.is_terminal() {
+        return refused(
+            "nobody can be asked here whether to pay this link; say --yes if you want to. Nothing was signed",
+        );
+    }
+    context.screen.say("pay it? Type yes:");
+    let mut answer = String::new();
+    let read = input.lock().read_line(&mut answer);
+    if read.is_err() || answer.trim() != "yes" {
+        return refused("the link was not paid; nothing was signed");
+    }
+    Ok(())
+}
+
+/// In seconds since 1970.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a link says until when it is to be paid; a wrong clock pays nothing else"
+)]
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_qr_code_is_square_and_of_half_blocks() {
+        let code = qr_code(&format!("fastpay:0x{}@31337/0x{}", "11".repeat(20), "22".repeat(20))).unwrap();
+        let widths: Vec<_> = code.lines().map(|line| line.chars().count()).collect();
+        assert!(widths.iter().all(|width| *width == widths[0] && width.div_ceil(2) == widths.len()), "{widths:?}");
+        assert!(code.chars().all(|c| "█▀▄ \n".contains(c)), "{code}");
+        assert!(qr_code(&"x".repeat(5_000)).is_err());
+    }
+}

@@ -1,0 +1,267 @@
+//! Payment links, which ask for money (docs/PAYMENT_LINKS.md): as EIP-681 does, but with the chain and the contract,
+//! so that a wallet of another deployment refuses them.
+//!
+//! ```text
+//! fastpay:<account>@<chain id>/<contract>?asset=&amount=&memo=|text=&label=&expires=
+//! https://wallet.example/pay#fastpay:…
+//! ```
+//! A link is text from a stranger: it is read strictly, and says who *asks* for money, never who they are.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Write as _};
+use std::str::FromStr;
+
+use fastpay_core::{AccountId, Amount, Asset, Domain, Memo, PrimaryAddress};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
+use crate::memo::{format_memo, parse_memo};
+
+/// A longer text is not read, and would fit no QR code that a camera reads with ease.
+pub const LINK_LENGTH_MAX: usize = 1_024;
+/// So many characters of a label are shown at most.
+pub const LABEL_LENGTH_MAX: usize = 64;
+
+const SCHEME: &str = "fastpay:";
+/// The largest chain id that programs agree on (EIP-2294), and a bound for times.
+const NUMBER_MAX: u64 = 4_503_599_627_370_476;
+const PARAMETERS: [&str; 6] = ["asset", "amount", "memo", "text", "label", "expires"];
+/// What JavaScript's `encodeURIComponent` encodes: both write the same links.
+const COMPONENT: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'!')
+    .remove(b'~')
+    .remove(b'*')
+    .remove(b'\'')
+    .remove(b'(')
+    .remove(b')');
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PaymentLink {
+    /// Who is to be paid.
+    pub account: AccountId,
+    /// The chain of the deployment that the payment is for.
+    pub chain_id: u64,
+    /// Its contract.
+    pub contract: PrimaryAddress,
+    /// What is to be paid.
+    pub asset: Asset,
+    /// How much; the payer chooses where there is none.
+    pub amount: Option<Amount>,
+    /// What the payment must carry, so that the recipient can tell it from others.
+    pub memo: Option<Memo>,
+    /// What the recipient calls itself. Nobody has checked it.
+    pub label: Option<String>,
+    /// Until when the recipient expects the payment, in seconds since 1970.
+    pub expires: Option<u64>,
+}
+
+/// Why a text is no link that can be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this is no payment link that can be used: {0}")]
+pub struct LinkError(String);
+
+impl PaymentLink {
+    /// A link that asks for anything, to `account` of a deployment.
+    #[must_use]
+    pub fn new(account: AccountId, domain: &Domain, asset: Asset) -> Self {
+        let (chain_id, contract) = (domain.chain_id(), domain.contract());
+        Self { account, chain_id, contract, asset, amount: None, memo: None, label: None, expires: None }
+    }
+
+    /// The same in its normal form, if everyone can read it back.
+    ///
+    /// # Errors
+    /// Where it asks for nothing, or is too long.
+    pub fn check(&self) -> Result<Self, LinkError> {
+        self.to_string().parse()
+    }
+
+    /// The link for people without a program for `fastpay:`, to a page of a web wallet that reads it. It stands
+    /// behind the `#`, so the page's host never sees who asks for money.
+    #[must_use]
+    pub fn behind(&self, page: &url::Url) -> String {
+        let mut page = page.clone();
+        page.set_fragment(Some(&self.to_string()));
+        page.into()
+    }
+
+    /// True where the text claims to be a link of either form, well-formed or not.
+    #[must_use]
+    pub fn is_claimed_by(text: &str) -> bool {
+        after_scheme(without_page(text.trim())).is_some()
+    }
+}
+
+impl fmt::Display for PaymentLink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{SCHEME}{}@{}/{}", self.account, self.chain_id, self.contract)?;
+        let mut separator = '?';
+        let mut add = |name: &str, value: &str| {
+            f.write_char(std::mem::replace(&mut separator, '&'))?;
+            write!(f, "{name}={}", utf8_percent_encode(value, COMPONENT))
+        };
+        if self.asset != Asset::ETHER {
+            add("asset", &self.asset.0.to_string())?;
+        }
+        if let Some(amount) = self.amount {
+            add("amount", &amount.to_string())?;
+        }
+        if let Some(memo) = self.memo.filter(|memo| !memo.is_zero()) {
+            let text = format_memo(&memo);
+            // Only a text that comes back as the very same bytes may stand for them.
+            let is_text = text != memo.to_string() && parse_memo(&text) == Ok(memo);
+            add(if is_text { "text" } else { "memo" }, &text)?;
+        }
+        if let Some(label) = self.label.as_deref().filter(|label| !label.is_empty()) {
+            add("label", label)?;
+        }
+        if let Some(expires) = self.expires {
+            add("expires", &expires.to_string())?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for PaymentLink {
+    type Err = LinkError;
+
+    /// Reads a link of either form.
+    fn from_str(text: &str) -> Result<Self, LinkError> {
+        // JavaScript counts in UTF-16: all wallets must agree.
+        if text.encode_utf16().count() > LINK_LENGTH_MAX {
+            return Err(invalid("it is too long; ask for a shorter one"));
+        }
+        let rest = after_scheme(without_page(text.trim()))
+            .ok_or_else(|| invalid("it does not start with fastpay:; copy it again, whole and unchanged"))?;
+        let (target, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let incomplete = || invalid("it names no account, chain and contract; copy it again, whole and unchanged");
+        let (account, deployment) = target.split_once('@').ok_or_else(incomplete)?;
+        let (chain_id, contract) = deployment.split_once('/').ok_or_else(incomplete)?;
+        let account = AccountId::from_str(account).map_err(|error| invalid(error.to_string()))?;
+        let parameters = Parameters::read(query)?;
+        let amount = parameters.number("amount", u128::MAX)?.map(Amount);
+        if amount == Some(Amount(0)) {
+            return Err(invalid("it asks for nothing; ask for a link with an amount"));
+        }
+        Ok(Self {
+            account,
+            chain_id: number("chain id", chain_id, NUMBER_MAX.into())?.try_into().map_err(|_| incomplete())?,
+            contract: address("contract", contract)?,
+            asset: parameters.get("asset").map_or(Ok(Asset::ETHER), |text| address("asset", text).map(Asset))?,
+            amount,
+            memo: parameters.memo()?,
+            label: parameters.get("label").map(plain_label),
+            expires: parameters.number("expires", NUMBER_MAX.into())?.and_then(|time| time.try_into().ok()),
+        })
+    }
+}
+
+/// The parameters that this wallet knows, decoded.
+struct Parameters(BTreeMap<&'static str, String>);
+
+impl Parameters {
+    fn read(query: &str) -> Result<Self, LinkError> {
+        let mut found = BTreeMap::new();
+        for pair in query.split('&').filter(|_| !query.is_empty()) {
+            let (name, value) =
+                pair.split_once('=').ok_or_else(|| invalid(format!("{pair:?} has no value; copy it again")))?;
+            let Some(known) = PARAMETERS.into_iter().find(|known| *known == name) else {
+                // As BIP-21 has it: what must be understood says so, what else is new may be passed over.
+                if let Some(needed) = name.strip_prefix("req-") {
+                    let why = format!("it needs {needed:?}, which this wallet does not know; use a newer wallet");
+                    return Err(invalid(why));
+                }
+                continue;
+            };
+            if found.insert(known, decode(value)?).is_some() {
+                return Err(invalid(format!("it says {known} twice; do not pay, and ask for another link")));
+            }
+        }
+        Ok(Self(found))
+    }
+
+    fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    fn number(&self, name: &str, max: u128) -> Result<Option<u128>, LinkError> {
+        self.get(name).map(|text| number(name, text, max)).transpose()
+    }
+
+    fn memo(&self) -> Result<Option<Memo>, LinkError> {
+        match (self.get("memo"), self.get("text")) {
+            (Some(_), Some(_)) => Err(invalid("it has two memos; do not pay, and ask for another link")),
+            (Some(digits), None) if digits.len() == 66 && digits.starts_with("0x") => {
+                parse_memo(digits).map(Some).map_err(|error| invalid(error.to_string()))
+            }
+            (Some(_), None) => Err(invalid("its memo is not 0x and 64 digits; copy it again")),
+            (None, text) => text.map(|text| parse_memo(text).map_err(|error| invalid(error.to_string()))).transpose(),
+        }
+    }
+}
+
+fn invalid(why: impl Into<String>) -> LinkError {
+    LinkError(why.into())
+}
+
+fn after_scheme(text: &str) -> Option<&str> {
+    let (scheme, rest) = text.split_at_checked(SCHEME.len())?;
+    scheme.eq_ignore_ascii_case(SCHEME).then_some(rest)
+}
+
+fn without_page(text: &str) -> &str {
+    let starts = |scheme: &str| text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
+    let is_page = starts("https://") || starts("http://");
+    text.split_once('#').filter(|_| is_page).map_or(text, |(_, behind)| behind)
+}
+
+fn decode(value: &str) -> Result<String, LinkError> {
+    let damaged = || invalid("a % is without its digits; copy it again");
+    let is_digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_hexdigit);
+    let mut escapes = value.as_bytes().split(|byte| *byte == b'%').skip(1);
+    if !escapes.all(|after| is_digit(after.first()) && is_digit(after.get(1))) {
+        return Err(damaged());
+    }
+    Ok(percent_decode_str(value).decode_utf8().map_err(|_| damaged())?.into_owned())
+}
+
+fn number(what: &str, text: &str, max: u128) -> Result<u128, LinkError> {
+    let wrong = || invalid(format!("its {what} is no number in range; copy it again"));
+    let is_plain = (1..=39).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+    let value = text.parse().ok().filter(|value| is_plain && *value <= max);
+    value.ok_or_else(wrong)
+}
+
+fn address(what: &str, text: &str) -> Result<PrimaryAddress, LinkError> {
+    let wrong = || invalid(format!("its {what} is no address, or mistyped; copy it again, whole and unchanged"));
+    if text.len() != 42 || !text.starts_with("0x") {
+        return Err(wrong());
+    }
+    // Through the account's rules, which check the capitals of an address.
+    let account = AccountId::from_str(text).map_err(|_| wrong())?;
+    account.ethereum_address().ok_or_else(wrong)
+}
+
+/// Without what could pass for something else on the screen: control and formatting characters, which turn text around.
+fn plain_label(label: &str) -> String {
+    let visible = label.chars().map(|c| if c.is_control() || is_formatting(c) { ' ' } else { c });
+    let words = visible.collect::<String>().split_whitespace().collect::<Vec<_>>().join(" ");
+    words.chars().take(LABEL_LENGTH_MAX).collect()
+}
+
+/// Unicode's categories Cf, Zl and Zp.
+fn is_formatting(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}' | '\u{890}'..='\u{891}' | '\u{8e2}'
+        | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2064}'
+        | '\u{2066}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{110bd}' | '\u{110cd}'
+        | '\u{13430}'..='\u{1343f}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0001}'
+        | '\u{e0020}'..='\u{e007f}')
+}
+
+#[cfg(test)]
+#[path = "link_tests.rs"]
+mod tests;

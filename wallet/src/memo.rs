@@ -1,0 +1,57 @@
+//! Memos: 32 bytes that are free for the user, as text where they fit, in the form that all wallets share.
+
+use std::str::FromStr;
+
+use fastpay_core::Memo;
+
+/// Why a text makes no memo.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MemoError {
+    /// Text of more bytes than there are.
+    #[error("the memo has {0} bytes, and 32 are the most")]
+    TooLong(usize),
+    /// `0x` and 64 characters of which some are no digits.
+    #[error("the memo is not hexadecimal; give 0x and 64 digits, or a text")]
+    NotHexadecimal,
+}
+
+/// The memo of a text: its UTF-8 bytes, filled up with zeros; or, of `0x` and 64 digits, those 32 bytes.
+///
+/// # Errors
+/// See [`MemoError`].
+pub fn parse_memo(text: &str) -> Result<Memo, MemoError> {
+    if text.starts_with("0x") && text.len() == 66 {
+        return Memo::from_str(text).map_err(|_| MemoError::NotHexadecimal);
+    }
+    let mut memo = [0; 32];
+    let bytes = text.as_bytes();
+    memo.get_mut(..bytes.len()).ok_or(MemoError::TooLong(bytes.len()))?.copy_from_slice(bytes);
+    Ok(memo.into())
+}
+
+/// A memo as its author wrote it: text where it is text without control characters, else hexadecimal.
+#[must_use]
+pub fn format_memo(memo: &Memo) -> String {
+    let end = memo.iter().rposition(|byte| *byte != 0).map_or(0, |last| last.saturating_add(1));
+    let text = memo.get(..end).and_then(|bytes| std::str::from_utf8(bytes).ok());
+    match text {
+        Some(text) if !text.chars().any(char::is_control) => text.to_owned(),
+        _ => memo.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memos_are_text_or_a_hash() {
+        assert_eq!(parse_memo("").unwrap(), Memo::ZERO);
+        assert!(parse_memo("invoice 7").unwrap().starts_with(b"invoice 7\0"));
+        assert_eq!(format_memo(&parse_memo("invoice 7").unwrap()), "invoice 7");
+        assert_eq!(parse_memo(&format!("0x{}", "ab".repeat(32))).unwrap(), Memo::repeat_byte(0xab));
+        assert_eq!(parse_memo(&"x".repeat(33)), Err(MemoError::TooLong(33)));
+        assert_eq!(parse_memo(&format!("0x{}", "zz".repeat(32))), Err(MemoError::NotHexadecimal));
+        assert_eq!(format_memo(&Memo::repeat_byte(0xff)), format!("0x{}", "ff".repeat(32)));
+    }
+}
