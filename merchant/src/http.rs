@@ -33,7 +33,6 @@ struct Door {
 }
 
 /// The routes.
-#[must_use]
 pub fn router(ledger: Ledger, token: &str) -> Router {
     let door = Door { token_hash: Sha256::digest(token.as_bytes()).into() };
     Router::new()
