@@ -20,9 +20,10 @@ const WHOLE: u64 = 1 << 16;
 /// of it, or asks twice, is far below.
 const WORTHLESS_MAX: u64 = WHOLE * 7 / 8;
 /// At most so many requests of an address on probation wait in the shard's queue.
-const WAITING_ON_PROBATION_MAX: usize = 32;
-/// So long one of its streams pauses before another one is read: some thousand requests a second.
-const PAUSE_ON_PROBATION: Duration = Duration::from_millis(20);
+const WAITING_ON_PROBATION_MAX: usize = 16;
+/// So long one of its streams pauses before another one is read: some hundred requests a second. A few forged signatures
+/// in a batch triple what it costs to check it, so they must be few.
+const PAUSE_ON_PROBATION: Duration = Duration::from_millis(50);
 /// At most so many reads of one address at a time; further ones wait unread.
 const READS_MAX: usize = 64;
 
