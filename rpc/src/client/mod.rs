@@ -1,23 +1,30 @@
 //! A client of one shard, and of one authority with all its shards. What comes back is what that
 //! authority says: votes and certificates must still be verified.
 
+mod answers;
+mod authority;
+mod error;
+
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use answers::{AccountState, BatchAnswer, Page, Received, ShardStatus};
+pub use authority::AuthorityClient;
+pub use error::ClientError;
+
 use bytes::Bytes;
 use fastpay_core::{
-    AccountId, Asset, AssetTotals, Authority, AuthorityName, Balance, Certificate, ContractVote, Deposit, Epoch,
-    Payment, PrimaryAddress, SequenceNumber, ShardId, ShardLayout, TransactionIndex, TransferOrder, Vote,
+    AccountId, Asset, AssetTotals, Authority, Certificate, Deposit, Epoch, SequenceNumber, ShardId, TransactionIndex,
+    TransferOrder, Vote,
 };
+use tonic::Status;
 use tonic::transport::{Certificate as TlsCertificate, ClientTlsConfig, Endpoint};
-use tonic::{Code, Status};
 
 use crate::convert::{self, Malformed};
-use crate::endpoints::AuthorityEndpoints;
 use crate::proto::shard_client::ShardClient as Grpc;
 use crate::proto::submit_request::Request;
 use crate::proto::submit_response::Response;
-use crate::refusal::{Refusal, printable};
+use crate::refusal::printable;
 use crate::submit::Submitter;
 use crate::transport::{Carrier, Transport};
 use crate::{MESSAGE_BYTES_MAX, PAGE_ENTRIES_MAX, proto};
@@ -35,165 +42,6 @@ impl Default for ClientOptions {
     fn default() -> Self {
         Self { connect_timeout: Duration::from_secs(3), request_timeout: Duration::from_secs(10) }
     }
-}
-
-/// Why an authority gave no good answer.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ClientError {
-    /// The address is not one.
-    #[error("{address:?} is not an address of an authority: {reason}")]
-    Address {
-        /// What was given.
-        address: String,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// No connection, or it broke. Try again later; the same bytes can be sent any number of times.
-    #[error("the authority cannot be reached: {0}")]
-    Unreachable(String),
-    /// No answer in time. As above.
-    #[error("the authority did not answer within {0:?}")]
-    TimedOut(Duration),
-    /// It said no.
-    #[error(transparent)]
-    Refused(#[from] Refusal),
-    /// It has no such thing (yet).
-    #[error("the authority does not have it")]
-    NotFound,
-    /// It answered what no correct authority answers.
-    #[error("the authority gave a malformed answer: {0}")]
-    Malformed(String),
-}
-
-impl ClientError {
-    /// True where the same request may succeed later.
-    #[must_use]
-    pub fn is_retryable(&self) -> bool {
-        match self {
-            Self::Unreachable(_) | Self::TimedOut(_) => true,
-            Self::Refused(refusal) => refusal.is_retryable(),
-            Self::Address { .. } | Self::NotFound | Self::Malformed(_) => false,
-        }
-    }
-
-    /// How long to wait at least before the same is tried again, as far as the authority says.
-    #[must_use]
-    pub fn retry_after(&self) -> Duration {
-        match self {
-            Self::Refused(Refusal::Busy(retry_after)) => *retry_after,
-            _ => Duration::ZERO,
-        }
-    }
-
-    pub(crate) fn from_status(status: &Status) -> Self {
-        let message = printable(status.message());
-        match status.code() {
-            Code::NotFound => Self::NotFound,
-            Code::ResourceExhausted => Self::Refused(Refusal::Busy(Duration::ZERO)),
-            Code::InvalidArgument => Self::Refused(Refusal::Malformed(message)),
-            Code::FailedPrecondition => Self::Refused(Refusal::Invalid(message)),
-            // The connection's own fault (a reset, a peer that does not speak HTTP/2), not an answer.
-            Code::Internal if std::error::Error::source(status).is_some() => Self::Unreachable(message),
-            Code::OutOfRange | Code::Unimplemented | Code::DataLoss | Code::Internal => Self::Malformed(message),
-            _ => Self::Unreachable(message),
-        }
-    }
-}
-
-impl From<Malformed> for ClientError {
-    fn from(malformed: Malformed) -> Self {
-        Self::Malformed(malformed.to_string())
-    }
-}
-
-/// An account as one authority knows it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AccountState {
-    /// The number of the next order.
-    pub next_sequence: SequenceNumber,
-    /// The order it is locked on.
-    pub pending: Option<TransferOrder>,
-    /// What it holds, by asset.
-    pub holdings: Vec<(Asset, Balance)>,
-    /// How many payments it has received.
-    pub received: u64,
-    /// How many deposits it has had.
-    pub deposits: u64,
-    /// It holds more assets than are listed here: see [`ShardClient::account_asset`].
-    pub truncated: bool,
-    /// Restored from an older copy, the authority may have voted for an order of this account that it does not know.
-    pub catching_up: bool,
-}
-
-impl AccountState {
-    /// What it holds of one asset.
-    #[must_use]
-    pub fn balance(&self, asset: Asset) -> Balance {
-        self.holdings.iter().find(|(held, _)| *held == asset).map_or(Balance::ZERO, |(_, balance)| *balance)
-    }
-}
-
-/// A payment that an account received, by its order of arrival at that authority.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Received {
-    /// Counted from 0.
-    pub number: u64,
-    /// The payment. Its certificate is at the sender's shard.
-    pub payment: Payment,
-}
-
-/// What an authority answers to a batch of redemptions.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum BatchAnswer {
-    /// Its vote for all of them.
-    Vote {
-        /// The epoch that it is said to be for.
-        epoch: Epoch,
-        /// Not verified.
-        vote: ContractVote,
-    },
-    /// It has not confirmed those at these positions, ascending. Confirm them there and ask again.
-    Missing(Vec<usize>),
-}
-
-/// A part of a history, oldest first.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Page<T> {
-    /// The entries from the number that was asked for.
-    pub entries: Vec<T>,
-    /// How many there are in all.
-    pub total: u64,
-}
-
-/// What a shard says of itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ShardStatus {
-    /// The authority's name.
-    pub authority: AuthorityName,
-    /// The committee's epoch.
-    pub epoch: Epoch,
-    /// The chain of the Primary; 0 without one.
-    pub chain_id: u64,
-    /// The contract; zero without a Primary.
-    pub contract: PrimaryAddress,
-    /// This shard's number.
-    pub shard: ShardId,
-    /// How many shards the authority has.
-    pub shard_count: u32,
-    /// All its deposits up to here are applied.
-    pub synchronized: TransactionIndex,
-    /// How many redemption certificates it has confirmed.
-    pub redemptions: u64,
-    /// Sums per asset, for auditors.
-    pub totals: Vec<(Asset, AssetTotals)>,
-    /// Credits on their way to other shards.
-    pub credits_in_flight: u64,
-    /// The program's version.
-    pub version: String,
-    /// The committee as the authority knows it.
-    pub committee: Vec<Authority>,
-    /// There are more sums than are listed here: see [`ShardClient::status_asset`].
-    pub truncated: bool,
 }
 
 /// A connection to one shard. Opened when first used, and again after it broke.
@@ -452,64 +300,4 @@ fn bytes(bytes: &[u8]) -> Bytes {
 
 fn account_page(account: AccountId, start: u64) -> proto::AccountPageRequest {
     proto::AccountPageRequest { account: bytes(&account.0), start, limit: PAGE_ENTRIES_MAX }
-}
-
-/// A client of one authority. Requests about an account go straight to the shard that owns it there.
-#[derive(Clone, Debug)]
-pub struct AuthorityClient {
-    name: AuthorityName,
-    layout: ShardLayout,
-    shards: Vec<ShardClient>,
-}
-
-impl AuthorityClient {
-    /// Connects lazily to all shards of an authority. Must be called within a tokio runtime.
-    ///
-    /// # Errors
-    /// Where an address is malformed, there is none, or the certificate authority's file cannot be
-    /// read.
-    pub fn new(endpoints: &AuthorityEndpoints, options: ClientOptions) -> Result<Self, ClientError> {
-        let wrong = |reason: &str| ClientError::Address { address: endpoints.name.to_string(), reason: reason.into() };
-        let tls_ca = match &endpoints.tls_ca {
-            None => None,
-            Some(path) => Some(std::fs::read_to_string(path).map_err(|e| wrong(&format!("{}: {e}", path.display())))?),
-        };
-        let shards = endpoints.shards.iter().map(|address| ShardClient::new(address, tls_ca.as_deref(), options));
-        Self::of(endpoints.name, shards.collect::<Result<_, _>>()?)
-    }
-
-    /// A client of the authority of this name, by the clients of all its shards, from the first.
-    ///
-    /// # Errors
-    /// Where there is no shard.
-    pub fn of(name: AuthorityName, shards: Vec<ShardClient>) -> Result<Self, ClientError> {
-        let none = || ClientError::Address { address: name.to_string(), reason: "no shard is listed".into() };
-        let count = u32::try_from(shards.len()).ok().and_then(std::num::NonZeroU32::new).ok_or_else(none)?;
-        Ok(Self { name, layout: ShardLayout::new(count), shards })
-    }
-
-    /// The authority's name, as the file of endpoints gives it.
-    #[must_use]
-    pub fn name(&self) -> AuthorityName {
-        self.name
-    }
-
-    /// The same authority under another name: it may have changed its keys since the file was written.
-    #[must_use]
-    pub fn named(&self, name: AuthorityName) -> Self {
-        Self { name, ..self.clone() }
-    }
-
-    /// Its shards, from the first.
-    #[must_use]
-    pub fn shards(&self) -> &[ShardClient] {
-        &self.shards
-    }
-
-    /// The shard that owns `account` at this authority.
-    #[must_use]
-    pub fn shard_of(&self, account: &AccountId) -> &ShardClient {
-        let index = self.layout.shard_of(account).0 as usize;
-        self.shards.get(index).expect("the layout has as many shards as the list")
-    }
 }

@@ -11,132 +11,24 @@
 //! another authority, contract or number of shards than the one that it was made for. The folder is
 //! closed to other users of the machine.
 
-use super::disk::{replace_file, sync_folder};
+mod error;
+mod identity;
+
+use super::disk::sync_folder;
 use super::journal::{Journal, JournalError, JournalOptions, JournalWrite};
+use error::io_error;
 use fastpay_core::JournalPosition;
-use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
-use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use thiserror::Error;
 
-const FORMAT_VERSION: u32 = 1;
+pub use error::StorageError;
+pub use identity::FolderIdentity;
+pub(crate) use identity::META_FILE;
+
 /// Made with the folder and never replaced.
 pub(crate) const LOCK_FILE: &str = "lock";
-/// Whose folder it is; without it, it is none.
-pub(crate) const META_FILE: &str = "meta.json";
-/// Far above what a real one has; a larger file is something else and not worth reading.
-const META_BYTES_MAX: u64 = 64 << 10;
 const OWNER_ONLY: u32 = 0o700;
-
-/// Whose folder it is. All of it is fixed when the folder is created, but for names that come with new keys.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FolderIdentity {
-    /// The authority's names, in hex: the one that the folder was made for, then those under which it has
-    /// voted since. For [`DataFolder::open`], those of the keys that there are: one of them must be known.
-    pub names: Vec<String>,
-    /// How many shards share the accounts: with another number accounts would change their shard.
-    pub shards: u32,
-    /// The Primary's chain id, or the one that a stand-alone network signs for.
-    pub chain_id: u64,
-    /// The contract's address as the caller writes it.
-    pub contract: String,
-}
-
-/// `meta.json`.
-#[derive(Serialize, Deserialize)]
-struct Meta {
-    format_version: u32,
-    #[serde(flatten)]
-    rest: serde_json::Map<String, serde_json::Value>,
-}
-
-/// Why the data folder cannot be used.
-#[derive(Debug, Error)]
-pub enum StorageError {
-    /// The file system failed.
-    #[error("cannot {action} {path}: {source}")]
-    Io {
-        /// What was tried, as a verb with its object's article.
-        action: &'static str,
-        /// The file or folder.
-        path: PathBuf,
-        /// What the file system said.
-        source: io::Error,
-    },
-
-    /// Another process has the folder open.
-    #[error(
-        "the data folder {path} is in use by another process: stop that one first, or give this \
-         authority a folder of its own; two processes on one folder could sign two different orders"
-    )]
-    InUse {
-        /// The data folder.
-        path: PathBuf,
-    },
-
-    /// The folder has not been created, or not to the end.
-    #[error("{path} is not an authority's data folder: check the path, or create the folder with `init`")]
-    NotCreated {
-        /// The data folder.
-        path: PathBuf,
-    },
-
-    /// The folder is already somebody's.
-    #[error(
-        "{path} already is an authority's data folder: start the authority on it, or choose another \
-         folder"
-    )]
-    AlreadyCreated {
-        /// The data folder.
-        path: PathBuf,
-    },
-
-    /// `meta.json` does not parse.
-    #[error("{path} is damaged ({reason}): restore it from a copy")]
-    Malformed {
-        /// The file.
-        path: PathBuf,
-        /// What the parser said.
-        reason: String,
-    },
-
-    /// The folder was written by newer software.
-    #[error(
-        "the data folder {path} has format version {found}, this program reads up to {supported}: \
-         use a newer program"
-    )]
-    UnsupportedVersion {
-        /// The data folder.
-        path: PathBuf,
-        /// The version found.
-        found: u32,
-        /// The newest version that is understood.
-        supported: u32,
-    },
-
-    /// The folder belongs to another authority, deployment or layout.
-    #[error(
-        "the data folder {path} was created for the {what} {stored}, but this authority is \
-         configured for {configured}: correct the configuration, or use the folder made for it"
-    )]
-    Mismatch {
-        /// The data folder.
-        path: PathBuf,
-        /// What differs.
-        what: &'static str,
-        /// The value in the folder.
-        stored: String,
-        /// The value that the caller gave.
-        configured: String,
-    },
-
-    /// A shard's journal could not be created.
-    #[error(transparent)]
-    Journal(#[from] JournalError),
-}
 
 /// Where one shard keeps what.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -177,7 +69,7 @@ impl DataFolder {
             create_folder(&folders.journal)?;
             folder.create_journal(&folders.journal)?;
         }
-        folder.write_identity(identity)?;
+        identity.write(path)?;
         Ok(folder)
     }
 
@@ -193,7 +85,7 @@ impl DataFolder {
             return Err(StorageError::NotCreated { path });
         }
         let folder = Self::lock(path, identity.shards)?;
-        let stored = read_identity(path, &meta_path)?;
+        let stored = FolderIdentity::read(path)?;
         if !identity.names.iter().any(|name| stored.names.contains(name)) {
             return Err(StorageError::Mismatch {
                 path: path.to_owned(),
@@ -225,7 +117,7 @@ impl DataFolder {
     /// # Errors
     /// `Malformed`, `UnsupportedVersion`, `Io`.
     pub fn names(&self) -> Result<Vec<String>, StorageError> {
-        Ok(read_identity(&self.path, &self.path.join(META_FILE))?.names)
+        Ok(FolderIdentity::read(&self.path)?.names)
     }
 
     /// Notes durably that this folder's authority votes under another name from now on: a key of that name
@@ -234,20 +126,12 @@ impl DataFolder {
     /// # Errors
     /// `Malformed`, `UnsupportedVersion`, `Io`.
     pub fn add_name(&self, name: &str) -> Result<(), StorageError> {
-        let mut identity = read_identity(&self.path, &self.path.join(META_FILE))?;
+        let mut identity = FolderIdentity::read(&self.path)?;
         if identity.names.iter().any(|known| known == name) {
             return Ok(());
         }
         identity.names.push(name.to_owned());
-        self.write_identity(&identity)
-    }
-
-    fn write_identity(&self, identity: &FolderIdentity) -> Result<(), StorageError> {
-        let path = self.path.join(META_FILE);
-        let meta = Meta::of(identity, &path)?;
-        let mut bytes = serde_json::to_vec_pretty(&meta).map_err(|error| malformed(&path, &error))?;
-        bytes.push(b'\n');
-        replace_file(&path, &bytes).map_err(|source| io_error("write the file", &path, source))
+        identity.write(&self.path)
     }
 
     /// The folder itself, for other files of the authority; write them with [`replace_file`].
@@ -293,33 +177,6 @@ impl DataFolder {
     }
 }
 
-impl Meta {
-    fn of(identity: &FolderIdentity, path: &Path) -> Result<Self, StorageError> {
-        let rest =
-            serde_json::to_value(identity).and_then(serde_json::from_value).map_err(|error| malformed(path, &error))?;
-        Ok(Self { format_version: FORMAT_VERSION, rest })
-    }
-}
-
-fn read_identity(folder: &Path, path: &Path) -> Result<FolderIdentity, StorageError> {
-    let failed = |source| io_error("read the file", path, source);
-    let length = fs::metadata(path).map_err(failed)?.len();
-    if length > META_BYTES_MAX {
-        return Err(malformed(path, &format!("{length} bytes are too many")));
-    }
-    let bytes = fs::read(path).map_err(failed)?;
-    let meta: Meta = serde_json::from_slice(&bytes).map_err(|error| malformed(path, &error))?;
-    // Before the rest: a newer version may have other fields.
-    if meta.format_version > FORMAT_VERSION {
-        return Err(StorageError::UnsupportedVersion {
-            path: folder.to_owned(),
-            found: meta.format_version,
-            supported: FORMAT_VERSION,
-        });
-    }
-    serde_json::from_value(serde_json::Value::Object(meta.rest)).map_err(|error| malformed(path, &error))
-}
-
 fn expect<T: PartialEq + ToString>(
     path: &Path,
     what: &'static str,
@@ -350,16 +207,9 @@ fn create_folder(path: &Path) -> Result<(), StorageError> {
     Ok(())
 }
 
-fn io_error(action: &'static str, path: &Path, source: io::Error) -> StorageError {
-    StorageError::Io { action, path: path.to_owned(), source }
-}
-
-fn malformed(path: &Path, reason: &dyn ToString) -> StorageError {
-    StorageError::Malformed { path: path.to_owned(), reason: reason.to_string() }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::identity::META_BYTES_MAX;
     use super::*;
 
     fn identity() -> FolderIdentity {

@@ -1,0 +1,82 @@
+//! `meta.json`: whose folder it is.
+
+use super::error::{StorageError, io_error, malformed};
+use crate::storage::disk::replace_file;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::path::Path;
+
+const FORMAT_VERSION: u32 = 1;
+/// Whose folder it is; without it, it is none.
+pub(crate) const META_FILE: &str = "meta.json";
+/// Far above what a real one has; a larger file is something else and not worth reading.
+pub(super) const META_BYTES_MAX: u64 = 64 << 10;
+
+/// Whose folder it is. All of it is fixed when the folder is created, but for names that come with new keys.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FolderIdentity {
+    /// The authority's names, in hex: the one that the folder was made for, then those under which it has
+    /// voted since. For [`super::DataFolder::open`], those of the keys that there are: one of them must be known.
+    pub names: Vec<String>,
+    /// How many shards share the accounts: with another number accounts would change their shard.
+    pub shards: u32,
+    /// The Primary's chain id, or the one that a stand-alone network signs for.
+    pub chain_id: u64,
+    /// The contract's address as the caller writes it.
+    pub contract: String,
+}
+
+/// `meta.json`.
+#[derive(Serialize, Deserialize)]
+struct Meta {
+    format_version: u32,
+    #[serde(flatten)]
+    rest: serde_json::Map<String, serde_json::Value>,
+}
+
+impl FolderIdentity {
+    /// Reads whose the folder is.
+    ///
+    /// # Errors
+    /// `Malformed`, `UnsupportedVersion`, `Io`.
+    pub(super) fn read(folder: &Path) -> Result<Self, StorageError> {
+        let path = folder.join(META_FILE);
+        let failed = |source| io_error("read the file", &path, source);
+        let length = fs::metadata(&path).map_err(failed)?.len();
+        if length > META_BYTES_MAX {
+            return Err(malformed(&path, &format!("{length} bytes are too many")));
+        }
+        let bytes = fs::read(&path).map_err(failed)?;
+        let meta: Meta = serde_json::from_slice(&bytes).map_err(|error| malformed(&path, &error))?;
+        // Before the rest: a newer version may have other fields.
+        if meta.format_version > FORMAT_VERSION {
+            return Err(StorageError::UnsupportedVersion {
+                path: folder.to_owned(),
+                found: meta.format_version,
+                supported: FORMAT_VERSION,
+            });
+        }
+        serde_json::from_value(serde_json::Value::Object(meta.rest)).map_err(|error| malformed(&path, &error))
+    }
+
+    /// Writes it durably, all of it or nothing.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(super) fn write(&self, folder: &Path) -> Result<(), StorageError> {
+        let path = folder.join(META_FILE);
+        let meta = Meta::of(self, &path)?;
+        let mut bytes = serde_json::to_vec_pretty(&meta).map_err(|error| malformed(&path, &error))?;
+        bytes.push(b'\n');
+        replace_file(&path, &bytes).map_err(|source| io_error("write the file", &path, source))
+    }
+}
+
+impl Meta {
+    fn of(identity: &FolderIdentity, path: &Path) -> Result<Self, StorageError> {
+        let rest =
+            serde_json::to_value(identity).and_then(serde_json::from_value).map_err(|error| malformed(path, &error))?;
+        Ok(Self { format_version: FORMAT_VERSION, rest })
+    }
+}

@@ -1,0 +1,66 @@
+//! A client of one authority: all its shards.
+
+use fastpay_core::{AccountId, AuthorityName, ShardLayout};
+
+use super::{ClientError, ClientOptions, ShardClient};
+use crate::endpoints::AuthorityEndpoints;
+
+/// A client of one authority. Requests about an account go straight to the shard that owns it there.
+#[derive(Clone, Debug)]
+pub struct AuthorityClient {
+    name: AuthorityName,
+    layout: ShardLayout,
+    shards: Vec<ShardClient>,
+}
+
+impl AuthorityClient {
+    /// Connects lazily to all shards of an authority. Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// Where an address is malformed, there is none, or the certificate authority's file cannot be
+    /// read.
+    pub fn new(endpoints: &AuthorityEndpoints, options: ClientOptions) -> Result<Self, ClientError> {
+        let wrong = |reason: &str| ClientError::Address { address: endpoints.name.to_string(), reason: reason.into() };
+        let tls_ca = match &endpoints.tls_ca {
+            None => None,
+            Some(path) => Some(std::fs::read_to_string(path).map_err(|e| wrong(&format!("{}: {e}", path.display())))?),
+        };
+        let shards = endpoints.shards.iter().map(|address| ShardClient::new(address, tls_ca.as_deref(), options));
+        Self::of(endpoints.name, shards.collect::<Result<_, _>>()?)
+    }
+
+    /// A client of the authority of this name, by the clients of all its shards, from the first.
+    ///
+    /// # Errors
+    /// Where there is no shard.
+    pub fn of(name: AuthorityName, shards: Vec<ShardClient>) -> Result<Self, ClientError> {
+        let none = || ClientError::Address { address: name.to_string(), reason: "no shard is listed".into() };
+        let count = u32::try_from(shards.len()).ok().and_then(std::num::NonZeroU32::new).ok_or_else(none)?;
+        Ok(Self { name, layout: ShardLayout::new(count), shards })
+    }
+
+    /// The authority's name, as the file of endpoints gives it.
+    #[must_use]
+    pub fn name(&self) -> AuthorityName {
+        self.name
+    }
+
+    /// The same authority under another name: it may have changed its keys since the file was written.
+    #[must_use]
+    pub fn named(&self, name: AuthorityName) -> Self {
+        Self { name, ..self.clone() }
+    }
+
+    /// Its shards, from the first.
+    #[must_use]
+    pub fn shards(&self) -> &[ShardClient] {
+        &self.shards
+    }
+
+    /// The shard that owns `account` at this authority.
+    #[must_use]
+    pub fn shard_of(&self, account: &AccountId) -> &ShardClient {
+        let index = self.layout.shard_of(account).0 as usize;
+        self.shards.get(index).expect("the layout has as many shards as the list")
+    }
+}

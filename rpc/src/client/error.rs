@@ -1,0 +1,77 @@
+//! What can come instead of an answer.
+
+use std::time::Duration;
+
+use tonic::{Code, Status};
+
+use crate::convert::Malformed;
+use crate::refusal::{Refusal, printable};
+
+/// Why an authority gave no good answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ClientError {
+    /// The address is not one.
+    #[error("{address:?} is not an address of an authority: {reason}")]
+    Address {
+        /// What was given.
+        address: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// No connection, or it broke. Try again later; the same bytes can be sent any number of times.
+    #[error("the authority cannot be reached: {0}")]
+    Unreachable(String),
+    /// No answer in time. As above.
+    #[error("the authority did not answer within {0:?}")]
+    TimedOut(Duration),
+    /// It said no.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// It has no such thing (yet).
+    #[error("the authority does not have it")]
+    NotFound,
+    /// It answered what no correct authority answers.
+    #[error("the authority gave a malformed answer: {0}")]
+    Malformed(String),
+}
+
+impl ClientError {
+    /// True where the same request may succeed later.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::Unreachable(_) | Self::TimedOut(_) => true,
+            Self::Refused(refusal) => refusal.is_retryable(),
+            Self::Address { .. } | Self::NotFound | Self::Malformed(_) => false,
+        }
+    }
+
+    /// How long to wait at least before the same is tried again, as far as the authority says.
+    #[must_use]
+    pub fn retry_after(&self) -> Duration {
+        match self {
+            Self::Refused(Refusal::Busy(retry_after)) => *retry_after,
+            _ => Duration::ZERO,
+        }
+    }
+
+    pub(crate) fn from_status(status: &Status) -> Self {
+        let message = printable(status.message());
+        match status.code() {
+            Code::NotFound => Self::NotFound,
+            Code::ResourceExhausted => Self::Refused(Refusal::Busy(Duration::ZERO)),
+            Code::InvalidArgument => Self::Refused(Refusal::Malformed(message)),
+            Code::FailedPrecondition => Self::Refused(Refusal::Invalid(message)),
+            // The connection's own fault (a reset, a peer that does not speak HTTP/2), not an answer.
+            Code::Internal if std::error::Error::source(status).is_some() => Self::Unreachable(message),
+            Code::OutOfRange | Code::Unimplemented | Code::DataLoss | Code::Internal => Self::Malformed(message),
+            _ => Self::Unreachable(message),
+        }
+    }
+}
+
+impl From<Malformed> for ClientError {
+    fn from(malformed: Malformed) -> Self {
+        Self::Malformed(malformed.to_string())
+    }
+}
