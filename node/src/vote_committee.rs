@@ -8,7 +8,7 @@ use fastpay_core::{
     Authority, AuthorityKeys, AuthorityName, Committee, CommitteeError, Domain, Epoch, PrimaryAddress,
     sign_committee_vote,
 };
-use fastpay_ethereum::{Primary, PrimaryError};
+use fastpay_ethereum::{Primary, PrimaryConfig, PrimaryError};
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
@@ -92,13 +92,37 @@ pub enum VoteCommitteeError {
     /// The contract would check something else.
     #[error("the contract would check another digest than this program signs; is this the right contract?")]
     OtherDigest,
+    /// Ethereum nodes tell different things of the contract: one lags, or lies.
+    #[error(
+        "the Ethereum nodes disagree on the contract's epoch, committee or guardian: {node} says something else than \
+         the first one; nothing was signed. Try again in a minute, and find out which one is wrong if they still do"
+    )]
+    Disagreement {
+        /// The one that differs from the first: its URL without the path, which may hold a key.
+        node: String,
+    },
     /// The contract cannot be asked.
     #[error(transparent)]
     Primary(#[from] PrimaryError),
 }
 
+/// What the contract decides with now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Present {
+    committee: Committee,
+    guardian: PrimaryAddress,
+}
+
+impl Present {
+    async fn at(primary: &Primary) -> Result<Self, PrimaryError> {
+        let committee = primary.committee(primary.epoch().await?).await?;
+        Ok(Self { committee, guardian: primary.guardian().await? })
+    }
+}
+
 /// Checks the next committee against the contract, and signs it with the key that votes in the current epoch.
-/// Without a guardian in the file or the flag, the present one stays.
+/// Without a guardian in the file or the flag, the present one stays. All configured Ethereum nodes must say the
+/// same: a signature must not rest on one node's word.
 ///
 /// # Errors
 /// See [`VoteCommitteeError`].
@@ -108,13 +132,15 @@ pub async fn vote(
     file: &Path,
     guardian: Option<PrimaryAddress>,
 ) -> Result<Ballot, VoteCommitteeError> {
-    let primary = Primary::connect(config.primary.clone().ok_or(VoteCommitteeError::NoPrimary)?).await?;
+    let config = config.primary.as_ref().ok_or(VoteCommitteeError::NoPrimary)?;
     let file = read(file)?;
-    let domain = primary.domain();
-    if let Some(found) = file.chain_id.filter(|found| *found != domain.chain_id()) {
-        return Err(VoteCommitteeError::Chain { expected: domain.chain_id(), found });
+    let domain = Domain::new(config.chain_id, config.contract);
+    if let Some(found) = file.chain_id.filter(|found| *found != config.chain_id) {
+        return Err(VoteCommitteeError::Chain { expected: config.chain_id, found });
     }
-    let current = primary.epoch().await?;
+    let (nodes, present) = agreed(config).await?;
+    let Present { committee: now, guardian: guard } = present;
+    let current = now.epoch();
     let epoch = Epoch(current.0.saturating_add(1));
     if let Some(found) = file.epoch.filter(|found| *found != epoch) {
         return Err(VoteCommitteeError::Epoch { current, found });
@@ -123,18 +149,34 @@ pub async fn vote(
     let guardian = match (guardian, file.guardian) {
         (Some(flag), Some(file)) if flag != file => return Err(VoteCommitteeError::Guardian { file, flag }),
         (Some(guardian), _) | (None, Some(guardian)) => guardian,
-        (None, None) => primary.guardian().await?,
+        (None, None) => guard,
     };
-    let now = primary.committee(current).await?;
     let voter = keys.iter().find(|keys| now.member(&keys.public().name).is_some_and(|(_, m)| *m == keys.public()));
     let voter = voter.ok_or(VoteCommitteeError::NotAMember(current))?;
-    if primary.committee_vote_digest(&next, guardian).await? != domain.committee_vote_digest(&next, guardian) {
-        return Err(VoteCommitteeError::OtherDigest);
+    for node in &nodes {
+        if node.committee_vote_digest(&next, guardian).await? != domain.committee_vote_digest(&next, guardian) {
+            return Err(VoteCommitteeError::OtherDigest);
+        }
     }
     let vote = sign_committee_vote(voter, &domain, &next, guardian);
     let signature = format!("0x{}", hex::encode(vote.signature.0));
     let vote = CommitteeVote { epoch, authority: vote.authority, signature };
     Ok(Ballot { domain, now, next, guardian, vote })
+}
+
+/// Each configured Ethereum node by itself, and what all of them say.
+async fn agreed(config: &PrimaryConfig) -> Result<(Vec<Primary>, Present), VoteCommitteeError> {
+    let mut nodes = Vec::new();
+    let mut agreed = None;
+    for url in &config.rpc_urls {
+        let node = Primary::connect(PrimaryConfig { rpc_urls: vec![url.clone()], ..config.clone() }).await?;
+        let present = Present::at(&node).await?;
+        if agreed.get_or_insert_with(|| present.clone()) != &present {
+            return Err(VoteCommitteeError::Disagreement { node: url.origin().ascii_serialization() });
+        }
+        nodes.push(node);
+    }
+    Ok((nodes, agreed.ok_or(PrimaryError::NoUrl)?))
 }
 
 fn read(path: &Path) -> Result<NextCommittee, VoteCommitteeError> {

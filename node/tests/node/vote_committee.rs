@@ -17,7 +17,7 @@ const OTHER: PrimaryAddress = PrimaryAddress::repeat_byte(0x77);
 /// A contract, an Ethereum node in front of it that may lie, and an operator of the committee's first member.
 struct Scene {
     authority: authority::Scene,
-    _anvil: Anvil,
+    anvil: Anvil,
     node: LyingNode,
     config: Config,
     now: TestCommittee,
@@ -35,7 +35,7 @@ impl Scene {
         let primary = PrimaryConfig::new(vec![node.url()], CHAIN_ID, contract);
         let config = Config { genesis: None, primary: Some(primary), ..authority.config() };
         let next = now.rotated();
-        Self { authority, _anvil: anvil, node, config, now, next }
+        Self { authority, anvil, node, config, now, next }
     }
 
     /// The file of the next committee, with these fields besides.
@@ -194,4 +194,38 @@ async fn without_a_contract_that_would_check_the_same_nothing_is_signed() {
     elsewhere.primary.as_mut().unwrap().contract = OTHER;
     let error = vote(&elsewhere, &scene.now.keys, &file, None).await.unwrap_err();
     assert!(matches!(error, VoteCommitteeError::Primary(PrimaryError::NoContract { .. })), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_vote_rests_on_the_word_of_all_ethereum_nodes_and_not_of_one() {
+    let scene = Scene::new().await;
+    let liar = LyingNode::start(&scene.anvil.url());
+    let mut both = scene.config.clone();
+    both.primary.as_mut().unwrap().rpc_urls = vec![scene.node.url(), liar.url()];
+    let mut first = both.clone();
+    first.primary.as_mut().unwrap().rpc_urls.reverse();
+    let file = scene.file(json!({}));
+    let ballot = vote(&both, &scene.now.keys[..1], &file, None).await.unwrap();
+    assert_votes_for(&scene, &ballot, GUARDIAN);
+
+    // It would have the voters install a guardian of its own.
+    let guardian = word(GUARDIAN);
+    liar.lie(move |_, _, answer| {
+        if answer["result"] == json!(guardian) {
+            answer["result"] = json!(word(OTHER));
+        }
+    });
+    for config in [&both, &first] {
+        let error = vote(config, &scene.now.keys[..1], &file, None).await.unwrap_err();
+        assert!(matches!(error, VoteCommitteeError::Disagreement { .. }), "{error}");
+    }
+    liar.repent();
+    liar.go_away(true);
+    let error = vote(&both, &scene.now.keys[..1], &file, None).await.unwrap_err();
+    assert!(matches!(error, VoteCommitteeError::Primary(PrimaryError::Unreachable { .. })), "{error}");
+}
+
+/// An address as a view returns it.
+fn word(address: PrimaryAddress) -> String {
+    format!("0x{}{}", "00".repeat(12), hex::encode(address))
 }
