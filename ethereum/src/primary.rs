@@ -292,6 +292,20 @@ impl Primary {
         self.view(self.contract(), &call).await
     }
 
+    /// The same in a given block, and in no other of that number.
+    ///
+    /// # Errors
+    /// Where no node answers, or none that does has the block.
+    pub async fn is_redeemed_in(
+        &self,
+        block: &BlockHead,
+        sender: AccountId,
+        sequence: SequenceNumber,
+    ) -> Result<bool, PrimaryError> {
+        let call = IFastPay::isRedeemedCall { sender: sender.0.into(), sequence: sequence.0 };
+        self.view_at(self.contract(), &call, At::Hash(block.hash)).await
+    }
+
     /// The block of the deployment, where a reader of events starts.
     ///
     /// # Errors

@@ -28,6 +28,7 @@ use crate::http::{self, HttpContext, HttpLimits};
 use crate::index::{Index, Indexer};
 use crate::metrics::Metrics;
 use crate::network::{self, NetworkLimits, ShardContext};
+use crate::payouts::Payouts;
 use crate::rotation::{Rotation, RotationError, remembered_names};
 use crate::shard::{self, Command, HistoryReader, RecoveredShard, ShardError, ShardHandle, ShardLimits, ShardSettings};
 use crate::standing::{Standing, StandingError, StandingSeen};
@@ -346,6 +347,15 @@ async fn serve(
             network::serve(listener, context, limits, tls, ended).await.map_err(|e| with_causes(&e))
         });
     }
+    let primary = match &deployment {
+        Deployment::OnPrimary { config, .. } => Some(Primary::connect_lazily(config.clone())?),
+        Deployment::StandAlone(_) => None,
+    };
+    let payouts = primary.clone().map(|primary| {
+        let file = config.data.join("payouts.json");
+        Payouts::new(primary, parts.standing.clone(), &shards, file, parts.metrics.clone())
+    });
+    let (payouts, waiting) = payouts.unzip();
     let listener = listen(config.http).await?;
     let context = HttpContext {
         domain: parts.domain,
@@ -354,6 +364,7 @@ async fn serve(
         shards,
         index: parts.index.clone(),
         progress: progress_seen,
+        waiting,
         metrics: parts.metrics.clone(),
     };
     let limits = HttpLimits {
@@ -368,16 +379,17 @@ async fn serve(
 
     let handles = threads.iter().map(|(_, handle, _)| handle.clone()).collect();
     let feed = Feed::new(parts.layout, handles);
-    let mut follower = match deployment {
-        Deployment::StandAlone(genesis) => tokio::spawn(apply_genesis(genesis, feed, progress)),
-        Deployment::OnPrimary { config: primary, .. } => {
-            let primary = Primary::connect_lazily(primary)?;
-            let cursor_file = config.data.join("follower.json");
-            let follower =
-                Follower::new(primary, feed, rotation, cursor_file, parts.metrics.follower.clone(), progress);
-            tokio::spawn(follower.run(ended))
-        }
-    };
+    let mut followers = JoinSet::new();
+    if let Deployment::StandAlone(genesis) = deployment {
+        followers.spawn(apply_genesis(genesis, feed, progress));
+    } else if let Some(primary) = primary {
+        let cursor_file = config.data.join("follower.json");
+        let follower = Follower::new(primary, feed, rotation, cursor_file, parts.metrics.follower.clone(), progress);
+        followers.spawn(follower.run(ended.clone()));
+    }
+    if let Some(payouts) = payouts {
+        followers.spawn(payouts.run(ended));
+    }
     let authority = parts.standing.borrow().public().name;
     tracing::info!(%authority, shards = parts.layout.count(), listen = %config.listen, http = %config.http, "serving");
 
@@ -385,7 +397,7 @@ async fn serve(
         _ = stop.wait_for(|stop| *stop) => Ok(()),
         Some(server) = servers.join_next() => Err(AuthorityError::Server(describe(server))),
         id = first_to_end(threads) => Err(AuthorityError::ShardPanicked(id)),
-        error = defect(&mut follower) => Err(AuthorityError::Server(format!("the follower: {error}"))),
+        error = defect(&mut followers) => Err(AuthorityError::Server(format!("a follower of the Primary: {error}"))),
     };
     tracing::info!("stopping");
     end.send_replace(true);
@@ -394,7 +406,7 @@ async fn serve(
         tracing::warn!("clients were still connected; closing their connections");
     }
     servers.shutdown().await;
-    follower.abort();
+    followers.shutdown().await;
     outcome
 }
 
@@ -414,10 +426,13 @@ fn describe(server: Result<Result<(), String>, tokio::task::JoinError>) -> Strin
 
 /// Waits until a task ends by a defect. One that ends well, or stops with an alarm, is no reason to end:
 /// payments go on.
-async fn defect(task: &mut tokio::task::JoinHandle<()>) -> tokio::task::JoinError {
-    match task.await {
-        Ok(()) => std::future::pending().await,
-        Err(error) => error,
+async fn defect(tasks: &mut JoinSet<()>) -> tokio::task::JoinError {
+    loop {
+        match tasks.join_next().await {
+            Some(Ok(())) => {}
+            Some(Err(error)) => return error,
+            None => std::future::pending().await,
+        }
     }
 }
 

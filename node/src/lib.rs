@@ -13,6 +13,7 @@ pub mod index;
 pub mod keys;
 pub mod metrics;
 pub mod network;
+pub mod payouts;
 pub mod rotation;
 pub mod setup;
 pub mod shard;

@@ -134,6 +134,8 @@ pub struct AuthorityMetrics {
     voting: Gauge,
     restored: Gauge,
     peer_vote_timestamp: Timestamps,
+    redemptions_waiting: Gauge,
+    redemption_waiting_timestamp: Gauge,
     assets_imbalanced: Gauge,
     asset_deposited: Amounts,
     asset_held: Amounts,
@@ -162,6 +164,12 @@ impl AuthorityMetrics {
         for member in current.members() {
             drop(self.peer_vote_timestamp.get_or_create(&label(&member.name)));
         }
+    }
+
+    /// Takes how many redemptions wait for the contract, and since when the first, in seconds since 1970.
+    pub fn observe_waiting(&self, count: u64, oldest: Option<u64>) {
+        self.redemptions_waiting.set(signed(count));
+        self.redemption_waiting_timestamp.set(signed(oldest.unwrap_or_default()));
     }
 
     /// Takes the sums of all shards, and checks that each shard's add up exactly.
@@ -200,7 +208,7 @@ fn signed(value: u64) -> i64 {
 
 /// Seconds since 1970.
 #[expect(clippy::disallowed_methods, reason = "shown to operators; nothing is decided by it")]
-fn now_seconds() -> i64 {
+pub(crate) fn now_seconds() -> i64 {
     signed(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()))
 }
 
@@ -253,6 +261,14 @@ fn authority(registry: &mut Registry) -> AuthorityMetrics {
         "When a certificate with a vote of this member was last seen; 0 for not since the start",
         Unit::Seconds,
         metrics.peer_vote_timestamp.clone(),
+    );
+    let waiting = metrics.redemptions_waiting.clone();
+    registry.register("redemptions_waiting", "Redemptions confirmed here that the contract has not taken", waiting);
+    registry.register_with_unit(
+        "redemption_waiting_timestamp",
+        "When the one of them that has waited longest was first seen; 0 for none",
+        Unit::Seconds,
+        metrics.redemption_waiting_timestamp.clone(),
     );
     let imbalanced = metrics.assets_imbalanced.clone();
     registry.register("assets_imbalanced", "Sums of assets in shards that do not add up", imbalanced);

@@ -19,6 +19,7 @@ for (const colorScheme of ["light", "dark"] as const) {
     await expect(page.locator("#members tr")).toHaveCount(network().authorities.length);
     await expect(page.locator("#members")).toContainText("(this one)");
     for (const row of await page.locator("#assets tr").all()) await expect(row).toContainText("yes");
+    await expect(page.locator("#waiting-caption")).toContainText("as of final block");
     expect(await page.locator("#shard-rows tr").count()).toBeGreaterThan(0);
     const { violations } = await new AxeBuilder({ page }).analyze();
     expect(violations.filter(({ impact }) => impact === "serious" || impact === "critical")).toEqual([]);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use alloy::primitives::{Address, U256};
 use alloy::sol_types::{SolCall, SolEvent};
 use fastpay_core::Asset;
-use fastpay_e2e::{Network, Person, audit, wait_for};
+use fastpay_e2e::{Network, Person, audit, http_get, wait_for};
 use fastpay_ethereum::IFastPay;
 use serde_json::{Value, json};
 
@@ -26,6 +26,21 @@ async fn wait_until_out_has(network: &Network, expected: U256) {
     })
     .await
     .unwrap();
+}
+
+/// Every authority lists so many redemptions that the contract has not taken.
+async fn wait_until_so_many_wait(network: &Network, count: usize) {
+    for authority in &network.authorities {
+        let http = authority.endpoints().unwrap().http.clone().unwrap();
+        wait_for(Duration::from_secs(40), async || {
+            let (_, body) = http_get(&http, "/v1/redemptions/waiting").await?;
+            let waiting: Value = serde_json::from_str(&body).map_err(|error| error.to_string())?;
+            let listed = waiting["redemptions"].as_array().map(Vec::len);
+            if listed == Some(count) { Ok(()) } else { Err(format!("{count} should wait: {waiting}")) }
+        })
+        .await
+        .unwrap();
+    }
 }
 
 fn transactions(status: &Value) -> usize {
@@ -111,6 +126,7 @@ async fn a_batch_a_queue_and_a_pause_end_in_payouts() {
     for _ in 0..3 {
         alice.fastpay(["redeem", "1", "--to", &out]).await.unwrap();
     }
+    wait_until_so_many_wait(&network, 3).await;
     network.start_relayer().unwrap();
     wait_until_paid(&network, 3).await;
     assert_eq!(ways_of_paying(&network).await, [IFastPay::redeemBatchCall::SELECTOR]);
@@ -136,6 +152,7 @@ async fn a_batch_a_queue_and_a_pause_end_in_payouts() {
     network.chain().unwrap().pass(3_700).await.unwrap();
     alice.fastpay(["redeem", "0.5", "--to", &out, "--wait", "60"]).await.unwrap();
     wait_until_out_has(&network, U256::from(85) * U256::from(10).pow(U256::from(17))).await;
+    wait_until_so_many_wait(&network, 0).await;
     let lines = audit(&network, &[own], &[Asset::ETHER]).await.unwrap();
     assert!(lines.iter().all(|line| line.ok), "{lines:?}");
     assert_eq!(alice.fastpay(["audit"]).await.unwrap()["ok"], true);

@@ -1,4 +1,4 @@
-// The dashboard of the node that serves it: asks /v1/status and /metrics, and shows what they say. What comes from there is
+// The dashboard of the node that serves it: asks /v1/status, /v1/redemptions/waiting and /metrics, and shows what they say. What comes from there is
 // only ever put in as text.
 "use strict";
 
@@ -23,6 +23,16 @@ function ago(seconds) {
   const age = Math.max(0, Math.round(Date.now() / 1000 - seconds));
   if (age < 120) return `${age} s ago`;
   return age < 7200 ? `${Math.round(age / 60)} min ago` : `${Math.round(age / 3600)} h ago`;
+}
+
+const isEther = (asset) => /^0x0+$/.test(asset);
+
+/** Ether with as many digits as it needs, tokens in their smallest unit: their decimals are not known here. */
+function amount(units, asset) {
+  if (!isEther(asset)) return String(units);
+  const [sign, all] = units < 0n ? ["−", -units] : ["", units];
+  const fraction = String(all % 10n ** 18n).padStart(18, "0").replace(/0+$/, "");
+  return `${sign}${all / 10n ** 18n}${fraction && "."}${fraction}`;
 }
 
 /** Cells are text, or [text, class]. The first one heads its row. */
@@ -63,11 +73,25 @@ function solvency(status) {
   }
   return [...sums].map(([asset, { deposited, accounts, inFlight, redeemed }]) => {
     const gap = deposited - accounts - inFlight - redeemed;
-    const name = /^0x0+$/.test(asset) ? "ETH (in wei)" : asset;
+    const name = isEther(asset) ? "ETH" : asset;
     // Exact, although shards are asked one after the other: each adds up for itself.
-    const verdict = gap === 0n ? ["yes", "good"] : [`differs by ${gap}`, "bad"];
-    return [name, ...[deposited, accounts, inFlight, redeemed].map((sum) => [String(sum), "n"]), verdict];
+    const verdict = gap === 0n ? ["yes", "good"] : [`differs by ${amount(gap, asset)}`, "bad"];
+    return [name, ...[deposited, accounts, inFlight, redeemed].map((sum) => [amount(sum, asset), "n"]), verdict];
   });
+}
+
+/** What waits, or the problem that says why that is not known. */
+function waiting(answer) {
+  const listed = answer.redemptions ?? [];
+  const more = Number(answer.beyond ?? 0);
+  byId("waiting-caption").textContent = answer.detail ?? (listed.length === 0
+    ? `None, as of final block ${answer.block}.`
+    : `${listed.length}${more ? ` and ${more} behind them` : ""}, as of final block ${answer.block}; those who have waited longest first.`);
+  rows(byId("waiting-rows"), listed.map(({ redemption, since }) => {
+    const { sender, sequence, recipient, asset } = redemption;
+    const units = [redemption.amount, redemption.fee].map((value) => [amount(BigInt(value), asset), "n"]);
+    return [`${sender} #${sequence}`, recipient, ...units, isEther(asset) ? "ETH" : asset, ago(Number(since))];
+  }));
 }
 
 function show(status, metrics) {
@@ -106,16 +130,19 @@ function show(status, metrics) {
   }));
 }
 
-async function ask(path) {
+/** An answer; one that says no is taken where `refused` does. */
+async function ask(path, refused = false) {
   const answer = await fetch(path, { signal: AbortSignal.timeout(INTERVAL_MS) });
-  if (!answer.ok) throw new Error(`${path}: ${answer.status}`);
+  if (!answer.ok && !refused) throw new Error(`${path}: ${answer.status}`);
   return answer;
 }
 
 async function refresh() {
   try {
-    const [status, metrics] = await Promise.all([ask("/v1/status"), ask("/metrics")]);
-    show(await status.json(), samples(await metrics.text()));
+    const [status, metrics] = await Promise.all([ask("/v1/status").then((answer) => answer.json()), ask("/metrics")]);
+    show(status, samples(await metrics.text()));
+    const nothing = { detail: "This committee has no contract, so nothing is redeemed." };
+    waiting(status.contract === null ? nothing : await (await ask("/v1/redemptions/waiting", true)).json());
   } catch (error) {
     byId("state").textContent = `The authority does not answer (${error.message}). What is below is old.`;
     byId("state").className = "bad";

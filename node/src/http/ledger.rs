@@ -7,6 +7,7 @@ use axum::extract::State;
 use fastpay_core::{Digest, Record, TransactionIndex};
 use fastpay_rpc::json::{
     Bytes32, ConfirmedTransfer, Decimal, Deposit, Problem, ProblemCode, RedemptionPage, Retry, Uint64,
+    WaitingRedemptions,
 };
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -20,6 +21,8 @@ use crate::storage::JournalError;
 
 /// When to ask an index again that is behind.
 const INDEX_RETRY: Duration = Duration::from_millis(500);
+/// When to ask again for what waits, where the contract was not asked yet.
+const PAYOUTS_RETRY: Duration = Duration::from_secs(5);
 
 /// Which redemptions are asked for. (Flattened parameters cannot deny unknown ones, so the page is written out.)
 #[derive(Debug, Deserialize, IntoParams)]
@@ -62,6 +65,24 @@ pub(super) async fn redemptions(
         total: Decimal(ledger.redemptions.count()),
         certificates: certificates.iter().map(|certificate| certificate.as_ref().into()).collect(),
     }))
+}
+
+/// The redemptions that wait
+///
+/// Certified here, and neither paid nor queued by the contract in its final block. A list for people: what the contract
+/// says is what counts.
+#[utoipa::path(get, path = "/v1/redemptions/waiting", tag = "Ledger", operation_id = "listWaitingRedemptions",
+    responses((status = 200, description = "Longest first.", body = WaitingRedemptions), OfEntry))]
+pub(super) async fn waiting_redemptions(State(node): SharedNode) -> Result<Json<WaitingRedemptions>, Rejection> {
+    let not_here = |detail: &str| Problem::new(ProblemCode::NotFound, detail.to_owned());
+    let Some(waiting) = &node.context.waiting else {
+        return Err(not_here("this authority has no Primary, so nothing is redeemed").into());
+    };
+    let Some(waiting) = waiting.borrow().clone() else {
+        let problem = not_here("the contract was not asked yet; ask again").retry_after(PAYOUTS_RETRY);
+        return Err(Problem { retry: Retry::Later, ..problem }.into());
+    };
+    Ok(Json(waiting.as_ref().clone()))
 }
 
 /// A transfer by its digest

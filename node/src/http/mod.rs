@@ -36,6 +36,7 @@ use crate::follower::Progress;
 use crate::index::Index;
 use crate::metrics::Metrics;
 use crate::network::{Reads, Shares};
+use crate::payouts::WaitingSeen;
 use crate::shard::{HistoryReader, ShardHandle};
 use crate::standing::StandingSeen;
 use connections::Caller;
@@ -86,6 +87,8 @@ pub struct HttpContext {
     pub index: Option<Index>,
     /// Where the follower has come to.
     pub progress: watch::Receiver<Progress>,
+    /// Which redemptions wait for the contract; none where there is none.
+    pub waiting: Option<WaitingSeen>,
     /// All counters.
     pub metrics: Arc<Metrics>,
 }

@@ -47,6 +47,7 @@ fn routes() -> OpenApiRouter<Arc<Node>> {
         .routes(routes!(accounts::received))
         .routes(routes!(accounts::deposits))
         .routes(routes!(ledger::redemptions))
+        .routes(routes!(ledger::waiting_redemptions))
         .routes(routes!(ledger::transfer))
         .routes(routes!(ledger::deposit))
         .routes(routes!(about::committee))

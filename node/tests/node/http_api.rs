@@ -397,6 +397,27 @@ async fn without_a_primary_nothing_is_redeemed_and_the_node_says_what_it_signs_f
     assert_eq!(get(&path).await.good::<json::ConfirmedTransfer>().certificate, certificate);
     eventually_async("the first deposit is indexed", || async { get("/v1/deposits/1").await.status == 200 }).await;
     assert_eq!(get("/v1/deposits/1").await.good::<json::Deposit>().recipient, alice.id().into());
+    assert_eq!(get("/v1/redemptions/waiting").await.problem("not-found").retry, Retry::AfterChange);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_waits_for_the_contract_is_told_once_the_contract_was_asked() {
+    let served = HttpServed::start(1).await;
+    let path = "/v1/redemptions/waiting";
+    assert_eq!(served.get(path).await.problem("not-found").retry, Retry::Later);
+    let account = TestAccount::ethereum(1).id();
+    let order = redemption(account, PrimaryAddress::repeat_byte(9), 3, 0);
+    let waiting = json::WaitingRedemption {
+        shard: 0,
+        number: Decimal(4),
+        digest: Hex(served.shards.committee.domain.transfer_digest(&order.clone().into()).0),
+        redemption: (&fastpay_core::Transfer::from(order)).into(),
+        since: Decimal(1_700_000_000),
+    };
+    let known = json::WaitingRedemptions { block: Decimal(12), redemptions: vec![waiting], beyond: Decimal(1) };
+    served.waiting.send_replace(Some(known.clone().into()));
+    assert_eq!(served.get(path).await.good::<json::WaitingRedemptions>(), known);
+    served.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -7,6 +7,7 @@ use fastpay_node::follower::Progress;
 use fastpay_node::http::{self, HttpContext, HttpLimits};
 use fastpay_node::index::{Index, Indexer};
 use fastpay_node::shard::ShardLimits;
+use fastpay_rpc::json::WaitingRedemptions;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -20,6 +21,7 @@ pub struct HttpServed {
     pub shards: Shards,
     pub address: SocketAddr,
     pub progress: watch::Sender<Progress>,
+    pub waiting: watch::Sender<Option<Arc<WaitingRedemptions>>>,
     pub stop: watch::Sender<bool>,
     /// Taken away, nobody keeps the index any more.
     pub indexer: Option<Indexer>,
@@ -55,6 +57,7 @@ impl HttpServed {
         }
         let (stop, stopped) = watch::channel(false);
         let (progress, progress_seen) = watch::channel(Progress::AtHead);
+        let (waiting, waiting_seen) = watch::channel(None);
         let listener = fastpay_node::network::listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
         let address = listener.local_addr().unwrap();
         let start = || Index::start(folder.path().join("index"), shards.committee.domain, shards.histories.clone());
@@ -67,10 +70,11 @@ impl HttpServed {
             shards: Arc::new(all),
             index,
             progress: progress_seen,
+            waiting: Some(waiting_seen),
             metrics: shards.metrics.clone(),
         };
         let server = tokio::spawn(async move { http::serve(listener, context, limits, None, stopped).await.unwrap() });
-        Self { shards, address, progress, stop, indexer, server, _folder: folder }
+        Self { shards, address, progress, waiting, stop, indexer, server, _folder: folder }
     }
 
     pub async fn get(&self, path: &str) -> Said {

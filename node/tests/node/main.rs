@@ -18,6 +18,7 @@ mod http_index;
 mod http_scene;
 mod network;
 mod operator;
+mod payouts;
 mod process;
 mod rotation;
 mod scene;

@@ -133,6 +133,30 @@ answers! {
         certificates: Vec<Certificate>,
     }
 
+    /// A redemption that is certified here and that the contract has not taken.
+    WaitingRedemption {
+        /// The shard that confirmed it.
+        shard: u32,
+        /// Its number in that shard's feed, from 0.
+        number: Uint64,
+        /// What was ordered.
+        redemption: Transfer,
+        /// Its EIP-712 digest.
+        digest: Bytes32,
+        /// When this authority first saw it wait, in seconds since 1970.
+        since: Uint64,
+    }
+
+    /// The redemptions that wait to be brought to the contract.
+    WaitingRedemptions {
+        /// The final block in which the contract was asked.
+        block: Uint64,
+        /// Those who have waited longest first.
+        redemptions: Vec<WaitingRedemption>,
+        /// How many have been confirmed behind them, and are not looked at yet.
+        beyond: Uint64,
+    }
+
     /// A confirmed transfer, found by its digest.
     ConfirmedTransfer {
         /// Who sent it.
