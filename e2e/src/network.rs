@@ -7,6 +7,7 @@ use alloy::primitives::Address;
 use fastpay_core::{Authority as Member, Committee, Committees, Domain, Epoch, Genesis, GenesisBalance};
 use fastpay_rpc::{AuthorityClient, Endpoints};
 use fastpay_wallet::NetworkError;
+use serde_json::json;
 
 use crate::authority::{Authority, Cell};
 use crate::chain::{CHAIN_ID, Chain};
@@ -192,6 +193,16 @@ impl Network {
     /// Where there is none.
     pub fn chain(&self) -> Result<&Chain, Failure> {
         self.chain.as_ref().ok_or_else(|| Failure::Wrong("this network has no chain".into()))
+    }
+
+    /// Writes down who is to be the committee after the first, as its operators agreed. Answers with the file.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn write_next_committee(&self, members: &[Member]) -> Result<PathBuf, Failure> {
+        let list = members.iter().map(|m| json!({"votingKey": m.name, "redemptionKey": m.redemption_key}));
+        let file = json!({ "epoch": 1, "authorities": list.collect::<Vec<_>>() });
+        self.place.write("next.json", file.to_string())
     }
 
     /// What the committee's money is.

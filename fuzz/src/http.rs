@@ -4,8 +4,10 @@ use std::fmt::{Debug, Display};
 use std::str::FromStr;
 
 use fastpay_core as core;
+use fastpay_rpc::REDEMPTION_BATCH_MAX;
 use fastpay_rpc::json::{
-    Account, AccountState, Bytes20, Bytes32, Certificate, Int256, Problem, TransferOrder, Uint64, Uint128, VoteAnswer,
+    Account, AccountState, Bytes20, Bytes32, Certificate, Int256, Problem, RedemptionBatch, RedemptionBatchVote,
+    RedemptionName, TransferOrder, Uint64, Uint128, VoteAnswer,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -34,6 +36,13 @@ pub fn run(bytes: &[u8]) {
             decode::<VoteAnswer>(bytes);
             decode::<AccountState>(bytes);
             decode::<Problem>(bytes);
+            decode::<RedemptionBatchVote>(bytes);
+            let Some(batch) = decode::<RedemptionBatch>(bytes) else { return };
+            let asked = batch.redemptions.len();
+            match Vec::<(core::AccountId, core::SequenceNumber)>::try_from(batch) {
+                Ok(names) => assert!(names.len() == asked && (1..=REDEMPTION_BATCH_MAX).contains(&asked)),
+                Err(_) => assert!(asked == 0 || asked > REDEMPTION_BATCH_MAX),
+            }
         }
         _ => {
             let Ok(text) = std::str::from_utf8(bytes) else { return };
@@ -79,6 +88,8 @@ pub fn seeds() -> Vec<Vec<u8>> {
     let refusal = fastpay_rpc::Refusal::OrderPending(Box::new(signed.orders[1].clone()));
     seeds.push(body(2, &Problem::from(&refusal)));
     let account = signed.orders[0].transfer.sender();
+    let name = RedemptionName { sender: account.into(), sequence: "7".parse().unwrap() };
+    seeds.push(body(2, &RedemptionBatch { redemptions: vec![name.clone(), name] }));
     let texts = [account.to_string(), Bytes32::from_str(&format!("0x{}", "ab".repeat(32))).unwrap().to_string()];
     seeds.extend(texts.iter().map(|text| tagged(3, text.as_bytes())));
     seeds.extend(

@@ -10,6 +10,7 @@ import type { TransferOrder } from "./transfer.js";
 import type { AccountState } from "./views.js";
 import {
   decodeAccount,
+  decodeBatchVoted,
   decodeCertificate,
   decodeCommittee,
   decodeConfirmed,
@@ -23,9 +24,11 @@ import {
   decodeVoted,
   encodeCertificate,
   encodeOrder,
+  encodeRedemptionNames,
   type DepositItem,
   type Page,
   type ReceivedItem,
+  type RedemptionName,
   type SentItem,
 } from "./wire.js";
 
@@ -53,6 +56,11 @@ export class AuthorityClient implements AuthorityRef {
   async confirm(certificate: Certificate, signal?: AbortSignal): Promise<bigint> {
     const answer = await this.#post("/v1/certificates", encodeCertificate(certificate), decodeConfirmed, signal);
     return answer.nextSequence;
+  }
+
+  /** Asks for its vote, under the current epoch, for redemptions that it has confirmed, in this order. */
+  voteForRedemptions(redemptions: readonly RedemptionName[], signal?: AbortSignal) {
+    return this.#post("/v1/redemptions/votes", encodeRedemptionNames(redemptions), decodeBatchVoted, signal);
   }
 
   /** An account, with all assets as far as they fit, or with one. */

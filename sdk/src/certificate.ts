@@ -5,7 +5,7 @@ import { memberOf, type AuthorityName, type Committee } from "./committee.js";
 import { transferDigest } from "./eip712.js";
 import { FastPayError, messageOf } from "./errors.js";
 import type { Domain, TransferOrder } from "./transfer.js";
-import { verifyOrder, voteFault, type VerifiedOrder, type Vote, type VoteFault } from "./verify.js";
+import { verifyOrder, voteFault, type BatchVote, type VerifiedOrder, type Vote, type VoteFault } from "./verify.js";
 
 /** An order and the votes for it, not yet checked. */
 export interface Certificate {
@@ -79,15 +79,21 @@ export function certificateOf(
   return certificate as unknown as VerifiedCertificate;
 }
 
-/**
- * The votes of a redemption certificate as the contract reads them: for each the member's index in one byte and its
- * 65-byte signature, in ascending order of index.
- */
+/** The votes of a redemption certificate as the contract reads them. */
 export function packRedemptionVotes(certificate: VerifiedCertificate, committee: Committee): Hex {
-  const packed = certificate.votes.map((vote) => {
-    const found = memberOf(committee, vote.authority);
-    if (found === undefined || vote.type !== "redemption") throw invalid("its votes are not for a redemption");
-    return found.index.toString(16).padStart(2, "0") + vote.signature.slice(2);
+  if (certificate.order.transfer.type !== "redemption") throw invalid("its votes are not for a redemption");
+  return packVotes(committee, certificate.votes);
+}
+
+/**
+ * Verified votes as the contract reads them: for each the member's index in one byte and its 65-byte signature, in
+ * ascending order of index, which is that of the names.
+ */
+export function packVotes(committee: Committee, votes: readonly BatchVote[]): Hex {
+  const packed = votes.map(({ authority, signature }) => {
+    const found = memberOf(committee, authority);
+    if (found === undefined) throw invalid(`${authority} is not a member of the committee`);
+    return found.index.toString(16).padStart(2, "0") + signature.slice(2);
   });
   return `0x${packed.join("")}`;
 }

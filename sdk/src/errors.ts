@@ -23,6 +23,10 @@ export type FastPayErrorCode =
   | "invalid-certificate"
   /** The list of authorities is not a committee. */
   | "invalid-committee"
+  /** The file is none of an Ed25519 key, or damaged. */
+  | "invalid-key-file"
+  /** The passphrase does not open the key file. */
+  | "wrong-passphrase"
   /** The person declined to sign. */
   | "signature-rejected"
   /** The wallet gave a signature that does not stand up, or of another key. */
@@ -59,8 +63,6 @@ export type FastPayErrorCode =
   | "storage"
   /** The contract is paused. */
   | "paused"
-  /** The contract no longer takes votes of the certificate's epoch. */
-  | "epoch-ended"
   /** The Ethereum node or wallet is on another chain. */
   | "wrong-chain"
   /** There is no FastPay contract at this address, or not yet in a final block. */

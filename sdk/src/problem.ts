@@ -13,6 +13,7 @@ export type ProblemCode =
   | "already-confirmed"
   | "insufficient-balance"
   | "missing-certificate"
+  | "redemptions-missing"
   | "no-primary"
   | "busy"
   | "stopping"

@@ -33,6 +33,26 @@ export type Trouble =
   /** It answered what no correct authority answers. */
   | { readonly kind: "misbehaved"; readonly message: string };
 
+/** A valid vote came. */
+export interface VoteStep {
+  readonly type: "vote";
+  readonly authority: AuthorityRef;
+  readonly votes: number;
+  readonly quorum: number;
+}
+
+/** What holds one authority up. */
+export type DelayStep =
+  /** It lacks an earlier certificate and gets it. */
+  | {
+      readonly type: "catching-up";
+      readonly authority: AuthorityRef;
+      readonly account: AccountId;
+      readonly sequence: bigint;
+    }
+  /** It is asked again later. */
+  | { readonly type: "waiting"; readonly authority: AuthorityRef; readonly trouble: Trouble };
+
 /** A step of a transfer, from its order to its settlement. */
 export type TransferStep =
   /** An earlier order of the account is finished first. Of its own steps only what holds it up is told. */
@@ -41,8 +61,7 @@ export type TransferStep =
   | { readonly type: "signing"; readonly transfer: Transfer }
   /** The order is signed and in the storage; it is sent next. */
   | { readonly type: "ordered"; readonly transfer: Transfer; readonly digest: Hex; readonly resumed: boolean }
-  /** A valid vote came. */
-  | { readonly type: "vote"; readonly authority: AuthorityRef; readonly votes: number; readonly quorum: number }
+  | VoteStep
   /** The certificate exists and is stored: the transfer is final. */
   | { readonly type: "certified"; readonly certificate: VerifiedCertificate }
   /** An authority has confirmed the certificate. */
@@ -54,15 +73,7 @@ export type TransferStep =
     }
   /** A quorum has confirmed it. */
   | { readonly type: "settled" }
-  /** An authority lacks an earlier certificate and gets it. */
-  | {
-      readonly type: "catching-up";
-      readonly authority: AuthorityRef;
-      readonly account: AccountId;
-      readonly sequence: bigint;
-    }
-  /** An authority is asked again later. */
-  | { readonly type: "waiting"; readonly authority: AuthorityRef; readonly trouble: Trouble }
+  | DelayStep
   /** Another copy of this wallet signed this order and did not finish it; that is done now. */
   | { readonly type: "adopted"; readonly transfer: Transfer };
 
@@ -71,6 +82,9 @@ export type TransferProgress = TransferStep & { readonly afterMs: number };
 
 /** A step of a transaction on the Primary. */
 export type ChainStep =
+  /** The epoch of a redemption's certificate has ended: the current committee votes for it again. */
+  | VoteStep
+  | DelayStep
   /** The wallet is asked to sign a permit, an approval, or the transaction itself. */
   | { readonly type: "signing"; readonly what: "permit" | "approval" | "transaction" }
   /** An approval was sent; what it is for follows when it is in a block. */

@@ -10,7 +10,7 @@ import {
 } from "viem";
 
 import { accountFromEd25519, accountFromEthereum, type AccountId } from "./accounts.js";
-import { toBytes, toHex, type Address, type Hex } from "./bytes.js";
+import { concat, toBytes, toHex, type Address, type Hex } from "./bytes.js";
 import { transferDigest, transferTypedData } from "./eip712.js";
 import { FastPayError } from "./errors.js";
 import { normalizeSignature } from "./signatures.js";
@@ -79,6 +79,36 @@ export function ed25519Signer(secret: Uint8Array | Hex): Signer {
     account: accountFromEd25519(key),
     authorize: async (domain, transfer) => {
       const signature = toHex(ed25519.sign(toBytes(transferDigest(domain, transfer)), bytes));
+      return { type: "ed25519", key, signature };
+    },
+  };
+}
+
+/** What stands before the 32 bytes of an Ed25519 secret in PKCS #8 (RFC 8410). */
+const PKCS8_PREFIX = "0x302e020100300506032b657004220420";
+
+/**
+ * The same with the secret kept by WebCrypto, which signs with it and never shows it again: what else runs in a page
+ * cannot carry it away. `secret` is overwritten. Throws `wallet-failed` where WebCrypto knows no Ed25519.
+ */
+export async function sealedSigner(secret: Uint8Array): Promise<Signer> {
+  const key = toHex(ed25519.getPublicKey(secret));
+  const pkcs8 = Uint8Array.from(concat(toBytes(PKCS8_PREFIX), secret));
+  let sealed: CryptoKey;
+  try {
+    sealed = await crypto.subtle.importKey("pkcs8", pkcs8, "Ed25519", false, ["sign"]);
+  } catch (cause) {
+    const action = "use a newer browser, or an Ethereum wallet";
+    throw new FastPayError("wallet-failed", "this browser cannot keep Ed25519 keys", action, { cause });
+  } finally {
+    pkcs8.fill(0);
+    secret.fill(0);
+  }
+  return {
+    account: accountFromEd25519(key),
+    authorize: async (domain, transfer) => {
+      const digest = Uint8Array.from(toBytes(transferDigest(domain, transfer)));
+      const signature = toHex(new Uint8Array(await crypto.subtle.sign("Ed25519", sealed, digest)));
       return { type: "ed25519", key, signature };
     },
   };

@@ -67,6 +67,27 @@ export function voteFault(vote: Vote, committee: Committee, domain: Domain, ball
   return "wrong-kind";
 }
 
+/** One authority's vote, not yet checked, for redemptions that it has confirmed. */
+export interface BatchVote {
+  readonly authority: AuthorityName;
+  readonly signature: Hex;
+}
+
+/** Why `vote` is none of a member of `committee` on this digest of a batch; none where it is one. */
+export function batchVoteFault(vote: BatchVote, committee: Committee, digest: Hex): VoteFault | undefined {
+  const found = memberOf(committee, vote.authority);
+  if (found === undefined) return "not-a-member";
+  return recoverSigner(vote.signature, digest) === found.member.redemptionKey ? undefined : "signature";
+}
+
+/**
+ * Whether the authority that is known by `name` may show a vote of `voter`. Where its name is not known, or is one of an
+ * earlier epoch, it has only the signature to show; that is enough.
+ */
+export function mayVoteFor(committee: Committee, name: AuthorityName | undefined, voter: AuthorityName): boolean {
+  return name === undefined || name === voter || memberOf(committee, name) === undefined;
+}
+
 function wrongKey(sender: string): FastPayError {
   const message = `the key does not own account ${sender}`;
   return new FastPayError("invalid-order", message, "sign with the key of the sending account");

@@ -88,6 +88,9 @@ export const decodeCertificate: Decoder<Certificate> = object<Certificate>({
 /** The answer to an order. */
 export const decodeVoted = object({ epoch: u64, vote });
 
+/** The answer to a batch of redemptions. */
+export const decodeBatchVoted = object({ epoch: u64, authority: hex(32), signature: hex(65) });
+
 /** The answer to a certificate. */
 export const decodeConfirmed = object({ nextSequence: u64 });
 
@@ -213,6 +216,21 @@ export function encodeOrder(order: TransferOrder): string {
 /** The text of a certificate. */
 export function encodeCertificate({ order, epoch, votes }: Certificate): string {
   return JSON.stringify({ order: orderJson(order), epoch: epoch.toString(), votes: votes.map(voteJson) });
+}
+
+/** A redemption by its sender and number. */
+export interface RedemptionName {
+  readonly sender: AccountId;
+  readonly sequence: bigint;
+}
+
+/** The text that asks for a vote on redemptions. */
+export function encodeRedemptionNames(names: readonly RedemptionName[]): string {
+  const redemptions = names.map(({ sender, sequence }) => ({
+    sender: formatAccount(sender),
+    sequence: sequence.toString(),
+  }));
+  return JSON.stringify({ redemptions });
 }
 
 /** Reads a certificate that was written with `encodeCertificate`, such as one that a payer handed over; not checked. */

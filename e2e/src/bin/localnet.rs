@@ -1,6 +1,7 @@
 //! `fastpay-localnet`: the demo's network, left running, with a wallet that has money on the chain.
 //!
-//! Programs find it by `network.json` in its folder, which is there once all of it runs.
+//! Programs find it by `network.json` in its folder, which is there once all of it runs. SIGUSR1 has the committee change
+//! its keys, once.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -8,7 +9,7 @@ use std::time::Duration;
 
 use alloy::primitives::U256;
 use clap::Parser;
-use fastpay_core::AccountId;
+use fastpay_core::{AccountId, Authority as Member};
 use fastpay_e2e::{CHAIN_ID, Failure, Layout, Network, Person, Place, RICH_KEYS, Token, program};
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
@@ -24,6 +25,9 @@ struct Arguments {
     /// Has its files in target/localnet-NAME; networks of different names run side by side [default: target/localnet]
     #[arg(long, value_parser = parse_name)]
     name: Option<String>,
+    /// Runs no relayer: redemptions are brought to the contract by whoever wants them there
+    #[arg(long)]
+    without_relayer: bool,
 }
 
 fn parse_name(text: &str) -> Result<String, String> {
@@ -37,7 +41,7 @@ async fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let folder = arguments.name.map_or_else(|| "localnet".to_owned(), |name| format!("localnet-{name}"));
     match tokio::select! {
-        outcome = serve(&folder) => outcome,
+        outcome = serve(&folder, !arguments.without_relayer) => outcome,
         () = stop_signal() => Ok(()),
     } {
         Ok(()) => {
@@ -59,12 +63,17 @@ async fn stop_signal() {
     }
 }
 
-async fn serve(folder: &str) -> Result<(), Failure> {
-    println!("starting anvil, four authorities of two shards, and a relayer …");
+async fn serve(folder: &str, with_relayer: bool) -> Result<(), Failure> {
+    println!("starting anvil, four authorities of two shards{} …", if with_relayer { ", and a relayer" } else { "" });
+    let mut rotations = signal(SignalKind::user_defined1()).map_err(Failure::wrong)?;
     let mut network = Network::prepare(Place::fixed(folder)?, LAYOUT).await?;
     let token = network.chain()?.deploy_token(network.place())?;
+    // Of the epoch after the first: beside the others from the start, so that nobody need be restarted for them.
+    let next: Vec<_> = network.authorities.iter_mut().map(|a| a.add_keys("keys-1")).collect::<Result<_, _>>()?;
     network.start_authorities().await?;
-    network.start_relayer()?;
+    if with_relayer {
+        network.start_relayer()?;
+    }
     let wallet = Person::new(&network, "wallet").await?;
     let mut rich = Vec::new();
     for (number, name) in RICH.into_iter().enumerate() {
@@ -80,15 +89,35 @@ async fn serve(folder: &str) -> Result<(), Failure> {
     println!("  for programs    {}", description.display());
     // Whatever ends before it is told to is worth an error.
     loop {
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_millis(500)) => {}
+            Some(()) = rotations.recv() => rotate(&network, &next)?,
+        }
         for authority in &mut network.authorities {
             authority.program()?.check()?;
         }
-        network.relayer()?.program()?.check()?;
+        if with_relayer {
+            network.relayer()?.program()?.check()?;
+        }
         if let Some(chain) = &mut network.chain {
             chain.program().check()?;
         }
     }
+}
+
+/// Has the committee change its keys, as operators do: a quorum votes for the next one, and anyone brings the votes to the
+/// contract.
+fn rotate(network: &Network, next: &[Member]) -> Result<(), Failure> {
+    let file = network.write_next_committee(next)?;
+    let mut votes = Vec::new();
+    for authority in network.authorities.iter().take(network.committee().quorum()) {
+        let vote = network.place().path(&format!("vote-of-{}.json", authority.name()));
+        authority.vote_committee(&file, &vote)?.success()?;
+        votes.push(vote);
+    }
+    network.chain()?.rotate(network.place(), network.contract()?, &file, &votes)?;
+    println!("the committee has changed its keys");
+    Ok(())
 }
 
 /// Writes down where everything is. The keys are anvil's, which everybody knows.

@@ -123,9 +123,7 @@ fn redeem(certificate: &Certificate, committee: &Committee) -> Bytes {
 
 /// Every operator whose number is given votes; anyone brings the votes to the contract.
 pub fn rotate(network: &Network, voters: &[usize], members: &[Member]) -> Committee {
-    let list: Vec<_> =
-        members.iter().map(|m| json!({"votingKey": m.name, "redemptionKey": m.redemption_key})).collect();
-    let file = network.place().write("next.json", json!({ "epoch": 1, "authorities": list }).to_string()).unwrap();
+    let file = network.write_next_committee(members).unwrap();
     let next = Committee::new(Epoch(1), members.to_vec()).unwrap();
     let vote_of = |voter: usize| network.place().path(format!("vote-{voter}.json"));
     for voter in voters {

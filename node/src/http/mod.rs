@@ -18,7 +18,6 @@ mod openapi;
 mod orders;
 mod problem;
 
-use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,7 +34,7 @@ use tower_http::cors::{Any, CorsLayer};
 use crate::follower::Progress;
 use crate::index::Index;
 use crate::metrics::Metrics;
-use crate::network::{Reads, Shares};
+use crate::network::{Reads, Shares, layout_of};
 use crate::payouts::WaitingSeen;
 use crate::shard::{HistoryReader, ShardHandle};
 use crate::standing::StandingSeen;
@@ -112,15 +111,7 @@ impl Node {
             Reads::new(handle.clone(), history.clone(), history_reads.clone())
         };
         let shards: Vec<_> = context.shards.iter().map(reads).collect();
-        let count = u32::try_from(shards.len()).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN);
-        Self {
-            layout: ShardLayout::new(count),
-            streams: Shares::new(limits.streams_max),
-            context,
-            limits,
-            shards,
-            stop,
-        }
+        Self { layout: layout_of(&shards), streams: Shares::new(limits.streams_max), context, limits, shards, stop }
     }
 
     /// The shard that owns an account.

@@ -48,6 +48,7 @@ fn routes() -> OpenApiRouter<Arc<Node>> {
         .routes(routes!(accounts::deposits))
         .routes(routes!(ledger::redemptions))
         .routes(routes!(ledger::waiting_redemptions))
+        .routes(routes!(orders::vote_for_batch))
         .routes(routes!(ledger::transfer))
         .routes(routes!(ledger::deposit))
         .routes(routes!(about::committee))

@@ -1,18 +1,20 @@
-//! Orders and certificates.
+//! Orders, certificates, and votes for redemptions that are to be voted for again.
 
 use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use fastpay_core::{self as core, Request};
-use fastpay_rpc::json::{Certificate, Confirmed, TransferOrder, VoteAnswer};
-use fastpay_rpc::{Malformed, Refusal};
+use fastpay_core::{self as core, AccountId, Request, SequenceNumber};
+use fastpay_rpc::Refusal;
+use fastpay_rpc::json::{
+    Certificate, Confirmed, Problem, ProblemCode, RedemptionBatch, RedemptionBatchVote, TransferOrder, VoteAnswer,
+};
 
 use super::connections::Caller;
 use super::extract::Body;
-use super::problem::{OfCertificate, OfOrder, Rejection};
+use super::problem::{OfBatch, OfCertificate, OfOrder, Rejection};
 use super::{Node, SharedNode};
-use crate::network::submit_one;
+use crate::network::{BatchAnswer, submit_one, vote_for_redemptions};
 use crate::shard::Answer;
 
 /// Ask for a vote
@@ -44,12 +46,40 @@ pub(super) async fn submit_certificate(
     State(node): SharedNode,
     Body(caller, certificate): Body<Certificate>,
 ) -> Result<Json<Confirmed>, Rejection> {
-    let malformed = |error: Malformed| Rejection::malformed(error.to_string());
-    let certificate = core::Certificate::try_from(certificate).map_err(malformed)?;
+    let certificate = core::Certificate::try_from(certificate)?;
     match submit(&node, caller, Request::Certificate(certificate)).await {
         Answer::Confirmed(next) => Ok(Json(next.into())),
         Answer::Refused(refusal) => Err(refusal.into()),
         Answer::Vote(..) => unreachable!("a certificate is answered with a confirmation or a refusal"),
+    }
+}
+
+/// Have redemptions voted for together
+///
+/// The vote of the current epoch for redemptions that this authority has confirmed, whichever of its shards did: one
+/// signature for all of them, in this order. It changes nothing, and can be asked for again under every epoch. A quorum
+/// of such votes redeems them all on the contract (`redeemBatch`), also where their certificates are of an epoch that has
+/// ended.
+#[utoipa::path(post, path = "/v1/redemptions/votes", tag = "Transfers", operation_id = "voteForRedemptions",
+    request_body = RedemptionBatch,
+    responses((status = 200, description = "The authority's vote for all of them.", body = RedemptionBatchVote), OfBatch))]
+pub(super) async fn vote_for_batch(
+    State(node): SharedNode,
+    Body(_, batch): Body<RedemptionBatch>,
+) -> Result<Json<RedemptionBatchVote>, Rejection> {
+    let names: Vec<(AccountId, SequenceNumber)> = batch.try_into()?;
+    let (context, standing) = (&node.context, node.context.standing.borrow().clone());
+    // Of any shard: they share the bound of reads.
+    let reads = node.shards.first().expect("there is at least one shard");
+    match vote_for_redemptions(&context.domain, &standing, &context.shards, reads, names).await? {
+        BatchAnswer::Vote(epoch, vote) => Ok(Json((epoch, &vote).into())),
+        BatchAnswer::NotVoting(epoch) => Err(Refusal::NotVoting(epoch).into()),
+        BatchAnswer::Missing(positions) => {
+            let count = positions.len();
+            let detail = format!("{count} of them are not confirmed here as redemptions; see positions");
+            let problem = Problem::new(ProblemCode::RedemptionsMissing, detail);
+            Err(Problem { positions: Some(positions), ..problem }.into())
+        }
     }
 }
 

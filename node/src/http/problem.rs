@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use axum::http::{StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
-use fastpay_rpc::Refusal;
 use fastpay_rpc::json::{Problem, ProblemCode};
+use fastpay_rpc::{Malformed, Refusal};
 use utoipa::openapi::header::HeaderBuilder;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder};
@@ -40,6 +40,12 @@ impl From<Problem> for Rejection {
 impl From<Refusal> for Rejection {
     fn from(refusal: Refusal) -> Self {
         Problem::from(&refusal).into()
+    }
+}
+
+impl From<Malformed> for Rejection {
+    fn from(error: Malformed) -> Self {
+        Self::malformed(error.to_string())
     }
 }
 
@@ -117,6 +123,9 @@ problems! {
         Stopping, NotVoting, CatchingUp, RequestTimeout, TooLarge, UnsupportedMediaType;
     /// Of a certificate.
     OfCertificate: Malformed, Invalid, MissingCertificate, Busy, Stopping, UnknownEpoch, RequestTimeout, TooLarge,
+        UnsupportedMediaType;
+    /// Of a batch of redemptions.
+    OfBatch: Malformed, RedemptionsMissing, Busy, Stopping, NotVoting, HistoryUnreadable, RequestTimeout, TooLarge,
         UnsupportedMediaType;
     /// Of what a shard knows in memory.
     OfState: Malformed, Busy, Stopping;

@@ -4,73 +4,79 @@
 
 use std::collections::BTreeMap;
 
-use fastpay_core::{AccountId, History, Record, Redemption, SequenceNumber, ShardLayout, Transfer, sign_batch_vote};
-use fastpay_rpc::proto::redemption_batch_response::Response;
-use fastpay_rpc::proto::{MissingRedemptions, RedemptionBatchRequest};
-use fastpay_rpc::{Malformed, Refusal};
-use tonic::Status;
+use fastpay_core::{
+    AccountId, ContractVote, Domain, Epoch, History, Record, Redemption, SequenceNumber, Transfer, sign_batch_vote,
+};
 
-use super::reads::ask;
-use super::service::ShardService;
-use crate::shard::Command;
+use super::layout_of;
+use super::reads::{ReadError, Reads, ask};
+use crate::shard::{Command, HistoryReader, ShardHandle};
+use crate::standing::Standing;
 
-impl ShardService {
-    /// The answer to a request for a batch vote.
-    pub(super) async fn batch_vote(&self, request: RedemptionBatchRequest) -> Result<Response, Status> {
-        let refuse = |refusal: Refusal| Ok(Response::Refused((&refusal).into()));
-        let names: Vec<(AccountId, SequenceNumber)> = match request.try_into() {
-            Ok(names) => names,
-            Err(malformed) => return refuse(Refusal::Malformed(Malformed::to_string(&malformed))),
+/// The answer to a request for a vote on many redemptions.
+pub(crate) enum BatchAnswer {
+    /// The vote, under this epoch.
+    Vote(Epoch, ContractVote),
+    /// Those at these positions are not confirmed here, or are no redemptions.
+    Missing(Vec<u32>),
+    /// This authority has no vote in this epoch, the current one.
+    NotVoting(Epoch),
+}
+
+/// Votes for the redemptions of these names, where all of them are confirmed at the `shards`. `reads` bounds how many
+/// histories are read at a time.
+pub(crate) async fn vote_for_redemptions(
+    domain: &Domain,
+    standing: &Standing,
+    shards: &[(ShardHandle, HistoryReader)],
+    reads: &Reads,
+    names: Vec<(AccountId, SequenceNumber)>,
+) -> Result<BatchAnswer, ReadError> {
+    let Some(keys) = standing.voter() else { return Ok(BatchAnswer::NotVoting(standing.epoch())) };
+    let redemptions = confirmed_redemptions(shards, reads, names).await?;
+    let positions: Vec<u32> =
+        (0..).zip(&redemptions).filter(|(_, found)| found.is_none()).map(|(position, _)| position).collect();
+    if !positions.is_empty() {
+        return Ok(BatchAnswer::Missing(positions));
+    }
+    let redemptions: Vec<Redemption> = redemptions.into_iter().flatten().collect();
+    Ok(BatchAnswer::Vote(standing.epoch(), sign_batch_vote(keys, domain, standing.epoch(), &redemptions)))
+}
+
+/// The redemptions of these names in their order; none where it is not confirmed here, or no redemption.
+async fn confirmed_redemptions(
+    shards: &[(ShardHandle, HistoryReader)],
+    reads: &Reads,
+    names: Vec<(AccountId, SequenceNumber)>,
+) -> Result<Vec<Option<Redemption>>, ReadError> {
+    let layout = layout_of(shards);
+    // All are asked before the first is waited for: one batch of the shard answers them together.
+    let mut asked = BTreeMap::new();
+    for (account, _) in &names {
+        if let (false, Some((handle, history))) =
+            (asked.contains_key(account), shards.get(layout.shard_of(account).0 as usize))
+        {
+            let answer = ask(handle, |reply| Command::ReadAccount(*account, reply))?;
+            asked.insert(*account, (answer, history.clone()));
+        }
+    }
+    let mut sent: BTreeMap<AccountId, (History, _)> = BTreeMap::new();
+    for (account, (answer, reader)) in asked {
+        sent.insert(account, (answer.await?.sent, reader));
+    }
+    let read = reads.blocking(move || {
+        let find = |(account, sequence): &(AccountId, SequenceNumber)| {
+            let Some((history, reader)) = sent.get(account) else { return Ok(None) };
+            let entry = reader.entry(history, sequence.0, Record::sent_link)?;
+            Ok(entry.and_then(|record| match record {
+                Record::Confirmation { certificate, .. } => match &certificate.order.transfer {
+                    Transfer::Redemption(redemption) => Some(redemption.clone()),
+                    Transfer::Payment(_) => None,
+                },
+                _ => None,
+            }))
         };
-        let standing = self.context.standing.borrow().clone();
-        let Some(keys) = standing.voter() else { return refuse(Refusal::NotVoting(standing.epoch())) };
-        let redemptions = self.confirmed_redemptions(&names).await?;
-        let positions: Vec<u32> =
-            (0..).zip(&redemptions).filter(|(_, found)| found.is_none()).map(|(position, _)| position).collect();
-        if !positions.is_empty() {
-            return Ok(Response::Missing(MissingRedemptions { positions }));
-        }
-        let redemptions: Vec<Redemption> = redemptions.into_iter().flatten().collect();
-        let vote = sign_batch_vote(keys, &self.context.domain, standing.epoch(), &redemptions);
-        Ok(Response::Vote((standing.epoch(), &vote).into()))
-    }
-
-    /// The redemptions of these names in their order; none where it is not confirmed here, or no redemption.
-    async fn confirmed_redemptions(
-        &self,
-        names: &[(AccountId, SequenceNumber)],
-    ) -> Result<Vec<Option<Redemption>>, Status> {
-        let context = &self.context;
-        let layout = ShardLayout::new(context.shard_count());
-        // All are asked before the first is waited for: one batch of the shard answers them together.
-        let mut asked = BTreeMap::new();
-        for (account, _) in names {
-            if let (false, Some((handle, history))) =
-                (asked.contains_key(account), context.shards.get(layout.shard_of(account).0 as usize))
-            {
-                let answer = ask(handle, |reply| Command::ReadAccount(*account, reply))?;
-                asked.insert(*account, (answer, history.clone()));
-            }
-        }
-        let mut sent: BTreeMap<AccountId, (History, _)> = BTreeMap::new();
-        for (account, (answer, reader)) in asked {
-            sent.insert(account, (answer.await?.sent, reader));
-        }
-        let names = names.to_vec();
-        let read = self.reads.blocking(move || {
-            let find = |(account, sequence): &(AccountId, SequenceNumber)| {
-                let Some((history, reader)) = sent.get(account) else { return Ok(None) };
-                let entry = reader.entry(history, sequence.0, Record::sent_link)?;
-                Ok(entry.and_then(|record| match record {
-                    Record::Confirmation { certificate, .. } => match &certificate.order.transfer {
-                        Transfer::Redemption(redemption) => Some(redemption.clone()),
-                        Transfer::Payment(_) => None,
-                    },
-                    _ => None,
-                }))
-            };
-            names.iter().map(find).collect()
-        });
-        Ok(read.await?)
-    }
+        names.iter().map(find).collect()
+    });
+    read.await
 }

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use fastpay_core::Domain;
+use fastpay_core::{Domain, ShardLayout};
 use fastpay_rpc::proto::shard_server::ShardServer;
 use fastpay_rpc::{MESSAGE_BYTES_MAX, request_bytes_max};
 use tokio::net::TcpListener;
@@ -37,6 +37,7 @@ use tonic::transport::{Identity, Server, ServerTlsConfig};
 use crate::metrics::NetworkMetrics;
 use crate::shard::{HistoryReader, Peer, ShardHandle};
 use crate::standing::StandingSeen;
+pub(crate) use batch_vote::{BatchAnswer, vote_for_redemptions};
 use incoming::Incoming;
 pub(crate) use reads::{ReadError, Reads, chosen};
 use service::ShardService;
@@ -101,11 +102,9 @@ pub struct ShardContext {
     pub metrics: Arc<NetworkMetrics>,
 }
 
-impl ShardContext {
-    /// How many shards this authority has.
-    fn shard_count(&self) -> NonZeroU32 {
-        u32::try_from(self.shards.len()).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN)
-    }
+/// Which of an authority's shards owns what.
+pub(crate) fn layout_of<T>(shards: &[T]) -> ShardLayout {
+    ShardLayout::new(u32::try_from(shards.len()).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN))
 }
 
 /// The shard's service, with the bound of requests as it is when each of them comes: the quorum of a new epoch may

@@ -6,12 +6,14 @@ use bytes::Bytes;
 use fastpay_core::{Account, AccountId, Asset, Record, SequenceNumber, TransferOrder};
 use fastpay_rpc::proto;
 use fastpay_rpc::proto::shard_server::Shard as ShardRpc;
+use fastpay_rpc::{Malformed, Refusal};
 use tokio::sync::{Semaphore, watch};
 use tonic::{Request, Response, Status, Streaming};
 
+use super::batch_vote::{BatchAnswer, vote_for_redemptions};
 use super::reads::{ReadError, Reads, chosen};
 use super::submit::{self, Answers};
-use super::{NetworkLimits, ShardContext};
+use super::{NetworkLimits, ShardContext, layout_of};
 use crate::shard::Peer;
 
 /// Answers one shard's clients.
@@ -35,7 +37,7 @@ impl ShardService {
     }
 
     fn check_owner(&self, account: AccountId) -> Result<(), Status> {
-        let owner = fastpay_core::ShardLayout::new(self.context.shard_count()).shard_of(&account);
+        let owner = layout_of(&self.context.shards).shard_of(&account);
         if owner == self.context.shard {
             return Ok(());
         }
@@ -163,8 +165,22 @@ impl ShardRpc for ShardService {
         &self,
         request: Request<proto::RedemptionBatchRequest>,
     ) -> Result<Response<proto::RedemptionBatchResponse>, Status> {
-        let response = Some(self.batch_vote(request.into_inner()).await?);
-        Ok(Response::new(proto::RedemptionBatchResponse { response }))
+        use proto::redemption_batch_response::Response as Answer;
+        let answer = |response| Ok(Response::new(proto::RedemptionBatchResponse { response: Some(response) }));
+        let names = match request.into_inner().try_into() {
+            Ok(names) => names,
+            Err(malformed) => {
+                return answer(Answer::Refused((&Refusal::Malformed(Malformed::to_string(&malformed))).into()));
+            }
+        };
+        let context = &self.context;
+        let standing = context.standing.borrow().clone();
+        let voted = vote_for_redemptions(&context.domain, &standing, &context.shards, &self.reads, names).await?;
+        answer(match voted {
+            BatchAnswer::Vote(epoch, vote) => Answer::Vote((epoch, &vote).into()),
+            BatchAnswer::Missing(positions) => Answer::Missing(proto::MissingRedemptions { positions }),
+            BatchAnswer::NotVoting(epoch) => Answer::Refused((&Refusal::NotVoting(epoch)).into()),
+        })
     }
 
     async fn get_status(
@@ -195,7 +211,7 @@ impl ShardRpc for ShardService {
             chain_id: context.domain.chain_id(),
             contract: copy(context.domain.contract().as_slice()),
             shard: context.shard.0,
-            shard_count: context.shard_count().get(),
+            shard_count: layout_of(&context.shards).count(),
             synchronized: ledger.synchronized.0,
             redemptions: ledger.redemptions.count(),
             totals: totals.collect(),

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use fastpay_core::{
-    AccountId, Amount, Balance, Certificate, Committees, Domain, Epoch, PrimaryAddress, SequenceNumber, TransferOrder,
-    Vote,
+    AccountId, Amount, AuthorityName, Balance, Certificate, Committees, ContractVote, Domain, EcdsaSignature, Epoch,
+    PrimaryAddress, SequenceNumber, TransferOrder, Vote,
 };
 use fastpay_node::follower::Progress;
 use fastpay_node::guard::{Floors, Guard};
 use fastpay_node::http::HttpLimits;
 use fastpay_node::standing::Standing;
-use fastpay_rpc::json;
 use fastpay_rpc::json::{AccountState, Decimal, Hex, Retry};
+use fastpay_rpc::{REDEMPTION_BATCH_MAX, json};
 use fastpay_testkit::{TestAccount, payment, redemption};
 use serde_json::{Value, json};
 
@@ -321,6 +321,8 @@ async fn who_has_no_vote_says_so_and_still_confirms() {
     let problem = order(&served, &pay).await.problem("not-voting");
     assert_eq!((problem.epoch, problem.retry), (Some(Decimal(1)), Retry::AfterChange));
     confirm(&served, &first.certificate(&pay)).await.good::<json::Confirmed>();
+    let problem = served.post("/v1/redemptions/votes", &batch(&[(alice.id(), 0)])).await.problem("not-voting");
+    assert_eq!(problem.epoch, Some(Decimal(1)));
     let past: json::Committee = served.get("/v1/committee?epoch=0").await.good();
     assert_eq!(past, json::Committee::new(&first.committee, false));
     assert!(!served.get("/v1/status").await.good::<json::Status>().votes);
@@ -349,6 +351,62 @@ async fn who_may_have_forgotten_a_vote_says_from_where_on_it_votes() {
     served.end().await;
 }
 
+/// The body that asks for a vote on redemptions.
+fn batch(names: &[(AccountId, u64)]) -> Value {
+    let names =
+        names.iter().map(|(sender, sequence)| json!({"sender": sender.to_string(), "sequence": sequence.to_string()}));
+    json!({ "redemptions": names.collect::<Vec<_>>() })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn confirmed_redemptions_are_voted_for_together_and_under_every_epoch_anew() {
+    const VOTES: &str = "/v1/redemptions/votes";
+    let served = HttpServed::start(2).await;
+    // Of both shards: whichever is asked, the authority answers as a whole.
+    let (alice, bob) = (served.shards.account_in(0, 0), served.shards.account_in(1, 0));
+    let deposits = deposits_after(fastpay_core::TransactionIndex(0), &[(alice.id(), 10), (bob.id(), 10)]);
+    let up_to = deposits.last().unwrap().index;
+    assert!(served.shards.feed().apply(fastpay_core::TransactionIndex(0), &deposits, up_to).await);
+    let (first, domain) = (served.shards.committee.clone(), served.shards.committee.domain);
+    let wanted = [alice.id(), bob.id()].map(|owner| redemption(owner, PrimaryAddress::repeat_byte(9), 3, 0));
+    for (owner, wanted) in [&alice, &bob].into_iter().zip(&wanted) {
+        let order = owner.sign(&domain, wanted.clone());
+        confirm(&served, &first.certificate(&order)).await.good::<json::Confirmed>();
+    }
+    let asked = batch(&[(alice.id(), 0), (bob.id(), 0)]);
+    let second = first.rotated();
+    for committee in [&first, &second] {
+        if committee.committee.epoch() == Epoch(1) {
+            served.shards.standing.send_replace(Arc::new(standing(&[&first, &second])));
+        }
+        let answer: json::RedemptionBatchVote = served.post(VOTES, &asked).await.good();
+        let epoch = committee.committee.epoch();
+        assert_eq!(answer.epoch, Decimal(epoch.0));
+        let vote = ContractVote {
+            authority: AuthorityName(answer.authority.0),
+            signature: EcdsaSignature(answer.signature.0),
+        };
+        vote.verify(&committee.committee, domain.redemption_batch_vote_digest(epoch, &wanted)).unwrap();
+    }
+
+    // A payment, a number that is not used, an account that nobody knows: named, and nothing is signed.
+    let pay = alice.sign(&domain, payment(alice.id(), bob.id(), 1, 1));
+    confirm(&served, &second.certificate(&pay)).await.good::<json::Confirmed>();
+    let stranger = TestAccount::ed25519(99).id();
+    let some = batch(&[(alice.id(), 1), (alice.id(), 0), (bob.id(), 1), (stranger, 0), (alice.id(), u64::MAX)]);
+    let problem = served.post(VOTES, &some).await.problem("redemptions-missing");
+    assert_eq!((problem.positions, problem.retry), (Some(vec![0, 2, 3, 4]), Retry::AfterChange));
+
+    // As many as a batch may have, in their longest form, and no more.
+    let name = (TestAccount::ed25519(99).id(), u64::MAX);
+    let most = served.post(VOTES, &batch(&[name; REDEMPTION_BATCH_MAX])).await.problem("redemptions-missing");
+    assert_eq!(most.positions.map(|positions| positions.len()), Some(REDEMPTION_BATCH_MAX));
+    for bad in [batch(&[]), batch(&[name; REDEMPTION_BATCH_MAX + 1]), json!({"redemptions": [{"sender": "0x12"}]})] {
+        served.post(VOTES, &bad).await.problem("malformed");
+    }
+    served.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_journal_that_cannot_be_read_is_no_empty_list() {
     let (alice, bob) = (TestAccount::ethereum(0), TestAccount::ed25519(1));
@@ -361,6 +419,8 @@ async fn a_journal_that_cannot_be_read_is_no_empty_list() {
         let zeros = vec![0; std::fs::metadata(&path).unwrap().len().try_into().unwrap()];
         std::fs::write(path, zeros).unwrap();
     }
+    let problem = served.post("/v1/redemptions/votes", &batch(&[(alice.id(), 0)])).await.problem("history-unreadable");
+    assert_eq!(problem.status, 500);
     for list in ["certificates/0", "sent", "deposits"] {
         let path = format!("/v1/accounts/{}/{list}", alice.id());
         assert_eq!(served.get(&path).await.problem("history-unreadable").status, 500);

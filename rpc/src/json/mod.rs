@@ -18,11 +18,14 @@ pub use reads::{
     ShardStatus, Status, VoteAnswer, WaitingRedemption, WaitingRedemptions,
 };
 pub use text::{Account, Bytes20, Bytes32, Bytes64, Bytes65, Decimal, Hex, Int256, Uint64, Uint128};
-pub use vote::{Certificate, Vote};
+pub use vote::{Certificate, RedemptionBatch, RedemptionBatchVote, RedemptionName, Vote};
 
-/// The longest JSON of an order or a certificate with so many votes, in bytes.
+/// The longest JSON of an order, a certificate with so many votes, or a batch of redemptions, in bytes.
 #[must_use]
 pub const fn json_bytes_max(votes: usize) -> usize {
-    // An order takes about 800 bytes, a vote with the longest path 1,100; both with room for spaces.
-    4_096 + votes * 2_048
+    // An order takes about 800 bytes, a vote with the longest path 1,100, a redemption's name 120; all with room for
+    // spaces.
+    let certificate = 4_096 + votes * 2_048;
+    let batch = 1_024 + crate::REDEMPTION_BATCH_MAX * 160;
+    if certificate > batch { certificate } else { batch }
 }

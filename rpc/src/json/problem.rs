@@ -91,6 +91,9 @@ codes! {
     /// The certificate of `expectedSequence` must come first.
     MissingCertificate "missing-certificate" 409 AfterChange "An earlier certificate is missing",
         "Confirm the certificates from expectedSequence on here first; the other authorities have them.";
+    /// The redemptions at `positions` of the batch are not confirmed here.
+    RedemptionsMissing "redemptions-missing" 409 AfterChange "Redemptions are not confirmed here",
+        "Confirm the certificates of the redemptions at these positions here, then ask again.";
     /// Nothing can be redeemed.
     NoPrimary "no-primary" 409 Never "This committee runs without a Primary",
         "Pay to an account instead: nothing can be redeemed here.";
@@ -118,9 +121,9 @@ codes! {
     /// The body did not arrive in time.
     RequestTimeout "request-timeout" 408 Later "The body did not arrive in time",
         "Send the same again over a faster connection.";
-    /// The body is longer than any order or certificate.
+    /// The body is longer than any that is taken here.
     TooLarge "too-large" 413 Never "The body is too long",
-        "Send one order or one certificate.";
+        "Send one order, one certificate, or a shorter batch.";
     /// The body is not JSON.
     UnsupportedMediaType "unsupported-media-type" 415 Never "The body is not JSON",
         "Send it with Content-Type: application/json.";
@@ -168,6 +171,9 @@ pub struct Problem {
     /// The epoch that the problem is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epoch: Option<Uint64>,
+    /// Which of the redemptions that were asked for are not confirmed here, counted from 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub positions: Option<Vec<u32>>,
 }
 
 impl Problem {
@@ -187,6 +193,7 @@ impl Problem {
             expected_sequence: None,
             balance: None,
             epoch: None,
+            positions: None,
         }
     }
 

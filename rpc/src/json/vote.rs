@@ -1,12 +1,16 @@
 //! Votes and certificates.
 
-use fastpay_core::{self as core, AuthorityName, EcdsaSignature, Ed25519Signature, Epoch, MerklePath, VoteSignature};
+use fastpay_core::{
+    self as core, AccountId, AuthorityName, EcdsaSignature, Ed25519Signature, Epoch, MerklePath, SequenceNumber,
+    VoteSignature,
+};
 use fastpay_core::{COMMITTEE_SIZE_MAX, MERKLE_PATH_LENGTH_MAX};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::order::TransferOrder;
-use super::text::{Bytes32, Bytes64, Bytes65, Decimal, Hex, Uint64};
+use super::text::{Account, Bytes32, Bytes64, Bytes65, Decimal, Hex, Uint64};
+use crate::REDEMPTION_BATCH_MAX;
 use crate::convert::Malformed;
 
 /// One authority's vote for an order.
@@ -46,6 +50,53 @@ pub struct Certificate {
     /// Exactly a quorum, in the order of the authorities' keys, none twice.
     #[schema(max_items = 255)]
     pub votes: Vec<Vote>,
+}
+
+/// A redemption by its sender and number.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RedemptionName {
+    /// Who redeems.
+    pub sender: Account,
+    /// Its number among the sender's.
+    pub sequence: Uint64,
+}
+
+/// Redemptions that are to be voted for together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RedemptionBatch {
+    /// In the order in which they will come to the contract.
+    #[schema(min_items = 1, max_items = 256)]
+    pub redemptions: Vec<RedemptionName>,
+}
+
+/// An authority's vote for a batch of redemptions, as the contract checks it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RedemptionBatchVote {
+    /// The epoch that the vote is for.
+    pub epoch: Uint64,
+    /// The Ed25519 key of the authority.
+    pub authority: Bytes32,
+    /// r, s and v by its redemption key over the EIP-712 digest of `RedemptionBatchVote(epoch, redemptionsHash)`.
+    pub signature: Bytes65,
+}
+
+impl TryFrom<RedemptionBatch> for Vec<(AccountId, SequenceNumber)> {
+    type Error = Malformed;
+    fn try_from(batch: RedemptionBatch) -> Result<Self, Malformed> {
+        if !(1..=REDEMPTION_BATCH_MAX).contains(&batch.redemptions.len()) {
+            return Err(Malformed::OutOfRange("redemptions"));
+        }
+        Ok(batch.redemptions.into_iter().map(|name| (name.sender.0, SequenceNumber(name.sequence.0))).collect())
+    }
+}
+
+impl From<(Epoch, &core::ContractVote)> for RedemptionBatchVote {
+    fn from((epoch, vote): (Epoch, &core::ContractVote)) -> Self {
+        Self { epoch: Decimal(epoch.0), authority: Hex(vote.authority.0), signature: Hex(vote.signature.0) }
+    }
 }
 
 impl From<&core::Vote> for Vote {

@@ -17,6 +17,7 @@ export const FASTPAY_ABI = /* @__PURE__ */ parseAbi([
   "function depositToken(bytes32 recipient, address asset, uint128 amount)",
   "function depositTokenWithPermit(bytes32 recipient, address asset, uint128 amount, uint256 deadline, uint8 v, bytes32 r, bytes32 s)",
   "function redeem(Redemption redemption, uint64 epoch, bytes votes)",
+  "function redeemBatch(Redemption[] redemptions, uint64 epoch, bytes votes)",
   "function executeQueued(Redemption redemption)",
   "function claim(address asset)",
   "function claimTo(address asset, address to)",

@@ -4,12 +4,12 @@
  */
 
 import type { AuthorityClient } from "../authority.js";
-import { memberOf, type Committee } from "../committee.js";
+import type { Committee } from "../committee.js";
 import { messageOf } from "../errors.js";
 import { ProblemError } from "../problem.js";
 import type { Trouble } from "../progress.js";
 import type { TransferOrder } from "../transfer.js";
-import { verifyOrder, voteFault, type VerifiedOrder, type Vote } from "../verify.js";
+import { mayVoteFor, verifyOrder, voteFault, type VerifiedOrder, type Vote } from "../verify.js";
 import { Backoff } from "../waiting.js";
 import { pushReceived, pushSent, troubleOf } from "./catch-up.js";
 import type { Drive } from "./driver.js";
@@ -107,10 +107,8 @@ class Conversation {
     const { digest, transfer } = this.#order;
     const fault = voteFault(vote, this.#committee, this.#drive.network.domain, { digest, transfer });
     if (fault !== undefined) return misbehaved(`a vote that does not count (${fault})`);
-    const { name } = this.#authority;
-    // Where its name is not known, or one of an earlier epoch, it has only its signature to show; that is enough.
-    const mayVoteFor = name === undefined || name === vote.authority || memberOf(this.#committee, name) === undefined;
-    return mayVoteFor ? { type: "vote", vote } : misbehaved("the vote of another authority");
+    const isItsOwn = mayVoteFor(this.#committee, this.#authority.name, vote.authority);
+    return isItsOwn ? { type: "vote", vote } : misbehaved("the vote of another authority");
   }
 
   async #afterRefusal(error: ProblemError): Promise<Next> {

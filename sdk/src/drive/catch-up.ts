@@ -20,7 +20,7 @@ const RECEIVED_MAX = 2_000;
 const CONFIRM_ROUNDS_MAX = 4;
 
 /** A trouble on its way to whoever asks the authority again. */
-class TroubleError extends Error {
+export class TroubleError extends Error {
   readonly trouble: Trouble;
   constructor(trouble: Trouble) {
     super(trouble.kind);

@@ -8,19 +8,21 @@ import { busy, LocalLocks } from "./memory.js";
 import type { OrderStore } from "./store.js";
 
 const OBJECTS = "entries";
+const VERSION = 1;
 
-/** An `OrderStore` in an IndexedDB database of this name. Throws `storage` where there is no IndexedDB. */
+/** An `OrderStore` in an IndexedDB database of this name. Throws `storage` where there is none that can be used. */
 export async function browserStore(database = "fastpay"): Promise<OrderStore> {
   if (typeof indexedDB === "undefined") throw unusable("this environment has no IndexedDB");
-  const opened = await open(database);
+  const connection = new Connection(database);
+  await connection.get();
   // Without Web Locks (pages that are not served securely) each page has locks of its own. `create` keeps orders apart.
   const locks = globalThis.navigator?.locks === undefined ? new LocalLocks() : webLocks(database);
   return {
-    get: async (key) => asText(await run(opened, "readonly", (objects) => objects.get(key))),
-    create: (key, value) => create(opened, key, value),
+    get: async (key) => asText(await run(connection, "readonly", (objects) => objects.get(key))),
+    create: (key, value) => create(connection, key, value),
     keys: async (prefix) => {
       const range = IDBKeyRange.bound(prefix, `${prefix}\uffff`);
-      const keys = await run(opened, "readonly", (objects) => objects.getAllKeys(range));
+      const keys = await run(connection, "readonly", (objects) => objects.getAllKeys(range));
       return keys.filter((key) => typeof key === "string").sort();
     },
     exclusively: (name, patienceMs, task) => locks.exclusively(name, patienceMs, task),
@@ -44,37 +46,78 @@ function webLocks(database: string): Pick<OrderStore, "exclusively"> {
   };
 }
 
+/** An open database, which is opened again after the browser or a newer version of this page had it closed. */
+class Connection {
+  readonly #name: string;
+  #opened: Promise<IDBDatabase> | undefined;
+
+  constructor(name: string) {
+    this.#name = name;
+  }
+
+  get(): Promise<IDBDatabase> {
+    this.#opened ??= this.#open().catch((error: unknown) => {
+      this.#opened = undefined;
+      throw error;
+    });
+    return this.#opened;
+  }
+
+  async #open(): Promise<IDBDatabase> {
+    const database = await open(this.#name);
+    const forget = (): void => void (this.#opened = undefined);
+    // Whoever stays open keeps a newer version from beginning.
+    database.onversionchange = () => {
+      forget();
+      database.close();
+    };
+    // The person has cleared it, or the disk failed.
+    database.onclose = forget;
+    return database;
+  }
+}
+
 function open(database: string): Promise<IDBDatabase> {
   return new Promise((resolve, reject) => {
-    const request = indexedDB.open(database, 1);
+    const request = indexedDB.open(database, VERSION);
     request.onupgradeneeded = () => request.result.createObjectStore(OBJECTS);
     request.onsuccess = () => resolve(request.result);
-    request.onerror = () => reject(unusable(messageOf(request.error)));
-    request.onblocked = () => reject(unusable("another page holds an older version of it open"));
+    request.onerror = () => {
+      const isNewer = request.error?.name === "VersionError";
+      const why = isNewer ? "a newer version of this page has used it; reload this one" : messageOf(request.error);
+      reject(unusable(why));
+    };
   });
 }
 
-function run<T>(
-  database: IDBDatabase,
+/** One transaction; resolves when it is on disk. Throws `storage`, and then nothing was changed. */
+async function run<T>(
+  connection: Connection,
   mode: IDBTransactionMode,
   act: (objects: IDBObjectStore) => IDBRequest<T>,
 ): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const transaction = database.transaction(OBJECTS, mode, { durability: "strict" });
-    const request = act(transaction.objectStore(OBJECTS));
-    transaction.oncomplete = () => resolve(request.result);
-    transaction.onerror = () => reject(request.error ?? transaction.error);
-    transaction.onabort = () => reject(request.error ?? transaction.error);
-  });
+  const database = await connection.get();
+  try {
+    return await new Promise((resolve, reject) => {
+      const transaction = database.transaction(OBJECTS, mode, { durability: "strict" });
+      const request = act(transaction.objectStore(OBJECTS));
+      transaction.oncomplete = () => resolve(request.result);
+      // What fails at its end, such as for want of room, says so in the transaction; what fails before, in the request.
+      transaction.onabort = () => reject(transaction.error ?? request.error ?? new Error("it gave the change up"));
+    });
+  } catch (error) {
+    throw unusable(messageOf(error), error);
+  }
 }
 
-async function create(database: IDBDatabase, key: string, value: string): Promise<boolean> {
+async function create(connection: Connection, key: string, value: string): Promise<boolean> {
   try {
-    await run(database, "readwrite", (objects) => objects.add(value, key));
+    await run(connection, "readwrite", (objects) => objects.add(value, key));
     return true;
   } catch (error) {
-    if (error instanceof DOMException && error.name === "ConstraintError") return false;
-    throw unusable(messageOf(error));
+    const { cause } = error as Error;
+    if (cause instanceof DOMException && cause.name === "ConstraintError") return false;
+    throw error;
   }
 }
 
@@ -82,7 +125,7 @@ function asText(value: unknown): string | undefined {
   return typeof value === "string" ? value : undefined;
 }
 
-function unusable(why: string): FastPayError {
-  const action = "allow this site to keep data, and make room on the disk; nothing was sent";
-  return new FastPayError("storage", `the browser's storage cannot be used: ${why}`, action);
+function unusable(why: string, cause?: unknown): FastPayError {
+  const action = "allow this site to keep data, and make room on the disk";
+  return new FastPayError("storage", `the browser's storage cannot be used: ${why}`, action, { cause });
 }

@@ -14,15 +14,15 @@
 import type { VerifiedCertificate } from "../certificate.js";
 import { Contest } from "../drive/contest.js";
 import { certify, type Drive } from "../drive/driver.js";
+import { throughEpochs } from "../drive/epochs.js";
 import { conflict } from "../drive/failures.js";
 import { settle } from "../drive/settle.js";
-import { FastPayError, isFastPayError } from "../errors.js";
+import { FastPayError, isFastPayError, messageOf } from "../errors.js";
 import { goodAnswers, type Answers } from "../network.js";
 import { claimsAbove } from "../standing.js";
 import type { OrderJournal, Stored } from "../storage/journal.js";
 import { verifyOrder, type VerifiedOrder } from "../verify.js";
 import type { AccountState, Receipt, Resumed } from "../views.js";
-import { Backoff } from "../waiting.js";
 import { contestOf, readContest } from "./contests.js";
 
 /** At most so many of the newest certificates of another copy are copied here; older ones stay at the authorities. */
@@ -68,7 +68,8 @@ export async function bringHome(
   const start = performance.now();
   const certificate = await certifyOne(drive, order, first);
   const certifiedAfterMs = performance.now() - start;
-  await journal.certify(certificate);
+  // Where it cannot be written down the money is to arrive all the same; that is said then.
+  await journal.certify(certificate).catch(() => undefined);
   const receipt = await settleStored(drive, journal, certificate);
   if (certificate.digest !== order.digest) return { type: "superseded", order: order.transfer, certificate };
   return { type: "settled", receipt: { ...receipt, resumed, certifiedAfterMs } };
@@ -82,7 +83,8 @@ async function certifyOne(drive: Drive, order: VerifiedOrder, first: VerifiedOrd
     tried.add(next.digest);
     if (next.digest !== order.digest) drive.tell({ type: "adopted", transfer: next.transfer });
     try {
-      return await certifyThroughEpochs(drive, next);
+      // The authorities' locks outlive a rotation, and so does the order: it is voted for under the new keys.
+      return await throughEpochs(drive, () => certify(drive, next));
     } catch (error) {
       const certificate = isFastPayError(error, "superseded") ? error.details["certificate"] : undefined;
       if (certificate !== undefined) return certificate as VerifiedCertificate;
@@ -106,32 +108,19 @@ async function allHeard(drive: Drive, order: VerifiedOrder, error: unknown): Pro
   return conflict(contest);
 }
 
-/**
- * Drives an order to its certificate. Where the committee changes meanwhile, the order is voted for under the new
- * keys: the authorities' locks outlive a rotation, and so does the order.
- */
-async function certifyThroughEpochs(drive: Drive, order: VerifiedOrder): Promise<VerifiedCertificate> {
-  const { network, timing, signal } = drive;
-  const until = Date.now() + timing.deadlineMs;
-  const backoff = new Backoff(timing.backoffMinMs, timing.backoffMaxMs);
-  for (;;) {
-    try {
-      return await certify(drive, order);
-    } catch (error) {
-      if (!isFastPayError(error, "new-epoch") || Date.now() >= until) throw error;
-      // The Ethereum node may be away, or not show the new committee in a final block yet.
-      const isNew = await network.committees.refresh().catch(() => false);
-      if (!isNew) await backoff.wait(signal);
-    }
-  }
-}
-
 async function settleStored(drive: Drive, journal: OrderJournal, certificate: VerifiedCertificate): Promise<Receipt> {
   drive.tell({ type: "certified", certificate });
   const start = performance.now();
   const { rest } = await settle(drive, certificate);
-  await journal.settle(certificate.order.transfer.sequence);
   drive.tell({ type: "settled" });
+  try {
+    await journal.certify(certificate);
+    await journal.settle(certificate.order.transfer.sequence);
+  } catch (cause) {
+    const message = `the transfer is settled, but that cannot be written down here: ${messageOf(cause)}`;
+    const action = "make room for what is kept here, then resume: nothing is paid twice";
+    throw new FastPayError("storage", message, action, { details: { certificate }, cause });
+  }
   return { certificate, resumed: true, certifiedAfterMs: 0, settledAfterMs: performance.now() - start, rest };
 }
 

@@ -6,8 +6,9 @@ import type { Address, Hex } from "../bytes.js";
 import { packRedemptionVotes, type VerifiedCertificate } from "../certificate.js";
 import { FASTPAY_ABI } from "../chain/abi.js";
 import { chainAccount, follow, send, type ChainAccount } from "../chain/transactions.js";
+import { voteAgain } from "../drive/vote-again.js";
 import { FastPayError, isFastPayError } from "../errors.js";
-import type { ChainStep } from "../progress.js";
+import type { ChainStep, TransferStep } from "../progress.js";
 import type { Redemption } from "../transfer.js";
 import type { PayoutReceipt, RedemptionCost, RedemptionStatus } from "../views.js";
 import type { Context } from "./context.js";
@@ -28,26 +29,43 @@ export async function redeemOnChain(
   tell: Tell,
   signal: AbortSignal | undefined,
 ): Promise<PayoutReceipt> {
-  const { contract, network } = context;
+  const { contract } = context;
   const redemption = certificate.order.transfer;
   if (redemption.type !== "redemption") {
     throw new FastPayError("invalid-argument", "this is the certificate of a payment", "give that of a redemption");
   }
+  const from = await chainAccount(contract, wallet, tell, signal);
+  return payOut(from, redemption, "open", () => redemptionCall(context, certificate, redemption, tell, signal));
+}
+
+/**
+ * The call that redeems: with the certificate's own votes where the contract still takes their epoch, else with votes of
+ * the current committee for the same redemption.
+ */
+export async function redemptionCall(
+  { contract, network, timing }: Context,
+  certificate: VerifiedCertificate,
+  redemption: Redemption,
+  tell: Tell,
+  signal: AbortSignal | undefined,
+): Promise<Hex> {
   const { epoch } = certificate;
   const [until, { timestamp }, committee] = await Promise.all([
     contract.epochValidUntil(epoch),
     contract.block("latest"),
     network.committees.get(epoch),
   ]);
-  if (committee === undefined || until < timestamp + ENDING_MARGIN_S) {
-    const message = `the contract no longer takes votes of epoch ${epoch}`;
-    const action =
-      "leave it to a relayer, or `fastpay redeem --self`: they have the current committee vote for it again";
-    throw new FastPayError("epoch-ended", message, action, { details: { epoch, until } });
+  if (committee !== undefined && until >= timestamp + ENDING_MARGIN_S) {
+    const args = [redemption, epoch, packRedemptionVotes(certificate, committee)] as const;
+    return encodeFunctionData({ abi: FASTPAY_ABI, functionName: "redeem", args });
   }
-  const args = [redemption, epoch, packRedemptionVotes(certificate, committee)] as const;
-  const data = encodeFunctionData({ abi: FASTPAY_ABI, functionName: "redeem", args });
-  return payOut(await chainAccount(contract, wallet, tell, signal), redemption, "open", data);
+  const report = (step: TransferStep): void => {
+    if (step.type === "vote" || step.type === "waiting" || step.type === "catching-up") tell(step);
+  };
+  const drive = { network, timing, tell: report, signal, stored: async () => undefined };
+  const voted = await voteAgain(drive, certificate, redemption);
+  const args = [[redemption], voted.epoch, voted.votes] as const;
+  return encodeFunctionData({ abi: FASTPAY_ABI, functionName: "redeemBatch", args });
 }
 
 /** Has a redemption paid that waited in the contract's queue and is due. */
@@ -59,7 +77,7 @@ export async function executeQueued(
   signal: AbortSignal | undefined,
 ): Promise<PayoutReceipt> {
   const data = encodeFunctionData({ abi: FASTPAY_ABI, functionName: "executeQueued", args: [redemption] });
-  return payOut(await chainAccount(contract, wallet, tell, signal), redemption, "queued", data);
+  return payOut(await chainAccount(contract, wallet, tell, signal), redemption, "queued", async () => data);
 }
 
 /** Carries out what anyone can do, as long as the redemption stands where it did. */
@@ -67,7 +85,7 @@ async function payOut(
   from: ChainAccount,
   redemption: Redemption,
   state: RedemptionStatus["state"],
-  data: Hex,
+  call: () => Promise<Hex>,
 ): Promise<PayoutReceipt> {
   const { contract } = from;
   const standing = (): Promise<RedemptionStatus> => contract.redemptionStatus(redemption.sender, redemption.sequence);
@@ -75,6 +93,7 @@ async function payOut(
   if (before.state !== state) return { hash: undefined, redemption, status: before };
   await contract.checkNotPaused();
   try {
+    const data = await call();
     const { transactionHash } = await follow(from, await send(from, { to: contract.domain.contract, data }));
     return { hash: transactionHash, redemption, status: await standing() };
   } catch (error) {

@@ -11,13 +11,16 @@ import {
   makeCommittee,
   NO_MEMO,
   paymentVoteDigest,
+  redemptionBatchVoteDigest,
   redemptionVoteDigest,
   signOrder,
   transferDigest,
   type AccountId,
+  type BatchVote,
   type Committee,
   type Domain,
   type Hex,
+  type Redemption,
   type Signer,
   type Transfer,
   type VerifiedOrder,
@@ -53,10 +56,17 @@ export class Keys {
       const signature = toHex(ed25519.sign(toBytes(paymentVoteDigest(DOMAIN, epoch, root)), this.#voting));
       return { type: "payment", authority, signature, directions: 0, siblings: [] };
     }
-    const digest = toBytes(redemptionVoteDigest(DOMAIN, epoch, transfer));
-    const recovered = secp256k1.sign(digest, this.#redemption, { prehash: false, format: "recovered" });
-    const signature = toHex(concat(recovered.subarray(1), Uint8Array.of(27 + (recovered[0] ?? 0))));
-    return { type: "redemption", authority, signature };
+    return { type: "redemption", authority, signature: this.#sign(redemptionVoteDigest(DOMAIN, epoch, transfer)) };
+  }
+
+  batchVote(epoch: bigint, redemptions: readonly Redemption[]): BatchVote {
+    const signature = this.#sign(redemptionBatchVoteDigest(DOMAIN, epoch, redemptions));
+    return { authority: this.votingKey, signature };
+  }
+
+  #sign(digest: Hex): Hex {
+    const recovered = secp256k1.sign(toBytes(digest), this.#redemption, { prehash: false, format: "recovered" });
+    return toHex(concat(recovered.subarray(1), Uint8Array.of(27 + (recovered[0] ?? 0))));
   }
 }
 

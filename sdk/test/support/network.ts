@@ -26,17 +26,22 @@ export interface StartedNetwork {
   readonly file: string;
   /** Ends it, and removes its files. */
   readonly stop: () => Promise<void>;
+  /** Has the committee change its keys, once; the authorities follow as soon as that is final. */
+  readonly rotate: () => void;
 }
 
-/** Starts a network with files in `target/localnet-NAME`, and waits until all of it runs. */
-export async function startNetwork(name: string): Promise<StartedNetwork> {
+/**
+ * Starts a network with files in `target/localnet-NAME`, and waits until all of it runs. Without a relayer, redemptions
+ * are left to whoever wants them.
+ */
+export async function startNetwork(name: string, withRelayer = true): Promise<StartedNetwork> {
   const program = `${ROOT}target/debug/fastpay-localnet`;
   if (!existsSync(program)) throw new Error(`${program} is not built: run make test-sdk or make test-web`);
   const folder = `${ROOT}target/localnet-${name}`;
   const file = `${folder}/network.json`;
   // An old one must not be taken for the new one.
   rmSync(file, { force: true });
-  const localnet = spawn(program, ["--name", name], { stdio: ["ignore", "pipe", "pipe"] });
+  const localnet = spawn(program, ["--name", name, ...(withRelayer ? [] : ["--without-relayer"])], { stdio: ["ignore", "pipe", "pipe"] });
   let said = "";
   localnet.stdout.on("data", (piece) => (said += String(piece)));
   localnet.stderr.on("data", (piece) => (said += String(piece)));
@@ -55,5 +60,5 @@ export async function startNetwork(name: string): Promise<StartedNetwork> {
     }
     await sleep(100);
   }
-  return { file, stop };
+  return { file, stop, rotate: () => void localnet.kill("SIGUSR1") };
 }

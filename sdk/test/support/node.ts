@@ -102,6 +102,7 @@ export class TestNode {
     if (method === "POST" && path === "/v1/orders") return this.#lock(decodeOrder(JSON.parse(body), "order"));
     if (method === "POST" && path === "/v1/certificates")
       return this.confirm(decodeCertificate(JSON.parse(body), "certificate"));
+    if (method === "POST" && path === "/v1/redemptions/votes") return this.#voteAgain(JSON.parse(body));
     const [, , , account = "", list, number] = path.split("/");
     if (!path.startsWith("/v1/accounts/")) return problem(404, "not-found");
     const state = this.account(parseAccount(account));
@@ -145,6 +146,17 @@ export class TestNode {
       status: 200,
       body: { epoch: this.epoch.toString(), vote: siblings === undefined ? vote : { ...vote, siblings } },
     };
+  }
+
+  #voteAgain({ redemptions }: { redemptions: { sender: string; sequence: string }[] }): Answer {
+    const found = redemptions.map(({ sender, sequence }) => {
+      const transfer = this.account(parseAccount(sender)).sent[Number(sequence)]?.order.transfer;
+      return transfer?.type === "redemption" ? transfer : undefined;
+    });
+    const positions = found.flatMap((redemption, position) => (redemption === undefined ? [position] : []));
+    if (positions.length > 0) return problem(409, "redemptions-missing", { positions });
+    const confirmed = found.filter((redemption) => redemption !== undefined);
+    return { status: 200, body: { epoch: this.epoch.toString(), ...this.keys.batchVote(this.epoch, confirmed) } };
   }
 
   /** Confirms what it takes to be a certificate: what drivers send is checked by the live tests' real nodes. */

@@ -4,10 +4,13 @@ import { AuthorityClient } from "../../src/authority.js";
 import { Committees } from "../../src/chain/committees.js";
 import {
   DEFAULT_TIMING,
+  ETHER,
   memoryStore,
+  NO_MEMO,
   type Committee,
   type OrderStore,
   type Receipt,
+  type Redemption,
   type Resumed,
   type Signer,
   type Timing,
@@ -88,6 +91,31 @@ export class Scene {
       options.onStep?.(step);
     };
     return send(context, signer, intent, tell, options.signal);
+  }
+
+  /** Alice redeems; no contract is asked. */
+  redeem(amount: bigint): Promise<Receipt> {
+    const intent = (sequence: bigint): Redemption => ({
+      type: "redemption",
+      sender: this.alice.account,
+      recipient: "0x00000000000000000000000000000000000000aa",
+      asset: ETHER,
+      amount,
+      fee: 0n,
+      sequence,
+      memo: NO_MEMO,
+    });
+    return send(this.context, this.alice, intent, (step) => this.steps.push(step), undefined);
+  }
+
+  /** All authorities vote with new keys from now on; the contract says so, or does not yet. */
+  rotate(isKnown = true): Committee {
+    const epoch = this.nodes[0] === undefined ? 1n : this.nodes[0].epoch + 1n;
+    const keys = authorities(this.nodes.length, `epoch ${epoch}`);
+    for (const [number, node] of this.nodes.entries()) Object.assign(node, { keys: keys[number], epoch });
+    const committee = committeeOfKeys(keys, epoch);
+    if (isKnown) this.epochs.push(committee);
+    return committee;
   }
 
   /** Alice's unfinished orders are finished. */

@@ -2,8 +2,8 @@
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 
-import { encodeOrder, type TransferStep } from "../../src/index.js";
-import { authorities, committeeOfKeys, paymentOf, signed } from "../support/committee.js";
+import { encodeOrder, FastPayError, memoryStore, type TransferStep } from "../../src/index.js";
+import { paymentOf, signed } from "../support/committee.js";
 import { problem, type Answer, type Request } from "../support/node.js";
 import { Scene } from "../support/scene.js";
 
@@ -175,11 +175,8 @@ test("two silent authorities: no quorum, and resuming finishes the same order", 
 });
 
 test("the committee changes its keys while an order waits: it is voted for under the new ones", async () => {
-  const keys = authorities(4, "epoch 1");
-  for (const [number, node] of scene.nodes.entries()) {
-    Object.assign(node, { keys: keys[number], epoch: 1n });
-  }
-  setTimeout(() => scene.epochs.push(committeeOfKeys(keys, 1n)), 200);
+  const committee = scene.rotate(false);
+  setTimeout(() => scene.epochs.push(committee), 200);
   const { certificate } = await scene.pay(30n);
   expect(certificate.epoch).toBe(1n);
   expect(new Set(scene.nodes.flatMap(({ orders }) => orders)).size).toBe(1);
@@ -202,4 +199,38 @@ test("who gives up loses nothing", async () => {
   const receipt = await scene.pay(30n);
   expect(receipt.resumed).toBe(true);
   expect(scene.node(0).account(scene.bob.account).balance).toBe(30n);
+});
+
+describe("a storage that takes no more", () => {
+  /** Takes what `takes` says, until the disk has room again. */
+  const full = (takes: (key: string) => boolean) => {
+    const store = memoryStore();
+    const disk = { isFull: true };
+    const create = async (key: string, value: string): Promise<boolean> => {
+      if (disk.isFull && !takes(key)) throw new FastPayError("storage", "the disk is full", "make room");
+      return store.create(key, value);
+    };
+    return { disk, store: { ...store, create } };
+  };
+
+  test("of orders: nothing is sent", async () => {
+    const { store, disk } = full(() => false);
+    await expect(scene.pay(30n, { store })).rejects.toMatchObject({ code: "storage" });
+    expect(scene.nodes.flatMap(({ orders }) => orders)).toEqual([]);
+    disk.isFull = false;
+    expect((await scene.pay(30n, { store })).certificate.order.transfer.sequence).toBe(0n);
+  });
+
+  test.each(["certificate", "settled"])("of what became of an order (%s): the money arrives, and it is said", async (kind) => {
+    const { store, disk } = full((key) => !key.endsWith(kind));
+    await expect(scene.pay(30n, { store })).rejects.toMatchObject({
+      code: "storage",
+      message: expect.stringContaining("the transfer is settled"),
+    });
+    expect(scene.node(1).account(scene.bob.account).balance).toBe(30n);
+    disk.isFull = false;
+    expect(await scene.resume(store)).toMatchObject([{ type: "settled" }]);
+    expect((await scene.pay(5n, { store })).certificate.order.transfer.sequence).toBe(1n);
+    expect(scene.node(1).account(scene.bob.account).balance).toBe(35n);
+  });
 });

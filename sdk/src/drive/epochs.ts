@@ -1,0 +1,22 @@
+/** What is begun under one committee, and goes on under the next one. */
+
+import { isFastPayError } from "../errors.js";
+import { Backoff } from "../waiting.js";
+import type { Drive } from "./driver.js";
+
+/** Does something under the current committee; again under the next one, where that takes over meanwhile. */
+export async function throughEpochs<T>(drive: Drive, act: () => Promise<T>): Promise<T> {
+  const { network, timing, signal } = drive;
+  const until = Date.now() + timing.deadlineMs;
+  const backoff = new Backoff(timing.backoffMinMs, timing.backoffMaxMs);
+  for (;;) {
+    try {
+      return await act();
+    } catch (error) {
+      if (!isFastPayError(error, "new-epoch") || Date.now() >= until) throw error;
+      // The Ethereum node may be away, or not show the new committee in a final block yet.
+      const isNew = await network.committees.refresh().catch(() => false);
+      if (!isNew) await backoff.wait(signal);
+    }
+  }
+}
