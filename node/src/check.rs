@@ -9,15 +9,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fastpay_core::AuthorityKeys;
+use fastpay_core::{AuthorityKeys, AuthorityName};
 use fastpay_ethereum::keystore::PassphraseSource;
 use fastpay_rpc::Endpoints;
 use serde::Serialize;
 
 use crate::config::{Config, Overrides, TlsFiles};
 use crate::deployment::{self, Deployment, folder_identity};
-use crate::guard::Witness;
+use crate::guard::{Memory, Witness, marked};
 use crate::keys;
+use crate::rotation::remembered_names;
 use crate::standing::Standing;
 use crate::storage::{DataFolder, StorageError};
 use crate::tls::{Tls, TlsError};
@@ -109,15 +110,14 @@ pub async fn check(path: &Path, overrides: Overrides, passphrase: &PassphraseSou
     });
     let keys = findings.take("keys", keys);
     let deployment = committee(&config, &mut findings).await;
-    let running = match (keys, deployment) {
-        (Some(keys), Some(deployment)) => memory(&config, keys, &deployment, &mut findings),
-        _ => false,
-    };
+    if let (Some(keys), Some(deployment)) = (keys, deployment) {
+        memory(&config, keys, &deployment, &mut findings);
+    }
     endpoints(&config, &mut findings);
     if let Some(files) = &config.tls {
         findings.take("tls", tls(files).map(|()| ((), "certificate and key go together".into())));
     }
-    ports(&config, running, &mut findings);
+    ports(&config, &mut findings);
     findings
 }
 
@@ -141,22 +141,18 @@ async fn committee(config: &Config, findings: &mut Findings) -> Option<Deploymen
     }
 }
 
-/// The authority's place, its data folder, and whether that is all that it has said. Says whether a node runs on it.
-fn memory(config: &Config, keys: Vec<AuthorityKeys>, deployment: &Deployment, findings: &mut Findings) -> bool {
+/// The authority's place, its data folder, and whether that is all that it has said.
+fn memory(config: &Config, keys: Vec<AuthorityKeys>, deployment: &Deployment, findings: &mut Findings) {
     let keys: Vec<_> = keys.into_iter().map(Arc::new).collect();
     let names: Vec<_> = keys.iter().map(|keys| keys.public().name).collect();
-    let committees = match deployment.committees() {
-        Ok(committees) => committees,
-        Err(error) => {
-            findings.note("standing", Level::Error, error);
-            return false;
-        }
+    let standing = |remembered: &[AuthorityName]| {
+        let committees = deployment.committees().map_err(|error| error.to_string())?;
+        Standing::new(committees, keys.clone(), remembered).map_err(|error| error.to_string())
     };
-    let standing = Standing::new(committees, keys, &names).map(|standing| {
-        let votes = if standing.voter().is_some() { "votes in" } else { "does not vote in" };
-        (standing.voter().is_some(), format!("{votes} epoch {}", standing.epoch()))
-    });
-    findings.take("standing", standing);
+    // As at a start, whose keys these are before whose folder it is: the first tells more.
+    if let Err(error) = standing(&names) {
+        findings.note("standing", Level::Error, error);
+    }
     let identity = folder_identity(&names, config.shards, &deployment.domain());
     let folder = match DataFolder::open(&config.data, &identity) {
         Err(StorageError::InUse { .. }) => {
@@ -165,22 +161,41 @@ fn memory(config: &Config, keys: Vec<AuthorityKeys>, deployment: &Deployment, fi
                 Level::Warning,
                 "a node runs on the data folder: that, and its ports, were not looked at",
             );
-            return true;
+            None
         }
-        found => found.map(|folder| (folder, format!("{} is this authority's", config.data.display()))),
+        found => findings.take("data", found.map(|folder| (folder, format!("{} can be used", config.data.display())))),
     };
-    if findings.take("data", folder).is_some() {
-        // Without the journals' ends: those are found by recovering them.
-        let suspicion = Witness::of(&config.data, config.witness()).map(|witness| witness.suspicion(&[]));
-        match suspicion {
-            Ok(None) => findings.note("memory", Level::Ok, "the witness is this folder's"),
-            Ok(Some(why)) => findings.note("memory", Level::Warning, format!(
-                "it would be taken for an older copy ({why}), and vote only above what the others know of; see docs/OPERATIONS.md"
-            )),
-            Err(error) => findings.note("memory", Level::Error, error),
+    let Some(folder) = folder else { return };
+    // Which names it has voted under is known to the folder, also where those keys are gone.
+    let standing = remembered_names(&folder).map_err(|error| error.to_string()).and_then(|names| standing(&names));
+    if let Ok(standing) = standing {
+        match standing.voter() {
+            Some(_) => findings.note("standing", Level::Ok, format!("votes in epoch {}", standing.epoch())),
+            None => {
+                let message =
+                    format!("does not vote in epoch {}; it confirms, and answers what it is asked", standing.epoch());
+                findings.note("standing", Level::Warning, message);
+            }
         }
     }
-    false
+    witness(config, &folder, findings);
+}
+
+/// Whether the folder is taken for all that its authority has said.
+fn witness(config: &Config, folder: &DataFolder, findings: &mut Findings) {
+    let restored = |why: &dyn fmt::Display| {
+        format!("taken for an older copy ({why}): it votes only above what the others know of; see docs/OPERATIONS.md")
+    };
+    // Without the journals' ends: those are found by recovering them.
+    let suspicion = Witness::of(&config.data, config.witness()).map(|witness| witness.suspicion(&[]));
+    match suspicion.and_then(|suspicion| Ok((suspicion, marked(folder.path())?))) {
+        Ok((None, Memory::Whole)) => {
+            findings.note("memory", Level::Ok, "the witness is this folder's, and it is not marked")
+        }
+        Ok((Some(why), _)) => findings.note("memory", Level::Warning, restored(&why)),
+        Ok((None, Memory::Older { why, .. })) => findings.note("memory", Level::Warning, restored(&why)),
+        Err(error) => findings.note("memory", Level::Error, error),
+    }
 }
 
 fn endpoints(config: &Config, findings: &mut Findings) {
@@ -203,8 +218,9 @@ fn tls(files: &TlsFiles) -> Result<(), TlsError> {
     Tls::read(&TlsFiles { http: true, ..files.clone() })?.http().map(drop)
 }
 
-fn ports(config: &Config, running: bool, findings: &mut Findings) {
-    if running {
+fn ports(config: &Config, findings: &mut Findings) {
+    // Those of a node that runs on the folder are taken by it.
+    if matches!(DataFolder::hold(&config.data), Err(StorageError::InUse { .. })) {
         return;
     }
     let shards = config.shard_addresses().unwrap_or_default();

@@ -27,8 +27,8 @@ use tokio::sync::mpsc;
 
 pub use catch_up::{CatchUp, PeersError};
 pub use floors::Floors;
-pub(crate) use notice::mark_as_copy;
 pub use notice::{Memory, NoticeError, Suspicion, Witness, default_witness, distrust, vouch};
+pub(crate) use notice::{mark_as_copy, marked};
 
 /// At most so many accounts wait until the peers are asked about them; others are told to come again.
 const QUESTIONS_MAX: usize = 4_096;

@@ -152,16 +152,7 @@ impl Witness {
             mark(folder.path(), &suspicion)?;
         }
         self.write(Some(positions(ends)))?;
-        let path = folder.path().join(MARK_FILE);
-        match fs::read(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Memory::Whole),
-            Err(error) => Err(NoticeError::Io { path, error }),
-            // That it is there is what counts, whatever is left of it.
-            Ok(bytes) => Ok(match serde_json::from_slice(&bytes) {
-                Ok(Mark { since, why }) => Memory::Older { since, why },
-                Err(error) => Memory::Older { since: 0, why: error.to_string() },
-            }),
-        }
+        marked(folder.path())
     }
 
     /// Why the folder, whose journals end at `ends`, would be marked.
@@ -223,6 +214,20 @@ fn birth(path: &Path) -> io::Result<String> {
         Some(born) => format!("{}.{:09}", born.as_secs(), born.subsec_nanos()),
         None => format!("inode {}", metadata.ino()),
     })
+}
+
+/// What the mark of a folder says: that its memory is whole where there is none.
+pub(crate) fn marked(folder: &Path) -> Result<Memory, NoticeError> {
+    let path = folder.join(MARK_FILE);
+    match fs::read(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Memory::Whole),
+        Err(error) => Err(NoticeError::Io { path, error }),
+        // That it is there is what counts, whatever is left of it.
+        Ok(bytes) => Ok(match serde_json::from_slice(&bytes) {
+            Ok(Mark { since, why }) => Memory::Older { since, why },
+            Err(error) => Memory::Older { since: 0, why: error.to_string() },
+        }),
+    }
 }
 
 fn mark(folder: &Path, why: &Suspicion) -> Result<(), NoticeError> {

@@ -277,6 +277,13 @@ async fn a_configuration_is_checked_and_a_folder_backed_up_and_restored_by_comma
     assert_eq!(level(&check(), "data"), "warning");
     let refused = node(&["backup", &backup, "--config", config]).output().unwrap();
     assert!(!refused.status.success() && text(&refused.stderr).contains("in use by another process"));
+    // Also where something else is wrong with it: its ports are taken by that node.
+    let good = std::fs::read_to_string(config).unwrap();
+    std::fs::write(config, good.replace("voting.key", "none.key")).unwrap();
+    let without_keys = check();
+    assert_eq!(level(&without_keys, "keys"), "error");
+    assert!(findings(&without_keys).iter().all(|(name, _)| name != "ports"));
+    std::fs::write(config, good).unwrap();
     drop(process);
 
     assert!(succeeds(&node(&["backup", &backup, "--config", config]).output().unwrap()).contains("marked"));
@@ -287,9 +294,12 @@ async fn a_configuration_is_checked_and_a_folder_backed_up_and_restored_by_comma
     assert_eq!((missing.status.code(), level(&missing, "data").as_str()), (Some(1), "error"));
     succeeds(&node(&["restore", &backup, "--config", config]).output().unwrap());
     assert_eq!(level(&check(), "memory"), "warning");
-    let _process = operator.run().await;
+    let process = operator.run().await;
     let (_, ready) = get(operator.http, "/ready").await.unwrap();
     assert!(ready.contains("\"restored\":true"), "{ready}");
+    drop(process);
+    // The start has written the witness anew; the mark stays.
+    assert_eq!(level(&check(), "memory"), "warning");
 }
 
 #[test]
