@@ -13,6 +13,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
+use crate::index::Index;
 use crate::standing::Standing;
 
 /// Of so many assets the sums are shown, ETH first: anyone can deposit tokens of their own making.
@@ -44,6 +45,8 @@ pub struct ShardMetrics {
     accounts_in_memory: Gauge,
     journal_bytes: Gauge,
     synchronized: Gauge,
+    /// Times that a sibling acknowledged nothing for too long, and its credits were handed over again.
+    pub credit_redeliveries: Counter,
     credits_in_flight: Gauge,
     redemptions: Gauge,
     checkpoint_timestamp: Gauge,
@@ -134,6 +137,8 @@ pub struct AuthorityMetrics {
     voting: Gauge,
     restored: Gauge,
     peer_vote_timestamp: Timestamps,
+    index_behind: Gauge,
+    index_failed: Gauge,
     redemptions_waiting: Gauge,
     redemption_waiting_timestamp: Gauge,
     assets_imbalanced: Gauge,
@@ -164,6 +169,12 @@ impl AuthorityMetrics {
         for member in current.members() {
             drop(self.peer_vote_timestamp.get_or_create(&label(&member.name)));
         }
+    }
+
+    /// Takes how far the index has followed the journals.
+    pub fn observe_index(&self, index: &Index) {
+        self.index_behind.set(signed(index.bytes_behind()));
+        self.index_failed.set(index.has_failed().into());
     }
 
     /// Takes how many redemptions wait for the contract, and since when the first, in seconds since 1970.
@@ -262,6 +273,9 @@ fn authority(registry: &mut Registry) -> AuthorityMetrics {
         Unit::Seconds,
         metrics.peer_vote_timestamp.clone(),
     );
+    let behind = metrics.index_behind.clone();
+    registry.register_with_unit("index_behind", "Of the journals, not in the index yet", Unit::Bytes, behind);
+    registry.register("index_failed", "1 where the index has stopped to follow", metrics.index_failed.clone());
     let waiting = metrics.redemptions_waiting.clone();
     registry.register("redemptions_waiting", "Redemptions confirmed here that the contract has not taken", waiting);
     registry.register_with_unit(
@@ -330,6 +344,7 @@ fn shard(registry: &mut Registry, id: u32, peer_vote_timestamp: &Timestamps) -> 
         journal_bytes: Gauge::default(),
         synchronized: Gauge::default(),
         credits_in_flight: Gauge::default(),
+        credit_redeliveries: Counter::default(),
         redemptions: Gauge::default(),
         checkpoint_timestamp: Gauge::default(),
         peer_vote_timestamp: peer_vote_timestamp.clone(),
@@ -354,6 +369,11 @@ fn shard(registry: &mut Registry, id: u32, peer_vote_timestamp: &Timestamps) -> 
     registry.register_with_unit("journal", "Length of the journal", Unit::Bytes, metrics.journal_bytes.clone());
     registry.register("synchronized", "The index of the newest deposit applied", metrics.synchronized.clone());
     registry.register("credits_in_flight", "Credits on their way to other shards", metrics.credits_in_flight.clone());
+    registry.register(
+        "credit_redeliveries",
+        "Times that another shard acknowledged nothing for a second, and its credits were handed over again",
+        metrics.credit_redeliveries.clone(),
+    );
     registry.register("redemptions", "Redemption certificates confirmed", metrics.redemptions.clone());
     let checkpoint = metrics.checkpoint_timestamp.clone();
     registry.register_with_unit(

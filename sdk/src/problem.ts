@@ -25,6 +25,7 @@ export type ProblemCode =
   | "request-timeout"
   | "too-large"
   | "unsupported-media-type"
+  | "cursor-ahead"
   | "too-many-streams"
   | "history-unreadable";
 

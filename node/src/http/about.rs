@@ -137,6 +137,7 @@ pub(super) async fn metrics(State(node): SharedNode) -> impl IntoResponse {
     if ledgers.len() == node.shards.len() {
         authority.observe_ledgers(&ledgers);
     }
+    node.context.index.iter().for_each(|index| authority.observe_index(index));
     let ready = *node.context.progress.borrow() == Progress::AtHead;
     authority.observe(ready, &node.context.standing.borrow().clone());
     let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";

@@ -78,7 +78,8 @@ impl FromStr for Cursor {
 #[into_params(parameter_in = Query)]
 pub(super) struct EventParams {
     /// What follows the event with this id, of the same authority; from the beginning for `0.0.0`, from now where it is
-    /// not given. The header comes first.
+    /// not given. The header comes first. One that is ahead of the lists is not of this authority, or of before it was
+    /// restored from an older copy: what comes next would never be said.
     #[param(pattern = r"^(0|[1-9][0-9]{0,19})(\.(0|[1-9][0-9]{0,19})){2}$")]
     pub cursor: Option<String>,
 }
@@ -114,9 +115,13 @@ pub(super) async fn events(
     };
     let now =
         Cursor { sent: account.sent.count(), received: account.received.count(), deposits: account.deposits.count() };
+    let cursor = cursor.unwrap_or(now);
+    if cursor.sent > now.sent || cursor.received > now.received || cursor.deposits > now.deposits {
+        let detail = format!("this authority has said no more than {now} of this account, and the cursor is {cursor}");
+        return Err(Rejection::new(ProblemCode::CursorAhead, detail));
+    }
     let (events, said) = mpsc::channel(EVENTS_WAITING_MAX);
-    let speaker =
-        Speaker { node, id, peer: caller.peer, cursor: cursor.unwrap_or(now), events, subscription, _share: share };
+    let speaker = Speaker { node, id, peer: caller.peer, cursor, events, subscription, _share: share };
     tokio::spawn(speaker.run(account));
     let first = tokio_stream::once(Event::default().retry(RECONNECT_AFTER));
     let stream = first.chain(ReceiverStream::new(said)).map(Ok);
@@ -163,8 +168,11 @@ impl Speaker {
 
     async fn read(&self) -> Result<Account, Ended> {
         loop {
-            let _turn = self.peer.read().await;
-            match self.node.shard_of(&self.id).account(self.id).await {
+            let read = {
+                let _turn = self.peer.read().await;
+                self.node.shard_of(&self.id).account(self.id).await
+            };
+            match read {
                 Ok(account) => return Ok(account),
                 Err(ReadError::Busy) => tokio::time::sleep(BUSY_INTERVAL).await,
                 Err(ReadError::Stopping | ReadError::Unreadable) => return Err(Ended),

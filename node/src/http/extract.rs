@@ -1,5 +1,7 @@
 //! What is read of a request. Where it cannot be, the answer is a problem.
 
+use std::fmt::Display;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use axum::body::Bytes;
@@ -61,18 +63,23 @@ impl PageParams {
     }
 }
 
-/// A body of JSON, with who sent it.
-pub(super) struct Body<T>(pub Caller, pub T);
+/// What a body of JSON of the form `F` says, with who sent it. Who sends what says nothing is judged by that.
+pub(super) struct Body<F, T>(pub Caller, pub T, pub PhantomData<F>);
 
-impl<T: DeserializeOwned> FromRequest<Arc<Node>> for Body<T> {
+impl<F: DeserializeOwned, T: TryFrom<F, Error: Display>> FromRequest<Arc<Node>> for Body<F, T> {
     type Rejection = Rejection;
 
     async fn from_request(request: Request, node: &Arc<Node>) -> Result<Self, Rejection> {
         let (mut parts, body) = request.into_parts();
         let Ok(caller) = Caller::from_request_parts(&mut parts, node).await;
+        let worthless = |rejection: Rejection| {
+            node.context.metrics.network.malformed.inc();
+            caller.peer.judge(1, true);
+            rejection
+        };
         if !is_json(&parts.headers) {
             let detail = "the body must be JSON, under Content-Type: application/json";
-            return Err(Rejection::new(ProblemCode::UnsupportedMediaType, detail));
+            return Err(worthless(Rejection::new(ProblemCode::UnsupportedMediaType, detail)));
         }
         // Who is on probation is read slowly, here as on a stream.
         caller.peer.pause().await;
@@ -80,22 +87,20 @@ impl<T: DeserializeOwned> FromRequest<Arc<Node>> for Body<T> {
         let arriving = Limited::new(body, bytes_max).collect();
         let arrived = tokio::time::timeout(node.limits.body_timeout, arriving).await.map_err(|_| {
             let detail = format!("the body did not arrive within {} s", node.limits.body_timeout.as_secs());
-            Rejection::new(ProblemCode::RequestTimeout, detail)
+            worthless(Rejection::new(ProblemCode::RequestTimeout, detail))
         })?;
         let bytes: Bytes = match arrived {
             Ok(body) => body.to_bytes(),
             Err(error) if error.is::<LengthLimitError>() => {
                 let detail = format!("the body is longer than {bytes_max} bytes");
-                return Err(Rejection::new(ProblemCode::TooLarge, detail));
+                return Err(worthless(Rejection::new(ProblemCode::TooLarge, detail)));
             }
-            Err(_) => return Err(Rejection::malformed("the body ended too early")),
+            Err(_) => return Err(worthless(Rejection::malformed("the body ended too early"))),
         };
-        let value = serde_json::from_slice(&bytes).map_err(|error| {
-            node.context.metrics.network.malformed.inc();
-            caller.peer.judge(1, true);
-            Rejection::malformed(error.to_string())
-        })?;
-        Ok(Self(caller, value))
+        let form = serde_json::from_slice::<F>(&bytes).map_err(|error| error.to_string());
+        let value = form.and_then(|form| T::try_from(form).map_err(|error| error.to_string()));
+        let value = value.map_err(|error| worthless(Rejection::malformed(error)))?;
+        Ok(Self(caller, value, PhantomData))
     }
 }
 

@@ -153,6 +153,9 @@ async fn indexed(
 fn not_indexed(node: &Node, what: &str) -> Rejection {
     match &node.context.index {
         None => Rejection::new(ProblemCode::NotFound, "this authority keeps no index; ask another one"),
+        Some(index) if index.has_failed() => {
+            Rejection::new(ProblemCode::NotFound, format!("{what}, and its index has failed; ask another one"))
+        }
         Some(index) => match index.bytes_behind() {
             0 => Rejection::new(ProblemCode::NotFound, what),
             bytes => {

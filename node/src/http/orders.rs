@@ -27,9 +27,9 @@ use crate::shard::Answer;
         OfOrder))]
 pub(super) async fn submit_order(
     State(node): SharedNode,
-    Body(caller, order): Body<TransferOrder>,
+    Body(caller, order, _): Body<TransferOrder, core::TransferOrder>,
 ) -> Result<Json<VoteAnswer>, Rejection> {
-    match submit(&node, caller, Request::Order(order.into())).await {
+    match submit(&node, caller, Request::Order(order)).await {
         Answer::Vote(epoch, vote) => Ok(Json((epoch, &vote).into())),
         Answer::Refused(refusal) => Err(refusal.into()),
         Answer::Confirmed(_) => unreachable!("an order is answered with a vote or a refusal"),
@@ -44,9 +44,8 @@ pub(super) async fn submit_order(
     responses((status = 200, description = "It is confirmed, on the authority's disk.", body = Confirmed), OfCertificate))]
 pub(super) async fn submit_certificate(
     State(node): SharedNode,
-    Body(caller, certificate): Body<Certificate>,
+    Body(caller, certificate, _): Body<Certificate, core::Certificate>,
 ) -> Result<Json<Confirmed>, Rejection> {
-    let certificate = core::Certificate::try_from(certificate)?;
     match submit(&node, caller, Request::Certificate(certificate)).await {
         Answer::Confirmed(next) => Ok(Json(next.into())),
         Answer::Refused(refusal) => Err(refusal.into()),
@@ -65,9 +64,8 @@ pub(super) async fn submit_certificate(
     responses((status = 200, description = "The authority's vote for all of them.", body = RedemptionBatchVote), OfBatch))]
 pub(super) async fn vote_for_batch(
     State(node): SharedNode,
-    Body(_, batch): Body<RedemptionBatch>,
+    Body(_, names, _): Body<RedemptionBatch, Vec<(AccountId, SequenceNumber)>>,
 ) -> Result<Json<RedemptionBatchVote>, Rejection> {
-    let names: Vec<(AccountId, SequenceNumber)> = batch.try_into()?;
     let (context, standing) = (&node.context, node.context.standing.borrow().clone());
     // Of any shard: they share the bound of reads.
     let reads = node.shards.first().expect("there is at least one shard");

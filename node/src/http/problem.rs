@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use axum::http::{StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
+use fastpay_rpc::Refusal;
 use fastpay_rpc::json::{Problem, ProblemCode};
-use fastpay_rpc::{Malformed, Refusal};
 use utoipa::openapi::header::HeaderBuilder;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder};
@@ -40,12 +40,6 @@ impl From<Problem> for Rejection {
 impl From<Refusal> for Rejection {
     fn from(refusal: Refusal) -> Self {
         Problem::from(&refusal).into()
-    }
-}
-
-impl From<Malformed> for Rejection {
-    fn from(error: Malformed) -> Self {
-        Self::malformed(error.to_string())
     }
 }
 
@@ -134,7 +128,7 @@ problems! {
     /// Of one entry of a history, or of one shard.
     OfEntry: Malformed, NotFound, Busy, Stopping, HistoryUnreadable;
     /// Of a stream of events.
-    OfEvents: Malformed, TooManyStreams, Busy, Stopping;
+    OfEvents: Malformed, CursorAhead, TooManyStreams, Busy, Stopping;
     /// Of what may not be known here.
     OfKnowledge: Malformed, NotFound;
 }

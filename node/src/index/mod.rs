@@ -10,7 +10,7 @@
 mod store;
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
@@ -39,6 +39,8 @@ struct Shared {
     histories: Vec<HistoryReader>,
     /// By shard: all of the journal before this position is in the index.
     indexed: Vec<AtomicU64>,
+    /// Its thread has ended by itself: what is not in it now will not come.
+    failed: AtomicBool,
 }
 
 /// The thread that keeps the index. It ends with this.
@@ -59,14 +61,18 @@ impl Index {
         histories: Vec<HistoryReader>,
     ) -> Result<(Self, Indexer), std::io::Error> {
         let indexed = histories.iter().map(|_| AtomicU64::new(0)).collect();
-        let shared = Arc::new(Shared { store: OnceLock::new(), histories, indexed });
+        let shared = Arc::new(Shared { store: OnceLock::new(), histories, indexed, failed: AtomicBool::new(false) });
         let (stop, stopped) = sync_channel(0);
         let keeper = Keeper { shared: shared.clone(), domain, stopped };
         let run = move || {
             // So that also the store's own threads are of the lowest priority, they are started from here.
             lowest_priority();
-            if let Err(error) = keeper.run(folder) {
-                tracing::error!(%error, "transfers are no longer found by their digest, nor deposits by their index");
+            let mut end = End { shared: keeper.shared.clone(), was_told: false };
+            match keeper.run(folder) {
+                Ok(()) => end.was_told = true,
+                Err(error) => {
+                    tracing::error!(%error, "transfers are no longer found by their digest, nor deposits by their index");
+                }
             }
         };
         let thread = std::thread::Builder::new().name("index".into()).spawn(run)?;
@@ -94,6 +100,26 @@ impl Index {
     pub fn bytes_behind(&self) -> u64 {
         let shards = self.shared.histories.iter().zip(&self.shared.indexed);
         shards.map(|(history, indexed)| history.end().0.saturating_sub(indexed.load(Ordering::Relaxed))).sum()
+    }
+
+    /// Whether it has stopped to follow the journals: its store failed, or a journal.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        self.shared.failed.load(Ordering::Relaxed)
+    }
+}
+
+/// Says that the index has failed, however its thread ends but by the word to stop.
+struct End {
+    shared: Arc<Shared>,
+    was_told: bool,
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        if !self.was_told {
+            self.shared.failed.store(true, Ordering::Relaxed);
+        }
     }
 }
 

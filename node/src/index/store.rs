@@ -62,8 +62,11 @@ impl Store {
     /// shard: then the folder was restored from another time than they.
     pub(super) fn open(folder: &Path, ends: &[JournalPosition]) -> Result<Self, IndexError> {
         match Self::open_as_it_is(folder) {
-            Ok(store) if store.fits(ends)? => return Ok(store),
-            Ok(store) => drop(store),
+            Ok(store) => match store.fits(ends) {
+                Ok(true) => return Ok(store),
+                Ok(false) => tracing::info!("the index goes further than the journals, and is made anew"),
+                Err(error) => tracing::warn!(%error, "the index is made anew"),
+            },
             Err(error) => tracing::warn!(%error, "the index is made anew"),
         }
         std::fs::remove_dir_all(folder).map_err(|source| IndexError::Stale { folder: folder.into(), source })?;

@@ -169,7 +169,7 @@ impl<C: Commits> Actor<C> {
             shard: recovered.shard,
             journal: recovered.journal,
             store: recovered.store,
-            deliveries: Deliveries::new(siblings),
+            deliveries: Deliveries::new(siblings, metrics.clone()),
             metrics,
             queue,
             commits,

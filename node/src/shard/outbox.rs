@@ -5,6 +5,7 @@
 //! number once, whatever arrives how often.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use fastpay_core::fault::{Fault, is_planted};
@@ -13,6 +14,7 @@ use tokio::time::Instant;
 
 use super::command::Command;
 use super::queue::ShardHandle;
+use crate::metrics::ShardMetrics;
 
 /// At most so many credits in one message.
 const CREDITS_PER_MESSAGE_MAX: usize = 256;
@@ -33,16 +35,19 @@ struct Delivery {
 }
 
 impl Delivery {
-    /// Takes in what was acknowledged since it was last looked at, and whether it has taken too long.
-    fn observe(&mut self, oldest: u64, now: Instant) {
+    /// Takes in what was acknowledged since it was last looked at. True where that has taken too long, and all is to be
+    /// handed over again.
+    fn observe(&mut self, oldest: u64, now: Instant) -> bool {
         let acknowledged = oldest.saturating_sub(self.oldest);
         if acknowledged > 0 {
             let acknowledged = usize::try_from(acknowledged).unwrap_or(usize::MAX);
             *self = Self { under_way: self.under_way.saturating_sub(acknowledged), oldest, since: now };
         }
-        if now.duration_since(self.since) >= REDELIVERY_AFTER && !is_planted(Fault::CreditNotResent) {
+        let again = now.duration_since(self.since) >= REDELIVERY_AFTER && !is_planted(Fault::CreditNotResent);
+        if again {
             *self = Self { under_way: 0, oldest, since: now };
         }
+        again
     }
 }
 
@@ -50,11 +55,12 @@ impl Delivery {
 pub(super) struct Deliveries {
     siblings: BTreeMap<ShardId, ShardHandle>,
     deliveries: BTreeMap<ShardId, Delivery>,
+    metrics: Arc<ShardMetrics>,
 }
 
 impl Deliveries {
-    pub(super) fn new(siblings: BTreeMap<ShardId, ShardHandle>) -> Self {
-        Self { siblings, deliveries: BTreeMap::new() }
+    pub(super) fn new(siblings: BTreeMap<ShardId, ShardHandle>, metrics: Arc<ShardMetrics>) -> Self {
+        Self { siblings, deliveries: BTreeMap::new(), metrics }
     }
 
     /// Adds to `messages` what is new and what was not acknowledged in time. They are to be sent once the
@@ -74,7 +80,9 @@ impl Deliveries {
             waiting = true;
             let fresh = Delivery { under_way: 0, oldest: first.number, since: now };
             let delivery = self.deliveries.entry(*to).or_insert(fresh);
-            delivery.observe(first.number, now);
+            if delivery.observe(first.number, now) {
+                self.metrics.credit_redeliveries.inc();
+            }
             if let Some(sibling) = self.siblings.get(to) {
                 hand_over(sibling, &outbox.waiting, delivery, now, messages);
             }
@@ -123,7 +131,7 @@ mod tests {
     fn deliveries(queue_requests_max: usize) -> (Deliveries, ShardHandle, ShardQueue) {
         let limits = ShardLimits { queue_requests_max, ..ShardLimits::default() };
         let (handle, queue) = ShardHandle::new(&limits, Metrics::new(1).shards[0].clone());
-        (Deliveries::new(BTreeMap::from([(TO, handle.clone())])), handle, queue)
+        (Deliveries::new(BTreeMap::from([(TO, handle.clone())]), Metrics::new(1).shards[0].clone()), handle, queue)
     }
 
     /// Delivers, and sends what is to be sent at once. Says whether anything waits.
@@ -190,6 +198,7 @@ mod tests {
         deliver(&mut deliveries, &ledger(300..=710), late);
         deliver(&mut deliveries, &ledger(300..=711), late);
         assert_eq!(received(&commands), range(300..=711));
+        assert_eq!(deliveries.metrics.credit_redeliveries.get(), 1);
         assert!(!deliver(&mut deliveries, &ledger_of(Vec::new()), late));
         // After an empty outbox it begins anew.
         deliver(&mut deliveries, &ledger(712..=713), late);

@@ -89,8 +89,11 @@ async fn whoever_sends_nothing_of_worth_gets_little_room_however_often_it_connec
     let limits = ShardLimits { queue_requests_max: 10_000, ..FORGETFUL };
     let served = HttpServed::with(1, HttpLimits::default(), limits, false).await;
     let json_type = [("content-type", "application/json")];
-    for _ in 0..1_300 {
+    let long = vec![b' '; 64 << 10];
+    for _ in 0..450 {
         ask(served.address, "POST", "/v1/orders", &json_type, b"{}").await.problem("malformed");
+        ask(served.address, "POST", "/v1/orders", &[], b"{}").await.problem("unsupported-media-type");
+        ask(served.address, "POST", "/v1/orders", &json_type, &long).await.problem("too-large");
     }
     let alice = TestAccount::ethereum(0);
     let mut asked = JoinSet::new();

@@ -1,12 +1,12 @@
 //! Transfers by digest and deposits by index, over HTTP.
 
-use fastpay_core::{AccountId, TransactionIndex};
+use fastpay_core::{AccountId, ShardId, TransactionIndex};
 use fastpay_node::index::Index;
 use fastpay_rpc::json::{self, Decimal, Hex, Retry};
 use fastpay_testkit::{TestAccount, TestCommittee, payment};
 
 use crate::http_scene::{HttpServed, Said};
-use crate::scene::{FORGETFUL, Shards, deposits_after, eventually, eventually_async};
+use crate::scene::{FORGETFUL, Shards, deposits_after, eventually, eventually_async, folders};
 
 const NONE: TransactionIndex = TransactionIndex(0);
 
@@ -75,6 +75,34 @@ async fn an_index_that_is_behind_says_so() {
     assert_eq!(problem.retry, Retry::Later);
     assert!(problem.detail.contains("bytes behind"), "{}", problem.detail);
     served.get("/v1/deposits/1").await.good::<json::Deposit>();
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_index_that_has_failed_says_so_and_does_not_ask_to_wait() {
+    let alice = TestAccount::ethereum(0);
+    let served = HttpServed::start(1).await;
+    deposit(&served, &[(alice.id(), 10)]).await;
+    found(&served, "/v1/deposits/1").await;
+    eventually_async("it is up to date", || async {
+        served.get("/metrics").await.body.contains("fastpay_index_behind_bytes 0\n")
+    })
+    .await;
+    // What it would go on from is gone.
+    for segment in std::fs::read_dir(folders(&served.shards.folder, ShardId(0)).journal).unwrap() {
+        let path = segment.unwrap().path();
+        let zeros = vec![0; std::fs::metadata(&path).unwrap().len().try_into().unwrap()];
+        std::fs::write(path, zeros).unwrap();
+    }
+    let more = deposits_after(TransactionIndex(1), &[(alice.id(), 5)]);
+    assert!(served.shards.feed().apply(TransactionIndex(1), &more, TransactionIndex(2)).await);
+    eventually_async("it has failed", || async {
+        served.get("/metrics").await.body.contains("fastpay_index_failed 1\n")
+    })
+    .await;
+    let problem = served.get("/v1/deposits/2").await.problem("not-found");
+    assert_eq!((problem.retry, problem.retry_after_ms), (Retry::AfterChange, None));
+    assert!(problem.detail.contains("its index has failed"), "{}", problem.detail);
     served.end().await;
 }
 

@@ -127,6 +127,9 @@ codes! {
     /// The body is not JSON.
     UnsupportedMediaType "unsupported-media-type" 415 Never "The body is not JSON",
         "Send it with Content-Type: application/json.";
+    /// The cursor is beyond the end of the account's lists here.
+    CursorAhead "cursor-ahead" 409 AfterChange "The cursor is ahead of this authority",
+        "Begin again with the cursor 0.0.0, and leave out what is known already.";
     /// Too many event streams are open.
     TooManyStreams "too-many-streams" 429 Later "Too many event streams are open",
         "Close streams that are not needed, or open this one at another authority.";
