@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
 use fastpay_node::config::{Config, Overrides};
 use fastpay_node::keys::{self, KeyFiles, passphrase_source};
 use fastpay_node::{authority, backup, check, guard, setup, status, vote_committee};
@@ -16,8 +16,18 @@ use tokio::sync::watch;
 #[derive(Parser)]
 #[command(name = "fastpay-node", version, about = "An authority of a FastPay committee")]
 struct Arguments {
+    /// The form of the log on standard error; FASTPAY_LOG says how much
+    #[arg(long, global = true, value_enum, env = "FASTPAY_NODE_LOG_FORMAT", default_value = "text")]
+    log_format: LogFormat,
     #[command(subcommand)]
     command: Command,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum LogFormat {
+    Text,
+    /// One object a line.
+    Json,
 }
 
 #[derive(Subcommand)]
@@ -149,7 +159,7 @@ struct InitArguments {
     /// Where shard 0 listens; shard k listens k ports above
     #[arg(long)]
     listen: SocketAddr,
-    /// Where health, readiness and metrics are served
+    /// Where the JSON API, the operator's page, health, readiness and metrics are served
     #[arg(long)]
     http: SocketAddr,
     /// An Ethereum node; several times for several, which must then agree. Not with --genesis
@@ -177,7 +187,8 @@ const _: () =
     assert!(!fastpay_core::fault::CAN_BE_PLANTED, "built with the feature `planted`, which is for the simulator");
 
 fn main() -> ExitCode {
-    match execute(Arguments::parse().command) {
+    let Arguments { log_format, command } = Arguments::parse();
+    match execute(command, log_format) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");
@@ -188,7 +199,7 @@ fn main() -> ExitCode {
 
 type BoxError = Box<dyn std::error::Error>;
 
-fn execute(command: Command) -> Result<(), BoxError> {
+fn execute(command: Command, log_format: LogFormat) -> Result<(), BoxError> {
     match command {
         Command::Keygen { keys: folder, plain, passphrase_file } => {
             let source = passphrase_source(passphrase_file);
@@ -200,7 +211,7 @@ fn execute(command: Command) -> Result<(), BoxError> {
         }
         Command::Init(arguments) => init(arguments),
         Command::Run { config, passphrase_file, overrides } => {
-            log_to_stderr();
+            log_to_stderr(log_format);
             let config = Config::read(&config, overrides)?;
             let keys = keys::read_all(&config.keys, &passphrase_source(passphrase_file))?;
             Ok(runtime()?
@@ -309,11 +320,15 @@ fn stop_signal() -> std::io::Result<watch::Receiver<bool>> {
     Ok(stopped)
 }
 
-fn log_to_stderr() {
+fn log_to_stderr(format: LogFormat) {
     use std::io::IsTerminal;
     // The store's own words at "info" are about its files only.
     let filter = tracing_subscriber::EnvFilter::try_from_env("FASTPAY_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info,fjall=warn,lsm_tree=warn"));
     let colours = std::io::stderr().is_terminal();
-    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colours).with_writer(std::io::stderr).init();
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colours).with_writer(std::io::stderr);
+    match format {
+        LogFormat::Text => log.init(),
+        LogFormat::Json => log.json().init(),
+    }
 }

@@ -1,5 +1,6 @@
 //! `fastpay-node` as an operator runs it, and killed as power cuts kill it.
 
+use std::io::Read;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -300,6 +301,24 @@ async fn a_configuration_is_checked_and_a_folder_backed_up_and_restored_by_comma
     drop(process);
     // The start has written the witness anew; the mark stays.
     assert_eq!(level(&check(), "memory"), "warning");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_log_is_an_object_a_line_for_those_who_collect_it() {
+    let operator = Operator::new();
+    let config = operator.config();
+    let mut command = node(&["run", "--log-format", "json", "--config", config.to_str().unwrap()]);
+    let mut process = Process(command.stderr(Stdio::piped()).spawn().unwrap());
+    eventually_async("the process is ready", || async {
+        get(operator.http, "/ready").await.is_some_and(|(code, _)| code == 200)
+    })
+    .await;
+    process.0.kill().unwrap();
+    let mut log = String::new();
+    process.0.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+    let lines: Vec<serde_json::Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let serving = lines.iter().find(|line| line["fields"]["message"] == "serving");
+    assert!(serving.is_some_and(|line| line["level"] == "INFO" && line["fields"]["authority"].is_string()), "{log}");
 }
 
 #[test]
