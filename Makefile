@@ -61,6 +61,8 @@ release: setup
 	$(CARGO) build --release $(PROGRAMS) -p fastpay-e2e
 
 lint: setup ## Check formats and lints; warnings are errors
+	$(call require,$(PYTHON),Python 3.11 or newer: https://python.org)
+	@script/checkers/names.py
 	$(CARGO) fmt --all --check
 	$(FOUNDRY)/forge fmt --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings

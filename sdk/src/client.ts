@@ -36,7 +36,7 @@ import type {
 /** Where an authority is. Who the authorities are comes from the contract. */
 export interface AuthorityEndpoint {
   /** The base of its HTTP API, such as `https://a.example:8080`. */
-  readonly url: string;
+  readonly http: string;
   /** Its name, where whoever lists it says so: its answers then count for nobody else. */
   readonly name?: AuthorityName;
 }

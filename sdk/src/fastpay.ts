@@ -61,10 +61,10 @@ function readEndpoints(
   if (endpoints.length < quorum || endpoints.length > members.length) {
     throw unusable(`there are ${members.length} authorities and ${endpoints.length} addresses; ${quorum} are needed`);
   }
-  const clients = endpoints.map(({ url, name }) => {
-    if (!/^https?:\/\/[^/?#]+[^?#]*$/.test(url)) throw unusable(`${url} is not the base of an HTTP API`);
+  const clients = endpoints.map(({ http, name }) => {
+    if (!/^https?:\/\/[^/?#]+[^?#]*$/.test(http)) throw unusable(`${http} is not the base of an HTTP API`);
     if (name !== undefined && !isHex(name, 32)) throw unusable(`${String(name)} is not an authority's name`);
-    return new AuthorityClient(url, name && lower(name), timeoutMs);
+    return new AuthorityClient(http, name && lower(name), timeoutMs);
   });
   // Each address is one voice: whoever is listed twice would count as two.
   if (new Set(clients.map(({ url }) => url)).size < clients.length) throw unusable("an address is listed twice");

@@ -342,8 +342,7 @@ test("the quick start of docs/SDK.md is this program, and runs", async () => {
   const program = readFileSync(new URL("./quickstart.ts", import.meta.url), "utf8");
   expect(page).toContain(program.trim());
   const key = network.accounts.find(({ name }) => name === "bob")?.privateKey as Hex;
-  const authorities = network.authorities.map(({ name, http: url }) => ({ name, url }));
-  const { balances, payout } = await quickstart({ ...network, authorities }, key);
+  const { balances, payout } = await quickstart(network, key);
   expect(balances).toMatchObject([{ asset: ETHER, balance: ONE / 5n, agreeing: expect.any(Number) }]);
   expect(payout.status.state).toBe("paid");
 });

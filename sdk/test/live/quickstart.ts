@@ -19,7 +19,7 @@ interface Deployment {
   rpc: string;
   chainId: number;
   contract: Hex;
-  authorities: AuthorityEndpoint[];
+  authorities: readonly AuthorityEndpoint[];
 }
 
 export async function quickstart(deployment: Deployment, key: Hex) {

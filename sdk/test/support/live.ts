@@ -28,7 +28,7 @@ export const options: FastPayOptions = {
   publicClient,
   contract: network.contract,
   chainId: network.chainId,
-  authorities: network.authorities.map(({ name, http: url }) => ({ name, url })),
+  authorities: network.authorities,
   storage: memoryStore(),
 };
 

@@ -71,10 +71,10 @@ function readAuthority(entry: unknown): AuthorityEndpoint {
   if (!isRecord(entry) || typeof entry.http !== "string" || !isHttp(entry.http)) {
     throw unusable("an authority has no http address");
   }
-  const url = entry.http.replace(/\/+$/, "");
-  if (entry.name === undefined) return { url };
+  const http = entry.http.replace(/\/+$/, "");
+  if (entry.name === undefined) return { http };
   if (typeof entry.name !== "string" || !/^0x[0-9a-f]{64}$/i.test(entry.name)) throw unusable("an authority's name");
-  return { url, name: lower(entry.name as Address) };
+  return { http, name: lower(entry.name as Address) };
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {
