@@ -242,8 +242,8 @@ impl Book {
 
     /// Whether this payment is known.
     #[must_use]
-    pub fn has(&self, arrival: &Arrival) -> bool {
-        self.seen.contains(&(arrival.sender, arrival.sequence))
+    pub fn has(&self, sender: AccountId, sequence: SequenceNumber) -> bool {
+        self.seen.contains(&(sender, sequence))
     }
 
     /// The invoices of which the shop is to be told, and what they are, when the wallet had looked last at

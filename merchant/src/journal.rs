@@ -74,6 +74,12 @@ impl Journal {
         Ok((Self { path: path.into(), file, is_broken: false }, book))
     }
 
+    /// As a disk that fails does.
+    #[cfg(test)]
+    pub(crate) fn break_off(&mut self) {
+        self.is_broken = true;
+    }
+
     /// Appends entries; when it returns they survive a crash.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use fastpay_core::AccountId;
+use fastpay_core::{AccountId, SequenceNumber};
 use fastpay_ethereum::utc;
 use fastpay_wallet::folder::{FolderError, Lock, ReceivedPayment};
 use fastpay_wallet::{PaymentLink, format_memo};
@@ -96,15 +96,24 @@ impl Ledger {
         })
     }
 
-    /// Takes in what the wallet received, and tells of what follows. The wallet began to look at `looked_at_ms`.
-    /// Payments that are known already change nothing.
+    /// Whether a payment was taken in.
+    #[must_use]
+    pub fn has(&self, sender: AccountId, sequence: SequenceNumber) -> bool {
+        self.read(|inner| inner.book.has(sender, sequence))
+    }
+
+    /// Takes in what the wallet received, and tells of what follows. The wallet began at `looked_at_ms` to look for
+    /// everything; 0 where it did not see everything. Payments that are known already change nothing.
     ///
     /// # Errors
     /// Where the disk refuses.
     pub fn take_in(&self, received: &[ReceivedPayment], looked_at_ms: u64) -> Result<(), LedgerError> {
         self.with(|inner| {
             let arrivals = received.iter().map(|received| Arrival::new(received, inner.looked_at_ms));
-            let new = arrivals.filter(|arrival| !inner.book.has(arrival)).map(Entry::Arrived).collect();
+            let new = arrivals
+                .filter(|arrival| !inner.book.has(arrival.sender, arrival.sequence))
+                .map(Entry::Arrived)
+                .collect();
             inner.commit(new)?;
             inner.looked_at_ms = inner.looked_at_ms.max(looked_at_ms);
             inner.announce(&self.base)
@@ -169,6 +178,11 @@ impl Ledger {
                 "unmatchedPayments": inner.book.unmatched().len(),
             })
         })
+    }
+
+    #[cfg(test)]
+    pub(crate) fn break_journal(&self) {
+        self.inner.lock().unwrap().journal.break_off();
     }
 
     fn read<T>(&self, f: impl FnOnce(&Inner) -> T) -> T {

@@ -51,6 +51,7 @@ pub use memo::{MemoError, format_memo, parse_memo};
 pub use network::{Answers, BogusCertificate, Names, Network, NetworkError};
 pub use open::{learn_chain_id, read_genesis, set_up};
 pub use payout::{QueuedRedemption, check_not_paused, queued_redemption, would_queue};
+pub use receive::Collected;
 pub use standing::AgreedBalance;
 pub use view::{AccountView, AuthorityView, assets_of};
 pub use wallet::{Intent, LOCK_PATIENCE, Receipt, Resumed, Wallet};

@@ -20,7 +20,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
 /// After a quorum has answered a read, the others get this much longer.
-const GRACE: Duration = Duration::from_millis(100);
+pub(crate) const GRACE: Duration = Duration::from_millis(100);
 /// Connections and answers of a healthy authority take far less; a silent one should not hold up a read.
 const OPTIONS: ClientOptions =
     ClientOptions { connect_timeout: Duration::from_secs(2), request_timeout: Duration::from_secs(5) };
@@ -253,7 +253,7 @@ impl Network {
     }
 
     /// The same, with so much `grace` after a quorum has answered well.
-    async fn ask_patiently<T, F, Fut>(&self, deadline: Instant, grace: Duration, ask: F) -> Answers<T>
+    pub(crate) async fn ask_patiently<T, F, Fut>(&self, deadline: Instant, grace: Duration, ask: F) -> Answers<T>
     where
         T: Send + 'static,
         F: Fn(AuthorityClient) -> Fut,

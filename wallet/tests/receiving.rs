@@ -19,13 +19,13 @@ async fn payments_are_taken_in_once_with_their_proof() {
         wallet.send(&alice(), &pay(bob().account(), amount)).await.unwrap();
         wallet.send(&alice(), &pay(carol().account(), 1)).await.unwrap();
     }
-    let new = bobs.collect(bob().account()).await.unwrap();
+    let new = bobs.collect(bob().account()).await.unwrap().new;
     let amounts: Vec<_> = new.iter().map(|received| received.payment.amount).collect();
     assert_eq!(amounts, [Amount(1), Amount(2), Amount(3)]);
-    assert!(bobs.collect(bob().account()).await.unwrap().is_empty());
+    assert!(bobs.collect(bob().account()).await.unwrap().new.is_empty());
     // A new process with the same folder knows them too.
     let bobs = committee.wallet(bobs_home.path());
-    assert!(bobs.collect(bob().account()).await.unwrap().is_empty());
+    assert!(bobs.collect(bob().account()).await.unwrap().new.is_empty());
     let inbox = bobs.folder().inbox(bob().account());
     assert_eq!(inbox.payments().unwrap().len(), 3);
     let certificate = inbox.certificate(alice().account(), fastpay_core::SequenceNumber(0)).unwrap().unwrap();
@@ -42,7 +42,7 @@ async fn invented_payments_do_not_count_and_hide_none() {
     let bobs = committee.wallet(bobs_home.path());
     let mut seen = Vec::new();
     for _ in 0..3 {
-        seen.extend(bobs.collect(bob().account()).await.unwrap());
+        seen.extend(bobs.collect(bob().account()).await.unwrap().new);
     }
     assert_eq!(seen.len(), 1);
     assert_eq!(seen[0].payment.amount, Amount(5));
@@ -57,7 +57,7 @@ async fn a_payment_that_one_authority_knows_is_brought_to_all_and_can_be_spent()
     committee.fakes[2].confirm(&committee.committee.certificate(&order));
     let bobs_home = tempfile::tempdir().unwrap();
     let bobs = committee.wallet(bobs_home.path());
-    assert_eq!(bobs.collect(bob().account()).await.unwrap().len(), 1);
+    assert_eq!(bobs.collect(bob().account()).await.unwrap().new.len(), 1);
     committee.until(|fake| fake.balance(bob().account()) == 5).await;
     bobs.send(&bob(), &pay(carol().account(), 5)).await.unwrap();
 }
@@ -82,7 +82,7 @@ async fn more_than_a_page_is_read() {
         committee.fakes.iter().for_each(|fake| fake.confirm(&certificate));
     }
     let bobs_home = tempfile::tempdir().unwrap();
-    assert_eq!(committee.wallet(bobs_home.path()).collect(bob().account()).await.unwrap().len(), 130);
+    assert_eq!(committee.wallet(bobs_home.path()).collect(bob().account()).await.unwrap().new.len(), 130);
 }
 
 #[tokio::test]
@@ -180,4 +180,42 @@ async fn a_token_hidden_by_dust_is_found_where_it_matters() {
     };
     wallet.send(&alice(), &intent(60)).await.unwrap();
     assert_eq!(wallet.send(&alice(), &intent(60)).await.unwrap_err().kind(), "funds");
+}
+
+#[tokio::test]
+async fn it_is_known_whether_everything_was_seen() {
+    let committee = Committee::start().await;
+    committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
+    let home = tempfile::tempdir().unwrap();
+    let wallet = committee.wallet(home.path());
+    let collect = async || {
+        let collected = wallet.collect(bob().account()).await.unwrap();
+        (collected.new.len(), collected.is_whole)
+    };
+    let confirm = |sequences: std::ops::Range<u64>| {
+        for sequence in sequences {
+            let order = committee.order(&alice(), &pay(bob().account(), 1), sequence);
+            let certificate = committee.committee.certificate(&order);
+            committee.fakes.iter().for_each(|fake| fake.confirm(&certificate));
+        }
+    };
+    assert_eq!(collect().await, (0, true));
+    // A liar does not prevent it, not even where an honest authority is slow.
+    committee.fakes[0].play(Part::FalseHistory);
+    assert_eq!(collect().await, (0, true));
+    committee.fakes[1].play(Part::Slow(Duration::from_millis(200)));
+    confirm(0..1);
+    assert_eq!(collect().await, (1, true));
+    // Two are more than may lie.
+    committee.fakes[1].play(Part::Down);
+    assert_eq!(collect().await, (0, false));
+    // The certificates are out of reach for now.
+    committee.fakes.iter().for_each(|fake| fake.play(Part::HidesCertificates));
+    confirm(1..2);
+    assert_eq!(collect().await, (0, false));
+    // More than is read in one go, which is twice twenty pages.
+    committee.fakes.iter().for_each(|fake| fake.play(Part::ShortPages));
+    confirm(2..45);
+    assert_eq!(collect().await, (40, false));
+    assert_eq!(collect().await, (4, true));
 }

@@ -163,7 +163,7 @@ async fn an_order_of_before_is_resumed_and_payments_of_a_new_epoch_are_received(
     assert_eq!(receipt.certificate.digest(), verified.digest(), "the very same order");
     let bobs = Wallet::open(Folder::new(bobs_home.path()), options()).unwrap();
     assert_eq!(bobs.network().committee().epoch(), Epoch(0));
-    let received = bobs.collect(bob().account()).await.unwrap();
+    let received = bobs.collect(bob().account()).await.unwrap().new;
     assert_eq!(received.iter().map(|received| received.payment.amount).collect::<Vec<_>>(), [Amount(5)]);
     assert_eq!(bobs.network().committee().epoch(), Epoch(1));
 }

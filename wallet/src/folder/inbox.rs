@@ -56,9 +56,22 @@ impl Inbox {
     /// # Errors
     /// Where the folder cannot be read or a file is damaged.
     pub fn payments(&self) -> Result<Vec<ReceivedPayment>, FolderError> {
+        self.payments_beyond(|_, _| false)
+    }
+
+    /// The payments that `is_known` does not know by sender and number, in the order in which the wallet saw them.
+    /// Only their files are read.
+    ///
+    /// # Errors
+    /// As [`Inbox::payments`].
+    pub fn payments_beyond(
+        &self,
+        is_known: impl Fn(AccountId, SequenceNumber) -> bool,
+    ) -> Result<Vec<ReceivedPayment>, FolderError> {
         let names = durable::names(&self.folder).map_err(|error| FolderError::io(&self.folder, error))?;
-        let files = names.iter().filter(|name| name.ends_with(".payment"));
-        let payments = files.filter_map(|name| read(&self.folder.join(name)).transpose());
+        let named = names.iter().filter_map(|name| name_of(name));
+        let unknown = named.filter(|(sender, sequence)| !is_known(*sender, *sequence));
+        let payments = unknown.filter_map(|(sender, sequence)| read(&self.path(sender, sequence)).transpose());
         let mut payments: Vec<ReceivedPayment> = payments.collect::<Result<_, _>>()?;
         payments.sort_by_key(|received| received.received_at_ms);
         Ok(payments)
@@ -87,6 +100,14 @@ impl Inbox {
     fn cursors_path(&self) -> PathBuf {
         self.folder.join("cursors.json")
     }
+}
+
+/// Sender and number of the payment that a file has.
+fn name_of(file: &str) -> Option<(AccountId, SequenceNumber)> {
+    let (sender, sequence) = file.strip_suffix(".payment")?.split_once('-')?;
+    let mut bytes = [0; 32];
+    hex::decode_to_slice(sender, &mut bytes).ok()?;
+    Some((AccountId(bytes), SequenceNumber(sequence.parse().ok()?)))
 }
 
 /// The right to write one account's incoming payments, held until it is dropped.

@@ -58,6 +58,8 @@ pub enum Part {
     FalseReceipts(u64),
     /// Honest, but lists no asset unless it is asked for by name.
     ShortLists,
+    /// Honest, but lists one payment in a page.
+    ShortPages,
     /// Answers with garbage.
     Garbage,
     /// Votes in an epoch that never was.
@@ -433,7 +435,10 @@ impl Shard for Fake {
             return Ok(Response::new(proto::ReceivedPage { payments: payments.collect(), total }));
         }
         let state = self.state.lock().unwrap();
-        let (entries, total) = page(state.received.get(&account), request.start);
+        let (mut entries, total) = page(state.received.get(&account), request.start);
+        if part == Part::ShortPages {
+            entries.truncate(1);
+        }
         let payments =
             entries.iter().map(|(number, payment)| proto::Received { number: *number, payment: Some(payment.into()) });
         Ok(Response::new(proto::ReceivedPage { payments: payments.collect(), total }))

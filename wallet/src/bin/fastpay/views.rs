@@ -142,7 +142,7 @@ pub async fn receive(context: &Context, args: ReceiveArgs) -> Result<Report, Wal
     let until = Instant::now() + Duration::from_secs(args.wait);
     loop {
         let new = match wallet.collect(account).await {
-            Ok(new) => new,
+            Ok(collected) => collected.new,
             // Whoever follows wants to go on when the authorities are back.
             Err(error @ WalletError::TooFewAnswers { .. }) if args.follow => {
                 context.screen.say(error.to_string());

@@ -1,0 +1,112 @@
+//! What the watch sees, and what follows from not seeing everything, with a wallet and authorities behind real gRPC.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+#[path = "../../wallet/tests/support/mod.rs"]
+mod support;
+
+use std::time::Duration;
+
+use fastpay_core::{Amount, Asset, Memo};
+use fastpay_merchant::book::Request;
+use fastpay_merchant::invoice::State;
+use fastpay_merchant::ledger::{Ledger, LinkBase, now_ms};
+use fastpay_merchant::watch::{Blindness, look};
+use fastpay_wallet::folder::FolderError;
+use fastpay_wallet::{PaymentLink, Wallet, WalletError};
+use support::{Committee, Part, alice, bob, pay};
+use tempfile::TempDir;
+
+/// A shop with an invoice of 5 to Bob, and Alice, who can pay it.
+struct Scene {
+    committee: Committee,
+    wallet: Wallet,
+    ledger: Ledger,
+    expires_at_ms: u64,
+    folder: TempDir,
+}
+
+impl Scene {
+    async fn new() -> Self {
+        let committee = Committee::start().await;
+        committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
+        let folder = tempfile::tempdir().unwrap();
+        let wallet = committee.wallet(&folder.path().join("wallet"));
+        let link = PaymentLink::new(bob().account(), &committee.committee.domain, Asset::ETHER);
+        let ledger = Ledger::open(folder.path(), LinkBase { link, page: None }).await.unwrap();
+        let (asset, amount, memo) = (Asset::ETHER, Amount(5), Some(Memo::ZERO));
+        let request = Request { reference: "order 1".into(), asset, amount, memo, expires_in: 1 };
+        ledger.create(&request).unwrap();
+        let expires_at_ms = (now_ms().div_ceil(1_000) + 1) * 1_000;
+        Self { committee, wallet, ledger, expires_at_ms, folder }
+    }
+
+    /// A settled payment of the invoice.
+    fn pay(&self) {
+        let order = self.committee.order(&alice(), &pay(bob().account(), 5), 0);
+        let certificate = self.committee.committee.certificate(&order);
+        self.committee.fakes.iter().for_each(|fake| fake.confirm(&certificate));
+    }
+
+    fn play(&self, part: Part) {
+        self.committee.fakes.iter().for_each(|fake| fake.play(part));
+    }
+
+    async fn until_it_ended(&self) {
+        while now_ms() < self.expires_at_ms {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    async fn look(&self) -> Option<Blindness> {
+        look(&self.wallet, &self.ledger).await.unwrap()
+    }
+
+    /// The states that the shop is told of.
+    fn told(&self) -> Vec<State> {
+        self.ledger.undelivered().iter().map(|delivery| delivery.event.state).collect()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payment_that_cannot_be_proven_until_later_is_in_time() {
+    let scene = Scene::new().await;
+    assert!(scene.look().await.is_none());
+    scene.pay();
+    scene.play(Part::HidesCertificates);
+    scene.until_it_ended().await;
+    let blindness = scene.look().await;
+    assert!(matches!(blindness, Some(Blindness::Unproven)), "{blindness:?}");
+    assert_eq!(scene.told(), [], "nothing expires of what may have been paid");
+    scene.play(Part::Honest);
+    assert!(scene.look().await.is_none());
+    assert_eq!(scene.told(), [State::Paid]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_liar_keeps_nothing_from_expiring() {
+    let scene = Scene::new().await;
+    scene.committee.fakes[0].play(Part::FalseHistory);
+    scene.until_it_ended().await;
+    assert!(scene.look().await.is_none());
+    assert_eq!(scene.told(), [State::Expired]);
+    scene.pay();
+    assert!(scene.look().await.is_none());
+    assert_eq!(scene.ledger.undelivered().len(), 2, "and keeps no payment away");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_uses_the_same_folder_takes_nothing_away() {
+    let scene = Scene::new().await;
+    assert!(scene.look().await.is_none());
+    scene.pay();
+    let other = scene.committee.wallet(&scene.folder.path().join("wallet"));
+    assert_eq!(other.collect(bob().account()).await.unwrap().new.len(), 1);
+    // While it is at work the service waits, and goes on.
+    let lock = other.folder().inbox(bob().account()).lock(Duration::ZERO).await.unwrap();
+    let blindness = scene.look().await;
+    assert!(matches!(blindness, Some(Blindness::Wallet(WalletError::Folder(FolderError::Busy { .. })))));
+    assert_eq!(scene.told(), [State::Paid]);
+    drop(lock);
+    assert!(scene.look().await.is_none());
+    assert_eq!(scene.told(), [State::Paid]);
+}
