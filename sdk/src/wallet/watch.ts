@@ -38,23 +38,35 @@ export function watchAccount(
   };
 }
 
+/** A place that was read in one authority's stream, with the event there where it is to be told. */
+interface Passage {
+  readonly url: string;
+  readonly position: string;
+  readonly event: AccountEvent | undefined;
+}
+
 class Watch {
   readonly #network: Network;
   readonly #account: AccountId;
-  readonly #cursors: Map<string, string>;
+  /** Up to where each stream was read. */
+  readonly #read: Map<string, string>;
+  /** Up to where whoever reads the events has taken them: what still waits in the queue is told again after a crash. */
+  readonly #taken: Map<string, string>;
   readonly #told = new Set<string>();
   readonly #deposits = new Map<string, Set<string>>();
-  readonly #queue: AccountEvent[] = [];
+  /** One queue for all streams: a place counts as taken only after every event that was told before it. */
+  readonly #queue: Passage[] = [];
   #wake = (): void => undefined;
 
   constructor(network: Network, account: AccountId, from: WatchCursor | undefined) {
     this.#network = network;
     this.#account = account;
-    this.#cursors = new Map(Object.entries(from ?? {}));
+    this.#read = new Map(Object.entries(from ?? {}));
+    this.#taken = new Map(this.#read);
   }
 
   cursor(): WatchCursor {
-    return Object.fromEntries(this.#cursors);
+    return Object.fromEntries(this.#taken);
   }
 
   async *events(signal: AbortSignal | undefined): AsyncGenerator<AccountEvent, void> {
@@ -64,9 +76,10 @@ class Watch {
     for (const authority of this.#network.authorities) void this.#follow(authority, until);
     try {
       while (!until.aborted) {
-        const event = this.#queue.shift();
-        if (event !== undefined) {
-          yield event;
+        const passage = this.#queue.shift();
+        if (passage !== undefined) {
+          this.#taken.set(passage.url, passage.position);
+          if (passage.event !== undefined) yield passage.event;
         } else {
           await new Promise<void>((resolve) => {
             this.#wake = resolve;
@@ -84,7 +97,7 @@ class Watch {
     while (!signal.aborted) {
       const openedMs = Date.now();
       try {
-        await this.#read(authority, signal);
+        await this.#readOn(authority, signal);
       } catch (error) {
         if (error instanceof ProblemError) backoff.waitAtLeast(error.facts.retryAfterMs);
       }
@@ -93,25 +106,28 @@ class Watch {
     }
   }
 
-  async #read(authority: AuthorityClient, signal: AbortSignal): Promise<void> {
+  async #readOn(authority: AuthorityClient, signal: AbortSignal): Promise<void> {
     const { url } = authority;
-    if (!this.#cursors.has(url)) {
+    if (!this.#read.has(url)) {
       // A stream that begins "now" would begin later each time that it is opened again.
       const { nextSequence, received, deposits } = await authority.account(this.#account, undefined, signal);
-      this.#cursors.set(url, `${nextSequence}.${received}.${deposits}`);
+      this.#pass(url, `${nextSequence}.${received}.${deposits}`, undefined);
     }
-    for await (const event of readEvents(authority.eventsUrl(this.#account, this.#cursors.get(url)), signal)) {
+    for await (const event of readEvents(authority.eventsUrl(this.#account, this.#read.get(url)), signal)) {
       const found = await this.#prove(authority, event, signal);
       while (this.#queue.length >= QUEUE_MAX && !signal.aborted) await sleep(50, signal);
       if (signal.aborted) return;
-      if (found !== undefined && !this.#told.has(found.name)) {
-        this.#told.add(found.name);
-        forgetOldest(this.#told);
-        this.#queue.push(found.event);
-        this.#wake();
-      }
-      this.#cursors.set(url, event.id);
+      const isNew = found !== undefined && !this.#told.has(found.name);
+      if (isNew) this.#told.add(found.name);
+      forgetOldest(this.#told);
+      this.#pass(url, event.id, isNew ? found.event : undefined);
     }
+  }
+
+  #pass(url: string, position: string, event: AccountEvent | undefined): void {
+    this.#read.set(url, position);
+    this.#queue.push({ url, position, event });
+    this.#wake();
   }
 
   /** What an event comes to: none where it is told already or not enough authorities say so yet. */

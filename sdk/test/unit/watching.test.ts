@@ -93,3 +93,43 @@ test("a watch ends with its signal", async () => {
   setTimeout(() => controller.abort(), 50);
   for await (const event of watch) expect(event).toBeUndefined();
 });
+
+test("the cursor stands behind the last event that was taken, however far the streams were read", async () => {
+  const [first, second] = [await scene.pay(3n), await scene.pay(4n)];
+  await Promise.all([first.rest, second.rest]);
+  const asked: string[] = [];
+  let readToTheEnd = (): void => undefined;
+  const isRead = new Promise<void>((resolve) => (readToTheEnd = resolve));
+  for (const node of scene.nodes) {
+    node.lie = ({ path, query }) => {
+      if (!path.endsWith("/events")) return undefined;
+      if (node !== scene.node(0)) return "hang";
+      const cursor = query.get("cursor") ?? "";
+      asked.push(cursor);
+      if (cursor === "0.2.0") readToTheEnd();
+      return (response: ServerResponse) => {
+        response.writeHead(200, { "content-type": "text/event-stream" });
+        [first, second].forEach(({ certificate }, i) => {
+          if (Number(cursor.split(".")[1]) > i) return;
+          response.write(`event: received\nid: 0.${i + 1}.0\ndata: ${JSON.stringify(receivedJson(certificate, i))}\n\n`);
+        });
+        response.end();
+      };
+    };
+  }
+  const from = { [scene.node(0).url]: "0.0.0" };
+  const watch = watchAccount(scene.context, scene.bob.account, from, undefined);
+  for await (const event of watch) {
+    expect(event).toMatchObject({ type: "received", payment: { amount: 3n } });
+    // Whoever takes its time with the first event: the second one is read meanwhile, and waits.
+    await isRead;
+    break;
+  }
+  const cursor = watch.cursor();
+  expect(cursor[scene.node(0).url]).toBe("0.1.0");
+  for await (const event of watchAccount(scene.context, scene.bob.account, cursor, undefined)) {
+    expect(event).toMatchObject({ type: "received", payment: { amount: 4n } });
+    break;
+  }
+  expect(asked.slice(0, 2)).toEqual(["0.0.0", "0.2.0"]);
+});
