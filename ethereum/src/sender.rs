@@ -80,6 +80,17 @@ pub enum SendError {
         /// Whose key is given.
         given: Address,
     },
+    /// A stored submission is of another chain, where what it calls is something else.
+    #[error(
+        "the stored transaction {hash} was not signed for chain {chain_id} and is not sent there; finish it with the \
+         folder and the Ethereum node that it was begun with"
+    )]
+    OtherChain {
+        /// The stored transaction's hash.
+        hash: B256,
+        /// The chain that is connected.
+        chain_id: u64,
+    },
     /// The submission could not be stored, so it was not sent.
     #[error("the transaction could not be stored and was not sent: {0}")]
     NotStored(#[from] io::Error),
@@ -98,6 +109,7 @@ impl SendError {
             Self::RevertedOnChain { .. }
             | Self::Superseded { .. }
             | Self::OtherKey { .. }
+            | Self::OtherChain { .. }
             | Self::NotStored(_)
             | Self::Signing(_) => false,
         }
@@ -198,8 +210,9 @@ impl Sender {
     /// better one, and it has to wait.
     ///
     /// # Errors
-    /// Where no node answers, or the submission is of another key.
+    /// Where no node answers, or the submission is of another key or chain.
     pub async fn raised(&self, submission: &Submission) -> Result<Option<Submission>, SendError> {
+        self.sign_again(submission)?;
         let (_, fresh) = self.current_offer().await?;
         let offer = match submission.attempts.last() {
             Some(last) => self.config.next_offer(last.fees, fresh),
@@ -215,10 +228,10 @@ impl Sender {
     /// good as one that takes it.
     ///
     /// # Errors
-    /// Where no node took it; it may then be sent again.
+    /// Where no node took it; it may then be sent again. Where the submission is of another key or chain; then it
+    /// was not sent.
     pub async fn broadcast(&self, submission: &Submission) -> Result<(), SendError> {
-        let Some(attempt) = submission.attempts.last() else { return Ok(()) };
-        let (_, raw) = self.sign(submission, attempt.fees)?;
+        let Some(raw) = self.sign_again(submission)? else { return Ok(()) };
         self.adopt(submission);
         let mut failure = None;
         let mut taken = false;
@@ -303,6 +316,23 @@ impl Sender {
         let (hash, _) = self.sign(submission, fees)?;
         submission.attempts.push(Attempt { hash, fees });
         Ok(())
+    }
+
+    /// True where the submission is of this key and this chain.
+    #[must_use]
+    pub fn is_own(&self, submission: &Submission) -> bool {
+        self.sign_again(submission).is_ok()
+    }
+
+    /// The newest attempt. Signing is deterministic, so its hash says whether it was signed with this key for this
+    /// chain: sent on another one, its call and its ETH would go to whoever has the contract's address there.
+    fn sign_again(&self, submission: &Submission) -> Result<Option<Bytes>, SendError> {
+        let Some(attempt) = submission.attempts.last() else { return Ok(None) };
+        let (hash, raw) = self.sign(submission, attempt.fees)?;
+        if hash != attempt.hash {
+            return Err(SendError::OtherChain { hash: attempt.hash, chain_id: self.primary.chain_id() });
+        }
+        Ok(Some(raw))
     }
 
     fn sign(&self, submission: &Submission, fees: Fees) -> Result<(B256, Bytes), SendError> {

@@ -95,7 +95,7 @@ impl ChainAccount {
     /// away again, and with the same fees the same deposit would be the very transaction that is final already.
     async fn begin(&self) -> Result<TransactionJournal, WalletError> {
         let journal = self.transactions.lock(LOCK_PATIENCE).await?;
-        if let Some(last) = self.transactions.last()? {
+        if let Some(last) = self.transactions.last(|submission| self.sender.is_own(submission))? {
             self.sender.adopt(&last.submission);
         }
         Ok(journal)

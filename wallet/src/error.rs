@@ -1,6 +1,8 @@
 //! What the wallet says when it cannot do what it was asked, sorted by what the caller should do.
 
-use fastpay_core::{AccountId, Amount, Asset, Balance};
+use std::path::PathBuf;
+
+use fastpay_core::{AccountId, Amount, Asset, Balance, PrimaryAddress};
 use fastpay_ethereum::{DepositsError, PrimaryError, SendError, utc};
 
 use crate::decimal::DecimalError;
@@ -120,9 +122,24 @@ pub enum WalletError {
     /// The committees that the wallet knows never were the contract's.
     #[error(
         "the contract lists other authorities than this wallet learned for the same epoch: is the Ethereum node of \
-         another chain? If the contract is a new one, run `fastpay init --force`"
+         another chain? If the contract is a new one, set it up in another folder: `fastpay --home <folder> init`"
     )]
     OtherCommittee,
+    /// What stands in a folder is worth nothing in another deployment, and does harm there.
+    #[error(
+        "{} is of another deployment than chain {chain_id}, contract {contract}: its orders and transactions must not \
+         be mixed with those of this one. Set this one up in another folder, also instead of --force: \
+         `fastpay --home <folder> init`; keys can be imported there",
+        .home.display()
+    )]
+    OtherDeployment {
+        /// The folder.
+        home: PathBuf,
+        /// The chain of the deployment that was asked for.
+        chain_id: u64,
+        /// Its contract.
+        contract: PrimaryAddress,
+    },
     /// The guardian has stopped deposits and redemptions for a while.
     #[error("the contract is paused until {} and takes no deposit, redemption or claim before; nothing was signed or sent. Try again then", utc(*.until))]
     Paused {
@@ -146,7 +163,8 @@ impl WalletError {
             Self::Folder(FolderError::OtherOrder { .. }) | Self::OtherCopy { .. } => "conflict",
             Self::Drive(DriveError::Conflict(_) | DriveError::Superseded { .. }) => "conflict",
             Self::Folder(_) => "storage",
-            Self::Config(_) | Self::Network(_) | Self::OtherCommittee | Self::Drive(DriveError::NoPrimary) => "config",
+            Self::Config(_) | Self::Network(_) | Self::Drive(DriveError::NoPrimary) => "config",
+            Self::OtherCommittee | Self::OtherDeployment { .. } => "config",
             Self::Key(KeyError::Passphrase(_)) => "passphrase",
             Self::Key(_) => "key",
             Self::Contact(_) => "contact",

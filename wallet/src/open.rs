@@ -30,7 +30,8 @@ const DEPLOYMENT_POLL: Duration = Duration::from_millis(300);
 ///
 /// # Errors
 /// Where the Primary does not answer or serves another chain, there is no contract, the endpoints are of
-/// another committee, or there is a configuration already and `replace` is false.
+/// another committee, there is a configuration already and `replace` is false, or what stands in the folder is of
+/// another deployment.
 pub async fn set_up(folder: &Folder, config: &Config, replace: bool) -> Result<KnownCommittees, WalletError> {
     let path = folder.config_path();
     if path.exists() && !replace {
@@ -47,6 +48,14 @@ pub async fn set_up(folder: &Folder, config: &Config, replace: bool) -> Result<K
     };
     Network::new(domain, committees.clone(), &endpoints)?;
     let known = KnownCommittees::new(&domain, committees);
+    if !folder.known_committees()?.is_some_and(|before| before.is_of_deployment(&known)) {
+        if folder.has_history()? {
+            let (home, chain_id, contract) = (folder.home().into(), known.chain_id, known.contract);
+            return Err(WalletError::OtherDeployment { home, chain_id, contract });
+        }
+        // The same address may be another token there.
+        folder.forget_assets()?;
+    }
     folder.create()?;
     folder.learn_committees(&known)?;
     config.write(&path, replace)?;
@@ -111,8 +120,9 @@ impl Wallet {
             return Ok(Self::new(folder, Network::new(domain, committees, &endpoints)?, options));
         };
         let known = folder.known_committees()?.ok_or_else(|| ConfigError::Missing(folder.home().into()))?;
-        if (known.chain_id, known.contract) != (settings.chain_id, settings.contract) {
-            return Err(WalletError::OtherCommittee);
+        let (chain_id, contract) = (settings.chain_id, settings.contract);
+        if (known.chain_id, known.contract) != (chain_id, contract) {
+            return Err(WalletError::OtherDeployment { home: folder.home().into(), chain_id, contract });
         }
         let network = Network::new(Domain::new(known.chain_id, known.contract), known.committees.clone(), &endpoints)?;
         network.adopt(known.committees, known.names);

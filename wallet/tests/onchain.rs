@@ -8,8 +8,11 @@ use std::time::Duration;
 use alloy::primitives::{Address, TxKind, U256};
 use alloy::sol_types::{SolCall, SolValue};
 use fastpay_core::{AccountId, AccountKey, Amount, Asset, SequenceNumber, TransactionIndex, Transfer};
-use fastpay_ethereum::testing::{Anvil, Mining, rich_key};
-use fastpay_ethereum::{Call, Finality, Payout, Primary, Progress, Sender, SenderConfig, Token, certified_redemption};
+use fastpay_ethereum::testing::{Anvil, CHAIN_ID, Mining, rich_key};
+use fastpay_ethereum::{
+    Call, Finality, Payout, Primary, PrimaryConfig, Progress, SendError, Sender, SenderConfig, Submission, Token,
+    certified_redemption,
+};
 use fastpay_testkit::{TestAccount, TestCommittee, redemption};
 use fastpay_wallet::folder::{Errand, Folder, TransactionState};
 use fastpay_wallet::{ChainAccount, WalletError};
@@ -98,6 +101,56 @@ async fn a_deposit_that_was_written_down_and_never_sent_is_sent_once() {
     // Now it is finished, the same command is a new deposit.
     assert!(!scene.account().await.deposit(recipient(), Asset::ETHER, amount).await.unwrap().resumed);
     assert_eq!(scene.deposits().await, 2);
+}
+
+#[tokio::test]
+async fn a_deposit_of_another_chain_is_neither_sent_nor_given_up() {
+    let scene = Scene::new(Mining::Each).await;
+    let amount = Amount(1000);
+    let sender = Sender::new(scene.primary().await, rich_key(1), SenderConfig::default());
+    let submission = sender.prepare(Call::deposit_ether(scene.contract, recipient(), amount)).await.unwrap();
+    let folder = Folder::new(scene.home.path());
+    let transactions = folder.transactions(rich_key(1).address());
+    let errand = Errand::Deposit { recipient: recipient(), asset: Asset::ETHER, amount, after: TransactionIndex(0) };
+    transactions.lock(Duration::ZERO).await.unwrap().create(errand, submission.clone()).unwrap();
+
+    // The same key and contract address on another chain; the second time around, the nonce is used there.
+    let other = CHAIN_ID + 1;
+    let _: serde_json::Value = scene.anvil.request("anvil_setChainId", serde_json::json!([other])).await;
+    let account = async || {
+        let (chain_id, finality) = (other, Finality::Confirmations(0));
+        let config = PrimaryConfig { chain_id, finality, ..scene.anvil.config(scene.contract) };
+        let sender = SenderConfig { poll_interval_ms: 20, ..SenderConfig::default() };
+        ChainAccount::new(&folder, Primary::connect(config).await.unwrap(), "test", &scene.key, sender).unwrap()
+    };
+    for _ in 0..2 {
+        let outcomes = [
+            account().await.finish_pending().await.map(drop),
+            account().await.deposit(recipient(), Asset::ETHER, amount).await.map(drop),
+            account().await.claim(Asset::ETHER, None).await.map(drop),
+        ];
+        for outcome in outcomes {
+            let Err(WalletError::Send(error)) = outcome else { panic!("{outcome:?}") };
+            assert!(matches!(error, SendError::OtherChain { chain_id, .. } if chain_id == other), "{error}");
+            assert!(!error.is_retryable());
+        }
+        assert_eq!(scene.states()[0].1, TransactionState::Pending);
+        assert_eq!(account().await.primary().last_transaction_index().await.unwrap().0, 0);
+        let params = serde_json::json!([rich_key(1).address(), "0x5"]);
+        let _: serde_json::Value = scene.anvil.request("anvil_setNonce", params).await;
+    }
+    let sender = Sender::new(account().await.primary().clone(), rich_key(1), SenderConfig::default());
+    assert!(matches!(sender.raised(&submission).await, Err(SendError::OtherChain { .. })));
+
+    // One that ended elsewhere gives no nonce here.
+    let far = Submission { nonce: 70, ..submission };
+    let journal = transactions.lock(Duration::ZERO).await.unwrap();
+    journal.finish(0, TransactionState::Superseded).unwrap();
+    let number = journal.create(scene.states()[0].0.clone(), far).unwrap().number;
+    journal.finish(number, TransactionState::Superseded).unwrap();
+    drop(journal);
+    let finished = account().await.deposit(recipient(), Asset::ETHER, amount).await.unwrap();
+    assert_eq!((finished.entry.submission.nonce, finished.resumed), (5, false));
 }
 
 #[tokio::test]

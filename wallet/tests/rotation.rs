@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use alloy::primitives::{Address, B256, Bytes, U256};
 use alloy::sol_types::SolCall;
-use fastpay_core::{AccountKey, Amount, Asset, Domain, Epoch, Memo, SequenceNumber, Transfer};
+use fastpay_core::{AccountKey, Amount, Asset, Committees, Domain, Epoch, Memo, SequenceNumber, Transfer};
 use fastpay_ethereum::testing::{Anvil, CHAIN_ID, GUARDIAN, Mining, rich_key};
-use fastpay_ethereum::{Call, ContractAuthority, Finality, IFastPay, Payout, Primary, SenderConfig};
+use fastpay_ethereum::{Call, ContractAuthority, Finality, IFastPay, Payout, Primary, Sender, SenderConfig};
 use fastpay_testkit::TestCommittee;
-use fastpay_wallet::folder::{Config, Folder, KeyKind, PrimarySettings};
-use fastpay_wallet::{ChainAccount, Intent, Resumed, Wallet, set_up};
+use fastpay_wallet::folder::{AssetInfo, Config, Errand, Folder, KeyKind, KnownCommittees, PrimarySettings};
+use fastpay_wallet::{ChainAccount, Intent, Resumed, Wallet, WalletError, set_up};
 use serde_json::{Value, json};
 use support::{Committee, alice, bob, options, pay};
 
@@ -41,13 +41,16 @@ impl Scene {
     }
 
     async fn set_up(&self, home: &Path) {
+        set_up(&Folder::new(home), &self.config(home), false).await.unwrap();
+    }
+
+    fn config(&self, home: &Path) -> Config {
         let endpoints = home.join("endpoints.json");
         std::fs::write(&endpoints, serde_json::to_vec(&self.committee.endpoints).unwrap()).unwrap();
         let sender = SenderConfig { poll_interval_ms: 20, ..SenderConfig::default() };
         let (rpc_urls, finality) = (vec![self.anvil.url()], Finality::Confirmations(0));
         let primary = PrimarySettings { rpc_urls, chain_id: CHAIN_ID, contract: self.contract, finality, sender };
-        let config = Config { endpoints, primary: Some(primary), genesis: None };
-        set_up(&Folder::new(home), &config, false).await.unwrap();
+        Config { endpoints, primary: Some(primary), genesis: None }
     }
 
     /// As a new process has it.
@@ -260,4 +263,79 @@ async fn a_paused_contract_is_said_before_anything_is_signed() {
     scene.pass(3_700).await;
     let (redeemed, code) = scene.fastpay(&["redeem", "1"]).await;
     assert_eq!(code, 0, "{redeemed}");
+}
+
+/// Something that belongs to one deployment.
+#[derive(Clone, Copy, Debug)]
+enum History {
+    Order,
+    Cursors,
+    Transaction,
+}
+
+impl History {
+    async fn write(self, scene: &Scene, folder: &Folder) {
+        match self {
+            Self::Order => {
+                let order = scene.committee.order(&alice(), &pay(bob().account(), 5), 0);
+                let journal = folder.orders(alice().account()).lock(Duration::ZERO).await.unwrap();
+                journal.create(&scene.committee.committee.verified(&order)).unwrap();
+            }
+            Self::Cursors => {
+                let wallet = Wallet::open(folder.clone(), options()).unwrap();
+                assert!(wallet.collect(bob().account()).await.unwrap().new.is_empty());
+            }
+            Self::Transaction => {
+                let sender = Sender::new(scene.primary().await, rich_key(1), SenderConfig::default());
+                let call = Call::deposit_ether(scene.contract, bob().account(), Amount(5));
+                let submission = sender.prepare(call).await.unwrap();
+                let journal = folder.transactions(rich_key(1).address()).lock(Duration::ZERO).await.unwrap();
+                journal.create(Errand::Claim { asset: Asset::ETHER, to: None, amount: None }, submission).unwrap();
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_with_history_is_of_one_deployment_for_ever() {
+    let scene = Scene::new().await;
+    let other = scene.anvil.deploy(&TestCommittee::new(4).committee).await;
+    for history in [History::Order, History::Cursors, History::Transaction] {
+        let home = tempfile::tempdir().unwrap();
+        let folder = Folder::new(home.path());
+        let ours = scene.config(home.path());
+        let settings = ours.primary.clone().map(|settings| PrimarySettings { contract: other, ..settings });
+        let theirs = Config { primary: settings, ..ours.clone() };
+        let set_up = async |config: &Config| set_up(&folder, config, true).await;
+
+        // Nothing was sent or received yet. What a token says of itself is asked anew: it may be another one there.
+        set_up(&ours).await.unwrap();
+        drop(folder.orders(alice().account()).lock(Duration::ZERO).await.unwrap());
+        let token = Asset(Address::repeat_byte(0xee));
+        folder.learn_asset(token, &AssetInfo { symbol: "T".into(), decimals: 6 }).unwrap();
+        set_up(&ours).await.unwrap();
+        assert!(folder.known_asset(token).unwrap().is_some());
+        set_up(&theirs).await.unwrap();
+        assert!(folder.known_asset(token).unwrap().is_none());
+        set_up(&ours).await.unwrap();
+
+        history.write(&scene, &folder).await;
+        let error = set_up(&theirs).await.unwrap_err();
+        assert!(
+            matches!(error, WalletError::OtherDeployment { contract, .. } if contract == other),
+            "{history:?} {error}"
+        );
+        assert!(error.to_string().contains("--home") && error.kind() == "config", "{error}");
+        Wallet::open(folder.clone(), options()).unwrap();
+        set_up(&ours).await.unwrap();
+
+        // By hand it is not to be had either.
+        theirs.write(&folder.config_path(), true).unwrap();
+        let error = Wallet::open(folder.clone(), options()).err().unwrap();
+        assert!(matches!(error, WalletError::OtherDeployment { .. }), "{history:?} {error}");
+    }
+    // A chain that began anew has another committee at the same address.
+    let domain = Domain::new(CHAIN_ID, scene.contract);
+    let known = |size| KnownCommittees::new(&domain, Committees::new(TestCommittee::new(size).committee).unwrap());
+    assert!(known(4).is_of_deployment(&known(4)) && !known(4).is_of_deployment(&known(7)));
 }

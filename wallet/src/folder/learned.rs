@@ -2,6 +2,7 @@
 //! committees, and the decimals of tokens.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 
 use fastpay_core::{Asset, AuthorityName, Committees, Domain, PrimaryAddress};
 use serde::{Deserialize, Serialize};
@@ -30,6 +31,14 @@ impl KnownCommittees {
     pub fn new(domain: &Domain, committees: Committees) -> Self {
         let (chain_id, contract) = (domain.chain_id(), domain.contract());
         Self { chain_id, contract, committees, names: BTreeMap::new() }
+    }
+
+    /// True where both are of one contract on one chain. The first committee is compared as well: chains for tests
+    /// begin anew under the same number, and put their contracts at the same addresses.
+    #[must_use]
+    pub fn is_of_deployment(&self, other: &Self) -> bool {
+        let first = |known: &Self| known.committees.iter().next().cloned();
+        (self.chain_id, self.contract, first(self)) == (other.chain_id, other.contract, first(other))
     }
 }
 
@@ -88,6 +97,18 @@ impl Folder {
             return Ok(());
         }
         self.write_learned("assets.json", &known)
+    }
+
+    /// Forgets what tokens said of themselves.
+    ///
+    /// # Errors
+    /// Where the disk refuses.
+    pub fn forget_assets(&self) -> Result<(), FolderError> {
+        let path = self.home.join("assets.json");
+        match durable::remove(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(FolderError::io(&path, error)),
+            _ => Ok(()),
+        }
     }
 
     fn read_learned<T: for<'a> Deserialize<'a>>(&self, name: &str) -> Result<Option<T>, FolderError> {

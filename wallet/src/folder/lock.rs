@@ -11,6 +11,8 @@ use tokio::time::{Instant, sleep};
 use super::durable;
 use super::error::FolderError;
 
+/// The lock of a folder, which stays there.
+pub(crate) const FILE: &str = "lock";
 const POLL: Duration = Duration::from_millis(20);
 
 /// Held while it lives.
@@ -28,7 +30,7 @@ impl Lock {
     pub async fn acquire(folder: &Path, patience: Duration) -> Result<Self, FolderError> {
         let failed = |error| FolderError::io(folder, error);
         durable::create_folder(folder).map_err(failed)?;
-        let path = folder.join("lock");
+        let path = folder.join(FILE);
         let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path);
         let file = file.map_err(failed)?;
         let start = Instant::now();

@@ -11,7 +11,8 @@
 //!  primary/<owner>/  every transaction on the Primary, written ahead of sending
 //!  proofs/           what an audit found of authorities that voted for two orders of one number
 //! ```
-//! Nothing here is ever changed in place: files are created once or replaced whole.
+//! Nothing here is ever changed in place: files are created once or replaced whole. A folder with history is of one
+//! deployment for ever: numbers of orders, nonces and cursors mean something else in another one.
 
 mod config;
 mod contacts;
@@ -92,6 +93,25 @@ impl Folder {
     #[must_use]
     pub fn contacts(&self) -> Contacts {
         Contacts::new(self.clone())
+    }
+
+    /// True where something was sent or received: orders, transactions, payments, or how far lists of those were read.
+    /// All of it belongs to one deployment.
+    ///
+    /// # Errors
+    /// Where the folder cannot be read.
+    pub fn has_history(&self) -> Result<bool, FolderError> {
+        for kind in ["orders", "inbox", "primary"] {
+            let kind = self.home.join(kind);
+            for owner in durable::names(&kind).map_err(|error| FolderError::io(&kind, error))? {
+                let folder = kind.join(owner);
+                let names = durable::names(&folder).map_err(|error| FolderError::io(&folder, error))?;
+                if names.iter().any(|name| name != lock::FILE) {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
     }
 
     /// What an account sent.

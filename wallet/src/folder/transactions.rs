@@ -133,12 +133,14 @@ impl Transactions {
         self.numbers()?.into_iter().map(|number| self.entry(number)).collect()
     }
 
-    /// The newest, which has the highest nonce.
+    /// The newest of a chain, which has the highest nonce there. `is_of_it` says which are of that chain.
     ///
     /// # Errors
     /// Where the folder cannot be read or a file is damaged.
-    pub fn last(&self) -> Result<Option<TransactionEntry>, FolderError> {
-        self.numbers()?.last().map(|number| self.entry(*number)).transpose()
+    pub fn last(&self, is_of_it: impl Fn(&Submission) -> bool) -> Result<Option<TransactionEntry>, FolderError> {
+        let entries = self.numbers()?.into_iter().rev().map(|number| self.entry(number));
+        let mut fitting = entries.filter(|entry| entry.as_ref().map_or(true, |entry| is_of_it(&entry.submission)));
+        fitting.next().transpose()
     }
 
     /// Those of which the end is not known, oldest first.

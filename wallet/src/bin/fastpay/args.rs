@@ -103,7 +103,8 @@ pub struct InitArgs {
     /// The JSON file that says where the authorities are reached.
     #[arg(long, value_name = "FILE")]
     pub endpoints: PathBuf,
-    /// Replace an existing configuration. Keys and orders stay.
+    /// Replace an existing configuration of the same deployment, or of another before anything was sent or received.
+    /// Keys and orders stay.
     #[arg(long)]
     pub force: bool,
 }
