@@ -6,8 +6,9 @@
 //!  an order that authorities are locked on ─► adopt: write it down as if it were ours, and finish it
 //!  two orders for one number ─► Contest ─► finish the one that still can be ─► the other is superseded
 //! ```
-//! Invariants: nothing is signed here; an order that is adopted was signed with this account's key, which is
-//! checked, and stands on disk before it is driven.
+//! Invariants: nothing is signed here; whatever is driven was signed with this account's key, which is checked. Our
+//! own order, or one that is adopted in its place, stands on disk before it is driven; of a competitor of an order of
+//! ours the certificate does, before it is settled.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -32,7 +33,10 @@ impl Wallet {
         let (account, sequence) = (journal.orders().account(), entry.sequence);
         if let Some(stored) = entry.certificate {
             match self.network().verify_certificate(stored, account, sequence) {
-                Ok(certificate) => return Ok(Resumed::Settled(Box::new(self.settle(journal, certificate).await?))),
+                Ok(certificate) => {
+                    let receipt = self.settle(journal, certificate).await?;
+                    return Ok(Resumed::of(entry.order.map(|order| order.transfer), receipt));
+                }
                 Err(error) => tracing::warn!(%sequence, %error, "a stored certificate does not stand up"),
             }
         }
@@ -67,11 +71,8 @@ impl Wallet {
         let certified_after = start.elapsed();
         journal.certify(&certificate)?;
         let receipt = self.settle(journal, certificate).await?;
-        if receipt.certificate.digest() == order.digest() {
-            return Ok(Resumed::Settled(Box::new(Receipt { resumed, certified_after, ..receipt })));
-        }
-        let (order, certificate) = (Box::new(order.transfer().clone()), Box::new(receipt.certificate));
-        Ok(Resumed::Superseded { order, certificate })
+        let receipt = Receipt { resumed, certified_after, ..receipt };
+        Ok(Resumed::of(Some(order.transfer().clone()), receipt))
     }
 
     /// The certificate of the number of `order`: of this order, or of whichever competitor can still get one.

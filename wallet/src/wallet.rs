@@ -115,6 +115,18 @@ pub enum Resumed {
     },
 }
 
+impl Resumed {
+    /// What the certificate of a number means for what was ordered under it.
+    pub(crate) fn of(ordered: Option<Transfer>, receipt: Receipt) -> Self {
+        match ordered {
+            Some(order) if &order != receipt.certificate.transfer() => {
+                Self::Superseded { order: Box::new(order), certificate: Box::new(receipt.certificate) }
+            }
+            _ => Self::Settled(Box::new(receipt)),
+        }
+    }
+}
+
 /// An account holder's side of FastPay. Cheap to clone.
 #[derive(Clone)]
 pub struct Wallet {

@@ -156,6 +156,34 @@ async fn a_split_is_finished_when_the_authority_that_decides_it_comes_back() {
     committee.until(|fake| fake.balance(bob().account()) == 40).await;
 }
 
+#[tokio::test]
+async fn a_certificate_in_place_of_ours_that_a_crash_left_unsettled_is_settled_and_not_taken_for_ours() {
+    for repeat in [false, true] {
+        let committee = Committee::start().await;
+        committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
+        let home = tempfile::tempdir().unwrap();
+        let wallet = committee.wallet(home.path());
+        let (ours, theirs) = (pay(bob().account(), 40), pay(carol().account(), 30));
+        let [our_order, their_order] = [&ours, &theirs].map(|intent| committee.order(&alice(), intent, 0));
+        let journal = wallet.folder().orders(alice().account()).lock(Duration::ZERO).await.unwrap();
+        journal.create(&committee.committee.verified(&our_order)).unwrap();
+        journal.certify(&committee.committee.certified(&their_order)).unwrap();
+        drop(journal);
+        assert_eq!(states(&wallet), [OrderState::Superseded]);
+        if repeat {
+            let receipt = wallet.send(&alice(), &ours).await.unwrap();
+            assert_eq!((receipt.certificate.transfer().sequence(), receipt.resumed), (SequenceNumber(1), false));
+            committee.until(|fake| fake.balance(bob().account()) == 40).await;
+        } else {
+            let resumed = wallet.resume(alice().account()).await.unwrap();
+            let [Resumed::Superseded { order, certificate }] = &resumed[..] else { panic!("{resumed:?}") };
+            assert_eq!((order.as_ref(), certificate.transfer()), (&our_order.transfer, &their_order.transfer));
+        }
+        committee.until(|fake| fake.balance(carol().account()) == 30).await;
+        assert!(wallet.resume(alice().account()).await.unwrap().is_empty());
+    }
+}
+
 /// One copy of the wallet, and what it calls itself in the memos of its orders.
 struct Copy {
     tag: u8,

@@ -128,7 +128,8 @@ impl Orders {
         self.sequences()?.into_iter().filter_map(|sequence| self.entry(sequence).transpose()).collect()
     }
 
-    /// The entries that are neither settled nor superseded, oldest first.
+    /// The entries that are not settled, oldest first. Among them are those that were superseded by a certificate which
+    /// is not settled: its payee waits, and the wallet that has it may be the only one left.
     ///
     /// # Errors
     /// Where the folder cannot be read or a file is damaged.
@@ -141,8 +142,7 @@ impl Orders {
         open.sort_unstable();
         open.dedup();
         open.retain(|sequence| !settled.contains(sequence));
-        let entries = open.into_iter().filter_map(|sequence| self.entry(sequence).transpose());
-        entries.filter(|entry| !matches!(entry, Ok(OrderEntry { state: OrderState::Superseded, .. }))).collect()
+        open.into_iter().filter_map(|sequence| self.entry(sequence).transpose()).collect()
     }
 
     /// The entry of a number; none where this wallet knows nothing of it.
