@@ -135,6 +135,21 @@ async fn a_certificate_that_is_hidden_is_named() {
 }
 
 #[tokio::test]
+async fn a_damaged_disk_is_called_that_and_forgotten_once_it_can_be_read() {
+    let scene = Scene::new().await;
+    scene.trade().await;
+    scene.committee.fakes[0].play(Part::LosesCertificates(usize::MAX));
+    let said = "it has confirmed a certificate and cannot read it any more (the record cannot be read)";
+    scene.blames(0, &[said]).await;
+    let report = scene.audit().await;
+    assert!(report.findings.iter().all(|finding| !finding.contains("not valid")), "{:?}", report.findings);
+    // An account's certificates that could not be read at first are read again.
+    scene.committee.fakes[0].play(Part::LosesCertificates(3));
+    let report = scene.audit().await;
+    assert!(report.ok, "{:?}", report.findings);
+}
+
+#[tokio::test]
 async fn a_history_that_never_was_ends_where_its_proofs_end() {
     let scene = Scene::new().await;
     scene.trade().await;

@@ -30,6 +30,9 @@ pub enum ClientError {
     /// It has no such thing (yet).
     #[error("the authority does not have it")]
     NotFound,
+    /// It cannot read what it has written: its disk is damaged. It says so, which is no lie.
+    #[error("the authority cannot read its own records: {0}")]
+    Unreadable(String),
     /// It answered what no correct authority answers.
     #[error("the authority gave a malformed answer: {0}")]
     Malformed(String),
@@ -42,7 +45,7 @@ impl ClientError {
         match self {
             Self::Unreachable(_) | Self::TimedOut(_) => true,
             Self::Refused(refusal) => refusal.is_retryable(),
-            Self::Address { .. } | Self::NotFound | Self::Malformed(_) => false,
+            Self::Address { .. } | Self::NotFound | Self::Unreadable(_) | Self::Malformed(_) => false,
         }
     }
 
@@ -64,7 +67,8 @@ impl ClientError {
             Code::FailedPrecondition => Self::Refused(Refusal::Invalid(message)),
             // The connection's own fault (a reset, a peer that does not speak HTTP/2), not an answer.
             Code::Internal if std::error::Error::source(status).is_some() => Self::Unreachable(message),
-            Code::OutOfRange | Code::Unimplemented | Code::DataLoss | Code::Internal => Self::Malformed(message),
+            Code::DataLoss => Self::Unreadable(message),
+            Code::OutOfRange | Code::Unimplemented | Code::Internal => Self::Malformed(message),
             _ => Self::Unreachable(message),
         }
     }

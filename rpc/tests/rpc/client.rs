@@ -297,6 +297,8 @@ async fn reads_say_why_there_is_no_answer() {
         let server = Server::reading(Arc::new(move || Err(Status::new(code, message)))).await;
         let error = client(&server.url()).account(fastpay_core::AccountId::ZERO).await.unwrap_err();
         assert_eq!(error.is_retryable(), retryable, "{code:?}: {error:?}");
+        // A damaged disk is no lie.
+        assert_eq!(matches!(error, ClientError::Unreadable(_)), code == Code::DataLoss, "{code:?}: {error:?}");
         assert!(!error.to_string().contains('\u{1b}'));
     }
     let holding = |asset: usize, balance: usize| proto::Holding {

@@ -17,7 +17,7 @@ use fastpay_core::{
 use fastpay_rpc::{AccountState, ShardStatus};
 use serde::Serialize;
 
-use super::crawl::{Flaw, Slot, Visit};
+use super::crawl::{Flaw, SLICE, Slot, Visit};
 use super::proof::Proof;
 use super::totals::Reading;
 
@@ -46,7 +46,10 @@ struct View {
 
 #[derive(Clone, Debug)]
 struct Book {
-    deposits: Vec<(Asset, Amount)>,
+    /// By asset, each with its place among all deposits of the account, from 1, and the sum of those of its asset so
+    /// far. Anyone can deposit any asset for anyone, so no sum is made by going through all of them.
+    deposits: BTreeMap<Asset, Vec<(usize, Balance)>>,
+    deposit_count: usize,
     /// By authority, in the order of the books.
     views: Vec<View>,
     /// Of all authorities together.
@@ -61,7 +64,7 @@ pub(super) struct Books {
     authorities: Vec<AuthorityName>,
     accounts: BTreeMap<AccountId, Book>,
     redeemed: Vec<BTreeMap<Asset, Balance>>,
-    flaws: BTreeMap<(AuthorityName, AccountId, SequenceNumber), Flaw>,
+    flaws: BTreeMap<(AccountId, SequenceNumber, AuthorityName), Flaw>,
     doubles: BTreeSet<(AccountId, SequenceNumber)>,
     proofs: BTreeMap<(AuthorityName, AccountId, SequenceNumber), Proof>,
     certificates: u64,
@@ -104,7 +107,8 @@ impl Books {
     fn book(&mut self, account: AccountId) -> &mut Book {
         let count = self.authorities.len();
         self.accounts.entry(account).or_insert_with(|| Book {
-            deposits: Vec::new(),
+            deposits: BTreeMap::new(),
+            deposit_count: 0,
             views: vec![View::default(); count],
             all: View::default(),
             states: vec![None; count],
@@ -113,7 +117,15 @@ impl Books {
 
     /// Deposits come in the order of their indices.
     pub(super) fn deposit(&mut self, deposit: &Deposit) {
-        self.book(deposit.recipient).deposits.push((deposit.asset, deposit.amount));
+        self.book(deposit.recipient).deposit(deposit.asset, deposit.amount);
+    }
+
+    /// Numbers of an account for which an authority gave no good answer.
+    pub(super) fn flawed(&self, account: AccountId) -> BTreeSet<u64> {
+        let first = (account, SequenceNumber(0), AuthorityName([0; 32]));
+        let keys = self.flaws.range(first..).map(|(key, _)| key);
+        let numbers = keys.take_while(|(of, ..)| *of == account).map(|(_, sequence, _)| sequence.0);
+        numbers.take(usize::try_from(SLICE).unwrap_or(usize::MAX)).collect()
     }
 
     /// How many certificates of an account are counted, by authority.
@@ -129,10 +141,10 @@ impl Books {
         visit: Visit,
         prove: impl Fn(&[VerifiedCertificate]) -> Vec<Proof>,
     ) -> (Vec<AccountId>, bool) {
-        let Visit { account, from, states, slots } = visit;
+        let Visit { account, states, slots } = visit;
         let counted = self.counted(account);
         let mut new = Vec::new();
-        for (number, slot) in (from..).zip(slots) {
+        for (number, slot) in slots {
             new.extend(self.take_slot(account, SequenceNumber(number), slot, &states, &prove));
         }
         let book = self.book(account);
@@ -195,8 +207,11 @@ impl Books {
 
     fn note_flaws(&mut self, account: AccountId, sequence: SequenceNumber, slot: Slot) {
         for (index, found) in slot {
-            let (Some(name), Err(flaw)) = (self.authorities.get(index), found) else { continue };
-            self.flaws.insert((*name, account, sequence), flaw);
+            let Some(name) = self.authorities.get(index) else { continue };
+            match found {
+                Ok(_) => drop(self.flaws.remove(&(account, sequence, *name))),
+                Err(flaw) => drop(self.flaws.insert((account, sequence, *name), flaw)),
+            }
         }
     }
 
@@ -232,19 +247,21 @@ impl Books {
     }
 
     /// The assets that an account may hold.
-    pub(super) fn assets_of(&self, account: AccountId) -> Vec<Asset> {
-        self.accounts.get(&account).map_or_else(Vec::new, |book| book.assets().into_iter().collect())
+    pub(super) fn assets_of(&self, account: AccountId) -> BTreeSet<Asset> {
+        self.accounts.get(&account).map_or_else(BTreeSet::new, Book::assets)
     }
 
-    /// What all accounts together must hold of an asset, by all certificates.
-    pub(super) fn total(&self, asset: Asset) -> Balance {
-        self.accounts.values().fold(Balance::ZERO, |sum, book| sum.plus(book.expected(&book.all, usize::MAX, asset)))
-    }
-
-    /// What was deposited of an asset.
-    pub(super) fn deposited(&self, asset: Asset) -> Balance {
-        let deposits = self.accounts.values().flat_map(|book| &book.deposits);
-        deposits.filter(|(of, _)| *of == asset).fold(Balance::ZERO, |sum, (_, amount)| sum.credit(*amount))
+    /// By asset, what was deposited, and what all accounts together must hold, by all certificates.
+    pub(super) fn sums(&self) -> BTreeMap<Asset, (Balance, Balance)> {
+        let mut sums: BTreeMap<Asset, (Balance, Balance)> = BTreeMap::new();
+        for book in self.accounts.values() {
+            for asset in book.assets() {
+                let (deposited, held) = sums.entry(asset).or_default();
+                *deposited = deposited.plus(book.deposited(usize::MAX, asset));
+                *held = held.plus(book.expected(&book.all, usize::MAX, asset));
+            }
+        }
+        sums
     }
 
     /// All assets that were deposited or moved.
@@ -280,7 +297,7 @@ impl Books {
                 "authority {authority} voted for two orders of account {account} with sequence number {sequence}: proven"
             ));
         }
-        for ((authority, account, sequence), flaw) in &self.flaws {
+        for ((account, sequence, authority), flaw) in &self.flaws {
             findings.push(format!("authority {authority}, account {account}: {flaw} {sequence}"));
         }
         for (account, book) in &self.accounts {
@@ -312,9 +329,15 @@ impl Books {
             let (accounts, redeemed) = totals.entry(*asset).or_default();
             (*accounts, *redeemed) = (accounts.plus(of.accounts), redeemed.plus(of.redeemed));
         }
+        let mut held: BTreeMap<Asset, Balance> = BTreeMap::new();
+        for state in self.accounts.values().filter_map(|book| book.states.get(index)?.as_ref()) {
+            for (asset, balance) in holdings(state) {
+                let held = held.entry(asset).or_default();
+                *held = held.plus(balance);
+            }
+        }
         for (asset, (accounts, redeemed)) in totals {
-            let states = self.accounts.values().filter_map(|book| book.states.get(index)?.as_ref());
-            let held = states.fold(Balance::ZERO, |sum, state| sum.plus(state.balance(asset)));
+            let held = held.get(&asset).copied().unwrap_or_default();
             if held != accounts {
                 findings.push(format!(
                     "authority {name}: counts {accounts} of {asset} in its accounts, and those to which deposits and \
@@ -332,15 +355,27 @@ impl Books {
 }
 
 impl Book {
+    fn deposit(&mut self, asset: Asset, amount: Amount) {
+        self.deposit_count = self.deposit_count.saturating_add(1);
+        let of = self.deposits.entry(asset).or_default();
+        let before = of.last().map_or(Balance::ZERO, |(_, sum)| *sum);
+        of.push((self.deposit_count, before.credit(amount)));
+    }
+
     fn assets(&self) -> BTreeSet<Asset> {
-        self.deposits.iter().map(|(asset, _)| *asset).chain(self.all.flow.keys().copied()).collect()
+        self.deposits.keys().chain(self.all.flow.keys()).copied().collect()
+    }
+
+    /// What the account's first `count` deposits have of an asset.
+    fn deposited(&self, count: usize, asset: Asset) -> Balance {
+        let of = self.deposits.get(&asset).map_or(&[][..], Vec::as_slice);
+        let within = of.partition_point(|(place, _)| *place <= count);
+        within.checked_sub(1).and_then(|last| of.get(last)).map_or(Balance::ZERO, |(_, sum)| *sum)
     }
 
     /// What the first deposits and a view's certificates make.
     fn expected(&self, view: &View, deposits: usize, asset: Asset) -> Balance {
-        let deposits = self.deposits.iter().take(deposits).filter(|(of, _)| *of == asset);
-        let deposited = deposits.fold(Balance::ZERO, |sum, (_, amount)| sum.credit(*amount));
-        deposited.plus(view.flow.get(&asset).copied().unwrap_or_default())
+        self.deposited(deposits, asset).plus(view.flow.get(&asset).copied().unwrap_or_default())
     }
 
     /// What an authority says of this account that cannot be.
@@ -355,18 +390,25 @@ impl Book {
             return vec![format!("it is said to have received {said} payments, and certificates there make it {made}")];
         }
         let deposits = usize::try_from(state.deposits).unwrap_or(usize::MAX);
-        if deposits > self.deposits.len() {
-            let made = self.deposits.len();
+        if deposits > self.deposit_count {
+            let made = self.deposit_count;
             return vec![format!("it is said to have had {deposits} deposits, and the Primary knows of {made}")];
         }
         let mut assets = self.assets();
         assets.extend(view.flow.keys().copied());
-        assets.extend(state.holdings.iter().map(|(asset, _)| *asset));
+        let held = holdings(state);
+        assets.extend(held.keys());
         let wrong = assets.into_iter().filter_map(|asset| {
-            let (said, made) = (state.balance(asset), self.expected(view, deposits, asset));
+            let said = held.get(&asset).copied().unwrap_or_default();
+            let made = self.expected(view, deposits, asset);
             let text = || format!("it is said to hold {said} of {asset}, and deposits and certificates make it {made}");
             (said != made).then(text)
         });
         wrong.collect()
     }
+}
+
+/// What an authority says that an account holds. Of two that it says of one asset the first counts, as everywhere.
+fn holdings(state: &AccountState) -> BTreeMap<Asset, Balance> {
+    state.holdings.iter().rev().copied().collect()
 }

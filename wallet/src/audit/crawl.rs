@@ -7,9 +7,10 @@
 //!                     └────────────────────────── recipients ◄───────────────────────┘
 //! ```
 //! Bounded: so many accounts at once, so many certificates of each; nothing of a certificate is kept but what the
-//! books count. A later round reads the states again and only those certificates that are new.
+//! books count. A later round reads the states again and only those certificates that are new, and those for which
+//! an authority gave no good answer: what a disk or a moment did is not held against it for ever.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 
 use fastpay_core::{AccountId, Asset, Certificate, SequenceNumber, VerifiedCertificate};
@@ -24,7 +25,7 @@ use crate::network::Network;
 /// So many accounts are read at once.
 const ACCOUNTS_AT_ONCE: usize = 16;
 /// So many certificates of an account are asked for at once, of each authority.
-const SLICE: u64 = 32;
+pub(super) const SLICE: u64 = 32;
 /// Progress is told after so many accounts.
 const TELL_EVERY: usize = 500;
 
@@ -33,6 +34,8 @@ const TELL_EVERY: usize = 500;
 pub(super) enum Flaw {
     /// It has confirmed it and does not show it.
     Hidden,
+    /// It has confirmed it and cannot read it any more.
+    Unreadable(String),
     /// It shows something else.
     Bogus(String),
 }
@@ -41,6 +44,9 @@ impl fmt::Display for Flaw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Hidden => write!(f, "it has confirmed a certificate and does not show it: sequence number"),
+            Self::Unreadable(why) => {
+                write!(f, "it has confirmed a certificate and cannot read it any more ({why}): sequence number")
+            }
             Self::Bogus(why) => write!(f, "it shows a certificate that is not valid ({why}): sequence number"),
         }
     }
@@ -49,12 +55,10 @@ impl fmt::Display for Flaw {
 /// What was read of an account.
 pub(super) struct Visit {
     pub(super) account: AccountId,
-    /// The number of the first slot.
-    pub(super) from: u64,
     /// By authority; none where it did not answer.
     pub(super) states: Vec<Option<AccountState>>,
     /// Number by number, what each authority that has confirmed it shows. Who did not answer is not there.
-    pub(super) slots: Vec<Slot>,
+    pub(super) slots: BTreeMap<u64, Slot>,
 }
 
 /// What authorities show for one number.
@@ -74,8 +78,12 @@ pub(super) async fn round(
         while visiting.len() < ACCOUNTS_AT_ONCE
             && let Some(account) = waiting.pop_front()
         {
-            let (counted, assets) = (books.counted(account), books.assets_of(account));
-            visiting.spawn(visit(network.clone(), authorities.to_vec(), account, counted, assets));
+            let known = Known {
+                counted: books.counted(account),
+                flawed: books.flawed(account),
+                assets: books.assets_of(account),
+            };
+            visiting.spawn(visit(network.clone(), authorities.to_vec(), account, known));
         }
         let Some(visit) = visiting.join_next().await else { break };
         let Ok(visit) = visit else { continue };
@@ -100,22 +108,26 @@ fn proofs(network: &Network, valid: &[VerifiedCertificate]) -> Vec<Proof> {
     pairs.flat_map(|(one, other)| Proof::find(network.domain(), one.certificate(), other.certificate())).collect()
 }
 
-async fn visit(
-    network: Network,
-    authorities: Vec<AuthorityClient>,
-    account: AccountId,
+/// What the books have of an account.
+struct Known {
+    /// How many of its certificates are counted, by authority.
     counted: Vec<u64>,
-    assets: Vec<Asset>,
-) -> Visit {
+    /// The numbers for which an authority gave no good answer.
+    flawed: BTreeSet<u64>,
+    /// What it may hold.
+    assets: BTreeSet<Asset>,
+}
+
+async fn visit(network: Network, authorities: Vec<AuthorityClient>, account: AccountId, known: Known) -> Visit {
+    let Known { counted, flawed, assets } = known;
     let states = read_states(&authorities, account, &assets).await;
     let next = |index: usize| states.get(index).and_then(Option::as_ref).map_or(0, |state| state.next_sequence.0);
     let unread: Vec<_> = counted.iter().enumerate().filter(|(index, counted)| next(*index) > **counted).collect();
     let from = unread.iter().map(|(_, counted)| **counted).min().unwrap_or_default();
     let to = unread.iter().map(|(index, _)| next(*index)).max().unwrap_or_default().min(from.saturating_add(SLICE));
-    let mut slots = Vec::new();
+    let mut slots: BTreeMap<u64, Slot> = (from..to).chain(flawed).map(|number| (number, Slot::new())).collect();
     let mut asked = JoinSet::new();
-    for number in from..to {
-        slots.push(Slot::new());
+    for number in slots.keys().copied() {
         for (index, authority) in authorities.iter().enumerate().filter(|(index, _)| next(*index) > number) {
             let shard = authority.shard_of(&account).clone();
             asked.spawn(async move { (number, index, shard.certificate(account, SequenceNumber(number)).await) });
@@ -123,13 +135,12 @@ async fn visit(
     }
     while let Some(answer) = asked.join_next().await {
         let Ok((number, index, answer)) = answer else { continue };
-        let place = usize::try_from(number.saturating_sub(from)).ok();
-        let Some(slot) = place.and_then(|place| slots.get_mut(place)) else { continue };
+        let Some(slot) = slots.get_mut(&number) else { continue };
         if let Some(found) = judge(&network, account, SequenceNumber(number), answer, slot) {
             slot.insert(index, found);
         }
     }
-    Visit { account, from, states, slots }
+    Visit { account, states, slots }
 }
 
 /// What an answer for a certificate is worth; none where there was no answer.
@@ -151,6 +162,7 @@ fn judge(
             Some(verified.map_err(|error| Flaw::Bogus(error.to_string())))
         }
         Err(ClientError::NotFound) => Some(Err(Flaw::Hidden)),
+        Err(ClientError::Unreadable(why)) => Some(Err(Flaw::Unreadable(why))),
         Err(ClientError::Malformed(why)) => Some(Err(Flaw::Bogus(why))),
         Err(_) => None,
     }
@@ -159,11 +171,11 @@ fn judge(
 async fn read_states(
     authorities: &[AuthorityClient],
     account: AccountId,
-    assets: &[Asset],
+    assets: &BTreeSet<Asset>,
 ) -> Vec<Option<AccountState>> {
     let mut asked = JoinSet::new();
     for (index, authority) in authorities.iter().cloned().enumerate() {
-        let assets = assets.to_vec();
+        let assets = assets.clone();
         asked.spawn(async move { (index, read_state(&authority, account, &assets).await) });
     }
     let mut states = vec![None; authorities.len()];
@@ -181,17 +193,15 @@ async fn read_states(
 async fn read_state(
     authority: &AuthorityClient,
     account: AccountId,
-    assets: &[Asset],
+    assets: &BTreeSet<Asset>,
 ) -> Result<AccountState, ClientError> {
     let shard = authority.shard_of(&account);
     let mut state = shard.account(account).await?;
     if !state.truncated {
         return Ok(state);
     }
-    for asset in assets {
-        if state.holdings.iter().any(|(listed, _)| listed == asset) {
-            continue;
-        }
+    let listed: BTreeSet<Asset> = state.holdings.iter().map(|(asset, _)| *asset).collect();
+    for asset in assets.difference(&listed) {
         let more = shard.account_asset(account, *asset).await?;
         let counters = |state: &AccountState| (state.next_sequence, state.received, state.deposits);
         if counters(&more) == counters(&state) {

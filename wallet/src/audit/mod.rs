@@ -300,8 +300,10 @@ impl<'a> Audit<'a> {
         readings
             .values()
             .for_each(|reading| known.extend(reading.redemptions.iter().map(|(name, value)| (*name, *value))));
+        let sums = self.books.sums();
         for audit in &mut report.assets {
-            audit.solvency = self.solvency(audit, &known, redeemed);
+            let (deposited, accounts) = sums.get(&audit.asset).copied().unwrap_or_default();
+            audit.solvency = solvency(audit, deposited, accounts, &known, redeemed);
             if !audit.solvency.solvent {
                 let Solvency { deposited, accounts, redeemable, redeemed, .. } = audit.solvency;
                 report.findings.push(format!(
@@ -320,17 +322,23 @@ impl<'a> Audit<'a> {
         report.ok = count == 0;
         report
     }
+}
 
-    fn solvency(&self, audit: &AssetAudit, known: &Redemptions, redeemed: &Redemptions) -> Solvency {
-        let redeemable = totals::sum(known, audit.asset, redeemed);
-        let redeemed = totals::sum(redeemed, audit.asset, &Redemptions::new());
-        let (deposited, accounts) = (self.books.deposited(audit.asset), self.books.total(audit.asset));
-        let for_accounts = accounts.plus(redeemable);
-        let is_backed = audit.backing.is_none_or(|backing| {
-            let owed = for_accounts.plus(backing.queued).plus(backing.claims);
-            backing.held.is_none_or(|held| held >= owed)
-        });
-        let solvent = is_backed && for_accounts == audit.contract_total && deposited == for_accounts.plus(redeemed);
-        Solvency { deposited, accounts, redeemable, redeemed, solvent }
-    }
+/// Whether what the contract has of an asset covers what was `deposited` and `accounts` must hold.
+fn solvency(
+    audit: &AssetAudit,
+    deposited: Balance,
+    accounts: Balance,
+    known: &Redemptions,
+    redeemed: &Redemptions,
+) -> Solvency {
+    let redeemable = totals::sum(known, audit.asset, redeemed);
+    let redeemed = totals::sum(redeemed, audit.asset, &Redemptions::new());
+    let for_accounts = accounts.plus(redeemable);
+    let is_backed = audit.backing.is_none_or(|backing| {
+        let owed = for_accounts.plus(backing.queued).plus(backing.claims);
+        backing.held.is_none_or(|held| held >= owed)
+    });
+    let solvent = is_backed && for_accounts == audit.contract_total && deposited == for_accounts.plus(redeemed);
+    Solvency { deposited, accounts, redeemable, redeemed, solvent }
 }

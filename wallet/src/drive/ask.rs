@@ -104,7 +104,10 @@ impl Driver {
             ClientError::Refused(refusal) => refusal,
             ClientError::Address { .. } => return Next::Finish(Heard::Out(Trouble::Silent(error.to_string()))),
             ClientError::Malformed(what) => return Next::Later(Heard::Later(Trouble::Misbehaved(what))),
-            ClientError::Unreachable(_) | ClientError::TimedOut(_) | ClientError::NotFound => {
+            ClientError::Unreachable(_)
+            | ClientError::TimedOut(_)
+            | ClientError::NotFound
+            | ClientError::Unreadable(_) => {
                 return Next::Later(Heard::Later(Trouble::Silent(error.to_string())));
             }
         };

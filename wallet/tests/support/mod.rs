@@ -70,6 +70,8 @@ pub enum Part {
     FalseTotals,
     /// Has no certificate, when asked.
     HidesCertificates,
+    /// Cannot read so many certificates when asked, and then all.
+    LosesCertificates(usize),
     /// Loses some requests and answers others late, by this seed.
     Erratic(u64),
     /// The same, and votes for every order, whatever it voted for before.
@@ -407,6 +409,12 @@ impl Shard for Fake {
         }
         if part == Part::HidesCertificates {
             return Err(Status::not_found("none"));
+        }
+        if let Part::LosesCertificates(count) = part
+            && let Some(rest) = count.checked_sub(1)
+        {
+            state.part = Part::LosesCertificates(rest);
+            return Err(Status::data_loss("the record cannot be read"));
         }
         let found = state.certificates.get(&(account_id(&request.account), request.sequence));
         found.map(|certificate| Response::new(certificate.into())).ok_or_else(|| Status::not_found("none"))
