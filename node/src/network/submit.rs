@@ -176,9 +176,8 @@ impl Intake {
     /// Queues what has arrived. Says how long the stream is not to be read.
     fn queue(&self, Turn { arrived, admitted }: Turn) -> Duration {
         let handle = &self.context.handle;
-        // Half of the time that who is refused is told to wait: half of what is queued is served then.
         let is_full = arrived.len() > admitted;
-        let unread = if is_full { (handle.retry_after() / 2).min(UNREAD_MAX) } else { Duration::ZERO };
+        let unread = if is_full { unread_for(handle.retry_after()) } else { Duration::ZERO };
         let arrived = arrived.into_iter().map(|SubmitRequest { id, request }| (id, request));
         let refused = queue(handle, &self.context.metrics, &self.stream, arrived, admitted, convert);
         if !refused.is_empty() {
@@ -226,7 +225,13 @@ fn queue<R>(
     refused
 }
 
-/// Submits one request of a client without a stream, within the same bounds, and waits for the answer.
+/// How long who was told to wait is left unread: half of that time, in which half of what is queued is served.
+fn unread_for(retry_after: Duration) -> Duration {
+    (retry_after / 2).min(UNREAD_MAX)
+}
+
+/// Submits one request of a client without a stream, within the same bounds, and waits for the answer. That it is busy
+/// is answered a while later, so that the connection it came over is left unread, too.
 pub(crate) async fn submit_one(
     handle: &ShardHandle,
     metrics: &NetworkMetrics,
@@ -239,6 +244,8 @@ pub(crate) async fn submit_one(
     drop(stream);
     if answered.is_empty() {
         answered = answers.recv().await.unwrap_or_default();
+    } else if let Some((_, Answer::Refused(Refusal::Busy(retry_after)))) = answered.last() {
+        tokio::time::sleep(unread_for(*retry_after)).await;
     }
     // None comes where the shard has ended.
     answered.pop().map_or(Answer::Refused(Refusal::Stopping), |(_, answer)| answer)

@@ -112,3 +112,18 @@ async fn whoever_sends_nothing_of_worth_gets_little_room_however_often_it_connec
     asked.shutdown().await;
     served.end().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_is_refused_as_busy_is_held_up_by_its_own_connection() {
+    // Nobody takes anything out of the queue, which has room for one. The clock stands still but where all wait for it.
+    let tight = ShardLimits { queue_requests_max: 1, ..FORGETFUL };
+    let served = HttpServed::with(1, HttpLimits::default(), tight, false).await;
+    let alice = TestAccount::ethereum(0);
+    let pay = alice.sign(&served.shards.committee.domain, payment(alice.id(), TestAccount::ed25519(1).id(), 1, 0));
+    let _waiting = served.shards.ask_account(&alice.id());
+    let before = tokio::time::Instant::now();
+    let problem = served.post("/v1/orders", &json::TransferOrder::from(&pay)).await.problem("busy");
+    let told = Duration::from_millis(problem.retry_after_ms.unwrap());
+    assert!(before.elapsed() >= (told / 2).min(Duration::from_millis(50)), "{:?} of {told:?}", before.elapsed());
+    served.end().await;
+}
