@@ -11,6 +11,8 @@ export const theme = createTheme({
     Card: { defaultProps: { radius: "lg", padding: "md" } },
     TextInput: { defaultProps: { size: "md" } },
     NativeSelect: { defaultProps: { size: "md" } },
+    PasswordInput: { defaultProps: { size: "md", visibilityToggleButtonProps: { "aria-label": "Show what is typed" } } },
+    Modal: { defaultProps: { closeButtonProps: { "aria-label": "Close" } }, styles: { title: { fontWeight: 600 } } },
     Badge: { defaultProps: { variant: "light", tt: "none", fw: 600 } },
   },
 });

@@ -45,7 +45,7 @@ test("who declines to connect is told so, and nothing else happens", async ({ pa
   await page.goto("/");
   await page.getByRole("banner").getByRole("button", { name: "Connect wallet" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Test wallet" }).click();
-  await expect(page.getByRole("alert")).toContainText("You declined in your wallet");
+  await expect(page.getByRole("alert")).toContainText("You declined");
 });
 
 test("on a wrong network nothing can be signed until the wallet has switched", async ({ page, person }) => {

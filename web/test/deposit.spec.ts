@@ -34,7 +34,7 @@ test("who declines the transaction is told so, and keeps the money", async ({ pa
   await goTo(page, "Deposit");
   await page.getByLabel("Amount", { exact: true }).fill("1");
   await page.getByRole("button", { name: "Deposit 1 ETH" }).click();
-  await expect(activity(page, "Deposit 1 ETH").getByRole("alert")).toContainText("You declined in your wallet");
+  await expect(activity(page, "Deposit 1 ETH").getByRole("alert")).toContainText("You declined");
 });
 
 test("more than there is cannot be deposited, nor what is no amount", async ({ page, person }) => {

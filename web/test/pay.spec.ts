@@ -39,7 +39,7 @@ test("who declines the signature is told so, and nothing is bound", async ({ pag
   wallet.declines = true;
   await pay(page, "0x70997970C51812dc3A010C7d01b50e0d17dc79C8", "0.5");
   const work = activity(page, /^Pay 0.5 ETH/);
-  await expect(work.getByRole("alert")).toContainText("You declined in your wallet");
+  await expect(work.getByRole("alert")).toContainText("You declined");
   await picture(page, "rejected-signature");
   await expect(work.getByRole("button", { name: "Go on with it" })).toBeHidden();
   wallet.declines = false;

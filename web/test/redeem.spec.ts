@@ -1,23 +1,9 @@
-import type { Page } from "@playwright/test";
 import { parseEther } from "viem";
 
-import { activity, expect, goTo, inFastPay, picture, test } from "./support/people";
+import { activity, addAndDeposit, expect, goTo, inFastPay, picture, test } from "./support/people";
 import { balanceOnChain, deployMoodyToken, deployToken, passTime, setMood } from "./support/net";
 
 const OUT = "0x000000000000000000000000000000000000bEEF";
-
-/** Has a token shown that the page does not know, and deposits some of it. */
-async function addAndDeposit(page: Page, token: string, symbol: string, amount: string): Promise<void> {
-  await page.getByRole("button", { name: "Add a token" }).click();
-  await page.getByLabel("The token's address").fill(token);
-  await page.getByRole("button", { name: "Add", exact: true }).click();
-  await expect(inFastPay(page, symbol)).toHaveText("0");
-  await goTo(page, "Deposit");
-  await page.getByLabel("Asset").selectOption(symbol);
-  await page.getByLabel("Amount", { exact: true }).fill(amount);
-  await page.getByRole("button", { name: `Deposit ${amount} ${symbol}` }).click();
-  await expect(activity(page, `Deposit ${amount} ${symbol}`).getByText("Done", { exact: true })).toBeVisible();
-}
 
 test("a relayer brings a redemption to Ethereum for its fee", async ({ page, person }) => {
   await person({ deposit: "4" });

@@ -61,7 +61,7 @@ async function gather(drive: Drive, certificate: VerifiedCertificate, redemption
     } else {
       // Counted by who signed: whoever passes on the vote of another adds nothing.
       votes.set(said.vote.authority, said.vote);
-      drive.tell({ type: "vote", authority, votes: votes.size, quorum });
+      if (votes.size <= quorum) drive.tell({ type: "vote", authority, votes: votes.size, quorum });
     }
     return votes.size;
   };

@@ -84,8 +84,7 @@ function open(database: string): Promise<IDBDatabase> {
     request.onsuccess = () => resolve(request.result);
     request.onerror = () => {
       const isNewer = request.error?.name === "VersionError";
-      const why = isNewer ? "a newer version of this page has used it; reload this one" : messageOf(request.error);
-      reject(unusable(why));
+      reject(isNewer ? outdated() : unusable(messageOf(request.error)));
     };
   });
 }
@@ -106,7 +105,8 @@ async function run<T>(
       transaction.onabort = () => reject(transaction.error ?? request.error ?? new Error("it gave the change up"));
     });
   } catch (error) {
-    throw unusable(messageOf(error), error);
+    const isFull = error instanceof Error && error.name === "QuotaExceededError";
+    throw unusable(isFull ? "there is no room for more" : messageOf(error), error);
   }
 }
 
@@ -128,4 +128,9 @@ function asText(value: unknown): string | undefined {
 function unusable(why: string, cause?: unknown): FastPayError {
   const action = "allow this site to keep data, and make room on the disk";
   return new FastPayError("storage", `the browser's storage cannot be used: ${why}`, action, { cause });
+}
+
+function outdated(): FastPayError {
+  const message = "a newer version of this page has used the browser's storage, which this one does not understand";
+  return new FastPayError("storage", message, "reload this page");
 }

@@ -15,13 +15,14 @@ import { formatAccount, type AccountId } from "../accounts.js";
 import type { Drive } from "../drive/driver.js";
 import { superseded } from "../drive/failures.js";
 import { transferDigest } from "../eip712.js";
-import { FastPayError } from "../errors.js";
+import { FastPayError, isFastPayError } from "../errors.js";
 import { goodAnswers, type Answers } from "../network.js";
 import type { TransferStep } from "../progress.js";
 import { signOrder, type Signer } from "../signers.js";
 import { LAG_MAX, supportedBalance } from "../standing.js";
 import { transferOf, type OrderJournal, type Stored } from "../storage/journal.js";
 import type { Transfer } from "../transfer.js";
+import type { VerifiedOrder } from "../verify.js";
 import type { AccountState, Receipt, Resumed } from "../views.js";
 import { driveOf, journalOf, type Context } from "./context.js";
 import { adopt, bringHome, catchUp, finish } from "./finish.js";
@@ -66,13 +67,23 @@ async function sendLocked(drive: Drive, journal: OrderJournal, signer: Signer, i
     const transfer = intent(sequence);
     drive.tell({ type: "signing", transfer });
     const order = await signOrder(signer, domain, transfer);
-    await journal.create(order);
+    await writeDown(journal, order);
     drive.tell({ type: "ordered", transfer, digest: order.digest, resumed: false });
     const outcome = await bringHome(drive, journal, order, order, false);
     if (outcome.type === "settled") return outcome.receipt;
     throw superseded(outcome.certificate);
   }
   throw otherCopy(journal.account);
+}
+
+/** Only what is written down is sent. */
+async function writeDown(journal: OrderJournal, order: VerifiedOrder): Promise<void> {
+  try {
+    await journal.create(order);
+  } catch (error) {
+    if (!isFastPayError(error, "storage")) throw error;
+    throw new FastPayError("storage", error.message, `nothing was sent; ${error.action}`, { cause: error });
+  }
 }
 
 /** An earlier order's steps are not those of the one that was asked for; only what holds it up is told. */

@@ -215,7 +215,10 @@ describe("a storage that takes no more", () => {
 
   test("of orders: nothing is sent", async () => {
     const { store, disk } = full(() => false);
-    await expect(scene.pay(30n, { store })).rejects.toMatchObject({ code: "storage" });
+    await expect(scene.pay(30n, { store })).rejects.toMatchObject({
+      code: "storage",
+      action: expect.stringContaining("nothing was sent"),
+    });
     expect(scene.nodes.flatMap(({ orders }) => orders)).toEqual([]);
     disk.isFull = false;
     expect((await scene.pay(30n, { store })).certificate.order.transfer.sequence).toBe(0n);

@@ -3,7 +3,7 @@ import { createContext, useCallback, useContext, useEffect, useState, useSyncExt
 import type { AccountId } from "@fastpay/sdk";
 
 import { refreshAccount } from "../data/queries";
-import { useWallets } from "../ethereum/WalletProvider";
+import { useOwners } from "../account/OwnerProvider";
 import { useNetwork } from "../network/NetworkProvider";
 import { Activities, type Activity, type ActivityPlan } from "./activities";
 
@@ -56,10 +56,10 @@ export function ActivityProvider({ children }: { children: ReactNode }): JSX.Ele
   );
 }
 
-/** Resumes an account's unfinished orders as soon as its wallet is connected. It needs no signature. */
+/** Resumes an account's unfinished orders as soon as its owner is here. It needs no signature. */
 function Recovery(): null {
-  const { connected } = useWallets();
-  const account = connected?.account;
+  const { owner } = useOwners();
+  const account = owner?.account;
   const resume = useResume();
   const { client } = useNetwork();
   useEffect(() => {

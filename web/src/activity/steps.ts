@@ -37,13 +37,14 @@ export function transferSteps(activity: Activity): Step[] {
   const { steps } = activity;
   const [ordered, vote, certified] = [last(steps, "ordered"), last(steps, "vote"), last(steps, "certified")];
   const [confirmed, settled] = [last(steps, "confirmed"), last(steps, "settled")];
+  const isAsked = activity.state === "running" && ordered === undefined && last(steps, "signing") !== undefined;
   const votes = vote && `${vote.votes} of ${count(vote.quorum, "vote")}`;
   const confirmations = confirmed && `${confirmed.confirmations} of ${count(confirmed.quorum, "confirmation")}`;
   return arrange(activity, [
     {
-      label: activity.kind === "resume" ? "Found in this browser" : "Signed in your wallet, and kept in this browser",
+      label: activity.kind === "resume" ? "Found in this browser" : "Signed, and kept in this browser",
       isDone: ordered !== undefined || certified !== undefined,
-      detail: last(steps, "signing") && ordered === undefined ? "confirm it in your wallet" : undefined,
+      detail: isAsked ? "waiting for your signature" : undefined,
     },
     {
       label: "Final: nothing can undo it",
@@ -84,7 +85,15 @@ export function chainSteps(activity: Activity): Step[] {
   const { steps, kind } = activity;
   const [submitted, included] = [last(steps, "submitted"), last(steps, "included")];
   const [final, credited] = [last(steps, "final"), last(steps, "credited")];
+  const vote = last(steps, "vote");
+  // Of a redemption whose certificate is older than the committee's present keys.
+  const voted = vote && {
+    label: "Voted for again by the present committee",
+    isDone: vote.votes >= vote.quorum,
+    detail: `${vote.votes} of ${count(vote.quorum, "vote")}`,
+  };
   const lines = [
+    ...(voted === undefined ? [] : [voted]),
     {
       label: "Submitted to Ethereum",
       isDone: submitted !== undefined,

@@ -5,7 +5,7 @@ import { decodeMemo, ETHER, NO_MEMO, type AccountEvent, type AccountId, type Add
 
 import { useKnownAssets } from "../data/assets";
 import { refreshAccount, useAccount } from "../data/queries";
-import { useWallets } from "../ethereum/WalletProvider";
+import { useOwners } from "../account/OwnerProvider";
 import { useNetwork } from "../network/NetworkProvider";
 import { money, shortAccount } from "../ui/words";
 
@@ -15,9 +15,9 @@ const RETRY_MS = 5_000;
 /** Follows the connected account: says what arrives, and has what is shown asked for again. */
 export function LiveEvents(): null {
   const { client } = useNetwork();
-  const { connected } = useWallets();
+  const { owner } = useOwners();
   const queries = useQueryClient();
-  const account = connected?.account;
+  const account = owner?.account;
   useChanges(account);
   useEffect(() => {
     if (account === undefined) return undefined;

@@ -1,7 +1,9 @@
 import type { JSX } from "react";
 
+import { OwnerProvider } from "../account/OwnerProvider";
 import { ActivityProvider } from "../activity/ActivityProvider";
 import { WalletProvider } from "../ethereum/WalletProvider";
+import { KeysProvider } from "../keys/KeysProvider";
 import { NetworkProvider } from "../network/NetworkProvider";
 import { Shell } from "./Shell";
 
@@ -10,9 +12,13 @@ export function Root(): JSX.Element {
   return (
     <NetworkProvider>
       <WalletProvider>
-        <ActivityProvider>
-          <Shell />
-        </ActivityProvider>
+        <KeysProvider>
+          <OwnerProvider>
+            <ActivityProvider>
+              <Shell />
+            </ActivityProvider>
+          </OwnerProvider>
+        </KeysProvider>
       </WalletProvider>
     </NetworkProvider>
   );

@@ -2,7 +2,7 @@ import { ActionIcon, Anchor, AppShell, Box, Group, Text, useComputedColorScheme,
 import type { JSX } from "react";
 import { Link, NavLink, Outlet, ScrollRestoration } from "react-router";
 
-import { ConnectButton } from "../ethereum/ConnectButton";
+import { ConnectButton } from "../account/ConnectButton";
 import { WrongNetwork } from "../ethereum/WrongNetwork";
 import { useNetwork } from "../network/NetworkProvider";
 import { Logo } from "../ui/Logo";

@@ -1,47 +1,70 @@
-import { Button, Card, Stack, Text } from "@mantine/core";
+import { Alert, Button, Card, Code, Stack, Text } from "@mantine/core";
 import { ETHER, type Address } from "@fastpay/sdk";
 import { useState, type FormEvent, type JSX } from "react";
 
+import type { Owner } from "../account/OwnerProvider";
 import { ActivityCard } from "../activity/ActivityCard";
 import { useActivities, useActivityActions } from "../activity/ActivityProvider";
 import { useHoldings } from "../data/holdings";
 import { usePausedUntil } from "../data/queries";
+import { ConnectEthereum } from "../ethereum/WalletList";
 import type { ConnectedWallet } from "../ethereum/WalletProvider";
 import { useNetwork } from "../network/NetworkProvider";
 import { AmountInput, readAmount } from "../ui/AmountInput";
 import { AssetSelect } from "../ui/AssetSelect";
 import { ErrorAlert } from "../ui/ErrorAlert";
-import { PausedNotice, WithWallet } from "../ui/Notices";
+import { PausedNotice, WithOwner } from "../ui/Notices";
 import { Page } from "../ui/Page";
-import { money } from "../ui/words";
-import { IconArrowDownToArc } from "../ui/icons";
+import { money, shortAccount, shorten } from "../ui/words";
+import { IconArrowDownToArc, IconWallet } from "../ui/icons";
 
 /** Left on the chain by "Max", so that ETH for gas remains: 0.01. */
 const GAS_RESERVE_WEI = 10n ** 16n;
 
 export function Component(): JSX.Element {
   return (
-    <Page title="Deposit" lead="From Ethereum into your FastPay account, which the same key owns.">
+    <Page title="Deposit" lead="From Ethereum into your FastPay account.">
       <PausedNotice />
-      <WithWallet>{(wallet) => <Deposit key={wallet.account} wallet={wallet} />}</WithWallet>
+      <WithOwner>{(owner) => <Deposit key={owner.account} owner={owner} />}</WithOwner>
     </Page>
   );
 }
 
-function Deposit({ wallet }: { wallet: ConnectedWallet }): JSX.Element {
-  const activities = useActivities(wallet.account).filter(({ kind }) => kind === "deposit");
+function Deposit({ owner }: { owner: Owner }): JSX.Element {
+  const activities = useActivities(owner.account).filter(({ kind }) => kind === "deposit");
   return (
     <>
       {activities.map((activity) => (
         <ActivityCard key={activity.id} activity={activity} />
       ))}
-      <DepositForm wallet={wallet} />
+      {owner.ethereum === undefined ? (
+        <NoWallet />
+      ) : (
+        <DepositForm key={owner.ethereum.address} owner={owner} wallet={owner.ethereum} />
+      )}
     </>
   );
 }
 
-function DepositForm({ wallet }: { wallet: ConnectedWallet }): JSX.Element {
-  const { account, address, walletClient, isOnChain } = wallet;
+function NoWallet(): JSX.Element {
+  return (
+    <Alert color="indigo" icon={<IconWallet aria-hidden />} title="A deposit is a transaction on Ethereum">
+      <Text size="sm" mb="sm">
+        Connect an Ethereum wallet to deposit from; what arrives is your key&apos;s. Or have somebody pay you: Receive has the
+        code and the link.
+      </Text>
+      <ConnectEthereum>Connect an Ethereum wallet</ConnectEthereum>
+    </Alert>
+  );
+}
+
+interface FormProps {
+  readonly owner: Owner;
+  readonly wallet: ConnectedWallet;
+}
+
+function DepositForm({ owner: { account, isKey }, wallet }: FormProps): JSX.Element {
+  const { address, walletClient, isOnChain } = wallet;
   const { client, config } = useNetwork();
   const { start } = useActivityActions();
   const { list, chainError } = useHoldings(account, address);
@@ -61,13 +84,18 @@ function DepositForm({ wallet }: { wallet: ConnectedWallet }): JSX.Element {
       kind: "deposit",
       account,
       title: `Deposit ${money(units, info)}`,
-      work: ({ report, signal }) => client.deposit(walletClient, { asset, amount: units }, { onProgress: report, signal }),
+      work: ({ report, signal }) => client.deposit(walletClient, { recipient: account, asset, amount: units }, { onProgress: report, signal }),
     });
     setText("");
   };
   return (
     <Card withBorder component="form" onSubmit={submit} aria-label="Deposit">
       <Stack>
+        {isKey && (
+          <Text size="sm">
+            From <Code>{shorten(address)}</Code> to your key&apos;s account <Code>{shortAccount(account)}</Code>.
+          </Text>
+        )}
         <ErrorAlert error={chainError} title="Your balance on Ethereum is not known now" />
         <AssetSelect assets={list.map((one) => one.asset)} value={asset} onChange={setAsset} />
         <AmountInput

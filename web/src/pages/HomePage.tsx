@@ -2,10 +2,10 @@ import { Button, Card, Group, SimpleGrid, Stack, Text } from "@mantine/core";
 import type { JSX, ReactNode } from "react";
 import { Link } from "react-router";
 
+import { ConnectButton } from "../account/ConnectButton";
+import { useOwners, type Owner } from "../account/OwnerProvider";
 import { ActivityCard } from "../activity/ActivityCard";
 import { useActivities } from "../activity/ActivityProvider";
-import { ConnectButton } from "../ethereum/ConnectButton";
-import { useWallets, type ConnectedWallet } from "../ethereum/WalletProvider";
 import { PausedNotice } from "../ui/Notices";
 import { Page } from "../ui/Page";
 import { Balances } from "./home/Balances";
@@ -14,9 +14,16 @@ import { HistoryList } from "./history/HistoryList";
 import { PendingNotice } from "./pay/PendingNotice";
 import { IconArrowDownToArc, IconArrowBarToUp, IconQrcode, IconSearch, IconSend } from "../ui/icons";
 
+const ACTIONS = [
+  { to: "/pay", label: "Pay", Icon: IconSend },
+  { to: "/receive", label: "Receive", Icon: IconQrcode },
+  { to: "/deposit", label: "Deposit", Icon: IconArrowDownToArc },
+  { to: "/redeem", label: "Redeem", Icon: IconArrowBarToUp },
+];
+
 export function Component(): JSX.Element {
-  const { connected } = useWallets();
-  return connected === undefined ? <Welcome /> : <Wallet key={connected.account} wallet={connected} />;
+  const { owner } = useOwners();
+  return owner === undefined ? <Welcome /> : <Wallet key={owner.account} owner={owner} />;
 }
 
 function Welcome(): JSX.Element {
@@ -24,6 +31,7 @@ function Welcome(): JSX.Element {
     <Page
       title="Payments on Ethereum, final in one round trip"
       lead="Deposit once, pay anyone in milliseconds, and redeem to Ethereum at any time, alone if need be."
+      width={880}
     >
       <Group>
         <ConnectButton size="md" />
@@ -31,8 +39,8 @@ function Welcome(): JSX.Element {
           Explore
         </Button>
       </Group>
-      <SimpleGrid cols={{ base: 1, sm: 3 }}>
-        <Point title="Your key">Your Ethereum wallet signs each payment, and shows it first. There is no other account.</Point>
+      <SimpleGrid cols={{ base: 1, sm: 3 }} mt="md">
+        <Point title="Your key">Your Ethereum wallet signs each payment, and shows it first; or a key does that this browser keeps, encrypted.</Point>
         <Point title="A committee, not a company">
           Authorities vote on each payment. This page checks every vote by itself; up to a third of them may lie or be away.
         </Point>
@@ -45,54 +53,41 @@ function Welcome(): JSX.Element {
 function Point({ title, children }: { title: string; children: ReactNode }): JSX.Element {
   return (
     <Card withBorder>
-      <Text fw={600}>{title}</Text>
-      <Text size="sm" c="dimmed">
+      <Text fw={600} component="h2">
+        {title}
+      </Text>
+      <Text size="sm" c="dimmed" mt={4}>
         {children}
       </Text>
     </Card>
   );
 }
 
-function Wallet({ wallet }: { wallet: ConnectedWallet }): JSX.Element {
-  const activities = useActivities(wallet.account);
+function Wallet({ owner }: { owner: Owner }): JSX.Element {
+  const activities = useActivities(owner.account);
   return (
     <Page title="Wallet" width={720}>
       <PausedNotice />
-      <PendingNotice account={wallet.account} />
-      <Balances wallet={wallet} />
+      <PendingNotice account={owner.account} />
+      <Balances owner={owner} />
       <SimpleGrid component="nav" aria-label="What to do" cols={{ base: 2, sm: 4 }} spacing="sm">
-        <Action to="/pay" icon={<IconSend aria-hidden />}>
-          Pay
-        </Action>
-        <Action to="/receive" icon={<IconQrcode aria-hidden />}>
-          Receive
-        </Action>
-        <Action to="/deposit" icon={<IconArrowDownToArc aria-hidden />}>
-          Deposit
-        </Action>
-        <Action to="/redeem" icon={<IconArrowBarToUp aria-hidden />}>
-          Redeem
-        </Action>
+        {ACTIONS.map(({ to, label, Icon }) => (
+          <Button key={to} component={Link} to={to} variant="light" h={76} className="action">
+            <Icon aria-hidden />
+            {label}
+          </Button>
+        ))}
       </SimpleGrid>
       {activities.map((activity) => (
         <ActivityCard key={activity.id} activity={activity} />
       ))}
       <Stack gap="xs">
-        <HistoryList account={wallet.account} limit={5} heading="Lately" />
+        <HistoryList account={owner.account} limit={5} heading="Lately" />
         <Text size="sm">
           <Link to="/history">The whole history</Link>
         </Text>
       </Stack>
-      <AuthoritiesLine account={wallet.account} />
+      <AuthoritiesLine account={owner.account} />
     </Page>
-  );
-}
-
-function Action({ to, icon, children }: { to: string; icon: ReactNode; children: ReactNode }): JSX.Element {
-  return (
-    <Button component={Link} to={to} variant="light" h={76} className="action">
-      {icon}
-      {children}
-    </Button>
   );
 }

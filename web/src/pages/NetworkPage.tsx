@@ -4,7 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import type { JSX } from "react";
 
 import { useAccount, useContractStatus } from "../data/queries";
-import { useWallets } from "../ethereum/WalletProvider";
+import { useOwners } from "../account/OwnerProvider";
 import { useNetwork } from "../network/NetworkProvider";
 import { Copyable } from "../ui/AccountText";
 import { ErrorAlert } from "../ui/ErrorAlert";
@@ -17,11 +17,11 @@ const NO_ASSETS = [] as const;
 
 export function Component(): JSX.Element {
   const { config, client } = useNetwork();
-  const { connected } = useWallets();
+  const { owner } = useOwners();
   const status = useContractStatus();
   const committee = useQuery({ queryKey: ["committee"], queryFn: () => client.committee(), refetchInterval: 60_000 });
   // Any account will do to see who answers.
-  const view = useAccount(connected?.account ?? ZERO_ACCOUNT, NO_ASSETS);
+  const view = useAccount(owner?.account ?? ZERO_ACCOUNT, NO_ASSETS);
   const contract = status.data;
   return (
     <Page

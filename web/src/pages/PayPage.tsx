@@ -10,17 +10,17 @@ import {
 } from "@fastpay/sdk";
 import { useState, type FormEvent, type JSX } from "react";
 
+import type { Owner } from "../account/OwnerProvider";
 import { ActivityCard } from "../activity/ActivityCard";
 import { isOrdering, useActivities, useActivityActions } from "../activity/ActivityProvider";
 import { useKnownAssets } from "../data/assets";
 import { useHoldings } from "../data/holdings";
 import { useAssetInfo } from "../data/queries";
-import type { ConnectedWallet } from "../ethereum/WalletProvider";
 import { useNetwork } from "../network/NetworkProvider";
 import { AmountInput, readAmount } from "../ui/AmountInput";
 import { AssetSelect } from "../ui/AssetSelect";
 import { ErrorAlert } from "../ui/ErrorAlert";
-import { WithWallet } from "../ui/Notices";
+import { WithOwner } from "../ui/Notices";
 import { Page } from "../ui/Page";
 import { money, sentence, shortAccount } from "../ui/words";
 import { LinkReader, LinkSummary } from "./pay/LinkReader";
@@ -31,13 +31,13 @@ import { IconSend } from "../ui/icons";
 export function Component(): JSX.Element {
   return (
     <Page title="Pay" lead="Final in one round trip; nobody can undo it.">
-      <WithWallet>{(wallet) => <Pay key={wallet.account} wallet={wallet} />}</WithWallet>
+      <WithOwner>{(owner) => <Pay key={owner.account} owner={owner} />}</WithOwner>
     </Page>
   );
 }
 
-function Pay({ wallet }: { wallet: ConnectedWallet }): JSX.Element {
-  const { account } = wallet;
+function Pay({ owner }: { owner: Owner }): JSX.Element {
+  const { account } = owner;
   const activities = useActivities(account).filter(({ kind }) => kind === "pay" || kind === "resume");
   return (
     <>
@@ -45,19 +45,19 @@ function Pay({ wallet }: { wallet: ConnectedWallet }): JSX.Element {
         <ActivityCard key={activity.id} activity={activity} />
       ))}
       <PendingNotice account={account} />
-      <PayForm wallet={wallet} />
+      <PayForm owner={owner} />
     </>
   );
 }
 
-function PayForm({ wallet }: { wallet: ConnectedWallet }): JSX.Element {
-  const { account, address, signer, isOnChain } = wallet;
+function PayForm({ owner }: { owner: Owner }): JSX.Element {
+  const { account, signer, canSign, ethereum } = owner;
   const { client } = useNetwork();
   const { start } = useActivityActions();
   const { request, error: linkError, read, clear } = useLinkRequest();
   const known = useKnownAssets();
   const [typed, setTyped] = useState({ to: "", asset: ETHER as Address, amount: "", memo: "" });
-  const { list, view, error } = useHoldings(account, address);
+  const { list, view, error } = useHoldings(account, ethereum?.address);
   const isBusy = isOrdering(useActivities(account), account);
 
   // What a link fixes stands; what it leaves open is typed.
@@ -72,7 +72,7 @@ function PayForm({ wallet }: { wallet: ConnectedWallet }): JSX.Element {
   const memo = readMemo(typed.memo);
   const to = request?.account ?? recipient.account;
   const canPay =
-    to !== undefined && units !== undefined && memo.fault === undefined && !isTooMuch && !isBusy && isOnChain && view !== undefined;
+    to !== undefined && units !== undefined && memo.fault === undefined && !isTooMuch && !isBusy && canSign && view !== undefined;
 
   const change = (part: Partial<typeof typed>): void => setTyped((before) => ({ ...before, ...part }));
   const submit = (event: FormEvent): void => {

@@ -2,14 +2,14 @@ import { Anchor, Button, Card, CopyButton, Group, Stack, Text, TextInput } from 
 import { encodeMemo, ETHER, formatAccount, formatPaymentLink, formatWebLink, isFastPayError, type Address, type PaymentLink } from "@fastpay/sdk";
 import { useState, type JSX } from "react";
 
+import type { Owner } from "../account/OwnerProvider";
 import { useHoldings } from "../data/holdings";
-import type { ConnectedWallet } from "../ethereum/WalletProvider";
 import { useNetwork } from "../network/NetworkProvider";
 import { AmountInput, readAmount } from "../ui/AmountInput";
 import { AssetSelect } from "../ui/AssetSelect";
 import { Copyable } from "../ui/AccountText";
 import { ErrorAlert } from "../ui/ErrorAlert";
-import { WithWallet } from "../ui/Notices";
+import { WithOwner } from "../ui/Notices";
 import { Page } from "../ui/Page";
 import { QrCode } from "../ui/Qr";
 import { money } from "../ui/words";
@@ -17,15 +17,15 @@ import { money } from "../ui/words";
 export function Component(): JSX.Element {
   return (
     <Page title="Receive" lead="Show the code, or send the link. The sender confirms; nothing is paid by opening it.">
-      <WithWallet>{(wallet) => <Receive wallet={wallet} />}</WithWallet>
+      <WithOwner>{(owner) => <Receive owner={owner} />}</WithOwner>
     </Page>
   );
 }
 
-function Receive({ wallet }: { wallet: ConnectedWallet }): JSX.Element {
-  const { account, address } = wallet;
+function Receive({ owner }: { owner: Owner }): JSX.Element {
+  const { account, ethereum } = owner;
   const { client } = useNetwork();
-  const { list } = useHoldings(account, address);
+  const { list } = useHoldings(account, ethereum?.address);
   const [asset, setAsset] = useState<Address>(ETHER);
   const [amount, setAmount] = useState("");
   const [memo, setMemo] = useState("");
@@ -121,7 +121,7 @@ function Links({ uri, web, asks }: { uri: string; web: string; asks: string | 0n
           )}
         </CopyButton>
       </Group>
-      <Anchor href={web} size="xs" style={{ overflowWrap: "anywhere" }} data-testid="payment-link">
+      <Anchor href={web} size="xs" ta="center" style={{ overflowWrap: "anywhere" }} data-testid="payment-link">
         {web}
       </Anchor>
     </>

@@ -1,9 +1,9 @@
 import { Alert, Text } from "@mantine/core";
 import type { JSX, ReactNode } from "react";
 
+import { ConnectButton } from "../account/ConnectButton";
+import { useOwners, type Owner } from "../account/OwnerProvider";
 import { usePausedUntil } from "../data/queries";
-import { ConnectButton } from "../ethereum/ConnectButton";
-import { useWallets, type ConnectedWallet } from "../ethereum/WalletProvider";
 import { timeText } from "./words";
 import { IconPlayerPause, IconWallet } from "./icons";
 
@@ -21,14 +21,15 @@ export function PausedNotice(): JSX.Element | null {
   );
 }
 
-/** What needs a wallet, or the invitation to connect one. */
-export function WithWallet({ children }: { children: (wallet: ConnectedWallet) => ReactNode }): ReactNode {
-  const { connected } = useWallets();
-  if (connected !== undefined) return children(connected);
+/** What needs an account, or the invitation to connect a wallet or take up a key. */
+export function WithOwner({ children }: { children: (owner: Owner) => ReactNode }): ReactNode {
+  const { owner } = useOwners();
+  if (owner !== undefined) return children(owner);
   return (
     <Alert color="indigo" icon={<IconWallet aria-hidden />} title="Connect a wallet first">
       <Text size="sm" mb="sm">
-        Your FastPay account belongs to the Ethereum key in your wallet. There is nothing else to set up.
+        Your FastPay account belongs to the Ethereum key in your wallet, or to a key that this browser keeps for you. There is
+        nothing else to set up.
       </Text>
       <ConnectButton />
     </Alert>

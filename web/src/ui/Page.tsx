@@ -21,10 +21,14 @@ export function Page({ title, lead, children, width = 560 }: Props): JSX.Element
   return (
     <Stack maw={width} mx="auto" gap="md">
       <div>
-        <Title order={1} size="h2" ref={heading} tabIndex={-1} style={{ outline: "none" }}>
+        <Title order={1} size="h2" ref={heading} tabIndex={-1} style={{ outline: "none", textWrap: "balance" }}>
           {title}
         </Title>
-        {lead !== undefined && <Text c="dimmed">{lead}</Text>}
+        {lead !== undefined && (
+          <Text c="dimmed" mt={4}>
+            {lead}
+          </Text>
+        )}
       </div>
       {children}
     </Stack>

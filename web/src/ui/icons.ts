@@ -1,9 +1,9 @@
 /** The icons of the page, one by one: the library's index has six thousand, and every build would read them all. */
 
 export { default as IconAlertTriangle } from "@tabler/icons-react/dist/esm/icons/IconAlertTriangle.mjs";
+export { default as IconArrowBarToUp } from "@tabler/icons-react/dist/esm/icons/IconArrowBarToUp.mjs";
 export { default as IconArrowDownLeft } from "@tabler/icons-react/dist/esm/icons/IconArrowDownLeft.mjs";
 export { default as IconArrowDownToArc } from "@tabler/icons-react/dist/esm/icons/IconArrowDownToArc.mjs";
-export { default as IconArrowBarToUp } from "@tabler/icons-react/dist/esm/icons/IconArrowBarToUp.mjs";
 export { default as IconArrowUpRight } from "@tabler/icons-react/dist/esm/icons/IconArrowUpRight.mjs";
 export { default as IconCamera } from "@tabler/icons-react/dist/esm/icons/IconCamera.mjs";
 export { default as IconCheck } from "@tabler/icons-react/dist/esm/icons/IconCheck.mjs";
@@ -11,8 +11,11 @@ export { default as IconChevronDown } from "@tabler/icons-react/dist/esm/icons/I
 export { default as IconCircle } from "@tabler/icons-react/dist/esm/icons/IconCircle.mjs";
 export { default as IconCircleFilled } from "@tabler/icons-react/dist/esm/icons/IconCircleFilled.mjs";
 export { default as IconCopy } from "@tabler/icons-react/dist/esm/icons/IconCopy.mjs";
+export { default as IconDownload } from "@tabler/icons-react/dist/esm/icons/IconDownload.mjs";
+export { default as IconFileImport } from "@tabler/icons-react/dist/esm/icons/IconFileImport.mjs";
 export { default as IconHistory } from "@tabler/icons-react/dist/esm/icons/IconHistory.mjs";
 export { default as IconHome2 } from "@tabler/icons-react/dist/esm/icons/IconHome2.mjs";
+export { default as IconKey } from "@tabler/icons-react/dist/esm/icons/IconKey.mjs";
 export { default as IconLock } from "@tabler/icons-react/dist/esm/icons/IconLock.mjs";
 export { default as IconLogout } from "@tabler/icons-react/dist/esm/icons/IconLogout.mjs";
 export { default as IconMoon } from "@tabler/icons-react/dist/esm/icons/IconMoon.mjs";
@@ -26,6 +29,7 @@ export { default as IconSearch } from "@tabler/icons-react/dist/esm/icons/IconSe
 export { default as IconSend } from "@tabler/icons-react/dist/esm/icons/IconSend.mjs";
 export { default as IconShieldCheck } from "@tabler/icons-react/dist/esm/icons/IconShieldCheck.mjs";
 export { default as IconSun } from "@tabler/icons-react/dist/esm/icons/IconSun.mjs";
+export { default as IconSwitchHorizontal } from "@tabler/icons-react/dist/esm/icons/IconSwitchHorizontal.mjs";
 export { default as IconTrash } from "@tabler/icons-react/dist/esm/icons/IconTrash.mjs";
 export { default as IconWallet } from "@tabler/icons-react/dist/esm/icons/IconWallet.mjs";
 export { default as IconX } from "@tabler/icons-react/dist/esm/icons/IconX.mjs";

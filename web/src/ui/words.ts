@@ -7,7 +7,9 @@ const TITLES: Partial<Record<FastPayErrorCode, string>> = {
   "invalid-amount": "This is no amount",
   "invalid-link": "This link cannot be used",
   "invalid-certificate": "This certificate proves nothing",
-  "signature-rejected": "You declined in your wallet",
+  "invalid-key-file": "This is no key file",
+  "wrong-passphrase": "Wrong passphrase",
+  "signature-rejected": "You declined",
   "signature-unusable": "The wallet's signature cannot be used",
   "wallet-failed": "The wallet failed",
   "too-few-answers": "Too few authorities answer",
@@ -49,6 +51,13 @@ export function amountText(units: bigint, decimals: number): string {
   const [whole = "", fraction] = formatAmount(units, decimals).split(".");
   const grouped = whole.replace(/\B(?=(\d{3})+$)/g, ",");
   return fraction === undefined ? grouped : `${grouped}.${fraction}`;
+}
+
+/** The same for a glance: cut after so many digits behind the point, which `…` says. */
+export function amountAtAGlance(units: bigint, decimals: number, digits = 6): string {
+  const text = amountText(units, decimals);
+  const point = text.indexOf(".");
+  return point === -1 || text.length <= point + 1 + digits ? text : `${text.slice(0, point + 1 + digits)}…`;
 }
 
 /** Both ends of a long text. */

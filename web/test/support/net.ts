@@ -2,6 +2,7 @@
 
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 
 import {
   createPublicClient,
@@ -28,6 +29,7 @@ const FAST_PAY = parseAbi([
   "function pause()",
   "function unpause()",
   "function guardian() view returns (address)",
+  "function epoch() view returns (uint64)",
   "function lastTransactionIndex() view returns (uint64)",
 ]);
 const ERC20 = parseAbi([
@@ -132,6 +134,20 @@ export async function passTime(seconds: number): Promise<void> {
   const client = chainClient();
   await client.increaseTime({ seconds });
   await client.mine({ blocks: 1 });
+}
+
+/** Resolves when an epoch has begun in a block that stays, and all authorities vote in it. */
+export async function epochIsFinal(net: NetworkFile, epoch: bigint): Promise<void> {
+  const client = chainClient(net);
+  const call = { address: net.contract, abi: FAST_PAY, functionName: "epoch", blockTag: "finalized" } as const;
+  while ((await client.readContract(call)) < epoch) await sleep(200);
+  for (const { http: url } of net.authorities) {
+    for (;;) {
+      const { epoch: of, votes } = (await (await fetch(`${url}/v1/status`)).json()) as { epoch: string; votes: boolean };
+      if (BigInt(of) >= epoch && votes) break;
+      await sleep(200);
+    }
+  }
 }
 
 /** The guardian pauses, or ends the pause; anvil signs for it. */

@@ -78,6 +78,19 @@ export async function pay(page: Page, to: string, amount: string, memo = ""): Pr
   await page.getByRole("button", { name: /^Pay \d/ }).click();
 }
 
+/** Has a token shown that the page does not know, and deposits some of it. */
+export async function addAndDeposit(page: Page, token: string, symbol: string, amount: string): Promise<void> {
+  await page.getByRole("button", { name: "Add a token" }).click();
+  await page.getByLabel("The token's address").fill(token);
+  await page.getByRole("button", { name: "Add", exact: true }).click();
+  await expect(inFastPay(page, symbol)).toHaveText("0");
+  await goTo(page, "Deposit");
+  await page.getByLabel("Asset").selectOption(symbol);
+  await page.getByLabel("Amount", { exact: true }).fill(amount);
+  await page.getByRole("button", { name: `Deposit ${amount} ${symbol}` }).click();
+  await expect(activity(page, `Deposit ${amount} ${symbol}`).getByText("Done", { exact: true })).toBeVisible();
+}
+
 /** Keeps a picture of what is seen. */
 export async function picture(page: Page, name: string): Promise<void> {
   await page.evaluate(() => window.scrollTo(0, 0));

@@ -45,7 +45,7 @@ export function SearchBox(): JSX.Element {
           spellCheck={false}
           style={{ flex: "1 1 240px" }}
         />
-        <Button type="submit" leftSection={<IconSearch size={18} aria-hidden />} disabled={text.trim() === ""}>
+        <Button type="submit" size="md" leftSection={<IconSearch size={18} aria-hidden />} disabled={text.trim() === ""}>
           Look up
         </Button>
       </Group>

@@ -2,21 +2,21 @@ import { ActionIcon, Alert, Badge, Card, Group, Skeleton, Stack, Table, Text } f
 import { formatAccount } from "@fastpay/sdk";
 import type { JSX } from "react";
 
+import type { Owner } from "../../account/OwnerProvider";
 import { useKnownAssets } from "../../data/assets";
 import { useHoldings, type Holding } from "../../data/holdings";
-import type { ConnectedWallet } from "../../ethereum/WalletProvider";
 import { useNetwork } from "../../network/NetworkProvider";
 import { Copyable } from "../../ui/AccountText";
 import { ErrorAlert } from "../../ui/ErrorAlert";
-import { amountText, shorten } from "../../ui/words";
+import { amountAtAGlance, amountText, shorten } from "../../ui/words";
 import { AddToken } from "./AddToken";
 import { IconTrash } from "../../ui/icons";
 
 /** What the person has, in FastPay and on Ethereum. */
-export function Balances({ wallet }: { wallet: ConnectedWallet }): JSX.Element {
-  const { account, address } = wallet;
+export function Balances({ owner }: { owner: Owner }): JSX.Element {
+  const { account, ethereum } = owner;
   const { config } = useNetwork();
-  const { list, error, chainError, view } = useHoldings(account, address);
+  const { list, error, chainError, view } = useHoldings(account, ethereum?.address);
   const isNegative = view?.balances.some(({ balance }) => balance < 0n);
   return (
     <Card withBorder component="section" aria-label="Balances">
@@ -34,12 +34,12 @@ export function Balances({ wallet }: { wallet: ConnectedWallet }): JSX.Element {
             <Table.Tr>
               <Table.Th>Asset</Table.Th>
               <Table.Th ta="right">In FastPay</Table.Th>
-              <Table.Th ta="right">On {config.chainName}</Table.Th>
+              {ethereum !== undefined && <Table.Th ta="right">On {config.chainName}</Table.Th>}
             </Table.Tr>
           </Table.Thead>
           <Table.Tbody>
             {list.map((holding) => (
-              <Row key={holding.asset} holding={holding} />
+              <Row key={holding.asset} holding={holding} hasChain={ethereum !== undefined} />
             ))}
           </Table.Tbody>
         </Table>
@@ -54,7 +54,7 @@ export function Balances({ wallet }: { wallet: ConnectedWallet }): JSX.Element {
   );
 }
 
-function Row({ holding }: { holding: Holding }): JSX.Element {
+function Row({ holding, hasChain }: { holding: Holding; hasChain: boolean }): JSX.Element {
   const { asset, info, balance, onChain, isUnknown } = holding;
   const { isAdded, remove } = useKnownAssets();
   return (
@@ -77,9 +77,11 @@ function Row({ holding }: { holding: Holding }): JSX.Element {
       <Table.Td ta="right" data-testid="in-fastpay">
         <Units units={balance} decimals={info?.decimals} strong />
       </Table.Td>
-      <Table.Td ta="right" data-testid="on-chain">
-        <Units units={onChain} decimals={info?.decimals} />
-      </Table.Td>
+      {hasChain && (
+        <Table.Td ta="right" data-testid="on-chain">
+          <Units units={onChain} decimals={info?.decimals} />
+        </Table.Td>
+      )}
     </Table.Tr>
   );
 }
@@ -95,8 +97,13 @@ function Units({ units, decimals, strong = false }: UnitsProps): JSX.Element {
     return <Skeleton height={18} width={72} ml="auto" role="status" aria-label="Loading" />;
   }
   return (
-    <Text size={strong ? "md" : "sm"} fw={strong ? 600 : 400} style={{ overflowWrap: "anywhere", fontVariantNumeric: "tabular-nums" }}>
-      {amountText(units, decimals)}
+    <Text
+      size={strong ? "lg" : "sm"}
+      fw={strong ? 600 : 400}
+      style={{ overflowWrap: "anywhere", fontVariantNumeric: "tabular-nums" }}
+      title={amountText(units, decimals)}
+    >
+      {amountAtAGlance(units, decimals)}
     </Text>
   );
 }

@@ -1,23 +1,25 @@
-import { Button, Card, Group, Stack, Text, Title } from "@mantine/core";
-import { accountFromEthereum, type Address } from "@fastpay/sdk";
+import { Card, Group, Stack, Text, Title } from "@mantine/core";
+import type { Address } from "@fastpay/sdk";
 import { useQueries } from "@tanstack/react-query";
 import type { JSX } from "react";
 
-import { useActivityActions } from "../../activity/ActivityProvider";
+import type { Owner } from "../../account/OwnerProvider";
+import { ChainButton } from "../../activity/ChainButton";
 import { useKnownAssets } from "../../data/assets";
-import { useAssetInfo, usePausedUntil } from "../../data/queries";
-import type { ConnectedWallet } from "../../ethereum/WalletProvider";
+import { useAssetInfo } from "../../data/queries";
 import { useNetwork } from "../../network/NetworkProvider";
 import { money } from "../../ui/words";
 
-/** Payouts that the recipient or the token refused once, to be collected. */
-export function Claims({ wallet }: { wallet: ConnectedWallet }): JSX.Element | null {
+/** Payouts to the connected wallet that it or the token refused once, to be collected. */
+export function Claims({ owner }: { owner: Owner }): JSX.Element | null {
   const { client } = useNetwork();
   const { assets } = useKnownAssets();
+  const address = owner.ethereum?.address;
   const claims = useQueries({
     queries: assets.map((asset) => ({
-      queryKey: ["chain", "claim", wallet.address, asset],
-      queryFn: () => client.claimable(wallet.address, asset),
+      queryKey: ["chain", "claim", address, asset],
+      queryFn: () => client.claimable(address as Address, asset),
+      enabled: address !== undefined,
       refetchInterval: 12_000,
     })),
   });
@@ -36,7 +38,7 @@ export function Claims({ wallet }: { wallet: ConnectedWallet }): JSX.Element | n
           These payouts did not go through. The contract keeps them for you.
         </Text>
         {open.map((claim) => (
-          <Claim key={claim.asset} wallet={wallet} {...claim} />
+          <Claim key={claim.asset} owner={owner} {...claim} />
         ))}
       </Stack>
     </Card>
@@ -44,32 +46,26 @@ export function Claims({ wallet }: { wallet: ConnectedWallet }): JSX.Element | n
 }
 
 interface ClaimProps {
-  readonly wallet: ConnectedWallet;
+  readonly owner: Owner;
   readonly asset: Address;
   readonly amount: bigint;
 }
 
-function Claim({ wallet, asset, amount }: ClaimProps): JSX.Element {
-  const { address, walletClient, isOnChain } = wallet;
+function Claim({ owner, asset, amount }: ClaimProps): JSX.Element {
   const { client } = useNetwork();
-  const { start } = useActivityActions();
   const info = useAssetInfo(asset);
-  const isPaused = usePausedUntil() !== undefined;
   const text = info === undefined ? asset : money(amount, info);
-  const collect = (): void => {
-    start({
-      kind: "claim",
-      account: accountFromEthereum(address),
-      title: `Collect ${text}`,
-      work: ({ report, signal }) => client.claim(walletClient, asset, undefined, { onProgress: report, signal }),
-    });
-  };
   return (
     <Group justify="space-between">
       <Text>{text}</Text>
-      <Button size="xs" onClick={collect} disabled={!isOnChain || isPaused}>
+      <ChainButton
+        owner={owner}
+        kind="claim"
+        title={`Collect ${text}`}
+        work={(wallet, { report, signal }) => client.claim(wallet, asset, undefined, { onProgress: report, signal })}
+      >
         Collect
-      </Button>
+      </ChainButton>
     </Group>
   );
 }

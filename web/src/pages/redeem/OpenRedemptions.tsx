@@ -1,20 +1,22 @@
-import { Badge, Button, Card, Group, Stack, Text, Title } from "@mantine/core";
+import { Badge, Card, Group, Stack, Text, Title } from "@mantine/core";
 import type { OrderEntry, Redemption } from "@fastpay/sdk";
 import type { JSX } from "react";
+import type { WalletClient } from "viem";
 
-import { useActivities, useActivityActions } from "../../activity/ActivityProvider";
-import { useContractStatus, useOrders, usePausedUntil, useRedemptionStatus } from "../../data/queries";
-import type { ConnectedWallet } from "../../ethereum/WalletProvider";
+import type { Owner } from "../../account/OwnerProvider";
+import type { ActivityControl } from "../../activity/activities";
+import { ChainButton } from "../../activity/ChainButton";
+import { useContractStatus, useOrders, useRedemptionStatus } from "../../data/queries";
 import { useNetwork } from "../../network/NetworkProvider";
 import { timeText } from "../../ui/words";
 import { TransferText } from "../../ui/TransferText";
 
 /** The newest redemptions of this browser; older ones are in the history. */
-const SHOWN_MAX = 5;
+const SHOWN_MAX = 3;
 
 /** Where the newest redemptions stand on Ethereum, and what can be done for them. */
-export function OpenRedemptions({ wallet }: { wallet: ConnectedWallet }): JSX.Element | null {
-  const orders = useOrders(wallet.account).data ?? [];
+export function OpenRedemptions({ owner }: { owner: Owner }): JSX.Element | null {
+  const orders = useOrders(owner.account).data ?? [];
   const isFinal = ({ state }: OrderEntry): boolean => state === "certified" || state === "settled";
   const redemptions = orders
     .filter(isFinal)
@@ -28,14 +30,14 @@ export function OpenRedemptions({ wallet }: { wallet: ConnectedWallet }): JSX.El
           Your redemptions
         </Title>
         {redemptions.slice(0, SHOWN_MAX).map((redemption) => (
-          <Standing key={redemption.sequence.toString()} redemption={redemption} wallet={wallet} />
+          <Standing key={redemption.sequence.toString()} redemption={redemption} owner={owner} />
         ))}
       </Stack>
     </Card>
   );
 }
 
-function Standing({ redemption, wallet }: { redemption: Redemption; wallet: ConnectedWallet }): JSX.Element {
+function Standing({ redemption, owner }: { redemption: Redemption; owner: Owner }): JSX.Element {
   const { sender, sequence } = redemption;
   const status = useRedemptionStatus(sender, sequence).data;
   const now = useContractStatus().data?.timestamp ?? 0n;
@@ -55,41 +57,35 @@ function Standing({ redemption, wallet }: { redemption: Redemption; wallet: Conn
       {status?.state === "paid" && <Badge color="teal">Paid on Ethereum</Badge>}
       {status?.state === "queued" && !isDue && <Badge color="orange">Queued</Badge>}
       {status?.state === "open" && <Badge color="indigo">Waits for a relayer</Badge>}
-      {(status?.state === "open" || isDue) && <PayOut redemption={redemption} wallet={wallet} isQueued={isDue} />}
+      {(status?.state === "open" || isDue) && <PayOut redemption={redemption} owner={owner} isQueued={isDue} />}
     </Group>
   );
 }
 
 interface PayOutProps {
   readonly redemption: Redemption;
-  readonly wallet: ConnectedWallet;
+  readonly owner: Owner;
   readonly isQueued: boolean;
 }
 
-function PayOut({ redemption, wallet, isQueued }: PayOutProps): JSX.Element {
-  const { account, walletClient, isOnChain } = wallet;
+function PayOut({ redemption, owner, isQueued }: PayOutProps): JSX.Element {
   const { client } = useNetwork();
-  const { start } = useActivityActions();
-  const isPaused = usePausedUntil() !== undefined;
-  const isBusy = useActivities(account).some(({ kind, state }) => kind === "payout" && state === "running");
-  const { sequence } = redemption;
-  const payOut = (): void => {
-    start({
-      kind: "payout",
-      account,
-      title: isQueued ? `Pay out redemption #${sequence}` : `Bring redemption #${sequence} to Ethereum`,
-      work: async ({ report, signal }) => {
-        const options = { onProgress: report, signal };
-        if (isQueued) return client.executeQueued(walletClient, redemption, options);
-        const certificate = await client.certificate(account, sequence);
-        if (certificate === undefined) throw new Error("no authority shows the certificate now; try again");
-        return client.redeemOnChain(walletClient, certificate, options);
-      },
-    });
+  const { sender, sequence } = redemption;
+  const payOut = async (wallet: WalletClient, { report, signal }: ActivityControl): Promise<unknown> => {
+    const options = { onProgress: report, signal };
+    if (isQueued) return client.executeQueued(wallet, redemption, options);
+    const certificate = await client.certificate(sender, sequence);
+    if (certificate === undefined) throw new Error("no authority shows the certificate now; try again");
+    return client.redeemOnChain(wallet, certificate, options);
   };
   return (
-    <Button size="xs" variant="default" disabled={!isOnChain || isPaused || isBusy} onClick={payOut}>
+    <ChainButton
+      owner={owner}
+      kind="payout"
+      title={isQueued ? `Pay out redemption #${sequence}` : `Bring redemption #${sequence} to Ethereum`}
+      work={payOut}
+    >
       {isQueued ? "Have it paid out" : "Bring it there myself"}
-    </Button>
+    </ChainButton>
   );
 }

@@ -4,10 +4,10 @@ import { useQuery } from "@tanstack/react-query";
 import { useState, type FormEvent, type JSX } from "react";
 import { isAddress } from "viem";
 
+import type { Owner } from "../../account/OwnerProvider";
 import { isOrdering, useActivities, useActivityActions } from "../../activity/ActivityProvider";
 import { useHoldings } from "../../data/holdings";
 import { useAssetStatus, useContractStatus, usePausedUntil } from "../../data/queries";
-import type { ConnectedWallet } from "../../ethereum/WalletProvider";
 import { useNetwork } from "../../network/NetworkProvider";
 import { AmountInput, readAmount } from "../../ui/AmountInput";
 import { AssetSelect } from "../../ui/AssetSelect";
@@ -18,31 +18,33 @@ import { IconArrowBarToUp } from "../../ui/icons";
 type Way = "relayer" | "alone";
 
 /** Orders a redemption, and says what it costs and how long it takes. */
-export function RedeemForm({ wallet }: { wallet: ConnectedWallet }): JSX.Element {
-  const { account, address, signer, walletClient, isOnChain } = wallet;
+export function RedeemForm({ owner }: { owner: Owner }): JSX.Element {
+  const { account, signer, canSign, ethereum } = owner;
   const { client } = useNetwork();
   const { start } = useActivityActions();
-  const { list, view, error } = useHoldings(account, address);
+  const { list, view, error } = useHoldings(account, ethereum?.address);
   const isBusy = isOrdering(useActivities(account), account);
   // As the contract would take it later only, it is not ordered now: the money stays free to be paid with.
   const isPaused = usePausedUntil() !== undefined;
-  const [typed, setTyped] = useState({ asset: ETHER as Address, amount: "", to: address as string, fee: "" });
+  const [typed, setTyped] = useState({ asset: ETHER as Address, amount: "", to: undefined as string | undefined, fee: "" });
   const [way, setWay] = useState<Way>("relayer");
   const change = (part: Partial<typeof typed>): void => setTyped((before) => ({ ...before, ...part }));
 
   const { asset } = typed;
+  const to = typed.to ?? ethereum?.address ?? "";
   const holding = list.find((one) => one.asset === asset);
   const info = holding?.info;
   const amount = readAmount(typed.amount, info, holding?.balance);
   const fee = way === "alone" || typed.fee === "" ? { units: 0n, fault: undefined } : readFee(typed.fee, info, amount.units);
-  const recipient = isAddress(typed.to) ? (typed.to.toLowerCase() as Address) : undefined;
+  const recipient = isAddress(to) ? (to.toLowerCase() as Address) : undefined;
   const canRedeem =
     amount.units !== undefined &&
     fee.units !== undefined &&
     recipient !== undefined &&
     info !== undefined &&
     view !== undefined &&
-    isOnChain &&
+    canSign &&
+    (way === "relayer" || ethereum?.isOnChain === true) &&
     !isBusy &&
     !isPaused;
 
@@ -53,17 +55,17 @@ export function RedeemForm({ wallet }: { wallet: ConnectedWallet }): JSX.Element
     start({
       kind: "redeem",
       account,
-      title: `Redeem ${money(intent.amount, info)} to ${shorten(typed.to)}`,
+      title: `Redeem ${money(intent.amount, info)} to ${shorten(to)}`,
       work: async ({ report, signal }) => {
         const { certificate } = await client.redeem(signer, intent, { onProgress: report, signal });
         // The proof is there: from here on it is a transaction like any other, with steps of its own.
-        if (way === "alone") {
+        if (way === "alone" && ethereum !== undefined) {
           start({
             kind: "payout",
             account,
             title: `Bring redemption #${certificate.order.transfer.sequence} to Ethereum`,
             work: (control) =>
-              client.redeemOnChain(walletClient, certificate, { onProgress: control.report, signal: control.signal }),
+              client.redeemOnChain(ethereum.walletClient, certificate, { onProgress: control.report, signal: control.signal }),
           });
         }
       },
@@ -89,13 +91,13 @@ export function RedeemForm({ wallet }: { wallet: ConnectedWallet }): JSX.Element
         />
         <TextInput
           label="To (an Ethereum address)"
-          value={typed.to}
+          value={to}
           onChange={(event) => change({ to: event.currentTarget.value.trim() })}
-          error={recipient === undefined ? "This is no Ethereum address, or mistyped." : undefined}
+          error={recipient === undefined && to !== "" ? "This is no Ethereum address, or mistyped." : undefined}
           autoComplete="off"
           spellCheck={false}
         />
-        <WayChoice way={way} onChange={setWay} />
+        <WayChoice way={way} onChange={setWay} canSend={ethereum !== undefined} />
         {way === "relayer" && (
           <FeeInput asset={asset} info={info} text={typed.fee} fault={fee.fault} onChange={(text) => change({ fee: text })} />
         )}
@@ -115,12 +117,23 @@ function readFee(text: string, info: AssetInfo | undefined, amount: bigint | und
   return isAbove ? { units: undefined, fault: "The fee is more than the whole amount." } : fee;
 }
 
-function WayChoice({ way, onChange }: { way: Way; onChange: (way: Way) => void }): JSX.Element {
+interface WayProps {
+  readonly way: Way;
+  readonly onChange: (way: Way) => void;
+  readonly canSend: boolean;
+}
+
+function WayChoice({ way, onChange, canSend }: WayProps): JSX.Element {
   return (
     <Radio.Group label="Who brings it to Ethereum" value={way} onChange={(value) => onChange(value as Way)}>
       <Stack gap="xs" mt="xs">
         <Radio value="relayer" label="A relayer, for the fee below" description="You sign once and pay no gas" />
-        <Radio value="alone" label="I do, by a transaction of my own" description="No fee; you pay the gas. Works without anybody" />
+        <Radio
+          value="alone"
+          label="I do, by a transaction of my own"
+          description={canSend ? "No fee; you pay the gas. Works without anybody" : "Connect an Ethereum wallet for that"}
+          disabled={!canSend}
+        />
       </Stack>
     </Radio.Group>
   );

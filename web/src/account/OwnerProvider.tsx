@@ -1,0 +1,59 @@
+import type { AccountId, Signer } from "@fastpay/sdk";
+import { createContext, useCallback, useContext, useMemo, useState, type JSX, type ReactNode } from "react";
+
+import { useWallets, type ConnectedWallet } from "../ethereum/WalletProvider";
+import { useKeys } from "../keys/KeysProvider";
+
+/** Who uses the page: an account, and what can be done for it here. */
+export interface Owner {
+  readonly account: AccountId;
+  readonly signer: Signer;
+  /** An order can be signed now: by a wallet only on the deployment's chain. */
+  readonly canSign: boolean;
+  /** It is a key of this browser, and not an Ethereum wallet. */
+  readonly isKey: boolean;
+  /** The wallet that deposits and sends transactions; beside a key there may be none. */
+  readonly ethereum: ConnectedWallet | undefined;
+}
+
+/** Who uses the page, and how that changes. */
+export interface Owners {
+  readonly owner: Owner | undefined;
+  /** Uses the account of a key of this browser from now on; of the connected wallet where none is given. */
+  readonly useKey: (account: AccountId | undefined) => void;
+}
+
+const OwnerContext = createContext<Owners | undefined>(undefined);
+/** Which key was used last; no key. */
+const LAST_KEY = "fastpay.key";
+
+/** Who uses the page. */
+export function useOwners(): Owners {
+  const owners = useContext(OwnerContext);
+  if (owners === undefined) throw new Error("useOwners outside of OwnerProvider");
+  return owners;
+}
+
+/** A key that was chosen goes before the wallet that is connected. */
+export function OwnerProvider({ children }: { children: ReactNode }): JSX.Element {
+  const { connected } = useWallets();
+  const { files, signerOf } = useKeys();
+  const [chosen, setChosen] = useState(() => localStorage.getItem(LAST_KEY));
+  const key = files.find(({ account }) => account === chosen)?.account;
+
+  const useKey = useCallback((account: AccountId | undefined) => {
+    if (account === undefined) localStorage.removeItem(LAST_KEY);
+    else localStorage.setItem(LAST_KEY, account);
+    setChosen(account ?? null);
+  }, []);
+
+  const owner = useMemo((): Owner | undefined => {
+    if (key !== undefined) return { account: key, signer: signerOf(key), canSign: true, isKey: true, ethereum: connected };
+    if (connected === undefined) return undefined;
+    const { account, signer, isOnChain } = connected;
+    return { account, signer, canSign: isOnChain, isKey: false, ethereum: connected };
+  }, [key, signerOf, connected]);
+
+  const value = useMemo(() => ({ owner, useKey }), [owner, useKey]);
+  return <OwnerContext value={value}>{children}</OwnerContext>;
+}

@@ -1,0 +1,147 @@
+import { decryptKeyFile, encryptKeyFile, FastPayError, readKeyFile, sealedSigner, type AccountId, type KeyFile, type Signer } from "@fastpay/sdk";
+import { createContext, useCallback, useContext, useEffect, useMemo, useRef, useState, type JSX, type ReactNode } from "react";
+
+import { forgetKey, onStoredElsewhere, storedKeys, storeKey } from "./stored";
+import { UnlockDialog } from "./UnlockDialog";
+
+/** The Ed25519 keys of this browser. */
+export interface Keys {
+  readonly files: readonly KeyFile[];
+  /** Makes a key and keeps it, encrypted. Throws `storage`, or `wallet-failed` where the browser cannot sign with it. */
+  readonly make: (passphrase: string) => Promise<KeyFile>;
+  /** Keeps a key of a file. Throws `invalid-key-file`, `wrong-passphrase` or as `make`. */
+  readonly add: (text: string, passphrase: string) => Promise<KeyFile>;
+  /** Deletes it from this browser. */
+  readonly forget: (account: AccountId) => void;
+  /** Signs for an account; asks for the passphrase where the key is locked. */
+  readonly signerOf: (account: AccountId) => Signer;
+  readonly isUnlocked: (account: AccountId) => boolean;
+  readonly lock: (account: AccountId) => void;
+}
+
+/** A key that nobody signs with for so long is locked again. */
+const IDLE_MS = 15 * 60_000;
+
+interface Question {
+  readonly file: KeyFile;
+  readonly answer: (signer: Signer) => void;
+  readonly decline: () => void;
+}
+
+const KeysContext = createContext<Keys | undefined>(undefined);
+
+/** The Ed25519 keys of this browser. */
+export function useKeys(): Keys {
+  const keys = useContext(KeysContext);
+  if (keys === undefined) throw new Error("useKeys outside of KeysProvider");
+  return keys;
+}
+
+/**
+ * Keeps keys. Secrets are in the clear only while they are made or unlocked; then the browser's WebCrypto has them, which
+ * signs and never shows them. A reload locks all.
+ */
+export function KeysProvider({ children }: { children: ReactNode }): JSX.Element {
+  const [files, setFiles] = useState(storedKeys);
+  const [unlocked, setUnlocked] = useState<ReadonlyMap<AccountId, Signer>>(new Map());
+  const [question, setQuestion] = useState<Question>();
+  // A signer that was handed out before must see what was unlocked since.
+  const current = useRef({ files, unlocked });
+  current.current = { files, unlocked };
+  useEffect(() => onStoredElsewhere(() => setFiles(storedKeys())), []);
+
+  const timers = useRef(new Map<AccountId, ReturnType<typeof setTimeout>>());
+  const lock = useCallback((account: AccountId) => {
+    clearTimeout(timers.current.get(account));
+    setUnlocked((before) => new Map([...before].filter(([one]) => one !== account)));
+  }, []);
+
+  /** Has a key sign for a while from now on. */
+  const unlock = useCallback(
+    (signer: Signer) => {
+      const { account } = signer;
+      clearTimeout(timers.current.get(account));
+      timers.current.set(account, setTimeout(() => lock(account), IDLE_MS));
+      setUnlocked((before) => new Map(before).set(account, signer));
+    },
+    [lock],
+  );
+
+  const keep = useCallback(
+    async (file: KeyFile, secret: Uint8Array) => {
+      const signer = await sealedSigner(secret);
+      storeKey(file);
+      setFiles(storedKeys());
+      unlock(signer);
+      return file;
+    },
+    [unlock],
+  );
+
+  const make = useCallback(
+    async (passphrase: string) => {
+      const secret = crypto.getRandomValues(new Uint8Array(32));
+      return keep(await encryptKeyFile(secret, passphrase), secret);
+    },
+    [keep],
+  );
+
+  const add = useCallback(
+    async (text: string, passphrase: string) => keep(readKeyFile(text), await decryptKeyFile(text, passphrase)),
+    [keep],
+  );
+
+  const forget = useCallback(
+    (account: AccountId) => {
+      lock(account);
+      forgetKey(account);
+      setFiles(storedKeys());
+    },
+    [lock],
+  );
+
+  const ask = useCallback((account: AccountId): Promise<Signer> => {
+    const file = current.current.files.find((one) => one.account === account);
+    return new Promise((answer, reject) => {
+      const decline = (): void => reject(new FastPayError("signature-rejected", "the key was not unlocked", "nothing was signed; try again"));
+      if (file === undefined) return decline();
+      setQuestion({ file, answer, decline });
+    });
+  }, []);
+
+  const signerOf = useCallback(
+    (account: AccountId): Signer => ({
+      account,
+      authorize: async (domain, transfer) => {
+        const signer = current.current.unlocked.get(account) ?? (await ask(account));
+        unlock(signer);
+        return signer.authorize(domain, transfer);
+      },
+    }),
+    [ask, unlock],
+  );
+
+  const isUnlocked = useCallback((account: AccountId) => unlocked.has(account), [unlocked]);
+  const value = useMemo(
+    () => ({ files, make, add, forget, signerOf, isUnlocked, lock }),
+    [files, make, add, forget, signerOf, isUnlocked, lock],
+  );
+  return (
+    <KeysContext value={value}>
+      {children}
+      {question !== undefined && (
+        <UnlockDialog
+          file={question.file}
+          onUnlocked={(signer) => {
+            setQuestion(undefined);
+            question.answer(signer);
+          }}
+          onClose={() => {
+            setQuestion(undefined);
+            question.decline();
+          }}
+        />
+      )}
+    </KeysContext>
+  );
+}

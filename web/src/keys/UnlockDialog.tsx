@@ -1,0 +1,50 @@
+import { Button, Modal, PasswordInput, Stack, Text } from "@mantine/core";
+import { decryptKeyFile, sealedSigner, type KeyFile, type Signer } from "@fastpay/sdk";
+import { useState, type FormEvent, type JSX } from "react";
+
+import { ErrorAlert } from "../ui/ErrorAlert";
+import { shortAccount } from "../ui/words";
+
+interface Props {
+  readonly file: KeyFile;
+  readonly onUnlocked: (signer: Signer) => void;
+  readonly onClose: () => void;
+}
+
+/** Asks for the passphrase of a key that is to sign. */
+export function UnlockDialog({ file, onUnlocked, onClose }: Props): JSX.Element {
+  const [passphrase, setPassphrase] = useState("");
+  const [isBusy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    setBusy(true);
+    setError(undefined);
+    decryptKeyFile(file.text, passphrase)
+      .then(sealedSigner)
+      .then(onUnlocked, (thrown: unknown) => {
+        setError(thrown);
+        setBusy(false);
+      });
+  };
+  return (
+    <Modal opened onClose={onClose} title="Unlock your key" centered>
+      <form onSubmit={submit}>
+        <Stack>
+          <Text size="sm">The key of {shortAccount(file.account)} is to sign. It stays unlocked until you reload, lock it, or 15 minutes pass.</Text>
+          <PasswordInput
+            label="Passphrase"
+            value={passphrase}
+            onChange={(event) => setPassphrase(event.currentTarget.value)}
+            autoComplete="current-password"
+            data-autofocus
+          />
+          <ErrorAlert error={error} />
+          <Button type="submit" loading={isBusy} disabled={passphrase === ""}>
+            Unlock
+          </Button>
+        </Stack>
+      </form>
+    </Modal>
+  );
+}

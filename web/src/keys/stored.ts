@@ -1,0 +1,72 @@
+/** The encrypted keys that this browser keeps, and nothing of a secret besides. */
+
+import { FastPayError, messageOf, readKeyFile, type AccountId, type KeyFile } from "@fastpay/sdk";
+
+const STORED = "fastpay.keys";
+
+/** All key files that this browser keeps. */
+export function storedKeys(): readonly KeyFile[] {
+  try {
+    return texts().flatMap((text) => readable(text) ?? []);
+  } catch {
+    return [];
+  }
+}
+
+/** Keeps one more, and makes sure of it. Throws `storage`. */
+export function storeKey(file: KeyFile): void {
+  write([...others(file.account), file.text]);
+  if (!texts().includes(file.text)) throw unusable("it did not keep the key");
+}
+
+/** Keeps one no longer. Throws `storage`. */
+export function forgetKey(account: AccountId): void {
+  write(others(account));
+}
+
+/** What stands there beside the key of an account; also what cannot be read, so that nothing of it is lost. */
+function others(account: AccountId): string[] {
+  return texts().filter((text) => readable(text)?.account !== account);
+}
+
+/** What stands there. Throws `storage` where it is not ours: better no new key than one that overwrites others. */
+function texts(): string[] {
+  let kept: unknown;
+  try {
+    kept = JSON.parse(localStorage.getItem(STORED) ?? "[]");
+  } catch (error) {
+    throw unusable(messageOf(error));
+  }
+  if (!Array.isArray(kept) || !kept.every((text) => typeof text === "string")) throw unusable("it holds something else");
+  return kept;
+}
+
+function readable(text: string): KeyFile | undefined {
+  try {
+    return readKeyFile(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Calls back when another page of this browser has kept or forgotten a key. Returns how to stop. */
+export function onStoredElsewhere(listener: () => void): () => void {
+  const changed = ({ key }: StorageEvent): void => {
+    if (key === STORED || key === null) listener();
+  };
+  window.addEventListener("storage", changed);
+  return () => window.removeEventListener("storage", changed);
+}
+
+function write(kept: readonly string[]): void {
+  try {
+    localStorage.setItem(STORED, JSON.stringify(kept));
+  } catch (error) {
+    throw unusable(messageOf(error));
+  }
+}
+
+function unusable(why: string): FastPayError {
+  const action = "allow this site to keep data, and make room on the disk";
+  return new FastPayError("storage", `the browser's storage cannot be used: ${why}`, action);
+}

@@ -1,0 +1,95 @@
+/** Out of the contract without anybody's help: on a network of its own, where nobody relays. */
+
+import type { Page } from "@playwright/test";
+import { readFileSync } from "node:fs";
+import { parseEther } from "viem";
+
+import { startNetwork, type StartedNetwork } from "../../sdk/test/support/network";
+import { balanceOnChain, deployToken, epochIsFinal, network, passTime } from "./support/net";
+import { activity, addAndDeposit, expect, goTo, picture, test } from "./support/people";
+
+const OUT = "0x000000000000000000000000000000000000bEEF";
+/** How long the deployment takes votes of an epoch that has ended. */
+const VOTES_VALIDITY_S = 86_400;
+
+let started: StartedNetwork;
+let everybodys: string | undefined;
+
+test.beforeAll(async () => {
+  test.setTimeout(300_000);
+  started = await startNetwork(`web-alone-${process.pid}`, false);
+  everybodys = process.env.FASTPAY_NETWORK;
+  process.env.FASTPAY_NETWORK = started.file;
+});
+
+test.afterAll(async () => {
+  if (everybodys !== undefined) process.env.FASTPAY_NETWORK = everybodys;
+  await started.stop();
+});
+
+test.beforeEach(async ({ page }) => {
+  const { chainId, rpc, contract, token, authorities } = JSON.parse(readFileSync(started.file, "utf8"));
+  await page.route("**/network.json", (route) => route.fulfill({ json: { chainId, rpc, contract, token, authorities } }));
+});
+
+/** Redeems for a relayer, of which there is none. */
+async function redeem(page: Page, amount: string): Promise<void> {
+  await goTo(page, "Redeem");
+  await page.getByLabel("Amount", { exact: true }).fill(amount);
+  await page.getByLabel("To (an Ethereum address)").fill(OUT);
+  await page.getByRole("button", { name: `Redeem ${amount} ETH` }).click();
+  await expect(activity(page, /^Redeem/).getByText("Done", { exact: true })).toBeVisible();
+}
+
+const redemptions = (page: Page) => page.getByRole("region", { name: "Your redemptions" });
+
+test("a redemption that no relayer takes is brought to Ethereum by a button", async ({ page, person }) => {
+  await person({ deposit: "2" });
+  const before = await balanceOnChain(OUT);
+  await redeem(page, "1.5");
+  await expect(redemptions(page).getByText("Waits for a relayer")).toBeVisible();
+  await picture(page, "waits-for-a-relayer");
+  await redemptions(page).getByRole("button", { name: "Bring it there myself" }).click();
+  await expect(activity(page, "Bring redemption #0 to Ethereum").getByText("Done", { exact: true })).toBeVisible();
+  await expect(redemptions(page).getByText("Paid on Ethereum")).toBeVisible();
+  expect((await balanceOnChain(OUT)) - before).toBe(parseEther("1.5"));
+});
+
+test("what has waited in the contract's queue is paid out by a button, and not before", async ({ page, person }) => {
+  const { wallet } = await person();
+  const token = await deployToken(wallet.key);
+  await addAndDeposit(page, token, "NEW", "500");
+  await goTo(page, "Redeem");
+  for (const [amount, state] of [["300", "Paid on Ethereum"], ["200", "Queued"]] as const) {
+    await page.getByLabel("Asset").selectOption("NEW");
+    await page.getByLabel("Amount", { exact: true }).fill(amount);
+    await page.getByLabel("To (an Ethereum address)").fill(OUT);
+    await page.getByLabel("I do, by a transaction of my own").check();
+    await page.getByRole("button", { name: `Redeem ${amount} NEW` }).click();
+    await expect(redemptions(page).getByText(state)).toBeVisible();
+  }
+  await expect(page.getByRole("button", { name: "Have it paid out" })).toHaveCount(0);
+  await passTime(3_700);
+  await expect(redemptions(page).getByText("It has waited long enough.")).toBeVisible();
+  await picture(page, "due");
+  await redemptions(page).getByRole("button", { name: "Have it paid out" }).click();
+  await expect(activity(page, "Pay out redemption #1").getByText("Done", { exact: true })).toBeVisible();
+  await expect(redemptions(page).getByText("Paid on Ethereum")).toHaveCount(2);
+  expect(await balanceOnChain(OUT, token)).toBe(500_000_000n);
+});
+
+test("a redemption whose certificate is older than the committee's keys is voted for again, and paid", async ({ page, person }) => {
+  await person({ deposit: "2" });
+  const before = await balanceOnChain(OUT);
+  await redeem(page, "1");
+  started.rotate();
+  await epochIsFinal(network(), 1n);
+  await passTime(VOTES_VALIDITY_S + 1);
+  await redemptions(page).getByRole("button", { name: "Bring it there myself" }).click();
+  const bringing = activity(page, "Bring redemption #0 to Ethereum");
+  await expect(bringing.getByText("3 of 3 votes")).toBeVisible();
+  await expect(bringing.getByText("Done", { exact: true })).toBeVisible();
+  await picture(page, "voted-again");
+  await expect(redemptions(page).getByText("Paid on Ethereum")).toBeVisible();
+  expect((await balanceOnChain(OUT)) - before).toBe(parseEther("1"));
+});
