@@ -46,7 +46,7 @@ afterAll(() => started?.stop());
 
 function connect(change: (authorities: AuthorityEndpoint[]) => AuthorityEndpoint[]): Promise<FastPayClient> {
   const { contract, chainId } = network;
-  const authorities = change(network.authorities.map(({ name, http: url }) => ({ name, url })));
+  const authorities = change([...network.authorities]);
   return FastPay.create({ publicClient, contract, chainId, authorities, storage: memoryStore() });
 }
 
@@ -78,7 +78,7 @@ test("a redemption is brought to the contract by its owner alone, also when the 
   await publicClient.request({ method: "evm_increaseTime", params: [VOTES_VALIDITY_S + 1] } as never);
   await publicClient.request({ method: "evm_mine", params: [] } as never);
   // One authority is away: without the three others there is no quorum.
-  const without = await connect(([first, ...others]) => [{ ...first, url: "http://127.0.0.1:9" }, ...others]);
+  const without = await connect(([first, ...others]) => [{ ...first, http: "http://127.0.0.1:9" }, ...others]);
   expect((await bring(without, late)).filter((type) => type === "vote").length).toBeGreaterThanOrEqual(3);
   expect(await fastpay.balanceOnChain(OUT, ETHER)).toBe(300n);
   expect(await fastpay.redeemOnChain(wallet, late)).toMatchObject({ hash: undefined, status: { state: "paid" } });
