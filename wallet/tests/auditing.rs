@@ -220,7 +220,7 @@ async fn two_certificates_for_one_number_prove_who_signed_both() {
         assert_eq!((code, refused["error"]["kind"].as_str()), (12, Some("audit")), "{refused}");
     }
     let (missing, _, code) = scene.fastpay(&["audit", "--verify-proof", "/nowhere.json"]).await;
-    assert_eq!((code, missing["error"]["kind"].as_str()), (13, Some("storage")), "{missing}");
+    assert_eq!((code, missing["error"]["kind"].as_str()), (2, Some("argument")), "{missing}");
 }
 
 #[tokio::test]

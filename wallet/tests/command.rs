@@ -95,6 +95,13 @@ fn new_key(home: &Path, name: &str, kind: &str) -> AccountId {
     key["account"].as_str().unwrap().parse().unwrap()
 }
 
+/// The end of a pipe that nobody reads from.
+fn closed_pipe() -> Stdio {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    writer.into()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn two_people_pay_each_other_while_the_primary_is_away() {
     let committee = Committee::start().await;
@@ -117,8 +124,14 @@ async fn two_people_pay_each_other_while_the_primary_is_away() {
     assert!(balance["ethereum"]["error"].as_str().unwrap().contains("does not answer"), "{balance}");
     let (history, _) = json(home, &["history", "--from", "bob"]);
     assert_eq!(history["events"].as_array().unwrap().len(), 2, "{history}");
+    // A reader that goes away (`2>&1 | true`) is no reason to panic, or to leave a payment half done.
+    let mut deaf =
+        fastpay(home, &["pay", "bob", "0.5", "--from", "alice"]).stdout(closed_pipe()).stderr(closed_pipe()).spawn();
+    assert_eq!(deaf.as_mut().unwrap().wait().unwrap().code(), Some(0));
+    let (balance, _) = json(home, &["balance", "--from", "bob"]);
+    assert_eq!(balance["balances"][0]["amount"], "2.999999999999999999", "{balance}");
     let text = String::from_utf8(run(home, &["history", "--from", "alice"]).stdout).unwrap();
-    assert!(text.contains("#0 pays 2.5 ETH") && text.contains("(lunch) [settled]"), "{text}");
+    assert!(text.contains("Z  #0 pays 2.5 ETH") && text.contains("(lunch) [settled]"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -159,6 +172,9 @@ async fn every_refusal_has_its_kind_its_exit_code_and_says_what_to_do() {
     assert!(nothing.contains("nothing is known") && nothing.contains("fastpay receive"), "{nothing}");
     let help = String::from_utf8(run(home, &["--help"]).stdout).unwrap();
     assert!(help.starts_with("Deposit, pay and redeem with FastPay"), "{help}");
+    let alone = Command::new(env!("CARGO_BIN_EXE_fastpay")).env("FASTPAY_HOME", home).output().unwrap();
+    let said = String::from_utf8(alone.stderr).unwrap();
+    assert!(alone.status.code() == Some(2) && said.starts_with("Deposit, pay and redeem"), "{said}");
     check(&["pay", to, "1.0000000000000000001"], "argument", 2, "more decimals");
     check(&["pay", to, "1e9"], "argument", 2, "decimal point");
     check(&["pay", "0xD8dA6BF26964aF9D7eEd9e03E53415D37aA96045", "1"], "argument", 2, "checksum");
@@ -173,6 +189,13 @@ async fn every_refusal_has_its_kind_its_exit_code_and_says_what_to_do() {
     check(&["deposit", "1"], "primary", 9, "does not answer");
     check(&["redeem", "1"], "argument", 2, "--to");
     check(&["keys", "new", "alice", "--ed25519"], "key", 4, "choose another name");
+    check(&["keys", "import", "x", "--ethereum", "--secret-file", "/nope"], "key", 4, "cannot use /nope");
+    check(&["keys", "import", "x", "--ethereum", "--keystore", "/nope"], "key", 4, "cannot use /nope");
+    let mistyped = "0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96046";
+    check(&["redeem", "1", "--to", mistyped], "argument", 2, "checksum");
+    check(&["redeem", "1", "--to", "bob"], "argument", 2, "is not an Ethereum address");
+    // Who pays for the gas is known before anything is ordered.
+    check(&["redeem", "1", "--self", "--to", &format!("0x{}", "11".repeat(20))], "key", 4, "no Ethereum key");
     new_key(home, "bob", "--ethereum");
     check(&["pay", to, "1"], "key", 4, "--from");
 

@@ -70,8 +70,13 @@ pub enum KeyError {
     #[error("this wallet has no {0}key yet; make one with `fastpay keys new` or `fastpay keys import`")]
     None(&'static str),
     /// There are several to choose from.
-    #[error("this wallet has several keys ({0}); say which with --from")]
-    Ambiguous(String),
+    #[error("this wallet has several keys ({names}); say which with {option}")]
+    Ambiguous {
+        /// Those there are.
+        names: String,
+        /// How it is said which.
+        option: &'static str,
+    },
     /// The wrong passphrase.
     #[error("wrong passphrase for key {0}; try again")]
     Passphrase(String),
@@ -162,7 +167,7 @@ impl Keys {
         let names = fitting.iter().map(|entry| entry.name.as_str()).collect::<Vec<_>>().join(", ");
         match (fitting.pop(), fitting.is_empty()) {
             (Some(only), true) => Ok(only),
-            (Some(_), false) => Err(KeyError::Ambiguous(names)),
+            (Some(_), false) => Err(KeyError::Ambiguous { names, option: "--from" }),
             (None, _) => Err(KeyError::None(if kind == Some(KeyKind::Ethereum) { "Ethereum " } else { "" })),
         }
     }
@@ -262,7 +267,10 @@ pub fn parse_secret(text: &str) -> Result<Secret, KeyError> {
 /// # Errors
 /// [`KeyError::Passphrase`], or the file is not one.
 pub fn read_keystore(path: &Path, passphrase: &str) -> Result<Secret, KeyError> {
-    decrypt(path, &path.display().to_string(), passphrase)
+    keystore::decrypt(path, passphrase).map_err(|error| match error {
+        KeystoreError::Io { path, error } => KeyError::Io { path, error },
+        error => refused(path, &path.display().to_string(), error),
+    })
 }
 
 fn encrypt(path: &Path, secret: &[u8; 32], passphrase: &str, metadata: &Metadata) -> Result<Vec<u8>, KeyError> {
@@ -353,7 +361,7 @@ mod tests {
         assert!(matches!(keys.choose(None, Some(KeyKind::Ethereum)), Err(KeyError::None("Ethereum "))));
         assert!(matches!(keys.choose(Some("a"), Some(KeyKind::Ethereum)), Err(KeyError::NotEthereum(_))));
         keys.create("b", KeyKind::Ethereum, "p").unwrap();
-        assert!(matches!(keys.choose(None, None), Err(KeyError::Ambiguous(_))));
+        assert!(matches!(keys.choose(None, None), Err(KeyError::Ambiguous { .. })));
         assert_eq!(keys.choose(None, Some(KeyKind::Ethereum)).unwrap().name, "b");
     }
 

@@ -21,13 +21,4 @@ impl Folder {
             .map_err(|error| FolderError::io(&path, error))?;
         Ok(path)
     }
-
-    /// Reads a proof, from anywhere.
-    ///
-    /// # Errors
-    /// Where the file is missing or is no proof.
-    pub fn read_proof(path: &std::path::Path) -> Result<Proof, FolderError> {
-        let content = std::fs::read(path).map_err(|error| FolderError::io(path, error))?;
-        serde_json::from_slice(&content).map_err(|error| FolderError::damaged(path, error))
-    }
 }

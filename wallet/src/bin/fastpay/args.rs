@@ -6,7 +6,7 @@ use std::str::FromStr;
 use alloy::primitives::Address;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
-use fastpay_core::{Asset, Memo};
+use fastpay_core::{AccountId, Asset, Memo, ParseIdentityError};
 use fastpay_ethereum::Finality;
 use fastpay_wallet::parse_memo;
 use url::Url;
@@ -86,7 +86,7 @@ pub struct InitArgs {
     #[arg(long, value_name = "URL", conflicts_with = "genesis")]
     pub rpc_url: Vec<Url>,
     /// The FastPay contract.
-    #[arg(long, value_name = "ADDRESS", conflicts_with = "genesis")]
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "genesis", value_parser = parse_address)]
     pub contract: Option<Address>,
     /// The chain's id; asked of the node where it is not given.
     #[arg(long, value_name = "ID")]
@@ -236,7 +236,7 @@ pub struct RedeemArgs {
     #[arg(long, default_value = "ETH", value_parser = parse_asset)]
     pub asset: Asset,
     /// The Ethereum address that is paid; by default that of the account, where it has one.
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
     pub to: Option<Address>,
     /// The part of the amount that goes to whoever brings it to the contract.
     #[arg(long, default_value = "0", value_name = "AMOUNT", allow_negative_numbers = true)]
@@ -303,7 +303,7 @@ pub struct ClaimArgs {
     #[arg(long, default_value = "ETH", value_parser = parse_asset)]
     pub asset: Asset,
     /// Where it is to be paid; by default to the claiming address.
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
     pub to: Option<Address>,
     /// The Ethereum key that has the claim.
     #[arg(long, value_name = "KEY")]
@@ -325,10 +325,20 @@ pub fn parse_asset(text: &str) -> Result<Asset, String> {
     if text.eq_ignore_ascii_case("eth") {
         return Ok(Asset::ETHER);
     }
-    let wrong = |_| format!("{text:?} is not an asset: give ETH, or the address of a token (0x…)");
-    // Through the account's rules, which check the capitals of an address.
-    let account = fastpay_core::AccountId::from_str(text).map_err(wrong)?;
-    account.ethereum_address().map(Asset).ok_or_else(|| format!("{text} is an account, not a token"))
+    if !text.starts_with("0x") {
+        return Err(format!("{text:?} is not an asset: give ETH, or the address of a token (0x…)"));
+    }
+    parse_address(text).map(Asset)
+}
+
+/// An Ethereum address by the account's rules, which check its capitals: what is paid to a mistyped one is lost.
+fn parse_address(text: &str) -> Result<Address, String> {
+    let wrong = || format!("{text:?} is not an Ethereum address: give 0x and 40 hexadecimal digits");
+    match AccountId::from_str(text) {
+        Ok(account) => account.ethereum_address().ok_or_else(wrong),
+        Err(error @ ParseIdentityError::Checksum(_)) => Err(error.to_string()),
+        Err(_) => Err(wrong()),
+    }
 }
 
 fn parse_finality(text: &str) -> Result<Finality, String> {
@@ -359,6 +369,17 @@ mod tests {
         assert!(parse_asset("0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96045").is_ok());
         for wrong in ["", "USDC", "0xD8dA6BF26964aF9D7eEd9e03E53415D37aA96045", "0x12"] {
             assert!(parse_asset(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_mistyped_address_is_no_address() {
+        let good = "0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96045";
+        assert!(parse_address(good).is_ok() && parse_address(&good.to_lowercase()).is_ok());
+        let one_digit_off = parse_address("0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96046").unwrap_err();
+        assert!(one_digit_off.contains("wrong checksum"), "{one_digit_off}");
+        for wrong in ["", "bob", "0x12", "fp1f4nyxqm66e32u9mzlszj7l0qchzyee5u7pwsdqhupftke2h700pq6ycndk"] {
+            assert!(parse_address(wrong).unwrap_err().contains("is not an Ethereum address"), "{wrong}");
         }
     }
 }

@@ -1,10 +1,10 @@
 //! `audit`.
 
+use std::fmt::Display;
 use std::path::Path;
 use std::time::Duration;
 
-use fastpay_wallet::folder::Folder;
-use fastpay_wallet::{AssetAudit, AuditProgress, AuditReport, Wallet, WalletError, short};
+use fastpay_wallet::{AssetAudit, AuditProgress, AuditReport, Proof, Wallet, WalletError, short};
 use serde_json::json;
 
 use crate::args::AuditArgs;
@@ -46,7 +46,11 @@ pub async fn audit(context: &Context, args: AuditArgs) -> Result<Report, WalletE
 }
 
 fn verify(wallet: &Wallet, path: &Path) -> Result<Report, WalletError> {
-    let proof = Folder::read_proof(path)?;
+    let unreadable = |error: &dyn Display| {
+        WalletError::Argument(format!("{} is no proof that can be read: {error}", path.display()))
+    };
+    let content = std::fs::read(path).map_err(|error| unreadable(&error))?;
+    let proof: Proof = serde_json::from_slice(&content).map_err(|error| unreadable(&error))?;
     wallet.verify_proof(&proof).map_err(|error| WalletError::Audit(format!("this proves nothing: {error}")))?;
     let (authority, account, sequence) = (proof.authority, proof.account, proof.sequence);
     let text = format!(

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fastpay_core::{AccountId, AccountKey, Amount, Asset};
 use fastpay_ethereum::Primary;
-use fastpay_wallet::folder::{Folder, KeyEntry, KeyKind};
+use fastpay_wallet::folder::{Folder, KeyEntry, KeyError, KeyKind};
 use fastpay_wallet::{ChainAccount, DriveOptions, Wallet, WalletError, parse_amount};
 use zeroize::Zeroizing;
 
@@ -100,7 +100,12 @@ impl Context {
     pub fn gas_payer(&self, entry: &KeyEntry, name: Option<&str>) -> Result<KeyEntry, WalletError> {
         match name {
             None if entry.kind == KeyKind::Ethereum => Ok(entry.clone()),
-            name => self.choose(name, Some(KeyKind::Ethereum)),
+            name => self.choose(name, Some(KeyKind::Ethereum)).map_err(|error| match error {
+                WalletError::Key(KeyError::Ambiguous { names, .. }) => {
+                    KeyError::Ambiguous { names, option: "--gas-key" }.into()
+                }
+                error => error,
+            }),
         }
     }
 

@@ -60,7 +60,8 @@ pub async fn history(context: &Context, args: AccountArgs) -> Result<Report, Wal
         }
     }
     events.sort_by_key(|(at, ..)| *at);
-    let mut text = events.iter().map(|(_, _, text)| text.as_str()).collect::<Vec<_>>().join("\n");
+    let mut text =
+        events.iter().map(|(at, _, text)| format!("{}  {text}", utc(at / 1_000))).collect::<Vec<_>>().join("\n");
     if events.is_empty() {
         text = format!(
             "nothing is known of {account} in this wallet; `fastpay receive` takes in the payments that it received"

@@ -154,7 +154,7 @@ async fn agree(
     if let Some(label) = &link.label {
         lines.push(format!("it says that this is {label:?}, which nobody has checked"));
     }
-    lines.iter().for_each(|line| context.screen.say(line));
+    lines.iter().for_each(|line| context.screen.show(format!("{line}\n")));
     if yes {
         return Ok(());
     }
@@ -165,7 +165,7 @@ async fn agree(
             "nobody can be asked here whether to pay this link; say --yes if you want to. Nothing was signed",
         );
     }
-    context.screen.say("pay it? Type yes:");
+    context.screen.show("pay it? Type yes: ");
     let mut answer = String::new();
     let read = input.lock().read_line(&mut answer);
     if read.is_err() || answer.trim() != "yes" {

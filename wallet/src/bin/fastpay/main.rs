@@ -24,13 +24,18 @@ use fastpay_wallet::WalletError;
 
 use args::{Cli, Command};
 use context::Context;
-use output::{Report, error_json};
+use output::{Report, Screen, error_json, print};
 
 /// No program has planted faults in it.
 const _: () =
     assert!(!fastpay_core::fault::CAN_BE_PLANTED, "built with the feature `planted`, which is for the simulator");
 
 fn main() -> ExitCode {
+    // Alone it shows what it can do. (The parser's own way takes the environment for an argument.)
+    if std::env::args_os().len() <= 1 {
+        Screen::new().show(help::command().render_help().to_string());
+        return ExitCode::from(2);
+    }
     let cli = match help::command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => return refuse_arguments(&error),
@@ -48,20 +53,21 @@ fn main() -> ExitCode {
     let outcome = runtime.block_on(run(cli));
     // What goes on in the background is only for the convenience of others.
     runtime.shutdown_background();
+    // What is done is done, also where nobody reads of it (`fastpay history | head`).
     match outcome {
         Ok(report) => {
-            if json {
-                println!("{}", report.json);
-            } else if !report.text.is_empty() {
-                println!("{}", report.text);
-            }
+            let _ = match json {
+                true => print(&report.json),
+                false if report.text.is_empty() => Ok(()),
+                false => print(&report.text),
+            };
             ExitCode::from(report.exit_code)
         }
         Err(error) => {
             if json {
-                println!("{}", error_json(&error));
+                let _ = print(error_json(&error));
             }
-            eprintln!("error: {error}");
+            Screen::new().show(format!("error: {error}\n"));
             ExitCode::from(error.exit_code())
         }
     }
@@ -71,7 +77,7 @@ fn main() -> ExitCode {
 fn refuse_arguments(error: &clap::Error) -> ExitCode {
     if error.use_stderr() && std::env::args_os().any(|argument| argument == "--json") {
         let message = error.to_string();
-        println!("{}", serde_json::json!({ "error": { "kind": "argument", "message": message.trim() } }));
+        let _ = print(serde_json::json!({ "error": { "kind": "argument", "message": message.trim() } }));
     }
     let _ = error.print();
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(1))

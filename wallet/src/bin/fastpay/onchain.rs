@@ -46,9 +46,11 @@ pub async fn deposit(context: &Context, args: DepositArgs) -> Result<Report, Wal
     if args.wait > 0
         && let Errand::Deposit { after, .. } = entry.errand
     {
-        let quorum = wallet.network().committee().quorum();
+        let committee = wallet.network().committee();
+        let (size, quorum) = (committee.members().len(), committee.quorum());
         let screen = context.screen.clone();
-        let heard = move |count| screen.say(format!("deposit: credited by {count} authorities ({quorum} needed)"));
+        let heard =
+            move |count| screen.say(format!("deposit: credited at {count} of {size} authorities, {quorum} are needed"));
         let patience = Duration::from_secs(args.wait);
         let deposit = wallet.wait_for_credit(recipient, args.asset, amount, after, patience, &heard).await?;
         text = format!("{text}\ncredited as deposit {}: {}", deposit.index, money.text(deposit.amount));

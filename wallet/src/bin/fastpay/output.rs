@@ -1,6 +1,8 @@
 //! What people and programs see: results on standard output, progress with its time on standard error.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -28,6 +30,14 @@ impl Report {
     }
 }
 
+/// A line on standard output.
+///
+/// # Errors
+/// Where nobody reads it any more.
+pub fn print(text: impl Display) -> std::io::Result<()> {
+    writeln!(std::io::stdout(), "{text}")
+}
+
 /// Where progress goes.
 #[derive(Clone, Debug)]
 pub struct Screen {
@@ -43,7 +53,13 @@ impl Screen {
 
     /// One line of progress.
     pub fn say(&self, text: impl AsRef<str>) {
-        eprintln!("[{:8.3} s] {}", self.started.elapsed().as_secs_f64(), text.as_ref());
+        self.show(format!("[{:8.3} s] {}\n", self.started.elapsed().as_secs_f64(), text.as_ref()));
+    }
+
+    /// What a person is to read before they answer.
+    pub fn show(&self, text: impl AsRef<str>) {
+        // Where nobody reads it, the work goes on: `2>&1 | head -1` is no reason to leave a payment half done.
+        let _ = std::io::stderr().write_all(text.as_ref().as_bytes());
     }
 
     /// Progress of an order.
@@ -116,7 +132,7 @@ impl Money {
         Self { asset, info }
     }
 
-    pub fn text(&self, units: impl std::fmt::Display) -> String {
+    pub fn text(&self, units: impl Display) -> String {
         match &self.info {
             Some(info) => format!("{} {}", format_units(units, info.decimals), info.symbol),
             None => format!("{units} smallest units of {}", self.asset),
@@ -124,7 +140,7 @@ impl Money {
     }
 
     /// `units` is exact; `amount` is the same in whole units.
-    pub fn json(&self, units: impl std::fmt::Display) -> Value {
+    pub fn json(&self, units: impl Display) -> Value {
         let amount = self.info.as_ref().map(|info| format_units(&units, info.decimals));
         let symbol = self.info.as_ref().map(|info| info.symbol.clone());
         json!({ "asset": self.asset, "symbol": symbol, "amount": amount, "units": units.to_string() })

@@ -4,7 +4,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use fastpay_ethereum::SenderConfig;
-use fastpay_wallet::folder::{Config, FolderError, KeyEntry, KeyKind, PrimarySettings, parse_secret, read_keystore};
+use fastpay_wallet::folder::{
+    Config, FolderError, KeyEntry, KeyError, KeyKind, PrimarySettings, parse_secret, read_keystore,
+};
 use fastpay_wallet::{WalletError, learn_chain_id, set_up};
 use serde_json::json;
 use zeroize::Zeroizing;
@@ -131,7 +133,7 @@ fn imported_secret(context: &Context, args: &ImportKeyArgs) -> Result<Zeroizing<
             read.map_err(|error| FolderError::Io { path: path.clone(), error })?;
             text
         }
-        Some(path) => first_line(path).map_err(|error| FolderError::Io { path: path.clone(), error })?,
+        Some(path) => first_line(path).map_err(|error| KeyError::Io { path: path.clone(), error })?,
         None => ask("Secret key (64 hexadecimal digits): ")?,
     };
     Ok(parse_secret(&text)?)

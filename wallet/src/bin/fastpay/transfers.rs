@@ -66,6 +66,8 @@ fn millis(duration: Duration) -> f64 {
 pub async fn redeem(context: &Context, args: RedeemArgs) -> Result<Report, WalletError> {
     let wallet = context.wallet()?;
     let entry = context.choose(args.from.as_deref(), None)?;
+    // Before anything is signed.
+    let payer = args.by_self.then(|| context.gas_payer(&entry, args.gas_key.as_deref())).transpose()?;
     let (certificate, mut json, mut text) = match args.sequence {
         Some(sequence) => ordered_before(&wallet, entry.account, SequenceNumber(sequence)).await?,
         None => {
@@ -76,9 +78,9 @@ pub async fn redeem(context: &Context, args: RedeemArgs) -> Result<Report, Walle
         }
     };
     let sequence = certificate.transfer().sequence();
-    if args.by_self || args.wait > 0 {
-        let (fields, line) = if args.by_self {
-            redeem_alone(context, &wallet, &entry, args.gas_key.as_deref(), &certificate).await?
+    if payer.is_some() || args.wait > 0 {
+        let (fields, line) = if let Some(payer) = &payer {
+            redeem_alone(context, &wallet, payer, &certificate).await?
         } else {
             let primary = wallet.primary().await?;
             context.screen.say("waiting for a relayer to bring it to the contract");
@@ -121,6 +123,11 @@ async fn order_redemption(
     let recipient = args.to.or_else(|| entry.account.ethereum_address()).ok_or_else(missing)?;
     let amount = context.amount(wallet, args.asset, args.amount.as_deref().unwrap_or_default()).await?;
     let fee = context.amount(wallet, args.asset, &args.fee).await?;
+    if fee > amount {
+        let money = Money::of(wallet, args.asset).await;
+        let (fee, amount) = (money.text(fee), money.text(amount));
+        return Err(WalletError::Argument(format!("the fee of {fee} is above the amount of {amount}; lower the fee")));
+    }
     let intent = Intent::Redeem { recipient, asset: args.asset, amount, fee, memo: args.memo };
     let queue_until = look_ahead(context, wallet, args.asset, amount).await?;
     Ok((send(context, wallet, entry, &intent).await?, queue_until))
@@ -175,18 +182,16 @@ pub async fn ordered_before(
 async fn redeem_alone(
     context: &Context,
     wallet: &Wallet,
-    entry: &KeyEntry,
-    gas_key: Option<&str>,
+    payer: &KeyEntry,
     certificate: &VerifiedCertificate,
 ) -> Result<([(&'static str, Value); 2], String), WalletError> {
     let Transfer::Redemption(redemption) = certificate.transfer() else {
         return Err(WalletError::Argument("this is a payment, not a redemption".into()));
     };
-    let payer = context.gas_payer(entry, gas_key)?;
     let primary = wallet.primary().await?;
     check_not_paused(&primary).await?;
     let call = wallet.redemption_call(&primary, certificate).await?;
-    let finished = context.chain_account(primary.clone(), &payer)?.redeem(redemption, call).await?;
+    let finished = context.chain_account(primary.clone(), payer)?.redeem(redemption, call).await?;
     let payout = primary.payout(redemption.sender, redemption.sequence).await?;
     let (by, line) = match finished {
         Some(Finished { inclusion, .. }) => {

@@ -11,8 +11,9 @@ use tokio::time::{Instant, sleep};
 
 use crate::args::{AccountArgs, ReceiveArgs};
 use crate::context::Context;
-use crate::output::{Money, Report, received_json};
+use crate::output::{Money, Report, print, received_json};
 
+const UNREAD: &str = "nobody reads standard output any more; `fastpay history` shows what came in";
 /// How often to look for incoming payments.
 const POLL: Duration = Duration::from_millis(250);
 
@@ -153,7 +154,8 @@ pub async fn receive(context: &Context, args: ReceiveArgs) -> Result<Report, Wal
         if args.follow {
             for received in &new {
                 let (json, text) = describe_received(&wallet, received).await;
-                if context.json { println!("{json}") } else { println!("{text}") }
+                let told = if context.json { print(json) } else { print(text) };
+                told.map_err(|_| WalletError::Argument(UNREAD.into()))?;
             }
         } else if !new.is_empty() || Instant::now() >= until {
             return received_report(&wallet, account, &new).await;
