@@ -54,7 +54,8 @@ export function requestError(
   return new FastPayError("unreachable", `${origin} cannot be reached: ${messageOf(error)}`, action, { cause: error });
 }
 
-async function readText(response: Response): Promise<string> {
+/** The body as text. Throws `malformed-answer` where it is longer than any honest one. */
+export async function readText(response: Response): Promise<string> {
   if (response.body === null) return "";
   const reader = response.body.getReader();
   const decoder = new TextDecoder();

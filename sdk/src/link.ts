@@ -26,6 +26,8 @@ export const LABEL_LENGTH_MAX = 64;
 const SCHEME = "fastpay:";
 /** The largest chain id that programs agree on (EIP-2294), and a bound for times. */
 const NUMBER_MAX = 4_503_599_627_370_476n;
+/** The end of the year 9999: what is beyond is no time that anybody means. */
+const TIME_MAX = 253_402_300_799n;
 const PARAMETERS = ["asset", "amount", "memo", "text", "label", "expires"] as const;
 type Parameter = (typeof PARAMETERS)[number];
 type Parameters = Partial<Record<Parameter, string>>;
@@ -140,7 +142,7 @@ function readWishes(parameters: Parameters): Partial<PaymentLink> {
     ...(amount === undefined ? {} : { amount }),
     ...(memo === undefined ? {} : { memo }),
     ...(label === undefined ? {} : { label: readLabel(label) }),
-    ...(expires === undefined ? {} : { expires: number("time", expires, NUMBER_MAX) }),
+    ...(expires === undefined ? {} : { expires: number("time", expires, TIME_MAX) }),
   };
 }
 

@@ -1,7 +1,7 @@
 /** Server-sent events (WHATWG HTML, "Server-sent events") over fetch: bounded, and given up where nothing comes. */
 
 import { malformed } from "./decode.js";
-import { requestError } from "./http.js";
+import { readText, requestError } from "./http.js";
 import { ProblemError } from "./problem.js";
 import { parseJson } from "./wire.js";
 
@@ -32,7 +32,7 @@ export async function* readEvents(url: string, signal: AbortSignal): AsyncGenera
       redirect: "error",
       cache: "no-store",
     });
-    if (!response.ok) throw new ProblemError(response.status, parseJson(await response.text(), "the answer"));
+    if (!response.ok) throw new ProblemError(response.status, parseJson(await readText(response), "the answer"));
     const parser = new EventParser();
     const decoder = new TextDecoder();
     const reader = (response.body ?? new ReadableStream<Uint8Array>()).getReader();

@@ -24,6 +24,8 @@ pub const LABEL_LENGTH_MAX: usize = 64;
 const SCHEME: &str = "fastpay:";
 /// The largest chain id that programs agree on (EIP-2294), and a bound for times.
 const NUMBER_MAX: u64 = 4_503_599_627_370_476;
+/// The end of the year 9999: what is beyond is no time that anybody means.
+const TIME_MAX: u64 = 253_402_300_799;
 const PARAMETERS: [&str; 6] = ["asset", "amount", "memo", "text", "label", "expires"];
 /// What JavaScript's `encodeURIComponent` encodes: both write the same links.
 const COMPONENT: &AsciiSet = &NON_ALPHANUMERIC
@@ -154,7 +156,7 @@ impl FromStr for PaymentLink {
             amount,
             memo: parameters.memo()?,
             label: parameters.get("label").map(plain_label),
-            expires: parameters.number("expires", NUMBER_MAX.into())?.and_then(|time| time.try_into().ok()),
+            expires: parameters.number("expires", TIME_MAX.into())?.and_then(|time| time.try_into().ok()),
         })
     }
 }

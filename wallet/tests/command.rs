@@ -245,6 +245,7 @@ async fn a_link_is_paid_as_it_says_by_those_who_agree() {
     let open = open["link"].as_str().unwrap();
     refused(&["pay", open, "--yes"], "leaves the amount to you");
     refused(&["pay", &format!("{open}?expires=1"), "1", "--yes"], "expired");
+    refused(&["pay", &format!("{open}?expires=4503599627370476"), "1", "--yes"], "no number in range");
     // Without a terminal nobody is asked, and nothing is paid.
     assert_eq!(run(home, &["pay", link]).status.code(), Some(2));
 

@@ -22,8 +22,10 @@ import type { Context } from "./context.js";
 
 /** A permit stays valid so long: a transaction may wait for fees to fall. */
 const PERMIT_LIFETIME_S = 24n * 3600n;
-/** At most so many pages of newer deposits of others are looked through. */
-const PAGES_MAX = 20;
+/** So many entries are on a page of an honest authority. */
+const PAGE_ENTRIES = 100n;
+/** As often a list of any length can be halved. */
+const PAGES_MAX = 64;
 const POLL_MIN_MS = 100;
 const POLL_MAX_MS = 2_000;
 
@@ -215,18 +217,22 @@ async function countCredits(network: Network, funded: DepositEntry, signal: Abor
   return answers.filter(({ answer }) => answer === true).length;
 }
 
-async function hasCredited(authority: AuthorityClient, funded: DepositEntry, signal: AbortSignal): Promise<boolean> {
+/** Whether an authority lists a deposit, however many others the account has had since. */
+export async function hasCredited(authority: AuthorityClient, funded: DepositEntry, signal: AbortSignal): Promise<boolean> {
   const { recipient, index } = funded;
-  let { deposits: end } = await authority.account(recipient, undefined, signal);
-  let size = 1n;
-  for (let page = 0; page < PAGES_MAX && end > 0n; page += 1) {
-    const start = end > size ? end - size : 0n;
+  // The list is in the order of indices: newest page first, then by halves.
+  let from = 0n;
+  let { deposits: to } = await authority.account(recipient, undefined, signal);
+  let start = to > PAGE_ENTRIES ? to - PAGE_ENTRIES : 0n;
+  for (let page = 0; page < PAGES_MAX && from < to; page += 1) {
     const { entries } = await authority.deposits(recipient, start, signal);
     if (entries.some((entry) => isSame(entry, funded))) return true;
-    const oldest = entries[0];
-    if (oldest === undefined || oldest.index <= index) return false;
-    end = start;
-    size *= 2n;
+    const [oldest, newest] = [entries[0], entries.at(-1)];
+    if (oldest === undefined || newest === undefined) return false;
+    if (index < oldest.index) to = start;
+    else if (index > newest.index) from = start + BigInt(entries.length);
+    else return false;
+    start = (from + to) / 2n;
   }
   return false;
 }

@@ -22,21 +22,30 @@ export async function spreadReceived(drive: Drive, account: AccountId): Promise<
     // One that is slow may be the only one that has it.
     { signal, graceMs: timing.readMs / 5 },
   );
-  const listers = new Map<string, { count: number; lister: AuthorityClient; sender: AccountId; sequence: bigint }>();
+  const payments = new Map<string, { listers: Set<AuthorityClient>; sender: AccountId; sequence: bigint }>();
   for (const { authority, answer } of lists) {
     const lister = network.authorities.find(({ url }) => url === authority.url);
-    for (const { payment } of answer ?? []) {
+    for (const { payment } of lister === undefined ? [] : (answer ?? [])) {
       const { sender, sequence } = payment;
       const name = `${sender}/${sequence}`;
-      const known = listers.get(name);
-      if (known !== undefined) known.count += 1;
-      else if (lister !== undefined) listers.set(name, { count: 1, lister, sender, sequence });
+      const known = payments.get(name) ?? { listers: new Set(), sender, sequence };
+      payments.set(name, { ...known, listers: known.listers.add(lister as AuthorityClient) });
     }
   }
-  const few = [...listers.values()].filter(({ count }) => count < network.committee.quorum).slice(0, SPREAD_MAX);
-  for (const { lister, sender, sequence } of few) {
+  const few = [...payments.values()].filter(({ listers }) => listers.size < network.committee.quorum);
+  const doubted = new Set<AuthorityClient>();
+  let brought = 0;
+  for (const { listers, sender, sequence } of few) {
+    if (brought === SPREAD_MAX) break;
+    const lister = [...listers].find((authority) => !doubted.has(authority));
+    if (lister === undefined) continue;
     const certificate = await network.findReceived(account, lister, sender, sequence, signal);
-    if (certificate === undefined) continue;
+    if (certificate === undefined) {
+      // Who lists what nobody can prove is not asked for more of it: it must not take the place of what is true.
+      listers.forEach((authority) => doubted.add(authority));
+      continue;
+    }
+    brought += 1;
     // It is final whoever has confirmed it; not everywhere yet is no reason to fail. Its steps are not the caller's.
     await settle({ ...drive, tell: () => undefined }, certificate).catch(() => undefined);
   }

@@ -100,6 +100,10 @@ class Watch {
         await this.#readOn(authority, signal);
       } catch (error) {
         if (error instanceof ProblemError) backoff.waitAtLeast(error.facts.retryAfterMs);
+        // It was restored from an older copy, and will tell other events under the same numbers.
+        if (error instanceof ProblemError && error.problem === "cursor-ahead") {
+          this.#pass(authority.url, "0.0.0", undefined);
+        }
       }
       if (Date.now() - openedMs > GOOD_MS) backoff.reset();
       await backoff.wait(signal);

@@ -2,9 +2,9 @@
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 
-import { encodeOrder, FastPayError, memoryStore, type TransferStep } from "../../src/index.js";
+import { encodeOrder, FastPayError, formatAccount, memoryStore, type TransferStep } from "../../src/index.js";
 import { paymentOf, signed } from "../support/committee.js";
-import { problem, type Answer, type Request } from "../support/node.js";
+import { problem, receivedJson, type Answer, type Request } from "../support/node.js";
 import { Scene } from "../support/scene.js";
 
 let scene: Scene;
@@ -159,6 +159,31 @@ test("a payment that few authorities know of is brought to all, and can be spent
   }
   const back = await scene.pay(30n, { signer: scene.bob });
   expect(back.certificate.order.transfer).toMatchObject({ sender: scene.bob.account, amount: 30n });
+  for (const node of scene.nodes) expect(node.account(scene.alice.account).sent[0]?.order).toEqual(certificate.order);
+});
+
+test("one authority that lists rubbish, or a thing three times, does not keep a payment from being brought to all", async () => {
+  const { certificate, rest } = await scene.pay(30n);
+  await rest;
+  for (const node of scene.nodes.slice(1)) {
+    const [alice, bob] = [node.account(scene.alice.account), node.account(scene.bob.account)];
+    Object.assign(alice, { next: 0n, sent: [], balance: 100n });
+    Object.assign(bob, { received: [], balance: 0n });
+  }
+  const real = receivedJson(certificate, 0) as { number: string; payment: { sequence: string } };
+  const invented = (i: number) => ({ ...real, payment: { ...real.payment, sequence: String(100 + i) } });
+  const entries = [...Array.from({ length: 60 }, (_, i) => invented(i)), real, real, real];
+  const total = String(entries.length);
+  const bob = `/v1/accounts/${formatAccount(scene.bob.account)}`;
+  scene.node(1).lie = ({ path }) => {
+    if (path === `${bob}/received`) return { status: 200, body: { total, payments: entries } };
+    if (path !== bob) return undefined;
+    const state = { nextSequence: "0", pending: null, holdings: [], received: total, deposits: "0", truncated: false };
+    return { status: 200, body: state };
+  };
+  const back = await scene.pay(30n, { signer: scene.bob });
+  expect(back.certificate.order.transfer).toMatchObject({ sender: scene.bob.account, amount: 30n });
+  await back.rest;
   for (const node of scene.nodes) expect(node.account(scene.alice.account).sent[0]?.order).toEqual(certificate.order);
 });
 

@@ -82,6 +82,7 @@ describe("refused is", () => {
     ["a parameter without a value", `${bare}?amount`],
     ["a damaged escape", `${bare}?text=%E`],
     ["what must be understood and is not", `${bare}?req-escrow=1`],
+    ["an end that no clock shows", `${bare}?expires=4503599627370476`],
     ["what is too long", `${bare}?label=${"x".repeat(1_024)}`],
     ["nothing", ""],
   ];

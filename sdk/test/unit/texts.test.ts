@@ -72,7 +72,7 @@ describe("memos", () => {
   test("are text where they are text", () => {
     expect(decodeMemo(encodeMemo("invoice 7"))).toBe("invoice 7");
     expect(decodeMemo(NO_MEMO)).toBe("");
-    for (const memo of [`0x${"ff".repeat(32)}`, `0x0a${"00".repeat(31)}`, `0x610062${"00".repeat(29)}`] as Hex[]) {
+    for (const memo of [`0x${"ff".repeat(32)}`, `0x0a${"00".repeat(31)}`, `0x610062${"00".repeat(29)}`, `0x61e280ae62${"00".repeat(27)}`] as Hex[]) {
       expect(decodeMemo(memo)).toBe(memo);
     }
   });

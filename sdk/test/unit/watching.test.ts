@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 
 import { ETHER, formatAccount, type AccountEvent } from "../../src/index.js";
 import { watchAccount } from "../../src/wallet/watch.js";
-import { receivedJson } from "../support/node.js";
+import { problem, receivedJson } from "../support/node.js";
 import { Scene } from "../support/scene.js";
 
 let scene: Scene;
@@ -132,4 +132,26 @@ test("the cursor stands behind the last event that was taken, however far the st
     break;
   }
   expect(asked.slice(0, 2)).toEqual(["0.0.0", "0.2.0"]);
+});
+
+test("an authority that was restored from an older copy is read from the beginning", async () => {
+  const { certificate, rest } = await scene.pay(3n);
+  await rest;
+  for (const number of [1, 2, 3]) stream(number, []);
+  const cursors: string[] = [];
+  scene.node(0).lie = ({ path, query }) => {
+    if (!path.endsWith("/events")) return undefined;
+    cursors.push(query.get("cursor") ?? "");
+    if (cursors.length === 1) return problem(409, "cursor-ahead");
+    return (response: ServerResponse) => {
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      response.write(`event: received\nid: 0.1.0\ndata: ${JSON.stringify(receivedJson(certificate, 0))}\n\n`);
+    };
+  };
+  const from = { [scene.node(0).url]: "0.7.0" };
+  for await (const event of watchAccount(scene.context, scene.bob.account, from, undefined)) {
+    expect(event).toMatchObject({ type: "received", payment: { amount: 3n } });
+    break;
+  }
+  expect(cursors).toEqual(["0.7.0", "0.0.0"]);
 });

@@ -47,7 +47,12 @@ export function useLinkRequest(): LinkRequest {
 
 /** Browsers leave a fragment as it is, but for a few characters that they escape. */
 function decodeHash(text: string): string {
-  return text.startsWith("fastpay%3A") ? decodeURIComponent(text) : text;
+  try {
+    return text.startsWith("fastpay%3A") ? decodeURIComponent(text) : text;
+  } catch {
+    // As it is: then it is refused, with the reason.
+    return text;
+  }
 }
 
 function checkDeployment({ domain }: PaymentLink, own: PaymentLink["domain"]): void {
