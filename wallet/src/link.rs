@@ -254,8 +254,8 @@ fn plain_label(label: &str) -> String {
     words.chars().take(LABEL_LENGTH_MAX).collect()
 }
 
-/// Unicode's categories Cf, Zl and Zp.
-fn is_formatting(c: char) -> bool {
+/// Unicode's categories Cf, Zl and Zp: what turns the text around it, or cannot be seen.
+pub(crate) fn is_formatting(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}' | '\u{890}'..='\u{891}' | '\u{8e2}'
         | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2064}'

@@ -4,6 +4,8 @@ use std::str::FromStr;
 
 use fastpay_core::Memo;
 
+use crate::link::is_formatting;
+
 /// Why a text makes no memo.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MemoError {
@@ -29,13 +31,14 @@ pub fn parse_memo(text: &str) -> Result<Memo, MemoError> {
     Ok(memo.into())
 }
 
-/// A memo as its author wrote it: text where it is text without control characters, else hexadecimal.
+/// A memo as its author wrote it: text where it is text without control and formatting characters, which turn what
+/// stands around it, else hexadecimal.
 #[must_use]
 pub fn format_memo(memo: &Memo) -> String {
     let end = memo.iter().rposition(|byte| *byte != 0).map_or(0, |last| last.saturating_add(1));
     let text = memo.get(..end).and_then(|bytes| std::str::from_utf8(bytes).ok());
     match text {
-        Some(text) if !text.chars().any(char::is_control) => text.to_owned(),
+        Some(text) if !text.chars().any(|c| c.is_control() || is_formatting(c)) => text.to_owned(),
         _ => memo.to_string(),
     }
 }
@@ -52,6 +55,8 @@ mod tests {
         assert_eq!(parse_memo(&format!("0x{}", "ab".repeat(32))).unwrap(), Memo::repeat_byte(0xab));
         assert_eq!(parse_memo(&"x".repeat(33)), Err(MemoError::TooLong(33)));
         assert_eq!(parse_memo(&format!("0x{}", "zz".repeat(32))), Err(MemoError::NotHexadecimal));
+        let turning = parse_memo("a\u{202e}b").unwrap();
+        assert_eq!(format_memo(&turning), turning.to_string());
         assert_eq!(format_memo(&Memo::repeat_byte(0xff)), format!("0x{}", "ff".repeat(32)));
     }
 }
