@@ -55,33 +55,43 @@ export function agreedBalances(states: readonly AccountState[], trusted: number)
     .filter((balance) => balance.balance !== 0n || balance.agreeing < trusted);
 }
 
+/** How far an authority is: the account's next number, and how many credits it has seen. */
+interface Position {
+  readonly sequence: bigint;
+  readonly known: bigint;
+}
+
+function furthestFirst(a: Position, b: Position): number {
+  return compare(b.sequence, a.sequence) || compare(b.known, a.known);
+}
+
 /** The same of one asset. None where fewer than `trusted` have answered. */
 export function agreedBalance(
   states: readonly AccountState[],
   asset: Address,
   trusted: number,
 ): AgreedBalance | undefined {
-  // By value: how many say so, and what the newest of them has seen.
-  const said = new Map<bigint, { count: number; sequence: bigint; known: bigint }>();
+  // By value: how far those are who say so.
+  const said = new Map<bigint, Position[]>();
   for (const state of states) {
     const balance = balanceOf(state, asset);
-    const before = said.get(balance) ?? { count: 0, sequence: -1n, known: -1n };
-    const known = state.received + state.deposits;
-    const isNewer =
-      state.nextSequence > before.sequence || (state.nextSequence === before.sequence && known > before.known);
-    const newest = isNewer ? { sequence: state.nextSequence, known } : before;
-    said.set(balance, { ...newest, count: before.count + 1 });
+    const position = { sequence: state.nextSequence, known: state.received + state.deposits };
+    said.set(balance, [...(said.get(balance) ?? []), position]);
   }
-  const vouched = [...said].filter(([, { count }]) => count >= trusted);
-  vouched.sort(([, a], [, b]) => compare(b.sequence, a.sequence) || compare(b.known, a.known) || b.count - a.count);
+  const vouched = [...said].flatMap(([balance, positions]) => {
+    // So far as this one is at least one of them who is honest: how far others say to be may be a lie.
+    const proven = positions.sort(furthestFirst)[trusted - 1];
+    return proven === undefined ? [] : [{ balance, proven, count: positions.length }];
+  });
+  vouched.sort((a, b) => furthestFirst(a.proven, b.proven) || b.count - a.count);
   const balance =
-    vouched[0]?.[0] ??
+    vouched[0]?.balance ??
     vouchedFor(
       states.map((state) => balanceOf(state, asset)),
       trusted,
     );
   if (balance === undefined) return undefined;
-  return { asset, balance, agreeing: said.get(balance)?.count ?? 0, answered: states.length };
+  return { asset, balance, agreeing: said.get(balance)?.length ?? 0, answered: states.length };
 }
 
 /** The claims of a next sequence number above `known`, the highest first. Each is to be proven. */

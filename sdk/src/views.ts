@@ -224,6 +224,7 @@ export interface CertificateEvidence {
   readonly certificate: VerifiedCertificate | undefined;
   readonly answers: readonly AuthorityAnswer<{
     readonly certificate: Certificate;
-    readonly report: CertificateReport;
+    /** None where the contract does not know its epoch yet: nobody can say whether it holds. */
+    readonly report: CertificateReport | undefined;
   }>[];
 }

@@ -2,7 +2,7 @@
 
 import type { AccountId } from "../accounts.js";
 import { isHex, type Hex } from "../bytes.js";
-import { inspectCertificate, type Certificate } from "../certificate.js";
+import { inspectCertificate, type Certificate, type CertificateReport } from "../certificate.js";
 import { transferDigest } from "../eip712.js";
 import { FastPayError } from "../errors.js";
 import type { CertificateEvidence, DepositEntry } from "../views.js";
@@ -26,17 +26,19 @@ export async function gatherEvidence({ network, timing }: Context, named: Named)
     },
     { graceMs: timing.readMs },
   );
-  async function reportOf(certificate: Certificate) {
-    const committee = (await network.committees.get(certificate.epoch)) ?? network.committee;
-    const report = inspectCertificate(certificate, committee, network.domain);
+  async function reportOf(certificate: Certificate): Promise<CertificateReport | undefined> {
+    const committee = await network.committees.get(certificate.epoch);
     const { transfer } = certificate.order;
     const isAsked =
       typeof named === "string"
         ? transferDigest(network.domain, transfer) === named.toLowerCase()
         : transfer.sender === named.account && transfer.sequence === named.sequence;
+    // Whose votes they are, the contract tells later: until then they are neither good nor forged.
+    if (isAsked && committee === undefined) return undefined;
+    const report = inspectCertificate(certificate, committee ?? network.committee, network.domain);
     return isAsked ? report : { ...report, isValid: false, fault: "it is of another transfer than asked for" };
   }
-  const valid = answers.find(({ answer }) => answer?.report.isValid)?.answer?.certificate;
+  const valid = answers.find(({ answer }) => answer?.report?.isValid)?.answer?.certificate;
   const { sender, sequence } = valid?.order.transfer ?? {};
   const certificate =
     valid !== undefined && sender !== undefined && sequence !== undefined

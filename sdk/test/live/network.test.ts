@@ -189,7 +189,7 @@ describe("payments", () => {
       return found.answers.every(({ answer }) => answer !== undefined) ? found : undefined;
     });
     expect(evidence.certificate?.digest).toBe(paid.digest);
-    expect(evidence.answers.map(({ answer }) => answer?.report.isValid)).toEqual([true, true, true, true]);
+    expect(evidence.answers.map(({ answer }) => answer?.report?.isValid)).toEqual([true, true, true, true]);
     const { sender, sequence } = paid.order.transfer;
     const named = await fastpay.evidence({ account: sender, sequence });
     expect(named.certificate?.order).toEqual(paid.order);

@@ -42,6 +42,17 @@ interface PayOptions {
   readonly onStep?: (step: TransferStep) => void;
 }
 
+async function contextOf(nodes: readonly TestNode[], epochs: readonly Committee[]): Promise<Context> {
+  const committees = await Committees.read({
+    epoch: async () => BigInt(epochs.length - 1),
+    committee: async (epoch) => epochs[Number(epoch)] as Committee,
+  });
+  const clients = nodes.map(({ url, keys: { votingKey } }) => new AuthorityClient(url, votingKey, TIMING.requestMs));
+  const network = new Network(DOMAIN, committees, clients, TIMING);
+  // Tests that speak to a contract bring their own.
+  return { network, contract: undefined as never, store: memoryStore(), timing: TIMING };
+}
+
 export class Scene {
   readonly nodes: readonly TestNode[];
   /** What the contract says, by epoch. */
@@ -62,17 +73,14 @@ export class Scene {
     const keys = authorities(4);
     const nodes = await Promise.all(keys.map((key) => TestNode.start(key)));
     const epochs = [committeeOfKeys(keys)];
-    const committees = await Committees.read({
-      epoch: async () => BigInt(epochs.length - 1),
-      committee: async (epoch) => epochs[Number(epoch)] as Committee,
-    });
-    const clients = nodes.map(({ url, keys: { votingKey } }) => new AuthorityClient(url, votingKey, TIMING.requestMs));
-    const network = new Network(DOMAIN, committees, clients, TIMING);
-    // No test here speaks to a contract.
-    const context: Context = { network, contract: undefined as never, store: memoryStore(), timing: TIMING };
-    const scene = new Scene(nodes, epochs, context);
+    const scene = new Scene(nodes, epochs, await contextOf(nodes, epochs));
     for (const node of nodes) node.account(scene.alice.account).balance = 100n;
     return scene;
+  }
+
+  /** Somebody who begins now, and knows what the contract says now. */
+  later(): Promise<Context> {
+    return contextOf(this.nodes, this.epochs);
   }
 
   node(number: number): TestNode {

@@ -140,6 +140,16 @@ describe("standing", () => {
     expect(agreed([])).toEqual([]);
   });
 
+  test("who claims to be further than anybody does not make an old balance the newest", () => {
+    const old = state(1n, 100n);
+    const now = state(2n, 50n);
+    expect(agreed([now, now, old, { ...old, nextSequence: 9n }])).toEqual([[50n, 2]]);
+    expect(agreed([now, now, old, { ...old, nextSequence: 2n, received: 9n }])).toEqual([[50n, 2]]);
+    // A payment came in: the same number, and more of what is known.
+    const paid = { ...state(2n, 70n), received: 1n };
+    expect(agreed([paid, paid, now, { ...now, deposits: 9n }])).toEqual([[70n, 2]]);
+  });
+
   test("claims are to be proven, the highest first", () => {
     expect(claimsAbove([state(3n, 0n), state(9n, 0n), state(1n, 0n), state(9n, 0n)], 1n)).toEqual([9n, 3n]);
   });

@@ -16,7 +16,7 @@ const FAULTS: Record<VoteFault, string> = {
 
 /** What each authority shows for a transfer, vote by vote, as checked here. */
 export function AnswersCard({ answers }: { answers: CertificateEvidence["answers"] }): JSX.Element {
-  const forged = answers.filter(({ answer }) => answer !== undefined && !answer.report.isValid);
+  const forged = answers.filter(({ answer }) => answer?.report?.isValid === false);
   return (
     <Card withBorder component="section" aria-label="What each authority shows">
       <Title order={2} size="h4">
@@ -41,7 +41,6 @@ export function AnswersCard({ answers }: { answers: CertificateEvidence["answers
 }
 
 function AnswerItem({ authority, answer, error }: Answer): JSX.Element {
-  const valid = answer?.report.votes.filter(({ fault }) => fault === undefined).length ?? 0;
   return (
     <Accordion.Item value={authority.url}>
       <Accordion.Control>
@@ -49,19 +48,32 @@ function AnswerItem({ authority, answer, error }: Answer): JSX.Element {
           <Text ff="monospace" size="sm">
             {shorten(authority.name ?? authority.url, 10, 4)}
           </Text>
-          {answer === undefined && <Badge color="gray">shows none</Badge>}
-          {answer?.report.isValid && <Badge color="teal">{valid} valid votes</Badge>}
-          {answer !== undefined && !answer.report.isValid && <Badge color="red">forged</Badge>}
+          <Verdict answer={answer} />
         </Group>
       </Accordion.Control>
       <Accordion.Panel>
         <Text size="xs" c="dimmed">
           {authority.url}
         </Text>
-        {answer === undefined ? <Text size="sm">{error?.message ?? "It does not answer."}</Text> : <Report report={answer.report} />}
+        {answer === undefined && <Text size="sm">{error?.message ?? "It does not answer."}</Text>}
+        {answer !== undefined && answer.report === undefined && (
+          <Text size="sm">
+            It is of epoch {answer.certificate.epoch.toString()}, which the Ethereum node does not show yet: it can be checked once that
+            epoch&apos;s block is final.
+          </Text>
+        )}
+        {answer?.report !== undefined && <Report report={answer.report} />}
       </Accordion.Panel>
     </Accordion.Item>
   );
+}
+
+function Verdict({ answer }: Pick<Answer, "answer">): JSX.Element {
+  if (answer === undefined) return <Badge color="gray">shows none</Badge>;
+  const { report } = answer;
+  if (report === undefined) return <Badge color="gray">epoch not known yet</Badge>;
+  if (!report.isValid) return <Badge color="red">forged</Badge>;
+  return <Badge color="teal">{report.votes.length} valid votes</Badge>;
 }
 
 function Report({ report }: { report: CertificateReport }): JSX.Element {

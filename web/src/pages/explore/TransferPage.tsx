@@ -49,11 +49,14 @@ function readName(digest?: string, account?: string, sequence?: string): { of?: 
 
 function Evidence({ evidence }: { evidence: CertificateEvidence }): JSX.Element {
   const { certificate, answers } = evidence;
+  const isLater = answers.some(({ answer }) => answer !== undefined && answer.report === undefined);
   return (
     <>
       {certificate === undefined ? (
         <Alert color="orange" role="alert" title="No valid certificate">
-          No authority shows one. It may not be final yet, or not exist.
+          {isLater
+            ? "What is shown is of an epoch that the Ethereum node does not show yet. Look again later."
+            : "No authority shows one. It may not be final yet, or not exist."}
         </Alert>
       ) : (
         <TransferCard certificate={certificate} />
