@@ -164,7 +164,7 @@ impl WalletError {
             Self::Drive(DriveError::Conflict(_) | DriveError::Superseded { .. }) => "conflict",
             Self::Folder(_) => "storage",
             Self::Config(_) | Self::Network(_) | Self::Drive(DriveError::NoPrimary) => "config",
-            Self::OtherCommittee | Self::OtherDeployment { .. } => "config",
+            Self::OtherCommittee | Self::OtherDeployment { .. } | Self::Send(SendError::OtherChain { .. }) => "config",
             Self::Key(KeyError::Passphrase(_)) => "passphrase",
             Self::Key(_) => "key",
             Self::Contact(_) => "contact",

@@ -133,6 +133,7 @@ async fn a_deposit_of_another_chain_is_neither_sent_nor_given_up() {
             let Err(WalletError::Send(error)) = outcome else { panic!("{outcome:?}") };
             assert!(matches!(error, SendError::OtherChain { chain_id, .. } if chain_id == other), "{error}");
             assert!(!error.is_retryable());
+            assert_eq!(WalletError::Send(error).kind(), "config");
         }
         assert_eq!(scene.states()[0].1, TransactionState::Pending);
         assert_eq!(account().await.primary().last_transaction_index().await.unwrap().0, 0);
