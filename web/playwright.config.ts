@@ -14,7 +14,7 @@ export default defineConfig({
   reporter: [["list"]],
   use: {
     ...(process.env.WEB_URL === undefined ? {} : { baseURL: process.env.WEB_URL }),
-    viewport: { width: 1100, height: 860 },
+    viewport: { width: 1280, height: 860 },
     locale: "en-GB",
     colorScheme: "light",
     screenshot: "only-on-failure",

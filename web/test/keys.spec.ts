@@ -155,6 +155,10 @@ async function importElsewhere(page: Page, other: Page, file: string): Promise<v
   await expect(ownerButton(other)).toHaveAccessibleName(await ownerButton(page).innerText().then((text) => new RegExp(text.slice(-4))));
   await expect(inFastPay(other, "ETH")).toHaveText("1.25");
 
+  // What was redeemed elsewhere is followed here, too.
+  await goTo(other, "Redeem");
+  await expect(other.getByRole("region", { name: "Your redemptions" }).getByText("Paid on Ethereum")).toBeVisible();
+
   // Removed from there, it is gone from there.
   await ownerButton(other).click();
   await other.getByRole("menuitem", { name: "Remove the key from this browser" }).click();

@@ -1,6 +1,6 @@
 /** What the page asks for again and again, each under one key. */
 
-import type { AccountId, AccountView, Address, AssetInfo, AssetStatus, ContractStatus, OrderEntry, RedemptionStatus } from "@fastpay/sdk";
+import type { AccountId, AccountView, Address, AssetInfo, AssetStatus, ContractStatus, OrderEntry, Redemption, RedemptionStatus } from "@fastpay/sdk";
 import { ETHER } from "@fastpay/sdk";
 import { QueryClient, useQueries, useQuery, type UseQueryResult } from "@tanstack/react-query";
 
@@ -110,12 +110,20 @@ export function useOrders(account: AccountId | undefined): UseQueryResult<OrderE
   });
 }
 
-/** Where a redemption stands on the contract. */
-export function useRedemptionStatus(sender: AccountId, sequence: bigint): UseQueryResult<RedemptionStatus> {
+/** Where redemptions stand on the contract. */
+export function useRedemptionStatuses(redemptions: readonly Redemption[]): UseQueryResult<RedemptionStatus>[] {
   const { client } = useNetwork();
-  return useQuery({
-    queryKey: ["chain", "redemption", sender, sequence.toString()],
-    queryFn: () => client.redemptionStatus(sender, sequence),
-    refetchInterval: ({ state }) => (state.data?.state === "paid" ? false : 2_000),
+  return useQueries({
+    queries: redemptions.map(({ sender, sequence }) => ({
+      queryKey: ["chain", "redemption", sender, sequence.toString()],
+      queryFn: () => client.redemptionStatus(sender, sequence),
+      refetchInterval: ({ state }: { state: { data: RedemptionStatus | undefined } }) => (state.data?.state === "paid" ? false : 2_000),
+    })),
   });
+}
+
+/** Where one redemption stands; none where it is not known yet. */
+export function useRedemptionStatus(redemption: Redemption): RedemptionStatus | undefined {
+  const [query] = useRedemptionStatuses([redemption]);
+  return query?.data;
 }

@@ -30,7 +30,7 @@ export const test = base.extend<Fixtures>({
       if (deposit !== undefined) await depositEther(wallet.key, deposit);
       let its = own ?? page;
       if (own === undefined && !isFirst) {
-        const context = await browser.newContext({ viewport: { width: 1100, height: 860 }, baseURL: process.env.WEB_URL ?? "" });
+        const context = await browser.newContext({ viewport: { width: 1280, height: 860 }, baseURL: process.env.WEB_URL ?? "" });
         contexts.push(context);
         its = await context.newPage();
       }

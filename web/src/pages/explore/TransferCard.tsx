@@ -55,7 +55,7 @@ export function TransferCard({ certificate }: { certificate: VerifiedCertificate
 }
 
 function Payout({ redemption }: { redemption: Redemption }): JSX.Element {
-  const status = useRedemptionStatus(redemption.sender, redemption.sequence).data;
+  const status = useRedemptionStatus(redemption);
   if (status === undefined) return <>…</>;
   if (status.state === "open") return <>not brought there yet; anyone can</>;
   if (status.state === "paid") return <>paid, or kept as a claim where the recipient refused it</>;

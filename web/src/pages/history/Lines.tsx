@@ -109,7 +109,7 @@ function lifeText(order: OrderEntry | undefined): string {
 }
 
 function PayoutBadge({ redemption }: { redemption: Redemption }): JSX.Element | null {
-  const status = useRedemptionStatus(redemption.sender, redemption.sequence).data;
+  const status = useRedemptionStatus(redemption);
   if (status === undefined) return null;
   const badges = {
     open: { color: "indigo", text: "on its way" },

@@ -1,45 +1,69 @@
 import { Badge, Card, Group, Stack, Text, Title } from "@mantine/core";
-import type { OrderEntry, Redemption } from "@fastpay/sdk";
+import type { AccountId, OrderEntry, Redemption, RedemptionStatus } from "@fastpay/sdk";
 import type { JSX } from "react";
 import type { WalletClient } from "viem";
 
 import type { Owner } from "../../account/OwnerProvider";
 import type { ActivityControl } from "../../activity/activities";
 import { ChainButton } from "../../activity/ChainButton";
-import { useContractStatus, useOrders, useRedemptionStatus } from "../../data/queries";
+import { useHistory } from "../../data/history";
+import { useContractStatus, useOrders, useRedemptionStatuses } from "../../data/queries";
 import { useNetwork } from "../../network/NetworkProvider";
 import { timeText } from "../../ui/words";
 import { TransferText } from "../../ui/TransferText";
 
-/** The newest redemptions of this browser; older ones are in the history. */
+/** Of so many of the newest orders, wherever they were given, the redemptions are followed. */
+const FOLLOWED_MAX = 20;
+/** So many of the newest stand here, paid or not; of older ones those that are not. */
 const SHOWN_MAX = 3;
 
-/** Where the newest redemptions stand on Ethereum, and what can be done for them. */
+/** Where redemptions stand on Ethereum, and what can be done for them. */
 export function OpenRedemptions({ owner }: { owner: Owner }): JSX.Element | null {
-  const orders = useOrders(owner.account).data ?? [];
-  const isFinal = ({ state }: OrderEntry): boolean => state === "certified" || state === "settled";
-  const redemptions = orders
-    .filter(isFinal)
-    .map(({ transfer }) => transfer)
-    .filter((transfer): transfer is Redemption => transfer.type === "redemption");
-  if (redemptions.length === 0) return null;
+  const redemptions = useRedemptions(owner.account);
+  const statuses = useRedemptionStatuses(redemptions);
+  const shown = redemptions.flatMap((redemption, index) => {
+    const status = statuses[index]?.data;
+    return index < SHOWN_MAX || (status !== undefined && status.state !== "paid") ? [{ redemption, status }] : [];
+  });
+  if (shown.length === 0) return null;
   return (
     <Card withBorder component="section" aria-label="Your redemptions">
       <Stack>
         <Title order={2} size="h4">
           Your redemptions
         </Title>
-        {redemptions.slice(0, SHOWN_MAX).map((redemption) => (
-          <Standing key={redemption.sequence.toString()} redemption={redemption} owner={owner} />
+        {shown.map(({ redemption, status }) => (
+          <Standing key={redemption.sequence.toString()} redemption={redemption} status={status} owner={owner} />
         ))}
       </Stack>
     </Card>
   );
 }
 
-function Standing({ redemption, owner }: { redemption: Redemption; owner: Owner }): JSX.Element {
-  const { sender, sequence } = redemption;
-  const status = useRedemptionStatus(sender, sequence).data;
+/** An account's newest final redemptions: those of this browser, and those that were ordered elsewhere. Newest first. */
+function useRedemptions(account: AccountId): Redemption[] {
+  const orders = useOrders(account).data ?? [];
+  const { sent } = useHistory(account, FOLLOWED_MAX);
+  const isFinal = ({ state }: OrderEntry): boolean => state === "certified" || state === "settled";
+  const transfers = [
+    ...sent.map(({ certificate }) => certificate.order.transfer),
+    ...orders.filter(isFinal).map(({ transfer }) => transfer),
+  ];
+  const bySequence = new Map(transfers.map((transfer) => [transfer.sequence, transfer]));
+  return [...bySequence.values()]
+    .filter((transfer): transfer is Redemption => transfer.type === "redemption")
+    .sort((a, b) => (a.sequence < b.sequence ? 1 : -1))
+    .slice(0, FOLLOWED_MAX);
+}
+
+interface StandingProps {
+  readonly redemption: Redemption;
+  readonly status: RedemptionStatus | undefined;
+  readonly owner: Owner;
+}
+
+function Standing({ redemption, status, owner }: StandingProps): JSX.Element {
+  const { sequence } = redemption;
   const now = useContractStatus().data?.timestamp ?? 0n;
   const isDue = status?.state === "queued" && status.executableAt <= now;
   return (
