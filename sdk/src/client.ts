@@ -30,6 +30,7 @@ import type {
   RedemptionCost,
   RedemptionStatus,
   Resumed,
+  SubmittedDeposit,
   WatchCursor,
 } from "./views.js";
 
@@ -129,12 +130,24 @@ export interface FastPayClient {
 
   // ----------------------------------------------------------------------------------- the Primary
 
-  /** Deposits from the wallet's address and resolves when a quorum has credited it. Default recipient: its own account. */
+  /**
+   * Deposits from the wallet's address and resolves when a quorum has credited it. Default recipient: its own account.
+   * Errors after the transaction was sent have its hash in their details: it goes on, and is not to be sent again.
+   */
   deposit(
     wallet: WalletClient,
     intent: { recipient?: AccountId; asset: Address; amount: bigint },
     options?: ChainOptions,
   ): Promise<DepositReceipt>;
+  /**
+   * The deposits into an account that were sent with this storage, and of which the end is not known here, oldest first:
+   * after a reload they are resumed, never made anew.
+   */
+  unfinishedDeposits(account: AccountId): Promise<SubmittedDeposit[]>;
+  /** Follows such a deposit as `deposit` does. No key is needed. */
+  resumeDeposit(deposit: Pick<SubmittedDeposit, "account" | "hash">, options?: ChainOptions): Promise<DepositReceipt>;
+  /** Has one no longer listed: its transaction was cancelled, or replaced while nobody looked. */
+  forgetDeposit(deposit: Pick<SubmittedDeposit, "account" | "hash">): Promise<void>;
   /** How far a deposit is, by its transaction. */
   depositStatus(hash: Hex): Promise<DepositStatus>;
   /** A deposit by its index, as f + 1 authorities tell it; none where they do not. */

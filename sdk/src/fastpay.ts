@@ -17,7 +17,7 @@ import type { OrderStore } from "./storage/store.js";
 import type { Transfer } from "./transfer.js";
 import { listOrders, listUnfinished, viewAccount } from "./wallet/account.js";
 import type { Context } from "./wallet/context.js";
-import { deposit, depositStatus } from "./wallet/deposits.js";
+import { deposit, depositStatus, endDeposit, resumeDeposit, unfinishedDeposits } from "./wallet/deposits.js";
 import { findDeposit, gatherEvidence } from "./wallet/evidence.js";
 import { readHistory } from "./wallet/history.js";
 import { claim, executeQueued, redeemOnChain, redemptionCost } from "./wallet/payouts.js";
@@ -138,6 +138,10 @@ function clientOf(context: Context): FastPayClient {
 
     deposit: (wallet, intent, { onProgress, signal } = {}) =>
       deposit(context, wallet, intent, timed<ChainStep>(onProgress), signal),
+    unfinishedDeposits: (account) => unfinishedDeposits(context, account),
+    resumeDeposit: (submitted, { onProgress, signal } = {}) =>
+      resumeDeposit(context, submitted, timed<ChainStep>(onProgress), signal),
+    forgetDeposit: (submitted) => endDeposit(context, submitted),
     depositStatus: (hash) => depositStatus(context, hash),
     depositByIndex: (index) => findDeposit(context, index),
     redeemOnChain: (wallet, certificate, { onProgress, signal } = {}) =>

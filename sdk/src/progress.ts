@@ -90,6 +90,8 @@ export type ChainStep =
   /** An approval was sent; what it is for follows when it is in a block. */
   | { readonly type: "approval-submitted"; readonly hash: Hex }
   | { readonly type: "submitted"; readonly hash: Hex }
+  /** The Ethereum node does not answer and is asked again; without trouble: it answers again. */
+  | { readonly type: "node"; readonly trouble: string | undefined }
   | { readonly type: "included"; readonly hash: Hex; readonly block: bigint }
   | { readonly type: "final"; readonly hash: Hex; readonly block: bigint }
   /** So many authorities have credited a deposit. */

@@ -137,6 +137,17 @@ export type AccountEvent =
 /** Where a watch stands at each authority, to go on from after a restart. It can be kept as JSON. */
 export type WatchCursor = Readonly<Record<string, string>>;
 
+/** A deposit whose transaction was sent from here, and of which the end is not known yet. */
+export interface SubmittedDeposit {
+  readonly hash: Hex;
+  /** Who is to be credited. */
+  readonly account: AccountId;
+  readonly asset: Address;
+  /** What was to be deposited; some tokens keep a part of it. */
+  readonly amount: bigint;
+  readonly submittedAtMs: number;
+}
+
 /** A deposit on its way. */
 export type DepositStatus =
   /** Not in a block yet, or its transaction is not known. */

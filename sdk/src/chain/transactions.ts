@@ -3,21 +3,28 @@
 import type { Account, TransactionReceipt, WalletClient } from "viem";
 
 import type { Address, Hex } from "../bytes.js";
-import { FastPayError } from "../errors.js";
+import { FastPayError, isFastPayError } from "../errors.js";
 import type { ChainStep } from "../progress.js";
 import { chainError, walletError } from "../wallet-errors.js";
-import { aborted, sleep, throwIfAborted } from "../waiting.js";
+import { aborted, Backoff, sleep, throwIfAborted } from "../waiting.js";
 import type { Contract } from "./contract.js";
 
-/** A wallet's account on the contract's chain, with whoever watches. */
-export interface ChainAccount {
+/** A silent node is asked again after this long at the latest. */
+const AGAIN_MAX_MS = 15_000;
+
+/** Whoever follows transactions on the contract's chain. */
+export interface Follower {
   readonly contract: Contract;
+  readonly tell: (step: ChainStep) => void;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** A wallet's account on the contract's chain, with whoever watches. */
+export interface ChainAccount extends Follower {
   readonly wallet: WalletClient;
   /** A local account signs by itself; an address is passed on to the wallet. */
   readonly account: Account | Address;
   readonly address: Address;
-  readonly tell: (step: ChainStep) => void;
-  readonly signal: AbortSignal | undefined;
 }
 
 /** Checks that a wallet has an account and is on the right chain. Throws `wrong-chain`, `invalid-argument`. */
@@ -74,20 +81,34 @@ export async function send(
   }
 }
 
-/** Follows a transaction that was sent until its block stays. */
-export async function follow(from: ChainAccount, hash: Hex): Promise<TransactionReceipt> {
-  from.tell({ type: "submitted", hash });
-  const receipt = await included(from, hash);
-  from.tell({ type: "included", hash: receipt.transactionHash, block: receipt.blockNumber });
-  const stays = await final(from, receipt);
-  from.tell({ type: "final", hash: stays.transactionHash, block: stays.blockNumber });
-  return stays;
+/** Follows a transaction that was sent until its block stays, however long the node is away. Errors name the transaction. */
+export function follow(from: Follower, hash: Hex): Promise<TransactionReceipt> {
+  return naming(hash, async () => {
+    from.tell({ type: "submitted", hash });
+    const receipt = await included(from, hash);
+    from.tell({ type: "included", hash: receipt.transactionHash, block: receipt.blockNumber });
+    const stays = await final(from, receipt);
+    from.tell({ type: "final", hash: stays.transactionHash, block: stays.blockNumber });
+    return stays;
+  });
+}
+
+/** Does something for a transaction that was sent; its errors say which: `details.hash`. */
+export async function naming<T>(hash: Hex, act: () => Promise<T>): Promise<T> {
+  try {
+    return await act();
+  } catch (error) {
+    if (!isFastPayError(error) || "hash" in error.details) throw error;
+    const { code, message, action, details } = error;
+    throw new FastPayError(code, message, action, { details: { ...details, hash }, cause: error });
+  }
 }
 
 /** Waits until a transaction, or what replaced it, is in a block. Throws `reverted` where it did nothing. */
-export async function included(from: ChainAccount, hash: Hex): Promise<TransactionReceipt> {
-  const receipt = await orAborted(from.signal, () =>
-    from.contract.client.waitForTransactionReceipt({ hash, timeout: 0 }),
+export async function included(from: Follower, hash: Hex): Promise<TransactionReceipt> {
+  const { contract, signal } = from;
+  const receipt = await answered(from, () =>
+    contract.client.waitForTransactionReceipt({ hash, timeout: 0, ...(signal !== undefined && { signal }) }),
   );
   if (receipt.status === "success") return receipt;
   const action = "nothing happened but the gas is spent; look at the transaction, then try again";
@@ -97,29 +118,41 @@ export async function included(from: ChainAccount, hash: Hex): Promise<Transacti
 }
 
 /** Waits until the block of a transaction stays. */
-async function final(from: ChainAccount, receipt: TransactionReceipt): Promise<TransactionReceipt> {
+async function final(from: Follower, receipt: TransactionReceipt): Promise<TransactionReceipt> {
+  const { contract } = from;
   let known = receipt;
   for (;;) {
-    throwIfAborted(from.signal);
-    const newest = await from.contract.block(from.contract.finality);
+    const newest = await answered(from, () => contract.block(contract.finality));
     if (newest.number >= known.blockNumber) {
-      const now = await from.contract.receipt(known.transactionHash);
+      const now = await answered(from, () => contract.receipt(known.transactionHash));
       if (now?.blockHash === known.blockHash) return now;
       // Its block was undone; the transaction waits for another one.
       known = now ?? (await included(from, known.transactionHash));
     }
-    await sleep(from.contract.client.pollingInterval, from.signal);
+    await sleep(contract.client.pollingInterval, from.signal);
   }
 }
 
-async function orAborted<T>(signal: AbortSignal | undefined, act: () => Promise<T>): Promise<T> {
-  throwIfAborted(signal);
-  const given = new Promise<never>((_, reject) => {
-    signal?.addEventListener("abort", () => reject(aborted()), { once: true });
-  });
-  try {
-    return await Promise.race([act(), given]);
-  } catch (error) {
-    throw chainError(error);
+/**
+ * What the node says, asked again while it does not answer: what was sent goes on without it, and whoever is told that
+ * it failed would send it twice. Throws `aborted`.
+ */
+async function answered<T>({ contract, tell, signal }: Follower, ask: () => Promise<T>): Promise<T> {
+  const backoff = new Backoff(contract.client.pollingInterval, AGAIN_MAX_MS);
+  let isSilent = false;
+  for (;;) {
+    throwIfAborted(signal);
+    try {
+      const answer = await ask();
+      if (isSilent) tell({ type: "node", trouble: undefined });
+      return answer;
+    } catch (error) {
+      if (signal?.aborted) throw aborted();
+      const known = chainError(error);
+      if (known.code !== "chain-unreachable") throw known;
+      isSilent = true;
+      tell({ type: "node", trouble: known.message });
+    }
+    await backoff.wait(signal);
   }
 }

@@ -8,17 +8,17 @@ import type { AuthorityClient } from "../authority.js";
 import type { Address, Hex } from "../bytes.js";
 import { FASTPAY_ABI, TOKEN_ABI } from "../chain/abi.js";
 import { Token } from "../chain/tokens.js";
-import { chainAccount, follow, included, send, type Call, type ChainAccount } from "../chain/transactions.js";
+import { chainAccount, follow, included, naming, send, type Call, type ChainAccount } from "../chain/transactions.js";
 import { FastPayError, isFastPayError } from "../errors.js";
 import type { Network } from "../network.js";
 import type { ChainStep } from "../progress.js";
 import { normalizeSignature } from "../signatures.js";
 import { ETHER } from "../transfer.js";
-import type { DepositEntry, DepositReceipt, DepositStatus } from "../views.js";
+import type { DepositEntry, DepositReceipt, DepositStatus, SubmittedDeposit } from "../views.js";
 import { walletError } from "../wallet-errors.js";
 import { Backoff, throwIfAborted } from "../waiting.js";
 import type { DepositItem } from "../wire.js";
-import type { Context } from "./context.js";
+import { depositsOf, type Context } from "./context.js";
 
 /** A permit stays valid so long: a transaction may wait for fees to fall. */
 const PERMIT_LIFETIME_S = 24n * 3600n;
@@ -39,12 +39,13 @@ export interface DepositIntent {
 
 /** Deposits, and resolves when a quorum has credited it. */
 export async function deposit(
-  { network, contract }: Context,
+  context: Context,
   wallet: WalletClient,
   intent: DepositIntent,
   tell: (step: ChainStep) => void,
   signal: AbortSignal | undefined,
 ): Promise<DepositReceipt> {
+  const { contract } = context;
   const from = await chainAccount(contract, wallet, tell, signal);
   const { amount } = intent;
   if (amount <= 0n || amount > AMOUNT_MAX) {
@@ -55,13 +56,51 @@ export async function deposit(
   const asset = intent.asset.toLowerCase() as Address;
   const hash =
     asset === ETHER ? await depositEther(from, recipient, amount) : await depositToken(from, recipient, asset, amount);
-  const stays = await follow(from, hash);
-  const funded = fundedBy(from.contract.domain.contract, stays);
-  const { quorum } = network.committee;
-  const authorities = await credited(network, funded, signal, (count) =>
-    tell({ type: "credited", authorities: count, quorum }),
-  );
-  return { hash: stays.transactionHash, block: stays.blockNumber, deposit: { ...funded, authorities } };
+  // The money is on its way, whether that can be noted here or not.
+  await depositsOf(context, recipient)
+    ?.submitted({ hash, asset, amount })
+    .catch(() => undefined);
+  return resumeDeposit(context, { account: recipient, hash }, tell, signal);
+}
+
+/** Follows a deposit whose transaction was sent, and resolves when a quorum has credited it. */
+export function resumeDeposit(
+  context: Context,
+  { account, hash }: Pick<SubmittedDeposit, "account" | "hash">,
+  tell: (step: ChainStep) => void,
+  signal: AbortSignal | undefined,
+): Promise<DepositReceipt> {
+  const { network, contract } = context;
+  return naming(hash, async () => {
+    const end = () => endDeposit(context, { account, hash }).catch(() => undefined);
+    try {
+      const stays = await follow({ contract, tell, signal }, hash);
+      const funded = fundedBy(contract.domain.contract, stays);
+      const { quorum } = network.committee;
+      const authorities = await credited(network, funded, signal, (count) =>
+        tell({ type: "credited", authorities: count, quorum }),
+      );
+      await end();
+      return { hash: stays.transactionHash, block: stays.blockNumber, deposit: { ...funded, authorities } };
+    } catch (error) {
+      // It will never be credited.
+      if (isFastPayError(error, "reverted") || isFastPayError(error, "not-found")) await end();
+      throw error;
+    }
+  });
+}
+
+/** The deposits into an account that were sent from here, and of which the end is not known, oldest first. */
+export async function unfinishedDeposits(context: Context, account: AccountId): Promise<SubmittedDeposit[]> {
+  return (await depositsOf(context, account)?.open()) ?? [];
+}
+
+/** Has a deposit no longer listed as unfinished. */
+export async function endDeposit(
+  context: Context,
+  { account, hash }: Pick<SubmittedDeposit, "account" | "hash">,
+): Promise<void> {
+  await depositsOf(context, account)?.end(hash);
 }
 
 async function depositEther(from: ChainAccount, recipient: AccountId, amount: bigint): Promise<Hex> {

@@ -1,0 +1,109 @@
+/** A deposit that was sent goes on, whatever becomes of the Ethereum node or of the page; nobody is told to send it again. */
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+
+import { ETHER, memoryStore, type ChainStep, type OrderStore } from "../../src/index.js";
+import type { Context } from "../../src/wallet/context.js";
+import { deposit, endDeposit, resumeDeposit, unfinishedDeposits } from "../../src/wallet/deposits.js";
+import { TestChain } from "../support/chain.js";
+import { Scene } from "../support/scene.js";
+
+let scene: Scene;
+let chain: TestChain;
+let context: Context;
+let steps: ChainStep[];
+
+beforeEach(async () => {
+  scene = await Scene.open();
+  chain = new TestChain(scene.bob.account, 7n);
+  context = { ...scene.context, contract: chain.contract };
+  steps = [];
+  for (const node of scene.nodes) node.lie = chain.credit;
+});
+
+afterEach(() => scene.close());
+
+function begin(options: { store?: OrderStore | undefined; signal?: AbortSignal } = {}) {
+  const intent = { recipient: chain.recipient, asset: ETHER, amount: chain.amount };
+  const its = { ...context, store: "store" in options ? options.store : context.store };
+  return deposit(its, chain.wallet, intent, (step) => steps.push(step), options.signal);
+}
+
+const unfinished = () => unfinishedDeposits(context, chain.recipient);
+const hasStep = (type: ChainStep["type"]) => vi.waitFor(() => expect(steps.map((step) => step.type)).toContain(type), 30_000);
+
+function mine(): void {
+  chain.block = chain.newest + 1n;
+  chain.newest = chain.block;
+}
+
+test("a node that falls silent does not end it, before its block and after", async () => {
+  const done = begin();
+  await hasStep("submitted");
+  expect(await unfinished()).toMatchObject([{ hash: chain.hash, account: chain.recipient, asset: ETHER, amount: 7n }]);
+  chain.isSilent = true;
+  mine();
+  await sleep(100);
+  chain.isSilent = false;
+  await hasStep("included");
+  chain.isSilent = true;
+  await hasStep("node");
+  chain.final = chain.newest;
+  chain.isSilent = false;
+  expect(await done).toMatchObject({ hash: chain.hash, deposit: { index: 1n, amount: 7n } });
+  expect(steps).toContainEqual({ type: "node", trouble: expect.stringContaining("the Ethereum node failed") });
+  expect(steps.findLast((step) => step.type === "node")).toEqual({ type: "node", trouble: undefined });
+  expect(chain.asked.filter((method) => method === "eth_sendTransaction")).toHaveLength(1);
+  expect(await unfinished()).toEqual([]);
+});
+
+test("who stops waiting is told its hash, asks the node no more, and can go on with it", async () => {
+  const controller = new AbortController();
+  const done = begin({ signal: controller.signal });
+  await hasStep("submitted");
+  // It waits for its block, of which the node is asked again and again.
+  await vi.waitFor(() => expect(chain.asked.at(-1)).toBe("eth_blockNumber"), 30_000);
+  controller.abort();
+  await expect(done).rejects.toMatchObject({ code: "aborted", details: { hash: chain.hash } });
+  await sleep(50);
+  const asked = chain.asked.length;
+  await sleep(100);
+  expect(chain.asked).toHaveLength(asked);
+
+  const [left] = await unfinished();
+  if (left === undefined) throw new Error("it is forgotten");
+  mine();
+  chain.final = chain.newest;
+  expect(await resumeDeposit(context, left, () => undefined, undefined)).toMatchObject({ hash: chain.hash });
+  expect(await unfinished()).toEqual([]);
+});
+
+test("one that was reverted is not followed again", async () => {
+  mine();
+  chain.isReverted = true;
+  await expect(begin()).rejects.toMatchObject({ code: "reverted", details: { hash: chain.hash } });
+  expect(await unfinished()).toEqual([]);
+});
+
+test("one that was cancelled is forgotten when the person says so, and only that one", async () => {
+  const controller = new AbortController();
+  const done = begin({ signal: controller.signal });
+  await hasStep("submitted");
+  controller.abort();
+  await expect(done).rejects.toMatchObject({ code: "aborted" });
+  await endDeposit(context, { account: chain.recipient, hash: `0x${"00".repeat(32)}` });
+  expect(await unfinished()).toHaveLength(1);
+  expect(await unfinishedDeposits(context, scene.alice.account)).toEqual([]);
+  await endDeposit(context, { account: chain.recipient, hash: chain.hash });
+  expect(await unfinished()).toEqual([]);
+});
+
+test.each([
+  ["fails", { ...memoryStore(), create: () => Promise.reject(new Error("the disk is full")) }],
+  ["is missing", undefined],
+])("a storage that %s does not stop what was sent", async (_name, store) => {
+  mine();
+  chain.final = chain.newest;
+  expect(await begin({ store })).toMatchObject({ hash: chain.hash });
+});
