@@ -31,6 +31,7 @@ endef
 .PHONY: fuzz fuzz-briefly test-sdk
 .PHONY: check-api check-deploy
 .PHONY: web web-page test-web chromium
+.PHONY: walkthrough check-walkthrough
 .PHONY: shop test-shop
 .PHONY: checkers check-contracts check-trees check-slither check-proofs check-coverage
 
@@ -161,7 +162,7 @@ fuzz: tools ## Fuzz every decoder, each for FUZZ_SECONDS (60)
 fuzz-briefly:
 	@$(MAKE) fuzz FUZZ_SECONDS=5 FUZZ_SEED=1
 
-test: lint test-contracts check-contracts test-rust check-api check-deploy test-sdk test-web test-shop sim fuzz-briefly ## Run all checks and all tests
+test: lint test-contracts check-contracts test-rust check-walkthrough check-api check-deploy test-sdk test-web test-shop sim fuzz-briefly ## Run all checks and all tests
 
 test-nightly: setup $(CHECKERS)/python/.installed ## Fuzz and vary for hours, and show that the proofs can fail
 	FOUNDRY_PROFILE=nightly $(FOUNDRY)/forge test
@@ -197,6 +198,13 @@ chromium:
 test-web: web-page chromium ## Test the web wallet in Chromium on a localnet; pictures are kept in target/web
 	@$(CARGO) test --workspace --lib --bins --tests --no-run --quiet
 	@CHROMIUM="$$(command -v "$${CHROMIUM:-chromium}")" npm run --silent test -w web
+
+walkthrough: release web-page chromium ## Record what README.md shows of commands and pages, from real runs (two minutes)
+	@CHROMIUM="$$(command -v "$${CHROMIUM:-chromium}")" $(PYTHON) script/walkthrough/walkthrough.py target/release
+
+check-walkthrough: setup ## Check that the commands of README.md print what it shows (half a minute)
+	@$(CARGO) test --workspace --lib --bins --tests --no-run --quiet
+	@$(PYTHON) script/walkthrough/walkthrough.py --check target/debug
 
 shop: release ## Serve the sample shop and fastpay-merchant on a localnet of their own, until Ctrl-C
 	@script/shop.sh

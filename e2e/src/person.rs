@@ -112,10 +112,18 @@ impl Person {
     /// Where the command fails.
     pub async fn import_rich_key(&self, name: &str, number: usize) -> Result<AccountId, Failure> {
         let secret = RICH_KEYS.get(number).ok_or_else(|| Failure::Wrong(format!("there is no rich key {number}")))?;
+        self.import_key(name, "--ethereum", secret).await
+    }
+
+    /// Takes in a key of a kind, given as 64 hexadecimal digits, and says its account.
+    ///
+    /// # Errors
+    /// Where the command fails.
+    pub async fn import_key(&self, name: &str, kind: &str, secret: &str) -> Result<AccountId, Failure> {
         let file = self.home.join(format!("{name}.secret"));
         std::fs::write(&file, format!("{secret}\n")).map_err(|error| Failure::Io { path: file.clone(), error })?;
         let file_text = file.to_string_lossy().into_owned();
-        self.fastpay(["keys", "import", name, "--ethereum", "--secret-file", &file_text]).await?;
+        self.fastpay(["keys", "import", name, kind, "--secret-file", &file_text]).await?;
         std::fs::remove_file(&file).map_err(|error| Failure::Io { path: file, error })?;
         self.account(name).await
     }

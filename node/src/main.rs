@@ -258,11 +258,16 @@ fn execute(command: Command, log_format: LogFormat) -> Result<(), BoxError> {
             Ok(())
         }
         Command::Restored(FolderArguments { config, overrides }) => {
-            Ok(guard::distrust(&Config::read(&config, overrides)?.data)?)
+            let data = Config::read(&config, overrides)?.data;
+            guard::distrust(&data)?;
+            println!("{} is marked as an older copy", data.display());
+            Ok(())
         }
         Command::Vouch(FolderArguments { config, overrides }) => {
             let config = Config::read(&config, overrides)?;
-            Ok(guard::vouch(&config.data, config.witness())?)
+            guard::vouch(&config.data, config.witness())?;
+            println!("{} counts as whole: it remembers every vote", config.data.display());
+            Ok(())
         }
         Command::Status { config, json, overrides } => {
             let config = Config::read(&config, overrides)?;

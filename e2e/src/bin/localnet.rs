@@ -18,6 +18,8 @@ const LAYOUT: Layout = Layout { authorities: 4, shards: 2, block_time: Duration:
 const TOKENS: u64 = 20_000;
 /// Whose Ethereum keys are anvil's first ones.
 const RICH: [&str; 2] = ["alice", "bob"];
+/// Whose key everybody knows, as those of the others: so that what is written about this network fits the next one.
+const CAROL: &str = "ca401ca401ca401ca401ca401ca401ca401ca401ca401ca401ca401ca401ca40";
 
 #[derive(Parser)]
 #[command(about = "Runs a FastPay network on a chain of its own until Ctrl-C")]
@@ -83,7 +85,7 @@ async fn serve(folder: &str, with_relayer: bool) -> Result<(), Failure> {
         let units = U256::from(TOKENS) * U256::from(10).pow(U256::from(token.decimals));
         network.chain()?.give_token(&token, address, units).await?;
     }
-    wallet.new_ed25519_key("carol").await?;
+    wallet.import_key("carol", "--ed25519", CAROL).await?;
     let description = describe(&network, &token, &rich)?;
     explain(&network, &wallet, &token)?;
     println!("  for programs    {}", description.display());

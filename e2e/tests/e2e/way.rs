@@ -36,10 +36,16 @@ async fn money_goes_in_around_and_out_again() {
     let too_much = bob.try_fastpay(["pay", &own.to_string(), "2.6"]).await.unwrap();
     assert_eq!(too_much.status.code(), Some(6), "{}{}", too_much.out, too_much.err);
 
-    // Through the relayer, which keeps its fee …
+    // Who has no key for the gas, or gives more than all of it away, is told so before anything is signed.
     let out = OUT.to_string();
+    let no_gas = bob.try_fastpay(["redeem", "1", "--to", &out, "--self"]).await.unwrap();
+    assert_eq!(no_gas.status.code(), Some(4), "{}{}", no_gas.out, no_gas.err);
+    let above = bob.try_fastpay(["redeem", "1", "--to", &out, "--fee", "1.5"]).await.unwrap();
+    assert!(above.err.contains("the fee of 1.5 ETH is above the amount of 1 ETH"), "{}", above.err);
+
+    // Through the relayer, which keeps its fee …
     let redeemed = bob.fastpay(["redeem", "1", "--to", &out, "--fee", "0.25", "--wait", "60"]).await.unwrap();
-    assert_eq!(redeemed["redeemed"]["by"], "relayer");
+    assert_eq!((&redeemed["redeemed"]["by"], &redeemed["sequence"]), (&"relayer".into(), &0.into()));
     assert_eq!(network.chain().unwrap().ether_of(OUT).await.unwrap(), milli_ether(750));
 
     // … and alone, with nobody's help.
@@ -62,9 +68,7 @@ async fn a_committee_without_a_primary_pays_and_says_that_it_cannot_redeem() {
     let mut network = standalone("alone", &[key.account()]);
     network.start_authorities().await.unwrap();
     let person = Person::new(&network, "person").await.unwrap();
-    let secret = network.place().write("secret", "01".repeat(32)).unwrap();
-    let secret = secret.to_string_lossy().into_owned();
-    person.fastpay(["keys", "import", "own", "--ed25519", "--secret-file", &secret]).await.unwrap();
+    person.import_key("own", "--ed25519", &"01".repeat(32)).await.unwrap();
     let other = person.new_ed25519_key("other").await.unwrap();
     let paid = person.fastpay(["pay", "other", "0.000000000000000007", "--from", "own"]).await.unwrap();
     assert_eq!(paid["value"]["units"], "7");
@@ -79,6 +83,22 @@ async fn a_committee_without_a_primary_pays_and_says_that_it_cannot_redeem() {
     assert_eq!(person.fastpay(["audit"]).await.unwrap()["ok"], true);
 }
 
+const README: &str = include_str!("../../../README.md");
+
+/// Lines without their numbers and names.
+fn shape(text: &str) -> Vec<String> {
+    let plain = |word: &str| if word.contains(|c: char| c.is_ascii_digit()) { "0".into() } else { word.to_owned() };
+    text.lines().map(|line| line.split_whitespace().map(plain).collect::<Vec<_>>().join(" ")).collect()
+}
+
+/// README.md shows all of it but the table of steps, which says again what was said before it.
+fn assert_shown_in_readme(said: &str) {
+    let block = README.split_once("<!-- recorded by make walkthrough: demo -->\n```text\n").unwrap().1;
+    let shown = block.split("\n```").next().unwrap();
+    let paragraphs: Vec<_> = said.trim().split("\n\n").filter(|paragraph| !paragraph.starts_with("step ")).collect();
+    assert_eq!(shape(shown), shape(&paragraphs.join("\n\n")), "run `make walkthrough`");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_demo_tells_its_story_and_writes_it_down() {
     build();
@@ -86,6 +106,7 @@ async fn the_demo_tells_its_story_and_writes_it_down() {
     let demo = demo.await.unwrap().unwrap();
     let said = String::from_utf8_lossy(&demo.stdout);
     assert!(demo.status.success(), "{said}{}", String::from_utf8_lossy(&demo.stderr));
+    assert_shown_in_readme(&said);
     let written = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../target/demo.json")).unwrap();
     let outcome: Value = serde_json::from_slice(&written).unwrap();
     assert_eq!(outcome["ok"], true);
