@@ -117,8 +117,11 @@ export interface FastPayClient {
 
   // --------------------------------------------------------------------------------------- reads
 
-  /** What the committee says of an account. `assets` are asked for one by one where lists are cut. */
-  account(account: AccountId, assets?: readonly Address[]): Promise<AccountView>;
+  /**
+   * What the committee says of an account. `assets` are asked for one by one where lists are cut. Authorities beyond a
+   * quorum are waited for during `graceMs`, 100 ms where nothing is said, and never longer than reads may take.
+   */
+  account(account: AccountId, assets?: readonly Address[], options?: { graceMs?: number }): Promise<AccountView>;
   /** The newest entries of an account's history, all proven; `cursor` goes on with older ones. */
   history(account: AccountId, options?: { limit?: number; cursor?: HistoryCursor }): Promise<History>;
   /** What happens to an account from now on, or from a cursor; each once. Ends with `signal`. */

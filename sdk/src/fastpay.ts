@@ -129,7 +129,7 @@ function clientOf(context: Context): FastPayClient {
     orders: (account) => listOrders(context, account),
     unfinished: (account) => listUnfinished(context, account),
 
-    account: (account, assets = []) => viewAccount(context, account, assets),
+    account: (account, assets = [], { graceMs } = {}) => viewAccount(context, account, assets, graceMs),
     history: (account, { limit = HISTORY_LIMIT, cursor } = {}) =>
       readHistory(context, account, Math.min(Math.max(limit, 1), HISTORY_LIMIT_MAX), cursor),
     watch: (account, { from, signal } = {}) => watchAccount(context, account, from, signal),

@@ -55,7 +55,7 @@ export class Network {
   }
 
   /**
-   * Asks all authorities at once. Resolves when all have answered, or shortly after a quorum has answered well, or
+   * Asks all authorities at once. Resolves when all have answered, or `graceMs` after a quorum has answered well, or
    * when the time for reads is over.
    */
   async askAll<T>(
@@ -74,7 +74,7 @@ export class Network {
       answers.push(answer);
       good += Number(answer.error === undefined);
       if (answer.error === undefined && good === quorum) {
-        void sleep(options.graceMs ?? GRACE_MS, signal).then(() => enough.abort());
+        void sleep(Math.min(options.graceMs ?? GRACE_MS, this.#readMs), signal).then(() => enough.abort());
       }
     });
     const all = Promise.all(asked).then(() => enough.abort());
@@ -115,9 +115,14 @@ export class Network {
     });
   }
 
-  /** An account's state, at least a quorum's word on it. */
-  accountStates(account: AccountId, asset?: `0x${string}`, signal?: AbortSignal): Promise<Answers<AccountState>> {
-    return this.askQuorum((authority, until) => authority.account(account, asset, until), { signal });
+  /** An account's state, at least a quorum's word on it. `graceMs` as of `askAll`. */
+  accountStates(
+    account: AccountId,
+    asset?: `0x${string}`,
+    signal?: AbortSignal,
+    graceMs = GRACE_MS,
+  ): Promise<Answers<AccountState>> {
+    return this.askQuorum((authority, until) => authority.account(account, asset, until), { signal, graceMs });
   }
 
   /** Checks that a certificate is the one of this sender and number. Throws `invalid-certificate`. */

@@ -49,7 +49,7 @@ export interface AccountView {
   readonly nextSequence: bigint;
   /** An order that authorities are locked on and that has no certificate yet, checked. */
   readonly pending: TransferOrder | undefined;
-  /** What each authority says. */
+  /** What each authority says; neither an answer nor an error of those that were not heard in time. */
   readonly states: readonly AuthorityAnswer<AccountState>[];
 }
 

@@ -1,4 +1,4 @@
-import { connect, expect, picture, test } from "./support/people";
+import { authority, connect, expect, picture, test } from "./support/people";
 import { giveOnChain, network } from "./support/net";
 import { TestWallet } from "./support/wallet";
 
@@ -13,6 +13,16 @@ test("without a wallet the page says what it is, and what to trust", async ({ pa
   await picture(page, "network");
   await page.getByRole("banner").getByRole("button", { name: "Connect wallet" }).click();
   await expect(page.getByText("No wallet was found")).toBeVisible();
+});
+
+test("an authority that is a little slower than the others is not said to be away", async ({ page }) => {
+  await page.route(authority(0), async (route) => {
+    await new Promise((wake) => setTimeout(wake, 1_000));
+    await route.continue().catch(() => undefined);
+  });
+  await page.goto("/network");
+  await expect(page.getByText("answers", { exact: true })).toHaveCount(4);
+  await page.unrouteAll({ behavior: "ignoreErrors" });
 });
 
 test("a wallet that announces itself is connected, and found again after a reload", async ({ page, person }) => {

@@ -76,8 +76,10 @@ test("one slow authority of four holds no payment up, and is shown", async ({ pa
   await expect(work.getByText("Final: nothing can undo it: done")).toBeVisible();
   await expect(work.getByText("Done", { exact: true })).toBeVisible();
   await goTo(page, "Wallet");
-  await expect(page.getByText("3 of 4 authorities answer; that is enough")).toBeVisible();
+  await expect(page.getByText("3 of 4 authorities answered at once; that is enough")).toBeVisible();
   await picture(page, "slow-authority");
+  await page.getByRole("link", { name: "Show them" }).click();
+  await expect(page.getByText("does not answer", { exact: true })).toHaveCount(1);
   await page.unrouteAll({ behavior: "ignoreErrors" });
 });
 

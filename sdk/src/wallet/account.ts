@@ -10,13 +10,17 @@ import { journalOf, type Context } from "./context.js";
 import { contestOf } from "./contests.js";
 import { provenNext } from "./finish.js";
 
-/** An account as the committee knows it. `assets` are those that the list may leave out because it is cut. */
+/**
+ * An account as the committee knows it. `assets` are those that the list may leave out because it is cut; `graceMs` is
+ * how long the authorities beyond a quorum are waited for.
+ */
 export async function viewAccount(
   { network, store }: Context,
   account: AccountId,
   assets: readonly Address[],
+  graceMs?: number,
 ): Promise<AccountView> {
-  const answers = await network.accountStates(account);
+  const answers = await network.accountStates(account, undefined, undefined, graceMs);
   const known = store === undefined ? 0n : await new OrderJournal(store, network.domain, account).nextSequence();
   const nextSequence = await provenNext({ network, signal: undefined }, { account }, known, answers);
   const contest = contestOf(network, account, nextSequence, answers);
@@ -44,7 +48,7 @@ async function balanceOfOne(
   return agreedBalance(states, asset, trusted);
 }
 
-/** The answers, with those who have not answered yet. */
+/** The answers, with those who were not heard: nobody knows whether they would have answered. */
 function everybody(
   answers: Answers<AccountState>,
   authorities: readonly { readonly url: string; readonly name: `0x${string}` | undefined }[],

@@ -43,6 +43,16 @@ export function useAccount(account: AccountId | undefined, assets: readonly Addr
   });
 }
 
+/** What each authority says of an account, where it matters who answers at all: each has all the time that reads have. */
+export function useAuthorities(account: AccountId): UseQueryResult<AccountView["states"]> {
+  const { client } = useNetwork();
+  return useQuery({
+    queryKey: ["account", account, "authorities"],
+    queryFn: async () => (await client.account(account, [], { graceMs: Number.POSITIVE_INFINITY })).states,
+    refetchInterval: ACCOUNT_INTERVAL_MS,
+  });
+}
+
 /** What an address holds on the chain, by asset; undefined where it is not known yet. */
 export function useChainBalances(owner: Address | undefined, assets: readonly Address[]): UseQueryResult<bigint>[] {
   const { client } = useNetwork();

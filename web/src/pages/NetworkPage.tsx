@@ -3,7 +3,7 @@ import { ZERO_ACCOUNT, type AuthorityAnswer, type AccountState, type Committee }
 import { useQuery } from "@tanstack/react-query";
 import type { JSX } from "react";
 
-import { useAccount, useContractStatus } from "../data/queries";
+import { useAuthorities, useContractStatus } from "../data/queries";
 import { useOwners } from "../account/OwnerProvider";
 import { useNetwork } from "../network/NetworkProvider";
 import { Copyable } from "../ui/AccountText";
@@ -13,15 +13,13 @@ import { PausedNotice } from "../ui/Notices";
 import { Page } from "../ui/Page";
 import { duration, shorten, timeText } from "../ui/words";
 
-const NO_ASSETS = [] as const;
-
 export function Component(): JSX.Element {
   const { config, client } = useNetwork();
   const { owner } = useOwners();
   const status = useContractStatus();
   const committee = useQuery({ queryKey: ["committee"], queryFn: () => client.committee(), refetchInterval: 60_000 });
   // Any account will do to see who answers.
-  const view = useAccount(owner?.account ?? ZERO_ACCOUNT, NO_ASSETS);
+  const authorities = useAuthorities(owner?.account ?? ZERO_ACCOUNT);
   const contract = status.data;
   return (
     <Page
@@ -48,7 +46,7 @@ export function Component(): JSX.Element {
         />
       </Card>
       <ErrorAlert error={committee.error} title="The committee is not known now" />
-      {committee.data && <Members committee={committee.data} states={view.data?.states ?? []} />}
+      {committee.data && <Members committee={committee.data} states={authorities.data ?? []} />}
     </Page>
   );
 }

@@ -95,7 +95,7 @@ function Authorities({ view }: { view: NonNullable<ReturnType<typeof useHoldings
                 {shorten(authority.name ?? authority.url, 8, 4)}
               </Table.Th>
               {answer === undefined ? (
-                <Table.Td colSpan={3}>{error?.message ?? "does not answer"}</Table.Td>
+                <Table.Td colSpan={3}>{error?.message ?? "not heard yet"}</Table.Td>
               ) : (
                 <>
                   <Table.Td ta="right">{answer.nextSequence.toString()}</Table.Td>

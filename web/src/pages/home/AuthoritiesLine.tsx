@@ -7,7 +7,7 @@ import { useKnownAssets } from "../../data/assets";
 import { useAccount } from "../../data/queries";
 import { IconCircleFilled } from "../../ui/icons";
 
-/** How many authorities answer; more about them stands on the network's page. */
+/** How many authorities answered at once; more about them stands on the network's page. */
 export function AuthoritiesLine({ account }: { account: AccountId }): JSX.Element | null {
   const { assets } = useKnownAssets();
   const states = useAccount(account, assets).data?.states;
@@ -19,7 +19,8 @@ export function AuthoritiesLine({ account }: { account: AccountId }): JSX.Elemen
     <Group gap="xs" role="status">
       <IconCircleFilled size={10} color={color} aria-hidden />
       <Text size="sm" c="dimmed">
-        {answering} of {states.length} authorities answer{isWhole ? "." : "; that is enough as long as a quorum does."}{" "}
+        {answering} of {states.length} authorities{" "}
+        {isWhole ? "answer." : "answered at once; that is enough as long as a quorum does."}{" "}
         <Link to="/network">Show them</Link>
       </Text>
     </Group>
