@@ -1,3 +1,4 @@
+import { network } from "./support/net";
 import { activity, expect, goTo, inFastPay, picture, test } from "./support/people";
 
 test("ETH is deposited: submitted, in a block, final, credited", async ({ page, person }) => {
@@ -13,6 +14,37 @@ test("ETH is deposited: submitted, in a block, final, credited", async ({ page, 
   await goTo(page, "Wallet");
   await expect(inFastPay(page, "ETH")).toHaveText("2.5");
   expect(wallet.asked.filter((method) => method === "eth_sendTransaction")).toHaveLength(1);
+});
+
+test("a deposit that was sent survives a silent Ethereum node and a reload, and is sent once", async ({ page, person }) => {
+  const { wallet } = await person();
+  await goTo(page, "Deposit");
+  await page.getByLabel("Amount", { exact: true }).fill("1.5");
+  // From the wallet's transaction on the page hears nothing of the chain.
+  let isAway = true;
+  const isSent = (): boolean => wallet.asked.includes("eth_sendTransaction");
+  await page.route(network().rpc, (route) => (isAway && isSent() ? route.abort() : route.continue()));
+  await page.getByRole("button", { name: "Deposit 1.5 ETH" }).click();
+  const work = activity(page, "Deposit 1.5 ETH");
+  await expect(work.getByText("Submitted to Ethereum: done")).toBeVisible();
+  await expect(work.getByText("The Ethereum node does not answer and is asked again")).toBeVisible();
+  await expect(work.getByRole("alert")).toBeHidden();
+
+  await work.getByRole("button", { name: "Stop waiting" }).click();
+  await expect(work.getByRole("alert")).toContainText("do not deposit it again");
+  await work.getByRole("button", { name: "Go on with it" }).click();
+  await expect(work.getByText("On its way", { exact: true })).toBeVisible();
+
+  isAway = false;
+  await page.reload();
+  await expect(work.getByText("Credited in FastPay: done")).toBeVisible();
+  await goTo(page, "Wallet");
+  await expect(inFastPay(page, "ETH")).toHaveText("1.5");
+  expect(wallet.asked.filter((method) => method === "eth_sendTransaction")).toHaveLength(1);
+  // What is credited is not followed again.
+  await page.reload();
+  await expect(inFastPay(page, "ETH")).toHaveText("1.5");
+  await expect(work).toBeHidden();
 });
 
 test("a token is deposited by a permit, in one transaction", async ({ page, person }) => {

@@ -107,14 +107,26 @@ export async function naming<T>(hash: Hex, act: () => Promise<T>): Promise<T> {
 /** Waits until a transaction, or what replaced it, is in a block. Throws `reverted` where it did nothing. */
 export async function included(from: Follower, hash: Hex): Promise<TransactionReceipt> {
   const { contract, signal } = from;
+  const ended = new AbortController();
+  const until = signal === undefined ? ended.signal : AbortSignal.any([ended.signal, signal]);
+  // While viem waits it keeps to itself that the node is silent.
+  void listen({ ...from, signal: until }).catch(() => undefined);
   const receipt = await answered(from, () =>
-    contract.client.waitForTransactionReceipt({ hash, timeout: 0, ...(signal !== undefined && { signal }) }),
-  );
+    contract.client.waitForTransactionReceipt({ hash, timeout: 0, signal: until }),
+  ).finally(() => ended.abort());
   if (receipt.status === "success") return receipt;
   const action = "nothing happened but the gas is spent; look at the transaction, then try again";
   throw new FastPayError("reverted", `the transaction ${receipt.transactionHash} was reverted`, action, {
     details: { hash: receipt.transactionHash, block: receipt.blockNumber },
   });
+}
+
+/** Asks the node for nothing but a word, again and again, until `signal` ends. Throws `aborted`. */
+async function listen(from: Follower): Promise<never> {
+  for (;;) {
+    await answered(from, () => from.contract.block("latest"));
+    await sleep(from.contract.client.pollingInterval, from.signal);
+  }
 }
 
 /** Waits until the block of a transaction stays. */
@@ -150,8 +162,8 @@ async function answered<T>({ contract, tell, signal }: Follower, ask: () => Prom
       if (signal?.aborted) throw aborted();
       const known = chainError(error);
       if (known.code !== "chain-unreachable") throw known;
+      if (!isSilent) tell({ type: "node", trouble: known.message });
       isSilent = true;
-      tell({ type: "node", trouble: known.message });
     }
     await backoff.wait(signal);
   }

@@ -43,10 +43,13 @@ test("a node that falls silent does not end it, before its block and after", asy
   await hasStep("submitted");
   expect(await unfinished()).toMatchObject([{ hash: chain.hash, account: chain.recipient, asset: ETHER, amount: 7n }]);
   chain.isSilent = true;
-  mine();
-  await sleep(100);
+  await hasStep("node");
+  steps = [];
   chain.isSilent = false;
+  await vi.waitFor(() => expect(steps).toEqual([{ type: "node", trouble: undefined }]), 30_000);
+  mine();
   await hasStep("included");
+  steps = [];
   chain.isSilent = true;
   await hasStep("node");
   chain.final = chain.newest;

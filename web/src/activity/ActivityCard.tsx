@@ -1,13 +1,14 @@
 import { Badge, Button, Card, Group, List, Stack, Text, Title } from "@mantine/core";
-import { isFastPayError } from "@fastpay/sdk";
+import { isFastPayError, type Hex } from "@fastpay/sdk";
 import type { JSX } from "react";
 import { Link } from "react-router";
 
 import { ErrorAlert } from "../ui/ErrorAlert";
 import { Steps } from "../ui/Steps";
 import { TransferText } from "../ui/TransferText";
-import type { Activity } from "./activities";
-import { useActivityActions, useResume } from "./ActivityProvider";
+import { useNetwork } from "../network/NetworkProvider";
+import { submittedIn, type Activity } from "./activities";
+import { useActivityActions, useResume, useResumeDeposits } from "./ActivityProvider";
 import { chainSteps, hindrances, transferSteps } from "./steps";
 
 const BADGES = {
@@ -17,6 +18,16 @@ const BADGES = {
 };
 /** These will not end otherwise, however often it is tried. */
 const HOPELESS = new Set(["superseded", "reverted", "invalid-transfer"]);
+
+function isHopeless({ error }: Activity): boolean {
+  return isFastPayError(error) && HOPELESS.has(error.code);
+}
+
+/** The transaction of a deposit that nobody here waits for any more, and which is credited all the same. */
+function leftDeposit(activity: Activity): Hex | undefined {
+  const isLeft = activity.kind === "deposit" && activity.state === "failed" && !isHopeless(activity);
+  return isLeft ? submittedIn(activity) : undefined;
+}
 
 /** One piece of work with its steps, from the order to its settlement. */
 export function ActivityCard({ activity }: { activity: Activity }): JSX.Element {
@@ -36,7 +47,9 @@ export function ActivityCard({ activity }: { activity: Activity }): JSX.Element 
         {activity.kind === "resume" && <Resumed activity={activity} />}
         <Steps steps={isTransfer ? transferSteps(activity) : chainSteps(activity)} label="Progress" />
         {activity.state === "running" && <Hindrances activity={activity} />}
-        <ErrorAlert error={activity.state === "failed" ? activity.error : undefined} />
+        <ErrorAlert error={activity.state === "failed" ? activity.error : undefined}>
+          <LeftDeposit hash={leftDeposit(activity)} />
+        </ErrorAlert>
         <Actions activity={activity} />
       </Stack>
     </Card>
@@ -54,8 +67,22 @@ function Resumed({ activity }: { activity: Activity }): JSX.Element | null {
   );
 }
 
+function LeftDeposit({ hash }: { hash: Hex | undefined }): JSX.Element | null {
+  if (hash === undefined) return null;
+  return (
+    <Text size="sm" style={{ overflowWrap: "anywhere" }}>
+      Your wallet has sent transaction {hash}, which goes on without this page: do not deposit it again. Close this only if you
+      cancelled or replaced it in your wallet.
+    </Text>
+  );
+}
+
 function Hindrances({ activity }: { activity: Activity }): JSX.Element | null {
   const list = hindrances(activity);
+  const newest = activity.steps.at(-1);
+  if (newest?.type === "node" && newest.trouble !== undefined) {
+    return <Text size="sm">The Ethereum node does not answer and is asked again. What was sent goes on without it.</Text>;
+  }
   if (list.length === 0) return null;
   return (
     <div>
@@ -70,13 +97,14 @@ function Hindrances({ activity }: { activity: Activity }): JSX.Element | null {
 }
 
 function Actions({ activity }: { activity: Activity }): JSX.Element | null {
+  const { client } = useNetwork();
   const { start, stop, dismiss } = useActivityActions();
   const resume = useResume();
-  const { id, state, steps, error, account, plan } = activity;
+  const resumeDeposits = useResumeDeposits();
+  const { id, state, steps, account, plan } = activity;
   const isOrdered = steps.some(({ type }) => type === "ordered");
   if (state === "running") {
-    const isSent = isOrdered || steps.some(({ type }) => type === "submitted");
-    if (!isSent) return null;
+    if (!isOrdered && submittedIn(activity) === undefined) return null;
     return (
       <Group>
         <Button variant="default" size="xs" onClick={() => stop(id)}>
@@ -85,20 +113,27 @@ function Actions({ activity }: { activity: Activity }): JSX.Element | null {
       </Group>
     );
   }
-  // An order that was signed is finished, never made anew.
+  // What was signed or sent is finished, never made anew.
+  const left = leftDeposit(activity);
   const again = (): void => {
     dismiss(id);
     if (isOrdered) resume(account);
+    else if (left !== undefined) resumeDeposits(account);
     else start(plan);
   };
+  const close = (): void => {
+    dismiss(id);
+    // A storage that fails lists it again after a reload.
+    if (left !== undefined) client.forgetDeposit({ account, hash: left }).catch(() => undefined);
+  };
   const digest = digestOf(activity);
-  const isSubmitted = steps.some(({ type }) => type === "submitted");
-  const canRetry = state === "failed" && !isSubmitted && !(isFastPayError(error) && HOPELESS.has(error.code));
+  const isSubmitted = submittedIn(activity) !== undefined && left === undefined;
+  const canRetry = state === "failed" && !isSubmitted && !isHopeless(activity);
   return (
     <Group>
       {canRetry && (
         <Button size="xs" onClick={again}>
-          {isOrdered ? "Go on with it" : "Try again"}
+          {isOrdered || left !== undefined ? "Go on with it" : "Try again"}
         </Button>
       )}
       {digest !== undefined && (
@@ -106,7 +141,7 @@ function Actions({ activity }: { activity: Activity }): JSX.Element | null {
           Show its certificate
         </Button>
       )}
-      <Button variant="subtle" size="xs" onClick={() => dismiss(activity.id)}>
+      <Button variant="subtle" size="xs" onClick={close}>
         Close
       </Button>
     </Group>

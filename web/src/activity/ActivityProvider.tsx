@@ -1,11 +1,12 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { createContext, useCallback, useContext, useEffect, useState, useSyncExternalStore, type JSX, type ReactNode } from "react";
-import type { AccountId } from "@fastpay/sdk";
+import type { AccountId, SubmittedDeposit } from "@fastpay/sdk";
 
 import { refreshAccount } from "../data/queries";
 import { useOwners } from "../account/OwnerProvider";
 import { useNetwork } from "../network/NetworkProvider";
-import { Activities, type Activity, type ActivityPlan } from "./activities";
+import { money } from "../ui/words";
+import { Activities, submittedIn, type Activity, type ActivityPlan } from "./activities";
 
 const ActivityContext = createContext<Activities | undefined>(undefined);
 
@@ -56,15 +57,17 @@ export function ActivityProvider({ children }: { children: ReactNode }): JSX.Ele
   );
 }
 
-/** Resumes an account's unfinished orders as soon as its owner is here. It needs no signature. */
+/** Resumes an account's unfinished orders and deposits as soon as its owner is here. It needs no signature. */
 function Recovery(): null {
   const { owner } = useOwners();
   const account = owner?.account;
   const resume = useResume();
+  const resumeDeposits = useResumeDeposits();
   const { client } = useNetwork();
   useEffect(() => {
     if (account === undefined) return undefined;
     let isCurrent = true;
+    resumeDeposits(account);
     client.unfinished(account).then(
       (orders) => isCurrent && orders.length > 0 && resume(account),
       // The storage fails: paying says so, with what to do.
@@ -73,7 +76,7 @@ function Recovery(): null {
     return () => {
       isCurrent = false;
     };
-  }, [account, client, resume]);
+  }, [account, client, resume, resumeDeposits]);
   return null;
 }
 
@@ -91,6 +94,33 @@ export function useResume(): (account: AccountId) => void {
         title: "Finish what was left unfinished",
         work: ({ report, signal }) => client.resume(account, { onProgress: report, signal }),
       });
+    },
+    [store, client, start],
+  );
+}
+
+/** How to follow the deposits of an account that were sent and are not credited; none is followed twice. */
+export function useResumeDeposits(): (account: AccountId) => void {
+  const store = useStore();
+  const { client } = useNetwork();
+  const { start } = useActivityActions();
+  return useCallback(
+    (account: AccountId) => {
+      const follow = async (deposit: SubmittedDeposit): Promise<void> => {
+        const info = await client.assetInfo(deposit.asset).catch(() => undefined);
+        if (store.list().some((one) => submittedIn(one) === deposit.hash)) return;
+        start({
+          kind: "deposit",
+          account,
+          title: info === undefined ? "Deposit of a token" : `Deposit ${money(deposit.amount, info)}`,
+          work: ({ report, signal }) => client.resumeDeposit(deposit, { onProgress: report, signal }),
+        });
+      };
+      client.unfinishedDeposits(account).then(
+        (deposits) => deposits.forEach((deposit) => void follow(deposit)),
+        // The storage fails: what was sent is credited all the same.
+        () => undefined,
+      );
     },
     [store, client, start],
   );

@@ -3,7 +3,7 @@
  * at other pages; what a reload cuts off is resumed from the wallet's storage.
  */
 
-import type { AccountId, ChainProgress, TransferProgress } from "@fastpay/sdk";
+import type { AccountId, ChainProgress, Hex, TransferProgress } from "@fastpay/sdk";
 
 /** What kind of work it is. */
 export type ActivityKind = "pay" | "redeem" | "resume" | "deposit" | "payout" | "claim";
@@ -40,6 +40,11 @@ export interface ActivityPlan {
   readonly account: AccountId;
   readonly title: string;
   readonly work: (control: ActivityControl) => Promise<unknown>;
+}
+
+/** The transaction on Ethereum that was sent for it; none where none was. */
+export function submittedIn({ steps }: Activity): Hex | undefined {
+  return steps.findLast((step) => step.type === "submitted")?.hash;
 }
 
 const ACTIVITIES_MAX = 20;
