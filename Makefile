@@ -128,9 +128,9 @@ check-coverage: setup
 check-contracts: check-trees check-coverage check-slither check-proofs ## Check the contract with bulloak, coverage, Slither and Halmos
 
 # The programs are those that the tests use: the same packages and features.
-check-api: setup $(CHECKERS)/api/.installed ## Send a live node what its OpenAPI document says, and what it does not (40 s)
+check-api: setup $(CHECKERS)/api/.installed ## Send a live node and merchant what their OpenAPI documents say, and what they do not (60 s)
 	@$(CARGO) test --workspace --lib --bins --tests --no-run --quiet
-	@$(CHECKERS)/api/bin/python script/checkers/api/check.py target/debug/fastpay-node
+	@$(CHECKERS)/api/bin/python script/checkers/api/check.py target/debug
 
 test-sdk: setup ## Build and test the TypeScript SDK, also against a live network (a minute)
 	@$(CARGO) test --workspace --lib --bins --tests --no-run --quiet
@@ -206,11 +206,12 @@ check-walkthrough: setup ## Check that the commands of README.md print what it s
 	@$(CARGO) test --workspace --lib --bins --tests --no-run --quiet
 	@$(PYTHON) script/walkthrough/walkthrough.py --check target/debug
 
-shop: release ## Serve the sample shop and fastpay-merchant on a localnet of their own, until Ctrl-C
+shop: release web-page ## Serve the sample shop, fastpay-merchant and the web wallet on a localnet of their own, until Ctrl-C
 	@script/shop.sh
 
-test-shop: setup ## Test the sample shop's verification of webhooks
-	@node --test --test-reporter=dot merchant/shop/
+# In a browser it is tested by test-web (web/test/shop.spec.ts).
+test-shop: setup ## Test the sample shop's orders and its verification of webhooks
+	@npm run --silent test -w merchant/shop
 
 # One invocation of its own: only here are there faults to plant (core/src/fault.rs). For development, so that what would
 # overflow is seen; signatures are checked with optimised code all the same.

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# A localnet, fastpay-merchant on it, and the sample shop, until Ctrl-C. Called by `make shop`, which has built them.
+# A localnet, fastpay-merchant on it, the sample shop, and the web wallet that its links open, until Ctrl-C. Called by
+# `make shop`, which has built them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 programs=$PWD/target/release
@@ -13,8 +14,11 @@ until [ -e "$network/network.json" ]; do kill -0 $localnet; sleep 0.2; done
 # The shop is paid to carol's account; the service has none of her keys.
 account=$("$programs/fastpay" --home "$network/wallets/wallet" address --from carol)
 "$programs/fastpay-merchant" --home "$home" init --wallet "$network/wallets/wallet" --account "$account" \
-    --label Bakery --webhook-url http://127.0.0.1:3000/webhook >/dev/null
+    --label "The corner bakery" --webhook-url http://127.0.0.1:3000/webhook --web-wallet http://localhost:5173/pay >/dev/null
 "$programs/fastpay-merchant" --home "$home" run &
-MERCHANT_SECRETS=$home/secrets node merchant/shop/server.mjs &
-echo "Deposit first (fastpay deposit 10 --from alice), then pay the shop's link: fastpay pay 'LINK' --from alice"
+FASTPAY_NETWORK=$network/network.json npm run --silent preview -w web -- --logLevel warn &
+MERCHANT_SECRETS=$home/secrets npm run --silent start -w merchant/shop &
+echo "
+The shop is at http://localhost:3000, the web wallet at http://localhost:5173 (docs/WEB.md says how to try it).
+To pay by the command, as above: fastpay deposit 10 --from alice, and then: fastpay pay 'LINK' --from alice"
 wait -n

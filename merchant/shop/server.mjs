@@ -1,6 +1,6 @@
 /**
- * A bakery that sells one cake, to show what a shop does: it asks `fastpay-merchant` for an invoice, shows its link as a
- * QR code, and delivers when a webhook that it verified says that the invoice is paid. Started by `make shop`.
+ * A bakery, to show what a shop does: it asks `fastpay-merchant` for an invoice of what is in the basket, shows its link as
+ * a QR code, and delivers when a webhook that it verified says that the invoice is paid. Started by `make shop`.
  */
 
 import { randomUUID } from "node:crypto";
@@ -9,37 +9,63 @@ import { createServer } from "node:http";
 
 import encodeQR from "qr";
 
+import { Orders } from "./orders.mjs";
 import { isGenuine } from "./webhook.mjs";
 
-const { SHOP_PORT = "3000", MERCHANT_URL = "http://127.0.0.1:7080", MERCHANT_SECRETS } = process.env;
+const { SHOP_PORT = "3000", MERCHANT_URL = "http://127.0.0.1:7080", MERCHANT_SECRETS, SHOP_EXPIRES_IN = "900" } = process.env;
 const token = readFileSync(`${MERCHANT_SECRETS}/token`, "utf8").trim();
 const secret = readFileSync(`${MERCHANT_SECRETS}/webhook`, "utf8").trim();
-const page = readFileSync(new URL("index.html", import.meta.url));
 
-/** 0.01 ETH, for a quarter of an hour. */
-const CAKE = { amount: "10000000000000000", expiresIn: 900 };
-const BODY_BYTES_MAX = 64 * 1024;
-/** Orders by the id of their invoice. A real shop keeps them in its database. */
-const orders = new Map();
+/** What there is to buy. The prices are the server's: a page can ask for anything. */
+const GOODS = [
+  { id: "croissant", icon: "🥐", name: "Butter croissant", thousandths: 2 },
+  { id: "bread", icon: "🍞", name: "Sourdough loaf", thousandths: 5 },
+  { id: "cake", icon: "🎂", name: "Birthday cake", thousandths: 10 },
+];
+const WEI_IN_A_THOUSANDTH = 10n ** 15n;
+const BODY_BYTES_MAX = 256 * 1024;
+const orders = new Orders(encodeQR);
 
-async function order() {
-  const answer = await fetch(`${MERCHANT_URL}/v1/invoices`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${token}` },
-    body: JSON.stringify({ ...CAKE, reference: `cake ${randomUUID()}` }),
-  });
-  if (!answer.ok) throw new Error(`the merchant service answered ${answer.status}`);
-  const { id, link, state } = await answer.json();
-  orders.set(id, { state, payments: 0 });
-  return { id, link, qr: encodeQR(link, "svg"), state };
+const HEADERS = {
+  "cache-control": "no-store",
+  "content-security-policy":
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'",
+  "referrer-policy": "no-referrer",
+  "x-content-type-options": "nosniff",
+};
+const file = (name, type) => [200, type, readFileSync(new URL(`public/${name}`, import.meta.url))];
+const FILES = {
+  "GET /": file("index.html", "text/html; charset=utf-8"),
+  "GET /shop.css": file("shop.css", "text/css; charset=utf-8"),
+  "GET /shop.js": file("shop.js", "text/javascript; charset=utf-8"),
+  "GET /goods": [200, "application/json", JSON.stringify(GOODS)],
+};
+const json = (status, value) => [status, "application/json", JSON.stringify(value)];
+
+/** What is in the basket, as far as the shop sells it. */
+function bill(basket) {
+  const lines = GOODS.map((good) => ({ ...good, count: basket[good.id] ?? 0 })).filter(({ count }) => count !== 0);
+  if (lines.length === 0 || lines.some(({ count }) => !Number.isInteger(count) || count < 0 || count > 9)) return undefined;
+  return lines;
 }
 
-/** The same event may come twice and events may overtake one another: the one with the most payments holds. */
-function hear({ type, data }) {
-  const known = orders.get(data.id);
-  if (known === undefined || data.payments.length < known.payments) return;
-  orders.set(data.id, { state: data.state, payments: data.payments.length });
-  console.log(`${type}: ${data.reference}`);
+async function order(basket) {
+  const lines = bill(basket);
+  if (lines === undefined) return [400, "text/plain", "There is nothing in the basket that can be sold."];
+  const thousandths = lines.reduce((sum, line) => sum + line.thousandths * line.count, 0);
+  const answer = await fetch(`${MERCHANT_URL}/v1/invoices`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+    body: JSON.stringify({
+      reference: `order ${randomUUID()}`,
+      amount: String(BigInt(thousandths) * WEI_IN_A_THOUSANDTH),
+      expiresIn: Number(SHOP_EXPIRES_IN),
+    }),
+  });
+  if (!answer.ok) throw new Error(`the merchant service answered ${answer.status}: ${await answer.text()}`);
+  const invoice = await answer.json();
+  orders.add(invoice, lines.map(({ count, name }) => `${count} × ${name}`).join(", "));
+  return json(201, orders.show(invoice.id));
 }
 
 async function read(request) {
@@ -56,23 +82,24 @@ async function read(request) {
 async function answer(request) {
   const { pathname } = new URL(request.url, "http://shop");
   const route = `${request.method} ${pathname}`;
-  if (route === "GET /") return [200, "text/html; charset=utf-8", page];
-  if (route === "POST /orders") return [201, "application/json", JSON.stringify(await order())];
+  if (route in FILES) return FILES[route];
+  if (route === "POST /orders") return order(JSON.parse(await read(request)));
   if (route === "POST /webhook") {
     const body = await read(request);
     if (!isGenuine(secret, request.headers, body, Date.now() / 1000)) return [401, "text/plain", "not genuine"];
-    hear(JSON.parse(body));
+    const { type, data } = JSON.parse(body);
+    if (orders.hear(data)) console.log(`${type}: ${data.reference}`);
     return [204, "text/plain", ""];
   }
-  const found = request.method === "GET" && orders.get(pathname.replace("/orders/", ""));
-  return found ? [200, "application/json", JSON.stringify(found)] : [404, "text/plain", "there is nothing here"];
+  const found = request.method === "GET" && orders.show(pathname.replace("/orders/", ""));
+  return found ? json(200, found) : [404, "text/plain", "There is nothing here."];
 }
 
 const server = createServer(async (request, response) => {
   const [status, type, body] = await answer(request).catch((error) => {
     console.error(error.message);
-    return [502, "text/plain", "the shop cannot do this now"];
+    return [502, "text/plain", "The shop cannot take orders now. Please try again."];
   });
-  response.writeHead(status, { "content-type": type, "cache-control": "no-store" }).end(body);
+  response.writeHead(status, { ...HEADERS, "content-type": type }).end(body);
 });
-server.listen(Number(SHOP_PORT), "127.0.0.1", () => console.log(`the shop is open: http://127.0.0.1:${SHOP_PORT}`));
+server.listen(Number(SHOP_PORT), "127.0.0.1", () => console.log(`the shop is open: http://127.0.0.1:${server.address().port}`));

@@ -20,13 +20,18 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 use zeroize::Zeroizing;
 
-use crate::ledger::LinkBase;
+use crate::forms::LinkBase;
+use crate::http::HttpLimits;
 use crate::signature::Secret;
 
 /// How often the authorities are asked, by default.
 const POLL_MS: u64 = 1_000;
 /// The first delay after a failed webhook, by default.
 const FIRST_DELAY_MS: u64 = 5_000;
+/// A year's invoices and a month, by default.
+const KEEP_DAYS: u32 = 400;
+/// How long the shop may take to answer a webhook, by default.
+const WEBHOOK_TIMEOUT_MS: u64 = 10_000;
 
 /// What the owner says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,6 +41,15 @@ pub struct Config {
     pub account: AccountId,
     /// Where the shop reaches this service.
     pub listen: SocketAddr,
+    /// Another server, with TLS, stands before this one: only then it listens beyond this machine.
+    #[serde(default)]
+    pub behind_proxy: bool,
+    /// At most so many invoices that wait for their payment.
+    #[serde(default = "open_invoices_max")]
+    pub open_invoices_max: usize,
+    /// Invoices that ended longer ago go to the archive, in days.
+    #[serde(default = "keep_days")]
+    pub keep_days: u32,
     /// What the shop is called in payment links.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
@@ -51,6 +65,21 @@ pub struct Config {
     /// The delay after the first failed attempt of a webhook, in milliseconds.
     #[serde(default = "first_delay_ms")]
     pub webhook_first_delay_ms: u64,
+    /// A shop that takes longer to answer has not taken the webhook, in milliseconds.
+    #[serde(default = "webhook_timeout_ms")]
+    pub webhook_timeout_ms: u64,
+}
+
+fn open_invoices_max() -> usize {
+    HttpLimits::default().open_invoices_max
+}
+
+fn keep_days() -> u32 {
+    KEEP_DAYS
+}
+
+fn webhook_timeout_ms() -> u64 {
+    WEBHOOK_TIMEOUT_MS
 }
 
 fn poll_ms() -> u64 {
@@ -68,12 +97,22 @@ impl Config {
         Self {
             account,
             listen,
+            behind_proxy: false,
+            open_invoices_max: open_invoices_max(),
+            keep_days: KEEP_DAYS,
             label: None,
             web_wallet: None,
             webhook_url: None,
             poll_ms: POLL_MS,
             webhook_first_delay_ms: FIRST_DELAY_MS,
+            webhook_timeout_ms: WEBHOOK_TIMEOUT_MS,
         }
+    }
+
+    /// The token is sent in the clear, so nothing but this machine, or a server with TLS before it, may be between.
+    fn check(&self) -> Result<(), ConfigError> {
+        let is_fit = self.behind_proxy || self.listen.ip().to_canonical().is_loopback();
+        if is_fit { Ok(()) } else { Err(ConfigError::Exposed(self.listen)) }
     }
 }
 
@@ -96,6 +135,12 @@ pub enum ConfigError {
         /// What is wrong.
         reason: String,
     },
+    /// The token would cross a network in the clear.
+    #[error(
+        "{0} is reached from other machines, and the token would cross the network in the clear: listen on 127.0.0.1, or \
+         put a server with TLS before it and say behind_proxy = true (init: --behind-proxy)"
+    )]
+    Exposed(SocketAddr),
     /// There is one already.
     #[error("{0} exists already; it is never overwritten")]
     Exists(PathBuf),
@@ -126,6 +171,7 @@ impl Home {
     /// # Errors
     /// Where there is one already, the template is not set up, or its Primary does not answer.
     pub async fn init(&self, config: &Config, template: &Folder) -> Result<(), ConfigError> {
+        config.check()?;
         let path = self.config_path();
         if path.exists() {
             return Err(ConfigError::Exists(path));
@@ -146,11 +192,13 @@ impl Home {
     /// What the owner says.
     ///
     /// # Errors
-    /// Where it is missing or malformed.
+    /// Where it is missing or malformed, or would expose the token.
     pub fn config(&self) -> Result<Config, ConfigError> {
         let path = self.config_path();
         let content = read(&path)?;
-        toml::from_str(&content).map_err(|error| ConfigError::Malformed { path, reason: error.to_string() })
+        let config: Config =
+            toml::from_str(&content).map_err(|error| ConfigError::Malformed { path, reason: error.to_string() })?;
+        config.check().map(|()| config)
     }
 
     /// What the shop shows with its requests.
@@ -240,6 +288,23 @@ mod tests {
         assert_eq!(home.config().unwrap(), config);
         let again = home.init(&config, &Folder::new(folder.path())).await;
         assert!(matches!(again, Err(ConfigError::Exists(_))));
+        for (listen, behind_proxy, is_fit) in [
+            ("0.0.0.0:7080", false, false),
+            ("[::]:7080", false, false),
+            ("192.168.1.7:7080", false, false),
+            ("192.168.1.7:7080", true, true),
+            ("[::1]:7080", false, true),
+            ("[::ffff:127.0.0.1]:7080", false, true),
+        ] {
+            let config = Config { listen: listen.parse().unwrap(), behind_proxy, ..config.clone() };
+            std::fs::write(&path, toml::to_string(&config).unwrap()).unwrap();
+            let read = home.config();
+            assert!(if is_fit { read.is_ok() } else { matches!(read, Err(ConfigError::Exposed(_))) }, "{listen}");
+        }
+        let exposed = Config { listen: "0.0.0.0:7080".parse().unwrap(), ..config.clone() };
+        let elsewhere = Home::new(folder.path().join("new"));
+        let made = elsewhere.init(&exposed, &Folder::new(folder.path())).await;
+        assert!(matches!(made, Err(ConfigError::Exposed(_))) && !elsewhere.path().exists());
         std::fs::write(&path, "colour = 1").unwrap();
         assert!(matches!(home.config(), Err(ConfigError::Malformed { .. })));
     }

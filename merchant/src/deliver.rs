@@ -12,8 +12,6 @@ use crate::book::{Delivery, Outcome};
 use crate::ledger::{Ledger, LedgerError, now_ms};
 use crate::signature::Secret;
 
-/// A shop that takes longer has not taken it.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// So many events are sent at a time.
 const SENDING_MAX: usize = 8;
 /// With the delays below, the last attempt is about two days after the first.
@@ -32,6 +30,8 @@ pub struct Target {
     pub url: Url,
     /// What signs.
     pub secret: Secret,
+    /// A shop that takes longer has not taken it.
+    pub patience: Duration,
     /// The first delay after a failed attempt, in milliseconds.
     pub first_delay_ms: u64,
 }
@@ -52,12 +52,12 @@ pub enum DeliverError {
 /// # Errors
 /// Where the journal cannot be written, or nothing can be sent at all.
 pub async fn deliver(ledger: Ledger, target: Target) -> Result<(), DeliverError> {
-    let client = reqwest::Client::builder().timeout(PATIENCE).redirect(Policy::none()).build();
+    let client = reqwest::Client::builder().timeout(target.patience).redirect(Policy::none()).build();
     let client = client.map_err(DeliverError::Client)?;
     loop {
         let now = now_ms();
         let mut due = ledger.undelivered();
-        due.retain(|delivery| delivery.due_at_ms().is_some_and(|at| at <= now));
+        due.retain(|delivery| delivery.due_at_ms().is_some_and(|at| is_due(at, now)));
         let mut sending = JoinSet::new();
         for delivery in due.into_iter().take(SENDING_MAX) {
             let (client, target) = (client.clone(), target.clone());
@@ -79,6 +79,11 @@ pub async fn deliver(ledger: Ledger, target: Target) -> Result<(), DeliverError>
             let _ = timeout(POLL, ledger.until_announced()).await;
         }
     }
+}
+
+/// No delay is longer than the longest: where one seems to be, the clock was ahead when it was reckoned.
+fn is_due(at_ms: u64, now_ms: u64) -> bool {
+    at_ms <= now_ms || at_ms > now_ms.saturating_add(DELAY_MAX_MS)
 }
 
 /// Why the shop did not take it; whether it wants no more of them.
@@ -152,6 +157,8 @@ mod tests {
         assert!((1.5..3.0).contains(&days), "{days}");
         assert_eq!(delay_ms(1, 5_000, 1.0), 4_000);
         assert_eq!(delay_ms(u32::MAX, u64::MAX, 0.0), DELAY_MAX_MS);
+        // Also by a clock that was set back.
+        assert_eq!([6, 7, 8, 7 + DELAY_MAX_MS, 8 + DELAY_MAX_MS].map(|at| is_due(at, 7)), [true, true, false, false, true]);
     }
 
     #[test]

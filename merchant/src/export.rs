@@ -54,25 +54,47 @@ impl Row {
     }
 }
 
-/// The table, when the wallet had looked last at `looked_at_ms`. Amounts are in the asset's smallest unit.
-///
-/// # Errors
-/// Where a row cannot be written, which it always can to memory.
-pub fn to_csv(book: &Book, looked_at_ms: u64) -> Result<Vec<u8>, csv::Error> {
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    for invoice in book.invoices_after(None) {
+/// At most so many invoices in one page.
+pub const INVOICES_MAX: usize = 10_000;
+
+/// A part of the table.
+#[derive(Debug)]
+pub struct Page {
+    /// CSV, with a head.
+    pub table: Vec<u8>,
+    /// How many rows it has, beside the head.
+    pub rows: usize,
+    /// The invoice after which the next part begins; none where this is the last one.
+    pub next: Option<String>,
+}
+
+/// Up to `count` invoices after one, when the wallet had looked last at `looked_at_ms`; after the last of them, the
+/// payments of no invoice. Amounts are in the asset's smallest unit. None where there is no such invoice.
+#[must_use]
+pub fn to_csv(book: &Book, looked_at_ms: u64, after: Option<&str>, count: usize) -> Option<Page> {
+    let mut invoices = book.invoices_after(after)?.peekable();
+    let mut rows = Vec::new();
+    let mut last = None;
+    for invoice in invoices.by_ref().take(count) {
         let row = || Row::of_invoice(&invoice.terms, state(&invoice.terms, &invoice.arrivals, looked_at_ms));
         if invoice.arrivals.is_empty() {
-            writer.serialize(row())?;
+            rows.push(row());
         }
-        for arrival in &invoice.arrivals {
-            writer.serialize(row().with_payment(arrival, Some(arrival.is_late(&invoice.terms))))?;
-        }
+        let payments = invoice.arrivals.iter();
+        rows.extend(payments.map(|arrival| row().with_payment(arrival, Some(arrival.is_late(&invoice.terms)))));
+        last = Some(&invoice.terms.id);
     }
-    for arrival in book.unmatched() {
-        writer.serialize(Row::default().with_payment(arrival, None))?;
+    let next = last.filter(|_| invoices.peek().is_some()).cloned();
+    if next.is_none() {
+        rows.extend(book.unmatched().iter().map(|arrival| Row::default().with_payment(arrival, None)));
     }
-    writer.into_inner().map_err(|error| error.into_error().into())
+    Some(Page { table: write(&rows), rows: rows.len(), next })
+}
+
+fn write(rows: &[Row]) -> Vec<u8> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    rows.iter().for_each(|row| writer.serialize(row).expect("memory takes every row"));
+    writer.into_inner().expect("memory takes every row")
 }
 
 /// Spreadsheets take a cell that begins so for a formula, and a memo is text from a stranger.
@@ -102,12 +124,23 @@ mod tests {
             Entry::Arrived(Arrival { memo, ..arrival(2, 3, 3) }),
         ];
         entries.into_iter().for_each(|entry| book.apply(entry));
-        let table = String::from_utf8(to_csv(&book, 4_000).unwrap()).unwrap();
+        let page = |after, count| to_csv(&book, 4_000, after, count).unwrap();
+        let table = String::from_utf8(page(None, 2).table).unwrap();
         let lines: Vec<_> = table.lines().collect();
         assert_eq!(lines.len(), 5, "{table}");
         assert!(lines[0].starts_with("invoice,reference,state,asset,invoice_amount,"), "{table}");
         assert!(lines[1].starts_with("inv_1,order 1,paid,0x") && lines[1].contains(",4,"), "{table}");
         assert!(lines[2].contains(",6,") && lines[3].starts_with("inv_2,\"'=1+1, \"\"x\"\"\",open,"), "{table}");
         assert!(lines[4].starts_with(",,,0x") && lines[4].contains("'@cmd|calc,3,"), "{table}");
+
+        // In pages: the payments of no invoice are in the last one.
+        let first = page(None, 1);
+        let second = page(first.next.as_deref(), 1);
+        assert_eq!((first.next.as_deref(), second.next), (Some("inv_1"), None));
+        let rows = |table: Vec<u8>| -> Vec<String> {
+            String::from_utf8(table).unwrap().lines().skip(1).map(str::to_owned).collect()
+        };
+        assert_eq!([rows(first.table), rows(second.table)].concat(), rows(page(None, 2).table));
+        assert!(to_csv(&book, 4_000, Some("inv_9"), 1).is_none());
     }
 }

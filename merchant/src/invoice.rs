@@ -5,6 +5,7 @@ use std::fmt;
 use fastpay_core::{AccountId, Amount, Asset, Memo, SequenceNumber};
 use fastpay_wallet::folder::ReceivedPayment;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// What was agreed on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,7 +79,7 @@ impl Terms {
 }
 
 /// Where an invoice stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
     /// Nothing has come yet, and there is time.

@@ -1,13 +1,19 @@
 //! The entries on disk: one line of JSON each, behind its checksum, appended and synced. A line that a crash cut short
 //! is taken away when the journal is opened; any other damage stops the service, because an invoice that was promised
 //! could be missing.
+//!
+//! A journal that has grown is written anew beside the old one, synced, and renamed into its place: a crash leaves the one
+//! or the other.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::book::{Book, Entry};
+
+/// A journal of fewer lines is never written anew.
+const LINES_MIN: usize = 10_000;
 
 /// Why the journal cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -41,7 +47,15 @@ pub enum JournalError {
 pub struct Journal {
     path: PathBuf,
     file: File,
+    /// How many lines there are.
+    lines: usize,
+    /// At how many it is written anew.
+    due_at: usize,
     is_broken: bool,
+}
+
+fn due_at(lines: usize) -> usize {
+    lines.saturating_mul(2).max(LINES_MIN)
 }
 
 impl Journal {
@@ -57,9 +71,13 @@ impl Journal {
         file.read_to_end(&mut content).map_err(io)?;
         let whole = content.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last.saturating_add(1));
         let mut book = Book::default();
-        let lines = content.get(..whole).unwrap_or_default().split_inclusive(|byte| *byte == b'\n');
-        for (line, text) in (1..).zip(lines) {
-            let entry = decode(text).ok_or_else(|| JournalError::Damaged { path: path.into(), line })?;
+        let (mut lines, mut due) = (0_usize, LINES_MIN);
+        for text in content.get(..whole).unwrap_or_default().split_inclusive(|byte| *byte == b'\n') {
+            lines = lines.saturating_add(1);
+            let entry = decode(text).ok_or_else(|| JournalError::Damaged { path: path.into(), line: lines })?;
+            if let Entry::Compacted(compaction) = &entry {
+                due = due_at(compaction.lines);
+            }
             book.apply(entry);
         }
         if whole < content.len() {
@@ -68,10 +86,36 @@ impl Journal {
         }
         file.seek(SeekFrom::End(0)).map_err(io)?;
         file.sync_all().map_err(io)?;
-        if let Some(folder) = path.parent() {
-            File::open(folder).and_then(|folder| folder.sync_all()).map_err(io)?;
-        }
-        Ok((Self { path: path.into(), file, is_broken: false }, book))
+        sync_folder(path).map_err(io)?;
+        Ok((Self { path: path.into(), file, lines, due_at: due, is_broken: false }, book))
+    }
+
+    /// Whether it has grown so much that it should be written anew: to more than twice what it was then.
+    #[must_use]
+    pub fn is_due(&self) -> bool {
+        self.lines > self.due_at
+    }
+
+    /// Writes it anew with these entries, which stand for all that it says.
+    ///
+    /// # Errors
+    /// Where the disk refuses. Then the old one is there as it was, and is used on.
+    pub fn rewrite(&mut self, entries: &[Entry]) -> Result<(), JournalError> {
+        // Not at once again, where it fails.
+        self.due_at = due_at(self.lines);
+        let new = self.path.with_extension("new");
+        let io = |error| JournalError::Io { path: new.clone(), error };
+        let file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&new).map_err(io)?;
+        let mut writer = BufWriter::new(file);
+        entries.iter().try_for_each(|entry| writer.write_all(&encode(entry))).map_err(io)?;
+        let file = writer.into_inner().map_err(|error| io(error.into_error()))?;
+        file.sync_all().and_then(|()| std::fs::rename(&new, &self.path)).map_err(io)?;
+        (self.file, self.lines, self.due_at) = (file, entries.len(), due_at(entries.len()));
+        // Which of the two a crash would leave is not known without it, and what follows is only in the new one.
+        sync_folder(&self.path).map_err(|error| {
+            self.is_broken = true;
+            io(error)
+        })
     }
 
     /// As a disk that fails does.
@@ -91,13 +135,18 @@ impl Journal {
         if entries.is_empty() {
             return Ok(());
         }
-        let lines: Vec<u8> = entries.iter().flat_map(encode).collect();
-        let written = self.file.write_all(&lines).and_then(|()| self.file.sync_data());
+        let text: Vec<u8> = entries.iter().flat_map(encode).collect();
+        let written = self.file.write_all(&text).and_then(|()| self.file.sync_data());
+        self.lines = self.lines.saturating_add(entries.len());
         written.map_err(|error| {
             self.is_broken = true;
             JournalError::Io { path: self.path.clone(), error }
         })
     }
+}
+
+fn sync_folder(path: &Path) -> io::Result<()> {
+    path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
 }
 
 fn encode(entry: &Entry) -> Vec<u8> {
@@ -158,6 +207,75 @@ mod tests {
             journal.append(&entries()[whole..]).unwrap();
             assert_eq!(std::fs::read(&path).unwrap(), content, "{length}");
         }
+    }
+
+    /// The entries, and in how many the same book is told.
+    fn compacted() -> (Book, Vec<Entry>) {
+        let mut book = Book::default();
+        entries().into_iter().for_each(|entry| book.apply(entry));
+        let kept = book.compacted(0).kept;
+        (book, kept)
+    }
+
+    #[test]
+    fn a_crash_while_it_is_written_anew_leaves_the_old_or_the_new_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, new) = (folder.path().join("journal"), folder.path().join("journal.new"));
+        let (mut journal, _) = Journal::open(&path).unwrap();
+        journal.append(&entries()).unwrap();
+        let old = std::fs::read(&path).unwrap();
+        let (book, kept) = compacted();
+        journal.rewrite(&kept).unwrap();
+        let written = std::fs::read(&path).unwrap();
+        let mut expected = Book::default();
+        kept.iter().for_each(|entry| expected.apply(entry.clone()));
+        // As far as it came before the new one took the old one's place.
+        for length in 0..=written.len() {
+            std::fs::write(&path, &old).unwrap();
+            std::fs::write(&new, &written[..length]).unwrap();
+            let (mut journal, found) = Journal::open(&path).unwrap();
+            assert_eq!(found, book, "{length}");
+            journal.rewrite(&kept).unwrap();
+            assert_eq!(std::fs::read(&path).unwrap(), written, "{length}");
+        }
+        // What follows is behind the new one, and is cut like that of the old one.
+        let (mut journal, found) = Journal::open(&path).unwrap();
+        assert_eq!(found, expected);
+        let later = [Entry::Arrived(arrival(5, 1, 1))];
+        journal.append(&later).unwrap();
+        let longer = std::fs::read(&path).unwrap();
+        for length in written.len()..longer.len() {
+            std::fs::write(&path, &longer[..length]).unwrap();
+            assert_eq!(Journal::open(&path).unwrap().1, expected, "{length}");
+        }
+    }
+
+    #[test]
+    fn it_is_due_where_it_has_doubled_and_a_refusal_leaves_it_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        let (mut journal, _) = Journal::open(&path).unwrap();
+        let many: Vec<_> = (0..=LINES_MIN as u64).map(|number| Entry::Arrived(arrival(number, 1, 1))).collect();
+        journal.append(&many[1..]).unwrap();
+        assert!(!journal.is_due());
+        journal.append(&many[..1]).unwrap();
+        assert!(journal.is_due());
+        // In the way of the new one.
+        std::fs::create_dir(folder.path().join("journal.new")).unwrap();
+        let before = std::fs::read(&path).unwrap();
+        assert!(matches!(journal.rewrite(&many), Err(JournalError::Io { .. })));
+        assert!(!journal.is_due(), "not at once again");
+        assert_eq!(std::fs::read(&path).unwrap(), before);
+        journal.append(&compacted().1[1..]).unwrap();
+        drop(journal);
+        std::fs::remove_dir(folder.path().join("journal.new")).unwrap();
+        let (mut journal, book) = Journal::open(&path).unwrap();
+        assert!(journal.is_due());
+        let kept = book.compacted(0).kept;
+        journal.rewrite(&kept).unwrap();
+        assert!(!journal.is_due());
+        let (journal, _) = Journal::open(&path).unwrap();
+        assert_eq!((journal.lines, journal.due_at), (kept.len(), due_at(kept.len())));
     }
 
     #[test]

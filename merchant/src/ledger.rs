@@ -7,11 +7,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use fastpay_core::{AccountId, SequenceNumber};
 use fastpay_ethereum::utc;
 use fastpay_wallet::folder::{FolderError, Lock, ReceivedPayment};
-use fastpay_wallet::{PaymentLink, format_memo};
-use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use crate::book::{Attempt, Book, Delivery, Entry, Event, Invoice, Outcome, Request, RequestError, Requested};
+use crate::archive::{Archive, ArchiveError};
+use crate::book::{self, Attempt, Book, Delivery, Entry, Event, Outcome, Request, RequestError, Requested};
+use crate::forms::{Invoice, InvoicePage, LinkBase, Status, WebhookBody, event_type};
 use crate::invoice::{Arrival, State, state};
 use crate::journal::{Journal, JournalError};
 
@@ -21,6 +21,9 @@ pub enum LedgerError {
     /// The journal.
     #[error(transparent)]
     Journal(#[from] JournalError),
+    /// What ended long ago.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
     /// Another service uses the folder, or the system refuses.
     #[error(transparent)]
     Folder(#[from] FolderError),
@@ -29,21 +32,13 @@ pub enum LedgerError {
     Request(#[from] RequestError),
 }
 
-/// What links of this shop have in common.
-#[derive(Clone, Debug)]
-pub struct LinkBase {
-    /// To the shop's account, for nothing in particular.
-    pub link: PaymentLink,
-    /// The page of a web wallet that opens links.
-    pub page: Option<url::Url>,
-}
-
 #[derive(Debug)]
 struct Inner {
     journal: Journal,
     book: Book,
     /// When the wallet looked last, in milliseconds since 1970: what was not seen then came later.
     looked_at_ms: u64,
+    archive: Archive,
 }
 
 /// The ledger. Cheap to clone.
@@ -56,15 +51,17 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Opens the ledger in `folder`, and tells of what a crash left untold.
+    /// Opens the ledger in `folder`, and tells of what a crash left untold. What ended longer ago than `keep` goes to the
+    /// archive when the journal is next written anew.
     ///
     /// # Errors
     /// Where another service uses it, or the journal is damaged.
-    pub async fn open(folder: &Path, base: LinkBase) -> Result<Self, LedgerError> {
+    pub async fn open(folder: &Path, base: LinkBase, keep: Duration) -> Result<Self, LedgerError> {
         let lock = Lock::acquire(folder, Duration::ZERO).await?;
         let (journal, book) = Journal::open(&folder.join("journal.jsonl"))?;
         let looked_at_ms = book.looked_at_ms();
-        let inner = Arc::new(Mutex::new(Inner { journal, book, looked_at_ms }));
+        let archive = Archive { folder: folder.join("archive"), keep };
+        let inner = Arc::new(Mutex::new(Inner { journal, book, looked_at_ms, archive }));
         let ledger = Self { inner, base: Arc::new(base), announced: Arc::default(), _lock: Arc::new(lock) };
         ledger.with(|inner| inner.announce(&ledger.base))?;
         Ok(ledger)
@@ -76,14 +73,17 @@ impl Ledger {
         self.base.link.account
     }
 
-    /// Makes an invoice, or finds the one that the same request made before. True where it is new.
+    /// Makes an invoice, or finds the one that the same request made before. True where it is new. At most `open_max`
+    /// are open at a time.
     ///
     /// # Errors
-    /// Where the reference or memo is taken, or the disk refuses.
-    pub fn create(&self, request: &Request) -> Result<(Value, bool), LedgerError> {
+    /// Where the reference or memo is taken, too many are open, or the disk refuses.
+    pub fn create(&self, request: &Request, open_max: usize) -> Result<(Invoice, bool), LedgerError> {
         let id = format!("inv_{}", hex::encode(rand::random::<[u8; 14]>()));
         self.with(|inner| {
-            let (id, is_new) = match inner.book.request(request, id, now_ms())? {
+            // Of a clock that was set back: who pays in time must not be late by the time of before.
+            let now = now_ms().max(inner.looked_at_ms);
+            let (id, is_new) = match inner.book.request(request, id, now, open_max)? {
                 Requested::New(terms) => {
                     let id = terms.id.clone();
                     inner.commit(vec![Entry::Created(terms)])?;
@@ -91,8 +91,8 @@ impl Ledger {
                 }
                 Requested::Known(id) => (id, false),
             };
-            let document = inner.book.invoice(&id).map(|invoice| inner.document(invoice, &self.base));
-            Ok((document.unwrap_or_default(), is_new))
+            let invoice = inner.book.invoice(&id).expect("it is there, or was just made");
+            Ok((inner.full_form(invoice, &self.base), is_new))
         })
     }
 
@@ -110,10 +110,8 @@ impl Ledger {
     pub fn take_in(&self, received: &[ReceivedPayment], looked_at_ms: u64) -> Result<(), LedgerError> {
         self.with(|inner| {
             let arrivals = received.iter().map(|received| Arrival::new(received, inner.looked_at_ms));
-            let new = arrivals
-                .filter(|arrival| !inner.book.has(arrival.sender, arrival.sequence))
-                .map(Entry::Arrived)
-                .collect();
+            let is_new = |arrival: &Arrival| !inner.book.has(arrival.sender, arrival.sequence);
+            let new = arrivals.filter(is_new).map(Entry::Arrived).collect();
             inner.commit(new)?;
             inner.looked_at_ms = inner.looked_at_ms.max(looked_at_ms);
             inner.announce(&self.base)
@@ -142,41 +140,44 @@ impl Ledger {
         self.announced.notified().await;
     }
 
-    /// An invoice for programs, with its webhooks.
+    /// An invoice with its webhooks.
     #[must_use]
-    pub fn invoice(&self, id: &str) -> Option<Value> {
-        self.read(|inner| Some(inner.full_document(inner.book.invoice(id)?, &self.base)))
+    pub fn invoice(&self, id: &str) -> Option<Invoice> {
+        self.read(|inner| Some(inner.full_form(inner.book.invoice(id)?, &self.base)))
     }
 
-    /// Up to `count` invoices after one, oldest first, of one state or all.
+    /// Up to `count` invoices after one, oldest first, of one state or all. None where there is no such one.
     #[must_use]
-    pub fn invoices(&self, after: Option<&str>, wanted: Option<State>, count: usize) -> Vec<Value> {
+    pub fn invoices(&self, after: Option<&str>, wanted: Option<State>, count: usize) -> Option<InvoicePage> {
         self.read(|inner| {
-            let invoices = inner.book.invoices_after(after);
-            let fitting = invoices.filter(|invoice| wanted.is_none_or(|wanted| inner.state(invoice) == wanted));
-            fitting.take(count).map(|invoice| inner.full_document(invoice, &self.base)).collect()
+            let invoices = inner.book.invoices_after(after)?;
+            let mut fitting =
+                invoices.filter(|invoice| wanted.is_none_or(|wanted| inner.state(invoice) == wanted)).peekable();
+            let page: Vec<_> = fitting.by_ref().take(count).collect();
+            let next = page.last().filter(|_| fitting.peek().is_some()).map(|last| last.terms.id.clone());
+            let invoices = page.into_iter().map(|invoice| inner.full_form(invoice, &self.base)).collect();
+            Some(InvoicePage { invoices, next })
         })
     }
 
-    /// A copy of the book, and when the wallet looked last.
-    #[must_use]
-    pub fn book(&self) -> (Book, u64) {
-        self.read(|inner| (inner.book.clone(), inner.looked_at_ms))
+    /// Reads the book, with when the wallet looked last. Meanwhile nothing changes.
+    pub fn read_book<T>(&self, f: impl FnOnce(&Book, u64) -> T) -> T {
+        self.read(|inner| f(&inner.book, inner.looked_at_ms))
     }
 
     /// How the service does.
     #[must_use]
-    pub fn status(&self) -> Value {
+    pub fn status(&self) -> Status {
         self.read(|inner| {
             let waiting: Vec<_> = inner.book.undelivered().collect();
-            let failing = waiting.iter().filter(|delivery| delivery.attempts > 0).count();
-            json!({
-                "account": self.account(),
-                "lookedAtMs": inner.looked_at_ms,
-                "webhooksWaiting": waiting.len(),
-                "webhooksFailing": failing,
-                "unmatchedPayments": inner.book.unmatched().len(),
-            })
+            Status {
+                account: self.account().into(),
+                looked_at_ms: inner.looked_at_ms,
+                invoices_open: inner.book.open(),
+                webhooks_waiting: waiting.len(),
+                webhooks_failing: waiting.iter().filter(|delivery| delivery.attempts > 0).count(),
+                unmatched_payments: inner.book.unmatched().len(),
+            }
         })
     }
 
@@ -200,98 +201,54 @@ impl Inner {
         // Nothing, too: a journal that is broken ends the service by this.
         self.journal.append(&entries)?;
         entries.into_iter().for_each(|entry| self.book.apply(entry));
+        if self.journal.is_due() { self.compact() } else { Ok(()) }
+    }
+
+    /// Writes the journal anew, after what ended long ago is in the archive.
+    fn compact(&mut self) -> Result<(), LedgerError> {
+        let keep_ms = u64::try_from(self.archive.keep.as_millis()).unwrap_or(u64::MAX);
+        let compacted = self.book.compacted(self.looked_at_ms.saturating_sub(keep_ms));
+        let written = self.archive.add(&compacted, self.looked_at_ms).map_err(LedgerError::from);
+        let written = written.and_then(|()| Ok(self.journal.rewrite(&compacted.kept)?));
+        if let Err(error) = written {
+            // The old one is good for as long as there is room for it. Where it is not, nothing can be appended either.
+            tracing::error!(%error, "the journal could not be written anew");
+            return Ok(self.journal.append(&[])?);
+        }
+        self.book = Book::default();
+        compacted.kept.into_iter().for_each(|entry| self.book.apply(entry));
         Ok(())
     }
 
     fn announce(&mut self, base: &LinkBase) -> Result<(), LedgerError> {
         let changed = self.book.changed(self.looked_at_ms);
         let events = changed.into_iter().map(|(invoice, state)| {
-            let body = json!({
-                "type": format!("invoice.{state}"),
-                "timestamp": utc(now_ms() / 1_000),
-                "data": self.document(invoice, base),
-            });
+            let body = WebhookBody {
+                r#type: event_type(state),
+                timestamp: utc(now_ms() / 1_000),
+                data: Invoice::new(invoice, state, base),
+            };
             Entry::Announced(Event {
                 id: format!("evt_{}", hex::encode(rand::random::<[u8; 16]>())),
                 invoice: invoice.terms.id.clone(),
                 state,
                 arrivals: invoice.arrivals.len(),
                 looked_at_ms: self.looked_at_ms,
-                body: body.to_string(),
+                body: serde_json::to_string(&body).expect("a form is text and numbers"),
             })
         });
         let events = events.collect();
         self.commit(events)
     }
 
-    fn state(&self, invoice: &Invoice) -> State {
+    fn state(&self, invoice: &book::Invoice) -> State {
         state(&invoice.terms, &invoice.arrivals, self.looked_at_ms)
     }
 
-    /// What the shop is told of an invoice, in webhooks too.
-    fn document(&self, invoice: &Invoice, base: &LinkBase) -> Value {
-        let terms = &invoice.terms;
-        let link = PaymentLink {
-            asset: terms.asset,
-            amount: Some(terms.amount),
-            memo: Some(terms.memo),
-            expires: Some(terms.expires_at),
-            ..base.link.clone()
-        };
-        let received = invoice.arrivals.iter().fold(0_u128, |sum, arrival| sum.saturating_add(arrival.amount.0));
-        let payments = invoice.arrivals.iter().map(|arrival| {
-            json!({
-                "sender": arrival.sender,
-                "sequence": arrival.sequence,
-                "amount": arrival.amount,
-                "receivedAtMs": arrival.received_at_ms,
-                "late": arrival.is_late(terms),
-            })
-        });
-        json!({
-            "id": terms.id,
-            "reference": terms.reference,
-            "state": self.state(invoice),
-            "account": base.link.account,
-            "asset": terms.asset,
-            "amount": terms.amount,
-            "received": received.to_string(),
-            "memo": terms.memo,
-            "memoText": format_memo(&terms.memo),
-            "createdAtMs": terms.created_at_ms,
-            "expiresAt": terms.expires_at,
-            "link": link.to_string(),
-            "webLink": base.page.as_ref().map(|page| link.behind(page)),
-            "payments": payments.collect::<Vec<_>>(),
-        })
-    }
-
-    fn full_document(&self, invoice: &Invoice, base: &LinkBase) -> Value {
-        let mut document = self.document(invoice, base);
+    fn full_form(&self, invoice: &book::Invoice, base: &LinkBase) -> Invoice {
         let deliveries = invoice.events.iter().filter_map(|id| self.book.delivery(id));
-        let webhooks: Vec<_> = deliveries.map(describe_delivery).collect();
-        if let Some(object) = document.as_object_mut() {
-            object.insert("webhooks".into(), webhooks.into());
-        }
-        document
+        Invoice::new(invoice, self.state(invoice), base).with_webhooks(deliveries)
     }
-}
-
-fn describe_delivery(delivery: &Delivery) -> Value {
-    let (name, reason, next) = match &delivery.last {
-        None => ("waiting", None, None),
-        Some(Outcome::Delivered) => ("delivered", None, None),
-        Some(Outcome::Failed { reason, next_at_ms }) => ("failing", Some(reason), Some(next_at_ms)),
-        Some(Outcome::GivenUp { reason }) => ("given_up", Some(reason), None),
-    };
-    json!({
-        "id": delivery.event.id,
-        "type": format!("invoice.{}", delivery.event.state),
-        "delivery": name,
-        "attempts": delivery.attempts,
-        "lastError": reason,
-        "nextAttemptAtMs": next,
-    })
 }
 
 /// In milliseconds since 1970.

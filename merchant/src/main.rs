@@ -1,6 +1,13 @@
 //! `fastpay-merchant`: invoices that are paid with FastPay. See docs/MERCHANT.md.
+//!
+//! Results go to standard output (with `--json` one document), the log to standard error. The exit code tells the kind of
+//! an error, as that of the wallet does (docs/CLI.md).
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
 
+mod client;
 mod commands;
+mod error;
+mod text;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -21,6 +28,9 @@ struct Cli {
     /// The service's folder.
     #[arg(long, global = true, env = "FASTPAY_MERCHANT_HOME", value_name = "FOLDER", default_value = "merchant")]
     home: PathBuf,
+    /// Write one JSON document, errors too.
+    #[arg(long, global = true)]
+    json: bool,
     #[command(subcommand)]
     command: Command,
 }
@@ -30,6 +40,7 @@ enum Command {
     /// Make the service's folder, with the committee and the Primary of a wallet.
     Init(InitArgs),
     /// Serve the shop until interrupted.
+    #[command(after_help = "Example:\n  fastpay-merchant --home ~/merchant run")]
     Run,
     /// Make and show invoices of the running service.
     #[command(subcommand)]
@@ -51,6 +62,9 @@ struct InitArgs {
     /// Where the shop reaches this service.
     #[arg(long, default_value = "127.0.0.1:7080", value_name = "ADDRESS")]
     listen: SocketAddr,
+    /// Another server, with TLS, stands before this one: only then it may listen beyond this machine.
+    #[arg(long)]
+    behind_proxy: bool,
     /// Where the shop takes webhooks.
     #[arg(long, value_name = "URL")]
     webhook_url: Option<Url>,
@@ -67,6 +81,9 @@ enum InvoiceCommand {
     /// Make an invoice; the same again shows the one there is.
     Create(CreateArgs),
     /// Show invoices, a hundred at a time.
+    #[command(
+        after_help = "Examples:\n  fastpay-merchant invoice list --state underpaid\n  fastpay-merchant --json invoice list --after inv_5d1c…"
+    )]
     List {
         /// Those after the one of this id.
         #[arg(long, value_name = "ID")]
@@ -76,11 +93,13 @@ enum InvoiceCommand {
         state: Option<String>,
     },
     /// Show an invoice, its payments and its webhooks.
+    #[command(after_help = "Example:\n  fastpay-merchant invoice show inv_5d1c…")]
     Show {
         /// Its id.
         id: String,
     },
     /// Write all invoices and payments as CSV.
+    #[command(after_help = "Example:\n  fastpay-merchant invoice export > invoices.csv")]
     Export,
 }
 
@@ -108,19 +127,37 @@ struct CreateArgs {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refuse_arguments(&error),
+    };
     let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "info".into());
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let json = cli.json;
     match commands::run(cli).await {
-        Ok(text) => {
+        Ok(report) => {
+            let text = report.json.filter(|_| json).map_or(report.text, |document| document.to_string());
             if !text.is_empty() {
                 println!("{}", text.trim_end());
             }
             ExitCode::SUCCESS
         }
         Err(error) => {
+            if json {
+                println!("{}", error.json());
+            }
             eprintln!("error: {error}");
-            ExitCode::FAILURE
+            ExitCode::from(error.exit_code())
         }
     }
+}
+
+/// The parser's own errors; with `--json` in the same form as all others.
+fn refuse_arguments(error: &clap::Error) -> ExitCode {
+    if error.use_stderr() && std::env::args_os().any(|argument| argument == "--json") {
+        let message = error.to_string();
+        println!("{}", serde_json::json!({ "error": { "kind": "argument", "message": message.trim() } }));
+    }
+    let _ = error.print();
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(1))
 }

@@ -1,14 +1,23 @@
 //! The shop's port: each answer and each refusal, over real HTTP.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
+use std::time::Duration;
+
 use fastpay_core::{AccountKey, Asset, Domain, PrimaryAddress};
-use fastpay_merchant::http::router;
-use fastpay_merchant::ledger::{Ledger, LedgerError, LinkBase};
+use fastpay_merchant::forms::LinkBase;
+use fastpay_merchant::http::{HttpLimits, serve};
+use fastpay_merchant::ledger::{Ledger, LedgerError, now_ms};
+use fastpay_rpc::http::{ConnectionLimits, HEAD_BYTES_MAX};
 use fastpay_wallet::PaymentLink;
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
+const KEEP: Duration = Duration::from_secs(1_000);
 
 fn base() -> LinkBase {
     let domain = Domain::new(31337, PrimaryAddress::repeat_byte(0x5f));
@@ -19,21 +28,44 @@ fn base() -> LinkBase {
 struct Port {
     url: String,
     client: Client,
+    stop: watch::Sender<bool>,
 }
 
 impl Port {
-    async fn open(ledger: Ledger) -> Self {
+    async fn open(ledger: Ledger, limits: HttpLimits) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        tokio::spawn(async move { axum::serve(listener, router(ledger, TOKEN)).await });
-        Self { url, client: Client::builder().no_proxy().build().unwrap() }
+        let (stop, stopped) = watch::channel(false);
+        tokio::spawn(serve(listener, ledger, TOKEN, limits, stopped));
+        Self { url, client: Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap(), stop }
+    }
+
+    /// With a ledger of its own.
+    async fn alone(limits: HttpLimits) -> (Self, tempfile::TempDir) {
+        let folder = tempfile::tempdir().unwrap();
+        (Self::open(Ledger::open(folder.path(), base(), KEEP).await.unwrap(), limits).await, folder)
     }
 
     async fn ask(&self, method: Method, path: &str, body: &str) -> (u16, Value) {
         let request = self.client.request(method, format!("{}{path}", self.url)).bearer_auth(TOKEN);
-        let answer = request.body(body.to_owned()).send().await.unwrap();
+        let request = request.header("content-type", "application/json").body(body.to_owned());
+        let answer = request.send().await.unwrap();
         let status = answer.status().as_u16();
         (status, serde_json::from_str(&answer.text().await.unwrap()).unwrap_or_default())
+    }
+
+    async fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.url.strip_prefix("http://").unwrap()).await.unwrap()
+    }
+
+    /// What is said to these words, until the service closes the connection.
+    async fn say(&self, words: &str) -> String {
+        let mut stream = self.connect().await;
+        // It may be closed before all is sent.
+        let _ = stream.write_all(words.as_bytes()).await;
+        let mut said = Vec::new();
+        let _ = stream.read_to_end(&mut said).await;
+        String::from_utf8_lossy(&said).into_owned()
     }
 
     async fn create(&self, request: Value) -> (u16, Value) {
@@ -44,10 +76,10 @@ impl Port {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_invoice_is_made_once_and_survives_a_restart() {
     let folder = tempfile::tempdir().unwrap();
-    let ledger = Ledger::open(folder.path(), base()).await.unwrap();
-    let second = Ledger::open(folder.path(), base()).await;
+    let ledger = Ledger::open(folder.path(), base(), KEEP).await.unwrap();
+    let second = Ledger::open(folder.path(), base(), KEEP).await;
     assert!(matches!(second, Err(LedgerError::Folder(_))), "two services do not share a folder");
-    let port = Port::open(ledger.clone()).await;
+    let port = Port::open(ledger.clone(), HttpLimits::default()).await;
     let request = json!({ "reference": "order 7", "amount": "700", "expiresIn": 600 });
     let (status, invoice) = port.create(request.clone()).await;
     assert_eq!((status, invoice["state"].as_str(), invoice["amount"].as_str()), (201, Some("open"), Some("700")));
@@ -69,10 +101,13 @@ async fn an_invoice_is_made_once_and_survives_a_restart() {
     let (_, all) = port.ask(Method::GET, "/v1/invoices?state=open", "").await;
     assert_eq!(ids(&all), [invoice["id"].clone(), own["id"].clone()]);
     let (_, rest) = port.ask(Method::GET, &format!("/v1/invoices?after={id}"), "").await;
-    assert_eq!(ids(&rest), [own["id"].clone()]);
+    assert_eq!((ids(&rest), &rest["next"]), (vec![own["id"].clone()], &Value::Null));
+    let (_, first) = port.ask(Method::GET, "/v1/invoices?limit=1", "").await;
+    assert_eq!((ids(&first), &first["next"]), (vec![invoice["id"].clone()], &invoice["id"]));
     assert_eq!(ids(&port.ask(Method::GET, "/v1/invoices?state=paid", "").await.1), [Value::Null; 0]);
     let (status, state) = port.ask(Method::GET, "/v1/status", "").await;
     assert_eq!((status, state["webhooksWaiting"].as_u64()), (200, Some(0)));
+    assert_eq!((state["invoicesOpen"].as_u64(), state["unmatchedPayments"].as_u64()), (Some(2), Some(0)));
 
     // Expired where the wallet looked after the end; known after a restart, and told once.
     let end = own["expiresAt"].as_u64().unwrap() * 1_000;
@@ -80,18 +115,32 @@ async fn an_invoice_is_made_once_and_survives_a_restart() {
     ledger.take_in(&[], end + 1).unwrap();
     let told = ledger.undelivered();
     assert_eq!((told.len(), &told[0].event.invoice), (1, &own["id"].as_str().unwrap().to_owned()));
-    let (before, _) = ledger.book();
+    let before = ledger.read_book(|book, _| book.clone());
     let copy = tempfile::tempdir().unwrap();
     std::fs::copy(folder.path().join("journal.jsonl"), copy.path().join("journal.jsonl")).unwrap();
-    let reopened = Ledger::open(copy.path(), base()).await.unwrap();
-    assert_eq!(reopened.book().0, before);
+    let reopened = Ledger::open(copy.path(), base(), KEEP).await.unwrap();
+    assert_eq!(reopened.read_book(|book, _| book.clone()), before);
     assert_eq!(reopened.undelivered(), told);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_refusal_is_a_problem_with_its_code() {
+async fn a_clock_that_was_set_back_makes_no_invoice_late() {
     let folder = tempfile::tempdir().unwrap();
-    let port = Port::open(Ledger::open(folder.path(), base()).await.unwrap()).await;
+    let ledger = Ledger::open(folder.path(), base(), KEEP).await.unwrap();
+    // It was ahead by ten years when the wallet looked.
+    let ahead = now_ms() + 10 * 366 * 24 * 60 * 60 * 1_000;
+    ledger.take_in(&[], ahead).unwrap();
+    let port = Port::open(ledger.clone(), HttpLimits::default()).await;
+    let (status, invoice) = port.create(json!({ "reference": "order 7", "amount": "700", "expiresIn": 600 })).await;
+    assert_eq!((status, invoice["state"].as_str()), (201, Some("open")));
+    assert_eq!(invoice["createdAtMs"], ahead);
+    ledger.take_in(&[], now_ms()).unwrap();
+    assert_eq!(ledger.undelivered(), [], "it does not expire at once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_refusal_is_a_problem_with_its_code() {
+    let (port, _folder) = Port::alone(HttpLimits::default()).await;
     let good = json!({ "reference": "order 7", "amount": "700", "expiresIn": 600, "memo": "seven" });
     assert_eq!(port.create(good.clone()).await.0, 201);
     let changed = |name: &str, value: Value| {
@@ -128,8 +177,21 @@ async fn every_refusal_is_a_problem_with_its_code() {
     check(Method::GET, "/v2", "", 404, "not-found").await;
     check(Method::DELETE, "/v1/status", "", 405, "method-not-allowed").await;
     check(Method::GET, "/v1/invoices?state=rich", "", 400, "malformed").await;
-    let too_long = "x".repeat(20_000);
-    assert_eq!(port.ask(Method::POST, "/v1/invoices", &too_long).await.0, 413);
+    check(Method::GET, "/v1/invoices?limit=-1", "", 400, "malformed").await;
+    check(Method::GET, "/v1/invoices?page=2", "", 400, "malformed").await;
+    check(Method::GET, "/v1/invoices?after=inv_unknown", "", 404, "not-found").await;
+    check(Method::GET, "/v1/export.csv?after=inv_unknown", "", 404, "not-found").await;
+    check(Method::GET, "/v1/invoices/%ff", "", 400, "malformed").await;
+    check(Method::POST, "/v1/invoices", &"x".repeat(20_000), 413, "too-large").await;
+    let plain = port.client.post(format!("{}/v1/invoices", port.url)).bearer_auth(TOKEN).body(good.to_string());
+    let plain = plain.send().await.unwrap();
+    assert_eq!(
+        (plain.status().as_u16(), plain.headers()["content-type"].to_str().unwrap()),
+        (415, "application/problem+json")
+    );
+    let problem: Value = serde_json::from_str(&plain.text().await.unwrap()).unwrap();
+    assert_eq!(problem["type"], "urn:fastpay:problem:unsupported-media-type");
+    assert!(problem["action"].is_string() && problem["retry"] == "never", "{problem}");
 
     for authorization in [None, Some("Bearer"), Some("Bearer wrong"), Some(TOKEN), Some("Basic 0123456789abcdef")] {
         let mut request = port.client.get(format!("{}/v1/export.csv", port.url));
@@ -139,4 +201,73 @@ async fn every_refusal_is_a_problem_with_its_code() {
         let answer = request.send().await.unwrap();
         assert_eq!((answer.status().as_u16(), answer.headers()["www-authenticate"].as_bytes()), (401, &b"Bearer"[..]));
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn more_invoices_than_may_be_open_wait() {
+    let (port, _folder) = Port::alone(HttpLimits { open_invoices_max: 2, ..HttpLimits::default() }).await;
+    let request = |number: u32| json!({ "reference": format!("order {number}"), "amount": "1", "expiresIn": 600 });
+    assert_eq!((port.create(request(1)).await.0, port.create(request(2)).await.0), (201, 201));
+    let (status, problem) = port.create(request(3)).await;
+    assert_eq!((status, problem["code"].as_str()), (429, Some("too-many-open")), "{problem}");
+    assert_eq!((problem["retry"].as_str(), problem["retryAfterMs"].as_u64()), (Some("later"), Some(10_000)));
+    assert_eq!(port.create(request(1)).await.0, 200, "the one that there is, is found");
+}
+
+/// Room for one connection, and little patience.
+fn narrow() -> HttpLimits {
+    let patience = Duration::from_millis(100);
+    HttpLimits {
+        connections_max: 1,
+        connection: ConnectionLimits { head_timeout: patience, write_timeout: patience },
+        body_timeout: patience,
+        ..HttpLimits::default()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_beyond_the_bound_is_closed_and_room_is_given_back() {
+    let patient = ConnectionLimits { head_timeout: Duration::from_secs(600), ..ConnectionLimits::default() };
+    let (port, _folder) = Port::alone(HttpLimits { connection: patient, ..narrow() }).await;
+    let request = "GET /v1/status HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
+    let silent = port.connect().await;
+    // The first one is admitted before the next is.
+    while !port.say(request).await.is_empty() {}
+    drop(silent);
+    while port.say(request).await.is_empty() {}
+    port.stop.send_replace(true);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_sends_too_slowly_or_too_much_is_left() {
+    let (port, _folder) = Port::alone(narrow()).await;
+    let says = async |words: &str, expected: &str| {
+        let mut said = port.say(words).await;
+        // Room for this one is there once the one before has ended.
+        while said.is_empty() && !expected.is_empty() {
+            said = port.say(words).await;
+        }
+        assert!(said.contains(expected), "{words:.60}: {said}");
+    };
+    says("GET /v1/status HTTP/1.1\r\nx-slow: ", "").await;
+    let post = format!("POST /v1/invoices HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {TOKEN}\r\n");
+    let json = "content-type: application/json\r\nconnection: close\r\n";
+    says(&format!("{post}{json}content-length: 50\r\n\r\n{{"), "\"code\":\"request-timeout\"").await;
+    says(&format!("{post}x-long: {}\r\n\r\n", "x".repeat(2 * HEAD_BYTES_MAX)), "431").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_document_that_is_served_is_the_one_that_is_checked_in() {
+    let (port, _folder) = Port::alone(HttpLimits::default()).await;
+    let asked = port.client.get(format!("{}/v1/openapi.json", port.url)).bearer_auth(TOKEN);
+    let document = asked.send().await.unwrap().text().await.unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&document).unwrap()["openapi"], "3.1.0");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/openapi-merchant.json");
+    if std::env::var_os("UPDATE_OPENAPI").is_some() {
+        std::fs::write(path, &document).unwrap();
+    }
+    assert!(
+        std::fs::read_to_string(path).unwrap_or_default() == document,
+        "docs/openapi-merchant.json is not what the code says: UPDATE_OPENAPI=1 cargo test -p fastpay-merchant --test http document"
+    );
 }

@@ -4,13 +4,14 @@
 //!  core's types ──convert──► protobuf ──tonic──► protobuf ──convert──► core's types, unverified
 //! ```
 //!
-//! The schema is `proto/fastpay.proto`; `json` has the same for the HTTP API. What comes off the wire is one of core's *unverified* types;
+//! The schema is `proto/fastpay.proto`; `json` has the same for the HTTP API, and `http` is what all HTTP ports have in common. What comes off the wire is one of core's *unverified* types;
 //! verifying is for the receiver. Everything a peer can make long is bounded here by name.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
 
 mod client;
 mod convert;
 mod endpoints;
+pub mod http;
 pub mod json;
 mod refusal;
 mod submit;

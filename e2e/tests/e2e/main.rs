@@ -27,6 +27,7 @@ mod followers;
 mod gas;
 mod http_api;
 mod merchant;
+mod merchant_scene;
 mod partition;
 mod peers;
 mod primary;

@@ -1,37 +1,14 @@
-//! Accepting connections, within bounds, and ending them.
+//! Whose connections are taken, and who asks.
 
-use std::io::{self, IoSlice};
 use std::net::IpAddr;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
-use std::time::Duration;
 
-use axum::Router;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use hyper::server::conn::http1;
-use hyper::service::{Service, service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::{GracefulShutdown, Watcher};
-use hyper_util::service::TowerToHyperService;
-use rustls::ServerConfig;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
-use tokio::task::JoinSet;
-use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout};
-use tokio_rustls::TlsAcceptor;
 
-use super::HttpLimits;
 use crate::metrics::NetworkMetrics;
-use crate::network::Shares;
+use crate::network::{Share, Shares};
 use crate::shard::Peer;
-
-/// The longest head of a request. It bounds what a connection can have us hold before anything is asked.
-const HEAD_BYTES_MAX: usize = 32 << 10;
-/// At most so many headers.
-const HEADERS_MAX: usize = 64;
 
 /// Who asks.
 #[derive(Clone)]
@@ -50,131 +27,17 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
     }
 }
 
-/// Serves until `stop` turns true, and then what is in flight.
-pub(super) async fn serve(
-    listener: TcpListener,
-    router: Router,
-    limits: HttpLimits,
-    tls: Option<Arc<ServerConfig>>,
+/// Gives at most `connections_max` connections their room, and one address as many as are free.
+pub(super) fn admit(
+    connections_max: usize,
     metrics: Arc<NetworkMetrics>,
-    mut stop: watch::Receiver<bool>,
-) {
-    let shares = Shares::new(limits.connections_max);
-    let tls = tls.map(TlsAcceptor::from);
-    let service = TowerToHyperService::new(router);
-    let (ending, mut open) = (GracefulShutdown::new(), JoinSet::new());
-    loop {
-        let accepted = tokio::select! {
-            biased;
-            _ = stop.wait_for(|stop| *stop) => break,
-            accepted = listener.accept() => accepted,
-        };
-        while open.try_join_next().is_some() {}
-        let (stream, address) = match accepted {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                tracing::warn!(%error, "cannot accept connections; trying again");
-                sleep(Duration::from_millis(100)).await;
-                continue;
-            }
-        };
-        let Some(share) = shares.take(address.ip()) else {
+) -> impl Fn(IpAddr) -> Option<(Caller, Share)> {
+    let shares = Shares::new(connections_max);
+    move |address| {
+        let Some(share) = shares.take(address) else {
             metrics.connections_refused.inc();
-            continue;
+            return None;
         };
-        let _ = stream.set_nodelay(true);
-        let caller = Caller { peer: share.peer().clone(), address: address.ip() };
-        let (service, tls, watcher) = (service.clone(), tls.clone(), ending.watcher());
-        open.spawn(async move {
-            let _share = share;
-            let stream = Impatient::new(stream, limits.write_timeout);
-            match tls {
-                None => converse(stream, service, caller, limits, watcher).await,
-                Some(tls) => {
-                    if let Ok(Ok(stream)) = timeout(limits.head_timeout, tls.accept(stream)).await {
-                        converse(stream, service, caller, limits, watcher).await;
-                    }
-                }
-            }
-        });
-    }
-    drop(listener);
-    ending.shutdown().await;
-}
-
-/// Answers what comes over one connection.
-async fn converse(
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    service: TowerToHyperService<Router>,
-    caller: Caller,
-    limits: HttpLimits,
-    watcher: Watcher,
-) {
-    let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(limits.head_timeout);
-    http.max_buf_size(HEAD_BYTES_MAX).max_headers(HEADERS_MAX);
-    let answer = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
-        request.extensions_mut().insert(caller.clone());
-        service.call(request)
-    });
-    // Whose connection breaks is told nothing, and nobody else needs to know.
-    let _ = watcher.watch(http.serve_connection(TokioIo::new(stream), answer)).await;
-}
-
-/// A connection that fails where its peer takes nothing of what is written for too long.
-struct Impatient {
-    stream: TcpStream,
-    patience: Duration,
-    /// Set while a write waits.
-    deadline: Option<Pin<Box<Sleep>>>,
-}
-
-impl Impatient {
-    fn new(stream: TcpStream, patience: Duration) -> Self {
-        Self { stream, patience, deadline: None }
-    }
-
-    fn judge(&mut self, written: Poll<io::Result<usize>>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        if written.is_ready() {
-            self.deadline = None;
-            return written;
-        }
-        let end = Instant::now() + self.patience;
-        let deadline = self.deadline.get_or_insert_with(|| Box::pin(sleep_until(end)));
-        deadline.as_mut().poll(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
-    }
-}
-
-impl AsyncRead for Impatient {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buffer)
-    }
-}
-
-impl AsyncWrite for Impatient {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.judge(written, cx)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bytes);
-        self.judge(written, cx)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+        Some((Caller { peer: share.peer().clone(), address }, share))
     }
 }

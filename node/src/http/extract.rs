@@ -4,12 +4,10 @@ use std::fmt::Display;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, header};
-use fastpay_rpc::json::{ProblemCode, Uint64, json_bytes_max};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use fastpay_rpc::http::{read_json, require_json};
+use fastpay_rpc::json::{Uint64, json_bytes_max};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use utoipa::IntoParams;
@@ -77,35 +75,13 @@ impl<F: DeserializeOwned, T: TryFrom<F, Error: Display>> FromRequest<Arc<Node>> 
             caller.peer.judge(1, true);
             rejection
         };
-        if !is_json(&parts.headers) {
-            let detail = "the body must be JSON, under Content-Type: application/json";
-            return Err(worthless(Rejection::new(ProblemCode::UnsupportedMediaType, detail)));
-        }
+        require_json(&parts.headers).map_err(|error| worthless(error.into()))?;
         // Who is on probation is read slowly, here as on a stream.
         caller.peer.pause().await;
         let bytes_max = json_bytes_max(node.context.standing.borrow().quorum_max());
-        let arriving = Limited::new(body, bytes_max).collect();
-        let arrived = tokio::time::timeout(node.limits.body_timeout, arriving).await.map_err(|_| {
-            let detail = format!("the body did not arrive within {} s", node.limits.body_timeout.as_secs());
-            worthless(Rejection::new(ProblemCode::RequestTimeout, detail))
-        })?;
-        let bytes: Bytes = match arrived {
-            Ok(body) => body.to_bytes(),
-            Err(error) if error.is::<LengthLimitError>() => {
-                let detail = format!("the body is longer than {bytes_max} bytes");
-                return Err(worthless(Rejection::new(ProblemCode::TooLarge, detail)));
-            }
-            Err(_) => return Err(worthless(Rejection::malformed("the body ended too early"))),
-        };
-        let form = serde_json::from_slice::<F>(&bytes).map_err(|error| error.to_string());
-        let value = form.and_then(|form| T::try_from(form).map_err(|error| error.to_string()));
-        let value = value.map_err(|error| worthless(Rejection::malformed(error)))?;
+        let form = read_json::<F>(body, bytes_max, node.limits.body_timeout).await;
+        let form = form.map_err(|error| worthless(error.into()))?;
+        let value = T::try_from(form).map_err(|error| worthless(Rejection::malformed(error.to_string())))?;
         Ok(Self(caller, value, PhantomData))
     }
-}
-
-fn is_json(headers: &HeaderMap) -> bool {
-    let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let essence = value.split(';').next().unwrap_or_default();
-    essence.trim().eq_ignore_ascii_case("application/json")
 }

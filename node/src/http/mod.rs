@@ -27,8 +27,10 @@ use axum::middleware::{Next, from_fn};
 use axum::response::Response;
 use axum::routing::get;
 use fastpay_core::{AccountId, Domain, ShardLayout};
+use fastpay_rpc::http::ConnectionLimits;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
+use tokio_rustls::TlsAcceptor;
 use tower_http::cors::{Any, CorsLayer};
 
 use crate::follower::Progress;
@@ -134,7 +136,9 @@ pub async fn serve(
 ) -> std::io::Result<()> {
     let network = context.metrics.network.clone();
     let router = router(Arc::new(Node::new(context, limits, stop.clone())));
-    connections::serve(listener, router, limits, tls, network, stop).await;
+    let patience = ConnectionLimits { head_timeout: limits.head_timeout, write_timeout: limits.write_timeout };
+    let admit = connections::admit(limits.connections_max, network);
+    fastpay_rpc::http::serve(listener, router, patience, tls.map(TlsAcceptor::from), admit, stop).await;
     Ok(())
 }
 

@@ -3,10 +3,8 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::Bytes;
-use axum::http::header;
 use axum::middleware::from_fn;
-use axum::response::{IntoResponse, Response};
+use fastpay_rpc::http::Document;
 use fastpay_rpc::json::Problem;
 use utoipa::OpenApi;
 use utoipa::openapi::schema::{AdditionalProperties, OneOf, Schema};
@@ -27,16 +25,6 @@ use super::{Node, about, accounts, events, in_turn, ledger, orders};
     )
 )]
 struct Parts;
-
-/// Its text, as `/v1/openapi.json` serves it.
-#[derive(Clone)]
-pub(super) struct Document(Bytes);
-
-impl IntoResponse for Document {
-    fn into_response(self) -> Response {
-        ([(header::CONTENT_TYPE, "application/json")], self.0).into_response()
-    }
-}
 
 /// The routes of the API and what they say of themselves.
 fn routes() -> OpenApiRouter<Arc<Node>> {
@@ -73,8 +61,8 @@ pub(super) fn parts() -> (Router<Arc<Node>>, Document) {
     if let Some(components) = &mut document.components {
         components.schemas.values_mut().for_each(close);
     }
-    let text = document.to_pretty_json().expect("the document is text and numbers");
-    (router, Document((text + "\n").into()))
+    let document = Document::from(&document);
+    (router, document)
 }
 
 /// Says of the forms of a tagged union what its decoder does: no other field.

@@ -1,19 +1,15 @@
 //! Problems as answers, and which of them an operation may answer.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use axum::http::{StatusCode, Uri, header};
+use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
 use fastpay_rpc::Refusal;
+use fastpay_rpc::http::{BodyError, problem_response};
 use fastpay_rpc::json::{Problem, ProblemCode};
-use utoipa::openapi::header::HeaderBuilder;
-use utoipa::openapi::schema::{ObjectBuilder, Type};
-use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder};
 
 use crate::network::ReadError;
 
-const CONTENT_TYPE: &str = "application/problem+json";
 /// What a client that finds a shard busy with reads waits.
 const READ_AGAIN_AFTER: Duration = Duration::from_millis(200);
 
@@ -53,16 +49,21 @@ impl From<ReadError> for Rejection {
     }
 }
 
+impl From<BodyError> for Rejection {
+    fn from(error: BodyError) -> Self {
+        let code = match error {
+            BodyError::MediaType => ProblemCode::UnsupportedMediaType,
+            BodyError::Slow(_) => ProblemCode::RequestTimeout,
+            BodyError::TooLong(_) => ProblemCode::TooLarge,
+            BodyError::CutShort | BodyError::Json(_) => ProblemCode::Malformed,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
 impl IntoResponse for Rejection {
     fn into_response(self) -> Response {
-        let status = StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let body = serde_json::to_vec(&self.0).expect("a problem is text, numbers and an order");
-        let mut response = (status, [(header::CONTENT_TYPE, CONTENT_TYPE)], body).into_response();
-        if let Some(milliseconds) = self.0.retry_after_ms {
-            // Whole seconds are all that the header knows.
-            response.headers_mut().insert(header::RETRY_AFTER, milliseconds.div_ceil(1_000).max(1).into());
-        }
-        response
+        problem_response(&self.0, self.0.status, self.0.retry_after_ms)
     }
 }
 
@@ -77,41 +78,13 @@ pub(super) async fn no_such_method() -> Rejection {
     Rejection::new(ProblemCode::MethodNotAllowed, "this path has other methods")
 }
 
-/// The responses of an operation that may answer these problems, in a form that [`utoipa`] documents.
-pub(super) fn responses(codes: &[ProblemCode]) -> BTreeMap<String, RefOr<utoipa::openapi::Response>> {
-    let mut by_status: BTreeMap<u16, Vec<&ProblemCode>> = BTreeMap::new();
-    codes.iter().for_each(|code| by_status.entry(code.status()).or_default().push(code));
-    let response = |codes: &[&ProblemCode]| {
-        let described = codes.iter().map(|code| format!("`{}`: {}.", code.as_str(), code.title()));
-        let problem = ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).build();
-        let mut response =
-            ResponseBuilder::new().description(described.collect::<Vec<_>>().join(" ")).content(CONTENT_TYPE, problem);
-        if codes.iter().any(|code| matches!(code, ProblemCode::Busy | ProblemCode::TooManyStreams)) {
-            let seconds = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).build();
-            let header =
-                HeaderBuilder::new().schema(Some(seconds)).description(Some("When to send it again, in seconds."));
-            response = response.header("Retry-After", header.build());
-        }
-        RefOr::T(response.build())
-    };
-    by_status.iter().map(|(status, codes)| (status.to_string(), response(codes))).collect()
+/// Whether a problem comes with a time to wait.
+fn waits(code: ProblemCode) -> bool {
+    matches!(code, ProblemCode::Busy | ProblemCode::TooManyStreams)
 }
 
-/// Names a set of problems, for the annotations of the operations that may answer them.
-macro_rules! problems {
-    ($($(#[$meta:meta])* $name:ident: $($code:ident),*;)*) => { $(
-        $(#[$meta])*
-        pub(super) struct $name;
-
-        impl utoipa::IntoResponses for $name {
-            fn responses() -> BTreeMap<String, RefOr<utoipa::openapi::Response>> {
-                responses(&[$(ProblemCode::$code),*])
-            }
-        }
-    )* };
-}
-
-problems! {
+fastpay_rpc::problem_sets! {
+    ProblemCode, waits;
     /// Of an order.
     OfOrder: Malformed, Invalid, OrderPending, SequenceTooHigh, AlreadyConfirmed, InsufficientBalance, NoPrimary, Busy,
         Stopping, NotVoting, CatchingUp, RequestTimeout, TooLarge, UnsupportedMediaType;

@@ -8,6 +8,7 @@ use fastpay_node::http::{self, HttpContext, HttpLimits};
 use fastpay_node::index::{Index, Indexer};
 use fastpay_node::shard::ShardLimits;
 use fastpay_rpc::json::WaitingRedemptions;
+use fastpay_rpc::http::ProblemKind;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;

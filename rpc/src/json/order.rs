@@ -77,7 +77,7 @@ impl From<&core::Payment> for Transfer {
         Self::Payment {
             sender: Account(payment.sender),
             recipient: Account(payment.recipient),
-            asset: asset(payment.asset),
+            asset: payment.asset.into(),
             amount: Decimal(payment.amount.0),
             sequence: Decimal(payment.sequence.0),
             memo: Hex(payment.memo.0),
@@ -92,7 +92,7 @@ impl From<&core::Transfer> for Transfer {
             core::Transfer::Redemption(redemption) => Self::Redemption {
                 sender: Account(redemption.sender),
                 recipient: Hex(redemption.recipient.into_array()),
-                asset: asset(redemption.asset),
+                asset: redemption.asset.into(),
                 amount: Decimal(redemption.amount.0),
                 fee: Decimal(redemption.fee.0),
                 sequence: Decimal(redemption.sequence.0),
@@ -154,8 +154,10 @@ impl From<TransferOrder> for core::TransferOrder {
     }
 }
 
-pub(super) fn asset(asset: Asset) -> Bytes20 {
-    Hex(asset.0.into_array())
+impl From<Asset> for Bytes20 {
+    fn from(asset: Asset) -> Self {
+        Hex(asset.0.into_array())
+    }
 }
 
 impl From<Bytes20> for Asset {

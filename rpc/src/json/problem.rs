@@ -8,9 +8,7 @@ use utoipa::ToSchema;
 use super::order::TransferOrder;
 use super::text::{Decimal, Int256, Uint64};
 use crate::Refusal;
-
-/// Begins the type of every problem.
-const TYPE_PREFIX: &str = "urn:fastpay:problem:";
+use crate::http::{ProblemKind, TYPE_PREFIX};
 
 /// Whether the same request may be sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -24,52 +22,9 @@ pub enum Retry {
     AfterChange,
 }
 
-/// One code, with its HTTP status, its title, whether to retry, and what to do.
-macro_rules! codes {
-    ($($(#[$meta:meta])* $name:ident $text:literal $status:literal $retry:ident $title:literal, $action:literal;)*) => {
-        /// What kind of problem it is.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
-        #[serde(rename_all = "kebab-case")]
-        pub enum ProblemCode { $($(#[$meta])* $name,)* }
-
-        impl ProblemCode {
-            /// All of them.
-            pub const ALL: &[Self] = &[$(Self::$name),*];
-
-            /// As it is written.
-            #[must_use]
-            pub fn as_str(self) -> &'static str {
-                match self { $(Self::$name => $text,)* }
-            }
-
-            /// The HTTP status that it comes with.
-            #[must_use]
-            pub fn status(self) -> u16 {
-                match self { $(Self::$name => $status,)* }
-            }
-
-            /// In a few words.
-            #[must_use]
-            pub fn title(self) -> &'static str {
-                match self { $(Self::$name => $title,)* }
-            }
-
-            /// What to do, for people.
-            #[must_use]
-            pub fn action(self) -> &'static str {
-                match self { $(Self::$name => $action,)* }
-            }
-
-            /// Whether the same request may be sent again.
-            #[must_use]
-            pub fn retry(self) -> Retry {
-                match self { $(Self::$name => Retry::$retry,)* }
-            }
-        }
-    };
-}
-
-codes! {
+crate::problem_kinds! {
+    /// What kind of problem it is.
+    ProblemCode
     /// The request cannot be read.
     Malformed "malformed" 400 Never "The request cannot be read",
         "Correct the request as the detail says.";

@@ -4,7 +4,7 @@ use fastpay_core::{self as core, Balance, Digest, Domain, Epoch, SequenceNumber}
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::order::{Transfer, TransferOrder, asset};
+use super::order::{Transfer, TransferOrder};
 use super::text::{Account, Bytes20, Bytes32, Decimal, Hex, Int256, Uint64, Uint128};
 use super::vote::{Certificate, Vote};
 
@@ -308,7 +308,7 @@ impl From<&core::Deposit> for Deposit {
         Self {
             index: Decimal(deposit.index.0),
             recipient: deposit.recipient.into(),
-            asset: asset(deposit.asset),
+            asset: deposit.asset.into(),
             amount: Decimal(deposit.amount.0),
         }
     }
@@ -316,14 +316,14 @@ impl From<&core::Deposit> for Deposit {
 
 impl From<(core::Asset, Balance)> for Holding {
     fn from((held, balance): (core::Asset, Balance)) -> Self {
-        Self { asset: asset(held), balance: Decimal(balance) }
+        Self { asset: held.into(), balance: Decimal(balance) }
     }
 }
 
 impl From<(core::Asset, &core::AssetTotals)> for AssetTotals {
     fn from((of, totals): (core::Asset, &core::AssetTotals)) -> Self {
         Self {
-            asset: asset(of),
+            asset: of.into(),
             accounts: Decimal(totals.accounts),
             deposited: Decimal(totals.deposited),
             credited: Decimal(totals.credited),

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Sends a live node what its own OpenAPI document says, and what it does not.
+"""Sends a live authority, and a live fastpay-merchant, what their own OpenAPI documents say, and what they do not.
 
-Starts an authority of a committee without a Primary, whose accounts have something and have paid nothing, and lets
-Schemathesis make requests from the document that the node serves: of each operation well-formed ones, ill-formed ones,
-edge cases, chains of operations. No answer may be a server error other than the documented 503, and none may be one that
-the document does not describe. The stream of events is left out: it does not end (node/tests/node/http_events.rs).
+The authority is one of a committee without a Primary, whose accounts have something and have paid nothing; the merchant
+is paid to one of them. Schemathesis makes requests from the document that each serves: of each operation well-formed
+ones, ill-formed ones, edge cases, chains of operations. No answer may be a server error other than a documented 503, and
+none may be one that the document does not describe. The stream of events is left out: it does not end
+(node/tests/node/http_events.rs).
 The same requests come each time, as many as there is time for; SEED=… asks for others, API_SECONDS=… takes longer.
 """
 
@@ -24,74 +25,113 @@ HERE = Path(__file__).resolve().parent
 ACCOUNTS = ["0x70997970C51812dc3A010C7d01b50e0d17dc79C8", "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"]
 # Nothing here takes this long, however busy the machine is.
 PATIENCE_SECONDS = 60
-SECONDS_MAX = int(os.environ.get("API_SECONDS", "40"))
+# Of the authority; the merchant has fewer operations, and gets half of it.
+AUTHORITY_SECONDS = int(os.environ.get("API_SECONDS", "40"))
 
 
-def free_ports():
-    """Two ports that are free just now: one shard's and HTTP's."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
+def free_ports(count):
+    """Ports that are free just now."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [each.getsockname()[1] for each in sockets]
     for each in sockets:
         each.close()
     return ports
 
 
-def set_up(node, folder):
-    """An authority, with the keys of three others. Says where its HTTP port is."""
-    members = []
-    for number in range(4):
-        made = subprocess.run([node, "keygen", "--plain", "--keys", folder / f"keys-{number}"], check=True,
-                              capture_output=True, text=True)
-        members.append(json.loads(made.stdout))
-    balances = [{"account": account, "amount": str(10**18)} for account in ACCOUNTS]
-    (folder / "genesis.json").write_text(json.dumps({"committee": members, "balances": balances}))
-    shard, http = free_ports()
-    subprocess.run([node, "init", "--config", folder / "authority.toml", "--data", folder / "data",
-                    "--keys", folder / "keys-0", "--genesis", folder / "genesis.json",
-                    "--listen", f"127.0.0.1:{shard}", "--http", f"127.0.0.1:{http}"], check=True, capture_output=True)
-    return f"http://127.0.0.1:{http}"
+def say(*command):
+    """Runs a program to its end, and gives what it says."""
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-def wait_until_ready(process, address):
-    """Waits for the node, or says that it ended."""
+class Authority:
+    """A node, with the keys of three others."""
+
+    name = "authority"
+    seconds = AUTHORITY_SECONDS
+    headers = {}
+
+    def __init__(self, programs, folder):
+        node = programs / "fastpay-node"
+        members = [json.loads(say(node, "keygen", "--plain", "--keys", folder / f"keys-{number}")) for number in range(4)]
+        balances = [{"account": account, "amount": str(10**18)} for account in ACCOUNTS]
+        (folder / "genesis.json").write_text(json.dumps({"committee": members, "balances": balances}))
+        shard, http = free_ports(2)
+        say(node, "init", "--config", folder / "authority.toml", "--data", folder / "data", "--keys", folder / "keys-0",
+            "--genesis", folder / "genesis.json", "--listen", f"127.0.0.1:{shard}", "--http", f"127.0.0.1:{http}")
+        self.run = [node, "run", "--config", folder / "authority.toml"]
+        self.address = f"http://127.0.0.1:{http}"
+        self.ready = f"{self.address}/ready"
+        self.endpoints = [{"name": member["name"], "shards": [f"http://127.0.0.1:{shard}"]} for member in members]
+
+
+class Merchant:
+    """The service of a shop that is paid by that committee."""
+
+    name = "merchant"
+    seconds = AUTHORITY_SECONDS // 2
+
+    def __init__(self, programs, folder, authority):
+        (folder / "endpoints.json").write_text(json.dumps({"authorities": authority.endpoints}))
+        wallet, home, (port,) = folder / "wallet", folder / "merchant", free_ports(1)
+        say(programs / "fastpay", "--home", wallet, "init", "--genesis", folder / "genesis.json",
+            "--endpoints", folder / "endpoints.json")
+        merchant = programs / "fastpay-merchant"
+        say(merchant, "--home", home, "init", "--wallet", wallet, "--account", ACCOUNTS[0], "--listen", f"127.0.0.1:{port}")
+        self.run = [merchant, "--home", home, "run"]
+        self.headers = {"Authorization": f"Bearer {(home / 'secrets/token').read_text().strip()}"}
+        self.address = f"http://127.0.0.1:{port}"
+        self.ready = f"{self.address}/v1/status"
+
+
+def wait_until_ready(service, process):
+    """Waits for the service, or says that it ended."""
     end = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < end:
         if process.poll() is not None:
-            sys.exit("the node ended by itself")
+            sys.exit(f"the {service.name} ended by itself")
         try:
-            urllib.request.urlopen(f"{address}/ready", timeout=1).close()
+            urllib.request.urlopen(urllib.request.Request(service.ready, headers=service.headers), timeout=1).close()
             return
         except (urllib.error.URLError, OSError):
             time.sleep(0.1)
-    sys.exit("the node never was ready")
+    sys.exit(f"the {service.name} never was ready")
 
 
-def check(address, folder):
-    """Runs Schemathesis against the node, in a folder for what it keeps. Gives its exit code."""
+def send_requests(service, folder):
+    """Runs Schemathesis against a service, in a folder for what it keeps. Gives its exit code."""
     seed = os.environ.get("SEED", "1")
-    print(f"requests from {address}/v1/openapi.json, seed {seed}", flush=True)
+    document = f"{service.address}/v1/openapi.json"
+    print(f"requests from {document} of the {service.name}, seed {seed}", flush=True)
     program = Path(sys.executable).absolute().parent / "st"
-    return subprocess.run([program, "--config-file", HERE / "schemathesis.toml", "run", f"{address}/v1/openapi.json",
-                           "--seed", seed, "--max-time", str(SECONDS_MAX)], cwd=folder, check=False).returncode
+    headers = [part for name, value in service.headers.items() for part in ("--header", f"{name}: {value}")]
+    return subprocess.run([program, "--config-file", HERE / f"{service.name}.toml", "run", document, "--seed", seed,
+                           "--max-time", str(service.seconds), *headers], cwd=folder, check=False).returncode
+
+
+def check(service, folder):
+    """Starts a service and sends it requests. Gives the exit code of what sent them."""
+    log = folder / f"{service.name}.log"
+    with open(log, "w") as file:
+        process = subprocess.Popen(service.run, stderr=file)
+    try:
+        wait_until_ready(service, process)
+        code = send_requests(service, folder)
+        if process.poll() is not None:
+            print(log.read_text(), file=sys.stderr)
+            sys.exit(f"the {service.name} ended by itself")
+        return code
+    finally:
+        process.terminate()
+        process.wait(PATIENCE_SECONDS)
 
 
 def main():
-    node = Path(sys.argv[1]).resolve()
+    programs = Path(sys.argv[1]).resolve()
     with tempfile.TemporaryDirectory(prefix="fastpay-api-") as folder:
         folder = Path(folder)
-        address = set_up(node, folder)
-        with open(folder / "log", "w") as log:
-            process = subprocess.Popen([node, "run", "--config", folder / "authority.toml"], stderr=log)
-        try:
-            wait_until_ready(process, address)
-            code = check(address, folder)
-            if process.poll() is not None:
-                print((folder / "log").read_text(), file=sys.stderr)
-                sys.exit("the node ended by itself")
-        finally:
-            process.terminate()
-            process.wait(PATIENCE_SECONDS)
-    sys.exit(code)
+        authority = Authority(programs, folder)
+        codes = [check(authority, folder), check(Merchant(programs, folder, authority), folder)]
+    sys.exit(max(codes))
 
 
 if __name__ == "__main__":

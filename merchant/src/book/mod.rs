@@ -1,98 +1,19 @@
 //! Everything that the service knows, as a fold over the entries of its journal. No clock, no disk, no network.
 
+mod compact;
+mod entry;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use fastpay_core::{AccountId, Amount, Asset, Memo, SequenceNumber};
-use serde::{Deserialize, Serialize};
 
 use crate::invoice::{Arrival, State, Terms, state};
+pub use compact::Compacted;
+pub use entry::{Attempt, Compaction, Delivery, Entry, Event, Outcome};
 
-/// One thing that happened.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "entry", rename_all = "camelCase", deny_unknown_fields)]
-pub enum Entry {
-    /// The shop asked for an invoice.
-    Created(Terms),
-    /// A payment came in.
-    Arrived(Arrival),
-    /// The shop is to be told of a change.
-    Announced(Event),
-    /// It was told, or not.
-    Attempted(Attempt),
-}
-
-/// A change that the shop is told of.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Event {
-    /// `evt_` and 32 hexadecimal digits: the same in every attempt.
-    pub id: String,
-    /// Of which invoice.
-    pub invoice: String,
-    /// What it became.
-    pub state: State,
-    /// After how many payments.
-    pub arrivals: usize,
-    /// When the wallet had looked last, in milliseconds since 1970.
-    pub looked_at_ms: u64,
-    /// What is sent, to the byte.
-    pub body: String,
-}
-
-/// An attempt to tell the shop.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Attempt {
-    /// Of which event.
-    pub event: String,
-    /// In milliseconds since 1970.
-    pub at_ms: u64,
-    /// What came of it.
-    pub outcome: Outcome,
-}
-
-/// What came of an attempt.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "is", rename_all = "camelCase", rename_all_fields = "camelCase", deny_unknown_fields)]
-pub enum Outcome {
-    /// The shop took it.
-    Delivered,
-    /// It is tried again.
-    Failed {
-        /// Why it failed.
-        reason: String,
-        /// When it is tried again, in milliseconds since 1970.
-        next_at_ms: u64,
-    },
-    /// It is not tried again.
-    GivenUp {
-        /// Why the last attempt failed.
-        reason: String,
-    },
-}
-
-/// How far an event's delivery is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Delivery {
-    /// The event.
-    pub event: Event,
-    /// How often it was tried.
-    pub attempts: u32,
-    /// What came of the last attempt.
-    pub last: Option<Outcome>,
-}
-
-impl Delivery {
-    /// When it is to be tried, in milliseconds since 1970; none where it is done with.
-    #[must_use]
-    pub fn due_at_ms(&self) -> Option<u64> {
-        match &self.last {
-            None => Some(0),
-            Some(Outcome::Failed { next_at_ms, .. }) => Some(*next_at_ms),
-            Some(Outcome::Delivered | Outcome::GivenUp { .. }) => None,
-        }
-    }
-}
+/// After so many events of an invoice the shop is told only where its state changes, which it does a few times in all:
+/// anybody can pay the smallest unit to an invoice a thousand times.
+const EVENTS_MAX: usize = 20;
 
 /// An invoice with all that happened to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,6 +24,8 @@ pub struct Invoice {
     pub arrivals: Vec<Arrival>,
     /// The events of it, oldest first.
     pub events: Vec<String>,
+    /// Its place among all invoices.
+    place: usize,
 }
 
 /// What the shop asks for.
@@ -138,6 +61,9 @@ pub enum RequestError {
     /// The memo is another invoice's.
     #[error("another invoice has this memo; leave the memo out, and the invoice gets one of its own")]
     MemoTaken,
+    /// So many wait for their payment already.
+    #[error("{0} invoices are open already; those that are paid or expire make room")]
+    TooManyOpen(usize),
 }
 
 /// Everything.
@@ -157,6 +83,10 @@ pub struct Book {
     deliveries: BTreeMap<String, Delivery>,
     undelivered: BTreeSet<String>,
     looked_at_ms: u64,
+    /// How often the journal was written anew.
+    generation: u64,
+    /// Payments that are in the archive.
+    archived: BTreeMap<AccountId, Vec<SequenceNumber>>,
 }
 
 impl Book {
@@ -164,35 +94,51 @@ impl Book {
     pub fn apply(&mut self, entry: Entry) {
         match entry {
             Entry::Created(terms) => {
+                let place = self.order.len();
                 self.order.push(terms.id.clone());
                 self.by_reference.insert(terms.reference.clone(), terms.id.clone());
                 self.by_memo.insert(terms.memo, terms.id.clone());
                 self.unpaid.insert((terms.expires_at, terms.id.clone()));
                 let id = terms.id.clone();
-                self.invoices.insert(id, Invoice { terms, arrivals: Vec::new(), events: Vec::new() });
+                self.invoices.insert(id, Invoice { terms, arrivals: Vec::new(), events: Vec::new(), place });
             }
             Entry::Arrived(arrival) => self.arrived(arrival),
-            Entry::Announced(event) => {
-                self.looked_at_ms = self.looked_at_ms.max(event.looked_at_ms);
-                if let Some(invoice) = self.invoices.get_mut(&event.invoice) {
-                    invoice.events.push(event.id.clone());
-                    if invoice.arrivals.len() == event.arrivals {
-                        self.touched.remove(&event.invoice);
-                    }
-                    self.unpaid.remove(&(invoice.terms.expires_at, event.invoice.clone()));
-                }
-                self.undelivered.insert(event.id.clone());
-                self.deliveries.insert(event.id.clone(), Delivery { event, attempts: 0, last: None });
-            }
+            Entry::Announced(event) => self.told(Delivery { event, attempts: 0, last: None }),
             Entry::Attempted(attempt) => {
                 let Some(delivery) = self.deliveries.get_mut(&attempt.event) else { return };
                 delivery.attempts = delivery.attempts.saturating_add(1);
                 delivery.last = Some(attempt.outcome);
                 if delivery.due_at_ms().is_none() {
+                    delivery.event.body = String::new();
                     self.undelivered.remove(&attempt.event);
                 }
             }
+            Entry::Compacted(compaction) => {
+                self.generation = compaction.generation;
+                self.looked_at_ms = self.looked_at_ms.max(compaction.looked_at_ms);
+            }
+            Entry::Told(delivery) => self.told(delivery),
+            Entry::Archived { sender, sequences } => {
+                self.archived.entry(sender).or_default().extend(sequences.iter().copied());
+                self.seen.extend(sequences.into_iter().map(|sequence| (sender, sequence)));
+            }
         }
+    }
+
+    fn told(&mut self, delivery: Delivery) {
+        let event = &delivery.event;
+        self.looked_at_ms = self.looked_at_ms.max(event.looked_at_ms);
+        if let Some(invoice) = self.invoices.get_mut(&event.invoice) {
+            invoice.events.push(event.id.clone());
+            if invoice.arrivals.len() == event.arrivals {
+                self.touched.remove(&event.invoice);
+            }
+            self.unpaid.remove(&(invoice.terms.expires_at, event.invoice.clone()));
+        }
+        if delivery.due_at_ms().is_some() {
+            self.undelivered.insert(event.id.clone());
+        }
+        self.deliveries.insert(event.id.clone(), delivery);
     }
 
     fn arrived(&mut self, arrival: Arrival) {
@@ -211,11 +157,17 @@ impl Book {
         }
     }
 
-    /// What a request comes to; a new invoice would have this id.
+    /// What a request comes to; a new invoice would have this id, and at most `open_max` are open at a time.
     ///
     /// # Errors
-    /// Where the reference or the memo is another invoice's.
-    pub fn request(&self, request: &Request, id: String, now_ms: u64) -> Result<Requested, RequestError> {
+    /// Where the reference or the memo is another invoice's, or too many are open.
+    pub fn request(
+        &self,
+        request: &Request,
+        id: String,
+        now_ms: u64,
+        open_max: usize,
+    ) -> Result<Requested, RequestError> {
         if let Some(id) = self.by_reference.get(&request.reference)
             && let Some(Invoice { terms, .. }) = self.invoices.get(id)
         {
@@ -228,6 +180,9 @@ impl Book {
         let memo = request.memo.unwrap_or_else(|| text_memo(&id));
         if self.by_memo.contains_key(&memo) {
             return Err(RequestError::MemoTaken);
+        }
+        if self.open() >= open_max {
+            return Err(RequestError::TooManyOpen(open_max));
         }
         Ok(Requested::New(Terms {
             id,
@@ -253,7 +208,14 @@ impl Book {
         let ended = self.unpaid.iter().take_while(|(end, _)| end.saturating_mul(1_000) <= looked_at_ms);
         let ids = ended.map(|(_, id)| id).chain(&self.touched);
         let invoices = ids.filter_map(|id| self.invoices.get(id));
-        invoices.map(|invoice| (invoice, state(&invoice.terms, &invoice.arrivals, looked_at_ms))).collect()
+        let states = invoices.map(|invoice| (invoice, state(&invoice.terms, &invoice.arrivals, looked_at_ms)));
+        states.filter(|(invoice, state)| self.is_news(invoice, *state)).collect()
+    }
+
+    /// A state that the shop was not told last is news; another payment in the same state is, a few times.
+    fn is_news(&self, invoice: &Invoice, state: State) -> bool {
+        let told = invoice.events.last().and_then(|id| self.deliveries.get(id)).map(|delivery| delivery.event.state);
+        told != Some(state) || invoice.events.len() < EVENTS_MAX
     }
 
     /// When the wallet looked last, as far as the entries tell.
@@ -268,10 +230,19 @@ impl Book {
         self.invoices.get(id)
     }
 
-    /// The invoices after the one of this id, or from the first, oldest first.
-    pub fn invoices_after<'a>(&'a self, after: Option<&str>) -> impl Iterator<Item = &'a Invoice> {
-        let start = after.and_then(|after| self.order.iter().position(|id| id == after)).map_or(0, |at| at + 1);
-        self.order.iter().skip(start).filter_map(|id| self.invoices.get(id))
+    /// How many invoices wait for their payment.
+    #[must_use]
+    pub fn open(&self) -> usize {
+        self.unpaid.len()
+    }
+
+    /// The invoices after the one of this id, or from the first, oldest first. None where there is no such invoice.
+    pub fn invoices_after<'a>(&'a self, after: Option<&str>) -> Option<impl Iterator<Item = &'a Invoice> + use<'a>> {
+        let start = match after {
+            None => 0,
+            Some(id) => self.invoices.get(id)?.place.saturating_add(1),
+        };
+        Some(self.order.iter().skip(start).filter_map(|id| self.invoices.get(id)))
     }
 
     /// Payments of no invoice: without its memo, or of another asset.
@@ -325,10 +296,10 @@ mod tests {
     #[test]
     fn asking_twice_makes_one_invoice() {
         let mut book = Book::default();
-        let Ok(Requested::New(first)) = book.request(&request("order 1", 5), "inv_a".into(), 1) else { panic!() };
+        let Ok(Requested::New(first)) = book.request(&request("order 1", 5), "inv_a".into(), 1, 1) else { panic!() };
         assert_eq!((first.expires_at, &first.memo[..6]), (END + 1, &b"inv_a\0"[..]));
         book.apply(Entry::Created(first.clone()));
-        let again = |request: &Request| book.request(request, "inv_b".into(), 999_999);
+        let again = |request: &Request| book.request(request, "inv_b".into(), 999_999, 1);
         assert_eq!(again(&request("order 1", 5)), Ok(Requested::Known("inv_a".into())));
         let named = Request { memo: Some(first.memo), ..request("order 1", 5) };
         assert_eq!(again(&named), Ok(Requested::Known("inv_a".into())));
@@ -337,6 +308,23 @@ mod tests {
         assert_eq!(again(&Request { expires_in: END + 1, ..request("order 1", 5) }), other_terms);
         assert_eq!(again(&Request { memo: Some(Memo::ZERO), ..request("order 1", 5) }), other_terms);
         assert_eq!(again(&Request { memo: Some(first.memo), ..request("order 2", 5) }), Err(RequestError::MemoTaken));
+        // There is room for one that waits for its payment.
+        assert_eq!(again(&request("order 2", 5)), Err(RequestError::TooManyOpen(1)));
+        book.apply(Entry::Arrived(Arrival { memo: first.memo, ..arrival(0, 5, 1) }));
+        assert!(matches!(book.request(&request("order 2", 5), "inv_b".into(), 2, 1), Ok(Requested::New(_))));
+    }
+
+    #[test]
+    fn payments_of_the_smallest_unit_are_told_of_a_few_times() {
+        let mut book = Book::default();
+        book.apply(Entry::Created(terms(100)));
+        for number in 0..99 {
+            book.apply(Entry::Arrived(arrival(number, 1, 1)));
+            announce(&mut book, &format!("evt_{number}_"), 2_000);
+        }
+        assert_eq!(book.undelivered().count(), EVENTS_MAX);
+        book.apply(Entry::Arrived(arrival(99, 1, 1)));
+        assert_eq!(book.changed(2_000)[0].1, State::Paid, "what matters is told");
     }
 
     #[test]

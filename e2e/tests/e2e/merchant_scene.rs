@@ -1,0 +1,186 @@
+//! A shop that takes webhooks, and the real service beside it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::post;
+use fastpay_core::AccountId;
+use fastpay_e2e::{Network, Person, Program, program, run, wait_for};
+use fastpay_merchant::signature::Secret;
+use serde_json::{Value, json};
+
+pub const PATIENCE: Duration = Duration::from_secs(40);
+
+/// What the shop does with a webhook.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mood {
+    Take,
+    /// Answers 503 so many times, then takes.
+    Refuse(usize),
+    /// Takes the message and never answers.
+    Hang,
+}
+
+/// A message that came, whatever it was answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    pub id: String,
+    pub body: String,
+}
+
+/// The shop's side: checks the signatures of webhooks as the standard says.
+#[derive(Clone)]
+pub struct Shop {
+    secret: Secret,
+    mood: Arc<Mutex<Mood>>,
+    seen: Arc<Mutex<Vec<Message>>>,
+}
+
+async fn take(State(shop): State<Shop>, headers: HeaderMap, body: Bytes) -> StatusCode {
+    let header = |name: &str| headers[name].to_str().unwrap().to_owned();
+    let (id, timestamp) = (header("webhook-id"), header("webhook-timestamp"));
+    let body = std::str::from_utf8(&body).unwrap().to_owned();
+    assert_eq!(header("webhook-signature"), shop.secret.sign(&id, timestamp.parse().unwrap(), &body));
+    shop.seen.lock().unwrap().push(Message { id, body });
+    let mood = {
+        let mut mood = shop.mood.lock().unwrap();
+        let now = *mood;
+        if let Mood::Refuse(times) = now {
+            *mood = times.checked_sub(2).map_or(Mood::Take, |rest| Mood::Refuse(rest + 1));
+        }
+        now
+    };
+    match mood {
+        Mood::Take => StatusCode::NO_CONTENT,
+        Mood::Refuse(_) => StatusCode::SERVICE_UNAVAILABLE,
+        Mood::Hang => std::future::pending().await,
+    }
+}
+
+pub struct Merchant {
+    pub home: PathBuf,
+    pub log: PathBuf,
+    program: Option<Program>,
+    shop: Shop,
+}
+
+impl Merchant {
+    /// Makes the service's folder, and starts the shop and the service.
+    pub async fn start(network: &mut Network, owner: &Person, account: AccountId) -> Self {
+        let home = network.place().path("merchant");
+        let [service, shop_port] = [(); 2].map(|()| network.ports().next(1).unwrap());
+        let mut command = Command::new(program("fastpay-merchant").unwrap());
+        command.args(["--json", "--home"]).arg(&home).args([
+            "init",
+            "--account",
+            &account.to_string(),
+            "--label",
+            "Bakery",
+        ]);
+        command.args(["--webhook-url", &format!("http://127.0.0.1:{shop_port}/webhook")]);
+        command.args(["--listen", &format!("127.0.0.1:{service}"), "--wallet"]).arg(owner.home());
+        let made: Value = serde_json::from_str(&run(&mut command).unwrap().success().unwrap().out).unwrap();
+        let secret = std::fs::read_to_string(made["webhookSecretFile"].as_str().unwrap()).unwrap();
+        let secret = Secret::parse(&secret).unwrap();
+        let shop = Shop { secret, mood: Arc::new(Mutex::new(Mood::Take)), seen: Arc::default() };
+        let listener = tokio::net::TcpListener::bind(("127.0.0.1", shop_port)).await.unwrap();
+        let routes = Router::new().route("/webhook", post(take)).with_state(shop.clone());
+        tokio::spawn(async move { axum::serve(listener, routes).await });
+        let config = home.join("merchant.toml");
+        let text = std::fs::read_to_string(&config).unwrap();
+        let text = text.replace("poll_ms = 1000", "poll_ms = 100").replace("delay_ms = 5000", "delay_ms = 200");
+        std::fs::write(&config, text.replace("timeout_ms = 10000", "timeout_ms = 1000")).unwrap();
+        let mut merchant = Self { log: network.place().log("merchant"), home, program: None, shop };
+        merchant.run().await;
+        merchant
+    }
+
+    pub async fn run(&mut self) {
+        let mut command = self.command(&["run"]);
+        self.program = Some(Program::start("merchant", &mut command, &self.log).unwrap());
+        wait_for(PATIENCE, async || self.ask(&["invoice", "list"]).map(drop)).await.unwrap();
+    }
+
+    /// As the machine would: nothing is brought to an end.
+    pub fn kill(&mut self) {
+        self.program.take().unwrap().kill();
+    }
+
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program("fastpay-merchant").unwrap());
+        command.arg("--home").arg(&self.home).args(arguments);
+        command
+    }
+
+    /// What the command answers as JSON, or its exit code and the kind of its error.
+    pub fn try_ask(&self, arguments: &[&str]) -> Result<Value, (Option<i32>, Value)> {
+        let done = run(self.command(arguments).arg("--json")).unwrap();
+        let answer: Value = serde_json::from_str(&done.out).unwrap();
+        if done.status.success() { Ok(answer) } else { Err((done.status.code(), answer["error"]["kind"].clone())) }
+    }
+
+    fn ask(&self, arguments: &[&str]) -> Result<Value, String> {
+        self.try_ask(arguments).map_err(|error| format!("{error:?}"))
+    }
+
+    pub fn create(&self, reference: &str, amount: &str, expires_in: &str) -> Value {
+        let create = ["invoice", "create", "--reference", reference, "--amount", amount, "--expires-in", expires_in];
+        self.ask(&create).unwrap()
+    }
+
+    /// Waits until the invoice is in this state, and its last webhook as far.
+    pub async fn until(&self, invoice: &Value, state: &str, delivery: &str) -> Value {
+        let id = invoice["id"].as_str().unwrap();
+        wait_for(PATIENCE, async || {
+            let found = self.ask(&["invoice", "show", id])?;
+            let webhook = found["webhooks"].as_array().unwrap().last().map(|webhook| webhook["delivery"].clone());
+            let is_it = found["state"] == state && webhook == Some(json!(delivery));
+            if is_it { Ok(found) } else { Err(found.to_string()) }
+        })
+        .await
+        .unwrap()
+    }
+
+    pub fn shop_will(&self, mood: Mood) {
+        *self.shop.mood.lock().unwrap() = mood;
+    }
+
+    /// The messages about an invoice, in the order in which they came.
+    pub fn messages(&self, invoice: &Value) -> Vec<Message> {
+        let seen = self.shop.seen.lock().unwrap();
+        let is_ours = |message: &&Message| message.body.contains(invoice["id"].as_str().unwrap());
+        seen.iter().filter(is_ours).cloned().collect()
+    }
+
+    /// Waits for so many messages about an invoice in all, of which there are never more.
+    pub async fn until_messages(&self, invoice: &Value, count: usize) -> Vec<Message> {
+        wait_for(PATIENCE, async || {
+            let messages = self.messages(invoice);
+            if messages.len() >= count { Ok(messages) } else { Err(format!("{messages:?}")) }
+        })
+        .await
+        .unwrap()
+    }
+
+    /// The types of the webhooks of an invoice, in the order in which they came.
+    pub fn told(&self, invoice: &Value) -> Vec<String> {
+        let kind = |message: Message| serde_json::from_str::<Value>(&message.body).unwrap()["type"].clone();
+        self.messages(invoice).into_iter().map(|message| kind(message).as_str().unwrap().to_owned()).collect()
+    }
+
+    pub fn journal(&self) -> PathBuf {
+        self.home.join("journal.jsonl")
+    }
+}
+
+/// Leaves the first `count` lines of a file.
+pub fn cut_to_lines(path: &Path, count: usize) {
+    let text = std::fs::read_to_string(path).unwrap();
+    std::fs::write(path, text.split_inclusive('\n').take(count).collect::<String>()).unwrap();
+}

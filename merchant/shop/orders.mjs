@@ -1,0 +1,62 @@
+/** The shop's orders, by the id of their invoice. A real shop keeps them in its database. */
+
+/** Beyond so many the oldest is forgotten. */
+const ORDERS_MAX = 10_000;
+const WEI_IN_ETHER = 10n ** 18n;
+
+/** An amount in wei as ETH: `0.0125`. */
+export function ether(wei) {
+  const digits = (wei % WEI_IN_ETHER).toString().padStart(18, "0").replace(/0+$/, "");
+  return `${wei / WEI_IN_ETHER}${digits && "."}${digits}`;
+}
+
+export class Orders {
+  #orders = new Map();
+  #encodeQR;
+
+  constructor(encodeQR) {
+    this.#encodeQR = encodeQR;
+  }
+
+  add(invoice, bill) {
+    this.#orders.set(invoice.id, { invoice, bill, qr: this.#encodeQR(invoice.link, "svg") });
+    if (this.#orders.size > ORDERS_MAX) this.#orders.delete(this.#orders.keys().next().value);
+  }
+
+  /**
+   * Takes in what a webhook says of an invoice. The same event may come twice and events may overtake one another: the one
+   * with the most payments holds, and expired comes with as many as open. False where it says nothing new.
+   */
+  hear(invoice) {
+    const order = this.#orders.get(invoice.id);
+    if (order === undefined) return false;
+    const { paymentCount, state } = order.invoice;
+    if (invoice.paymentCount < paymentCount || (invoice.paymentCount === paymentCount && invoice.state === state)) return false;
+    // What is left of an order that was paid in part has a link of its own.
+    const qr = invoice.link === order.invoice.link ? order.qr : this.#encodeQR(invoice.link, "svg");
+    this.#orders.set(invoice.id, { ...order, invoice, qr });
+    return true;
+  }
+
+  /** What the page may know of an order. */
+  show(id) {
+    const order = this.#orders.get(id);
+    if (order === undefined) return undefined;
+    const { state, link, webLink, expiresAt } = order.invoice;
+    const [amount, received] = [order.invoice.amount, order.invoice.received].map(BigInt);
+    return {
+      id,
+      state,
+      bill: order.bill,
+      amount: ether(amount),
+      received: ether(received),
+      missing: ether(amount > received ? amount - received : 0n),
+      excess: ether(received > amount ? received - amount : 0n),
+      link,
+      webLink,
+      qr: order.qr,
+      // The visitor's clock may be wrong.
+      secondsLeft: Math.max(0, expiresAt - Date.now() / 1000),
+    };
+  }
+}

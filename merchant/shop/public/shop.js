@@ -1,0 +1,132 @@
+/** The shop's page: a shelf with a basket, and an order that shows what came of it without being loaded again. */
+
+const element = (id) => document.getElementById(id);
+const POLL_MS = 500;
+const COPIED_MS = 2_000;
+
+/** What each state of an invoice means to a buyer, how it is shown, and whether there is still something to pay. */
+const STATES = {
+  open: [() => "Waiting for your payment …", "", true],
+  underpaid: [({ received, missing }) => `${received} ETH has come. Please pay the other ${missing} ETH.`, "warn", true],
+  paid: [() => "✓ Paid. Thank you! It is on its way.", "good", false],
+  overpaid: [({ excess }) => `✓ Paid, and ${excess} ETH too much: we send that back.`, "good", false],
+  paid_twice: [({ excess }) => `✓ Paid twice. We send ${excess} ETH back.`, "good", false],
+  late: [() => "Your payment came after the order had ended. We will write to you.", "warn", false],
+  expired: [() => "This order has expired. Nothing was paid.", "warn", false],
+};
+
+const basket = new Map();
+let goods = [];
+
+function showBasket() {
+  const count = [...basket.values()].reduce((sum, number) => sum + number, 0);
+  element("count").textContent = count === 0 ? "Your basket is empty" : `${count} in your basket`;
+  // Prices are whole thousandths of an ETH; the shop's server works out what is asked for.
+  const total = goods.reduce((sum, { id, thousandths }) => sum + thousandths * (basket.get(id) ?? 0), 0);
+  element("total").textContent = count === 0 ? "" : `${total / 1_000} ETH`;
+  element("basket").querySelector("button").disabled = count === 0;
+}
+
+function stepper({ id, name }) {
+  const box = document.createElement("div");
+  box.className = "stepper";
+  const output = document.createElement("output");
+  output.setAttribute("aria-label", `${name} in the basket`);
+  const change = (sign, words, by) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "quiet";
+    button.textContent = sign;
+    button.setAttribute("aria-label", `${words} ${name}`);
+    button.onclick = () => {
+      basket.set(id, Math.min(9, Math.max(0, (basket.get(id) ?? 0) + by)));
+      output.value = String(basket.get(id));
+      showBasket();
+    };
+    return button;
+  };
+  output.value = "0";
+  box.append(change("−", "Less", -1), output, change("+", "More", 1));
+  return box;
+}
+
+function showGoods() {
+  const rows = goods.map((good) => {
+    const row = document.createElement("li");
+    const [icon, what] = ["span", "div"].map((kind) => document.createElement(kind));
+    [icon.className, icon.textContent, what.className] = ["icon", good.icon, "what"];
+    icon.setAttribute("aria-hidden", "true");
+    const [name, price] = ["b", "span"].map((kind) => document.createElement(kind));
+    [name.textContent, price.textContent] = [good.name, `${good.thousandths / 1_000} ETH`];
+    what.append(name, price);
+    row.append(icon, what, stepper(good));
+    return row;
+  });
+  element("goods").replaceChildren(...rows);
+}
+
+function minutes(seconds) {
+  const whole = Math.max(0, Math.ceil(seconds));
+  return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, "0")}`;
+}
+
+/** What is drawn only where it changes: a QR code that is scanned must not flicker. */
+let shownLink;
+function showOrder(order) {
+  const [words, style, isPayable] = STATES[order.state] ?? [() => order.state, "", false];
+  element("shelf").hidden = true;
+  element("order").hidden = false;
+  element("amount").textContent = `${order.amount} ETH`;
+  element("bill").textContent = order.bill;
+  // A status is read out where it changes.
+  if (element("state").textContent !== words(order)) element("state").textContent = words(order);
+  element("state").className = style;
+  element("payment").hidden = !isPayable;
+  element("again").hidden = isPayable;
+  element("left").textContent = order.secondsLeft > 0 ? `${minutes(order.secondsLeft)} left to pay` : "The time is over";
+  if (order.link === shownLink) return;
+  shownLink = order.link;
+  element("qr").innerHTML = order.qr;
+  element("link").textContent = element("app").href = order.link;
+  element("web").hidden = order.webLink === null;
+  element("web").href = order.webLink ?? "";
+}
+
+/** Shows an order until its page is left. */
+async function follow(id) {
+  while (location.hash === `#${id}`) {
+    const answer = await fetch(`/orders/${encodeURIComponent(id)}`).catch(() => undefined);
+    if (answer?.status === 404) return leave();
+    if (answer?.ok) showOrder(await answer.json());
+    await new Promise((done) => setTimeout(done, POLL_MS));
+  }
+}
+
+function leave() {
+  history.replaceState(null, "", "/");
+  location.reload();
+}
+
+element("basket").onsubmit = async (event) => {
+  event.preventDefault();
+  const button = element("basket").querySelector("button");
+  button.disabled = true;
+  const answer = await fetch("/orders", { method: "POST", body: JSON.stringify(Object.fromEntries(basket)) }).catch(() => undefined);
+  button.disabled = false;
+  element("trouble").hidden = answer?.ok === true;
+  if (answer?.ok) location.hash = (await answer.json()).id;
+  else element("trouble").textContent = answer === undefined ? "The shop cannot be reached." : await answer.text();
+};
+element("again").onclick = leave;
+element("copy").onclick = async () => {
+  const words = element("copy").textContent;
+  await navigator.clipboard.writeText(shownLink);
+  element("copy").textContent = "Copied";
+  setTimeout(() => (element("copy").textContent = words), COPIED_MS);
+};
+window.onhashchange = () => follow(location.hash.slice(1));
+
+goods = await (await fetch("/goods")).json();
+showGoods();
+showBasket();
+if (location.hash.length > 1) void follow(location.hash.slice(1));

@@ -1,0 +1,249 @@
+//! The JSON of the shop's port and of webhooks: what is asked, and what is said of an invoice. Amounts are decimal text,
+//! as in the API of the authorities; times and counts are numbers far below 2^53.
+
+use fastpay_core::Amount;
+use fastpay_rpc::json::{Account, Bytes20, Bytes32, Decimal, Hex, Uint128};
+use fastpay_wallet::{PaymentLink, format_memo};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::book::{self, Delivery, Outcome};
+use crate::invoice::{Arrival, State, Terms};
+
+/// At most so many payments are listed with an invoice, the first ones: anybody can pay to it a thousand times.
+pub const PAYMENTS_SHOWN_MAX: usize = 100;
+
+/// What links of this shop have in common.
+#[derive(Clone, Debug)]
+pub struct LinkBase {
+    /// To the shop's account, for nothing in particular.
+    pub link: PaymentLink,
+    /// The page of a web wallet that opens links.
+    pub page: Option<url::Url>,
+}
+
+/// What the shop asks for.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct NewInvoice {
+    /// The shop's own name for the invoice, without control characters: asking again with it makes no second one.
+    #[schema(min_length = 1, max_length = 128)]
+    pub reference: String,
+    /// How much, in the asset's smallest unit; at least 1.
+    pub amount: Uint128,
+    /// How long the payment is expected, in seconds: up to a year.
+    #[schema(minimum = 1, maximum = 31_622_400)]
+    pub expires_in: u64,
+    /// The address of an ERC-20; ETH where it is not given.
+    pub asset: Option<Bytes20>,
+    /// A memo of the shop's own choice, unique among its invoices: up to 32 bytes of text, or 0x and 64 hexadecimal
+    /// digits. Where it is not given, the invoice's id is its memo.
+    pub memo: Option<String>,
+}
+
+/// A payment for an invoice, its certificate verified.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Payment {
+    /// Who paid.
+    sender: Account,
+    /// The sender's number of it. Both together are the payment's identity.
+    sequence: u64,
+    /// How much, in the asset's smallest unit.
+    amount: Uint128,
+    /// When it was seen first, in milliseconds since 1970.
+    received_at_ms: u64,
+    /// It certainly came after the end.
+    late: bool,
+}
+
+impl Payment {
+    fn new(arrival: &Arrival, terms: &Terms) -> Self {
+        Self {
+            sender: arrival.sender.into(),
+            sequence: arrival.sequence.0,
+            amount: Decimal(arrival.amount.0),
+            received_at_ms: arrival.received_at_ms,
+            late: arrival.is_late(terms),
+        }
+    }
+}
+
+/// How far the delivery of a webhook is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DeliveryState {
+    /// It was not tried yet.
+    Waiting,
+    /// The shop took it.
+    Delivered,
+    /// It is tried again.
+    Failing,
+    /// It is not tried again.
+    GivenUp,
+}
+
+/// A webhook of an invoice.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Webhook {
+    /// As in its header `webhook-id`.
+    id: String,
+    /// `invoice.` and the state that it tells of.
+    r#type: String,
+    /// How far its delivery is.
+    delivery: DeliveryState,
+    /// How often it was tried.
+    attempts: u32,
+    /// Why the last attempt failed.
+    #[schema(required)]
+    last_error: Option<String>,
+    /// When it is tried again, in milliseconds since 1970.
+    #[schema(required)]
+    next_attempt_at_ms: Option<u64>,
+}
+
+impl From<&Delivery> for Webhook {
+    fn from(delivery: &Delivery) -> Self {
+        let (state, error, next) = match &delivery.last {
+            None => (DeliveryState::Waiting, None, None),
+            Some(Outcome::Delivered) => (DeliveryState::Delivered, None, None),
+            Some(Outcome::Failed { reason, next_at_ms }) => (DeliveryState::Failing, Some(reason), Some(*next_at_ms)),
+            Some(Outcome::GivenUp { reason }) => (DeliveryState::GivenUp, Some(reason), None),
+        };
+        Self {
+            id: delivery.event.id.clone(),
+            r#type: event_type(delivery.event.state),
+            delivery: state,
+            attempts: delivery.attempts,
+            last_error: error.cloned(),
+            next_attempt_at_ms: next,
+        }
+    }
+}
+
+/// An invoice, and what came of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Invoice {
+    /// `inv_` and 28 hexadecimal digits.
+    id: String,
+    /// What the shop calls it.
+    reference: String,
+    /// Where it stands.
+    state: State,
+    /// Who is paid.
+    account: Account,
+    /// The address of an ERC-20, or zero for ETH.
+    asset: Bytes20,
+    /// How much is to be paid, in the asset's smallest unit.
+    amount: Uint128,
+    /// How much came.
+    received: Uint128,
+    /// What the payment must carry.
+    memo: Bytes32,
+    /// The same for people.
+    memo_text: String,
+    /// In milliseconds since 1970.
+    created_at_ms: u64,
+    /// Until when the payment is expected, in seconds since 1970.
+    expires_at: u64,
+    /// The payment link, to be shown as text and as a QR code: of the amount, or of the rest where a part has come.
+    link: String,
+    /// The same for a browser, where the service knows a web wallet.
+    #[schema(required)]
+    web_link: Option<String>,
+    /// How many payments came: of two documents of an invoice the one with more is the newer one.
+    payment_count: usize,
+    /// The first 100 of them.
+    payments: Vec<Payment>,
+    /// What the shop was told. Not in webhooks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    webhooks: Option<Vec<Webhook>>,
+}
+
+impl Invoice {
+    /// What is told of an invoice in this state.
+    #[must_use]
+    pub fn new(invoice: &book::Invoice, state: State, base: &LinkBase) -> Self {
+        let terms = &invoice.terms;
+        let received = invoice.arrivals.iter().fold(0_u128, |sum, arrival| sum.saturating_add(arrival.amount.0));
+        let missing = terms.amount.0.checked_sub(received).filter(|missing| *missing > 0);
+        let link = PaymentLink {
+            asset: terms.asset,
+            // Whoever paid a part is asked for the rest.
+            amount: Some(missing.map_or(terms.amount, Amount)),
+            memo: Some(terms.memo),
+            expires: Some(terms.expires_at),
+            ..base.link.clone()
+        };
+        let shown = invoice.arrivals.iter().take(PAYMENTS_SHOWN_MAX);
+        Self {
+            id: terms.id.clone(),
+            reference: terms.reference.clone(),
+            state,
+            account: base.link.account.into(),
+            asset: terms.asset.into(),
+            amount: Decimal(terms.amount.0),
+            received: Decimal(received),
+            memo: Hex(terms.memo.0),
+            memo_text: format_memo(&terms.memo),
+            created_at_ms: terms.created_at_ms,
+            expires_at: terms.expires_at,
+            web_link: base.page.as_ref().map(|page| link.behind(page).to_string()),
+            link: link.to_string(),
+            payment_count: invoice.arrivals.len(),
+            payments: shown.map(|arrival| Payment::new(arrival, terms)).collect(),
+            webhooks: None,
+        }
+    }
+
+    /// The same with its webhooks.
+    #[must_use]
+    pub fn with_webhooks<'a>(self, deliveries: impl Iterator<Item = &'a Delivery>) -> Self {
+        Self { webhooks: Some(deliveries.map(Webhook::from).collect()), ..self }
+    }
+}
+
+/// A page of invoices, oldest first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct InvoicePage {
+    /// In the order in which they were made.
+    pub invoices: Vec<Invoice>,
+    /// To be given as `after` for the next page; null where this is the last one.
+    #[schema(required)]
+    pub next: Option<String>,
+}
+
+/// How the service does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Status {
+    /// Who is paid.
+    pub account: Account,
+    /// When the authorities were seen last, in milliseconds since 1970; 0 where they never were.
+    pub looked_at_ms: u64,
+    /// Invoices that nothing came for, and that have not expired.
+    pub invoices_open: usize,
+    /// Webhooks that the shop has not taken.
+    pub webhooks_waiting: usize,
+    /// Those of them that failed before.
+    pub webhooks_failing: usize,
+    /// Payments of no invoice.
+    pub unmatched_payments: usize,
+}
+
+/// What a webhook says.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct WebhookBody {
+    pub r#type: String,
+    pub timestamp: String,
+    pub data: Invoice,
+}
+
+/// The type of the event that tells of a state.
+pub(crate) fn event_type(state: State) -> String {
+    format!("invoice.{state}")
+}

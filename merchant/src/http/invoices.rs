@@ -1,0 +1,153 @@
+//! The operations.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::rejection::{PathRejection, QueryRejection};
+use axum::extract::{Path, Query, State as Shared};
+use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use fastpay_core::{Amount, Asset};
+use fastpay_rpc::http::{read_json, require_json};
+use fastpay_wallet::parse_memo;
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::Shop;
+use super::problem::{OfInvoice, OfRequest, OfService, ProblemCode, Rejection};
+use crate::book::Request;
+use crate::export::{INVOICES_MAX, to_csv};
+use crate::forms::{Invoice, InvoicePage, NewInvoice, Status};
+use crate::invoice::State;
+
+/// A request has a few fields.
+const BODY_BYTES_MAX: usize = 16 * 1_024;
+const REFERENCE_LENGTH_MAX: usize = 128;
+/// A year: who wants longer makes another invoice.
+const EXPIRES_IN_MAX: u64 = 366 * 24 * 60 * 60;
+/// At most so many invoices in one page.
+const PAGE_MAX: usize = 100;
+
+type SharedShop = Shared<Arc<Shop>>;
+
+fn check(asked: NewInvoice) -> Result<Request, Rejection> {
+    let NewInvoice { reference, amount, expires_in, asset, memo } = asked;
+    let length = reference.chars().count();
+    if !(1..=REFERENCE_LENGTH_MAX).contains(&length) || reference.chars().any(char::is_control) {
+        let rule = format!("reference has 1 to {REFERENCE_LENGTH_MAX} characters, none of them a control character");
+        return Err(Rejection::malformed(rule));
+    }
+    if amount.0 == 0 {
+        return Err(Rejection::malformed("amount is at least 1, in the asset's smallest unit"));
+    }
+    if !(1..=EXPIRES_IN_MAX).contains(&expires_in) {
+        return Err(Rejection::malformed(format!("expiresIn is from 1 to {EXPIRES_IN_MAX} seconds")));
+    }
+    let memo = memo.map(|text| parse_memo(&text)).transpose();
+    let memo = memo.map_err(|error| Rejection::malformed(error.to_string()))?;
+    if memo.is_some_and(|memo| memo.is_zero()) {
+        return Err(Rejection::malformed("memo is not empty: it tells this invoice's payments from others"));
+    }
+    let asset = asset.map_or(Asset::ETHER, Asset::from);
+    Ok(Request { reference, asset, amount: Amount(amount.0), memo, expires_in })
+}
+
+/// Ask for an invoice
+///
+/// Asked again with the same reference and the same terms, the answer is the invoice that there is.
+#[utoipa::path(post, path = "/v1/invoices", tag = "Invoices", operation_id = "createInvoice", request_body = NewInvoice,
+    responses((status = 201, description = "A new invoice, on the service's disk.", body = Invoice),
+        (status = 200, description = "The invoice that the same request made before.", body = Invoice), OfRequest))]
+pub(super) async fn create(
+    Shared(shop): SharedShop,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<(StatusCode, Json<Invoice>), Rejection> {
+    require_json(&headers)?;
+    let request = check(read_json(body, BODY_BYTES_MAX, shop.limits.body_timeout).await?)?;
+    let (invoice, is_new) = shop.ledger.create(&request, shop.limits.open_invoices_max)?;
+    Ok((if is_new { StatusCode::CREATED } else { StatusCode::OK }, Json(invoice)))
+}
+
+/// An invoice
+///
+/// With its payments and its webhooks.
+#[utoipa::path(get, path = "/v1/invoices/{id}", tag = "Invoices", operation_id = "getInvoice",
+    params(("id" = String, Path, description = "The id of the invoice.")),
+    responses((status = 200, description = "The invoice as it stands.", body = Invoice), OfInvoice))]
+pub(super) async fn show(
+    Shared(shop): SharedShop,
+    id: Result<Path<String>, PathRejection>,
+) -> Result<Json<Invoice>, Rejection> {
+    let Path(id) = id?;
+    shop.ledger.invoice(&id).map(Json).ok_or_else(unknown_invoice)
+}
+
+fn unknown_invoice() -> Rejection {
+    Rejection::new(ProblemCode::NotFound, "there is no invoice of this id")
+}
+
+/// Which invoices.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ListParams {
+    /// Those after the one of this id; from the oldest where it is not given.
+    after: Option<String>,
+    /// Only those of this state.
+    state: Option<State>,
+    /// At most so many; 0 or too many: as many as a page has, 100.
+    limit: Option<usize>,
+}
+
+/// Invoices
+///
+/// In pages, oldest first, with their payments and webhooks.
+#[utoipa::path(get, path = "/v1/invoices", tag = "Invoices", operation_id = "listInvoices", params(ListParams),
+    responses((status = 200, description = "Invoices as they stand.", body = InvoicePage), OfInvoice))]
+pub(super) async fn list(
+    Shared(shop): SharedShop,
+    params: Result<Query<ListParams>, QueryRejection>,
+) -> Result<Json<InvoicePage>, Rejection> {
+    let Query(ListParams { after, state, limit }) = params?;
+    let limit = limit.filter(|limit| (1..=PAGE_MAX).contains(limit)).unwrap_or(PAGE_MAX);
+    shop.ledger.invoices(after.as_deref(), state, limit).map(Json).ok_or_else(unknown_invoice)
+}
+
+/// From where on.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ExportParams {
+    /// What follows the invoice of this id; from the oldest where it is not given.
+    after: Option<String>,
+}
+
+/// Invoices and payments as CSV
+///
+/// A row for each payment, and one for an invoice without any; at the end, one for each payment of no invoice. In pages
+/// of up to 10,000 invoices: the address of the next one is in the header `Link`, as `rel="next"`.
+#[utoipa::path(get, path = "/v1/export.csv", tag = "Service", operation_id = "export", params(ExportParams),
+    responses((status = 200, description = "The table.", body = String, content_type = "text/csv"), OfInvoice))]
+pub(super) async fn export(
+    Shared(shop): SharedShop,
+    params: Result<Query<ExportParams>, QueryRejection>,
+) -> Result<(HeaderMap, Vec<u8>), Rejection> {
+    let Query(ExportParams { after }) = params?;
+    let page = shop.ledger.read_book(|book, looked_at_ms| to_csv(book, looked_at_ms, after.as_deref(), INVOICES_MAX));
+    let page = page.ok_or_else(unknown_invoice)?;
+    let text = |value: &str| value.parse().map_err(|_| unknown_invoice());
+    let mut headers = HeaderMap::new();
+    headers.insert(header::CONTENT_TYPE, text("text/csv; charset=utf-8")?);
+    if let Some(next) = page.next {
+        headers.insert(HeaderName::from_static("link"), text(&format!("</v1/export.csv?after={next}>; rel=\"next\""))?);
+    }
+    Ok((headers, page.table))
+}
+
+/// The service's status
+#[utoipa::path(get, path = "/v1/status", tag = "Service", operation_id = "getStatus",
+    responses((status = 200, description = "How the service does.", body = Status), OfService))]
+pub(super) async fn status(Shared(shop): SharedShop) -> Json<Status> {
+    Json(shop.ledger.status())
+}

@@ -1,0 +1,107 @@
+//! The port for the shop: JSON over HTTP, a bearer token, problems as RFC 9457 has them (docs/MERCHANT.md).
+//!
+//! Whoever has no token is told so before anything is read. What one connection can have us hold, and for how long, is
+//! bounded as on the authorities' ports.
+
+mod invoices;
+mod openapi;
+mod problem;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Request, State as Shared};
+use axum::http::{HeaderValue, header};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use fastpay_rpc::http::ConnectionLimits;
+use ring::hmac;
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, watch};
+
+use crate::ledger::Ledger;
+use problem::{ProblemCode, Rejection};
+
+/// Bounds of the port.
+#[derive(Clone, Copy, Debug)]
+pub struct HttpLimits {
+    /// At most so many connections; further ones are closed at once. A shop needs a few.
+    pub connections_max: usize,
+    /// How long a connection may keep us waiting.
+    pub connection: ConnectionLimits,
+    /// A body must be there this long after its head.
+    pub body_timeout: Duration,
+    /// At most so many invoices that wait for their payment.
+    pub open_invoices_max: usize,
+}
+
+impl Default for HttpLimits {
+    fn default() -> Self {
+        Self {
+            connections_max: 64,
+            connection: ConnectionLimits::default(),
+            body_timeout: Duration::from_secs(10),
+            open_invoices_max: 10_000,
+        }
+    }
+}
+
+/// What the answers are made of.
+struct Shop {
+    ledger: Ledger,
+    limits: HttpLimits,
+}
+
+/// Serves until `stop` turns true, and then what is in flight.
+pub async fn serve(
+    listener: TcpListener,
+    ledger: Ledger,
+    token: &str,
+    limits: HttpLimits,
+    stop: watch::Receiver<bool>,
+) {
+    let room = Arc::new(Semaphore::new(limits.connections_max));
+    let admit = move |_| Some(((), room.clone().try_acquire_owned().ok()?));
+    fastpay_rpc::http::serve(listener, router(ledger, token, limits), limits.connection, None, admit, stop).await;
+}
+
+fn router(ledger: Ledger, token: &str, limits: HttpLimits) -> Router {
+    let (api, document) = openapi::parts();
+    api.route("/v1/openapi.json", get(async || document))
+        .fallback(problem::no_such_path)
+        .method_not_allowed_fallback(problem::no_such_method)
+        .layer(from_fn_with_state(Arc::new(Door::new(token)), check_token))
+        .with_state(Arc::new(Shop { ledger, limits }))
+}
+
+/// Knows the token without keeping it: what is compared is its HMAC under a key of this run, in constant time.
+struct Door {
+    key: hmac::Key,
+    tag: hmac::Tag,
+}
+
+impl Door {
+    fn new(token: &str) -> Self {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, &rand::random::<[u8; 32]>());
+        let tag = hmac::sign(&key, token.as_bytes());
+        Self { key, tag }
+    }
+
+    fn opens_to(&self, authorization: Option<&HeaderValue>) -> bool {
+        let shown = authorization.and_then(|value| value.to_str().ok()).and_then(|value| value.split_once(' '));
+        shown.is_some_and(|(scheme, token)| {
+            let is_token = hmac::verify(&self.key, token.trim().as_bytes(), self.tag.as_ref()).is_ok();
+            scheme.eq_ignore_ascii_case("bearer") && is_token
+        })
+    }
+}
+
+async fn check_token(Shared(door): Shared<Arc<Door>>, request: Request, next: Next) -> Response {
+    if door.opens_to(request.headers().get(header::AUTHORIZATION)) {
+        return next.run(request).await;
+    }
+    let refused = Rejection::new(ProblemCode::Unauthorized, "the request shows no token, or another one");
+    ([(header::WWW_AUTHENTICATE, "Bearer")], refused).into_response()
+}

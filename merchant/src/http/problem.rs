@@ -1,0 +1,185 @@
+//! Problems as answers, and which of them an operation may answer.
+
+use std::time::Duration;
+
+use axum::extract::rejection::{PathRejection, QueryRejection};
+use axum::response::{IntoResponse, Response};
+use fastpay_rpc::http::{BodyError, ProblemKind, TYPE_PREFIX, problem_response};
+use fastpay_rpc::json::Retry;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::book::RequestError;
+use crate::ledger::LedgerError;
+
+/// When to ask again where too many invoices are open.
+const OPEN_RETRY: Duration = Duration::from_secs(10);
+
+fastpay_rpc::problem_kinds! {
+    /// What kind of problem it is.
+    ProblemCode
+    /// The request cannot be read.
+    Malformed "malformed" 400 Never "The request cannot be read",
+        "Correct the request as the detail says.";
+    /// The token is missing or wrong.
+    Unauthorized "unauthorized" 401 AfterChange "The token is missing or wrong",
+        "Show the content of secrets/token as a bearer token.";
+    /// There is none here.
+    NotFound "not-found" 404 AfterChange "Not found here",
+        "Check what was asked for; invoices that ended long ago are in the archive.";
+    /// The path exists, with other methods.
+    MethodNotAllowed "method-not-allowed" 405 Never "The method is not allowed here",
+        "Use a method that the Allow header names.";
+    /// The body did not arrive in time.
+    RequestTimeout "request-timeout" 408 Later "The body did not arrive in time",
+        "Send the same again over a faster connection.";
+    /// The reference belongs to an invoice of other terms.
+    ReferenceTaken "reference-taken" 409 Never "The reference has other terms",
+        "Use another reference, or ask with the terms of the first time.";
+    /// The memo is another invoice's.
+    MemoTaken "memo-taken" 409 Never "Another invoice has this memo",
+        "Leave the memo out: the invoice gets one of its own.";
+    /// The body is longer than any request.
+    TooLarge "too-large" 413 Never "The body is too long",
+        "Send one invoice.";
+    /// The body is not JSON.
+    UnsupportedMediaType "unsupported-media-type" 415 Never "The body is not JSON",
+        "Send it with Content-Type: application/json.";
+    /// Too many invoices wait for their payment.
+    TooManyOpen "too-many-open" 429 Later "Too many invoices are open",
+        "Ask again when some are paid or have expired, or raise open_invoices_max in merchant.toml.";
+    /// The disk failed.
+    Storage "storage" 500 Later "The invoice could not be kept",
+        "Ask again with the same reference. The owner is told in the service's log.";
+}
+
+/// Why a request got no answer, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Problem {
+    /// `urn:fastpay:problem:` and the code.
+    r#type: String,
+    /// The same for all problems of the code.
+    title: String,
+    /// The HTTP status.
+    status: u16,
+    /// What happened this time.
+    detail: String,
+    /// For programs. Stable.
+    code: ProblemCode,
+    /// What to do, for people.
+    action: String,
+    /// Whether the same request may be sent again.
+    retry: Retry,
+    /// After so many milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_after_ms: Option<u64>,
+}
+
+/// A problem that is an answer.
+#[derive(Debug)]
+pub(super) struct Rejection(Box<Problem>);
+
+impl Rejection {
+    pub(super) fn new(code: ProblemCode, detail: impl Into<String>) -> Self {
+        let wait = waits(code).then_some(OPEN_RETRY);
+        Self(Box::new(Problem {
+            r#type: format!("{TYPE_PREFIX}{}", code.as_str()),
+            title: code.title().into(),
+            status: code.status(),
+            detail: detail.into(),
+            code,
+            action: code.action().into(),
+            retry: code.retry(),
+            retry_after_ms: wait.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
+        }))
+    }
+
+    pub(super) fn malformed(detail: impl Into<String>) -> Self {
+        Self::new(ProblemCode::Malformed, detail)
+    }
+}
+
+impl From<PathRejection> for Rejection {
+    fn from(error: PathRejection) -> Self {
+        Self::malformed(error.body_text())
+    }
+}
+
+impl From<QueryRejection> for Rejection {
+    fn from(error: QueryRejection) -> Self {
+        Self::malformed(error.body_text())
+    }
+}
+
+impl From<BodyError> for Rejection {
+    fn from(error: BodyError) -> Self {
+        let code = match error {
+            BodyError::MediaType => ProblemCode::UnsupportedMediaType,
+            BodyError::Slow(_) => ProblemCode::RequestTimeout,
+            BodyError::TooLong(_) => ProblemCode::TooLarge,
+            BodyError::CutShort | BodyError::Json(_) => ProblemCode::Malformed,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<LedgerError> for Rejection {
+    fn from(error: LedgerError) -> Self {
+        let code = match &error {
+            LedgerError::Request(RequestError::OtherTerms(_)) => ProblemCode::ReferenceTaken,
+            LedgerError::Request(RequestError::MemoTaken) => ProblemCode::MemoTaken,
+            LedgerError::Request(RequestError::TooManyOpen(_)) => ProblemCode::TooManyOpen,
+            LedgerError::Journal(_) | LedgerError::Archive(_) | LedgerError::Folder(_) => {
+                // What the disk said is for the owner alone.
+                tracing::error!(%error, "an invoice could not be kept");
+                return Self::new(ProblemCode::Storage, "the invoice could not be kept");
+            }
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl IntoResponse for Rejection {
+    fn into_response(self) -> Response {
+        problem_response(&self.0, self.0.status, self.0.retry_after_ms)
+    }
+}
+
+/// The answer to a path that is not one.
+pub(super) async fn no_such_path() -> Rejection {
+    Rejection::new(ProblemCode::NotFound, "there is nothing here; see /v1/openapi.json")
+}
+
+/// The answer to a method that a path does not have.
+pub(super) async fn no_such_method() -> Rejection {
+    Rejection::new(ProblemCode::MethodNotAllowed, "this path has other methods")
+}
+
+/// Whether a problem comes with a time to wait.
+fn waits(code: ProblemCode) -> bool {
+    code == ProblemCode::TooManyOpen
+}
+
+fastpay_rpc::problem_sets! {
+    ProblemCode, waits;
+    /// Of a request for an invoice.
+    OfRequest: Malformed, Unauthorized, RequestTimeout, ReferenceTaken, MemoTaken, TooLarge, UnsupportedMediaType,
+        TooManyOpen, Storage;
+    /// Of one invoice, or of those after one.
+    OfInvoice: Malformed, Unauthorized, NotFound;
+    /// Of what there always is.
+    OfService: Unauthorized;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_is_written_as_its_name_says() {
+        for code in ProblemCode::ALL {
+            assert_eq!(serde_json::to_string(code).unwrap(), format!("\"{}\"", code.as_str()));
+        }
+    }
+}

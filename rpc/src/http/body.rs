@@ -1,0 +1,52 @@
+//! Bodies of JSON, of bounded length and in bounded time.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{HeaderMap, header};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde::de::DeserializeOwned;
+
+/// Why a body is not read.
+#[derive(Debug, thiserror::Error)]
+pub enum BodyError {
+    /// It is not said to be JSON.
+    #[error("the body must be JSON, under Content-Type: application/json")]
+    MediaType,
+    /// It did not arrive in time.
+    #[error("the body did not arrive within {} s", .0.as_secs())]
+    Slow(Duration),
+    /// It is longer than so many bytes.
+    #[error("the body is longer than {0} bytes")]
+    TooLong(usize),
+    /// The connection ended before it.
+    #[error("the body ended too early")]
+    CutShort,
+    /// It is not what was asked for.
+    #[error("{0}")]
+    Json(#[from] serde_json::Error),
+}
+
+/// Asks that a body be said to be JSON.
+///
+/// # Errors
+/// [`BodyError::MediaType`].
+pub fn require_json(headers: &HeaderMap) -> Result<(), BodyError> {
+    let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = value.split(';').next().unwrap_or_default();
+    if essence.trim().eq_ignore_ascii_case("application/json") { Ok(()) } else { Err(BodyError::MediaType) }
+}
+
+/// Reads a body of at most `bytes_max` bytes that is there within `patience`.
+///
+/// # Errors
+/// All of [`BodyError`] but the media type.
+pub async fn read_json<T: DeserializeOwned>(body: Body, bytes_max: usize, patience: Duration) -> Result<T, BodyError> {
+    let arriving = Limited::new(body, bytes_max).collect();
+    let arrived = tokio::time::timeout(patience, arriving).await.map_err(|_| BodyError::Slow(patience))?;
+    let bytes = arrived.map_err(|error| match error.is::<LengthLimitError>() {
+        true => BodyError::TooLong(bytes_max),
+        false => BodyError::CutShort,
+    })?;
+    Ok(serde_json::from_slice(&bytes.to_bytes())?)
+}

@@ -1,0 +1,131 @@
+/** The sample shop (merchant/shop) as a buyer with a phone meets it: the real service, webhooks and payments. */
+
+import AxeBuilder from "@axe-core/playwright";
+import type { Page } from "@playwright/test";
+import { parsePaymentLink } from "@fastpay/sdk";
+import { privateKeyToAccount } from "viem/accounts";
+
+import { activity, expect, picture, test } from "./support/people";
+import { depositEther, network } from "./support/net";
+import { fastpay, openShop, type OpenShop } from "./support/shop";
+
+let shop: OpenShop;
+test.beforeAll(async () => {
+  shop = await openShop();
+  const [alice] = network().accounts;
+  if (alice === undefined) throw new Error("the localnet names nobody");
+  await depositEther(privateKeyToAccount(alice.privateKey), "1");
+  await expect.poll(async () => JSON.parse(await fastpay("--json", "balance", "--from", "alice")).balances.length).toBe(1);
+});
+test.afterAll(() => shop.stop());
+test.use({ viewport: { width: 390, height: 844 } });
+
+/** Puts something into the basket and goes to pay for it. */
+async function order(page: Page, good: string, url = shop.url): Promise<void> {
+  await page.goto(url);
+  await page.getByRole("button", { name: `More ${good}` }).click();
+  await page.getByRole("button", { name: "Pay with FastPay" }).click();
+  await expect(page.getByRole("img", { name: "QR code of the payment link" }).locator("svg")).toBeVisible();
+}
+
+async function linkOf(page: Page): Promise<string> {
+  return (await page.getByTestId("payment-link").textContent()) ?? "";
+}
+
+async function isNotLoadedAgain(page: Page): Promise<() => Promise<void>> {
+  await page.evaluate(() => Object.assign(window, { isTheSame: true }));
+  return async () => expect(await page.evaluate(() => "isTheSame" in window)).toBe(true);
+}
+
+test("a basket is paid by the command, and the page says so by itself", async ({ page }) => {
+  await page.goto(shop.url);
+  const pay = page.getByRole("button", { name: "Pay with FastPay" });
+  await expect(pay).toBeDisabled();
+  for (let loaf = 0; loaf < 2; loaf++) await page.getByRole("button", { name: "More Sourdough loaf" }).click();
+  await page.getByRole("button", { name: "More Butter croissant" }).click();
+  await expect(page.getByRole("form", { name: "Basket" })).toContainText("3 in your basket0.012 ETH");
+  await picture(page, "shop-shelf");
+  await pay.click();
+
+  const state = page.getByRole("status");
+  await expect(state).toHaveText("Waiting for your payment …");
+  await expect(page.getByRole("heading", { level: 2 })).toHaveText("0.012 ETH");
+  await expect(page.getByText("1 × Butter croissant, 2 × Sourdough loaf")).toBeVisible();
+  await expect(page.getByRole("timer")).toHaveText(/^(15:00|14:\d\d) left to pay$/);
+  await picture(page, "shop-invoice");
+  for (const colorScheme of ["light", "dark"] as const) {
+    await page.emulateMedia({ colorScheme });
+    const { violations } = await new AxeBuilder({ page }).analyze();
+    expect(violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)])).toEqual([]);
+  }
+  await picture(page, "shop-invoice-dark");
+
+  const isSame = await isNotLoadedAgain(page);
+  await fastpay("pay", await linkOf(page), "--yes", "--from", "alice");
+  await expect(state).toHaveText("✓ Paid. Thank you! It is on its way.");
+  await isSame();
+  await expect(page.getByRole("region", { name: "Payment" })).toBeHidden();
+  await page.emulateMedia({ colorScheme: "light" });
+  await picture(page, "shop-paid");
+
+  // The order is found again where the page is loaded anew.
+  await page.reload();
+  await expect(state).toHaveText("✓ Paid. Thank you! It is on its way.");
+  await page.getByRole("button", { name: "Back to the shop" }).click();
+  await expect(pay).toBeDisabled();
+});
+
+test("an order is paid in the web wallet, which its link opens", async ({ page, person, browser }) => {
+  const context = await browser.newContext({ baseURL: process.env.WEB_URL ?? "" });
+  const buyer = await person({ deposit: "1", page: await context.newPage() });
+  await order(page, "Birthday cake");
+  const isSame = await isNotLoadedAgain(page);
+  const href = await page.getByRole("link", { name: "Pay in the web wallet" }).getAttribute("href");
+  await buyer.page.goto(href ?? "");
+  const form = buyer.page.getByRole("form", { name: "Payment" });
+  await expect(form).toContainText("The corner bakery (nobody has checked this)");
+  await form.getByRole("button", { name: "Pay 0.01 ETH" }).click();
+  await expect(activity(buyer.page, /^Pay 0.01 ETH/).getByText("Done", { exact: true })).toBeVisible();
+  await expect(page.getByRole("status")).toHaveText("✓ Paid. Thank you! It is on its way.");
+  await isSame();
+  await context.close();
+});
+
+test("who pays a part is asked for the rest", async ({ page }) => {
+  await order(page, "Birthday cake");
+  const link = await linkOf(page);
+  const { account, memo } = parsePaymentLink(link);
+  await fastpay("pay", account, "0.004", "--memo", memo ?? "", "--from", "alice");
+  await expect(page.getByRole("status")).toHaveText("0.004 ETH has come. Please pay the other 0.006 ETH.");
+  await picture(page, "shop-underpaid");
+  const rest = await linkOf(page);
+  expect(parsePaymentLink(rest).amount).toBe(6_000_000_000_000_000n);
+  await fastpay("pay", rest, "--yes", "--from", "alice");
+  await expect(page.getByRole("status")).toHaveText("✓ Paid. Thank you! It is on its way.");
+  // Once more, with the link of the beginning.
+  await fastpay("pay", link, "--yes", "--from", "alice");
+  await expect(page.getByRole("status")).toHaveText("✓ Paid, and 0.01 ETH too much: we send that back.");
+});
+
+test("an order expires, and a payment that comes then is late", async ({ page }) => {
+  const hasty = await openShop(3);
+  try {
+    await order(page, "Butter croissant", hasty.url);
+    const { account, memo } = parsePaymentLink(await linkOf(page));
+    await expect(page.getByRole("status")).toHaveText("This order has expired. Nothing was paid.");
+    await expect(page.getByRole("region", { name: "Payment" })).toBeHidden();
+    await picture(page, "shop-expired");
+    await fastpay("pay", account, "0.002", "--memo", memo ?? "", "--from", "alice");
+    await expect(page.getByRole("status")).toHaveText("Your payment came after the order had ended. We will write to you.");
+  } finally {
+    await hasty.stop();
+  }
+});
+
+test("the shop sells only what it has, at its own prices, and says when it cannot", async ({ request }) => {
+  for (const basket of [{}, { gold: 1 }, { cake: 0.1 }, { cake: -1 }, { cake: "1" }, { cake: 10 }]) {
+    expect((await request.post(`${shop.url}/orders`, { data: basket })).status(), JSON.stringify(basket)).toBe(400);
+  }
+  const forged = await request.post(`${shop.url}/webhook`, { data: { type: "invoice.paid", data: {} } });
+  expect(forged.status()).toBe(401);
+});

@@ -1,0 +1,83 @@
+/** The sample shop and the service beside it, on the tests' network. */
+
+import { execFile, spawn, type ChildProcess } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { dirname, resolve } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
+
+const ROOT = resolve(import.meta.dirname, "../../..");
+const PATIENCE_MS = 60_000;
+const run = promisify(execFile);
+
+/** Runs the wallet's command as people of the localnet do; gives what it says. */
+export async function fastpay(...args: readonly string[]): Promise<string> {
+  const network = dirname(process.env.FASTPAY_NETWORK ?? "");
+  const wallet = ["--home", `${network}/wallets/wallet`, "--passphrase-file", `${network}/passphrase`];
+  const { stdout } = await run(`${ROOT}/target/debug/fastpay`, [...wallet, ...args]);
+  return stdout.trim();
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await new Promise((done) => server.once("listening", done));
+  const address = server.address();
+  await new Promise((done) => server.close(done));
+  if (address === null || typeof address === "string") throw new Error("the system gives no port");
+  return address.port;
+}
+
+/** A process that runs until it is told to end; what it said is in the error of one that ended before. */
+function start(program: string, args: readonly string[], env: Record<string, string> = {}): ChildProcess & { said: string } {
+  const child = Object.assign(spawn(program, args, { env: { ...process.env, ...env } }), { said: "" });
+  for (const stream of [child.stdout, child.stderr]) stream.on("data", (piece) => (child.said += String(piece)));
+  return child;
+}
+
+/** A shop that is open. */
+export interface OpenShop {
+  readonly url: string;
+  readonly stop: () => Promise<void>;
+}
+
+/** Opens the sample shop, whose orders expire after so many seconds; carol of the localnet is paid. */
+export async function openShop(expiresIn = 900): Promise<OpenShop> {
+  const network = dirname(process.env.FASTPAY_NETWORK ?? "");
+  const folder = mkdtempSync(`${network}/merchant-`);
+  const home = `${folder}/home`;
+  const [listen, shopPort] = [`127.0.0.1:${await freePort()}`, await freePort()];
+  const url = `http://127.0.0.1:${shopPort}`;
+  const program = `${ROOT}/target/debug/fastpay-merchant`;
+  await run(program, [
+    ...["--home", home, "init", "--wallet", `${network}/wallets/wallet`],
+    ...["--account", await fastpay("address", "--from", "carol"), "--label", "The corner bakery", "--listen", listen],
+    ...["--webhook-url", `${url}/webhook`, "--web-wallet", `${process.env.WEB_URL ?? ""}pay`],
+  ]);
+  const shopEnv = {
+    SHOP_PORT: String(shopPort),
+    SHOP_EXPIRES_IN: String(expiresIn),
+    MERCHANT_URL: `http://${listen}`,
+    MERCHANT_SECRETS: `${home}/secrets`,
+  };
+  const children = [start(program, ["--home", home, "run"]), start("node", [`${ROOT}/merchant/shop/server.mjs`], shopEnv)];
+  const stop = async (): Promise<void> => {
+    for (const child of children) {
+      const ended = new Promise((done) => child.once("exit", done));
+      if (child.exitCode === null && child.kill("SIGTERM")) await ended;
+    }
+    rmSync(folder, { recursive: true, force: true });
+  };
+  const until = Date.now() + PATIENCE_MS;
+  for (const address of [`http://${listen}`, url]) {
+    while ((await fetch(address).catch(() => undefined)) === undefined) {
+      const ended = children.find((child) => child.exitCode !== null);
+      if (ended !== undefined || Date.now() > until) {
+        await stop();
+        throw new Error(`the shop did not open: ${children.map((child) => child.said).join("\n")}`);
+      }
+      await sleep(100);
+    }
+  }
+  return { url, stop };
+}
