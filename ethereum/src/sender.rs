@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use alloy::consensus::{SignableTransaction, TxEip1559};
 use alloy::eips::eip2718::Encodable2718;
-use alloy::primitives::{Address, B256, Bytes, TxKind, U64, U256};
+use alloy::primitives::{Address, B256, Bytes, TxKind, U64, U128, U256};
 use alloy::signers::{SignerSync, local::PrivateKeySigner};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -133,6 +133,7 @@ struct Receipt {
     block_hash: Option<B256>,
     status: Option<U64>,
     gas_used: U64,
+    effective_gas_price: Option<U128>,
 }
 
 impl Sender {
@@ -368,7 +369,8 @@ async fn inclusion(node: &Endpoint, hash: B256) -> Result<Option<Inclusion>, Pri
         return Ok(None);
     }
     let success = receipt.status == Some(U64::from(1));
-    Ok(Some(Inclusion { hash, block_number, block_hash, success, gas_used: receipt.gas_used.to() }))
+    let gas_price_wei = receipt.effective_gas_price.map(|price| price.to());
+    Ok(Some(Inclusion { hash, block_number, block_hash, success, gas_used: receipt.gas_used.to(), gas_price_wei }))
 }
 
 /// True for a refusal that means that the node has this transaction, a better one of the same nonce, or

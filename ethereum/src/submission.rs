@@ -138,6 +138,17 @@ pub struct Inclusion {
     pub success: bool,
     /// The gas that it used.
     pub gas_used: u64,
+    /// What a unit of gas cost, in wei; none where the Ethereum node did not say.
+    #[serde(default)]
+    pub gas_price_wei: Option<u128>,
+}
+
+impl Inclusion {
+    /// What the transaction cost for its gas, in wei.
+    #[must_use]
+    pub fn cost_wei(&self) -> Option<U256> {
+        Some(U256::from(self.gas_used) * U256::from(self.gas_price_wei?))
+    }
 }
 
 /// What became of a submission.

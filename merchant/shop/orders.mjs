@@ -19,7 +19,7 @@ export class Orders {
   }
 
   add(invoice, bill) {
-    this.#orders.set(invoice.id, { invoice, bill, qr: this.#encodeQR(invoice.link, "svg") });
+    this.#orders.set(invoice.id, { invoice, bill, qr: this.#encodeQR(invoice.link) });
     if (this.#orders.size > ORDERS_MAX) this.#orders.delete(this.#orders.keys().next().value);
   }
 
@@ -33,7 +33,7 @@ export class Orders {
     const { paymentCount, state } = order.invoice;
     if (invoice.paymentCount < paymentCount || (invoice.paymentCount === paymentCount && invoice.state === state)) return false;
     // What is left of an order that was paid in part has a link of its own.
-    const qr = invoice.link === order.invoice.link ? order.qr : this.#encodeQR(invoice.link, "svg");
+    const qr = invoice.link === order.invoice.link ? order.qr : this.#encodeQR(invoice.link);
     this.#orders.set(invoice.id, { ...order, invoice, qr });
     return true;
   }

@@ -56,10 +56,8 @@ pub async fn deliver(ledger: Ledger, target: Target) -> Result<(), DeliverError>
     let client = client.map_err(DeliverError::Client)?;
     loop {
         let now = now_ms();
-        let mut due = ledger.undelivered();
-        due.retain(|delivery| delivery.due_at_ms().is_some_and(|at| is_due(at, now)));
         let mut sending = JoinSet::new();
-        for delivery in due.into_iter().take(SENDING_MAX) {
+        for delivery in ledger.undelivered(|at| is_due(at, now), SENDING_MAX) {
             let (client, target) = (client.clone(), target.clone());
             sending.spawn(async move {
                 let answer = send(&client, &target, &delivery).await;
@@ -158,7 +156,10 @@ mod tests {
         assert_eq!(delay_ms(1, 5_000, 1.0), 4_000);
         assert_eq!(delay_ms(u32::MAX, u64::MAX, 0.0), DELAY_MAX_MS);
         // Also by a clock that was set back.
-        assert_eq!([6, 7, 8, 7 + DELAY_MAX_MS, 8 + DELAY_MAX_MS].map(|at| is_due(at, 7)), [true, true, false, false, true]);
+        assert_eq!(
+            [6, 7, 8, 7 + DELAY_MAX_MS, 8 + DELAY_MAX_MS].map(|at| is_due(at, 7)),
+            [true, true, false, false, true]
+        );
     }
 
     #[test]

@@ -77,3 +77,36 @@ fn of_ledger(error: &LedgerError) -> &'static str {
         LedgerError::Request(_) => "conflict",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastpay_merchant::book::RequestError;
+    use std::io;
+
+    #[test]
+    fn each_kind_is_one_of_the_documented_ones() {
+        let file = |kind: io::ErrorKind| ConfigError::Io { path: "merchant.toml".into(), error: kind.into() };
+        let refused = |code: &str| CommandError::Refused { code: code.into(), detail: "no".into(), action: "".into() };
+        let address: SocketAddr = ([127, 0, 0, 1], 7080).into();
+        for (error, kind, code) in [
+            (file(io::ErrorKind::NotFound).into(), "config", 3),
+            (file(io::ErrorKind::PermissionDenied).into(), "storage", 13),
+            (ConfigError::Exposed(address).into(), "config", 3),
+            (LedgerError::Folder(FolderError::Busy { path: "merchant".into() }).into(), "busy", 10),
+            (LedgerError::Request(RequestError::MemoTaken).into(), "conflict", 7),
+            (CommandError::Listen(address, io::ErrorKind::AddrInUse.into()), "config", 3),
+            (CommandError::Away(address), "unreachable", 8),
+            (refused("unauthorized"), "config", 3),
+            (refused("memo-taken"), "conflict", 7),
+            (refused("too-many-open"), "busy", 10),
+            (refused("storage"), "storage", 13),
+            (refused("malformed"), "argument", 2),
+            (refused(""), "argument", 2),
+        ] {
+            let error: CommandError = error;
+            assert_eq!((error.kind(), error.exit_code()), (kind, code), "{error}");
+            assert_eq!(error.json()["error"]["kind"], kind);
+        }
+    }
+}

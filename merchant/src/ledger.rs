@@ -129,10 +129,13 @@ impl Ledger {
         self.with(|inner| inner.commit(vec![Entry::Attempted(attempt)]))
     }
 
-    /// What the shop is still to be told.
+    /// Up to `count` of those things that the shop is still to be told, and that are due.
     #[must_use]
-    pub fn undelivered(&self) -> Vec<Delivery> {
-        self.read(|inner| inner.book.undelivered().cloned().collect())
+    pub fn undelivered(&self, is_due: impl Fn(u64) -> bool, count: usize) -> Vec<Delivery> {
+        self.read(|inner| {
+            let due = inner.book.undelivered().filter(|delivery| delivery.due_at_ms().is_some_and(&is_due));
+            due.take(count).cloned().collect()
+        })
     }
 
     /// Waits until there may be something new to tell.

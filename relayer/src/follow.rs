@@ -49,7 +49,7 @@ impl Relayer {
             states.push((id, self.sender.primary().payout_at(id.sender, id.sequence, final_block).await?));
         }
         self.drop_bundle(index);
-        self.metrics.gas_used.inc_by(inclusion.gas_used);
+        self.metrics.observe_gas(inclusion);
         if !inclusion.success {
             self.metrics.reverted.inc();
         }

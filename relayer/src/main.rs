@@ -153,6 +153,7 @@ fn run(config: Config, once: bool) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(async {
         let metrics = config.metrics;
+        let (stopping, stop) = tokio::sync::watch::channel(false);
         let mut relayer = Relayer::open(config, key).await?;
         if once {
             let tick = relayer.run_once().await?;
@@ -167,9 +168,10 @@ fn run(config: Config, once: bool) -> Result<(), Failure> {
             let listener = tokio::net::TcpListener::bind(address).await;
             let listener = listener.map_err(|error| format!("cannot serve metrics on {address}: {error}"))?;
             tracing::info!(%address, "serving metrics");
-            tokio::spawn(serve_metrics(listener, relayer.metrics()));
+            tokio::spawn(serve_metrics(listener, relayer.metrics(), stop));
         }
         relayer.run(stop_signal()).await?;
+        stopping.send_replace(true);
         Ok(())
     })
 }

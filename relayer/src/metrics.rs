@@ -11,16 +11,22 @@ use axum::Router;
 use axum::extract::State as Shared;
 use axum::response::IntoResponse;
 use axum::routing::get;
+use fastpay_ethereum::Inclusion;
+use fastpay_rpc::http::ConnectionLimits;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, watch};
 
 use crate::item::Item;
 use crate::relayer::Tick;
 use crate::store::State;
+
+/// At most so many connections to the port; further ones are closed at once. A few ask, now and then.
+const CONNECTIONS_MAX: usize = 32;
 
 /// All counters.
 #[derive(Debug, Default)]
@@ -30,8 +36,8 @@ pub struct Metrics {
     pub submitted: Counter,
     /// Final transactions that did nothing.
     pub reverted: Counter,
-    /// The gas of final transactions.
-    pub gas_used: Counter,
+    gas_used: Counter,
+    gas_cost: Counter<f64, AtomicU64>,
     gas_balance: Gauge<f64, AtomicU64>,
     redeemed: Counter,
     redeemed_by_others: Counter,
@@ -95,8 +101,9 @@ impl Metrics {
         ] {
             registry.register_with_unit(name, help, Unit::Seconds, gauge.clone());
         }
-        let balance = metrics.gas_balance.clone();
-        registry.register_with_unit("gas_balance", "What the gas key has", Unit::Other("ether".into()), balance);
+        let ether = || Unit::Other("ether".into());
+        registry.register_with_unit("gas_balance", "What the gas key has", ether(), metrics.gas_balance.clone());
+        registry.register_with_unit("gas_cost", "What final transactions cost", ether(), metrics.gas_cost.clone());
         metrics
     }
 
@@ -133,7 +140,15 @@ impl Metrics {
 
     /// Takes what the gas key has, in wei.
     pub(crate) fn observe_balance(&self, wei: U256) {
-        self.gas_balance.set(format_ether(wei).parse().unwrap_or(f64::NAN));
+        self.gas_balance.set(ether(wei));
+    }
+
+    /// Takes what a final transaction cost.
+    pub(crate) fn observe_gas(&self, inclusion: &Inclusion) {
+        self.gas_used.inc_by(inclusion.gas_used);
+        if let Some(wei) = inclusion.cost_wei() {
+            self.gas_cost.inc_by(ether(wei));
+        }
     }
 
     /// All counters as text.
@@ -145,14 +160,17 @@ impl Metrics {
     }
 }
 
-/// Serves them until the process ends. For a private network: nothing bounds who asks.
-///
-/// # Errors
-/// Where the server fails as a whole.
-pub async fn serve(listener: TcpListener, metrics: Arc<Metrics>) -> std::io::Result<()> {
+fn ether(wei: U256) -> f64 {
+    format_ether(wei).parse().unwrap_or(f64::NAN)
+}
+
+/// Serves them until `stop` turns true.
+pub async fn serve(listener: TcpListener, metrics: Arc<Metrics>, stop: watch::Receiver<bool>) {
     let router =
         Router::new().route("/metrics", get(answer)).route("/health", get(async || "up\n")).with_state(metrics);
-    axum::serve(listener, router).await
+    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let admit = move |_| Some(((), room.clone().try_acquire_owned().ok()?));
+    fastpay_rpc::http::serve(listener, router, ConnectionLimits::default(), None, admit, stop).await;
 }
 
 async fn answer(Shared(metrics): Shared<Arc<Metrics>>) -> impl IntoResponse {
@@ -198,5 +216,17 @@ mod tests {
         );
         metrics.observe_balance(U256::from(1_500_000_000_000_000_000_u64));
         assert_eq!(said("gas_balance_ether"), 1.5);
+        let inclusion = Inclusion {
+            hash: Default::default(),
+            block_number: 1,
+            block_hash: Default::default(),
+            success: true,
+            gas_used: 50_000,
+            gas_price_wei: Some(2_000_000_000),
+        };
+        for price in [inclusion.gas_price_wei, None] {
+            metrics.observe_gas(&Inclusion { gas_price_wei: price, ..inclusion });
+        }
+        assert_eq!(["gas_used_total", "gas_cost_ether_total"].map(said), [100_000.0, 0.0001]);
     }
 }

@@ -53,13 +53,12 @@ function stepper({ id, name }) {
 function showGoods() {
   const rows = goods.map((good) => {
     const row = document.createElement("li");
-    const [icon, what] = ["span", "div"].map((kind) => document.createElement(kind));
-    [icon.className, icon.textContent, what.className] = ["icon", good.icon, "what"];
-    icon.setAttribute("aria-hidden", "true");
+    const what = document.createElement("div");
+    what.className = "what";
     const [name, price] = ["b", "span"].map((kind) => document.createElement(kind));
     [name.textContent, price.textContent] = [good.name, `${good.thousandths / 1_000} ETH`];
     what.append(name, price);
-    row.append(icon, what, stepper(good));
+    row.append(what, stepper(good));
     return row;
   });
   element("goods").replaceChildren(...rows);

@@ -6,7 +6,7 @@ use axum::Json;
 use axum::body::Body;
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State as Shared};
-use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use fastpay_core::{Amount, Asset};
 use fastpay_rpc::http::{read_json, require_json};
 use fastpay_wallet::parse_memo;
@@ -136,11 +136,11 @@ pub(super) async fn export(
     let Query(ExportParams { after }) = params?;
     let page = shop.ledger.read_book(|book, looked_at_ms| to_csv(book, looked_at_ms, after.as_deref(), INVOICES_MAX));
     let page = page.ok_or_else(unknown_invoice)?;
-    let text = |value: &str| value.parse().map_err(|_| unknown_invoice());
     let mut headers = HeaderMap::new();
-    headers.insert(header::CONTENT_TYPE, text("text/csv; charset=utf-8")?);
-    if let Some(next) = page.next {
-        headers.insert(HeaderName::from_static("link"), text(&format!("</v1/export.csv?after={next}>; rel=\"next\""))?);
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/csv; charset=utf-8"));
+    let link = page.next.map(|next| format!("</v1/export.csv?after={next}>; rel=\"next\""));
+    if let Some(Ok(link)) = link.map(HeaderValue::try_from) {
+        headers.insert(header::LINK, link);
     }
     Ok((headers, page.table))
 }

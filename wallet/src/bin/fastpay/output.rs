@@ -6,11 +6,14 @@ use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use alloy::primitives::U256;
 use fastpay_core::{AccountId, Asset, AuthorityName, Transfer};
-use fastpay_ethereum::{Progress as ChainProgress, Queued, utc};
+use fastpay_ethereum::{Inclusion, Progress as ChainProgress, Queued, utc};
 use fastpay_wallet::folder::{AssetInfo, Errand};
 use fastpay_wallet::{DriveError, Progress, Trouble, Wallet, WalletError, format_memo, format_units, short};
 use serde_json::{Value, json};
+
+const ETHER_DECIMALS: u8 = 18;
 
 /// The outcome of a command.
 #[derive(Debug)]
@@ -145,6 +148,21 @@ impl Money {
         let symbol = self.info.as_ref().map(|info| info.symbol.clone());
         json!({ "asset": self.asset, "symbol": symbol, "amount": amount, "units": units.to_string() })
     }
+}
+
+/// What a transaction used for its gas, and what that cost.
+pub fn gas_text(inclusion: &Inclusion) -> String {
+    let cost = inclusion.cost_wei().map(|wei| format!(" for {} ETH", format_units(wei, ETHER_DECIMALS)));
+    format!("{} gas{}", inclusion.gas_used, cost.unwrap_or_default())
+}
+
+/// What that cost, for programs; null where the Ethereum node did not say.
+pub fn gas_cost_json(inclusion: &Inclusion) -> Value {
+    let value = |wei: U256| {
+        let (asset, amount) = (Asset::ETHER, format_units(wei, ETHER_DECIMALS));
+        json!({ "asset": asset, "symbol": "ETH", "amount": amount, "units": wei.to_string() })
+    };
+    inclusion.cost_wei().map_or(Value::Null, value)
 }
 
 /// A transfer for programs.
