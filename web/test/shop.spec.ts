@@ -2,7 +2,7 @@
 
 import AxeBuilder from "@axe-core/playwright";
 import type { Page } from "@playwright/test";
-import { parsePaymentLink } from "@fastpay/sdk";
+import { formatAccount, parsePaymentLink } from "@fastpay/sdk";
 import { privateKeyToAccount } from "viem/accounts";
 
 import { activity, expect, picture, test } from "./support/people";
@@ -47,7 +47,7 @@ test("a basket is paid by the command, and the page says so by itself", async ({
   await picture(page, "shop-shelf");
   await pay.click();
 
-  const state = page.getByRole("status");
+  const state = page.getByTestId("state");
   await expect(state).toHaveText("Waiting for your payment …");
   await expect(page.getByRole("heading", { level: 2 })).toHaveText("0.012 ETH");
   await expect(page.getByText("1 × Butter croissant, 2 × Sourdough loaf")).toBeVisible();
@@ -86,7 +86,7 @@ test("an order is paid in the web wallet, which its link opens", async ({ page, 
   await expect(form).toContainText("The corner bakery (nobody has checked this)");
   await form.getByRole("button", { name: "Pay 0.01 ETH" }).click();
   await expect(activity(buyer.page, /^Pay 0.01 ETH/).getByText("Done", { exact: true })).toBeVisible();
-  await expect(page.getByRole("status")).toHaveText("✓ Paid. Thank you! It is on its way.");
+  await expect(page.getByTestId("state")).toHaveText("✓ Paid. Thank you! It is on its way.");
   await isSame();
   await context.close();
 });
@@ -95,16 +95,16 @@ test("who pays a part is asked for the rest", async ({ page }) => {
   await order(page, "Birthday cake");
   const link = await linkOf(page);
   const { account, memo } = parsePaymentLink(link);
-  await fastpay("pay", account, "0.004", "--memo", memo ?? "", "--from", "alice");
-  await expect(page.getByRole("status")).toHaveText("0.004 ETH has come. Please pay the other 0.006 ETH.");
+  await fastpay("pay", formatAccount(account), "0.004", "--memo", memo ?? "", "--from", "alice");
+  await expect(page.getByTestId("state")).toHaveText("0.004 ETH has come. Please pay the other 0.006 ETH.");
   await picture(page, "shop-underpaid");
   const rest = await linkOf(page);
   expect(parsePaymentLink(rest).amount).toBe(6_000_000_000_000_000n);
   await fastpay("pay", rest, "--yes", "--from", "alice");
-  await expect(page.getByRole("status")).toHaveText("✓ Paid. Thank you! It is on its way.");
+  await expect(page.getByTestId("state")).toHaveText("✓ Paid. Thank you! It is on its way.");
   // Once more, with the link of the beginning.
   await fastpay("pay", link, "--yes", "--from", "alice");
-  await expect(page.getByRole("status")).toHaveText("✓ Paid, and 0.01 ETH too much: we send that back.");
+  await expect(page.getByTestId("state")).toHaveText("✓ Paid, and 0.01 ETH too much: we send that back.");
 });
 
 test("an order expires, and a payment that comes then is late", async ({ page }) => {
@@ -112,11 +112,11 @@ test("an order expires, and a payment that comes then is late", async ({ page })
   try {
     await order(page, "Butter croissant", hasty.url);
     const { account, memo } = parsePaymentLink(await linkOf(page));
-    await expect(page.getByRole("status")).toHaveText("This order has expired. Nothing was paid.");
+    await expect(page.getByTestId("state")).toHaveText("This order has expired. Nothing was paid.");
     await expect(page.getByRole("region", { name: "Payment" })).toBeHidden();
     await picture(page, "shop-expired");
-    await fastpay("pay", account, "0.002", "--memo", memo ?? "", "--from", "alice");
-    await expect(page.getByRole("status")).toHaveText("Your payment came after the order had ended. We will write to you.");
+    await fastpay("pay", formatAccount(account), "0.002", "--memo", memo ?? "", "--from", "alice");
+    await expect(page.getByTestId("state")).toHaveText("Your payment came after the order had ended. We will write to you.");
   } finally {
     await hasty.stop();
   }
