@@ -84,7 +84,7 @@ mod tests {
     use fastpay_wallet::folder::Folder;
     use fastpay_wallet::{DriveOptions, Network, PaymentLink};
 
-    use crate::ledger::LinkBase;
+    use crate::forms::LinkBase;
 
     #[tokio::test(flavor = "multi_thread")]
     async fn a_broken_journal_ends_the_service_while_the_authorities_are_away() {
@@ -103,7 +103,7 @@ mod tests {
         let network = Network::new(committee.domain, committees, &endpoints).unwrap();
         let wallet = Wallet::new(Folder::new(folder.path().join("wallet")), network, DriveOptions::default());
         let link = PaymentLink::new(TestAccount::numbered(1).id(), &committee.domain, Asset::ETHER);
-        let ledger = Ledger::open(folder.path(), LinkBase { link, page: None }).await.unwrap();
+        let ledger = Ledger::open(folder.path(), LinkBase { link, page: None }, Duration::MAX).await.unwrap();
         let blindness = look(&wallet, &ledger).await.unwrap();
         assert!(matches!(blindness, Some(Blindness::Wallet(WalletError::TooFewAnswers { .. }))), "{blindness:?}");
         ledger.break_journal();

@@ -8,13 +8,16 @@ use std::time::Duration;
 
 use fastpay_core::{Amount, Asset, Memo};
 use fastpay_merchant::book::Request;
+use fastpay_merchant::forms::LinkBase;
 use fastpay_merchant::invoice::State;
-use fastpay_merchant::ledger::{Ledger, LinkBase, now_ms};
+use fastpay_merchant::ledger::{Ledger, now_ms};
 use fastpay_merchant::watch::{Blindness, look};
 use fastpay_wallet::folder::FolderError;
 use fastpay_wallet::{PaymentLink, Wallet, WalletError};
 use support::{Committee, Part, alice, bob, pay};
 use tempfile::TempDir;
+
+const KEEP: Duration = Duration::from_secs(1_000);
 
 /// A shop with an invoice of 5 to Bob, and Alice, who can pay it.
 struct Scene {
@@ -32,10 +35,10 @@ impl Scene {
         let folder = tempfile::tempdir().unwrap();
         let wallet = committee.wallet(&folder.path().join("wallet"));
         let link = PaymentLink::new(bob().account(), &committee.committee.domain, Asset::ETHER);
-        let ledger = Ledger::open(folder.path(), LinkBase { link, page: None }).await.unwrap();
+        let ledger = Ledger::open(folder.path(), LinkBase { link, page: None }, KEEP).await.unwrap();
         let (asset, amount, memo) = (Asset::ETHER, Amount(5), Some(Memo::ZERO));
         let request = Request { reference: "order 1".into(), asset, amount, memo, expires_in: 1 };
-        ledger.create(&request).unwrap();
+        ledger.create(&request, 1).unwrap();
         let expires_at_ms = (now_ms().div_ceil(1_000) + 1) * 1_000;
         Self { committee, wallet, ledger, expires_at_ms, folder }
     }
@@ -63,7 +66,7 @@ impl Scene {
 
     /// The states that the shop is told of.
     fn told(&self) -> Vec<State> {
-        self.ledger.undelivered().iter().map(|delivery| delivery.event.state).collect()
+        self.ledger.undelivered(|_| true, 10).iter().map(|delivery| delivery.event.state).collect()
     }
 }
 
