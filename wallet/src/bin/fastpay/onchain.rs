@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::args::{ClaimArgs, DepositArgs, ExecuteArgs};
 use crate::context::Context;
-use crate::output::{Money, Report, add, gas_cost_json, gas_text, queued_json};
+use crate::output::{Money, Report, add, gas_cost_json, queued_json};
 use crate::transfers::ordered_before;
 
 pub async fn deposit(context: &Context, args: DepositArgs) -> Result<Report, WalletError> {
@@ -44,7 +44,6 @@ pub async fn deposit(context: &Context, args: DepositArgs) -> Result<Report, Wal
     });
     let mut text =
         format!("deposited {} for {recipient}, final in block {}", money.text(amount), inclusion.block_number);
-    text = format!("{text} with {}", gas_text(&inclusion));
     if args.wait > 0
         && let Errand::Deposit { after, .. } = entry.errand
     {
@@ -104,7 +103,7 @@ pub async fn execute(context: &Context, args: ExecuteArgs) -> Result<Report, Wal
         match chain.execute(&redemption, queued).await? {
             Some(Finished { inclusion, .. }) => {
                 add(&mut json, [("transaction", json!(inclusion.hash)), ("block", json!(inclusion.block_number))]);
-                lines.push(format!("{what}: paid in block {} with {}", inclusion.block_number, gas_text(&inclusion)));
+                lines.push(format!("{what}: paid in block {} with {} gas", inclusion.block_number, inclusion.gas_used));
             }
             None => lines.push(format!("{what}: paid by somebody else before")),
         }

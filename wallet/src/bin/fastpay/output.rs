@@ -150,13 +150,7 @@ impl Money {
     }
 }
 
-/// What a transaction used for its gas, and what that cost.
-pub fn gas_text(inclusion: &Inclusion) -> String {
-    let cost = inclusion.cost_wei().map(|wei| format!(" for {} ETH", format_units(wei, ETHER_DECIMALS)));
-    format!("{} gas{}", inclusion.gas_used, cost.unwrap_or_default())
-}
-
-/// What that cost, for programs; null where the Ethereum node did not say.
+/// What a transaction cost for its gas, for programs; null where the Ethereum node did not say.
 pub fn gas_cost_json(inclusion: &Inclusion) -> Value {
     let value = |wei: U256| {
         let (asset, amount) = (Asset::ETHER, format_units(wei, ETHER_DECIMALS));

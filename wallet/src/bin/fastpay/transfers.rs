@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::args::{PayArgs, RedeemArgs};
 use crate::context::Context;
 use crate::link;
-use crate::output::{Money, Report, add, gas_cost_json, gas_text, queued_json, transfer_json, transfer_text};
+use crate::output::{Money, Report, add, gas_cost_json, queued_json, transfer_json, transfer_text};
 
 /// So long the command stays for the authorities beyond the quorum.
 const REST: Duration = Duration::from_millis(300);
@@ -198,7 +198,7 @@ async fn redeem_alone(
             let Inclusion { hash, block_number: block, gas_used: gas, .. } = inclusion;
             let cost = gas_cost_json(&inclusion);
             let by = json!({ "by": "self", "transaction": hash, "block": block, "gas": gas, "gasCost": cost });
-            (by, format!("redeemed on Ethereum in block {block} with {}", gas_text(&inclusion)))
+            (by, format!("redeemed on Ethereum in block {block} with {gas} gas"))
         }
         None => (json!({ "by": "relayer" }), "redeemed on Ethereum by somebody else before".into()),
     };
