@@ -105,6 +105,15 @@ pub enum Record {
 }
 
 impl Record {
+    /// Where a confirmation's credit goes, and under which number, if that is another shard.
+    #[must_use]
+    pub fn forwarded(&self) -> Option<(ShardId, u64)> {
+        match self {
+            Self::Confirmation { effect: Effect::Forwarded { to, number }, .. } => Some((*to, *number)),
+            _ => None,
+        }
+    }
+
     /// The accounts of this shard whose state the record changes.
     pub fn accounts(&self) -> impl Iterator<Item = AccountId> {
         let (first, second) = match self {

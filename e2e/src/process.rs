@@ -54,7 +54,7 @@ fn show(command: &Command) -> String {
 /// What a developer has exported for a network of their own must not reach ours.
 fn isolate(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
-        let ours = name.to_string_lossy().starts_with("FASTPAY_");
+        let ours = ["FASTPAY_", "OTEL_"].iter().any(|prefix| name.to_string_lossy().starts_with(prefix));
         if ours && !command.get_envs().any(|(set, _)| set == name) {
             command.env_remove(name);
         }

@@ -16,6 +16,7 @@ use fastpay_core::{
 };
 use fastpay_ethereum::{Primary, PrimaryError};
 use fastpay_rpc::Endpoints;
+use fastpay_telemetry::{Export, Service, TraceError, Tracer};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -113,6 +114,9 @@ pub enum AuthorityError {
     /// The URLs of the Primary are no good.
     #[error(transparent)]
     Primary(#[from] PrimaryError),
+    /// Payments cannot be traced as they should be.
+    #[error(transparent)]
+    Traces(#[from] TraceError),
     /// A server failed as a whole.
     #[error("a server failed: {0}")]
     Server(String),
@@ -153,6 +157,7 @@ pub async fn run(
     if standing.voter().is_none() {
         tracing::warn!(epoch = %standing.epoch(), "this authority does not vote in the current epoch; it confirms, and answers what it is asked");
     }
+    let (tracer, export) = traces(&config, standing.public().name)?;
     let layout = ShardLayout::new(config.shards);
     let with_primary = deployment.genesis().is_none();
     let limits =
@@ -169,7 +174,7 @@ pub async fn run(
         domain: deployment.domain(),
         standing: rotation.subscribe(),
         layout,
-        metrics: Arc::new(Metrics::new(config.shards.get())),
+        metrics: Arc::new(Metrics::traced(config.shards.get(), tracer)),
         index,
     };
     if let (Some(guard), Some(questions)) = (guard, questions) {
@@ -179,6 +184,7 @@ pub async fn run(
     let noting = tokio::spawn(note_journal_ends(witness.clone(), histories.clone()));
     let outcome = serve(&config, &parts, deployment, rotation, &threads, histories.clone(), stop).await;
     let ended = end_shards(threads).await;
+    drop(export);
     noting.abort();
     drop(indexer);
     witness.note(&journal_ends(&histories));
@@ -188,6 +194,15 @@ pub async fn run(
         Err(AuthorityError::ShardPanicked(_)) => ended.and(outcome),
         _ => outcome.and(ended),
     }
+}
+
+/// What traces payments, and what sends that, where it is configured. It sends as long as it lives.
+fn traces(config: &Config, name: AuthorityName) -> Result<(Tracer, Option<Export>), TraceError> {
+    let Some(settings) = &config.traces else { return Ok((Tracer::off(), None)) };
+    let service = Service { name: "fastpay-node", instance: Some(name.to_string()) };
+    let (tracer, export) = Export::start(settings, service)?;
+    tracing::info!(collector = %settings.endpoint.url(), ratio = settings.ratio.get(), "tracing payments");
+    Ok((tracer, Some(export)))
 }
 
 async fn recover(

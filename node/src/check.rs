@@ -13,6 +13,7 @@ use fastpay_core::{AuthorityKeys, AuthorityName};
 use fastpay_ethereum::keystore::PassphraseSource;
 use fastpay_rpc::Endpoints;
 use serde::Serialize;
+use tokio::net::TcpStream;
 
 use crate::config::{Config, Overrides, TlsFiles};
 use crate::deployment::{self, Deployment, folder_identity};
@@ -25,6 +26,9 @@ use crate::tls::{Tls, TlsError};
 
 /// `run` waits for the deployment to be final as long as that takes.
 const DEPLOYMENT_PATIENCE: Duration = Duration::from_secs(20);
+
+/// A collector is near.
+const COLLECTOR_PATIENCE: Duration = Duration::from_secs(3);
 
 /// What a finding means for a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -41,7 +45,8 @@ pub enum Level {
 /// One thing that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What was looked at: `config`, `keys`, `committee`, `standing`, `data`, `memory`, `endpoints`, `tls`, `ports`.
+    /// What was looked at: `config`, `keys`, `committee`, `standing`, `data`, `memory`, `endpoints`, `tls`, `ports`,
+    /// `traces`.
     pub check: &'static str,
     /// What it means.
     pub level: Level,
@@ -118,6 +123,7 @@ pub async fn check(path: &Path, overrides: Overrides, passphrase: &PassphraseSou
         findings.take("tls", tls(files).map(|()| ((), "certificate and key go together".into())));
     }
     ports(&config, &mut findings);
+    traces(&config, &mut findings).await;
     findings
 }
 
@@ -216,6 +222,25 @@ fn endpoints(config: &Config, findings: &mut Findings) {
 /// As on the HTTP port, which says more of what is wrong than the shards' own do when they open.
 fn tls(files: &TlsFiles) -> Result<(), TlsError> {
     Tls::read(&TlsFiles { http: true, ..files.clone() })?.http().map(drop)
+}
+
+/// A collector that is away is no reason not to start.
+async fn traces(config: &Config, findings: &mut Findings) {
+    let Some(settings) = &config.traces else { return };
+    let url = settings.endpoint.url();
+    let addresses = url.socket_addrs(|| None);
+    let connected = async { TcpStream::connect(addresses?.as_slice()).await };
+    let connected = tokio::time::timeout(COLLECTOR_PATIENCE, connected).await;
+    match connected.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into())) {
+        Ok(_) => {
+            let ratio = settings.ratio.get();
+            findings.note("traces", Level::Ok, format!("{url} listens; of all payments {ratio} are traced"));
+        }
+        Err(error) => {
+            let message = format!("{url} does not listen ({error}): traces would be dropped");
+            findings.note("traces", Level::Warning, message);
+        }
+    }
 }
 
 fn ports(config: &Config, findings: &mut Findings) {

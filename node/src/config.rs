@@ -6,6 +6,7 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use fastpay_ethereum::PrimaryConfig;
+use fastpay_telemetry::TraceSettings;
 use serde::Deserialize;
 
 use crate::guard::default_witness;
@@ -57,6 +58,8 @@ pub struct Config {
     /// What strangers may take.
     #[serde(default)]
     pub limits: Limits,
+    /// Where traces of payments go; nowhere where it is not given.
+    pub traces: Option<TraceSettings>,
 }
 
 /// Bounds of what strangers may take of this machine.
@@ -306,6 +309,8 @@ mod tests {
         let named = read(&named, Overrides::default()).unwrap();
         let expected = Limits { shard_connections_max: 64, event_streams_max: 0, ..Limits::default() };
         assert_eq!((named.limits, named.index), (expected, false));
+        let traces = format!("{GOOD}\n[traces]\nendpoint = \"http://127.0.0.1:4317\"\nratio = 0.5\n");
+        assert_eq!(read(&traces, Overrides::default()).unwrap().traces.unwrap().ratio.get(), 0.5);
         let tls = format!("{GOOD}\n[tls]\ncertificate = \"a.pem\"\nkey = \"a.key\"\nhttp = true\n");
         assert!(read(&tls, Overrides::default()).unwrap().tls.unwrap().http);
     }
@@ -324,6 +329,10 @@ mod tests {
         check(format!("{GOOD}\n[limits]\nhttp_connections_max = 15\n"), "http_connections_max is 15; at least 16");
         check(format!("{GOOD}\n[limits]\nshard_connections_max = 0\n"), "shard_connections_max is 0; at least 16");
         check(format!("{GOOD}\n[limits]\nconnections_max = 99\n"), "unknown field `connections_max`");
+        check(format!("{GOOD}\n[traces]\nratio = 0.5\n"), "missing field `endpoint`");
+        let traces = format!("{GOOD}\n[traces]\nendpoint = \"http://127.0.0.1:4317\"\n");
+        check(format!("{traces}ratio = 2\n"), "2 is not a ratio");
+        check(format!("{traces}sampler = 2\n"), "unknown field `sampler`");
         check(GOOD.replace("genesis", "#"), "either [primary] or genesis");
         check(GOOD.replace("listen", "#"), "missing field `listen`");
         let (without_keys, _) = GOOD.split_once("[[keys]]").unwrap();

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fastpay_core::{Asset, AssetTotals, Balance, JournalPosition, Shard, ShardLedger, Vote};
+use fastpay_telemetry::Tracer;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -22,9 +23,11 @@ const ASSETS_SHOWN_MAX: usize = 32;
 type Labels = [(&'static str, String); 1];
 type Timestamps = Family<Labels, Gauge>;
 
-/// What one shard counts.
+/// What one shard counts, and where it says what it did for a payment that is traced.
 #[derive(Debug)]
 pub struct ShardMetrics {
+    /// Takes spans.
+    pub tracer: Tracer,
     /// Commands that wait in the queue.
     pub queued: Gauge,
     /// Votes given, repeated ones included.
@@ -235,12 +238,21 @@ pub struct Metrics {
     pub follower: Arc<FollowerMetrics>,
     /// Each shard's, from the first.
     pub shards: Vec<Arc<ShardMetrics>>,
+    tracer: Tracer,
+    spans_exported: Counter,
+    spans_dropped: Counter,
 }
 
 impl Metrics {
-    /// Counters for a node with so many shards.
+    /// Counters for a node with so many shards, which traces nothing.
     #[must_use]
     pub fn new(shards: u32) -> Self {
+        Self::traced(shards, Tracer::off())
+    }
+
+    /// The same, whose shards trace payments.
+    #[must_use]
+    pub fn traced(shards: u32, tracer: Tracer) -> Self {
         let mut registry = Registry::with_prefix("fastpay");
         let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
         registry.register("build", "The program", build);
@@ -248,13 +260,22 @@ impl Metrics {
         let network = Arc::new(network(&mut registry));
         let follower = Arc::new(follower(&mut registry));
         let shards = 0..shards;
-        let shards = shards.map(|id| Arc::new(shard(&mut registry, id, &authority.peer_vote_timestamp))).collect();
-        Self { registry, authority, network, follower, shards }
+        let shards = shards
+            .map(|id| Arc::new(shard(&mut registry, id, &authority.peer_vote_timestamp, tracer.clone())))
+            .collect();
+        let (spans_exported, spans_dropped) = (Counter::default(), Counter::default());
+        registry.register("spans_exported", "Spans that the collector took", spans_exported.clone());
+        registry.register("spans_dropped", "Spans that the collector did not take in time", spans_dropped.clone());
+        Self { registry, authority, network, follower, shards, tracer, spans_exported, spans_dropped }
     }
 
     /// All counters as text.
     #[must_use]
     pub fn text(&self) -> String {
+        if let Some(spans) = self.tracer.counts() {
+            self.spans_exported.inc_by(spans.exported_so_far().saturating_sub(self.spans_exported.get()));
+            self.spans_dropped.inc_by(spans.dropped_so_far().saturating_sub(self.spans_dropped.get()));
+        }
         let mut text = String::new();
         encode(&mut text, &self.registry).expect("writing to memory does not fail");
         text
@@ -326,10 +347,11 @@ fn follower(registry: &mut Registry) -> FollowerMetrics {
     metrics
 }
 
-fn shard(registry: &mut Registry, id: u32, peer_vote_timestamp: &Timestamps) -> ShardMetrics {
+fn shard(registry: &mut Registry, id: u32, peer_vote_timestamp: &Timestamps, tracer: Tracer) -> ShardMetrics {
     let label = ("shard".into(), id.to_string().into());
     let registry = registry.sub_registry_with_label(label);
     let metrics = ShardMetrics {
+        tracer,
         queued: Gauge::default(),
         votes: Counter::default(),
         confirmed: Counter::default(),

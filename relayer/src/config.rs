@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use fastpay_core::{Amount, Asset};
 use fastpay_ethereum::{PrimaryConfig, SenderConfig};
 use fastpay_rpc::REDEMPTION_BATCH_MAX;
+use fastpay_telemetry::TraceSettings;
 use serde::Deserialize;
 use url::Url;
 
@@ -28,6 +29,8 @@ pub struct Config {
     pub key: KeyConfig,
     /// Where metrics are served; nowhere where it is not given. Keep it private.
     pub metrics: Option<SocketAddr>,
+    /// Where traces of redemptions go; nowhere where it is not given.
+    pub traces: Option<TraceSettings>,
     /// How transactions are paid for.
     #[serde(default)]
     pub sender: SenderConfig,
@@ -239,6 +242,15 @@ mod tests {
         assert_eq!(config.minimum_fee(Asset::ETHER), Amount(1000));
         assert_eq!(config.minimum_fee(Asset([1; 20].into())), Amount(7));
         assert_eq!(config.primary.finality, fastpay_ethereum::Finality::Confirmations(3));
+    }
+
+    #[test]
+    fn where_traces_go_is_read_and_what_makes_no_sense_is_refused() {
+        let traces = format!("{MINIMAL}\n[traces]\nendpoint = \"http://127.0.0.1:4317\"\n");
+        assert!(read(&traces, Overrides::default()).unwrap().1.traces.is_some());
+        let error = read(&format!("{traces}ratio = 3\n"), Overrides::default()).unwrap_err().to_string();
+        assert!(error.contains("is not a ratio"), "{error}");
+        assert!(read(MINIMAL, Overrides::default()).unwrap().1.traces.is_none());
     }
 
     #[test]

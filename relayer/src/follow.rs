@@ -7,7 +7,20 @@ use tokio::time::Instant;
 
 use crate::item::ItemId;
 use crate::relayer::{Relayer, RelayerError, wait_or_stop};
+use crate::store::Bundle;
 use crate::submit::wait_or_stop_sending;
+
+/// What a final transaction did for an item, in a word.
+fn outcome(state: &Payout, was_queued: bool, success: bool) -> Result<&'static str, &'static str> {
+    match (state, success) {
+        (Payout::Done, true) if was_queued => Ok("executed"),
+        (Payout::Done, true) => Ok("redeemed"),
+        (Payout::Done, false) => Ok("by-others"),
+        (Payout::Queued(_), _) if !was_queued => Ok("queued"),
+        (_, true) => Err("no-effect"),
+        (_, false) => Err("reverted"),
+    }
+}
 
 impl Relayer {
     /// Looks after every transaction that is not final: sends it again, raises its offer, or settles what
@@ -25,7 +38,8 @@ impl Relayer {
                     tracing::warn!(nonce = submission.nonce, "another transaction of the gas key took this nonce");
                     self.drop_bundle(index);
                 }
-                Ok(Status::Included(_)) => {
+                Ok(Status::Included(inclusion)) => {
+                    self.trace_included(index, &inclusion);
                     self.offered_at.insert(submission.nonce, Instant::now());
                     index = index.saturating_add(1);
                 }
@@ -42,12 +56,15 @@ impl Relayer {
 
     /// Forgets a final transaction, and the items that it redeemed. Others wait again.
     async fn settle(&mut self, index: usize, inclusion: &Inclusion) -> Result<(), PrimaryError> {
-        let items = self.state.bundles.get(index).map(|bundle| bundle.items.clone()).unwrap_or_default();
+        let Some(Bundle { submission, items }) = self.state.bundles.get(index) else { return Ok(()) };
+        let (nonce, items) = (submission.nonce, items.clone());
         let final_block = self.sender.primary().final_head().await?.number();
         let mut states = Vec::with_capacity(items.len());
         for id in items {
             states.push((id, self.sender.primary().payout_at(id.sender, id.sequence, final_block).await?));
         }
+        self.trace_included(index, inclusion);
+        let included_at = self.traces.forget(nonce);
         self.drop_bundle(index);
         self.metrics.observe_gas(inclusion);
         if !inclusion.success {
@@ -56,6 +73,9 @@ impl Relayer {
         for (id, state) in states {
             let item = self.state.position(&id).and_then(|position| self.state.items.get(position));
             let was_queued = item.is_some_and(|item| item.queued.is_some());
+            if let Some(item) = item {
+                self.traces.ended(item, included_at, outcome(&state, was_queued, inclusion.success));
+            }
             match (state, inclusion.success) {
                 (Payout::Done, true) => self.finish_by_us(id, was_queued, inclusion),
                 (Payout::Done, false) => self.finish_by_others(id),
@@ -68,8 +88,15 @@ impl Relayer {
         Ok(())
     }
 
+    fn trace_included(&mut self, index: usize, inclusion: &Inclusion) {
+        let Some(bundle) = self.state.bundles.get(index) else { return };
+        let items = bundle.items.iter().filter_map(|id| self.state.items.get(self.state.position(id)?));
+        self.traces.included(bundle.submission.nonce, inclusion, items);
+    }
+
     fn drop_bundle(&mut self, index: usize) {
         let bundle = self.state.bundles.remove(index);
+        self.traces.forget(bundle.submission.nonce);
         self.offered_at.remove(&bundle.submission.nonce);
         self.changed = true;
     }

@@ -124,7 +124,7 @@ impl Relayer {
                 return Ok(Taken::Later);
             }
         }
-        let now_ms = self.clock.now_ms();
+        let (now_ms, since) = (self.clock.now_ms(), self.traces.now());
         let committee = self.committee(epoch);
         let item = committee.and_then(|committee| {
             let verified = certificate.verify(&domain, committee).ok()?;
@@ -153,9 +153,11 @@ impl Relayer {
                 return Ok(Taken::Dealt);
             }
             OnChain::Open | OnChain::Settling => {
-                tracing::info!(sender = %id.sender, sequence = %id.sequence, %fee, "a redemption to bring to the contract");
+                let digest = domain.transfer_digest(&item.redemption.clone().into());
+                tracing::info!(sender = %id.sender, sequence = %id.sequence, %digest, %fee, "a redemption to bring to the contract");
             }
         }
+        self.traces.seen(&item, since);
         self.state.items.push(item);
         self.changed = true;
         Ok(Taken::Dealt)

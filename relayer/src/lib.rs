@@ -11,7 +11,7 @@
 //! Modules in reading order: `config`, `clock`, `key`, `item` (one redemption), `store` (what survives a restart),
 //! `feeds` (reading the authorities) and `intake` (what is taken from them), `gas` and `policy` (when to submit
 //! what: pure), `votes` (of the committee for many together), `bundle` (what succeeds together), `submit`,
-//! `queue` and `follow`, `relayer` (the loop), `status` and `metrics` (for the operator).
+//! `queue` and `follow`, `relayer` (the loop), `status`, `metrics` and `traces` (for the operator).
 //!
 //! Invariants: nothing is sent that is not on disk; an item is forgotten only when it is paid in a final
 //! block, is not worth its gas by the operator's rules, or failed too often (its owner can always redeem it
@@ -34,6 +34,7 @@ mod relayer;
 mod status;
 mod store;
 mod submit;
+mod traces;
 mod votes;
 
 pub use clock::Clock;

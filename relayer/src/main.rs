@@ -133,7 +133,9 @@ fn initialise(path: &Path, init: &Init) -> Result<(), Failure> {
          # The least fee per redemption, in the asset's smallest unit. With 0 anyone can spend this relayer's\n\
          # gas on redemptions that pay nothing.\ndefault_minimum_fee = \"0\"\n\n\
          [primary]\nrpc_urls = [{}]\nchain_id = {}\ncontract = {}\nfinality = \"finalized\"\n\n\
-         [key]\nfile = \"gas.key\"\n{passphrase}",
+         [key]\nfile = \"gas.key\"\n{passphrase}\n\
+         # Traces of one in a hundred redemptions, for a collector on this machine (docs/OPERATIONS.md, Traces):\n\
+         # [traces]\n# endpoint = \"http://127.0.0.1:4317\"\n# ratio = 0.01\n",
         quoted(&init.endpoints.display()),
         urls.join(", "),
         init.chain_id,

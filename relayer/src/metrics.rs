@@ -13,6 +13,7 @@ use axum::response::IntoResponse;
 use axum::routing::get;
 use fastpay_ethereum::Inclusion;
 use fastpay_rpc::http::ConnectionLimits;
+use fastpay_telemetry::Tracer;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
@@ -46,6 +47,8 @@ pub struct Metrics {
     below_minimum: Counter,
     below_cost: Counter,
     invalid: Counter,
+    spans_exported: Counter,
+    spans_dropped: Counter,
     waiting: Gauge,
     parked: Gauge,
     queued: Gauge,
@@ -77,6 +80,8 @@ impl Metrics {
             ("below_minimum", "Redemptions left to others for their fee", &metrics.below_minimum),
             ("below_cost", "Redemptions left to others for the gas", &metrics.below_cost),
             ("invalid", "Feed entries that are no valid certificates", &metrics.invalid),
+            ("spans_exported", "Spans that the collector took", &metrics.spans_exported),
+            ("spans_dropped", "Spans that the collector did not take in time", &metrics.spans_dropped),
         ] {
             registry.register(name, help, counter.clone());
         }
@@ -135,6 +140,14 @@ impl Metrics {
             (&self.invalid, totals.invalid),
         ] {
             counter.inc_by(total.saturating_sub(counter.get()));
+        }
+    }
+
+    /// Takes what became of spans.
+    pub(crate) fn observe_spans(&self, tracer: &Tracer) {
+        if let Some(spans) = tracer.counts() {
+            self.spans_exported.inc_by(spans.exported_so_far().saturating_sub(self.spans_exported.get()));
+            self.spans_dropped.inc_by(spans.dropped_so_far().saturating_sub(self.spans_dropped.get()));
         }
     }
 

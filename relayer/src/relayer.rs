@@ -7,6 +7,7 @@ use std::time::Duration;
 use fastpay_core::{Committees, PrimaryAddress};
 use fastpay_ethereum::{EpochReader, Primary, PrimaryError, PrivateKeySigner, SendError, Sender};
 use fastpay_rpc::{AuthorityClient, ClientError, Endpoints, EndpointsError};
+use fastpay_telemetry::{Export, Service, TraceError, Tracer};
 use tokio::time::Instant;
 
 use crate::clock::Clock;
@@ -15,6 +16,7 @@ use crate::feeds::{Feeds, OPTIONS};
 use crate::item::ItemId;
 use crate::metrics::Metrics;
 use crate::store::{State, Store, StoreError};
+use crate::traces::Traces;
 use crate::votes::Voters;
 
 /// So many finished items are remembered in memory, to recognise them in the feeds of other authorities
@@ -42,6 +44,9 @@ pub enum RelayerError {
     /// A stored transaction cannot go on.
     #[error(transparent)]
     Send(#[from] SendError),
+    /// Redemptions cannot be traced as they should be.
+    #[error(transparent)]
+    Traces(#[from] TraceError),
     /// `--once` and nobody answers.
     #[error("no authority answered; check the endpoints and try again")]
     NoAuthority,
@@ -85,6 +90,9 @@ pub struct Relayer {
     /// When each transaction was last offered, by its nonce.
     pub(crate) offered_at: HashMap<u64, Instant>,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) traces: Traces,
+    /// Sends what the traces are told, as long as it lives.
+    _export: Option<Export>,
     balance_asked_at: Option<Instant>,
 }
 
@@ -123,8 +131,11 @@ impl Relayer {
         let (store, mut state) = Store::open(&config.data_dir, primary.chain_id(), primary.contract())?;
         state.items.iter_mut().for_each(|item| item.take_up(clock.now_ms()));
         let epochs = EpochReader::new(primary.clone());
+        let domain = primary.domain();
         let sender = Sender::new(primary, key, config.sender.clone());
         state.bundles.iter().for_each(|bundle| sender.adopt(&bundle.submission));
+        let (tracer, export) = start_traces(&config, sender.address())?;
+        let traces = Traces::new(tracer, domain);
         let (items, bundles) = (state.items.len(), state.bundles.len());
         tracing::info!(address = %sender.address(), items, bundles, "relayer opened");
         Ok(Self {
@@ -141,6 +152,8 @@ impl Relayer {
             finished: Finished::default(),
             offered_at: HashMap::new(),
             metrics: Arc::new(Metrics::new()),
+            traces,
+            _export: export,
             balance_asked_at: None,
         })
     }
@@ -220,6 +233,7 @@ impl Relayer {
         (tick.parked, tick.queued, tick.waiting) = (parked.len(), queued.len(), waiting.len());
         tick.under_way = self.state.bundles.len();
         self.metrics.observe(&tick, &self.state, now);
+        self.metrics.observe_spans(self.traces.tracer());
         Ok(tick)
     }
 
@@ -256,6 +270,14 @@ impl Relayer {
     fn poll_interval(&self) -> Duration {
         Duration::from_millis(self.config.poll_interval_ms.max(1))
     }
+}
+
+fn start_traces(config: &Config, address: PrimaryAddress) -> Result<(Tracer, Option<Export>), TraceError> {
+    let Some(settings) = &config.traces else { return Ok((Tracer::off(), None)) };
+    let service = Service { name: "fastpay-relayer", instance: Some(address.to_string()) };
+    let (tracer, export) = Export::start(settings, service)?;
+    tracing::info!(collector = %settings.endpoint.url(), ratio = settings.ratio.get(), "tracing redemptions");
+    Ok((tracer, Some(export)))
 }
 
 /// Waits out what time can cure, and what a person can without touching us, such as an empty gas account.

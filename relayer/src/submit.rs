@@ -201,6 +201,7 @@ impl Relayer {
         let hash = submission.attempts.last().map(|attempt| attempt.hash).unwrap_or_default();
         let (nonce, gas_limit) = (submission.nonce, submission.gas_limit);
         tracing::info!(items = items.len(), nonce, gas_limit, transaction = %hash, "submitting");
+        self.traces.submitted(&submission, items);
         let items = items.iter().map(Item::id).collect();
         self.offered_at.insert(submission.nonce, tokio::time::Instant::now());
         self.metrics.submitted.inc();

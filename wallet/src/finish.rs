@@ -11,10 +11,11 @@
 //! ours the certificate does, before it is settled.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use fastpay_core::{AccountId, SequenceNumber, VerifiedCertificate, VerifiedOrder};
+use fastpay_core::{AccountId, SequenceNumber, Transfer, VerifiedCertificate, VerifiedOrder};
 use fastpay_rpc::AccountState;
+use fastpay_telemetry::{Attribute, Side, Span};
 use tokio::time::Instant;
 
 use crate::drive::{Backoff, Contest, DriveError, Progress};
@@ -34,7 +35,8 @@ impl Wallet {
         if let Some(stored) = entry.certificate {
             match self.network().verify_certificate(stored, account, sequence) {
                 Ok(certificate) => {
-                    let receipt = self.settle(journal, certificate).await?;
+                    let begun_at = self.driver().tracer().now();
+                    let receipt = self.settle(journal, certificate, begun_at, true).await?;
                     return Ok(Resumed::of(entry.order.map(|order| order.transfer), receipt));
                 }
                 Err(error) => tracing::warn!(%sequence, %error, "a stored certificate does not stand up"),
@@ -66,12 +68,12 @@ impl Wallet {
         first: VerifiedOrder,
         resumed: bool,
     ) -> Result<Resumed, WalletError> {
-        let start = Instant::now();
+        let (start, begun_at) = (Instant::now(), self.driver().tracer().now());
         let certificate = self.certify_one(order, first).await?;
         let certified_after = start.elapsed();
         journal.certify(&certificate)?;
-        let receipt = self.settle(journal, certificate).await?;
-        let receipt = Receipt { resumed, certified_after, ..receipt };
+        let receipt = self.settle(journal, certificate, begun_at, resumed).await?;
+        let receipt = Receipt { certified_after, ..receipt };
         Ok(Resumed::of(Some(order.transfer().clone()), receipt))
     }
 
@@ -132,12 +134,35 @@ impl Wallet {
         }
     }
 
-    async fn settle(&self, journal: &OrderJournal, certificate: VerifiedCertificate) -> Result<Receipt, WalletError> {
-        let start = Instant::now();
+    /// Has a certificate settled. The whole way from `begun_at` on, where that is traced, is the root of its trace.
+    async fn settle(
+        &self,
+        journal: &OrderJournal,
+        certificate: VerifiedCertificate,
+        begun_at: Option<SystemTime>,
+        resumed: bool,
+    ) -> Result<Receipt, WalletError> {
+        let (start, certified_at) = (Instant::now(), self.driver().tracer().now());
         let settled = self.driver().settle(&certificate).await?;
         journal.settle(certificate.transfer().sequence())?;
         let (certified_after, settled_after) = (Duration::ZERO, start.elapsed());
-        Ok(Receipt { certificate, resumed: true, certified_after, settled_after, rest: settled.rest })
+        if let (Some(begun_at), Some(certified_at)) = (begun_at, certified_at) {
+            self.trace(&certificate, begun_at, certified_at, resumed);
+        }
+        Ok(Receipt { certificate, resumed, certified_after, settled_after, rest: settled.rest })
+    }
+
+    fn trace(&self, certificate: &VerifiedCertificate, begun_at: SystemTime, certified_at: SystemTime, resumed: bool) {
+        let name = match certificate.transfer() {
+            Transfer::Payment(_) => "fastpay.payment",
+            Transfer::Redemption(_) => "fastpay.redemption",
+        };
+        let tracer = self.driver().tracer();
+        let span = Span::new(name, Side::Inside, begun_at).with(Attribute::Resumed(resumed));
+        let span = span.event("certified", certified_at);
+        if let Some(settled_at) = tracer.now() {
+            tracer.record_root(&certificate.digest(), span.ended(settled_at));
+        }
     }
 
     /// The number after all that are used, where some were used without this wallet: by another copy, or after the

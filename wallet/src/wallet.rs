@@ -18,6 +18,7 @@ use fastpay_core::{
     Transfer, VerifiedCertificate,
 };
 use fastpay_rpc::AccountState;
+use fastpay_telemetry::Tracer;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -161,6 +162,13 @@ impl Wallet {
     #[must_use]
     pub fn with_listener(mut self, listener: Listener) -> Self {
         self.driver = self.driver.with_listener(listener);
+        self
+    }
+
+    /// The same, which has `tracer` take what happens to its orders.
+    #[must_use]
+    pub fn with_tracer(mut self, tracer: Tracer) -> Self {
+        self.driver = self.driver.with_tracer(tracer);
         self
     }
 

@@ -82,7 +82,7 @@ fn set_up(committee: &Committee, home: &Path) {
         finality: Finality::default(),
         sender: fastpay_ethereum::SenderConfig::default(),
     };
-    let config = Config { endpoints, primary: Some(primary), genesis: None };
+    let config = Config { endpoints, primary: Some(primary), genesis: None, traces: None };
     let folder = Folder::new(home);
     config.write(&folder.config_path(), false).unwrap();
     let committees = Committees::new(committee.committee.committee.clone()).unwrap();

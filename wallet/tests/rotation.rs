@@ -50,7 +50,7 @@ impl Scene {
         let sender = SenderConfig { poll_interval_ms: 20, ..SenderConfig::default() };
         let (rpc_urls, finality) = (vec![self.anvil.url()], Finality::Confirmations(0));
         let primary = PrimarySettings { rpc_urls, chain_id: CHAIN_ID, contract: self.contract, finality, sender };
-        Config { endpoints, primary: Some(primary), genesis: None }
+        Config { endpoints, primary: Some(primary), genesis: None, traces: None }
     }
 
     /// As a new process has it.

@@ -2,6 +2,7 @@
 //!
 //! | module | what it shows |
 //! |---|---|
+//! | `traces` | what `way` looks at in the traces of its payments, and a collector that is away or hangs |
 //! | `way` | deposit, pay, redeem through the relayer and alone; the demo itself |
 //! | `crashes` | `kill -9` of one and of all under load, votes that survive it, a frozen authority, one process per data folder |
 //! | `restored` | a data folder that is an older copy, of one node or of two times |
@@ -38,5 +39,6 @@ mod rotation;
 mod scene;
 mod setup;
 mod storm;
+mod traces;
 mod way;
 mod wire;

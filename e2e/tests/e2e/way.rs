@@ -8,6 +8,7 @@ use fastpay_e2e::{Person, audit};
 use serde_json::Value;
 
 use crate::scene::{build, on_chain, standalone};
+use crate::traces::{Collector, Hanging, expect_dropped, trace_to};
 
 const OUT: Address = Address::repeat_byte(0xab);
 
@@ -18,17 +19,22 @@ fn milli_ether(thousandths: u64) -> U256 {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn money_goes_in_around_and_out_again() {
     let mut network = on_chain("way").await;
+    let collector = Collector::start(&mut network).await;
+    collector.watch(&network);
     network.start_authorities().await.unwrap();
     network.start_relayer().unwrap();
     let alice = Person::new(&network, "alice").await.unwrap();
     let own = alice.import_rich_key("own", 0).await.unwrap();
     let bob = Person::new(&network, "bob").await.unwrap();
+    trace_to(&bob.home().join("config.toml"), collector.address());
+    trace_to(&alice.home().join("config.toml"), collector.address());
     let his = bob.new_ed25519_key("his").await.unwrap();
 
     let deposit = alice.fastpay(["deposit", "5", "--wait", "60"]).await.unwrap();
     assert_eq!(deposit["state"], "credited");
     let paid = alice.fastpay(["pay", &his.to_string(), "2.5", "--memo", "rent"]).await.unwrap();
     assert_eq!(paid["state"], "settled");
+    collector.expect_payment(&network, &paid, [own, his]).await;
     let received = bob.fastpay(["receive", "--wait", "10"]).await.unwrap();
     assert!(received.to_string().contains("rent"), "{received}");
 
@@ -46,6 +52,7 @@ async fn money_goes_in_around_and_out_again() {
     // Through the relayer, which keeps its fee …
     let redeemed = bob.fastpay(["redeem", "1", "--to", &out, "--fee", "0.25", "--wait", "60"]).await.unwrap();
     assert_eq!((&redeemed["redeemed"]["by"], &redeemed["sequence"]), (&"relayer".into(), &0.into()));
+    collector.expect_redemption(&network, &redeemed).await;
     assert_eq!(network.chain().unwrap().ether_of(OUT).await.unwrap(), milli_ether(750));
 
     // … and alone, with nobody's help.
@@ -60,14 +67,18 @@ async fn money_goes_in_around_and_out_again() {
     let lines = audit(&network, &[own, his], &[Asset::ETHER]).await.unwrap();
     assert!(lines.iter().all(|line| line.ok), "{lines:?}");
     assert_eq!(alice.fastpay(["audit"]).await.unwrap()["ok"], true);
+    collector.expect_nothing_private(&[own, his]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_committee_without_a_primary_pays_and_says_that_it_cannot_redeem() {
     let key = crate::scene::key(0);
     let mut network = standalone("alone", &[key.account()]);
+    let hanging = Hanging::start(&mut network).await;
+    hanging.watch(&mut network);
     network.start_authorities().await.unwrap();
     let person = Person::new(&network, "person").await.unwrap();
+    trace_to(&person.home().join("config.toml"), hanging.address());
     person.import_key("own", "--ed25519", &"01".repeat(32)).await.unwrap();
     let other = person.new_ed25519_key("other").await.unwrap();
     let paid = person.fastpay(["pay", "other", "0.000000000000000007", "--from", "own"]).await.unwrap();
@@ -81,6 +92,11 @@ async fn a_committee_without_a_primary_pays_and_says_that_it_cannot_redeem() {
     assert!(redeem.out.contains("without a Primary"), "{}", redeem.out);
     // The balance can be audited against the genesis.
     assert_eq!(person.fastpay(["audit"]).await.unwrap()["ok"], true);
+    // Nobody took the traces of all that, which is seen and did no harm.
+    expect_dropped(&network).await;
+    for authority in &mut network.authorities {
+        authority.stop().unwrap();
+    }
 }
 
 const README: &str = include_str!("../../../README.md");

@@ -26,6 +26,7 @@ use super::outbox::{Deliveries, REDELIVERY_AFTER};
 use super::queue::{ShardHandle, ShardQueue};
 use super::recovery::{RecoveredShard, stored_account};
 use super::signer::Signer;
+use super::traces::Traces;
 use super::verification::Verification;
 use crate::metrics::ShardMetrics;
 use crate::standing::StandingSeen;
@@ -105,6 +106,7 @@ pub(super) struct Actor<C> {
     verification: Verification,
     signer: Signer,
     limits: ShardLimits,
+    traces: Traces,
     metrics: Arc<ShardMetrics>,
     queue: ShardQueue,
     commits: C,
@@ -166,6 +168,7 @@ impl<C: Commits> Actor<C> {
                 recovered.checkpoint,
                 metrics.clone(),
             ),
+            traces: Traces::new(metrics.tracer.clone(), recovered.shard.id()),
             shard: recovered.shard,
             journal: recovered.journal,
             store: recovered.store,
@@ -237,13 +240,13 @@ impl<C: Commits> Actor<C> {
 
     /// Serves what is queued, as one batch.
     fn serve(&mut self, first: Command) -> Result<Next, ShardError> {
-        let begun = Instant::now();
+        let (begun, taken_at) = (Instant::now(), self.traces.now());
         self.signer.look();
         self.voters_seen = false;
         let mut commands = self.take(first);
         let mut requests = Vec::new();
         for command in &mut commands {
-            if let Command::Submit(submission) = command {
+            if let Command::Submit(submission, _) = command {
                 requests.append(&mut submission.requests);
             }
         }
@@ -252,7 +255,8 @@ impl<C: Commits> Actor<C> {
         let mut next = Next::GoOn;
         for command in commands {
             match command {
-                Command::Submit(submission) => {
+                Command::Submit(submission, queued_at) => {
+                    self.traces.look_at(queued_at, taken_at);
                     let (requests, before) = (submission.ids.len(), self.appended);
                     for (id, verified) in submission.ids.into_iter().zip(verified.by_ref()) {
                         self.request(&submission.stream, id, verified)?;
@@ -261,7 +265,10 @@ impl<C: Commits> Actor<C> {
                     self.judge(&submission.stream, requests, useful);
                 }
                 Command::Credit(credits) => self.credit(&credits)?,
-                Command::Acknowledge { by, number } => self.shard.acknowledge(by, number),
+                Command::Acknowledge { by, number } => {
+                    self.shard.acknowledge(by, number);
+                    self.traces.acknowledged(by, number);
+                }
                 Command::Synchronize(orders, reply) => self.synchronize(&orders, reply)?,
                 Command::ReadAccount(id, reply) => {
                     let account = self.account(&id)?.into_owned();
@@ -305,17 +312,27 @@ impl<C: Commits> Actor<C> {
         verified: Result<VerifiedRequest, Refusal>,
     ) -> Result<(), ShardError> {
         let answer = match verified {
-            Ok(VerifiedRequest::Order(order)) => match self.lock(&order)? {
-                Ok(()) => {
-                    self.batch.vote(stream, id, &order);
-                    return Ok(());
+            Ok(VerifiedRequest::Order(order)) => {
+                let locked = self.lock(&order)?;
+                let outcome = locked.as_ref().map(|()| "voted");
+                self.batch.decided.extend(self.traces.decided("fastpay.order", &order.digest(), outcome));
+                match locked {
+                    Ok(()) => {
+                        self.batch.vote(stream, id, &order);
+                        return Ok(());
+                    }
+                    Err(refusal) => Answer::Refused(refusal),
                 }
-                Err(refusal) => Answer::Refused(refusal),
-            },
-            Ok(VerifiedRequest::Certificate(certificate)) => match self.confirm(&certificate)? {
-                Ok(()) => Answer::Confirmed(self.account(&certificate.transfer().sender())?.next_sequence()),
-                Err(refusal) => Answer::Refused(refusal),
-            },
+            }
+            Ok(VerifiedRequest::Certificate(certificate)) => {
+                let confirmed = self.confirm(&certificate)?;
+                let outcome = confirmed.as_ref().map(|()| "confirmed");
+                self.batch.decided.extend(self.traces.decided("fastpay.certificate", &certificate.digest(), outcome));
+                match confirmed {
+                    Ok(()) => Answer::Confirmed(self.account(&certificate.transfer().sender())?.next_sequence()),
+                    Err(refusal) => Answer::Refused(refusal),
+                }
+            }
             Err(refusal) => {
                 self.metrics.invalid.inc();
                 Answer::Refused(refusal)
@@ -331,23 +348,28 @@ impl<C: Commits> Actor<C> {
         if !std::mem::replace(&mut self.voters_seen, true) {
             self.metrics.saw_votes(&certificate.certificate().votes);
         }
-        let is_locked = Cell::new(true);
+        let (is_locked, forwarded) = (Cell::new(true), Cell::new(None));
         let confirmed = self.decide_and_apply(|shard| {
             let decision = shard.confirm(certificate);
-            if matches!(decision, Decision::Commit(_)) {
+            if let Decision::Commit(record) = &decision {
+                forwarded.set(record.forwarded());
                 let pending =
                     shard.account(&certificate.transfer().sender()).and_then(|account| account.pending.as_ref());
                 is_locked.set(pending.is_some_and(|pending| pending.digest == certificate.digest()));
             }
             decision
         });
+        if let Some((to, number)) = forwarded.get() {
+            self.traces.forwarded(&certificate.digest(), to, number);
+        }
         let standing = self.signer.standing();
         let has_own_vote = || certificate.certificate().votes.iter().any(|vote| standing.is_own(&vote.authority));
         let forgotten = !is_locked.get() && standing.guard().is_none() && has_own_vote();
         // Said once; how often it happens is counted.
         if forgotten && self.metrics.forgotten_votes.inc() == 0 {
             let (account, sequence) = (certificate.transfer().sender(), certificate.transfer().sequence());
-            tracing::error!(%account, %sequence, "a certificate holds a vote of this authority that it does not remember: its folder is an older copy, or its keys are in use elsewhere; stop it and see the run-book");
+            let digest = certificate.digest();
+            tracing::error!(%account, %sequence, %digest, "a certificate holds a vote of this authority that it does not remember: its folder is an older copy, or its keys are in use elsewhere; stop it and see the run-book");
         }
         confirmed
     }

@@ -8,6 +8,7 @@ use tokio::sync::oneshot;
 use super::command::{Answer, Answers, ClientStream, Command};
 use super::queue::ShardHandle;
 use super::subscriptions::Alarm;
+use super::traces::{Decided, Durable};
 use crate::metrics::ShardMetrics;
 use crate::storage::Frame;
 
@@ -28,6 +29,8 @@ pub(super) struct Batch {
     pub alarms: Vec<Alarm>,
     /// Credits and acknowledgements for other shards.
     pub messages: Vec<(ShardHandle, Command)>,
+    /// The requests that are traced.
+    pub decided: Vec<Decided>,
 }
 
 /// A vote that is decided and not yet signed.
@@ -77,13 +80,22 @@ impl Batch {
 
     /// Whether nothing changes and nothing is said.
     pub fn is_empty(&self) -> bool {
-        let Self { frame, answers, votes: _, synchronized, accounts, ledgers, ledger: _, alarms: _, messages } = self;
+        let Self { frame, answers, synchronized, accounts, ledgers, messages, .. } = self;
         let said = [answers.len(), synchronized.len(), accounts.len(), ledgers.len(), messages.len()];
         frame.is_none() && said.iter().all(|number| *number == 0)
     }
 
+    fn durable(&mut self, metrics: &ShardMetrics) -> Option<Durable> {
+        if self.decided.is_empty() {
+            return None;
+        }
+        let requests = self.answers.iter().map(|(_, answers)| answers.len()).sum();
+        Durable::new(std::mem::take(&mut self.decided), requests, &metrics.tracer)
+    }
+
     /// Says it all. Only for what is on disk.
-    pub fn say(self, metrics: &ShardMetrics) {
+    pub fn say(mut self, metrics: &ShardMetrics) {
+        let traced = self.durable(metrics);
         for (stream, answers) in self.answers {
             count(&answers, metrics);
             stream.send(answers);
@@ -101,6 +113,9 @@ impl Batch {
         // What a full queue does not take is said again in time.
         for (shard, message) in self.messages {
             let _ = shard.try_send(message);
+        }
+        if let Some(traced) = traced {
+            traced.answered(&metrics.tracer);
         }
     }
 }

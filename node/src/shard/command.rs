@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::SystemTime;
 
 use fastpay_core::{
     Account, AccountId, CrossShardCredit, Epoch, Request, SequenceNumber, ShardId, ShardLedger, SynchronizationOrder,
@@ -95,8 +96,9 @@ pub struct Submission {
 /// A request to a shard.
 #[derive(Debug)]
 pub enum Command {
-    /// Verify these, vote for the orders and execute the certificates.
-    Submit(Submission),
+    /// Verify these, vote for the orders and execute the certificates. With the time at which they were queued, where
+    /// payments are traced.
+    Submit(Submission, Option<SystemTime>),
     /// From another shard of this authority: credits in the order of their numbers.
     Credit(Vec<CrossShardCredit>),
     /// From another shard of this authority: it has all credits up to this number on disk.
@@ -121,7 +123,7 @@ impl Command {
     /// How much of the queue's bound it takes.
     pub(super) fn requests(&self) -> usize {
         match self {
-            Self::Submit(submission) => submission.ids.len().max(1),
+            Self::Submit(submission, _) => submission.ids.len().max(1),
             _ => 1,
         }
     }

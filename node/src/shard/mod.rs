@@ -25,6 +25,7 @@ mod recovery;
 mod signer;
 mod stepped;
 mod subscriptions;
+mod traces;
 mod verification;
 
 use fastpay_core::{AccountId, JournalPosition};

@@ -127,12 +127,13 @@ impl ShardHandle {
         if requests == 0 {
             return Ok(());
         }
+        let queued_at = self.metrics.tracer.now();
         let Err(TrySendError::Full(command) | TrySendError::Disconnected(command)) =
-            self.send_counted(Command::Submit(submission), requests)
+            self.send_counted(Command::Submit(submission, queued_at), requests)
         else {
             return Ok(());
         };
-        let Command::Submit(submission) = command else { return Ok(()) };
+        let Command::Submit(submission, _) = command else { return Ok(()) };
         submission.stream.taken(requests);
         Err(submission.ids)
     }
@@ -187,7 +188,7 @@ impl ShardQueue {
         let requests = command.requests();
         self.load.waiting.fetch_sub(requests, Ordering::Relaxed);
         self.metrics.queued.dec_by(signed(requests));
-        if let Command::Submit(submission) = command {
+        if let Command::Submit(submission, _) = command {
             submission.stream.taken(requests);
         }
     }

@@ -23,4 +23,5 @@ mod process;
 mod rotation;
 mod scene;
 mod shard;
+mod traces;
 mod vote_committee;

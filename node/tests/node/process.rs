@@ -271,6 +271,17 @@ async fn a_configuration_is_checked_and_a_folder_backed_up_and_restored_by_comma
         assert_eq!(level(&good, name), "ok", "{name}");
     }
     assert_eq!(level(&good, "endpoints"), "warning", "none are configured");
+    // A collector is looked for where one is configured, and is nothing that a start waits for.
+    let (untraced, collector) = (std::fs::read_to_string(config).unwrap(), std::net::TcpListener::bind("127.0.0.1:0"));
+    let collector = collector.unwrap();
+    let endpoint = collector.local_addr().unwrap();
+    std::fs::write(config, format!("{untraced}\n[traces]\nendpoint = \"http://{endpoint}\"\n")).unwrap();
+    assert_eq!(level(&check(), "traces"), "ok");
+    drop(collector);
+    let away = check();
+    succeeds(&away);
+    assert_eq!(level(&away, "traces"), "warning");
+    std::fs::write(config, untraced).unwrap();
 
     // While a node runs, its folder cannot be copied, and that it runs is no error of the configuration.
     let (data, backup) = (path("data"), path("backup"));
@@ -338,6 +349,7 @@ fn each_thing_that_stands_in_the_way_of_a_start_is_found() {
     check(good.replace("genesis.json", "none.json"), "none.json");
     check(good.replace("shards = 2", "shards = 3"), "number of shards");
     check(format!("endpoints = \"none.json\"\n{good}"), "none.json");
+    check(format!("{good}\n[traces]\nendpoint = \"http://localhost:4317\"\nratio = 7\n"), "is not a ratio");
     check(format!("{good}\n[tls]\ncertificate = \"none.pem\"\nkey = \"none.key\"\n"), "none.pem");
     std::fs::write(operator.folder.path().join("empty.pem"), "").unwrap();
     check(format!("{good}\n[tls]\ncertificate = \"empty.pem\"\nkey = \"empty.pem\"\n"), "tls");

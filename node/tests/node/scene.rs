@@ -19,6 +19,7 @@ use fastpay_node::shard::{
 use fastpay_node::standing::Standing;
 use fastpay_node::storage::{DataFolder, FolderIdentity, MemoryDisk, ShardFolders};
 use fastpay_rpc::Refusal;
+use fastpay_telemetry::Tracer;
 use fastpay_testkit::{TestAccount, TestCommittee};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -134,19 +135,38 @@ impl Shards {
         Self::prepare(folder, shards, limits).run()
     }
 
+    /// The same, where `tracer` takes what they do.
+    pub fn traced(folder: &Path, shards: u32, limits: ShardLimits, tracer: Tracer) -> Self {
+        Self::prepare_traced(folder, shards, limits, tracer).run()
+    }
+
     /// The same, without their threads: what is sent waits in the queues.
     pub fn prepare(folder: &Path, shards: u32, limits: ShardLimits) -> Self {
+        Self::prepare_traced(folder, shards, limits, Tracer::off())
+    }
+
+    fn prepare_traced(folder: &Path, shards: u32, limits: ShardLimits, tracer: Tracer) -> Self {
         if !folder.join("meta.json").exists() {
             create(folder, shards);
         }
         let layout = layout(shards);
         let recovered =
             layout.shards().map(|id| shard::recover(&folders(folder, id), id, layout, true, &limits).unwrap());
-        Self::with(recovered.collect(), folder, layout, limits)
+        Self::over(recovered.collect(), folder, layout, limits, Metrics::traced(shards, tracer))
     }
 
     pub fn with(recovered: Vec<RecoveredShard>, folder: &Path, layout: ShardLayout, limits: ShardLimits) -> Self {
-        let metrics = Arc::new(Metrics::new(layout.count()));
+        Self::over(recovered, folder, layout, limits, Metrics::new(layout.count()))
+    }
+
+    fn over(
+        recovered: Vec<RecoveredShard>,
+        folder: &Path,
+        layout: ShardLayout,
+        limits: ShardLimits,
+        metrics: Metrics,
+    ) -> Self {
+        let metrics = Arc::new(metrics);
         let (handles, queues): (Vec<_>, Vec<_>) =
             metrics.shards.iter().map(|metrics| ShardHandle::new(&limits, metrics.clone())).unzip();
         let committee = TestCommittee::new(4);
@@ -206,7 +226,8 @@ impl Shards {
     fn send(&self, sender: &AccountId, request: Request) -> Pending {
         let (stream, answers) = ClientStream::new(1);
         let submission = Submission { stream, ids: vec![0], requests: vec![request] };
-        queue(self.handle_of(sender), Command::Submit(submission));
+        let queued_at = self.metrics.shards[0].tracer.now();
+        queue(self.handle_of(sender), Command::Submit(submission, queued_at));
         Pending(answers)
     }
 

@@ -162,32 +162,50 @@ impl Problem {
     }
 }
 
+impl From<&Refusal> for ProblemCode {
+    fn from(refusal: &Refusal) -> Self {
+        match refusal {
+            Refusal::Malformed(_) => Self::Malformed,
+            // Whoever routes by account never meets the second.
+            Refusal::Invalid(_) | Refusal::WrongShard(_) => Self::Invalid,
+            Refusal::OrderPending(_) => Self::OrderPending,
+            Refusal::SequenceTooHigh(_) => Self::SequenceTooHigh,
+            Refusal::AlreadyConfirmed(_) => Self::AlreadyConfirmed,
+            Refusal::InsufficientBalance(_) => Self::InsufficientBalance,
+            Refusal::MissingCertificate(_) => Self::MissingCertificate,
+            Refusal::NoPrimary => Self::NoPrimary,
+            Refusal::Busy(_) => Self::Busy,
+            Refusal::Stopping => Self::Stopping,
+            Refusal::NotVoting(_) => Self::NotVoting,
+            Refusal::CatchingUp(_) => Self::CatchingUp,
+            Refusal::UnknownEpoch(_) => Self::UnknownEpoch,
+        }
+    }
+}
+
 impl From<&Refusal> for Problem {
     fn from(refusal: &Refusal) -> Self {
-        let new = |code| Self::new(code, refusal.to_string());
-        let expecting = |code, sequence: u64| Self { expected_sequence: Some(Decimal(sequence)), ..new(code) };
+        let problem = Self::new(refusal.into(), refusal.to_string());
+        let expecting = |sequence: u64| Some(Decimal(sequence));
         match refusal {
-            Refusal::Malformed(reason) => Self::new(ProblemCode::Malformed, reason),
-            // Whoever routes by account never meets the second.
-            Refusal::Invalid(_) | Refusal::WrongShard(_) => new(ProblemCode::Invalid),
-            Refusal::OrderPending(pending) => {
-                Self { pending: Some(Box::new(pending.as_ref().into())), ..new(ProblemCode::OrderPending) }
+            Refusal::Malformed(reason) => Self { detail: reason.clone(), ..problem },
+            Refusal::OrderPending(pending) => Self { pending: Some(Box::new(pending.as_ref().into())), ..problem },
+            Refusal::SequenceTooHigh(expected)
+            | Refusal::AlreadyConfirmed(expected)
+            | Refusal::MissingCertificate(expected) => Self { expected_sequence: expecting(expected.0), ..problem },
+            Refusal::InsufficientBalance(balance) => Self { balance: Some(Decimal(*balance)), ..problem },
+            Refusal::Busy(wait) => problem.retry_after(*wait),
+            Refusal::NotVoting(epoch) | Refusal::UnknownEpoch(epoch) => {
+                Self { epoch: Some(Decimal(epoch.0)), ..problem }
             }
-            Refusal::SequenceTooHigh(expected) => expecting(ProblemCode::SequenceTooHigh, expected.0),
-            Refusal::AlreadyConfirmed(expected) => expecting(ProblemCode::AlreadyConfirmed, expected.0),
-            Refusal::InsufficientBalance(balance) => {
-                Self { balance: Some(Decimal(*balance)), ..new(ProblemCode::InsufficientBalance) }
-            }
-            Refusal::MissingCertificate(missing) => expecting(ProblemCode::MissingCertificate, missing.0),
-            Refusal::NoPrimary => new(ProblemCode::NoPrimary),
-            Refusal::Busy(wait) => new(ProblemCode::Busy).retry_after(*wait),
-            Refusal::Stopping => new(ProblemCode::Stopping),
-            Refusal::NotVoting(epoch) => Self { epoch: Some(Decimal(epoch.0)), ..new(ProblemCode::NotVoting) },
             Refusal::CatchingUp(Some(from)) => {
-                Self { retry: Retry::AfterChange, ..expecting(ProblemCode::CatchingUp, from.0) }
+                Self { retry: Retry::AfterChange, expected_sequence: expecting(from.0), ..problem }
             }
-            Refusal::CatchingUp(None) => new(ProblemCode::CatchingUp),
-            Refusal::UnknownEpoch(epoch) => Self { epoch: Some(Decimal(epoch.0)), ..new(ProblemCode::UnknownEpoch) },
+            Refusal::Invalid(_)
+            | Refusal::WrongShard(_)
+            | Refusal::NoPrimary
+            | Refusal::Stopping
+            | Refusal::CatchingUp(None) => problem,
         }
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use fastpay_core::{AccountId, AuthorityName, Committee, Epoch, SequenceNumber, TransferOrder, VerifiedOrder, Vote};
 use fastpay_rpc::{AuthorityClient, ClientError, Refusal};
+use fastpay_telemetry::{Attribute, OpenSpan, Side};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -25,6 +26,13 @@ enum Next {
 /// It votes, in another epoch than ours: later in ours, where it lags.
 fn other_epoch(epoch: Epoch, committee: &Committee) -> Heard {
     if epoch > committee.epoch() { Heard::Ahead(epoch) } else { Heard::Later(Trouble::OtherEpoch(epoch)) }
+}
+
+fn conclude(span: &mut OpenSpan, answer: &Heard) {
+    span.add(Attribute::Outcome(answer.kind()));
+    if let Heard::Out(trouble) = answer {
+        span.fail(trouble.kind());
+    }
 }
 
 /// What was done about an authority that says that the money is not there.
@@ -47,6 +55,9 @@ impl Driver {
         let sender = order.transfer().sender();
         let mut backoff = Backoff::new(self.options);
         let mut poverty = None;
+        // Over with this conversation, also where that is cut off because a quorum has answered.
+        let mut span = self.tracer.open(&order.digest(), "fastpay.vote", Side::Client);
+        span.add(Attribute::Authority(name));
         loop {
             let next = match authority.shard_of(&sender).order(order.order()).await {
                 Ok((epoch, vote)) if epoch == committee.epoch() => {
@@ -63,10 +74,12 @@ impl Driver {
             };
             match next {
                 Next::Finish(answer) => {
+                    conclude(&mut span, &answer);
                     let _ = heard.send((name, answer)).await;
                     return;
                 }
                 Next::Later(answer) => {
+                    span.event(answer.kind());
                     if heard.send((name, answer)).await.is_err() {
                         return;
                     }

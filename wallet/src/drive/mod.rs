@@ -21,6 +21,7 @@ use std::time::Duration;
 use fastpay_core::{
     AccountId, AuthorityName, Balance, Certificate, Epoch, SequenceNumber, Transfer, VerifiedCertificate, VerifiedOrder,
 };
+use fastpay_telemetry::Tracer;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
@@ -196,13 +197,14 @@ pub struct Driver {
     source: Arc<dyn CertificateSource>,
     options: DriveOptions,
     listener: Option<Listener>,
+    tracer: Tracer,
 }
 
 impl Driver {
     /// A driver that looks for certificates in `source` before it asks authorities.
     #[must_use]
     pub fn new(network: Network, source: Arc<dyn CertificateSource>, options: DriveOptions) -> Self {
-        Self { network, source, options, listener: None }
+        Self { network, source, options, listener: None, tracer: Tracer::off() }
     }
 
     /// The same, which tells `listener` of its progress.
@@ -210,6 +212,17 @@ impl Driver {
     pub fn with_listener(mut self, listener: Listener) -> Self {
         self.listener = Some(listener);
         self
+    }
+
+    /// The same, which has `tracer` take what each authority did.
+    #[must_use]
+    pub fn with_tracer(mut self, tracer: Tracer) -> Self {
+        self.tracer = tracer;
+        self
+    }
+
+    pub(crate) fn tracer(&self) -> &Tracer {
+        &self.tracer
     }
 
     /// The committee that it speaks to.

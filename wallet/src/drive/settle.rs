@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use fastpay_core::{AuthorityName, VerifiedCertificate};
 use fastpay_rpc::AuthorityClient;
+use fastpay_telemetry::{Attribute, Side};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, timeout_at};
 
@@ -74,15 +75,24 @@ impl Driver {
     ) -> (AuthorityName, bool) {
         let name = authority.name();
         let mut backoff = Backoff::new(self.options);
+        let mut span = self.tracer.open(&certificate.digest(), "fastpay.confirmation", Side::Client);
+        span.add(Attribute::Authority(name));
         loop {
-            let Err(trouble) = self.confirm(&authority, &certificate).await else { return (name, true) };
+            let Err(trouble) = self.confirm(&authority, &certificate).await else {
+                span.add(Attribute::Outcome("confirmed"));
+                return (name, true);
+            };
             self.tell(Progress::Waiting { authority: name, trouble: trouble.clone() });
             backoff.wait_at_least(trouble.retry_after());
             let is_final = matches!(trouble, Trouble::Refused(_) | Trouble::NoPrimary);
+            let kind = trouble.kind();
             troubles.lock().unwrap_or_else(PoisonError::into_inner).insert(name, trouble);
             if is_final {
+                span.add(Attribute::Outcome(kind));
+                span.fail(kind);
                 return (name, false);
             }
+            span.event(kind);
             backoff.wait().await;
         }
     }

@@ -45,6 +45,21 @@ pub enum Trouble {
 }
 
 impl Trouble {
+    /// In a word of a fixed list: what it says besides may be private.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Self::Silent(_) => "silent",
+            Self::Busy(_) => "busy",
+            Self::InsufficientBalance(_) => "insufficient-balance",
+            Self::Behind(_) => "behind",
+            Self::Locked(_) => "order-pending",
+            Self::OtherEpoch(_) => "other-epoch",
+            Self::NoPrimary => "no-primary",
+            Self::Refused(_) => "refused",
+            Self::Misbehaved(_) => "misbehaved",
+        }
+    }
+
     /// How long to wait at least before the same is sent again.
     pub(super) fn retry_after(&self) -> Duration {
         if let Self::Busy(retry_after) = self { *retry_after } else { Duration::ZERO }
@@ -66,6 +81,19 @@ pub(crate) enum Heard {
     Later(Trouble),
     /// It will not be asked again.
     Out(Trouble),
+}
+
+impl Heard {
+    /// In a word of a fixed list.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Self::Vote(_) => "voted",
+            Self::Finished(_) => "already-confirmed",
+            Self::Locked(_) => "order-pending",
+            Self::Ahead(_) => "other-epoch",
+            Self::Later(trouble) | Self::Out(trouble) => trouble.kind(),
+        }
+    }
 }
 
 /// What to do.

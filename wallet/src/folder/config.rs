@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use alloy::primitives::Address;
 use fastpay_ethereum::{Finality, PrimaryConfig, SenderConfig};
+use fastpay_telemetry::TraceSettings;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
@@ -21,6 +22,9 @@ pub struct Config {
     /// The genesis file of a committee without a Primary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub genesis: Option<PathBuf>,
+    /// Where traces of this wallet's payments go; nowhere where it is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traces: Option<TraceSettings>,
 }
 
 /// Where the Primary is and when it is believed.
@@ -141,7 +145,9 @@ mod tests {
 
     #[test]
     fn a_configuration_is_read_as_it_is_written() {
-        let config = read(&format!("{PRIMARY}finality = {{ confirmations = 2 }}\n")).unwrap();
+        let traces = "[traces]\nendpoint = \"http://127.0.0.1:4317\"\nratio = 1.0\n";
+        let config = read(&format!("{PRIMARY}finality = {{ confirmations = 2 }}\n{traces}")).unwrap();
+        assert!(config.traces.is_some());
         assert_eq!(config.primary().unwrap().finality, Finality::Confirmations(2));
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("config.toml");
@@ -159,6 +165,7 @@ mod tests {
             format!("genesis = \"g.json\"\n{PRIMARY}"),
             format!("{PRIMARY}colour = 1\n"),
             format!("unknown = 1\n{PRIMARY}"),
+            format!("{PRIMARY}[traces]\n"),
             "endpoints = ".to_owned(),
         ] {
             assert!(matches!(read(&wrong), Err(ConfigError::Malformed { .. })), "{wrong}");

@@ -1,11 +1,12 @@
 //! What every command starts from: the folder, the passphrase, the wallet.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use fastpay_core::{AccountId, AccountKey, Amount, Asset};
 use fastpay_ethereum::Primary;
+use fastpay_telemetry::{Export, Service, Tracer};
 use fastpay_wallet::folder::{Folder, KeyEntry, KeyError, KeyKind};
 use fastpay_wallet::{ChainAccount, DriveOptions, Wallet, WalletError, parse_amount};
 use zeroize::Zeroizing;
@@ -20,6 +21,8 @@ pub struct Context {
     pub screen: Screen,
     passphrase_file: Option<PathBuf>,
     timeout: Duration,
+    /// Started with the first wallet; what it took last leaves when this goes.
+    traces: OnceLock<(Tracer, Option<Export>)>,
 }
 
 impl Context {
@@ -35,14 +38,31 @@ impl Context {
             None => std::env::home_dir().ok_or_else(missing)?.join(".fastpay"),
         };
         let (screen, timeout) = (Screen::new(), Duration::from_secs(timeout.max(1)));
-        Ok(Self { folder: Folder::new(home), json, screen, passphrase_file, timeout })
+        Ok(Self { folder: Folder::new(home), json, screen, passphrase_file, timeout, traces: OnceLock::new() })
     }
 
     /// The wallet, telling of its progress.
     pub fn wallet(&self) -> Result<Wallet, WalletError> {
         let options = DriveOptions { deadline: self.timeout, ..DriveOptions::default() };
         let screen = self.screen.clone();
-        Ok(Wallet::open(self.folder.clone(), options)?.with_listener(Arc::new(move |progress| screen.hear(progress))))
+        let wallet = Wallet::open(self.folder.clone(), options)?.with_tracer(self.tracer()?);
+        Ok(wallet.with_listener(Arc::new(move |progress| screen.hear(progress))))
+    }
+
+    /// Nobody is kept from paying because it cannot be traced.
+    fn tracer(&self) -> Result<Tracer, WalletError> {
+        let settings = self.folder.config()?.traces;
+        let start = || {
+            let Some(settings) = settings else { return (Tracer::off(), None) };
+            match Export::start(&settings, Service { name: "fastpay-wallet", instance: None }) {
+                Ok((tracer, export)) => (tracer, Some(export)),
+                Err(error) => {
+                    tracing::warn!(%error, "payments are not traced");
+                    (Tracer::off(), None)
+                }
+            }
+        };
+        Ok(self.traces.get_or_init(start).0.clone())
     }
 
     /// The passphrase of this wallet's keys.

@@ -42,7 +42,7 @@ fn main() -> ExitCode {
     };
     let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "warn".into());
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).without_time().init();
-    let json = cli.json;
+    let Cli { home, json, passphrase_file, timeout, command } = cli;
     let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -50,9 +50,20 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let outcome = runtime.block_on(run(cli));
+    let context = match Context::new(home, json, passphrase_file, timeout) {
+        Ok(context) => context,
+        Err(error) => return report(json, Err(error)),
+    };
+    let outcome = runtime.block_on(run(&context, command));
     // What goes on in the background is only for the convenience of others.
     runtime.shutdown_background();
+    let code = report(json, outcome);
+    // Where payments are traced, that may take a moment more: the answer is there before.
+    drop(context);
+    code
+}
+
+fn report(json: bool, outcome: Result<Report, WalletError>) -> ExitCode {
     // What is done is done, also where nobody reads of it (`fastpay history | head`).
     match outcome {
         Ok(report) => {
@@ -83,26 +94,24 @@ fn refuse_arguments(error: &clap::Error) -> ExitCode {
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(1))
 }
 
-async fn run(cli: Cli) -> Result<Report, WalletError> {
-    let Cli { home, json, passphrase_file, timeout, command } = cli;
-    let context = Context::new(home, json, passphrase_file, timeout)?;
+async fn run(context: &Context, command: Command) -> Result<Report, WalletError> {
     match command {
-        Command::Init(args) => setup::init(&context, args).await,
-        Command::Keys(command) => setup::keys(&context, command),
-        Command::Contacts(command) => contacts::contacts(&context, command),
-        Command::Link(args) => link::link(&context, args).await,
-        Command::Address(args) => setup::address(&context, args.from.as_deref()),
-        Command::Deposit(args) => onchain::deposit(&context, args).await,
-        Command::Pay(args) => transfers::pay(&context, args).await,
-        Command::Redeem(args) => transfers::redeem(&context, args).await,
-        Command::Balance(args) => views::balance(&context, args).await,
-        Command::History(args) => history::history(&context, args).await,
-        Command::Receive(args) => views::receive(&context, args).await,
-        Command::Resume(args) => transfers::resume(&context, args.from.as_deref()).await,
-        Command::Execute(args) => onchain::execute(&context, args).await,
-        Command::Claim(args) => onchain::claim(&context, args).await,
-        Command::Status => views::status(&context).await,
-        Command::Audit(args) => audit::audit(&context, args).await,
+        Command::Init(args) => setup::init(context, args).await,
+        Command::Keys(command) => setup::keys(context, command),
+        Command::Contacts(command) => contacts::contacts(context, command),
+        Command::Link(args) => link::link(context, args).await,
+        Command::Address(args) => setup::address(context, args.from.as_deref()),
+        Command::Deposit(args) => onchain::deposit(context, args).await,
+        Command::Pay(args) => transfers::pay(context, args).await,
+        Command::Redeem(args) => transfers::redeem(context, args).await,
+        Command::Balance(args) => views::balance(context, args).await,
+        Command::History(args) => history::history(context, args).await,
+        Command::Receive(args) => views::receive(context, args).await,
+        Command::Resume(args) => transfers::resume(context, args.from.as_deref()).await,
+        Command::Execute(args) => onchain::execute(context, args).await,
+        Command::Claim(args) => onchain::claim(context, args).await,
+        Command::Status => views::status(context).await,
+        Command::Audit(args) => audit::audit(context, args).await,
         Command::Completions { shell } => Ok(help::completions(shell)),
     }
 }

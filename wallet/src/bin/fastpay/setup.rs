@@ -18,7 +18,7 @@ use crate::output::Report;
 pub async fn init(context: &Context, args: InitArgs) -> Result<Report, WalletError> {
     let endpoints = absolute(&args.endpoints)?;
     let config = match (args.genesis, args.contract) {
-        (Some(genesis), _) => Config { endpoints, primary: None, genesis: Some(absolute(&genesis)?) },
+        (Some(genesis), _) => Config { endpoints, primary: None, genesis: Some(absolute(&genesis)?), traces: None },
         (None, Some(contract)) if !args.rpc_url.is_empty() => {
             let chain_id = match args.chain_id {
                 Some(chain_id) => chain_id,
@@ -28,7 +28,7 @@ pub async fn init(context: &Context, args: InitArgs) -> Result<Report, WalletErr
             sender.poll_interval_ms = args.poll_interval_ms.unwrap_or(sender.poll_interval_ms);
             let (rpc_urls, finality) = (args.rpc_url, args.finality);
             let primary = PrimarySettings { rpc_urls, chain_id, contract, finality, sender };
-            Config { endpoints, primary: Some(primary), genesis: None }
+            Config { endpoints, primary: Some(primary), genesis: None, traces: None }
         }
         (None, contract) => {
             let missing = if contract.is_none() { "--contract" } else { "--rpc-url" };

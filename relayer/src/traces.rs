@@ -1,0 +1,110 @@
+//! What the relayer says of the redemptions that are traced: seen, submitted, included, paid.
+//!
+//! Each stage is said when it is over, so a redemption that is stuck shows how far it came. What is not on disk, such as
+//! when a transaction was sent, is forgotten in a restart: then a stage begins where the redemption was first seen.
+
+use std::collections::HashMap;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use fastpay_core::{Digest, Domain, Redemption};
+use fastpay_ethereum::{Inclusion, Submission};
+use fastpay_telemetry::{Attribute, Side, Span, Tracer};
+
+use crate::item::Item;
+
+/// What it has of its transactions, and where spans go.
+#[derive(Debug)]
+pub(crate) struct Traces {
+    tracer: Tracer,
+    domain: Domain,
+    /// By nonce.
+    sent: HashMap<u64, Sent>,
+}
+
+/// When a transaction was sent, and first seen in a block.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    at: SystemTime,
+    included_at: Option<SystemTime>,
+}
+
+impl Traces {
+    pub(crate) fn new(tracer: Tracer, domain: Domain) -> Self {
+        Self { tracer, domain, sent: HashMap::new() }
+    }
+
+    pub(crate) fn tracer(&self) -> &Tracer {
+        &self.tracer
+    }
+
+    /// The time, where anything is traced.
+    pub(crate) fn now(&self) -> Option<SystemTime> {
+        self.tracer.now()
+    }
+
+    /// A certificate from a feed became an item; it was looked at since then.
+    pub(crate) fn seen(&self, item: &Item, since: Option<SystemTime>) {
+        if let Some(since) = since {
+            self.record(&item.redemption, Span::new("fastpay.relay.seen", Side::Inside, since));
+        }
+    }
+
+    /// A transaction for these is on disk, and about to leave.
+    pub(crate) fn submitted(&mut self, submission: &Submission, items: &[Item]) {
+        let Some(now) = self.now() else { return };
+        self.sent.insert(submission.nonce, Sent { at: now, included_at: None });
+        let hash = submission.attempts.last().map(|attempt| attempt.hash).unwrap_or_default();
+        for item in items {
+            let span = Span::new("fastpay.relay.submitted", Side::Inside, seen_at(item));
+            self.record(&item.redemption, span.with(Attribute::Transaction(hash)));
+        }
+    }
+
+    /// The transaction of this nonce is in a block. Said once.
+    pub(crate) fn included<'a>(&mut self, nonce: u64, inclusion: &Inclusion, items: impl Iterator<Item = &'a Item>) {
+        let Some(now) = self.now() else { return };
+        let before = self.sent.get(&nonce).copied();
+        if before.is_some_and(|sent| sent.included_at.is_some()) {
+            return;
+        }
+        self.sent.insert(nonce, Sent { at: before.map_or(now, |sent| sent.at), included_at: Some(now) });
+        for item in items {
+            let start = before.map_or_else(|| seen_at(item), |sent| sent.at);
+            let span = Span::new("fastpay.relay.included", Side::Inside, start);
+            let span = span.with(Attribute::Transaction(inclusion.hash));
+            self.record(&item.redemption, span.with(Attribute::Block(inclusion.block_number)));
+        }
+    }
+
+    /// When the transaction of this nonce was first seen in a block. It is looked at for the last time.
+    pub(crate) fn forget(&mut self, nonce: u64) -> Option<SystemTime> {
+        self.sent.remove(&nonce).and_then(|sent| sent.included_at)
+    }
+
+    /// What became of an item in a final block, in a transaction that was there `since`.
+    pub(crate) fn ended(&self, item: &Item, since: Option<SystemTime>, outcome: Result<&'static str, &'static str>) {
+        let span = Span::new("fastpay.relay.paid", Side::Inside, since.unwrap_or_else(|| seen_at(item)));
+        self.record(
+            &item.redemption,
+            match outcome {
+                Ok(outcome) => span.with(Attribute::Outcome(outcome)),
+                Err(kind) => span.with(Attribute::Outcome("failed")).failed(kind),
+            },
+        );
+    }
+
+    /// It is over now.
+    fn record(&self, redemption: &Redemption, span: Span) {
+        if let Some(now) = self.now() {
+            self.tracer.record(&self.digest(redemption), span.ended(now));
+        }
+    }
+
+    fn digest(&self, redemption: &Redemption) -> Digest {
+        self.domain.transfer_digest(&redemption.clone().into())
+    }
+}
+
+fn seen_at(item: &Item) -> SystemTime {
+    UNIX_EPOCH.checked_add(Duration::from_millis(item.seen_at_ms)).unwrap_or(UNIX_EPOCH)
+}

@@ -1,0 +1,190 @@
+//! The thread that sends spans to the collector: in batches, in bounded time, and of no concern to anybody else.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::time::Duration;
+
+use opentelemetry::KeyValue;
+use opentelemetry_otlp::{ExporterBuildError, SpanExporter, WithExportConfig, WithTonicConfig};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::trace::{SpanData, SpanExporter as _};
+use tokio::runtime::Runtime;
+use tokio::sync::oneshot;
+use tonic::transport::ClientTlsConfig;
+
+use crate::settings::TraceSettings;
+use crate::tracer::Tracer;
+
+/// At most so many spans wait, of about 1 kB each; further ones are dropped.
+const SPANS_WAITING_MAX: usize = 4_096;
+/// At most so many are sent together.
+const SPANS_PER_EXPORT_MAX: usize = 512;
+/// How long spans are gathered.
+const GATHER: Duration = Duration::from_millis(200);
+/// A collector that has not taken a batch by then does not get it again.
+const EXPORT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a program that ends waits for the last spans to leave.
+const FLUSH_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Who says it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Service {
+    /// Which program.
+    pub name: &'static str,
+    /// Which of several, where that is known to the public.
+    pub instance: Option<String>,
+}
+
+/// What became of spans.
+#[derive(Debug, Default)]
+pub struct Counts {
+    exported: AtomicU64,
+    dropped: AtomicU64,
+}
+
+impl Counts {
+    /// So many were taken by the collector.
+    #[must_use]
+    pub fn exported_so_far(&self) -> u64 {
+        self.exported.load(Ordering::Relaxed)
+    }
+
+    /// So many were dropped: the queue was full, or the collector did not take them.
+    #[must_use]
+    pub fn dropped_so_far(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+
+    fn exported(&self, spans: u64) {
+        self.exported.fetch_add(spans, Ordering::Relaxed);
+    }
+
+    pub(crate) fn dropped(&self, spans: u64) {
+        self.dropped.fetch_add(spans, Ordering::Relaxed);
+    }
+}
+
+/// Why nothing can be traced. That a collector does not answer is no reason.
+#[derive(Debug, thiserror::Error)]
+pub enum TraceError {
+    /// The library refuses what it was told, some of which may be in its own environment variables.
+    #[error("cannot send traces: {0}")]
+    Exporter(#[from] ExporterBuildError),
+    /// The system gives no thread.
+    #[error("the system gives no thread to the traces: {0}")]
+    Thread(std::io::Error),
+}
+
+/// Sends what its tracer takes, as long as it lives. When it is dropped the last spans have a moment to leave.
+#[derive(Debug)]
+pub struct Export {
+    stop: Option<oneshot::Sender<()>>,
+    ended: Receiver<()>,
+}
+
+impl Export {
+    /// The tracer of a program, and what sends its spans.
+    ///
+    /// # Errors
+    /// Where the settings are no good, or the system gives no thread.
+    pub fn start(settings: &TraceSettings, service: Service) -> Result<(Tracer, Self), TraceError> {
+        let (queue, spans) = sync_channel(SPANS_WAITING_MAX);
+        let (stop, stopped) = oneshot::channel();
+        let (end, ended) = sync_channel(1);
+        let (begin, begun) = sync_channel(1);
+        let counts = Arc::new(Counts::default());
+        let tracer = Tracer::new(settings.ratio, queue, counts.clone());
+        let settings = settings.clone();
+        // The runtime lives and ends on that thread: elsewhere it may be within another one, where none may end.
+        let run = move || match prepare(&settings, service) {
+            Ok((runtime, exporter)) => {
+                let _ = begin.send(Ok(()));
+                runtime.block_on(Sending { exporter, spans, counts, failing: false }.run(stopped));
+                let _ = end.send(());
+            }
+            Err(error) => drop(begin.send(Err(error))),
+        };
+        std::thread::Builder::new().name("traces".into()).spawn(run).map_err(TraceError::Thread)?;
+        begun.recv().map_err(|_| TraceError::Thread(std::io::ErrorKind::BrokenPipe.into()))??;
+        Ok((tracer, Self { stop: Some(stop), ended }))
+    }
+}
+
+impl Drop for Export {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        // A thread that is still at it ends with the process.
+        let _ = self.ended.recv_timeout(FLUSH_PATIENCE);
+    }
+}
+
+fn prepare(settings: &TraceSettings, service: Service) -> Result<(Runtime, SpanExporter), TraceError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(TraceError::Thread)?;
+    // The connection belongs to it.
+    let inside = runtime.enter();
+    let url = settings.endpoint.url();
+    let mut builder = SpanExporter::builder().with_tonic().with_endpoint(url.as_str()).with_timeout(EXPORT_TIMEOUT);
+    if url.scheme() == "https" {
+        builder = builder.with_tls_config(ClientTlsConfig::new().with_native_roots());
+    }
+    let mut exporter = builder.build()?;
+    let version = KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
+    let instance = service.instance.map(|instance| KeyValue::new("service.instance.id", instance));
+    let attributes = std::iter::once(version).chain(instance);
+    let resource = Resource::builder().with_service_name(service.name).with_attributes(attributes).build();
+    exporter.set_resource(&resource);
+    drop(inside);
+    Ok((runtime, exporter))
+}
+
+struct Sending {
+    exporter: SpanExporter,
+    spans: Receiver<SpanData>,
+    counts: Arc<Counts>,
+    /// Said once, not for each batch.
+    failing: bool,
+}
+
+impl Sending {
+    async fn run(mut self, mut stopped: oneshot::Receiver<()>) {
+        let mut stopping = false;
+        loop {
+            let batch: Vec<_> = self.spans.try_iter().take(SPANS_PER_EXPORT_MAX).collect();
+            let is_full = batch.len() == SPANS_PER_EXPORT_MAX;
+            if !batch.is_empty() {
+                self.send(batch).await;
+            }
+            if is_full {
+                continue;
+            }
+            if stopping {
+                return;
+            }
+            // Nobody wakes this thread for a span: that would cost whoever has one more than the span itself.
+            tokio::select! {
+                _ = &mut stopped => stopping = true,
+                () = tokio::time::sleep(GATHER) => {}
+            }
+        }
+    }
+
+    async fn send(&mut self, batch: Vec<SpanData>) {
+        let spans = batch.len() as u64;
+        let failure = match tokio::time::timeout(EXPORT_TIMEOUT, self.exporter.export(batch)).await {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(error.to_string()),
+            Err(_) => Some(format!("no answer within {} s", EXPORT_TIMEOUT.as_secs())),
+        };
+        match &failure {
+            None => self.counts.exported(spans),
+            Some(_) => self.counts.dropped(spans),
+        }
+        match (&failure, self.failing) {
+            (Some(error), false) => tracing::warn!(error, "the collector does not take traces; they are dropped"),
+            (None, true) => tracing::info!("the collector takes traces again"),
+            _ => {}
+        }
+        self.failing = failure.is_some();
+    }
+}

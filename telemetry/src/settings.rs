@@ -1,0 +1,120 @@
+//! The `[traces]` section, the same for every program.
+
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+/// One in so many payments, where nothing else is said.
+const RATIO: f64 = 0.01;
+
+/// Where traces go, and of how many payments.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TraceSettings {
+    /// A collector's port for OTLP over gRPC, usually 4317.
+    pub endpoint: Collector,
+    /// The part of all payments that is traced. Programs that have the same one trace the same payments.
+    #[serde(default)]
+    pub ratio: Ratio,
+}
+
+/// An `http` or `https` address. With `https`, the system's certificates say who is believed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Url")]
+pub struct Collector(Url);
+
+/// From 0, none, to 1, all.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "f64")]
+pub struct Ratio(f64);
+
+/// Why it cannot be used.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum SettingsError {
+    /// Something else than a host that speaks HTTP/2.
+    #[error("{0} is no collector; give an http or https address with a host and no user, path or query")]
+    Collector(Url),
+    /// Not a part of a whole.
+    #[error("{0} is not a ratio; give a number from 0 (no payment is traced) to 1 (all are)")]
+    Ratio(f64),
+}
+
+impl TryFrom<Url> for Collector {
+    type Error = SettingsError;
+    fn try_from(url: Url) -> Result<Self, SettingsError> {
+        let is_plain = matches!(url.path(), "" | "/") && url.query().is_none() && url.fragment().is_none();
+        // What is in the address may be logged.
+        let is_open = url.username().is_empty() && url.password().is_none();
+        if matches!(url.scheme(), "http" | "https") && url.has_host() && is_plain && is_open {
+            Ok(Self(url))
+        } else {
+            Err(SettingsError::Collector(url))
+        }
+    }
+}
+
+impl Collector {
+    /// The address.
+    #[must_use]
+    pub fn url(&self) -> &Url {
+        &self.0
+    }
+}
+
+impl TryFrom<f64> for Ratio {
+    type Error = SettingsError;
+    fn try_from(ratio: f64) -> Result<Self, SettingsError> {
+        if (0.0..=1.0).contains(&ratio) { Ok(Self(ratio)) } else { Err(SettingsError::Ratio(ratio)) }
+    }
+}
+
+impl Ratio {
+    /// As a number from 0 to 1.
+    #[must_use]
+    pub fn get(self) -> f64 {
+        self.0
+    }
+}
+
+/// A ratio is never NaN.
+impl Eq for Ratio {}
+
+impl Default for Ratio {
+    fn default() -> Self {
+        Self(RATIO)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<TraceSettings, String> {
+        toml::from_str(text).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn settings_are_read_as_they_are_written() {
+        let settings = read("endpoint = \"http://localhost:4317\"\nratio = 1\n").unwrap();
+        assert_eq!((settings.endpoint.url().port(), settings.ratio.get()), (Some(4317), 1.0));
+        assert_eq!(read(&toml::to_string(&settings).unwrap()).unwrap(), settings);
+        assert_eq!(read("endpoint = \"https://collector.example:4317/\"\n").unwrap().ratio.get(), RATIO);
+        assert_eq!(read("endpoint = \"http://[::1]:4317\"\nratio = 0.0\n").unwrap().ratio.get(), 0.0);
+    }
+
+    #[test]
+    fn wrong_settings_are_refused_with_the_reason() {
+        let check = |text: &str, expected: &str| {
+            let error = read(text).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        };
+        check("ratio = 0.5\n", "missing field `endpoint`");
+        check("endpoint = \"http://localhost:4317\"\nsampler = 1\n", "unknown field `sampler`");
+        for endpoint in ["grpc://a:1", "http://a:1/v1/traces", "http://user:secret@a:1", "http://a:1/?x=1", "file:///a"]
+        {
+            check(&format!("endpoint = \"{endpoint}\"\n"), "is no collector");
+        }
+        for ratio in ["1.01", "-0.1", "nan", "inf"] {
+            check(&format!("endpoint = \"http://a:1\"\nratio = {ratio}\n"), "is not a ratio");
+        }
+    }
+}
