@@ -109,6 +109,9 @@ patient_above_gwei = 20
 below_cost = "leave"
 [minimum_fees]
 "0x0000000000000000000000000000000000000000" = "1000"
+[traces]
+endpoint = "http://127.0.0.1:4317"
+ratio = 0.5
 "#;
 
 /// Each file as it should be.

@@ -228,7 +228,7 @@ impl Collector {
             let digits = alloy::primitives::hex::encode(account.0);
             [account.to_string().to_lowercase(), digits.clone(), digits[24..].to_owned()]
         });
-        let words = ["rent", "correct horse", "2500000000000000000", "1000000000000000000", "250000000000000000"];
+        let words = ["lodging", "correct horse", "2500000000000000000", "1000000000000000000", "250000000000000000"];
         for private in accounts.chain(words.map(str::to_owned)) {
             assert!(!all.contains(&private), "{private} was sent");
         }

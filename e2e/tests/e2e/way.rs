@@ -32,11 +32,11 @@ async fn money_goes_in_around_and_out_again() {
 
     let deposit = alice.fastpay(["deposit", "5", "--wait", "60"]).await.unwrap();
     assert_eq!(deposit["state"], "credited");
-    let paid = alice.fastpay(["pay", &his.to_string(), "2.5", "--memo", "rent"]).await.unwrap();
+    let paid = alice.fastpay(["pay", &his.to_string(), "2.5", "--memo", "lodging"]).await.unwrap();
     assert_eq!(paid["state"], "settled");
     collector.expect_payment(&network, &paid, [own, his]).await;
     let received = bob.fastpay(["receive", "--wait", "10"]).await.unwrap();
-    assert!(received.to_string().contains("rent"), "{received}");
+    assert!(received.to_string().contains("lodging"), "{received}");
 
     // More than there is: refused before a number is bound to it, with a code of its own.
     let too_much = bob.try_fastpay(["pay", &own.to_string(), "2.6"]).await.unwrap();

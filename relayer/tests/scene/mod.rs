@@ -193,6 +193,7 @@ pub fn config(folder: &Path, primary: PrimaryConfig) -> Config {
         sender: SenderConfig { stuck_after_ms: 60_000, ..SenderConfig::default() },
         bundle: BundleConfig { wait_ms_max: 0, ..BundleConfig::default() },
         minimum_fees: Default::default(),
+        traces: None,
         default_minimum_fee: Amount::ZERO,
         poll_interval_ms: 20,
         metrics: None,

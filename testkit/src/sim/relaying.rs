@@ -60,6 +60,7 @@ fn config(world: &World, data_dir: PathBuf) -> Config {
         sender: sender_config(),
         bundle: BundleConfig { wait_ms_max: 10_000, ..BundleConfig::default() },
         minimum_fees: Default::default(),
+        traces: None,
         default_minimum_fee: Amount(world.plan.minimum_fee),
         poll_interval_ms: 2_000,
         metrics: None,
