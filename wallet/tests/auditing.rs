@@ -40,7 +40,9 @@ impl Scene {
         std::fs::write(&file, serde_json::to_vec(&genesis).unwrap()).unwrap();
         std::fs::write(&endpoints, serde_json::to_vec(&committee.endpoints).unwrap()).unwrap();
         let folder = Folder::new(home.path());
-        Config { endpoints, primary: None, genesis: Some(file), traces: None }.write(&folder.config_path(), false).unwrap();
+        Config { endpoints, primary: None, genesis: Some(file), traces: None }
+            .write(&folder.config_path(), false)
+            .unwrap();
         let wallet = Wallet::open(folder, options()).unwrap();
         Self { committee, home, wallet }
     }

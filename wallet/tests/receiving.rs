@@ -166,7 +166,8 @@ async fn a_token_hidden_by_dust_is_found_where_it_matters() {
     };
     let file = home.path().join("genesis.json");
     std::fs::write(&file, serde_json::to_vec(&genesis).unwrap()).unwrap();
-    let config = fastpay_wallet::folder::Config { endpoints: file.clone(), primary: None, genesis: Some(file), traces: None };
+    let config =
+        fastpay_wallet::folder::Config { endpoints: file.clone(), primary: None, genesis: Some(file), traces: None };
     config.write(&wallet.folder().config_path(), false).unwrap();
     let report = wallet.audit(Duration::ZERO, &|_| {}).await.unwrap();
     assert!(report.ok, "{report:?}");
