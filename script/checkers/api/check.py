@@ -61,7 +61,7 @@ class Authority:
         self.run = [node, "run", "--config", folder / "authority.toml"]
         self.address = f"http://127.0.0.1:{http}"
         self.ready = f"{self.address}/ready"
-        self.endpoints = [{"name": member["name"], "shards": [f"http://127.0.0.1:{shard}"]} for member in members]
+        self.endpoints = [{"name": member["votingKey"], "shards": [f"http://127.0.0.1:{shard}"]} for member in members]
 
 
 class Merchant:
