@@ -8,6 +8,7 @@ use std::time::SystemTime;
 
 use fastpay_core::{Digest, ShardId};
 use fastpay_rpc::Refusal;
+use fastpay_rpc::http::ProblemKind as _;
 use fastpay_rpc::json::ProblemCode;
 use fastpay_telemetry::{Attribute, Side, Span, Tracer};
 
