@@ -277,7 +277,8 @@ async fn a_configuration_is_checked_and_a_folder_backed_up_and_restored_by_comma
     let endpoint = collector.local_addr().unwrap();
     std::fs::write(config, format!("{untraced}\n[traces]\nendpoint = \"http://{endpoint}\"\n")).unwrap();
     assert_eq!(level(&check(), "traces"), "ok");
-    drop(collector);
+    // Nobody listens on port 1.
+    std::fs::write(config, format!("{untraced}\n[traces]\nendpoint = \"http://127.0.0.1:1\"\n")).unwrap();
     let away = check();
     succeeds(&away);
     assert_eq!(level(&away, "traces"), "warning");
