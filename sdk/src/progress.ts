@@ -59,7 +59,7 @@ export type TransferStep =
   | { readonly type: "finishing"; readonly transfer: Transfer }
   /** Committee and account were asked; the wallet is asked to sign next. */
   | { readonly type: "signing"; readonly transfer: Transfer }
-  /** The order is signed and in the storage; it is sent next. */
+  /** The order is signed and in the storage; it is sent next. What is told from here on is of this order. */
   | { readonly type: "ordered"; readonly transfer: Transfer; readonly digest: Hex; readonly resumed: boolean }
   | VoteStep
   /** The certificate exists and is stored: the transfer is final. */
@@ -74,7 +74,7 @@ export type TransferStep =
   /** A quorum has confirmed it. */
   | { readonly type: "settled" }
   | DelayStep
-  /** Another copy of this wallet signed this order and did not finish it; that is done now. */
+  /** Another copy of this wallet signed this order: that one is finished now, and what is told from here on is of it. */
   | { readonly type: "adopted"; readonly transfer: Transfer };
 
 /** A step of a transfer and when it was. */

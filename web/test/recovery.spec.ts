@@ -39,6 +39,35 @@ test("a payment that a reload cuts off is finished without a second signature, a
   await expect(page.getByRole("region", { name: "Sent" }).getByRole("listitem")).toHaveCount(2);
 });
 
+test("a payment whose number another device took meanwhile is shown as not done, with none of that one's steps", async ({ page, browser, person }) => {
+  const { wallet } = await person({ deposit: "3" });
+  await goTo(page, "Pay");
+  let sign = (): void => undefined;
+  wallet.thinks = new Promise((resolve) => (sign = resolve));
+  await pay(page, BOB, "1");
+  await expect.poll(() => wallet.asked).toContain("eth_signTypedData_v4");
+
+  const context = await browser.newContext({ baseURL: process.env.WEB_URL ?? "" });
+  const other = await context.newPage();
+  await wallet.inject(other);
+  await other.goto("/");
+  await connect(other);
+  await goTo(other, "Pay");
+  await pay(other, BOB, "0.5");
+  await expect(activity(other, /^Pay 0.5 ETH/).getByText("Done", { exact: true })).toBeVisible();
+  await context.close();
+
+  sign();
+  const work = activity(page, /^Pay 1 ETH/);
+  await expect(work.getByRole("alert")).toContainText("Another order took its place");
+  await expect(work.getByText(/^Signed.*: done$/)).toBeVisible();
+  await expect(work.getByText("Final: nothing can undo it: done")).toBeHidden();
+  await expect(work.getByText("Settled: the money has arrived: done")).toBeHidden();
+  await expect(work.getByText(/votes/)).toBeHidden();
+  await expect(work.getByRole("link", { name: "Show its certificate" })).toBeHidden();
+  await picture(page, "superseded");
+});
+
 test("an order of another device is found, finished, and only then the next one made", async ({ page, browser, person }) => {
   const { wallet } = await person({ deposit: "3" });
   await payHalf(page);

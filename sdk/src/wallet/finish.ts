@@ -11,16 +11,19 @@
  * the storage before it is driven.
  */
 
+import type { Hex } from "../bytes.js";
 import type { VerifiedCertificate } from "../certificate.js";
 import { Contest } from "../drive/contest.js";
 import { certify, type Drive } from "../drive/driver.js";
 import { throughEpochs } from "../drive/epochs.js";
 import { conflict } from "../drive/failures.js";
 import { settle } from "../drive/settle.js";
+import { transferDigest } from "../eip712.js";
 import { FastPayError, isFastPayError, messageOf } from "../errors.js";
 import { goodAnswers, type Answers } from "../network.js";
 import { claimsAbove } from "../standing.js";
 import type { OrderJournal, Stored } from "../storage/journal.js";
+import type { Transfer } from "../transfer.js";
 import { verifyOrder, type VerifiedOrder } from "../verify.js";
 import type { AccountState, Receipt, Resumed } from "../views.js";
 import { contestOf, readContest } from "./contests.js";
@@ -35,6 +38,8 @@ export async function finish(drive: Drive, journal: OrderJournal, entry: Stored)
   const { sequence } = entry;
   if (entry.certificate !== undefined) {
     const certificate = await network.verify(entry.certificate, account, sequence).catch(() => undefined);
+    const ordered = entry.order && transferDigest(network.domain, entry.order.transfer);
+    if (certificate !== undefined) announce(drive, ordered, certificate.order.transfer, certificate.digest);
     if (certificate !== undefined) return { type: "settled", receipt: await settleStored(drive, journal, certificate) };
   }
   if (entry.order === undefined) {
@@ -42,7 +47,7 @@ export async function finish(drive: Drive, journal: OrderJournal, entry: Stored)
     throw new FastPayError("storage", message, "was the storage altered, or the Ethereum node changed?");
   }
   const order = verifyOrder(entry.order, network.domain);
-  drive.tell({ type: "ordered", transfer: order.transfer, digest: order.digest, resumed: true });
+  announce(drive, order.digest, order.transfer, order.digest);
   // Another copy may be ahead with another order: then that one is to be sent to whoever holds none, not ours.
   const answers = await network.askAll((authority, until) => authority.account(account, undefined, until), { signal });
   const contest = contestOf(network, account, sequence, answers);
@@ -52,6 +57,12 @@ export async function finish(drive: Drive, journal: OrderJournal, entry: Stored)
     contest.merge(await readContest(network, account, sequence, timing.readMs, signal));
   }
   return bringHome(drive, journal, order, contest.leader() ?? order, true);
+}
+
+/** Says whose steps are told from here on: those of the order of this storage with that digest, or of another copy's. */
+function announce(drive: Drive, own: Hex | undefined, transfer: Transfer, digest: Hex): void {
+  if (digest === own) drive.tell({ type: "ordered", transfer, digest, resumed: true });
+  else drive.tell({ type: "adopted", transfer });
 }
 
 /**
@@ -79,15 +90,24 @@ export async function bringHome(
 async function certifyOne(drive: Drive, order: VerifiedOrder, first: VerifiedOrder): Promise<VerifiedCertificate> {
   const tried = new Set<string>();
   let next = first;
+  let told = order.digest;
+  const follow = ({ transfer, digest }: { transfer: Transfer; digest: Hex }): void => {
+    if (digest !== told) announce(drive, order.digest, transfer, digest);
+    told = digest;
+  };
   for (;;) {
     tried.add(next.digest);
-    if (next.digest !== order.digest) drive.tell({ type: "adopted", transfer: next.transfer });
+    follow(next);
     try {
       // The authorities' locks outlive a rotation, and so does the order: it is voted for under the new keys.
       return await throughEpochs(drive, () => certify(drive, next));
     } catch (error) {
       const certificate = isFastPayError(error, "superseded") ? error.details["certificate"] : undefined;
-      if (certificate !== undefined) return certificate as VerifiedCertificate;
+      if (certificate !== undefined) {
+        const { digest, order: winner } = certificate as VerifiedCertificate;
+        follow({ transfer: winner.transfer, digest });
+        return certificate as VerifiedCertificate;
+      }
       const failure = await allHeard(drive, order, error);
       const contest = isFastPayError(failure, "conflict") ? failure.details["contest"] : undefined;
       const leader = contest instanceof Contest ? contest.leader() : undefined;

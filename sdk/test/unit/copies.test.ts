@@ -132,6 +132,37 @@ describe("two storages with the same key", () => {
     expect(new Set(sent)).toEqual(new Set(["6"]));
   });
 
+  test("while the wallet's owner thinks another copy takes the number: its steps are told as those of its order", async () => {
+    const signer: Signer = {
+      account: scene.alice.account,
+      async authorize(domain, transfer) {
+        await scene.pay(6n, { store: memoryStore(), onStep: () => scene.steps.pop() });
+        return scene.alice.authorize(domain, transfer);
+      },
+    };
+    await expect(scene.pay(5n, { signer })).rejects.toMatchObject({ code: "superseded" });
+    const said = scene.steps.flatMap((step) => ("transfer" in step ? [`${step.type} ${step.transfer.amount}`] : [step.type]));
+    const told = said.filter((text) => !/^(vote|waiting|catching-up|confirmed)/.test(text));
+    expect(told).toEqual(["signing 5", "ordered 5", "adopted 6", "certified", "settled"]);
+    expect(scene.steps.findLast(({ type }) => type === "certified")).toMatchObject({
+      certificate: { order: { transfer: { amount: 6n } } },
+    });
+  });
+
+  test("each order that is resumed is named before its steps are told", async () => {
+    const store = memoryStore();
+    const journal = new OrderJournal(store, DOMAIN, scene.alice.account);
+    const { certificate, rest } = await scene.pay(7n);
+    await rest;
+    await journal.certify(certificate);
+    await journal.create(await signed(scene.alice, paymentOf(scene.alice.account, scene.bob.account, 8n, 1n)));
+    scene.steps.length = 0;
+    await scene.resume(store);
+    const said = scene.steps.flatMap((step) => ("transfer" in step ? [`${step.type} ${step.transfer.amount}`] : [step.type]));
+    const told = said.filter((text) => !/^(vote|waiting|catching-up|confirmed)/.test(text));
+    expect(told).toEqual(["adopted 7", "certified", "settled", "ordered 8", "certified", "settled"]);
+  });
+
   test("two and two: the account is stuck, and that is said", async () => {
     const [one, other] = await Promise.all(
       [5n, 6n].map((amount) => signed(scene.alice, paymentOf(scene.alice.account, scene.bob.account, amount, 0n))),

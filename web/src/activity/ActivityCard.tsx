@@ -9,7 +9,7 @@ import { TransferText } from "../ui/TransferText";
 import { useNetwork } from "../network/NetworkProvider";
 import { submittedIn, type Activity } from "./activities";
 import { useActivityActions, useResume, useResumeDeposits } from "./ActivityProvider";
-import { chainSteps, hindrances, transferSteps } from "./steps";
+import { chainSteps, hindrances, ownSteps, transferSteps } from "./steps";
 
 const BADGES = {
   running: { color: "indigo", text: "On its way" },
@@ -17,7 +17,7 @@ const BADGES = {
   failed: { color: "red", text: "Not done" },
 };
 /** These will not end otherwise, however often it is tried. */
-const HOPELESS = new Set(["superseded", "reverted", "invalid-transfer"]);
+const HOPELESS = new Set(["superseded", "reverted", "invalid-transfer", "invalid-link"]);
 
 function isHopeless({ error }: Activity): boolean {
   return isFastPayError(error) && HOPELESS.has(error.code);
@@ -148,7 +148,7 @@ function Actions({ activity }: { activity: Activity }): JSX.Element | null {
   );
 }
 
-function digestOf({ steps }: Activity): string | undefined {
-  const certified = steps.findLast((step) => step.type === "certified");
+function digestOf(activity: Activity): string | undefined {
+  const certified = ownSteps(activity).findLast((step) => step.type === "certified");
   return certified?.certificate.digest;
 }

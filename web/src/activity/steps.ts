@@ -32,9 +32,21 @@ function arrange(activity: Activity, lines: readonly { label: string; isDone: bo
   });
 }
 
+/**
+ * The steps of the order that the activity is about: the one that it made, or the newest of those that it finishes.
+ * The steps of another copy's order, which took the number, are not its own.
+ */
+export function ownSteps({ kind, steps }: Activity): readonly ActivityProgress[] {
+  const names = ({ type }: ActivityProgress): boolean => type === "ordered" || type === "adopted";
+  const start = steps.findLastIndex((step) => (kind === "resume" ? names(step) : step.type === "ordered"));
+  if (start < 0) return steps;
+  const end = steps.findIndex((step, index) => index > start && names(step));
+  return steps.slice(start, end < 0 ? undefined : end);
+}
+
 /** The life of an order: signed, final, settled. */
 export function transferSteps(activity: Activity): Step[] {
-  const { steps } = activity;
+  const steps = ownSteps(activity);
   const [ordered, vote, certified] = [last(steps, "ordered"), last(steps, "vote"), last(steps, "certified")];
   const [confirmed, settled] = [last(steps, "confirmed"), last(steps, "settled")];
   const isAsked = activity.state === "running" && ordered === undefined && last(steps, "signing") !== undefined;

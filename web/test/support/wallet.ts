@@ -28,6 +28,8 @@ export class TestWallet {
   chainId = network().chainId;
   /** The person declines what they are asked. */
   declines = false;
+  /** The person thinks about the next request for so long. */
+  thinks: Promise<void> | undefined;
   /** What the wallet was asked to sign or send. */
   readonly asked: string[] = [];
   #isConnected = false;
@@ -41,6 +43,9 @@ export class TestWallet {
   async #answer(page: Page, { method, params = [] }: Request): Promise<Answer> {
     if (SIGNING.has(method)) {
       if (method !== "eth_requestAccounts" || !this.#isConnected) this.asked.push(method);
+      const thinks = this.thinks;
+      this.thinks = undefined;
+      await thinks;
       if (this.declines) return { error: REJECTED };
     }
     try {
