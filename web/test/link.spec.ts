@@ -48,6 +48,47 @@ test("a link asks for more than there is: said, and not payable", async ({ page,
   await expect(page.getByRole("button", { name: "Pay 2 ETH" })).toBeDisabled();
 });
 
+test("a link that expires while it stands there is not paid, nor when it is tried once more", async ({ page, person }) => {
+  const { wallet } = await person({ deposit: "1" });
+  await goTo(page, "Pay");
+  const { chainId, contract } = network();
+  const expires = Math.floor(Date.now() / 1_000) + 3_600;
+  const bob = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
+  const link = `fastpay:${bob}@${chainId}/${contract}?amount=500000000000000000&expires=${expires}`;
+  const open = async (): Promise<void> => page.getByLabel("To", { exact: true }).fill(link);
+  const work = activity(page, /^Pay 0.5 ETH/);
+
+  // In time, but declined.
+  await open();
+  wallet.declines = true;
+  await page.getByRole("button", { name: "Pay 0.5 ETH" }).click();
+  await expect(work.getByRole("alert")).toContainText("You declined");
+  wallet.declines = false;
+  await open();
+  await page.clock.setFixedTime((expires + 1) * 1_000);
+  const askedBefore = wallet.asked.length;
+  for (const button of [work.getByRole("button", { name: "Try again" }), page.getByRole("button", { name: "Pay 0.5 ETH" })]) {
+    await button.click();
+    await expect(work.getByRole("alert")).toContainText("This link has expired");
+    await expect(work.getByRole("button", { name: "Try again" })).toBeHidden();
+    await work.getByRole("button", { name: "Close" }).click();
+    await expect(work).toBeHidden();
+  }
+  expect(wallet.asked).toHaveLength(askedBefore);
+});
+
+test("who skips to the page keeps the link that stands there", async ({ page, person }) => {
+  await person({ deposit: "1" });
+  const { chainId, contract } = network();
+  const link = `fastpay:0x70997970C51812dc3A010C7d01b50e0d17dc79C8@${chainId}/${contract}?amount=500000000000000000`;
+  await goTo(page, "Pay");
+  await page.getByLabel("To", { exact: true }).fill(link);
+  await page.getByRole("link", { name: "Skip to the page" }).press("Enter");
+  await expect(page.getByRole("main")).toBeFocused();
+  await expect(page.getByText("This link cannot be used")).toBeHidden();
+  await expect(page.getByRole("button", { name: "Pay 0.5 ETH" })).toBeEnabled();
+});
+
 test("a link for a token that nobody here knows says so", async ({ page, person }) => {
   const { wallet } = await person();
   const token = await deployToken(wallet.key);

@@ -63,6 +63,24 @@ test("more than there is cannot be paid, nor to oneself or to nobody", async ({ 
   expect(wallet.asked).toEqual(["eth_requestAccounts"]);
 });
 
+test("a comma that may group thousands is not taken for a decimal point", async ({ page, person }) => {
+  await person({ deposit: "3" });
+  await goTo(page, "Pay");
+  await page.getByLabel("To", { exact: true }).fill("0x70997970C51812dc3A010C7d01b50e0d17dc79C8");
+  const amount = page.getByLabel("Amount", { exact: true });
+  for (const text of ["1,000", "1,000.5", "1,234,567", "1.000,5", "0,125", ",5", "1,"]) {
+    await amount.fill(text);
+    await expect(page.getByText("Write no comma between thousands, and a point before decimals")).toBeVisible();
+    await expect(page.getByRole("button", { name: "Pay", exact: true })).toBeDisabled();
+    await amount.fill("");
+  }
+  // As keyboards of many countries write it, and as nobody groups.
+  await amount.fill("1,5");
+  await expect(page.getByRole("button", { name: "Pay 1.5 ETH" })).toBeEnabled();
+  await amount.fill("2,1250");
+  await expect(page.getByRole("button", { name: "Pay 2.125 ETH" })).toBeEnabled();
+});
+
 test("one slow authority of four holds no payment up, and is shown", async ({ page, person }) => {
   await person({ deposit: "1" });
   // Answers after everything is over, as far as this page is concerned.

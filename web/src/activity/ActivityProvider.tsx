@@ -2,7 +2,8 @@ import { useQueryClient } from "@tanstack/react-query";
 import { createContext, useCallback, useContext, useEffect, useState, useSyncExternalStore, type JSX, type ReactNode } from "react";
 import type { AccountId, SubmittedDeposit } from "@fastpay/sdk";
 
-import { refreshAccount } from "../data/queries";
+import { useKnownAssets } from "../data/assets";
+import { refreshAccount, shown } from "../data/queries";
 import { useOwners } from "../account/OwnerProvider";
 import { useNetwork } from "../network/NetworkProvider";
 import { money } from "../ui/words";
@@ -104,6 +105,7 @@ export function useResumeDeposits(): (account: AccountId) => void {
   const store = useStore();
   const { client } = useNetwork();
   const { start } = useActivityActions();
+  const { assets: known } = useKnownAssets();
   return useCallback(
     (account: AccountId) => {
       const follow = async (deposit: SubmittedDeposit): Promise<void> => {
@@ -112,7 +114,7 @@ export function useResumeDeposits(): (account: AccountId) => void {
         start({
           kind: "deposit",
           account,
-          title: info === undefined ? "Deposit of a token" : `Deposit ${money(deposit.amount, info)}`,
+          title: info === undefined ? "Deposit of a token" : `Deposit ${money(deposit.amount, shown(info, known))}`,
           work: ({ report, signal }) => client.resumeDeposit(deposit, { onProgress: report, signal }),
         });
       };
@@ -122,7 +124,7 @@ export function useResumeDeposits(): (account: AccountId) => void {
         () => undefined,
       );
     },
-    [store, client, start],
+    [store, client, start, known],
   );
 }
 

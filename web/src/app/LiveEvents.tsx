@@ -1,13 +1,14 @@
 import { notifications } from "@mantine/notifications";
 import { useQueryClient } from "@tanstack/react-query";
-import { useEffect } from "react";
-import { decodeMemo, ETHER, NO_MEMO, type AccountEvent, type AccountId, type Address, type FastPayClient } from "@fastpay/sdk";
+import { useEffect, type ReactNode } from "react";
+import { decodeMemo, NO_MEMO, type AccountEvent, type AccountId } from "@fastpay/sdk";
 
 import { useKnownAssets } from "../data/assets";
 import { refreshAccount, useAccount } from "../data/queries";
 import { useOwners } from "../account/OwnerProvider";
 import { useNetwork } from "../network/NetworkProvider";
-import { money, shortAccount } from "../ui/words";
+import { Money } from "../ui/Money";
+import { shortAccount } from "../ui/words";
 
 /** After a stream failed altogether; the balances are asked for in intervals meanwhile. */
 const RETRY_MS = 5_000;
@@ -27,11 +28,10 @@ export function LiveEvents(): null {
         try {
           for await (const event of client.watch(account, { signal: abort.signal })) {
             void refreshAccount(queries, account);
-            const text = await words(client, event);
-            if (text !== undefined && !abort.signal.aborted) {
-              const closeButtonProps = { "aria-label": "Close this notice" };
-              notifications.show({ ...text, color: "teal", autoClose: 8_000, closeButtonProps });
-            };
+            const text = words(event);
+            if (text === undefined || abort.signal.aborted) continue;
+            const closeButtonProps = { "aria-label": "Close this notice" };
+            notifications.show({ ...text, color: "teal", autoClose: 8_000, closeButtonProps });
           }
         } catch {
           // Too few authorities stream to this page: the intervals go on, and it is tried again.
@@ -58,22 +58,27 @@ function useChanges(account: AccountId | undefined): void {
   }, [account, seen, queries]);
 }
 
-async function words(client: FastPayClient, event: AccountEvent): Promise<{ title: string; message: string } | undefined> {
+function words(event: AccountEvent): { title: ReactNode; message: string } | undefined {
   switch (event.type) {
     case "received": {
       const { amount, asset, sender, memo } = event.payment;
       const message = memo === NO_MEMO ? "It can be spent now." : `“${decodeMemo(memo)}”`;
-      return { title: `Received ${await amountOf(client, amount, asset)} from ${shortAccount(sender)}`, message };
+      const title = (
+        <>
+          Received <Money units={amount} asset={asset} /> from {shortAccount(sender)}
+        </>
+      );
+      return { title, message };
     }
-    case "deposited":
-      return { title: `Deposited ${await amountOf(client, event.amount, event.asset)}`, message: "It can be spent now." };
+    case "deposited": {
+      const title = (
+        <>
+          Deposited <Money units={event.amount} asset={event.asset} />
+        </>
+      );
+      return { title, message: "It can be spent now." };
+    }
     case "confirmed":
       return undefined;
   }
-}
-
-async function amountOf(client: FastPayClient, amount: bigint, asset: Address): Promise<string> {
-  if (asset === ETHER) return money(amount, { symbol: "ETH", decimals: 18 });
-  const info = await client.assetInfo(asset).catch(() => undefined);
-  return info === undefined ? "a token" : money(amount, info);
 }

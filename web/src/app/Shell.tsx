@@ -1,5 +1,6 @@
 import { ActionIcon, Anchor, AppShell, Box, Group, Text, useComputedColorScheme, useMantineColorScheme } from "@mantine/core";
-import type { JSX } from "react";
+import { Notifications } from "@mantine/notifications";
+import type { JSX, MouseEvent } from "react";
 import { Link, NavLink, Outlet, ScrollRestoration } from "react-router";
 
 import { ConnectButton } from "../account/ConnectButton";
@@ -31,7 +32,7 @@ const TABS = [
 export function Shell(): JSX.Element {
   return (
     <AppShell header={{ height: 60 }} footer={{ height: { base: 60, md: 0 } }} padding="md">
-      <a className="skip" href="#main">
+      <a className="skip" href="#main" onClick={skip}>
         Skip to the page
       </a>
       <AppShell.Header className="top">
@@ -73,9 +74,16 @@ export function Shell(): JSX.Element {
         </nav>
       </AppShell.Footer>
       <LiveEvents />
+      <Notifications position="bottom-right" />
       <ScrollRestoration />
     </AppShell>
   );
+}
+
+/** Goes to the page itself. The address stays as it is: what stands behind its `#` is a payment link. */
+function skip(event: MouseEvent): void {
+  event.preventDefault();
+  document.getElementById("main")?.focus();
 }
 
 function SchemeButton(): JSX.Element {

@@ -1,20 +1,18 @@
 /** What a person has, in FastPay and on the chain, asset by asset. */
 
-import type { AccountId, AccountView, Address, AssetInfo } from "@fastpay/sdk";
+import type { AccountId, AccountView, Address } from "@fastpay/sdk";
 
 import { useKnownAssets } from "./assets";
-import { useAccount, useAssetInfos, useChainBalances } from "./queries";
+import { useAccount, useAssetInfos, useChainBalances, type ShownAsset } from "./queries";
 
 /** One asset of a person. Undefined is what is not known (yet). */
 export interface Holding {
   readonly asset: Address;
-  readonly info: AssetInfo | undefined;
+  readonly info: ShownAsset | undefined;
   /** In FastPay. */
   readonly balance: bigint | undefined;
   /** On the chain, at the address that owns the account. */
   readonly onChain: bigint | undefined;
-  /** Neither of the deployment nor added here: anyone can send a token that calls itself as it likes. */
-  readonly isUnknown: boolean;
 }
 
 /** All holdings of a person, and where they come from. */
@@ -40,7 +38,6 @@ export function useHoldings(account: AccountId | undefined, owner: Address | und
     // No authority lists an asset that the account never had.
     balance: view && (view.balances.find((one) => one.asset === asset)?.balance ?? 0n),
     onChain: chain[index]?.data,
-    isUnknown: index >= known.length,
   }));
   const chainError = [...infos, ...chain].find(({ error }) => error !== null)?.error;
   return { list, view, error: accountQuery.error ?? undefined, chainError };

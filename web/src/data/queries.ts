@@ -5,6 +5,8 @@ import { ETHER } from "@fastpay/sdk";
 import { QueryClient, useQueries, useQuery, type UseQueryResult } from "@tanstack/react-query";
 
 import { useNetwork } from "../network/NetworkProvider";
+import { shorten } from "../ui/words";
+import { useKnownAssets } from "./assets";
 
 /** Between two looks at an account; what arrives meanwhile is told by the event stream. */
 const ACCOUNT_INTERVAL_MS = 10_000;
@@ -66,20 +68,36 @@ export function useChainBalances(owner: Address | undefined, assets: readonly Ad
   });
 }
 
-/** How assets call themselves. */
-export function useAssetInfos(assets: readonly Address[]): UseQueryResult<AssetInfo>[] {
+/** An asset as the page names it. */
+export interface ShownAsset extends AssetInfo {
+  /** Neither of the deployment nor added here: anyone can send a token that calls itself as it likes. */
+  readonly isUnknown: boolean;
+  /** What it calls itself; where it is unknown, with that word and its address. */
+  readonly label: string;
+}
+
+/** An asset as the page names it, which knows those. */
+export function shown(info: AssetInfo, known: readonly Address[]): ShownAsset {
+  const isUnknown = !known.includes(info.asset);
+  return { ...info, isUnknown, label: isUnknown ? `${info.symbol} (unknown ${shorten(info.asset, 6, 4)})` : info.symbol };
+}
+
+/** What assets are called, or why that is not known. */
+export function useAssetInfos(assets: readonly Address[]): { data: ShownAsset | undefined; error: Error | null }[] {
   const { client } = useNetwork();
-  return useQueries({
+  const { assets: known } = useKnownAssets();
+  const infos = useQueries({
     queries: assets.map((asset) => ({
       queryKey: ["asset", asset],
       queryFn: () => (asset === ETHER ? ETHER_INFO : client.assetInfo(asset)),
       staleTime: Number.POSITIVE_INFINITY,
     })),
   });
+  return infos.map(({ data, error }) => ({ data: data && shown(data, known), error }));
 }
 
-/** How one asset calls itself; none where it is not known yet. */
-export function useAssetInfo(asset: Address): AssetInfo | undefined {
+/** What one asset is called; none where it has not said so yet. */
+export function useAssetInfo(asset: Address): ShownAsset | undefined {
   const [query] = useAssetInfos([asset]);
   return query?.data;
 }

@@ -10,7 +10,7 @@ import { PendingNotice } from "./pay/PendingNotice";
 
 export function Component(): JSX.Element {
   return (
-    <Page title="History" lead="Each entry is backed by a certificate that this page has checked." width={720}>
+    <Page title="History" lead="What was sent and received has certificates that this page has checked; for deposits it has the word of enough authorities." width={720}>
       <WithOwner>{(owner) => <OwnHistory key={owner.account} owner={owner} />}</WithOwner>
     </Page>
   );

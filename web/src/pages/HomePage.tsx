@@ -30,7 +30,7 @@ function Welcome(): JSX.Element {
   return (
     <Page
       title="Payments on Ethereum, final in one round trip"
-      lead="Deposit once, pay anyone in milliseconds, and redeem to Ethereum at any time, alone if need be."
+      lead="Deposit once, pay anyone in milliseconds, and redeem to Ethereum at any time, without a relayer if need be."
       width={880}
     >
       <Group>
@@ -42,9 +42,9 @@ function Welcome(): JSX.Element {
       <SimpleGrid cols={{ base: 1, sm: 3 }} mt="md">
         <Point title="Your key">Your Ethereum wallet signs each payment, and shows it first; or a key does that this browser keeps, encrypted.</Point>
         <Point title="A committee, not a company">
-          Authorities vote on each payment. This page checks every vote by itself; up to a third of them may lie or be away.
+          Authorities vote on each payment. This page checks every vote by itself; fewer than a third of them may lie or be away.
         </Point>
-        <Point title="Your way out">What you hold can be redeemed by a transaction of your own, whoever is gone.</Point>
+        <Point title="Your way out">What you hold can be redeemed by a transaction of your own, once a quorum of authorities has voted for it.</Point>
       </SimpleGrid>
     </Page>
   );

@@ -13,7 +13,6 @@ import { useState, type FormEvent, type JSX } from "react";
 import type { Owner } from "../account/OwnerProvider";
 import { ActivityCard } from "../activity/ActivityCard";
 import { isOrdering, useActivities, useActivityActions } from "../activity/ActivityProvider";
-import { useKnownAssets } from "../data/assets";
 import { useHoldings } from "../data/holdings";
 import { useAssetInfo } from "../data/queries";
 import { useNetwork } from "../network/NetworkProvider";
@@ -25,7 +24,7 @@ import { Page } from "../ui/Page";
 import { money, sentence, shortAccount } from "../ui/words";
 import { LinkReader, LinkSummary } from "./pay/LinkReader";
 import { PendingNotice } from "./pay/PendingNotice";
-import { useLinkRequest } from "./pay/useLinkRequest";
+import { checkTime, useLinkRequest } from "./pay/useLinkRequest";
 import { IconSend } from "../ui/icons";
 
 export function Component(): JSX.Element {
@@ -55,7 +54,6 @@ function PayForm({ owner }: { owner: Owner }): JSX.Element {
   const { client } = useNetwork();
   const { start } = useActivityActions();
   const { request, error: linkError, read, clear } = useLinkRequest();
-  const known = useKnownAssets();
   const [typed, setTyped] = useState({ to: "", asset: ETHER as Address, amount: "", memo: "" });
   const { list, view, error } = useHoldings(account, ethereum?.address);
   const isBusy = isOrdering(useActivities(account), account);
@@ -82,7 +80,9 @@ function PayForm({ owner }: { owner: Owner }): JSX.Element {
       kind: "pay",
       account,
       title: `Pay ${money(units, info)} to ${shortAccount(to)}`,
-      work: ({ report, signal }) => {
+      work: async ({ report, signal }) => {
+        // Again: it may have stood here for long, and so may a payment that is tried once more.
+        if (request !== undefined) checkTime(request);
         const intent = { recipient: to, asset, amount: units, memo: request?.memo ?? memo.bytes };
         return client.pay(signer, intent, { onProgress: report, signal });
       },
@@ -115,7 +115,6 @@ function PayForm({ owner }: { owner: Owner }): JSX.Element {
           <LinkSummary
             request={request}
             info={info}
-            isKnownAsset={known.assets.includes(asset)}
             isTooMuch={isTooMuch}
             onClear={clear}
           />

@@ -1,7 +1,8 @@
 import { Button, TextInput } from "@mantine/core";
-import { formatAmount, isFastPayError, parseAmount, type AssetInfo } from "@fastpay/sdk";
+import { FastPayError, formatAmount, isFastPayError, parseAmount } from "@fastpay/sdk";
 import type { JSX, ReactNode } from "react";
 
+import type { ShownAsset } from "../data/queries";
 import { money, sentence } from "./words";
 
 /** What a typed amount means: a number of the smallest unit, nothing yet, or why it cannot be used. */
@@ -11,10 +12,10 @@ export interface TypedAmount {
 }
 
 /** Reads what was typed; `available` is the most that can be moved, where that is known. */
-export function readAmount(text: string, info: AssetInfo | undefined, available?: bigint): TypedAmount {
+export function readAmount(text: string, info: ShownAsset | undefined, available?: bigint): TypedAmount {
   if (text === "" || info === undefined) return { units: undefined, fault: undefined };
   try {
-    const units = parseAmount(text.trim(), info.decimals);
+    const units = parseAmount(withPoint(text.trim()), info.decimals);
     if (units === 0n) return { units: undefined, fault: "Give more than nothing." };
     if (available !== undefined && units > available) {
       return { units: undefined, fault: `Not enough money: there are ${money(available, info)}.` };
@@ -25,11 +26,25 @@ export function readAmount(text: string, info: AssetInfo | undefined, available?
   }
 }
 
+/**
+ * A comma for the decimals as a point; many keyboards have no other. Where it may as well group thousands, as it does
+ * wherever this page shows an amount, nobody can say what was meant. Throws `invalid-amount`.
+ */
+function withPoint(text: string): string {
+  if (!text.includes(",")) return text;
+  const [, whole, decimals = ""] = /^([0-9]+),([0-9]+)$/.exec(text) ?? [];
+  if (whole === undefined || decimals.length === 3) {
+    const action = "write no comma between thousands, and a point before decimals, such as 1000 or 1.5";
+    throw new FastPayError("invalid-amount", `${JSON.stringify(text)} has a comma that can be read in two ways`, action);
+  }
+  return `${whole}.${decimals}`;
+}
+
 interface Props {
   readonly label?: string;
   readonly text: string;
   readonly onChange: (text: string) => void;
-  readonly info: AssetInfo | undefined;
+  readonly info: ShownAsset | undefined;
   readonly fault: string | undefined;
   readonly description?: ReactNode;
   /** What the button fills in; no button without. */
@@ -52,7 +67,7 @@ export function AmountInput(props: Props): JSX.Element {
       autoComplete="off"
       placeholder="0.0"
       value={text}
-      onChange={(event) => onChange(event.currentTarget.value.replace(",", "."))}
+      onChange={(event) => onChange(event.currentTarget.value)}
       error={fault}
       disabled={disabled}
       required={required}

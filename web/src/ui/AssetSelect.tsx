@@ -15,7 +15,7 @@ interface Props {
 /** Chooses an asset; the system's own control, which every phone and screen reader knows. */
 export function AssetSelect({ assets, value, onChange, disabled = false }: Props): JSX.Element {
   const infos = useAssetInfos(assets);
-  const data = assets.map((asset, index) => ({ value: asset, label: infos[index]?.data?.symbol ?? shorten(asset) }));
+  const data = assets.map((asset, index) => ({ value: asset, label: infos[index]?.data?.label ?? shorten(asset) }));
   return (
     <NativeSelect
       label="Asset"

@@ -1,13 +1,12 @@
 import { formatAccount, type Transfer } from "@fastpay/sdk";
 import type { JSX } from "react";
 
-import { useAssetInfo } from "../data/queries";
-import { money, shortAccount, shorten } from "./words";
+import { useMoney } from "./Money";
+import { shortAccount, shorten } from "./words";
 
 /** An order in one sentence. */
 export function TransferText({ transfer }: { transfer: Transfer }): JSX.Element {
-  const info = useAssetInfo(transfer.asset);
-  const amount = info === undefined ? "…" : money(transfer.amount, info);
+  const amount = useMoney(transfer.amount, transfer.asset);
   const to = transfer.type === "payment" ? shortAccount(transfer.recipient) : `${shorten(transfer.recipient)} on Ethereum`;
   return (
     <span title={transfer.type === "payment" ? formatAccount(transfer.recipient) : transfer.recipient}>

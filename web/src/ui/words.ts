@@ -1,6 +1,8 @@
 /** Words for numbers, times and errors, as people read them. */
 
-import { formatAccount, formatAmount, isFastPayError, type AccountId, type AssetInfo, type FastPayErrorCode } from "@fastpay/sdk";
+import { formatAccount, formatAmount, isFastPayError, type AccountId, type FastPayErrorCode } from "@fastpay/sdk";
+
+import type { ShownAsset } from "../data/queries";
 
 const TITLES: Partial<Record<FastPayErrorCode, string>> = {
   "invalid-account": "This is no account",
@@ -41,9 +43,9 @@ export function sentence(text: string): string {
   return /[.!?…]$/.test(whole) ? whole : `${whole}.`;
 }
 
-/** An amount with its symbol; thousands grouped, nothing rounded. */
-export function money(units: bigint, asset: Pick<AssetInfo, "symbol" | "decimals">): string {
-  return `${amountText(units, asset.decimals)} ${asset.symbol}`;
+/** An amount with what its asset is called here; thousands grouped, nothing rounded. */
+export function money(units: bigint, asset: Pick<ShownAsset, "label" | "decimals">): string {
+  return `${amountText(units, asset.decimals)} ${asset.label}`;
 }
 
 /** An amount without its symbol; thousands grouped, nothing rounded. */

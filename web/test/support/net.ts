@@ -103,9 +103,9 @@ async function deploy(owner: PrivateKeyAccount, file: string, name: string, args
   return contractAddress;
 }
 
-/** A token that nobody knows, all of which belongs to `owner`: 1,000 NEW with six decimals. */
-export function deployToken(owner: PrivateKeyAccount): Promise<Address> {
-  return deploy(owner, "DemoToken", "DemoToken", ["A new token", "NEW", TOKEN_DECIMALS, parseUnits("1000", TOKEN_DECIMALS)]);
+/** A token that nobody knows, all of which belongs to `owner`: 1,000 of six decimals, that calls itself as it likes. */
+export function deployToken(owner: PrivateKeyAccount, symbol = "NEW"): Promise<Address> {
+  return deploy(owner, "DemoToken", "DemoToken", ["A new token", symbol, TOKEN_DECIMALS, parseUnits("1000", TOKEN_DECIMALS)]);
 }
 
 /** A token without permits, whose transfers can be made to fail; `owner` has 10 ZOO of it. */

@@ -52,13 +52,12 @@ function Account({ account }: { account: AccountId }): JSX.Element {
             />
           )}
           {view !== undefined && held.length === 0 && <Text size="sm">It holds nothing.</Text>}
-          {held.map(({ asset, info, balance = 0n, isUnknown }) => {
+          {held.map(({ asset, info, balance = 0n }) => {
             const agreed = view?.balances.find((one) => one.asset === asset);
             return (
               <Group key={asset} justify="space-between" data-testid="holding">
                 <Text fw={600}>{info === undefined ? `${balance} of ${shorten(asset)}` : money(balance, info)}</Text>
                 <Text size="xs" c="dimmed">
-                  {isUnknown && `token ${shorten(asset, 6, 4)}, not known to this page; `}
                   {agreed && `${agreed.agreeing} of ${agreed.answered} authorities that answered agree`}
                 </Text>
               </Group>

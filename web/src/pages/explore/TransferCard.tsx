@@ -40,7 +40,7 @@ export function TransferCard({ certificate }: { certificate: VerifiedCertificate
               ),
             ],
             ["Fee", transfer.type === "redemption" && text(transfer.fee)],
-            ["Asset", info === undefined ? transfer.asset : `${info.symbol} (${transfer.asset})`],
+            ["Asset", info === undefined ? transfer.asset : `${info.symbol} (${info.isUnknown ? "unknown " : ""}${transfer.asset})`],
             ["Memo", transfer.memo === NO_MEMO ? undefined : decodeMemo(transfer.memo)],
             ["Number among the sender's orders", transfer.sequence.toString()],
             ["Signed with", order.authorization.type === "ethereum" ? "an Ethereum key" : "an Ed25519 key"],

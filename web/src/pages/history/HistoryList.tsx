@@ -15,7 +15,7 @@ interface Props {
   readonly hasMore?: boolean;
 }
 
-/** What an account sent, received and deposited; every entry is proven. */
+/** What an account sent and received, each proven by its certificate, and deposited, as enough authorities tell alike. */
 export function HistoryList({ account, limit, heading, hasMore = false }: Props): JSX.Element {
   const { sent, received, deposits, isLoading, error, hasOlder, isLoadingOlder, loadOlder } = useHistory(account, limit);
   if (isLoading) {

@@ -2,7 +2,6 @@ import { Anchor, Badge, Group, Text, ThemeIcon } from "@mantine/core";
 import {
   decodeMemo,
   NO_MEMO,
-  type Address,
   type DepositEntry,
   type Hex,
   type OrderEntry,
@@ -13,9 +12,10 @@ import {
 import type { JSX, ReactNode } from "react";
 import { Link } from "react-router";
 
-import { useAssetInfo, useRedemptionStatus } from "../../data/queries";
+import { useRedemptionStatus } from "../../data/queries";
 import { AccountLink } from "../../ui/AccountText";
-import { duration, money, shorten, timeText } from "../../ui/words";
+import { useMoney } from "../../ui/Money";
+import { duration, shorten, timeText } from "../../ui/words";
 import { IconArrowDownLeft, IconArrowDownToArc, IconArrowBarToUp, IconArrowUpRight } from "../../ui/icons";
 
 interface LineProps {
@@ -50,11 +50,6 @@ function Line({ icon, color, amount, text, to, detail, end }: LineProps): JSX.El
       </div>
     </Group>
   );
-}
-
-function useMoney(amount: bigint, asset: Address): string {
-  const info = useAssetInfo(asset);
-  return info === undefined ? "…" : money(amount, info);
 }
 
 function memoText(memo: Hex): string {

@@ -55,14 +55,14 @@ export function Balances({ owner }: { owner: Owner }): JSX.Element {
 }
 
 function Row({ holding, hasChain }: { holding: Holding; hasChain: boolean }): JSX.Element {
-  const { asset, info, balance, onChain, isUnknown } = holding;
+  const { asset, info, balance, onChain } = holding;
   const { isAdded, remove } = useKnownAssets();
   return (
     <Table.Tr data-asset={info?.symbol}>
       <Table.Th scope="row" fw={500}>
         <Group gap={6}>
           {info?.symbol ?? shorten(asset)}
-          {isUnknown && (
+          {info?.isUnknown && (
             <Badge size="xs" color="orange" title={asset}>
               unknown {shorten(asset, 6, 4)}
             </Badge>

@@ -1,7 +1,8 @@
 import { Alert, Button, Group, Stack, Text } from "@mantine/core";
-import { decodeMemo, formatAccount, type AssetInfo, type PaymentLink } from "@fastpay/sdk";
+import { decodeMemo, formatAccount, type PaymentLink } from "@fastpay/sdk";
 import type { JSX } from "react";
 
+import type { ShownAsset } from "../../data/queries";
 import { ErrorAlert } from "../../ui/ErrorAlert";
 import { Facts } from "../../ui/Facts";
 import { QrReader } from "../../ui/QrReader";
@@ -19,14 +20,13 @@ export function LinkReader({ onText, error }: { onText: (text: string) => void; 
 
 interface Props {
   readonly request: PaymentLink;
-  readonly info: AssetInfo | undefined;
-  readonly isKnownAsset: boolean;
+  readonly info: ShownAsset | undefined;
   readonly isTooMuch: boolean;
   readonly onClear: () => void;
 }
 
 /** What a link asks for. It is paid as it stands, or cleared. */
-export function LinkSummary({ request, info, isKnownAsset, isTooMuch, onClear }: Props): JSX.Element {
+export function LinkSummary({ request, info, isTooMuch, onClear }: Props): JSX.Element {
   const { account, amount, memo, label, expires, asset } = request;
   return (
     <Stack gap="xs">
@@ -41,12 +41,12 @@ export function LinkSummary({ request, info, isKnownAsset, isTooMuch, onClear }:
           ["To", formatAccount(account)],
           ["Calls itself", label && `${label} (nobody has checked this)`],
           ["Amount", amount !== undefined && info !== undefined ? money(amount, info) : undefined],
-          ["Asset", info && (isKnownAsset ? info.symbol : `${info.symbol} at ${asset}`)],
+          ["Asset", info && (info.isUnknown ? `${info.symbol} at ${asset}` : info.symbol)],
           ["Memo", memo && decodeMemo(memo)],
           ["Expires", expires && timeText(Number(expires) * 1_000)],
         ]}
       />
-      {!isKnownAsset && (
+      {info?.isUnknown && (
         <Alert color="orange" role="alert">
           This page does not know this token. Anyone can make one with any name; compare its address.
         </Alert>

@@ -61,7 +61,8 @@ function checkDeployment({ domain }: PaymentLink, own: PaymentLink["domain"]): v
   throw new FastPayError("invalid-link", message, "open the link on a page of that deployment, or ask for another link");
 }
 
-function checkTime({ expires }: PaymentLink): void {
+/** Throws `invalid-link` where it is too late for the link: it is paid as long as it is asked for, not later. */
+export function checkTime({ expires }: PaymentLink): void {
   if (expires === undefined || expires * 1_000n >= BigInt(Date.now())) return;
   throw new FastPayError("invalid-link", "this link has expired", "ask for a new one: the price may have changed");
 }

@@ -1,5 +1,5 @@
 import { Alert, Button, Card, Radio, Stack, Text, TextInput } from "@mantine/core";
-import { ETHER, formatAmount, type Address, type AssetInfo } from "@fastpay/sdk";
+import { ETHER, formatAmount, type Address } from "@fastpay/sdk";
 import { useQuery } from "@tanstack/react-query";
 import { useState, type FormEvent, type JSX } from "react";
 import { isAddress } from "viem";
@@ -7,7 +7,7 @@ import { isAddress } from "viem";
 import type { Owner } from "../../account/OwnerProvider";
 import { isOrdering, useActivities, useActivityActions } from "../../activity/ActivityProvider";
 import { useHoldings } from "../../data/holdings";
-import { useAssetStatus, useContractStatus, usePausedUntil } from "../../data/queries";
+import { useAssetStatus, useContractStatus, usePausedUntil, type ShownAsset } from "../../data/queries";
 import { useNetwork } from "../../network/NetworkProvider";
 import { AmountInput, readAmount } from "../../ui/AmountInput";
 import { AssetSelect } from "../../ui/AssetSelect";
@@ -110,8 +110,8 @@ export function RedeemForm({ owner }: { owner: Owner }): JSX.Element {
   );
 }
 
-function readFee(text: string, info: AssetInfo | undefined, amount: bigint | undefined): ReturnType<typeof readAmount> {
-  if (/^0*\.?0*$/.test(text)) return { units: 0n, fault: undefined };
+function readFee(text: string, info: ShownAsset | undefined, amount: bigint | undefined): ReturnType<typeof readAmount> {
+  if (/^0*[.,]?0*$/.test(text)) return { units: 0n, fault: undefined };
   const fee = readAmount(text, info);
   const isAbove = fee.units !== undefined && amount !== undefined && fee.units > amount;
   return isAbove ? { units: undefined, fault: "The fee is more than the whole amount." } : fee;
@@ -131,7 +131,7 @@ function WayChoice({ way, onChange, canSend }: WayProps): JSX.Element {
         <Radio
           value="alone"
           label="I do, by a transaction of my own"
-          description={canSend ? "No fee; you pay the gas. Works without anybody" : "Connect an Ethereum wallet for that"}
+          description={canSend ? "No fee; you pay the gas. Needs no relayer" : "Connect an Ethereum wallet for that"}
           disabled={!canSend}
         />
       </Stack>
@@ -141,7 +141,7 @@ function WayChoice({ way, onChange, canSend }: WayProps): JSX.Element {
 
 interface FeeProps {
   readonly asset: Address;
-  readonly info: AssetInfo | undefined;
+  readonly info: ShownAsset | undefined;
   readonly text: string;
   readonly fault: string | undefined;
   readonly onChange: (text: string) => void;
@@ -175,7 +175,7 @@ function roundUp(wei: bigint): bigint {
 
 interface ExpectationProps {
   readonly asset: Address;
-  readonly info: AssetInfo | undefined;
+  readonly info: ShownAsset | undefined;
   readonly units: bigint | undefined;
   readonly fee: bigint | undefined;
   readonly way: Way;
