@@ -369,7 +369,7 @@ async fn inclusion(node: &Endpoint, hash: B256) -> Result<Option<Inclusion>, Pri
         return Ok(None);
     }
     let success = receipt.status == Some(U64::from(1));
-    let gas_price_wei = receipt.effective_gas_price.map(|price| price.to());
+    let gas_price_wei = receipt.effective_gas_price.map(U256::from);
     Ok(Some(Inclusion { hash, block_number, block_hash, success, gas_used: receipt.gas_used.to(), gas_price_wei }))
 }
 

@@ -140,14 +140,14 @@ pub struct Inclusion {
     pub gas_used: u64,
     /// What a unit of gas cost, in wei; none where the Ethereum node did not say.
     #[serde(default)]
-    pub gas_price_wei: Option<u128>,
+    pub gas_price_wei: Option<U256>,
 }
 
 impl Inclusion {
     /// What the transaction cost for its gas, in wei.
     #[must_use]
     pub fn cost_wei(&self) -> Option<U256> {
-        Some(U256::from(self.gas_used) * U256::from(self.gas_price_wei?))
+        Some(U256::from(self.gas_used).saturating_mul(self.gas_price_wei?))
     }
 }
 

@@ -235,7 +235,7 @@ mod tests {
             block_hash: Default::default(),
             success: true,
             gas_used: 50_000,
-            gas_price_wei: Some(2_000_000_000),
+            gas_price_wei: Some(U256::from(2_000_000_000_u64)),
         };
         for price in [inclusion.gas_price_wei, None] {
             metrics.observe_gas(&Inclusion { gas_price_wei: price, ..inclusion });

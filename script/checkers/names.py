@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # What programs make where they run, and what others have: not in the repository.
 ELSEWHERE = re.compile(
     r"(authority|relayer|merchant|config)\.toml|(network|endpoints|genesis|meta|next|vote)\.json|web/dist|EventSource"
-    r"|(config|data|shard-NNN|secrets|proofs|contacts|assets|application)/.*")
+    r"|(archive|config|data|shard-NNN|secrets|proofs|contacts|assets|application)/.*")
 SUFFIX = re.compile(r"\.(rs|sol|ts|tsx|py|mjs|md|json|toml|tree|proto|yml|yaml|service|lock|sh|txt|svg|cast|png)$")
 ABBREVIATED = re.compile(r"[…<>$ ]|NAME|TARGET|^[~/.]|^https?:|^@")
 

@@ -199,14 +199,16 @@ mod tests {
         let (tracer, spans) = tracer(0.5, 9);
         let (low, high) = (Digest::ZERO, Digest::repeat_byte(0xff));
         assert!(tracer.samples(&low) && !tracer.samples(&high));
+        let mut recorded = Vec::new();
         for digest in [low, high] {
             let mut open = tracer.open(&digest, "fastpay.vote", Side::Client);
             open.add(Attribute::Outcome("unheard"));
             open.event("busy");
             open.fail("busy");
             assert_eq!(spans.try_iter().count(), 0, "it is not over");
+            drop(open);
+            recorded.extend(spans.try_iter());
         }
-        let recorded: Vec<_> = spans.try_iter().collect();
         assert_eq!(recorded.len(), 1);
         assert!(recorded[0].end_time >= recorded[0].start_time && recorded[0].name == "fastpay.vote");
         assert_eq!(recorded[0].events[0].name, "busy");

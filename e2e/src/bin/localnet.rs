@@ -113,7 +113,7 @@ fn rotate(network: &Network, next: &[Member]) -> Result<(), Failure> {
     let file = network.write_next_committee(next)?;
     let mut votes = Vec::new();
     for authority in network.authorities.iter().take(network.committee().quorum()) {
-        let vote = network.place().path(&format!("vote-of-{}.json", authority.name()));
+        let vote = network.place().path(format!("vote-of-{}.json", authority.name()));
         authority.vote_committee(&file, &vote)?.success()?;
         votes.push(vote);
     }
