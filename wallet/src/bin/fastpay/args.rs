@@ -280,6 +280,9 @@ pub struct ResumeArgs {
     /// The key; all keys where it is not given.
     #[arg(long, value_name = "KEY")]
     pub from: Option<String>,
+    /// Wait at most so many seconds for the authorities to credit a deposit; 0 returns when it is final.
+    #[arg(long, default_value_t = 1800, value_name = "SECONDS")]
+    pub wait: u64,
 }
 
 /// Queued redemptions.

@@ -107,7 +107,7 @@ async fn run(context: &Context, command: Command) -> Result<Report, WalletError>
         Command::Balance(args) => views::balance(context, args).await,
         Command::History(args) => history::history(context, args).await,
         Command::Receive(args) => views::receive(context, args).await,
-        Command::Resume(args) => transfers::resume(context, args.from.as_deref()).await,
+        Command::Resume(args) => transfers::resume(context, args).await,
         Command::Execute(args) => onchain::execute(context, args).await,
         Command::Claim(args) => onchain::claim(context, args).await,
         Command::Status => views::status(context).await,

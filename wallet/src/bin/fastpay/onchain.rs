@@ -5,8 +5,8 @@ use std::time::Duration;
 use fastpay_core::{AccountId, SequenceNumber, Transfer};
 use fastpay_ethereum::utc;
 use fastpay_wallet::folder::{Errand, KeyKind};
-use fastpay_wallet::{Finished, QueuedRedemption, WalletError, check_not_paused, queued_redemption};
-use serde_json::json;
+use fastpay_wallet::{Finished, QueuedRedemption, Wallet, WalletError, check_not_paused, queued_redemption};
+use serde_json::{Value, json};
 
 use crate::args::{ClaimArgs, DepositArgs, ExecuteArgs};
 use crate::context::Context;
@@ -44,24 +44,36 @@ pub async fn deposit(context: &Context, args: DepositArgs) -> Result<Report, Wal
     });
     let mut text =
         format!("deposited {} for {recipient}, final in block {}", money.text(amount), inclusion.block_number);
-    if args.wait > 0
-        && let Errand::Deposit { after, .. } = entry.errand
-    {
-        let committee = wallet.network().committee();
-        let (size, quorum) = (committee.members().len(), committee.quorum());
-        let screen = context.screen.clone();
-        let heard =
-            move |count| screen.say(format!("deposit: credited at {count} of {size} authorities, {quorum} are needed"));
-        let patience = Duration::from_secs(args.wait);
-        let deposit = wallet.wait_for_credit(recipient, args.asset, amount, after, patience, &heard).await?;
-        text = format!("{text}\ncredited as deposit {}: {}", deposit.index, money.text(deposit.amount));
-        if let Some(object) = json.as_object_mut() {
-            object.insert("state".into(), "credited".into());
-            object.insert("index".into(), json!(deposit.index));
-            object.insert("credited".into(), money.json(deposit.amount));
-        }
+    if let Some((fields, line)) = await_credit(context, &wallet, &entry.errand, args.wait).await? {
+        add(&mut json, [("state", "credited".into())]);
+        add(&mut json, fields);
+        text = format!("{text}\n{line}");
     }
     Ok(Report::new(json, text))
+}
+
+/// Waits until a quorum has credited what a deposit's transaction brought, at most so many seconds. None for what is
+/// no deposit, and where nobody waits.
+pub async fn await_credit(
+    context: &Context,
+    wallet: &Wallet,
+    errand: &Errand,
+    seconds: u64,
+) -> Result<Option<([(&'static str, Value); 2], String)>, WalletError> {
+    let Errand::Deposit { recipient, asset, amount, after } = *errand else { return Ok(None) };
+    if seconds == 0 {
+        return Ok(None);
+    }
+    let committee = wallet.network().committee();
+    let (size, quorum) = (committee.members().len(), committee.quorum());
+    let screen = context.screen.clone();
+    let heard =
+        move |count| screen.say(format!("deposit: credited at {count} of {size} authorities, {quorum} are needed"));
+    let patience = Duration::from_secs(seconds);
+    let deposit = wallet.wait_for_credit(recipient, asset, amount, after, patience, &heard).await?;
+    let money = Money::of(wallet, asset).await;
+    let fields = [("index", json!(deposit.index)), ("credited", money.json(deposit.amount))];
+    Ok(Some((fields, format!("credited as deposit {}: {}", deposit.index, money.text(deposit.amount)))))
 }
 
 pub async fn execute(context: &Context, args: ExecuteArgs) -> Result<Report, WalletError> {

@@ -11,9 +11,10 @@ use fastpay_wallet::{
 };
 use serde_json::{Value, json};
 
-use crate::args::{PayArgs, RedeemArgs};
+use crate::args::{PayArgs, RedeemArgs, ResumeArgs};
 use crate::context::Context;
 use crate::link;
+use crate::onchain::await_credit;
 use crate::output::{Money, Report, add, gas_cost_json, queued_json, transfer_json, transfer_text};
 
 /// So long the command stays for the authorities beyond the quorum.
@@ -205,9 +206,9 @@ async fn redeem_alone(
     Ok(describe_payout(payout, by, line))
 }
 
-pub async fn resume(context: &Context, from: Option<&str>) -> Result<Report, WalletError> {
+pub async fn resume(context: &Context, args: ResumeArgs) -> Result<Report, WalletError> {
     let wallet = context.wallet()?;
-    let entries = match from {
+    let entries = match args.from.as_deref() {
         Some(name) => vec![context.choose(Some(name), None)?],
         None => context.folder.keys().list()?,
     };
@@ -232,8 +233,14 @@ pub async fn resume(context: &Context, from: Option<&str>) -> Result<Report, Wal
         }
         let chain = context.chain_account(wallet.primary().await?, entry)?;
         for finished in chain.finish_pending().await? {
-            lines.push(format!("transaction {} is final", finished.inclusion.hash));
-            transactions.push(json!({ "errand": finished.entry.errand, "transaction": finished.inclusion.hash }));
+            let (errand, transaction) = (finished.entry.errand, finished.inclusion.hash);
+            let mut json = json!({ "errand": errand, "transaction": transaction });
+            lines.push(format!("transaction {transaction} is final"));
+            if let Some((fields, line)) = await_credit(context, &wallet, &errand, args.wait).await? {
+                add(&mut json, fields);
+                lines.push(line);
+            }
+            transactions.push(json);
         }
     }
     if lines.is_empty() {
