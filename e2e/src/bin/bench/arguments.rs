@@ -67,6 +67,8 @@ pub enum Topic {
     Overload,
     /// One address that sends forged orders as fast as it can, beside the payers
     Flood,
+    /// The closed loop with OpenTelemetry traces, of none, some and all payments
+    Traces,
     /// Few accounts that pay and are paid much more often than others
     Skew,
     /// Two shards, on one core and on all, and payments across them

@@ -14,6 +14,7 @@ use crate::meter::{on_core, resident_bytes};
 use crate::pace::Pace;
 use crate::server::{Server, Size};
 use crate::statistics::{Percentiles, Spread, Times, rounded};
+use crate::traced::{Collector, Spans};
 use crate::wire::Streams;
 use crate::workload::{self, Accounts, Voters};
 use crate::{flood, progress, runtime};
@@ -37,6 +38,8 @@ pub struct Scenario {
     pub vote_batch: usize,
     /// Somebody floods the node meanwhile.
     pub flood: bool,
+    /// The part of all payments that is traced; none: it is off.
+    pub traces: Option<f64>,
     pub plan: Plan,
     /// How many payments are made ahead.
     pub prepared: usize,
@@ -55,6 +58,7 @@ pub struct Report {
     pub accounts: usize,
     pub connections: usize,
     pub vote_batch: usize,
+    pub traces: Option<f64>,
     /// None in an open loop.
     pub in_flight: Option<usize>,
     /// None in a closed loop.
@@ -85,6 +89,7 @@ pub struct Report {
     pub unsent_share_of_orders: f64,
     /// Where the node is flooded.
     pub forged_per_second: f64,
+    pub spans: Spans,
     pub requests_lost: usize,
     pub ran_dry: bool,
     pub wire_bytes_in_per_payment: f64,
@@ -104,7 +109,13 @@ pub fn measure(scenario: &Scenario, cores: Cores) -> Result<Report, Failure> {
     let core = if scenario.on_all_cores { None } else { cores.server };
     let size = Size { authorities: scenario.authorities, shards: scenario.shards, core };
     let control = runtime()?;
-    let mut server = control.block_on(Server::start("bench-load", size, accounts.balances()))?;
+    let mut server = Server::prepare("bench-load", size, accounts.balances())?;
+    let collector = scenario.traces.map(|_| Collector::start(cores.generator)).transpose()?;
+    if let (Some(collector), Some(ratio)) = (&collector, scenario.traces) {
+        server.trace_to(collector.address(), ratio)?;
+    }
+    server.start_again()?;
+    control.block_on(server.wait_ready())?;
     progress(&format!("{}: signing {} payments", scenario.name, scenario.prepared));
     let mix = Mix {
         zipf_exponent: scenario.zipf_exponent,
@@ -145,6 +156,7 @@ pub fn measure(scenario: &Scenario, cores: Cores) -> Result<Report, Failure> {
     let batches = (after.batches - before.batches).max(1.0);
     report.requests_per_batch = rounded((after.requests_in_batches - before.requests_in_batches) / batches, 1);
     report.resident_mib = rounded(resident_bytes(server.process()) as f64 / f64::from(1 << 20), 0);
+    report.spans = after.spans;
     report.forged_per_second = rounded(forged_per_second, 0);
     report.load_average = average;
     server.kill()?;
@@ -187,6 +199,7 @@ fn summarize(scenario: &Scenario, quorum: usize, outcome: Outcome) -> Report {
         accounts: scenario.accounts,
         connections: scenario.connections,
         vote_batch: scenario.vote_batch,
+        traces: scenario.traces,
         in_flight,
         offered_per_second,
         parts: parts.len(),
@@ -209,6 +222,7 @@ fn summarize(scenario: &Scenario, quorum: usize, outcome: Outcome) -> Report {
         busy_share_of_orders: rounded(counts.orders_busy as f64 / counts.offered.max(1) as f64, 3),
         unsent_share_of_orders: rounded(counts.orders_unsent as f64 / counts.offered.max(1) as f64, 3),
         forged_per_second: 0.0,
+        spans: Spans::default(),
         requests_lost: outcome.lost,
         ran_dry: outcome.ran_dry,
         wire_bytes_in_per_payment: rounded(counts.bytes_sent as f64 / settled, 0),

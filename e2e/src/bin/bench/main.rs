@@ -26,6 +26,7 @@ mod state;
 mod statistics;
 mod suite;
 mod table;
+mod traced;
 mod wire;
 mod workload;
 

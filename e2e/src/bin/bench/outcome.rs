@@ -38,6 +38,8 @@ pub struct Outcome {
     pub open: Option<Report>,
     pub overload: Option<Overload>,
     pub flood: Option<Flood>,
+    /// The closed loop with and without traces.
+    pub traced: Vec<Report>,
     pub skew: Option<Report>,
     pub shards: Vec<Report>,
     pub recovery: Option<Recovery>,
@@ -81,6 +83,7 @@ impl Outcome {
             open: None,
             overload: None,
             flood: None,
+            traced: Vec::new(),
             skew: None,
             shards: Vec::new(),
             recovery: None,

@@ -1,6 +1,8 @@
 //! The node that is measured: a real process, stand-alone from a genesis, one of a committee whose other members
 //! are only keys.
 
+use std::io::Write;
+use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,6 +12,7 @@ use fastpay_e2e::{Failure, Layout, Network, Place, http_get, wait_for};
 use fastpay_rpc::{AuthorityClient, ShardClient};
 
 use crate::meter::Usage;
+use crate::traced::Spans;
 use crate::workload::Accounts;
 
 /// Credits between shards need a moment.
@@ -41,6 +44,7 @@ pub struct Progress {
     pub written_bytes: f64,
     pub batches: f64,
     pub requests_in_batches: f64,
+    pub spans: Spans,
 }
 
 impl Server {
@@ -59,8 +63,22 @@ impl Server {
     pub async fn start(name: &str, size: Size, balances: Vec<GenesisBalance>) -> Result<Self, Failure> {
         let mut server = Self::prepare(name, size, balances)?;
         server.start_again()?;
-        server.network.authority(0)?.wait_ready().await?;
+        server.wait_ready().await?;
         Ok(server)
+    }
+
+    pub async fn wait_ready(&mut self) -> Result<(), Failure> {
+        self.network.authority(0)?.wait_ready().await
+    }
+
+    /// Has it trace this part of all payments to a collector, from its next start on.
+    pub fn trace_to(&mut self, collector: SocketAddr, ratio: f64) -> Result<(), Failure> {
+        let path = self.network.authority(0)?.config().clone();
+        let appended = std::fs::OpenOptions::new()
+            .append(true)
+            .open(&path)
+            .and_then(|mut file| write!(file, "\n[traces]\nendpoint = \"http://{collector}\"\nratio = {ratio:?}\n"));
+        appended.map_err(|error| Failure::Io { path, error })
     }
 
     /// Where its first shard keeps what.
@@ -107,14 +125,15 @@ impl Server {
         let text = self.metrics().await?;
         // Over all shards.
         let sum = |name: &str| {
-            let lines = text.lines().filter(|line| line.split('{').next() == Some(name));
-            lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum::<f64>()
+            let lines = text.lines().filter(|line| line.split(['{', ' ']).next() == Some(name));
+            lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).fold(0.0, |sum, value| sum + value)
         };
         Ok(Progress {
             journal_bytes: sum("fastpay_journal_bytes"),
             written_bytes: Usage::of(self.process).written_bytes as f64,
             batches: sum("fastpay_batch_requests_count"),
             requests_in_batches: sum("fastpay_batch_requests_sum"),
+            spans: Spans { exported: sum("fastpay_spans_exported_total"), dropped: sum("fastpay_spans_dropped_total") },
         })
     }
 

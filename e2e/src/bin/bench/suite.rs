@@ -11,7 +11,7 @@ use crate::machine::{self, Cores};
 use crate::outcome::Outcome;
 use crate::overload::Peak;
 use crate::pace::Pace;
-use crate::{flood, idle, inside, model, overload, progress, recovery, runtime, state};
+use crate::{flood, idle, inside, model, overload, progress, recovery, runtime, state, traced};
 
 /// As in the usual tests of stores: some accounts are in a tenth of all payments.
 const ZIPF_EXPONENT: f64 = 0.99;
@@ -61,6 +61,9 @@ pub fn measure(arguments: &Arguments) -> Result<Outcome, Failure> {
             outcome.load_again = Some(again);
         }
     }
+    if arguments.wants(Topic::Traces) {
+        outcome.traced = traced::measure(&closed(arguments, 4), cores)?;
+    }
     if arguments.wants(Topic::Skew) {
         let name = format!("skewed accounts (Zipf {ZIPF_EXPONENT})");
         let scenario = Scenario { name, zipf_exponent: ZIPF_EXPONENT, ..closed(arguments, 4) };
@@ -104,6 +107,7 @@ fn closed(arguments: &Arguments, authorities: usize) -> Scenario {
         connections: arguments.connections,
         vote_batch: arguments.vote_batch,
         flood: false,
+        traces: None,
         plan,
         prepared,
     }

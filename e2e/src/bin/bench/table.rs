@@ -32,7 +32,7 @@ pub fn show(outcome: &Outcome) {
         let (ratio, by_time) = (flood.ratio * 1e2, flood.ratio_by_processor_time * 1e2);
         row("  of the peak without them; for the same time", &format!("{ratio:.0} %; {by_time:.0} %"));
     }
-    outcome.load_again.iter().for_each(load);
+    outcome.load_again.iter().chain(&outcome.traced).for_each(load);
     if let Some(recovery) = &outcome.recovery {
         println!("\nkill -9 with {} accounts", recovery.accounts);
         row("from the start of the process to the first vote, s", &spread(recovery.seconds, 2));
@@ -136,6 +136,10 @@ fn load(report: &Report) {
     let (journal, disk) = (report.journal_bytes_per_payment, report.disk_bytes_per_payment);
     row("bytes in the journal for each; written to disk", &format!("{journal:.0}; {disk:.0}"));
     row("requests that the node served with one sync", &format!("{:.0}", report.requests_per_batch));
+    if report.traces.is_some() {
+        let (exported, dropped) = (report.spans.exported, report.spans.dropped);
+        row("spans that the collector took; dropped", &format!("{exported:.0}; {dropped:.0}"));
+    }
     if report.generator_is_the_limit {
         println!("  ATTENTION: the generator's core was full; the node can perhaps do more");
     }
