@@ -112,7 +112,7 @@ export interface FastPayClient {
   resume(account: AccountId, options?: TransferOptions): Promise<Resumed[]>;
   /** The orders of this storage, newest first. */
   orders(account: AccountId): Promise<OrderEntry[]>;
-  /** Those that are neither settled nor superseded, oldest first. */
+  /** Those that are not settled, oldest first; of one that was superseded it is the certificate that took its number. */
   unfinished(account: AccountId): Promise<OrderEntry[]>;
 
   // --------------------------------------------------------------------------------------- reads

@@ -93,13 +93,16 @@ export class OrderJournal {
     return entries.filter((entry) => entry !== undefined);
   }
 
-  /** The entries that are neither settled nor superseded, oldest first. */
+  /**
+   * The entries that are not settled, oldest first. Among them are those that were superseded by a certificate which is
+   * not settled: its payee waits, and the storage that has it may be the only one left.
+   */
   async unfinished(): Promise<Stored[]> {
     const names = await this.#names();
     const settled = new Set(names.filter(({ kind }) => kind === "settled").map(({ sequence }) => sequence));
     const open = [...new Set(names.map(({ sequence }) => sequence))].filter((sequence) => !settled.has(sequence));
     const entries = await Promise.all(open.sort(ascending).map((sequence) => this.entry(sequence)));
-    return entries.filter((entry) => entry !== undefined).filter(({ state }) => state !== "superseded");
+    return entries.filter((entry) => entry !== undefined);
   }
 
   /** The entry of a number; none where this wallet knows nothing of it. */

@@ -65,7 +65,7 @@ export async function listOrders(context: Context, account: AccountId): Promise<
   return entries.reverse().flatMap((stored) => orderEntry(account, stored));
 }
 
-/** Those that are neither settled nor superseded, oldest first. */
+/** Those that are not settled, oldest first; of one that was superseded it is the certificate that took its number. */
 export async function listUnfinished(context: Context, account: AccountId): Promise<OrderEntry[]> {
   const entries = await journalOf(context, account).unfinished();
   return entries.flatMap((stored) => orderEntry(account, stored));

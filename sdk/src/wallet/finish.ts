@@ -7,8 +7,9 @@
  *  an order that authorities are locked on ─► adopt: write it down as if it were ours, and finish it
  *  two orders for one number ─► Contest ─► finish the one that still can be ─► the other is superseded
  * ```
- * Nothing is signed here; an order that is adopted was signed with this account's key, which is checked, and stands in
- * the storage before it is driven.
+ * Nothing is signed here; whatever is driven was signed with this account's key, which is checked. Our own order, or one
+ * that is adopted in its place, stands in the storage before it is driven; of a competitor of an order of ours the
+ * certificate does, before it is settled.
  */
 
 import type { Hex } from "../bytes.js";
@@ -38,9 +39,12 @@ export async function finish(drive: Drive, journal: OrderJournal, entry: Stored)
   const { sequence } = entry;
   if (entry.certificate !== undefined) {
     const certificate = await network.verify(entry.certificate, account, sequence).catch(() => undefined);
-    const ordered = entry.order && transferDigest(network.domain, entry.order.transfer);
-    if (certificate !== undefined) announce(drive, ordered, certificate.order.transfer, certificate.digest);
-    if (certificate !== undefined) return { type: "settled", receipt: await settleStored(drive, journal, certificate) };
+    if (certificate !== undefined) {
+      const ordered = entry.order?.transfer;
+      const digest = ordered && transferDigest(network.domain, ordered);
+      announce(drive, digest, certificate.order.transfer, certificate.digest);
+      return resumedOf(ordered, digest, await settleStored(drive, journal, certificate));
+    }
   }
   if (entry.order === undefined) {
     const message = `the stored certificate of number ${sequence} does not stand up, and there is no order`;
@@ -82,8 +86,14 @@ export async function bringHome(
   // Where it cannot be written down the money is to arrive all the same; that is said then.
   await journal.certify(certificate).catch(() => undefined);
   const receipt = await settleStored(drive, journal, certificate);
-  if (certificate.digest !== order.digest) return { type: "superseded", order: order.transfer, certificate };
-  return { type: "settled", receipt: { ...receipt, resumed, certifiedAfterMs } };
+  return resumedOf(order.transfer, order.digest, { ...receipt, resumed, certifiedAfterMs });
+}
+
+/** What the certificate of a number means for what was ordered under it here, if anything was. */
+function resumedOf(ordered: Transfer | undefined, digest: Hex | undefined, receipt: Receipt): Resumed {
+  const { certificate } = receipt;
+  if (ordered === undefined || digest === certificate.digest) return { type: "settled", receipt };
+  return { type: "superseded", order: ordered, certificate };
 }
 
 /** The certificate of the number of `order`: of this order, or of whichever competitor can still get one. */

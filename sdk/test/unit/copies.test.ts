@@ -132,6 +132,38 @@ describe("two storages with the same key", () => {
     expect(new Set(sent)).toEqual(new Set(["6"]));
   });
 
+  test.each([false, true])(
+    "a certificate in place of ours that a crash left unsettled is settled and not taken for ours; ordered again: %s",
+    async (repeat) => {
+      const store = memoryStore();
+      const journal = new OrderJournal(store, DOMAIN, scene.alice.account);
+      const { certificate: theirs, rest } = await scene.pay(6n, { store: memoryStore() });
+      await rest;
+      // What is left is what stands in this storage: no authority has confirmed it.
+      for (const node of scene.nodes) {
+        Object.assign(node.account(scene.alice.account), { next: 0n, sent: [], balance: 100n });
+        Object.assign(node.account(scene.bob.account), { balance: 0n, received: [] });
+      }
+      const ours = paymentOf(scene.alice.account, scene.bob.account, 5n, 0n);
+      await journal.create(await signed(scene.alice, ours));
+      await journal.certify(theirs);
+      expect((await journal.unfinished()).map(({ state }) => state)).toEqual(["superseded"]);
+      if (repeat) {
+        const receipt = await scene.pay(5n, { store });
+        expect(receipt.certificate.order.transfer).toMatchObject({ sequence: 1n, amount: 5n });
+        expect(receipt.resumed).toBe(false);
+        await receipt.rest;
+      } else {
+        const resumed = await scene.resume(store);
+        expect(resumed).toMatchObject([{ type: "superseded", order: ours, certificate: { digest: theirs.digest } }]);
+      }
+      const arrived = scene.nodes.map((node) => node.account(scene.bob.account).balance);
+      expect(arrived.filter((balance) => balance === (repeat ? 11n : 6n)).length).toBeGreaterThanOrEqual(3);
+      expect(await journal.unfinished()).toEqual([]);
+      expect((await journal.entries()).map(({ state }) => state)).toEqual(["superseded", ...(repeat ? ["settled"] : [])]);
+    },
+  );
+
   test("while the wallet's owner thinks another copy takes the number: its steps are told as those of its order", async () => {
     const signer: Signer = {
       account: scene.alice.account,

@@ -12,17 +12,18 @@ import { IconLock } from "../../ui/icons";
 export function PendingNotice({ account }: { account: AccountId }): JSX.Element | null {
   const { assets } = useKnownAssets();
   const pending = useAccount(account, assets).data?.pending?.transfer;
-  const unfinished = useOrders(account).data?.find(({ state }) => state === "created" || state === "certified");
+  const unfinished = useOrders(account).data?.find(({ settledAtMs }) => settledAtMs === undefined);
   const isBusy = isOrdering(useActivities(account), account);
   const resume = useResume();
   const transfer = unfinished?.transfer ?? pending;
   if (transfer === undefined || isBusy) return null;
+  const isOurs = unfinished?.createdAtMs !== undefined && unfinished.state !== "superseded";
   return (
     <Alert role="alert" color="orange" icon={<IconLock aria-hidden />} title="An order is not finished">
       <Group justify="space-between">
         <Text size="sm">
-          <TransferText transfer={transfer} /> It was signed {unfinished === undefined ? "on another device" : "here"} and has
-          to be finished before the next one; it is paid once only.
+          <TransferText transfer={transfer} /> It was signed {isOurs ? "here" : "on another device"} and has to be finished
+          before the next one; it is paid once only.
         </Text>
         <Button size="xs" color="orange.9" onClick={() => resume(account)}>
           Finish it now
