@@ -65,6 +65,11 @@ export interface PayIntent {
   readonly amount: bigint;
   /** 32 bytes; see `encodeMemo`. Default: none. */
   readonly memo?: Hex;
+  /**
+   * Until when it is signed and sent, in seconds since 1970, as a payment link asks for it; looked at again when the
+   * signature is there. Default: no end.
+   */
+  readonly expires?: bigint;
 }
 
 /** What to redeem; sender and number are added. */
@@ -103,7 +108,8 @@ export interface FastPayClient {
   /**
    * Pays, and resolves when a quorum has confirmed it; it is final from the step `certified` on. Where the same payment
    * is unfinished from before, that one is finished and no second one made. After `no-quorum` or `aborted` the order
-   * may have been sent: `resume`, or the same call again, goes on with it.
+   * may have been sent: `resume`, or the same call again, goes on with it. `invalid-link`: it has expired before it was
+   * signed, and nothing was sent.
    */
   pay(signer: Signer, intent: PayIntent, options?: TransferOptions): Promise<Receipt>;
   /** Redeems to the Primary; as `pay`. A relayer brings the certificate to the contract, or `redeemOnChain`. */

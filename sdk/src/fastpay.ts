@@ -21,7 +21,7 @@ import { deposit, depositStatus, endDeposit, resumeDeposit, unfinishedDeposits }
 import { findDeposit, gatherEvidence } from "./wallet/evidence.js";
 import { readHistory } from "./wallet/history.js";
 import { claim, executeQueued, redeemOnChain, redemptionCost } from "./wallet/payouts.js";
-import { resume, send, type Intent } from "./wallet/send.js";
+import { resume, send, signerUntil, type Intent } from "./wallet/send.js";
 import { watchAccount } from "./wallet/watch.js";
 import type { Signer } from "./signers.js";
 
@@ -122,7 +122,7 @@ function clientOf(context: Context): FastPayClient {
     },
 
     pay: (signer, intent, { onProgress, signal } = {}) =>
-      send(context, signer, payment(signer, intent), timed<TransferStep>(onProgress), signal),
+      send(context, signerUntil(signer, intent.expires), payment(signer, intent), timed<TransferStep>(onProgress), signal),
     redeem: (signer, intent, { onProgress, signal } = {}) =>
       send(context, signer, redemption(signer, intent), timed<TransferStep>(onProgress), signal),
     resume: (account, { onProgress, signal } = {}) => resume(context, account, timed<TransferStep>(onProgress), signal),

@@ -102,6 +102,13 @@ export function isPaymentLink(text: string): boolean {
 }
 
 function hasScheme(text: string): boolean {
+/** Throws `invalid-link` where it is too late: what is asked for is paid as long as it is, and not later. */
+export function checkExpiry(expires: bigint | undefined): void {
+  if (expires === undefined || expires * 1_000n >= BigInt(Date.now())) return;
+  const action = "nothing was paid; ask for a new one: the price may have changed";
+  throw new FastPayError("invalid-link", "this link has expired", action, { details: { expires } });
+}
+
   return text.slice(0, SCHEME.length).toLowerCase() === SCHEME;
 }
 

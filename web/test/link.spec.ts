@@ -77,6 +77,35 @@ test("a link that expires while it stands there is not paid, nor when it is trie
   expect(wallet.asked).toHaveLength(askedBefore);
 });
 
+test("a link that expires while the wallet's question stands open is not paid: nothing is sent, nothing is left to finish", async ({ page, person }) => {
+  const { wallet } = await person({ deposit: "1" });
+  const sent: string[] = [];
+  page.on("request", (request) => {
+    if (request.method() === "POST" && request.url().endsWith("/v1/orders")) sent.push(request.url());
+  });
+  await goTo(page, "Pay");
+  const { chainId, contract } = network();
+  const expires = Math.floor(Date.now() / 1_000) + 3_600;
+  const bob = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
+  await page
+    .getByLabel("To", { exact: true })
+    .fill(`fastpay:${bob}@${chainId}/${contract}?amount=500000000000000000&expires=${expires}`);
+  let sign = (): void => undefined;
+  wallet.thinks = new Promise((resolve) => (sign = resolve));
+  await page.getByRole("button", { name: "Pay 0.5 ETH" }).click();
+  await expect.poll(() => wallet.asked).toContain("eth_signTypedData_v4");
+  await page.clock.setFixedTime((expires + 1) * 1_000);
+  sign();
+  const work = activity(page, /^Pay 0.5 ETH/);
+  await expect(work.getByRole("alert")).toContainText("This link has expired");
+  await expect(work.getByRole("button", { name: "Try again" })).toBeHidden();
+
+  await page.reload();
+  await expect(page.getByText("You have 1 ETH in FastPay")).toBeVisible();
+  await expect(activity(page, "Finish what was left unfinished")).toBeHidden();
+  expect(sent).toEqual([]);
+});
+
 test("who skips to the page keeps the link that stands there", async ({ page, person }) => {
   await person({ deposit: "1" });
   const { chainId, contract } = network();

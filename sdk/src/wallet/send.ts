@@ -16,6 +16,7 @@ import type { Drive } from "../drive/driver.js";
 import { superseded } from "../drive/failures.js";
 import { transferDigest } from "../eip712.js";
 import { FastPayError, isFastPayError } from "../errors.js";
+import { checkExpiry } from "../link.js";
 import { goodAnswers, type Answers } from "../network.js";
 import type { TransferStep } from "../progress.js";
 import { signOrder, type Signer } from "../signers.js";
@@ -74,6 +75,19 @@ async function sendLocked(drive: Drive, journal: OrderJournal, signer: Signer, i
     throw superseded(outcome.certificate);
   }
   throw otherCopy(journal.account);
+}
+
+/** Signs in time only: the wallet's question may stand open for long. What was ordered in time is finished all the same. */
+export function signerUntil(signer: Signer, expires: bigint | undefined): Signer {
+  return {
+    account: signer.account,
+    async authorize(domain, transfer) {
+      checkExpiry(expires);
+      const authorization = await signer.authorize(domain, transfer);
+      checkExpiry(expires);
+      return authorization;
+    },
+  };
 }
 
 /** Only what is written down is sent. */

@@ -24,7 +24,7 @@ import { Page } from "../ui/Page";
 import { money, sentence, shortAccount } from "../ui/words";
 import { LinkReader, LinkSummary } from "./pay/LinkReader";
 import { PendingNotice } from "./pay/PendingNotice";
-import { checkTime, useLinkRequest } from "./pay/useLinkRequest";
+import { useLinkRequest } from "./pay/useLinkRequest";
 import { IconSend } from "../ui/icons";
 
 export function Component(): JSX.Element {
@@ -80,10 +80,9 @@ function PayForm({ owner }: { owner: Owner }): JSX.Element {
       kind: "pay",
       account,
       title: `Pay ${money(units, info)} to ${shortAccount(to)}`,
-      work: async ({ report, signal }) => {
-        // Again: it may have stood here for long, and so may a payment that is tried once more.
-        if (request !== undefined) checkTime(request);
-        const intent = { recipient: to, asset, amount: units, memo: request?.memo ?? memo.bytes };
+      work: ({ report, signal }) => {
+        const until = request?.expires === undefined ? {} : { expires: request.expires };
+        const intent = { recipient: to, asset, amount: units, memo: request?.memo ?? memo.bytes, ...until };
         return client.pay(signer, intent, { onProgress: report, signal });
       },
     });
