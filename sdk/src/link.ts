@@ -16,6 +16,7 @@ import { AMOUNT_MAX } from "./amounts.js";
 import { isHex, type Address, type Hex } from "./bytes.js";
 import { FastPayError } from "./errors.js";
 import { decodeMemo, encodeMemo, NO_MEMO } from "./memo.js";
+import { plainText } from "./plain-text.js";
 import { ETHER, type Domain } from "./transfer.js";
 
 /** A longer text is not read, and would fit no QR code that a camera reads with ease. */
@@ -101,7 +102,6 @@ export function isPaymentLink(text: string): boolean {
   return hasScheme(withoutPage(text.trim()));
 }
 
-function hasScheme(text: string): boolean {
 /** Throws `invalid-link` where it is too late: what is asked for is paid as long as it is, and not later. */
 export function checkExpiry(expires: bigint | undefined): void {
   if (expires === undefined || expires * 1_000n >= BigInt(Date.now())) return;
@@ -109,6 +109,7 @@ export function checkExpiry(expires: bigint | undefined): void {
   throw new FastPayError("invalid-link", "this link has expired", action, { details: { expires } });
 }
 
+function hasScheme(text: string): boolean {
   return text.slice(0, SCHEME.length).toLowerCase() === SCHEME;
 }
 
@@ -148,7 +149,7 @@ function readWishes(parameters: Parameters): Partial<PaymentLink> {
   return {
     ...(amount === undefined ? {} : { amount }),
     ...(memo === undefined ? {} : { memo }),
-    ...(label === undefined ? {} : { label: readLabel(label) }),
+    ...(label === undefined ? {} : { label: plainText(label, LABEL_LENGTH_MAX) }),
     ...(expires === undefined ? {} : { expires: number("time", expires, TIME_MAX) }),
   };
 }
@@ -171,15 +172,6 @@ function readMemo({ memo, text }: Parameters): Hex | undefined {
   if (memo === undefined) return text === undefined ? undefined : encodeMemo(text);
   if (!isHex(memo, 32)) throw invalid("its memo is not 0x and 64 digits", "copy it again");
   return memo.toLowerCase() as Hex;
-}
-
-function readLabel(label: string): string {
-  // What could pass for something else on the screen: control and formatting characters, which turn text around.
-  const plain = label
-    .replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, " ")
-    .replace(/\s+/gu, " ")
-    .trim();
-  return Array.from(plain).slice(0, LABEL_LENGTH_MAX).join("");
 }
 
 function number(what: string, text: string, max: bigint): bigint {

@@ -2,6 +2,7 @@
 
 import { isHex, toBytes, toHex, type Hex } from "./bytes.js";
 import { FastPayError } from "./errors.js";
+import { isPlainText } from "./plain-text.js";
 
 /** No memo. */
 export const NO_MEMO: Hex = `0x${"0".repeat(64)}`;
@@ -27,17 +28,14 @@ export function encodeMemo(text: string): Hex {
   return toHex(memo);
 }
 
-/**
- * A memo as its author wrote it: text where it is text without control and formatting characters, which turn what stands
- * around it, else hexadecimal.
- */
+/** A memo as its author wrote it: text where it is plain text, else hexadecimal. */
 export function decodeMemo(memo: Hex): string {
   const bytes = toBytes(memo);
   let end = bytes.length;
   while (end > 0 && bytes[end - 1] === 0) end -= 1;
   try {
     const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes.subarray(0, end));
-    return /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(text) ? memo : text;
+    return isPlainText(text) ? text : memo;
   } catch {
     return memo;
   }

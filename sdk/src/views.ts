@@ -213,7 +213,7 @@ export interface AssetStatus {
 /** How a token calls itself and counts. Anyone can deploy a token that calls itself USDC: its address is what counts. */
 export interface AssetInfo {
   readonly asset: Address;
-  /** Shortened, and without control characters. */
+  /** Plain text, shortened. */
   readonly symbol: string;
   readonly decimals: number;
   /** It takes permits (ERC-2612): a deposit needs one transaction and no approval. */

@@ -1,12 +1,13 @@
 /**
  * ERC-20 tokens as a wallet sees them. Tokens are written by strangers: a token that does not answer as it should gets
- * a typed error, and what it calls itself is shown shortened.
+ * a typed error, and what it calls itself is shown shortened and as plain text.
  */
 
 import { domainSeparator } from "viem";
 
 import type { Address, Hex } from "../bytes.js";
 import { FastPayError, isFastPayError } from "../errors.js";
+import { plainText } from "../plain-text.js";
 import { ETHER } from "../transfer.js";
 import type { AssetInfo } from "../views.js";
 import { TOKEN_ABI } from "./abi.js";
@@ -43,7 +44,7 @@ export class Token {
       this.permitDomain(),
     ]);
     if (decimals > DECIMALS_MAX) throw this.#noToken("decimals");
-    const shown = [...symbol.replace(/[\p{Cc}\p{Cf}]/gu, "")].slice(0, SYMBOL_LENGTH_MAX).join("");
+    const shown = plainText(symbol, SYMBOL_LENGTH_MAX);
     return { asset: this.address, symbol: shown, decimals, hasPermit: domain !== undefined };
   }
 

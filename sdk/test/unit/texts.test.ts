@@ -19,6 +19,7 @@ import {
   SEQUENCE_MAX,
   type Hex,
 } from "../../src/index.js";
+import { isPlainText, plainText } from "../../src/plain-text.js";
 import { DOMAIN, Keys, paymentOf, person } from "../support/committee.js";
 
 describe("amounts", () => {
@@ -72,10 +73,21 @@ describe("memos", () => {
   test("are text where they are text", () => {
     expect(decodeMemo(encodeMemo("invoice 7"))).toBe("invoice 7");
     expect(decodeMemo(NO_MEMO)).toBe("");
+    expect(decodeMemo(encodeMemo("a\u2028b"))).toBe(encodeMemo("a\u2028b"));
     for (const memo of [`0x${"ff".repeat(32)}`, `0x0a${"00".repeat(31)}`, `0x610062${"00".repeat(29)}`, `0x61e280ae62${"00".repeat(27)}`] as Hex[]) {
       expect(decodeMemo(memo)).toBe(memo);
     }
   });
+});
+
+test("a text of a stranger stands on one line, and turns nothing around; a memo is text where it needs no change", () => {
+  for (const hidden of ["\n", "\0", "\u200d", "\u202e", "\u2028", "\u2029", "\ufeff"]) {
+    expect(plainText(`${hidden}US${hidden}${hidden} DC${hidden}`, 16)).toBe("US DC");
+    expect(isPlainText(`US${hidden}DC`)).toBe(false);
+  }
+  expect(isPlainText("café ☕ 100 %")).toBe(true);
+  expect(plainText("café ☕ 100 %", 6)).toBe("café ☕");
+  expect(plainText("😀".repeat(9), 2)).toBe("😀😀");
 });
 
 test("mistyped addresses are refused, and those in one case are taken", () => {
