@@ -143,6 +143,7 @@ fn relayer_state() -> State {
         version: 1,
         chain_id: SIGNED.committee.domain.chain_id(),
         contract: SIGNED.committee.domain.contract(),
+        first_committee: Some(SIGNED.committee.committee.members().to_vec()),
         cursors: [(SIGNED.committee.committee.members()[0].name, vec![1, 2])].into(),
         items: vec![item],
         bundles: vec![bundle],

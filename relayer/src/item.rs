@@ -1,7 +1,10 @@
 //! One redemption on its way to the contract.
 
 use alloy::primitives::Bytes;
-use fastpay_core::{AccountId, Asset, Committee, Epoch, Redemption, SequenceNumber, VerifiedCertificate};
+use fastpay_core::{
+    AccountId, Asset, Committee, ContractVote, Domain, EcdsaSignature, Epoch, Redemption, SequenceNumber,
+    VerifiedCertificate, VerifiedContractVote,
+};
 use fastpay_ethereum::{CertifiedRedemption, Queued, certified_redemption};
 use serde::{Deserialize, Serialize};
 
@@ -11,6 +14,9 @@ const ATTEMPTS_MAX: u32 = 10;
 const PAUSE_MS: u64 = 30_000;
 /// The longest pause, in milliseconds.
 const PAUSE_MS_MAX: u64 = 3_600_000;
+
+/// A vote for the contract: the member's index, and its signature.
+const VOTE_BYTES: usize = 1 + 65;
 
 /// Names a redemption: no two certified ones have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -69,6 +75,19 @@ impl Item {
     #[must_use]
     pub fn id(&self) -> ItemId {
         ItemId { sender: self.redemption.sender, sequence: self.redemption.sequence }
+    }
+
+    /// Whether its votes are a quorum of this committee, as the contract counts them.
+    pub(crate) fn is_certified_by(&self, domain: &Domain, committee: &Committee) -> bool {
+        let digest = domain.redemption_vote_digest(self.epoch, &self.redemption);
+        let votes = self.votes.chunks(VOTE_BYTES).filter_map(|packed| {
+            let (index, signature) = packed.split_first()?;
+            let authority = committee.members().get(usize::from(*index))?.name;
+            let signature = EcdsaSignature(signature.try_into().ok()?);
+            ContractVote { authority, signature }.verify(committee, digest).ok()
+        });
+        let votes: Vec<_> = votes.collect();
+        VerifiedContractVote::quorum(committee, digest, &votes).is_some_and(|quorum| self.votes == quorum)
     }
 
     /// As the contract takes it.

@@ -8,10 +8,10 @@
 //!   paid ◄─ final ◄─ status, replace, send again ◄─ broadcast ◄─ State on disk ◄─ simulated
 //!            └► in the contract's queue ─► executed when due, in the same way
 //! ```
-//! Modules in reading order: `config`, `clock`, `key`, `item` (one redemption), `store` (what survives a restart),
-//! `feeds` (reading the authorities) and `intake` (what is taken from them), `gas` and `policy` (when to submit
-//! what: pure), `votes` (of the committee for many together), `bundle` (what succeeds together), `submit`,
-//! `queue` and `follow`, `relayer` (the loop), `status`, `metrics` and `traces` (for the operator).
+//! Modules in reading order: `config`, `clock`, `key`, `item` (one redemption), `store` (what survives a restart) and
+//! `deployment` (of which contract that is), `feeds` (reading the authorities) and `intake` (what is taken from them), `gas`
+//! and `policy` (when to submit what: pure), `votes` (of the committee for many together), `bundle` (what succeeds together),
+//! `submit`, `queue` and `follow`, `relayer` (the loop), `status`, `metrics` and `traces` (for the operator).
 //!
 //! Invariants: nothing is sent that is not on disk; an item is forgotten only when it is paid in a final
 //! block, is not worth its gas by the operator's rules, or failed too often (its owner can always redeem it
@@ -21,6 +21,7 @@
 mod bundle;
 mod clock;
 mod config;
+mod deployment;
 mod feeds;
 mod follow;
 mod gas;

@@ -221,11 +221,14 @@ impl Relayer {
     /// # Errors
     /// See [`RelayerError`].
     pub async fn tick(&mut self, eager: bool) -> Result<Tick, RelayerError> {
-        let mut tick = self.take_feeds().await?;
-        self.save()?;
-        self.follow_bundles().await?;
-        self.submit_bundles(eager).await?;
-        self.save()?;
+        let mut tick = Tick { answered: 1, ..Tick::default() };
+        if self.is_identified().await? {
+            tick = self.take_feeds().await?;
+            self.save()?;
+            self.follow_bundles().await?;
+            self.submit_bundles(eager).await?;
+            self.save()?;
+        }
         let now = self.clock.now_ms();
         let open = self.state.items.iter().filter(|item| !self.state.is_under_way(&item.id()));
         let (parked, open): (Vec<_>, Vec<_>) = open.partition(|item| item.is_parked(now));

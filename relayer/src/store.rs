@@ -9,7 +9,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use alloy::primitives::Address;
-use fastpay_core::AuthorityName;
+use fastpay_core::{Authority, AuthorityName};
 use fastpay_ethereum::Submission;
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +34,10 @@ pub struct State {
     pub chain_id: u64,
     /// The contract that all of this is about.
     pub contract: Address,
+    /// The members of the contract's first committee: none before it was asked. A chain that began anew has the same
+    /// number, and the contract the same address.
+    #[serde(default)]
+    pub first_committee: Option<Vec<Authority>>,
     /// For each shard of each authority, the number of the first feed entry not read yet.
     pub cursors: BTreeMap<AuthorityName, Vec<u64>>,
     /// The redemptions to be brought to the contract, in the order of arrival, with those under way.
@@ -104,8 +108,11 @@ pub enum StoreError {
         /// What is wrong with it.
         reason: String,
     },
-    /// Of another chain or contract.
-    #[error("the state in {0} is of another chain or contract; give every deployment its own data_dir")]
+    /// Of another chain or contract, or of another contract at the same address of a chain that began anew.
+    #[error(
+        "the state in {0} is of another deployment: another chain, contract or first committee. Give every deployment its \
+         own data_dir; where a chain for tests began anew, remove the folder: what is to be done is read from the feeds again"
+    )]
     OtherDeployment(PathBuf),
     /// Another relayer is running on the same folder.
     #[error("another relayer uses {0}; stop it, or give this one its own data_dir and key")]
@@ -116,7 +123,8 @@ impl State {
     pub(crate) fn new(chain_id: u64, contract: Address) -> Self {
         let (cursors, items, bundles) = (BTreeMap::new(), Vec::new(), Vec::new());
         let (totals, decision) = (Totals::default(), Decision::default());
-        Self { version: VERSION, chain_id, contract, cursors, items, bundles, totals, decision, paused_until: None }
+        let (version, first_committee, paused_until) = (VERSION, None, None);
+        Self { version, chain_id, contract, first_committee, cursors, items, bundles, totals, decision, paused_until }
     }
 
     /// Reads a state file, for looking at it.
@@ -243,7 +251,7 @@ mod tests {
     fn a_file_of_before_queues_is_still_read() {
         let folder = tempfile::tempdir().unwrap();
         let mut old = serde_json::to_value(State::new(1, Address::ZERO)).unwrap();
-        for new in ["decision", "paused_until"] {
+        for new in ["first_committee", "decision", "paused_until"] {
             old.as_object_mut().unwrap().remove(new).unwrap();
         }
         for new in ["below_cost", "queued", "executed"] {

@@ -4,10 +4,11 @@
 
 mod scene;
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use alloy::primitives::U256;
-use fastpay_core::{Amount, Asset, Redemption, SequenceNumber, Transfer};
+use fastpay_core::{Amount, Asset, Epoch, Redemption, SequenceNumber, Transfer};
 use fastpay_ethereum::testing::{LyingNode, Mining};
 use fastpay_ethereum::{Call, CertifiedRedemption};
 use fastpay_relayer::{BundleConfig, Config, Reason, Relayer, RelayerError, State, StoreError};
@@ -345,4 +346,34 @@ async fn what_only_a_person_can_mend_stops_it_at_the_start() {
     let second = open(scene.config.clone()).await.unwrap_err();
     assert!(matches!(second, RelayerError::Store(StoreError::InUse(_))), "{second}");
     drop(first);
+}
+
+#[tokio::test]
+async fn the_state_of_a_chain_that_began_anew_is_not_gone_on_with() {
+    let before = Scene::new(Mining::EveryMs(100)).await;
+    before.publish(0..2);
+    before.relayer().await.run_once().await.unwrap();
+    let mut scene = Scene::of(Mining::EveryMs(100), 21..=24).await;
+    assert_eq!(scene.primary.contract(), before.primary.contract());
+    scene.config.data_dir = before.config.data_dir.clone();
+    scene.publish(0..3);
+    let stored = State::read(&scene.config.data_dir).unwrap();
+    let error = scene.relayer().await.run_once().await.unwrap_err();
+    assert!(matches!(error, RelayerError::Store(StoreError::OtherDeployment(_))), "{error}");
+    assert!(error.to_string().contains("its own data_dir; where a chain for tests began anew"), "{error}");
+    assert_eq!(State::read(&scene.config.data_dir).unwrap(), stored);
+
+    // As a release left it that kept no committee: nobody knows of which feeds the cursors are.
+    let mut old = serde_json::to_value(&stored).unwrap();
+    old.as_object_mut().unwrap().remove("first_committee").unwrap();
+    let names = scene.primary.committee(Epoch(0)).await.unwrap();
+    let cursors: BTreeMap<_, _> = names.members().iter().map(|member| (member.name, vec![2])).collect();
+    old["cursors"] = serde_json::to_value(cursors).unwrap();
+    std::fs::write(scene.config.data_dir.join("state.json"), old.to_string()).unwrap();
+    let mut relayer = scene.relayer().await;
+    relayer.run_once().await.unwrap();
+    assert_eq!((scene.paid_out().await, relayer.state().totals.redeemed), (300, 5));
+    drop(relayer);
+    let error = before.relayer().await.run_once().await.unwrap_err();
+    assert!(matches!(error, RelayerError::Store(StoreError::OtherDeployment(_))), "{error}");
 }

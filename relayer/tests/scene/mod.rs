@@ -5,6 +5,7 @@
 
 pub mod authority;
 
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use alloy::primitives::{Address, B256, Bytes, U256};
@@ -40,8 +41,13 @@ pub struct Scene {
 impl Scene {
     /// A contract that holds one ETH for accounts, final on the chain.
     pub async fn new(mining: Mining) -> Self {
+        Self::of(mining, 1..=4).await
+    }
+
+    /// The same with a committee of the keys that these bytes make: on a chain of its own, at the same address.
+    pub async fn of(mining: Mining, keys: RangeInclusive<u8>) -> Self {
         let mut keys: Vec<_> =
-            (1..=4).map(|byte| AuthorityKeys::from_secrets([byte; 32], [byte + 10; 32]).unwrap()).collect();
+            keys.map(|byte| AuthorityKeys::from_secrets([byte; 32], [byte + 10; 32]).unwrap()).collect();
         keys.sort_by_key(|keys| keys.public().name);
         let committee = Committee::new(Epoch(0), keys.iter().map(AuthorityKeys::public).collect()).unwrap();
         let anvil = Anvil::start(mining);

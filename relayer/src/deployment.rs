@@ -1,0 +1,150 @@
+//! Which deployment the state is about. Chain and contract are compared when it is opened; that is not enough, because a
+//! chain for tests begins anew under the same number and puts its contract at the same address. So the contract's first
+//! committee is kept as well, and nothing that is stored is sent or moved on before the contract was asked for it.
+
+use fastpay_core::{Authority, Committees, Domain};
+
+use crate::item::Item;
+use crate::relayer::{Relayer, RelayerError, wait_or_stop};
+use crate::store::{State, StoreError};
+
+/// How a state and a deployment go together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Binding {
+    /// The state is of this deployment.
+    Holds,
+    /// It is from now on.
+    New,
+    /// It is of another one.
+    Other,
+}
+
+impl Relayer {
+    /// Whether the contract is known to be the one that the state is about. False while it cannot be asked.
+    ///
+    /// # Errors
+    /// Where it is another one.
+    pub(crate) async fn is_identified(&mut self) -> Result<bool, RelayerError> {
+        if self.committees.is_none()
+            && let Err(error) = self.follow_committees().await
+        {
+            wait_or_stop(error)?;
+        }
+        let Some(committees) = &self.committees else { return Ok(false) };
+        match self.state.bind(&self.sender.primary().domain(), committees) {
+            Binding::Holds => {}
+            Binding::New => self.changed = true,
+            Binding::Other => return Err(StoreError::OtherDeployment(self.config.data_dir.clone()).into()),
+        }
+        self.save()?;
+        Ok(true)
+    }
+}
+
+impl State {
+    /// Compares the state with the committees of a contract, and binds one that is not bound yet: a new one, or one of a
+    /// release that kept no committee.
+    fn bind(&mut self, domain: &Domain, committees: &Committees) -> Binding {
+        let first: Option<Vec<Authority>> = committees.iter().next().map(|first| first.members().to_vec());
+        if self.first_committee.is_some() {
+            return if self.first_committee == first { Binding::Holds } else { Binding::Other };
+        }
+        // Of a committee that is not known yet nothing can be said.
+        let is_foreign = |item: &&Item| {
+            let committee = committees.get(item.epoch);
+            item.queued.is_none() && committee.is_some_and(|committee| !item.is_certified_by(domain, committee))
+        };
+        if self.items.iter().any(|item| is_foreign(&item)) {
+            return Binding::Other;
+        }
+        // Nothing says of which feeds the cursors are. Whatever is still to be done is found again from their start; only
+        // what was sent, and takes up a nonce, is followed to its end.
+        self.cursors.clear();
+        let bundles = &self.bundles;
+        self.items.retain(|item| bundles.iter().any(|bundle| bundle.items.contains(&item.id())));
+        self.first_committee = first;
+        Binding::New
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::item::ItemId;
+    use crate::store::Bundle;
+    use fastpay_core::{AuthorityName, Epoch};
+    use fastpay_ethereum::{Call, Queued, Submission};
+    use fastpay_testkit::{TestAccount, TestCommittee, redemption};
+
+    fn item(committee: &TestCommittee, sequence: u64) -> Item {
+        let owner = TestAccount::ed25519(9);
+        let order = redemption(owner.id(), [2; 20].into(), 10, sequence);
+        let certificate = committee.certificate(&owner.sign(&committee.domain, order));
+        let verified = certificate.verify(&committee.domain, &committee.committee).unwrap();
+        Item::new(&verified, &committee.committee, 1_000).unwrap()
+    }
+
+    fn under_way(id: ItemId) -> Bundle {
+        let call = Call::claim([3; 20].into(), fastpay_core::Asset::ETHER);
+        let from = [4; 20].into();
+        Bundle { submission: Submission { call, from, nonce: 3, gas_limit: 1, attempts: Vec::new() }, items: vec![id] }
+    }
+
+    /// As a release that kept no committee left it: read up to its fifth entry, one under way, one waiting.
+    fn of_before(committee: &TestCommittee) -> State {
+        let mut state = State::new(committee.domain.chain_id(), committee.domain.contract());
+        state.cursors.insert(AuthorityName([5; 32]), vec![5]);
+        state.items = vec![item(committee, 0), item(committee, 1)];
+        state.bundles = vec![under_way(state.items[0].id())];
+        state.totals.redeemed = 7;
+        state
+    }
+
+    #[test]
+    fn a_state_is_of_the_deployment_that_it_was_first_used_with() {
+        let (ours, other) = (TestCommittee::new(4), TestCommittee::new(7));
+        let [known, elsewhere] = [&ours, &other].map(|these| Committees::new(these.committee.clone()).unwrap());
+        let mut state = State::new(1, [3; 20].into());
+        assert_eq!(state.bind(&ours.domain, &known), Binding::New);
+        state.cursors.insert(AuthorityName([5; 32]), vec![5]);
+        let before = state.clone();
+        assert_eq!(state.bind(&ours.domain, &elsewhere), Binding::Other);
+        // A rotation changes nothing of that.
+        let mut rotated = known.clone();
+        rotated.install(TestCommittee::with(7, ours.domain, Epoch(1)).committee).unwrap();
+        assert_eq!(state.bind(&ours.domain, &rotated), Binding::Holds);
+        assert_eq!(state, before);
+    }
+
+    #[test]
+    fn a_state_of_before_is_taken_over_where_its_certificates_are_of_these_committees() {
+        let (ours, other) = (TestCommittee::new(4), TestCommittee::new(7));
+        let [known, elsewhere] = [&ours, &other].map(|these| Committees::new(these.committee.clone()).unwrap());
+        let mut state = of_before(&ours);
+        let before = state.clone();
+        assert_eq!(state.bind(&ours.domain, &elsewhere), Binding::Other);
+        assert_eq!(state, before, "nothing is touched");
+        // One altered byte is one vote too few.
+        let mut altered = state.clone();
+        altered.items[1].redemption.amount.0 += 1;
+        assert_eq!(altered.bind(&ours.domain, &known), Binding::Other);
+
+        assert_eq!(state.bind(&ours.domain, &known), Binding::New);
+        assert_eq!(state.items, before.items[..1], "what is under way is followed, the other one is read again");
+        assert_eq!((state.cursors.len(), state.bundles.len(), state.totals.redeemed), (0, 1, 7));
+        assert_eq!(state.bind(&ours.domain, &known), Binding::Holds);
+    }
+
+    #[test]
+    fn what_proves_nothing_is_read_again() {
+        let ours = TestCommittee::new(4);
+        let known = Committees::new(ours.committee.clone()).unwrap();
+        let mut state = of_before(&ours);
+        // In the contract's queue, without votes; and of an epoch that is not known yet.
+        state.items[0].enqueue(Queued { executable_at: 1, relayer: [4; 20].into() });
+        state.items[1].epoch = Epoch(70);
+        state.bundles.clear();
+        assert_eq!(state.bind(&ours.domain, &known), Binding::New);
+        assert_eq!(state.items, []);
+    }
+}
