@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::book::Compacted;
-use crate::export::to_csv;
+use crate::export::{Place, to_csv};
 
 /// The archive cannot be written.
 #[derive(Debug, thiserror::Error)]
@@ -28,7 +28,7 @@ pub(crate) struct Archive {
 impl Archive {
     /// Writes down what is forgotten, before it is. One that a crash left behind is written again under the same name.
     pub(crate) fn add(&self, compacted: &Compacted, looked_at_ms: u64) -> Result<(), ArchiveError> {
-        let Some(page) = to_csv(&compacted.forgotten, looked_at_ms, None, usize::MAX) else { return Ok(()) };
+        let Some(page) = to_csv(&compacted.forgotten, looked_at_ms, &Place::Start, usize::MAX) else { return Ok(()) };
         if page.rows == 0 {
             return Ok(());
         }

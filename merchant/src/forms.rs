@@ -1,6 +1,8 @@
 //! The JSON of the shop's port and of webhooks: what is asked, and what is said of an invoice. Amounts are decimal text,
 //! as in the API of the authorities; times and counts are numbers far below 2^53.
 
+use std::cmp::Reverse;
+
 use fastpay_core::Amount;
 use fastpay_rpc::json::{Account, Bytes20, Bytes32, Decimal, Hex, Uint128};
 use fastpay_wallet::{PaymentLink, format_memo};
@@ -10,7 +12,8 @@ use utoipa::ToSchema;
 use crate::book::{self, Delivery, Outcome};
 use crate::invoice::{Arrival, State, Terms};
 
-/// At most so many payments are listed with an invoice, the first ones: anybody can pay to it a thousand times.
+/// At most so many payments are listed with an invoice. Anybody can pay the smallest unit to it a thousand times, so they are
+/// the greatest ones: to push one out of the list takes a hundred that are as great.
 pub const PAYMENTS_SHOWN_MAX: usize = 100;
 
 /// What links of this shop have in common.
@@ -155,7 +158,7 @@ pub struct Invoice {
     web_link: Option<String>,
     /// How many payments came: of two documents of an invoice the one with more is the newer one.
     payment_count: usize,
-    /// The first 100 of them.
+    /// The 100 greatest of them, of equal ones the first, in the order in which they came.
     payments: Vec<Payment>,
     /// What the shop was told. Not in webhooks.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -177,7 +180,6 @@ impl Invoice {
             expires: Some(terms.expires_at),
             ..base.link.clone()
         };
-        let shown = invoice.arrivals.iter().take(PAYMENTS_SHOWN_MAX);
         Self {
             id: terms.id.clone(),
             reference: terms.reference.clone(),
@@ -193,7 +195,7 @@ impl Invoice {
             web_link: base.page.as_ref().map(|page| link.behind(page).to_string()),
             link: link.to_string(),
             payment_count: invoice.arrivals.len(),
-            payments: shown.map(|arrival| Payment::new(arrival, terms)).collect(),
+            payments: greatest(&invoice.arrivals).map(|arrival| Payment::new(arrival, terms)).collect(),
             webhooks: None,
         }
     }
@@ -203,6 +205,17 @@ impl Invoice {
     pub fn with_webhooks<'a>(self, deliveries: impl Iterator<Item = &'a Delivery>) -> Self {
         Self { webhooks: Some(deliveries.map(Webhook::from).collect()), ..self }
     }
+}
+
+/// The payments that are listed.
+fn greatest(arrivals: &[Arrival]) -> impl Iterator<Item = &Arrival> {
+    let mut listed: Vec<_> = arrivals.iter().enumerate().collect();
+    if listed.len() > PAYMENTS_SHOWN_MAX {
+        listed.select_nth_unstable_by_key(PAYMENTS_SHOWN_MAX, |(place, arrival)| (Reverse(arrival.amount), *place));
+        listed.truncate(PAYMENTS_SHOWN_MAX);
+        listed.sort_unstable_by_key(|(place, _)| *place);
+    }
+    listed.into_iter().map(|(_, arrival)| arrival)
 }
 
 /// A page of invoices, oldest first.
@@ -246,4 +259,51 @@ pub(crate) struct WebhookBody {
 /// The type of the event that tells of a state.
 pub(crate) fn event_type(state: State) -> String {
     format!("invoice.{state}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::book::{Book, Entry};
+    use crate::invoice::tests::{arrival, terms};
+    use fastpay_core::{AccountId, Asset, Domain};
+
+    fn listed(book: &Book) -> (usize, Vec<(u64, u128)>) {
+        let link = PaymentLink::new(AccountId([7; 32]), &Domain::new(1, [5; 20].into()), Asset::ETHER);
+        let invoice = Invoice::new(book.invoice("inv_1").unwrap(), State::Open, &LinkBase { link, page: None });
+        let payments = invoice.payments.iter().map(|payment| (payment.sequence, payment.amount.0)).collect();
+        (invoice.payment_count, payments)
+    }
+
+    #[test]
+    fn a_thousand_of_the_smallest_unit_hide_no_payment() {
+        let entries =
+            |numbers: std::ops::Range<u64>, amount| numbers.map(move |n| Entry::Arrived(arrival(n, amount, 1)));
+        let mut book = Book::default();
+        book.apply(Entry::Created(terms(700)));
+        entries(0..500, 1)
+            .chain(entries(500..501, 300))
+            .chain(entries(501..900, 1))
+            .for_each(|entry| book.apply(entry));
+        entries(900..901, 400).chain(entries(901..1_000, 1)).for_each(|entry| book.apply(entry));
+        let (count, payments) = listed(&book);
+        assert_eq!((count, payments.len()), (1_000, PAYMENTS_SHOWN_MAX));
+        // Of equal ones the first; all in the order in which they came.
+        let mut expected: Vec<_> = (0..98).map(|number| (number, 1)).collect();
+        expected.extend([(500, 300), (900, 400)]);
+        assert_eq!(payments, expected);
+        // The same from a journal that was written anew.
+        let mut again = Book::default();
+        book.compacted(0).kept.into_iter().for_each(|entry| again.apply(entry));
+        assert_eq!(listed(&again), (count, payments));
+    }
+
+    #[test]
+    fn as_many_as_are_listed_are_all_there() {
+        let mut book = Book::default();
+        book.apply(Entry::Created(terms(700)));
+        let all: Vec<_> = (0..PAYMENTS_SHOWN_MAX as u64).map(|number| (number, u128::from(number % 7) + 1)).collect();
+        all.iter().for_each(|(number, amount)| book.apply(Entry::Arrived(arrival(*number, *amount, 1))));
+        assert_eq!(listed(&book), (PAYMENTS_SHOWN_MAX, all));
+    }
 }

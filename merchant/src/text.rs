@@ -26,6 +26,11 @@ pub fn invoice(document: &Value) -> String {
         let late = if payment.get("late") == Some(&Value::Bool(true)) { ", late" } else { "" };
         lines.push(format!("  payment    {} from {}{late}", text(payment, "amount"), text(payment, "sender")));
     }
+    let count = document.get("paymentCount").and_then(Value::as_u64).unwrap_or_default();
+    let unlisted = count.saturating_sub(list(document, "payments").len() as u64);
+    if unlisted > 0 {
+        lines.push(format!("  payment    {unlisted} more, none of them greater: fastpay-merchant invoice export"));
+    }
     for webhook in list(document, "webhooks") {
         let error = webhook.get("lastError").and_then(Value::as_str).map(|error| format!(": {error}"));
         let (kind, delivery) = (text(webhook, "type"), text(webhook, "delivery"));

@@ -181,6 +181,8 @@ async fn every_refusal_is_a_problem_with_its_code() {
     check(Method::GET, "/v1/invoices?page=2", "", 400, "malformed").await;
     check(Method::GET, "/v1/invoices?after=inv_unknown", "", 404, "not-found").await;
     check(Method::GET, "/v1/export.csv?after=inv_unknown", "", 404, "not-found").await;
+    check(Method::GET, "/v1/export.csv?after=none:7:0", "", 404, "not-found").await;
+    check(Method::GET, "/v1/export.csv?after=inv_unknown:x", "", 400, "malformed").await;
     check(Method::GET, "/v1/invoices/%ff", "", 400, "malformed").await;
     check(Method::POST, "/v1/invoices", &"x".repeat(20_000), 413, "too-large").await;
     let plain = port.client.post(format!("{}/v1/invoices", port.url)).bearer_auth(TOKEN).body(good.to_string());

@@ -224,6 +224,12 @@ impl Book {
         self.looked_at_ms
     }
 
+    /// How often the journal was written anew.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
     /// One invoice.
     #[must_use]
     pub fn invoice(&self, id: &str) -> Option<&Invoice> {

@@ -16,7 +16,7 @@ use utoipa::IntoParams;
 use super::Shop;
 use super::problem::{OfInvoice, OfRequest, OfService, ProblemCode, Rejection};
 use crate::book::Request;
-use crate::export::{INVOICES_MAX, to_csv};
+use crate::export::{Place, ROWS_MAX, to_csv};
 use crate::forms::{Invoice, InvoicePage, NewInvoice, Status};
 use crate::invoice::State;
 
@@ -119,14 +119,14 @@ pub(super) async fn list(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ExportParams {
-    /// What follows the invoice of this id; from the oldest where it is not given.
+    /// What follows the invoice of this id, or what the header `Link` said; from the oldest where it is not given.
     after: Option<String>,
 }
 
 /// Invoices and payments as CSV
 ///
-/// A row for each payment, and one for an invoice without any; at the end, one for each payment of no invoice. In pages
-/// of up to 10,000 invoices: the address of the next one is in the header `Link`, as `rel="next"`.
+/// A row for each payment, and one for an invoice without any; at the end, one for each payment of no invoice. In parts
+/// of up to 10,000 rows: the address of the next one is in the header `Link`, as `rel="next"`.
 #[utoipa::path(get, path = "/v1/export.csv", tag = "Service", operation_id = "export", params(ExportParams),
     responses((status = 200, description = "The table.", body = String, content_type = "text/csv"), OfInvoice))]
 pub(super) async fn export(
@@ -134,8 +134,11 @@ pub(super) async fn export(
     params: Result<Query<ExportParams>, QueryRejection>,
 ) -> Result<(HeaderMap, Vec<u8>), Rejection> {
     let Query(ExportParams { after }) = params?;
-    let page = shop.ledger.read_book(|book, looked_at_ms| to_csv(book, looked_at_ms, after.as_deref(), INVOICES_MAX));
-    let page = page.ok_or_else(unknown_invoice)?;
+    let from = after.map_or(Ok(Place::Start), |after| after.parse());
+    let from = from.map_err(|error| Rejection::malformed(error.to_string()))?;
+    let page = shop.ledger.read_book(|book, looked_at_ms| to_csv(book, looked_at_ms, &from, ROWS_MAX));
+    let page =
+        page.ok_or_else(|| Rejection::new(ProblemCode::NotFound, "there is no such place in the table any more"))?;
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/csv; charset=utf-8"));
     let link = page.next.map(|next| format!("</v1/export.csv?after={next}>; rel=\"next\""));
