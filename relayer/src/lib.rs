@@ -45,6 +45,6 @@ pub use item::{Item, ItemId, Parked};
 pub use key::{create_key, read_key};
 pub use metrics::{Metrics, serve as serve_metrics};
 pub use policy::{BelowCost, Decision, Reason};
-pub use relayer::{Relayer, RelayerError, Tick};
+pub use relayer::{Relayer, RelayerError, Tick, authorities};
 pub use status::{status_json, status_text};
 pub use store::{Bundle, State, StoreError, Totals};

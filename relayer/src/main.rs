@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use fastpay_core::{Amount, PrimaryAddress};
 use fastpay_relayer::{
-    Config, Overrides, Relayer, State, create_key, read_key, serve_metrics, status_json, status_text,
+    Config, Overrides, Relayer, State, authorities, create_key, read_key, serve_metrics, status_json, status_text,
 };
 use serde_json::json;
 use url::Url;
@@ -66,7 +66,7 @@ struct Init {
     /// The address of the FastPay contract.
     #[arg(long)]
     contract: PrimaryAddress,
-    /// The file of the authorities' endpoints, relative to the configuration.
+    /// The file of the authorities' endpoints, which must be there; relative to the configuration.
     #[arg(long, default_value = "endpoints.json")]
     endpoints: PathBuf,
     /// A file whose first line is the passphrase of the new key.
@@ -113,11 +113,12 @@ fn carry_out(arguments: Arguments) -> Result<(), Failure> {
 
 fn initialise(path: &Path, init: &Init) -> Result<(), Failure> {
     let refused = |error: std::io::Error| format!("cannot write the configuration {}: {error}", path.display());
-    // Before the key is made: one without a configuration would be left behind.
+    // All of this before the key is made: one without a configuration would be left behind.
     if path.symlink_metadata().is_ok() {
         return Err(refused(std::io::ErrorKind::AlreadyExists.into()).into());
     }
     let folder = path.parent().unwrap_or(Path::new(""));
+    runtime()?.block_on(async { authorities(&folder.join(&init.endpoints)).map(drop) })?;
     let key = create_key(&folder.join("gas.key"), init.passphrase_file.as_deref(), init.unencrypted_key)?;
     let quoted = |value: &dyn std::fmt::Display| toml::Value::String(value.to_string()).to_string();
     let urls: Vec<_> = init.rpc_urls.iter().map(|url| quoted(url)).collect();
@@ -152,8 +153,7 @@ fn run(config: Config, once: bool) -> Result<(), Failure> {
         tracing::warn!("default_minimum_fee is 0: anyone can spend this relayer's gas on redemptions that pay nothing");
     }
     let key = read_key(&config.key.file, config.key.passphrase_file.as_deref())?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    runtime.block_on(async {
+    runtime()?.block_on(async {
         let metrics = config.metrics;
         let (stopping, stop) = tokio::sync::watch::channel(false);
         let mut relayer = Relayer::open(config, key).await?;
@@ -176,6 +176,10 @@ fn run(config: Config, once: bool) -> Result<(), Failure> {
         stopping.send_replace(true);
         Ok(())
     })
+}
+
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()
 }
 
 /// Ready when the process is asked to stop.

@@ -1,6 +1,7 @@
 //! The loop: take what the feeds have, follow what is under way, submit what is waiting.
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -104,9 +105,7 @@ impl Relayer {
     /// Where the endpoints, the state or the Primary cannot be used. An Ethereum node that does not answer
     /// is no error: it is waited for.
     pub async fn open(config: Config, key: PrivateKeySigner) -> Result<Self, RelayerError> {
-        let endpoints = Endpoints::read(&config.endpoints)?;
-        let authorities = endpoints.authorities.iter().map(|authority| AuthorityClient::new(authority, OPTIONS));
-        let authorities = authorities.collect::<Result<_, _>>()?;
+        let authorities = authorities(&config.endpoints)?;
         let primary = match Primary::connect(config.primary.clone()).await {
             Err(error) if error.is_retryable() => {
                 tracing::warn!(%error, "starting without the Primary");
@@ -273,6 +272,16 @@ impl Relayer {
     fn poll_interval(&self) -> Duration {
         Duration::from_millis(self.config.poll_interval_ms.max(1))
     }
+}
+
+/// The authorities that a file of endpoints lists; none is asked yet. Must be called within a tokio runtime.
+///
+/// # Errors
+/// Where the file, or an address in it, cannot be used.
+pub fn authorities(endpoints: &Path) -> Result<Vec<AuthorityClient>, RelayerError> {
+    let endpoints = Endpoints::read(endpoints)?;
+    let clients = endpoints.authorities.iter().map(|authority| AuthorityClient::new(authority, OPTIONS));
+    Ok(clients.collect::<Result<_, _>>()?)
 }
 
 fn start_traces(config: &Config, address: PrimaryAddress) -> Result<(Tracer, Option<Export>), TraceError> {

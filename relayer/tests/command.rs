@@ -6,6 +6,8 @@ mod scene;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use fastpay_core::AuthorityName;
+
 fn run(folder: &Path, arguments: &[&str]) -> (Output, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_fastpay-relayer"))
         .args(arguments)
@@ -19,7 +21,22 @@ fn run(folder: &Path, arguments: &[&str]) -> (Output, String) {
     (output, words)
 }
 
+/// Of an authority that nobody reaches.
+fn write_endpoints(folder: &Path, shard: &str) {
+    let authority = serde_json::json!({ "name": AuthorityName([5; 32]), "shards": [shard] });
+    let endpoints = serde_json::json!({ "authorities": [authority] });
+    std::fs::write(folder.join("endpoints.json"), endpoints.to_string()).unwrap();
+}
+
+/// With endpoints that were there for the command, and no longer: `run` ends because of that.
 fn init(folder: &Path, more: &[&str]) -> Output {
+    write_endpoints(folder, "http://127.0.0.1:1");
+    let made = init_as_it_is(folder, more);
+    std::fs::remove_file(folder.join("endpoints.json")).unwrap();
+    made
+}
+
+fn init_as_it_is(folder: &Path, more: &[&str]) -> Output {
     let contract = "0x0101010101010101010101010101010101010101";
     let given = ["init", "--rpc-url", "http://127.0.0.1:1", "--chain-id", "31337", "--contract", contract];
     run(folder, &[&given, more].concat()).0
@@ -46,6 +63,24 @@ fn init_leaves_no_key_beside_a_configuration_of_before() {
     assert!(String::from_utf8_lossy(&refused.stderr).contains("relayer.toml"), "{refused:?}");
     assert!(!folder.path().join("gas.key").exists());
     assert_eq!(std::fs::read_to_string(folder.path().join("relayer.toml")).unwrap(), "mine");
+}
+
+#[test]
+fn init_makes_no_key_where_the_endpoints_cannot_be_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |words: &str| {
+        let output = init_as_it_is(folder.path(), &["--unencrypted-key"]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && said.contains(words), "{said}");
+        assert!(!folder.path().join("gas.key").exists() && !folder.path().join("relayer.toml").exists());
+    };
+    refused("cannot read the authorities' endpoints from endpoints.json");
+    std::fs::write(folder.path().join("endpoints.json"), "{").unwrap();
+    refused("endpoints.json is not a list of endpoints");
+    write_endpoints(folder.path(), "not an address");
+    refused("not an address");
+    write_endpoints(folder.path(), "http://127.0.0.1:1");
+    assert!(init_as_it_is(folder.path(), &["--unencrypted-key"]).status.success());
 }
 
 #[test]
