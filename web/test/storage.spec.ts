@@ -101,6 +101,49 @@ test("a storage that the person clears meanwhile is begun anew, and the next ord
   expect(new Set(sent.map((body) => numbered(body)[0]))).toEqual(new Set(["1"]));
 });
 
+test("a lock that another tab takes away does not end a payment that has begun", async ({ page, person }) => {
+  const { wallet } = await person({ deposit: "2" });
+  const sent = ordersOf(page);
+  await goTo(page, "Pay");
+  let sign = (): void => undefined;
+  wallet.thinks = new Promise((resolve) => (sign = resolve));
+  await pay(page, BOB, "1");
+  await expect.poll(() => wallet.asked).toContain("eth_signTypedData_v4");
+  const other = await page.context().newPage();
+  await other.goto("/network.json");
+  const stolen = await other.evaluate(async () => {
+    const { held = [] } = await navigator.locks.query();
+    const names = held.flatMap(({ name }) => (name?.startsWith("fastpay:") ? [name] : []));
+    await Promise.all(names.map((name) => navigator.locks.request(name, { steal: true }, () => undefined)));
+    return names.length;
+  });
+  expect(stolen).toBe(1);
+  sign();
+  await expect(activity(page, /^Pay 1 ETH/).getByText("Done", { exact: true })).toBeVisible();
+  expect(new Set(sent).size).toBe(1);
+});
+
+test("locks that the browser refuses stop an order before it is signed, and that is said", async ({ page, person }) => {
+  await page.addInitScript(() => {
+    const request = LockManager.prototype.request as (...of: unknown[]) => Promise<unknown>;
+    LockManager.prototype.request = function (this: LockManager, ...of: unknown[]): Promise<unknown> {
+      if (sessionStorage.getItem("no-locks") === null) return request.apply(this, of);
+      return Promise.reject(new DOMException("access to the locks is denied", "SecurityError"));
+    } as typeof LockManager.prototype.request;
+  });
+  const { wallet } = await person({ deposit: "2" });
+  await goTo(page, "Pay");
+  await page.evaluate(() => sessionStorage.setItem("no-locks", ""));
+  await pay(page, BOB, "1");
+  const alert = activity(page, /^Pay 1 ETH/).getByRole("alert");
+  await expect(alert).toContainText("This browser keeps no data");
+  await expect(alert).toContainText("its locks fail: access to the locks is denied");
+  expect(wallet.asked).toEqual(["eth_requestAccounts"]);
+  await page.evaluate(() => sessionStorage.removeItem("no-locks"));
+  await activity(page, /^Pay 1 ETH/).getByRole("button", { name: "Try again" }).click();
+  await expect(activity(page, /^Pay 1 ETH/).getByText("Done", { exact: true })).toBeVisible();
+});
+
 for (const withLocks of [true, false]) {
   test(`two tabs that pay at the same moment ${withLocks ? "do so one after the other" : "without common locks never send two orders for one number"}`, async ({ page, person }) => {
     const { wallet } = await person({ deposit: "3" });

@@ -33,14 +33,13 @@ function webLocks(database: string): Pick<OrderStore, "exclusively"> {
   return {
     async exclusively<T>(name: string, patienceMs: number, task: () => Promise<T>): Promise<T> {
       const signal = AbortSignal.timeout(patienceMs);
-      let isOurs = false;
+      let begun: Promise<T> | undefined;
       try {
-        return await navigator.locks.request(`${database}:${name}`, { signal }, () => {
-          isOurs = true;
-          return task();
-        });
+        return await navigator.locks.request(`${database}:${name}`, { signal }, () => (begun = task()));
       } catch (error) {
-        throw isOurs || !signal.aborted ? error : busy();
+        // What has begun ends by itself, also where another page takes the lock away: `create` keeps orders apart.
+        if (begun !== undefined) return begun;
+        throw signal.aborted ? busy() : unusable(`its locks fail: ${messageOf(error)}`, error);
       }
     },
   };
