@@ -114,6 +114,14 @@ export async function sealedSigner(secret: Uint8Array): Promise<Signer> {
   };
 }
 
+/** Whether WebCrypto knows Ed25519 here, so that `sealedSigner` makes signers. */
+export function canSealKeys(): Promise<boolean> {
+  return sealedSigner(crypto.getRandomValues(new Uint8Array(32))).then(
+    () => true,
+    () => false,
+  );
+}
+
 /**
  * Has an order signed, and checks the signature as every authority will: what does not stand up must never bind a
  * number. Throws `invalid-transfer`, `signature-rejected`, `signature-unusable` or `wallet-failed`.

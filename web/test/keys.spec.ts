@@ -7,8 +7,9 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { resolve } from "node:path";
 import { parseEther } from "viem";
+import { parseAccount } from "@fastpay/sdk";
 
-import { balanceOnChain, giveOnChain } from "./support/net";
+import { balanceOnChain, depositEther, giveOnChain } from "./support/net";
 import { activity, expect, goTo, inFastPay, pay, picture, test } from "./support/people";
 import { TestWallet } from "./support/wallet";
 
@@ -57,6 +58,15 @@ async function unlock(page: Page, passphrase: string): Promise<void> {
   const dialog = page.getByRole("dialog", { name: "Unlock your key" });
   await dialog.getByLabel("Passphrase", { exact: true }).fill(passphrase);
   await dialog.getByRole("button", { name: "Unlock" }).click();
+}
+
+/** Has 2 ETH deposited into the account of a key file. */
+async function fund(page: Page, file: string): Promise<void> {
+  const { account } = JSON.parse(readFileSync(file, "utf8")).fastpay;
+  const giver = new TestWallet();
+  await giveOnChain(giver.key.address, "10");
+  await depositEther(giver.key, "2", parseAccount(account));
+  await expect(inFastPay(page, "ETH")).toHaveText("2");
 }
 
 const isDone = (page: Page, title: RegExp): Promise<void> =>
@@ -124,6 +134,86 @@ test("a key is made, funded, paid with, unlocked after a reload, redeemed from, 
 
     await importElsewhere(page, await browser.newContext({ baseURL: process.env.WEB_URL ?? "" }).then((context) => context.newPage()), file);
     importByCommand(file, folder);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+
+test("a key that nobody signs with for a quarter of an hour is locked", async ({ page }) => {
+  const folder = mkdtempSync(`${tmpdir()}/fastpay-web-keys-`);
+  try {
+    await page.clock.install();
+    await makeKey(page, `${folder}/key.json`);
+    await fund(page, `${folder}/key.json`);
+    await goTo(page, "Pay");
+
+    // Each signature gives it another quarter of an hour.
+    const isUnlocked = async (): Promise<void> => {
+      await ownerButton(page).click();
+      await expect(page.getByRole("menuitem", { name: "Lock" })).toBeVisible();
+      await page.keyboard.press("Escape");
+    };
+    await page.clock.fastForward("10:00");
+    await isUnlocked();
+    await pay(page, BOB, "0.5");
+    await isDone(page, /^Pay 0.5 ETH/);
+    await page.clock.fastForward("14:00");
+    await isUnlocked();
+    await page.clock.fastForward("01:01");
+    await ownerButton(page).click();
+    await expect(page.getByRole("menuitem", { name: "Save the key file" })).toBeVisible();
+    await expect(page.getByRole("menuitem", { name: "Lock" })).toBeHidden();
+    await page.keyboard.press("Escape");
+    await pay(page, BOB, "0.25");
+    await unlock(page, PASSPHRASE);
+    await isDone(page, /^Pay 0.25 ETH/);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+
+test("a browser whose WebCrypto has no Ed25519 says so, makes no key, and a wallet works", async ({ page, person }) => {
+  const folder = mkdtempSync(`${tmpdir()}/fastpay-web-keys-`);
+  const says = "This browser cannot sign with a key of its own";
+  try {
+    // A key that it made when it still could; or that another program put there.
+    await makeKey(page, `${folder}/key.json`);
+    await fund(page, `${folder}/key.json`);
+    await page.addInitScript(() => {
+      const refuse = (): Promise<never> => Promise.reject(new DOMException("Unrecognized name.", "NotSupportedError"));
+      const { importKey } = SubtleCrypto.prototype;
+      SubtleCrypto.prototype.importKey = function (this: SubtleCrypto, ...of: unknown[]): Promise<CryptoKey> {
+        return of[2] === "Ed25519" ? refuse() : (importKey as (...of: unknown[]) => Promise<CryptoKey>).apply(this, of);
+      } as typeof importKey;
+    });
+    await page.reload();
+    // It can be looked at, and paid to.
+    await goTo(page, "Receive");
+    await expect(page.getByRole("img", { name: /^QR code/ })).toBeVisible();
+    // But not paid from: its owner is told before they type a passphrase.
+    await goTo(page, "Pay");
+    await pay(page, BOB, "0.5");
+    const unlocking = page.getByRole("dialog", { name: "Unlock your key" });
+    await expect(unlocking.getByRole("alert")).toContainText(says);
+    await unlocking.getByLabel("Passphrase", { exact: true }).fill(PASSPHRASE);
+    await expect(unlocking.getByRole("button", { name: "Unlock" })).toBeDisabled();
+    await unlocking.getByRole("button", { name: "Close" }).click();
+    await ownerButton(page).click();
+    await page.getByRole("menuitem", { name: "Use another account" }).click();
+    const dialog = page.getByRole("dialog");
+    await expect(dialog.getByRole("alert")).toContainText(says);
+    for (const name of ["Make a key", "Import a key file"]) await expect(dialog.getByRole("button", { name })).toBeDisabled();
+    expect(await faults(page)).toEqual([]);
+    await picture(page, "key-not-here");
+    await dialog.getByRole("button", { name: "Close" }).click();
+
+    // What works: an Ethereum wallet.
+    await ownerButton(page).click();
+    await page.getByRole("menuitem", { name: "Disconnect" }).click();
+    await person({ deposit: "1" });
+    await goTo(page, "Pay");
+    await pay(page, BOB, "0.5");
+    await isDone(page, /^Pay 0.5 ETH/);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

@@ -8,6 +8,7 @@ import { useWallets } from "../ethereum/WalletProvider";
 import { ImportKey } from "../keys/ImportKey";
 import { useKeys } from "../keys/KeysProvider";
 import { NewKey } from "../keys/NewKey";
+import { NoKeysHere, useCanKeepKeys } from "../keys/NoKeysHere";
 import { IconKey, IconWallet } from "../ui/icons";
 import { shortAccount } from "../ui/words";
 import { useOwners } from "./OwnerProvider";
@@ -38,6 +39,7 @@ const TITLES = { choose: "Connect a wallet", new: "Make a key", import: "Import 
 function ConnectDialog({ onClose }: { onClose: () => void }): JSX.Element {
   const { useKey } = useOwners();
   const [way, setWay] = useState<keyof typeof TITLES>("choose");
+  const canKeep = useCanKeepKeys() !== false;
   const take = ({ account }: { account: AccountId }): void => {
     useKey(account);
     onClose();
@@ -55,12 +57,13 @@ function ConnectDialog({ onClose }: { onClose: () => void }): JSX.Element {
             }}
           />
           <Divider label="or a key in this browser" labelPosition="center" />
+          <NoKeysHere />
           <KeyList onChosen={(account) => take({ account })} />
           <Group grow>
-            <Button variant="default" onClick={() => setWay("new")}>
+            <Button variant="default" disabled={!canKeep} onClick={() => setWay("new")}>
               Make a key
             </Button>
-            <Button variant="default" onClick={() => setWay("import")}>
+            <Button variant="default" disabled={!canKeep} onClick={() => setWay("import")}>
               Import a key file
             </Button>
           </Group>

@@ -4,6 +4,7 @@ import { useState, type FormEvent, type JSX } from "react";
 
 import { ErrorAlert } from "../ui/ErrorAlert";
 import { shortAccount } from "../ui/words";
+import { NoKeysHere, useCanKeepKeys } from "./NoKeysHere";
 
 interface Props {
   readonly file: KeyFile;
@@ -16,6 +17,7 @@ export function UnlockDialog({ file, onUnlocked, onClose }: Props): JSX.Element 
   const [passphrase, setPassphrase] = useState("");
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
+  const canKeep = useCanKeepKeys() !== false;
   const submit = (event: FormEvent): void => {
     event.preventDefault();
     setBusy(true);
@@ -31,6 +33,7 @@ export function UnlockDialog({ file, onUnlocked, onClose }: Props): JSX.Element 
     <Modal opened onClose={onClose} title="Unlock your key" centered>
       <form onSubmit={submit}>
         <Stack>
+          <NoKeysHere />
           <Text size="sm">The key of {shortAccount(file.account)} is to sign. It stays unlocked until you reload, lock it, or 15 minutes pass.</Text>
           <PasswordInput
             label="Passphrase"
@@ -40,7 +43,7 @@ export function UnlockDialog({ file, onUnlocked, onClose }: Props): JSX.Element 
             data-autofocus
           />
           <ErrorAlert error={error} />
-          <Button type="submit" loading={isBusy} disabled={passphrase === ""}>
+          <Button type="submit" loading={isBusy} disabled={passphrase === "" || !canKeep}>
             Unlock
           </Button>
         </Stack>

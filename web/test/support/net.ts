@@ -85,8 +85,8 @@ export async function giveOnChain(to: Address, ether: string, tokens = "0"): Pro
   await mined(await walletOf(rich()).writeContract({ address: net.token, abi: ERC20, functionName: "transfer", args }));
 }
 
-/** Deposits as somebody would without this page; resolves when it is in a block. */
-export async function depositEther(from: PrivateKeyAccount, ether: string): Promise<bigint> {
+/** Deposits as somebody would without this page, into their own account or another one; resolves when it is in a block. */
+export async function depositEther(from: PrivateKeyAccount, ether: string, recipient = pad(from.address)): Promise<bigint> {
   const { contract } = network();
   const args = [pad(from.address)] as const;
   const value = parseEther(ether);
