@@ -15,6 +15,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use fastpay_core::{AccountId, PrimaryAddress};
+use fastpay_telemetry::console::{answer, complain};
 use url::Url;
 
 /// No program has planted faults in it.
@@ -137,16 +138,20 @@ async fn main() -> ExitCode {
     match commands::run(cli).await {
         Ok(report) => {
             let text = report.json.filter(|_| json).map_or(report.text, |document| document.to_string());
-            if !text.is_empty() {
-                println!("{}", text.trim_end());
-            }
-            ExitCode::SUCCESS
+            let told = if text.is_empty() { Ok(()) } else { answer(text.trim_end()) };
+            told.map_or_else(
+                |error| {
+                    complain(format_args!("error: the answer cannot be written: {error}"));
+                    ExitCode::FAILURE
+                },
+                |()| ExitCode::SUCCESS,
+            )
         }
         Err(error) => {
             if json {
-                println!("{}", error.json());
+                let _ = answer(error.json());
             }
-            eprintln!("error: {error}");
+            complain(format_args!("error: {error}"));
             ExitCode::from(error.exit_code())
         }
     }
@@ -156,7 +161,7 @@ async fn main() -> ExitCode {
 fn refuse_arguments(error: &clap::Error) -> ExitCode {
     if error.use_stderr() && std::env::args_os().any(|argument| argument == "--json") {
         let message = error.to_string();
-        println!("{}", serde_json::json!({ "error": { "kind": "argument", "message": message.trim() } }));
+        let _ = answer(serde_json::json!({ "error": { "kind": "argument", "message": message.trim() } }));
     }
     let _ = error.print();
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(1))

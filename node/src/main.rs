@@ -10,6 +10,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use fastpay_node::config::{Config, Overrides};
 use fastpay_node::keys::{self, KeyFiles, passphrase_source};
 use fastpay_node::{authority, backup, check, guard, setup, status, vote_committee};
+use fastpay_telemetry::console::{answer, complain};
 use tokio::sync::watch;
 
 /// An authority of a FastPay committee.
@@ -191,7 +192,7 @@ fn main() -> ExitCode {
     match execute(command, log_format) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error}");
+            complain(format_args!("error: {error}"));
             ExitCode::FAILURE
         }
     }
@@ -206,8 +207,7 @@ fn execute(command: Command, log_format: LogFormat) -> Result<(), BoxError> {
             let first = KeyFiles::in_folder(&folder).voting;
             let passphrase = if plain { None } else { Some(source.get(&first, true)?) };
             let keys = keys::generate(&folder, passphrase.as_ref().map(|p| p.as_str()))?;
-            println!("{}", serde_json::to_string(&keys.public())?);
-            Ok(())
+            Ok(answer(serde_json::to_string(&keys.public())?)?)
         }
         Command::Init(arguments) => init(arguments),
         Command::Run { config, passphrase_file, overrides } => {
@@ -221,10 +221,10 @@ fn execute(command: Command, log_format: LogFormat) -> Result<(), BoxError> {
             let config = Config::read(&config, overrides)?;
             let keys = keys::read_all(&config.keys, &passphrase_source(passphrase_file))?;
             let ballot = runtime()?.block_on(vote_committee::vote(&config, &keys, &committee, guardian))?;
-            eprintln!("{ballot}");
+            complain(&ballot);
             let vote = serde_json::to_string(&ballot.vote)?;
             match out {
-                None => println!("{vote}"),
+                None => answer(vote)?,
                 Some(path) => std::fs::File::create_new(&path)
                     .and_then(|mut file| writeln!(file, "{vote}"))
                     .map_err(|error| format!("cannot write {}: {error}", path.display()))?,
@@ -234,7 +234,7 @@ fn execute(command: Command, log_format: LogFormat) -> Result<(), BoxError> {
         Command::Config(ConfigCommand::Check { config, json, passphrase_file, overrides }) => {
             let passphrase = passphrase_source(passphrase_file);
             let findings = runtime()?.block_on(check::check(&config, overrides, &passphrase));
-            print!("{}", if json { serde_json::to_string_pretty(&findings)? + "\n" } else { findings.to_string() });
+            answer(if json { serde_json::to_string_pretty(&findings)? } else { findings.to_string() }.trim_end())?;
             match findings.errors() {
                 0 => Ok(()),
                 errors => Err(format!("the authority would not start; found: {errors}").into()),
@@ -242,38 +242,37 @@ fn execute(command: Command, log_format: LogFormat) -> Result<(), BoxError> {
         }
         Command::Backup { to, folder: FolderArguments { config, overrides } } => {
             let copied = backup::back_up(&Config::read(&config, overrides)?.data, &to)?;
-            println!("copied {} files, {} bytes; the copy is marked as one", copied.files, copied.bytes);
-            Ok(())
+            Ok(answer(format_args!(
+                "copied {} files, {} bytes; the copy is marked as one",
+                copied.files, copied.bytes
+            ))?)
         }
         Command::Restore { from, folder: FolderArguments { config, overrides } } => {
             let config = Config::read(&config, overrides)?;
             let copied = backup::restore(&from, &config.data)?;
-            println!(
+            answer(format_args!(
                 "restored {} files, {} bytes, marked as an older copy. Never run this authority in two places",
                 copied.files, copied.bytes
-            );
+            ))?;
             if config.endpoints.is_none() {
-                eprintln!("configure `endpoints` before the start: it votes only after it has asked the others");
+                complain("configure `endpoints` before the start: it votes only after it has asked the others");
             }
             Ok(())
         }
         Command::Restored(FolderArguments { config, overrides }) => {
             let data = Config::read(&config, overrides)?.data;
             guard::distrust(&data)?;
-            println!("{} is marked as an older copy", data.display());
-            Ok(())
+            Ok(answer(format_args!("{} is marked as an older copy", data.display()))?)
         }
         Command::Vouch(FolderArguments { config, overrides }) => {
             let config = Config::read(&config, overrides)?;
             guard::vouch(&config.data, config.witness())?;
-            println!("{} counts as whole: it remembers every vote", config.data.display());
-            Ok(())
+            Ok(answer(format_args!("{} counts as whole: it remembers every vote", config.data.display()))?)
         }
         Command::Status { config, json, overrides } => {
             let config = Config::read(&config, overrides)?;
             let report = runtime()?.block_on(status::ask(&config))?;
-            println!("{}", if json { serde_json::to_string_pretty(&report)? } else { report.to_string() });
-            Ok(())
+            Ok(answer(if json { serde_json::to_string_pretty(&report)? } else { report.to_string() })?)
         }
     }
 }
@@ -301,8 +300,7 @@ fn init(arguments: InitArguments) -> Result<(), BoxError> {
         genesis: arguments.genesis,
     };
     let endpoints = setup::init(request, keys.public().name)?;
-    println!("{}", serde_json::to_string(&endpoints)?);
-    Ok(())
+    Ok(answer(serde_json::to_string(&endpoints)?)?)
 }
 
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {

@@ -8,6 +8,7 @@ use fastpay_core::{Amount, PrimaryAddress};
 use fastpay_relayer::{
     Config, Overrides, Relayer, State, authorities, create_key, read_key, serve_metrics, status_json, status_text,
 };
+use fastpay_telemetry::console::{answer, complain};
 use serde_json::json;
 use url::Url;
 
@@ -87,7 +88,7 @@ fn main() -> ExitCode {
     match carry_out(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error}");
+            complain(format_args!("error: {error}"));
             ExitCode::FAILURE
         }
     }
@@ -144,8 +145,7 @@ fn initialise(path: &Path, init: &Init) -> Result<(), Failure> {
     );
     let mut file = std::fs::OpenOptions::new().write(true).create_new(true).open(path).map_err(refused)?;
     std::io::Write::write_all(&mut file, text.as_bytes()).map_err(refused)?;
-    println!("wrote {}; send some ETH for gas to {}", path.display(), key.address());
-    Ok(())
+    Ok(answer(format_args!("wrote {}; send some ETH for gas to {}", path.display(), key.address()))?)
 }
 
 fn run(config: Config, once: bool) -> Result<(), Failure> {
@@ -163,8 +163,7 @@ fn run(config: Config, once: bool) -> Result<(), Failure> {
             let (redeemed, executed) = (totals.redeemed, totals.executed);
             let (queued, parked, silent) = (tick.queued, tick.parked, tick.silent);
             let done = json!({ "redeemed": redeemed, "executed": executed, "queued": queued, "parked": parked, "silent": silent });
-            println!("{done}");
-            return Ok(());
+            return Ok(answer(done)?);
         }
         if let Some(address) = metrics {
             let listener = tokio::net::TcpListener::bind(address).await;
@@ -199,10 +198,5 @@ async fn stop_signal() {
 
 fn show_status(config: &Config, as_json: bool) -> Result<(), Failure> {
     let state = State::read(&config.data_dir)?;
-    if as_json {
-        println!("{:#}", status_json(&state))
-    } else {
-        println!("{}", status_text(&state))
-    }
-    Ok(())
+    Ok(answer(if as_json { format!("{:#}", status_json(&state)) } else { status_text(&state) })?)
 }

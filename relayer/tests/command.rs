@@ -8,15 +8,15 @@ use std::process::{Command, Output};
 
 use fastpay_core::AuthorityName;
 
+fn command(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fastpay-relayer"));
+    command.args(arguments).current_dir(folder).env_remove("FASTPAY_RELAYER_PASSPHRASE").env("RUST_LOG", "debug");
+    command.stdin(std::process::Stdio::null());
+    command
+}
+
 fn run(folder: &Path, arguments: &[&str]) -> (Output, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_fastpay-relayer"))
-        .args(arguments)
-        .current_dir(folder)
-        .env_remove("FASTPAY_RELAYER_PASSPHRASE")
-        .env("RUST_LOG", "debug")
-        .stdin(std::process::Stdio::null())
-        .output()
-        .unwrap();
+    let output = command(folder, arguments).output().unwrap();
     let words = String::from_utf8_lossy(&output.stderr).into_owned();
     (output, words)
 }
@@ -112,6 +112,22 @@ fn a_wrong_or_absent_passphrase_is_said_so() {
     std::fs::write(folder.path().join("relayer.toml"), without.join("\n")).unwrap();
     let (output, words) = run(folder.path(), &["run"]);
     assert!(!output.status.success() && words.contains("needs a passphrase"), "{words}");
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_reason_to_panic() {
+    let folder = tempfile::tempdir().unwrap();
+    let closed_pipe = || std::io::pipe().unwrap().1;
+    let code = |arguments: &[&str]| {
+        let mut command = command(folder.path(), arguments);
+        command.stdout(closed_pipe()).stderr(closed_pipe()).status().unwrap().code()
+    };
+    write_endpoints(folder.path(), "http://127.0.0.1:1");
+    let contract = format!("0x{}", "01".repeat(20));
+    let init = ["init", "--rpc-url", "http://127.0.0.1:1", "--chain-id", "1", "--contract", &contract];
+    assert_eq!(code(&[&init[..], &["--unencrypted-key"]].concat()), Some(0));
+    assert!(folder.path().join("relayer.toml").exists());
+    assert_eq!(code(&["status"]), Some(1));
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Traces that follow one payment by its digest, through wallet, authorities and relayer.
+//! What programs tell of their work: traces that follow one payment by its digest, through wallet, authorities and relayer;
+//! and, in `console`, what whoever started them reads.
 //!
 //! ```text
 //!  digest ─► trace id, root span's id, sampled or not     (each program by itself: nothing crosses the wire)
@@ -13,6 +14,7 @@
 //! often somebody else; no decision depends on anything here.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
 
+pub mod console;
 mod export;
 mod ids;
 mod settings;

@@ -30,6 +30,28 @@ fn succeeds(output: &Output) -> String {
     text(&output.stdout)
 }
 
+/// The end of a pipe that nobody reads from.
+fn closed_pipe() -> Stdio {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    writer.into()
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_reason_to_panic() {
+    let folder = tempfile::tempdir().unwrap();
+    let code = |command: &[&str], out: Stdio| {
+        node(command).current_dir(folder.path()).stdout(out).stderr(closed_pipe()).status().unwrap().code()
+    };
+    assert_eq!(code(&["keygen", "--plain", "--keys", "unread"], closed_pipe()), Some(0));
+    assert!(folder.path().join("unread/voting.key").exists(), "what was to be done is done");
+    assert_eq!(code(&["config", "check", "--config", "nowhere.toml"], closed_pipe()), Some(1));
+    assert_eq!(code(&["run", "--config", "nowhere.toml"], closed_pipe()), Some(1));
+    // An answer that is lost is another thing than one that nobody wants.
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    assert_eq!(code(&["keygen", "--plain", "--keys", "lost"], full.into()), Some(1));
+}
+
 /// An authority that is set up, with the keys of three others.
 pub struct Operator {
     folder: tempfile::TempDir,

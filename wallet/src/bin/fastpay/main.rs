@@ -20,11 +20,12 @@ mod views;
 use std::process::ExitCode;
 
 use clap::FromArgMatches;
+use fastpay_telemetry::console::{complain, print};
 use fastpay_wallet::WalletError;
 
 use args::{Cli, Command};
 use context::Context;
-use output::{Report, Screen, error_json, print};
+use output::{Report, Screen, error_json};
 
 /// No program has planted faults in it.
 const _: () =
@@ -46,7 +47,7 @@ fn main() -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            eprintln!("error: the system gives no threads: {error}");
+            complain(format_args!("error: the system gives no threads: {error}"));
             return ExitCode::FAILURE;
         }
     };

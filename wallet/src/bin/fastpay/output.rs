@@ -33,14 +33,6 @@ impl Report {
     }
 }
 
-/// A line on standard output.
-///
-/// # Errors
-/// Where nobody reads it any more.
-pub fn print(text: impl Display) -> std::io::Result<()> {
-    writeln!(std::io::stdout(), "{text}")
-}
-
 /// Where progress goes.
 #[derive(Clone, Debug)]
 pub struct Screen {
