@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use fastpay_core::{AccountId, PrimaryAddress};
-use fastpay_telemetry::console::{answer, complain};
+use fastpay_telemetry::console::{LogFormat, answer, complain, start_log};
 use url::Url;
 
 /// No program has planted faults in it.
@@ -32,6 +32,16 @@ struct Cli {
     /// Write one JSON document, errors too.
     #[arg(long, global = true)]
     json: bool,
+    /// The form of the log on standard error; RUST_LOG says how much.
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        env = "FASTPAY_MERCHANT_LOG_FORMAT",
+        value_name = "FORMAT",
+        default_value = "text"
+    )]
+    log_format: LogFormat,
     #[command(subcommand)]
     command: Command,
 }
@@ -132,8 +142,7 @@ async fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return refuse_arguments(&error),
     };
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "info".into());
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    start_log(cli.log_format, "RUST_LOG", "info");
     let json = cli.json;
     match commands::run(cli).await {
         Ok(report) => {

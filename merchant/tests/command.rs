@@ -1,6 +1,7 @@
 //! The command makes its folder or leaves nothing, and ends quietly where nobody reads.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -78,4 +79,31 @@ fn a_reader_that_goes_away_is_no_reason_to_panic() {
     let full = || std::fs::File::options().write(true).open("/dev/full").unwrap().into();
     let elsewhere: Vec<_> = [&["--home", "elsewhere"][..], &init].concat();
     assert_eq!(code(&elsewhere, full()), Some(1));
+}
+
+#[test]
+fn a_log_has_colours_on_a_terminal_alone_and_is_json_where_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let (endpoints, init) = wallet(folder.path());
+    std::fs::write(folder.path().join("endpoints.json"), endpoints.to_string()).unwrap();
+    let init: Vec<_> = init.iter().map(String::as_str).chain(["--listen", "127.0.0.1:0"]).collect();
+    assert!(run(folder.path(), &init).status.success());
+    let first_line = |format: &str| {
+        let mut service =
+            command(folder.path(), &["--log-format", format, "run"]).stderr(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(service.stderr.take().unwrap()).read_line(&mut line).unwrap();
+        service.kill().unwrap();
+        service.wait().unwrap();
+        line
+    };
+    let line = first_line("text");
+    assert!(line.contains(" INFO ") && line.contains("serving") && !line.contains('\u{1b}'), "{line}");
+    let line = first_line("json");
+    let event: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(
+        (event["level"].as_str(), event["fields"]["message"].as_str()),
+        (Some("INFO"), Some("serving")),
+        "{line}"
+    );
 }

@@ -6,11 +6,11 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Parser, Subcommand};
 use fastpay_node::config::{Config, Overrides};
 use fastpay_node::keys::{self, KeyFiles, passphrase_source};
 use fastpay_node::{authority, backup, check, guard, setup, status, vote_committee};
-use fastpay_telemetry::console::{answer, complain};
+use fastpay_telemetry::console::{LogFormat, answer, complain, start_log};
 use tokio::sync::watch;
 
 /// An authority of a FastPay committee.
@@ -22,13 +22,6 @@ struct Arguments {
     log_format: LogFormat,
     #[command(subcommand)]
     command: Command,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum LogFormat {
-    Text,
-    /// One object a line.
-    Json,
 }
 
 #[derive(Subcommand)]
@@ -211,7 +204,8 @@ fn execute(command: Command, log_format: LogFormat) -> Result<(), BoxError> {
         }
         Command::Init(arguments) => init(arguments),
         Command::Run { config, passphrase_file, overrides } => {
-            log_to_stderr(log_format);
+            // The store's own words at "info" are about its files only.
+            start_log(log_format, "FASTPAY_LOG", "info,fjall=warn,lsm_tree=warn");
             let config = Config::read(&config, overrides)?;
             let keys = keys::read_all(&config.keys, &passphrase_source(passphrase_file))?;
             Ok(runtime()?
@@ -321,17 +315,4 @@ fn stop_signal() -> std::io::Result<watch::Receiver<bool>> {
         stop.send_replace(true);
     });
     Ok(stopped)
-}
-
-fn log_to_stderr(format: LogFormat) {
-    use std::io::IsTerminal;
-    // The store's own words at "info" are about its files only.
-    let filter = tracing_subscriber::EnvFilter::try_from_env("FASTPAY_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info,fjall=warn,lsm_tree=warn"));
-    let colours = std::io::stderr().is_terminal();
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colours).with_writer(std::io::stderr);
-    match format {
-        LogFormat::Text => log.init(),
-        LogFormat::Json => log.json().init(),
-    }
 }

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 use fastpay_core::{Amount, PrimaryAddress};
 use fastpay_relayer::{
     Config, Overrides, Relayer, State, authorities, create_key, read_key, serve_metrics, status_json, status_text,
 };
-use fastpay_telemetry::console::{answer, complain};
+use fastpay_telemetry::console::{LogFormat, answer, complain, start_log};
 use serde_json::json;
 use url::Url;
 
@@ -26,12 +26,6 @@ struct Arguments {
     log_format: LogFormat,
     #[command(subcommand)]
     command: Action,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum LogFormat {
-    Text,
-    Json,
 }
 
 #[derive(Debug, Subcommand)]
@@ -84,23 +78,13 @@ const _: () =
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    start_log(arguments.log_format);
+    start_log(arguments.log_format, "RUST_LOG", "info");
     match carry_out(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             complain(format_args!("error: {error}"));
             ExitCode::FAILURE
         }
-    }
-}
-
-fn start_log(format: LogFormat) {
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    match format {
-        LogFormat::Text => log.init(),
-        LogFormat::Json => log.json().init(),
     }
 }
 

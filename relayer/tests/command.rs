@@ -128,6 +128,20 @@ fn a_reader_that_goes_away_is_no_reason_to_panic() {
     assert_eq!(code(&[&init[..], &["--unencrypted-key"]].concat()), Some(0));
     assert!(folder.path().join("relayer.toml").exists());
     assert_eq!(code(&["status"]), Some(1));
+    // It has something to log before it finds that.
+    std::fs::remove_file(folder.path().join("endpoints.json")).unwrap();
+    assert_eq!(code(&["run"]), Some(1));
+}
+
+#[test]
+fn a_log_has_colours_on_a_terminal_alone_and_is_json_where_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(init(folder.path(), &["--unencrypted-key"]).status.success());
+    let (_, words) = run(folder.path(), &["run"]);
+    assert!(words.contains(" WARN ") && !words.contains('\u{1b}'), "{words}");
+    let (_, words) = run(folder.path(), &["--log-format", "json", "run"]);
+    let event: serde_json::Value = serde_json::from_str(words.lines().next().unwrap()).unwrap();
+    assert_eq!(event["level"], "WARN", "{words}");
 }
 
 #[test]

@@ -20,7 +20,7 @@ mod views;
 use std::process::ExitCode;
 
 use clap::FromArgMatches;
-use fastpay_telemetry::console::{complain, print};
+use fastpay_telemetry::console::{complain, print, start_brief_log};
 use fastpay_wallet::WalletError;
 
 use args::{Cli, Command};
@@ -41,8 +41,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return refuse_arguments(&error),
     };
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "warn".into());
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).without_time().init();
+    start_brief_log("RUST_LOG", "warn");
     let Cli { home, json, passphrase_file, timeout, command } = cli;
     let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
         Ok(runtime) => runtime,
