@@ -41,7 +41,7 @@ impl CommandError {
             Self::Away(_) => "unreachable",
             Self::Refused { code, .. } => match code.as_str() {
                 "unauthorized" => "config",
-                "reference-taken" | "memo-taken" => "conflict",
+                "reference-taken" | "reference-archived" | "memo-taken" => "conflict",
                 "too-many-open" | "request-timeout" => "busy",
                 "storage" => "storage",
                 _ => "argument",
@@ -99,6 +99,7 @@ mod tests {
             (CommandError::Away(address), "unreachable", 8),
             (refused("unauthorized"), "config", 3),
             (refused("memo-taken"), "conflict", 7),
+            (refused("reference-archived"), "conflict", 7),
             (refused("too-many-open"), "busy", 10),
             (refused("storage"), "storage", 13),
             (refused("malformed"), "argument", 2),

@@ -4,8 +4,10 @@
 use std::time::Duration;
 
 use fastpay_core::{AccountKey, Asset, Domain, PrimaryAddress};
+use fastpay_merchant::book::Entry;
 use fastpay_merchant::forms::LinkBase;
 use fastpay_merchant::http::{HttpLimits, serve};
+use fastpay_merchant::journal::Journal;
 use fastpay_merchant::ledger::{Ledger, LedgerError, now_ms};
 use fastpay_rpc::http::{ConnectionLimits, HEAD_BYTES_MAX};
 use fastpay_wallet::PaymentLink;
@@ -121,6 +123,20 @@ async fn an_invoice_is_made_once_and_survives_a_restart() {
     let reopened = Ledger::open(copy.path(), base(), KEEP).await.unwrap();
     assert_eq!(reopened.read_book(|book, _| book.clone()), before);
     assert_eq!(reopened.undelivered(|_| true, 10), told);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reference_whose_invoice_is_in_the_archive_makes_no_second_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut journal, _) = Journal::open(&folder.path().join("journal.jsonl")).unwrap();
+    journal.append(&[Entry::Retired { reference: "order 7".into(), id: "inv_7".into() }]).unwrap();
+    drop(journal);
+    let port = Port::open(Ledger::open(folder.path(), base(), KEEP).await.unwrap(), HttpLimits::default()).await;
+    let request = |reference: &str| json!({ "reference": reference, "amount": "700", "expiresIn": 600 });
+    let (status, problem) = port.create(request("order 7")).await;
+    assert_eq!((status, problem["code"].as_str()), (409, Some("reference-archived")), "{problem}");
+    assert!(problem["detail"].as_str().unwrap().contains("inv_7"), "{problem}");
+    assert_eq!(port.create(request("order 8")).await.0, 201);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -16,12 +16,13 @@ pub struct Compacted {
 
 impl Book {
     /// The same book in as few entries as there can be, without what ended before `forget_before_ms`, in milliseconds
-    /// since 1970. Of that it knows the payments still, so that none is ever counted again.
+    /// since 1970. Of that it knows the payments still, so that none is ever counted again, and the references, so that none
+    /// makes a second invoice.
     #[must_use]
     pub fn compacted(&self, forget_before_ms: u64) -> Compacted {
         let generation = self.generation.saturating_add(1);
         let mut forgotten = Book::default();
-        let mut archived = self.archived.clone();
+        let (mut archived, mut retired) = (self.archived.clone(), self.retired.clone());
         let mut kept = Vec::new();
         let mut archive = |arrival: &Arrival| archived.entry(arrival.sender).or_default().push(arrival.sequence);
         // Before all invoices, so that none of them takes a payment that came before it was made.
@@ -37,11 +38,13 @@ impl Book {
             if self.is_over(invoice, forget_before_ms) {
                 invoice.arrivals.iter().for_each(&mut archive);
                 self.entries(invoice).for_each(|entry| forgotten.apply(entry));
+                retired.insert(invoice.terms.reference.clone(), invoice.terms.id.clone());
             } else {
                 kept.extend(self.entries(invoice));
             }
         }
         kept.extend(archived.into_iter().map(|(sender, sequences)| Entry::Archived { sender, sequences }));
+        kept.extend(retired.into_iter().map(|(reference, id)| Entry::Retired { reference, id }));
         let lines = kept.len().saturating_add(1);
         kept.insert(0, Entry::Compacted(Compaction { generation, lines, looked_at_ms: self.looked_at_ms }));
         Compacted { kept, forgotten, generation }
@@ -159,7 +162,9 @@ mod tests {
         };
         let asked = |number| rest.request(&request(number), "inv_9".into(), 0, 9);
         assert_eq!(asked(2), Err(RequestError::OtherTerms("order 2".into())));
-        assert!(matches!(asked(1), Ok(Requested::New(_))), "its reference is free again");
+        let retired = RequestError::Retired { reference: "order 1".into(), id: "inv_1".into() };
+        assert_eq!(asked(1), Err(retired), "a late retry makes no second invoice");
+        assert!(matches!(asked(9), Ok(Requested::New(_))));
         // Once more: what is in the archive stays there.
         let twice = rest.compacted(later);
         assert_eq!((twice.generation, ids(&twice.forgotten).len()), (2, 0));

@@ -28,6 +28,13 @@ pub enum Entry {
         /// Their numbers.
         sequences: Vec<SequenceNumber>,
     },
+    /// An invoice that is in the archive: its reference makes no second one.
+    Retired {
+        /// What the shop called it.
+        reference: String,
+        /// Its id.
+        id: String,
+    },
 }
 
 /// How the journal was written anew.

@@ -58,6 +58,16 @@ pub enum RequestError {
     /// The reference has other terms.
     #[error("reference {0:?} belongs to an invoice of other terms already; use another reference")]
     OtherTerms(String),
+    /// The reference had its invoice, which is in the archive.
+    #[error(
+        "reference {reference:?} belongs to {id}, which ended long ago and is in the archive; use another reference"
+    )]
+    Retired {
+        /// The reference.
+        reference: String,
+        /// The invoice.
+        id: String,
+    },
     /// The memo is another invoice's.
     #[error("another invoice has this memo; leave the memo out, and the invoice gets one of its own")]
     MemoTaken,
@@ -87,6 +97,8 @@ pub struct Book {
     generation: u64,
     /// Payments that are in the archive.
     archived: BTreeMap<AccountId, Vec<SequenceNumber>>,
+    /// Ids of invoices that are in the archive, by their references.
+    retired: BTreeMap<String, String>,
 }
 
 impl Book {
@@ -122,6 +134,7 @@ impl Book {
                 self.archived.entry(sender).or_default().extend(sequences.iter().copied());
                 self.seen.extend(sequences.into_iter().map(|sequence| (sender, sequence)));
             }
+            Entry::Retired { reference, id } => drop(self.retired.insert(reference, id)),
         }
     }
 
@@ -160,7 +173,7 @@ impl Book {
     /// What a request comes to; a new invoice would have this id, and at most `open_max` are open at a time.
     ///
     /// # Errors
-    /// Where the reference or the memo is another invoice's, or too many are open.
+    /// Where the reference is another invoice's, also of one in the archive, or the memo is, or too many are open.
     pub fn request(
         &self,
         request: &Request,
@@ -176,6 +189,9 @@ impl Book {
                 && request.memo.is_none_or(|memo| memo == terms.memo);
             let other = || RequestError::OtherTerms(terms.reference.clone());
             return is_same.then(|| Requested::Known(id.clone())).ok_or_else(other);
+        }
+        if let Some(id) = self.retired.get(&request.reference) {
+            return Err(RequestError::Retired { reference: request.reference.clone(), id: id.clone() });
         }
         let memo = request.memo.unwrap_or_else(|| text_memo(&id));
         if self.by_memo.contains_key(&memo) {

@@ -36,6 +36,9 @@ fastpay_rpc::problem_kinds! {
     /// The reference belongs to an invoice of other terms.
     ReferenceTaken "reference-taken" 409 Never "The reference has other terms",
         "Use another reference, or ask with the terms of the first time.";
+    /// The reference had its invoice, which is in the archive.
+    ReferenceArchived "reference-archived" 409 Never "The reference's invoice is in the archive",
+        "Look it up in the archive, or use another reference for a new invoice.";
     /// The memo is another invoice's.
     MemoTaken "memo-taken" 409 Never "Another invoice has this memo",
         "Leave the memo out: the invoice gets one of its own.";
@@ -128,6 +131,7 @@ impl From<LedgerError> for Rejection {
     fn from(error: LedgerError) -> Self {
         let code = match &error {
             LedgerError::Request(RequestError::OtherTerms(_)) => ProblemCode::ReferenceTaken,
+            LedgerError::Request(RequestError::Retired { .. }) => ProblemCode::ReferenceArchived,
             LedgerError::Request(RequestError::MemoTaken) => ProblemCode::MemoTaken,
             LedgerError::Request(RequestError::TooManyOpen(_)) => ProblemCode::TooManyOpen,
             LedgerError::Journal(_) | LedgerError::Archive(_) | LedgerError::Folder(_) => {
@@ -164,8 +168,8 @@ fn waits(code: ProblemCode) -> bool {
 fastpay_rpc::problem_sets! {
     ProblemCode, waits;
     /// Of a request for an invoice.
-    OfRequest: Malformed, Unauthorized, RequestTimeout, ReferenceTaken, MemoTaken, TooLarge, UnsupportedMediaType,
-        TooManyOpen, Storage;
+    OfRequest: Malformed, Unauthorized, RequestTimeout, ReferenceTaken, ReferenceArchived, MemoTaken, TooLarge,
+        UnsupportedMediaType, TooManyOpen, Storage;
     /// Of one invoice, or of those after one.
     OfInvoice: Malformed, Unauthorized, NotFound;
     /// Of what there always is.
