@@ -18,6 +18,7 @@ import type {
   AssetInfo,
   AssetStatus,
   CertificateEvidence,
+  ClaimReceipt,
   ContractStatus,
   DepositEntry,
   DepositReceipt,
@@ -30,7 +31,9 @@ import type {
   RedemptionCost,
   RedemptionStatus,
   Resumed,
-  SubmittedDeposit,
+  SubmittedTransaction,
+  TransactionName,
+  TransactionReceipt,
   WatchCursor,
 } from "./views.js";
 
@@ -149,27 +152,30 @@ export interface FastPayClient {
     options?: ChainOptions,
   ): Promise<DepositReceipt>;
   /**
-   * The deposits into an account that were sent with this storage, and of which the end is not known here, oldest first:
-   * after a reload they are resumed, never made anew.
+   * The transactions that were sent with this storage, and of which the end is not known here, oldest first: deposits into
+   * an account, payouts of its redemptions, claims of its address. After a reload they are resumed, never sent anew.
    */
-  unfinishedDeposits(account: AccountId): Promise<SubmittedDeposit[]>;
-  /** Follows such a deposit as `deposit` does. No key is needed. */
-  resumeDeposit(deposit: Pick<SubmittedDeposit, "account" | "hash">, options?: ChainOptions): Promise<DepositReceipt>;
-  /** Has one no longer listed: its transaction was cancelled, or replaced while nobody looked. */
-  forgetDeposit(deposit: Pick<SubmittedDeposit, "account" | "hash">): Promise<void>;
+  unfinishedTransactions(account: AccountId): Promise<SubmittedTransaction[]>;
+  /**
+   * Follows such a transaction to its end, as what sent it does. No key is needed. `not-found`: it was cancelled, or
+   * replaced by what the Ethereum node cannot look up.
+   */
+  resumeTransaction(sent: SubmittedTransaction, options?: ChainOptions): Promise<TransactionReceipt>;
+  /** Has one no longer listed, such as one that no node knows any more. */
+  forgetTransaction(sent: TransactionName): Promise<void>;
   /** How far a deposit is, by its transaction. */
   depositStatus(hash: Hex): Promise<DepositStatus>;
   /** A deposit by its index, as f + 1 authorities tell it; none where they do not. */
   depositByIndex(index: bigint): Promise<DepositEntry | undefined>;
-  /** Brings a redemption to the contract oneself. */
+  /** Brings a redemption to the contract oneself. A transaction that was sent for it and is on its way is followed instead. */
   redeemOnChain(wallet: WalletClient, certificate: VerifiedCertificate, options?: ChainOptions): Promise<PayoutReceipt>;
-  /** Has a redemption paid that waited in the contract's queue and is due. */
+  /** Has a redemption paid that waited in the contract's queue and is due; as `redeemOnChain`. */
   executeQueued(wallet: WalletClient, redemption: Redemption, options?: ChainOptions): Promise<PayoutReceipt>;
   redemptionStatus(sender: AccountId, sequence: bigint): Promise<RedemptionStatus>;
   /** What could not be paid out to `owner` earlier. */
   claimable(owner: Address, asset: Address): Promise<bigint>;
-  /** Collects it, to another address where one is given. */
-  claim(wallet: WalletClient, asset: Address, to?: Address, options?: ChainOptions): Promise<Hex>;
+  /** Collects it, to another address where one is given; as `redeemOnChain`. */
+  claim(wallet: WalletClient, asset: Address, to?: Address, options?: ChainOptions): Promise<ClaimReceipt>;
   contractStatus(): Promise<ContractStatus>;
   assetStatus(asset: Address): Promise<AssetStatus>;
   assetInfo(asset: Address): Promise<AssetInfo>;

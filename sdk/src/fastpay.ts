@@ -17,13 +17,15 @@ import type { OrderStore } from "./storage/store.js";
 import type { Transfer } from "./transfer.js";
 import { listOrders, listUnfinished, viewAccount } from "./wallet/account.js";
 import type { Context } from "./wallet/context.js";
-import { deposit, depositStatus, endDeposit, resumeDeposit, unfinishedDeposits } from "./wallet/deposits.js";
+import { deposit, depositStatus, followDeposit } from "./wallet/deposits.js";
 import { findDeposit, gatherEvidence } from "./wallet/evidence.js";
 import { readHistory } from "./wallet/history.js";
-import { claim, executeQueued, redeemOnChain, redemptionCost } from "./wallet/payouts.js";
+import { claim, executeQueued, followClaim, redeemOnChain, redemptionCost, resumePayout } from "./wallet/payouts.js";
 import { resume, send, signerUntil, type Intent } from "./wallet/send.js";
+import { forgetTransaction, unfinishedTransactions } from "./wallet/transactions.js";
 import { watchAccount } from "./wallet/watch.js";
 import type { Signer } from "./signers.js";
+import type { SubmittedTransaction, TransactionReceipt } from "./views.js";
 
 /** How many entries of each list a history has, where nothing is said. */
 const HISTORY_LIMIT = 25;
@@ -109,6 +111,22 @@ function redemption(signer: Signer, { recipient, asset, amount, fee = 0n, memo =
   return (sequence): Transfer => ({ type: "redemption", ...fields, sequence });
 }
 
+function resumeTransaction(
+  context: Context,
+  sent: SubmittedTransaction,
+  tell: (step: ChainStep) => void,
+  signal: AbortSignal | undefined,
+): Promise<TransactionReceipt> {
+  switch (sent.type) {
+    case "deposit":
+      return followDeposit(context, sent, tell, signal);
+    case "payout":
+      return resumePayout(context, sent, tell, signal);
+    case "claim":
+      return followClaim(context, sent, tell, signal);
+  }
+}
+
 function clientOf(context: Context): FastPayClient {
   const { network, contract } = context;
   return {
@@ -138,10 +156,10 @@ function clientOf(context: Context): FastPayClient {
 
     deposit: (wallet, intent, { onProgress, signal } = {}) =>
       deposit(context, wallet, intent, timed<ChainStep>(onProgress), signal),
-    unfinishedDeposits: (account) => unfinishedDeposits(context, account),
-    resumeDeposit: (submitted, { onProgress, signal } = {}) =>
-      resumeDeposit(context, submitted, timed<ChainStep>(onProgress), signal),
-    forgetDeposit: (submitted) => endDeposit(context, submitted),
+    unfinishedTransactions: (account) => unfinishedTransactions(context, account),
+    resumeTransaction: (sent, { onProgress, signal } = {}) =>
+      resumeTransaction(context, sent, timed<ChainStep>(onProgress), signal),
+    forgetTransaction: (sent) => forgetTransaction(context, sent),
     depositStatus: (hash) => depositStatus(context, hash),
     depositByIndex: (index) => findDeposit(context, index),
     redeemOnChain: (wallet, certificate, { onProgress, signal } = {}) =>
@@ -151,7 +169,7 @@ function clientOf(context: Context): FastPayClient {
     redemptionStatus: (sender, sequence) => contract.redemptionStatus(sender, sequence),
     claimable: (owner, asset) => contract.view("claimOf", [owner, asset]),
     claim: (wallet, asset, to, { onProgress, signal } = {}) =>
-      claim(context, wallet, asset, to, timed<ChainStep>(onProgress), signal),
+      claim(context, wallet, lower(asset), to, timed<ChainStep>(onProgress), signal),
     contractStatus: () => contract.status(),
     assetStatus: (asset: Address) => contract.assetStatus(asset),
     assetInfo: (asset: Address) => assetInfo(contract, lower(asset)),

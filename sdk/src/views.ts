@@ -6,7 +6,7 @@ import type { Certificate, CertificateReport, VerifiedCertificate } from "./cert
 import type { FastPayError } from "./errors.js";
 import type { AuthorityRef } from "./progress.js";
 import type { OrderState } from "./storage/store.js";
-import type { Payment, Redemption, Transfer, TransferOrder } from "./transfer.js";
+import type { Payment, Transfer, TransferOrder } from "./transfer.js";
 
 /** What a committee says of one asset of an account. */
 export interface AgreedBalance {
@@ -137,16 +137,33 @@ export type AccountEvent =
 /** Where a watch stands at each authority, to go on from after a restart. It can be kept as JSON. */
 export type WatchCursor = Readonly<Record<string, string>>;
 
-/** A deposit whose transaction was sent from here, and of which the end is not known yet. */
-export interface SubmittedDeposit {
-  readonly hash: Hex;
-  /** Who is to be credited. */
-  readonly account: AccountId;
-  readonly asset: Address;
-  /** What was to be deposited; some tokens keep a part of it. */
-  readonly amount: bigint;
-  readonly submittedAtMs: number;
+/** What a transaction on the Primary was sent for. */
+export type ChainPurpose =
+  /** A deposit into the account. `amount` is what was to be deposited; some tokens keep a part of it. */
+  | { readonly type: "deposit"; readonly asset: Address; readonly amount: bigint }
+  /** The payout of the account's redemption of that number, which stood so when it was sent. */
+  | { readonly type: "payout"; readonly sequence: bigint; readonly from: "open" | "queued" }
+  /** Collecting what could not be paid out to the account's address. */
+  | { readonly type: "claim"; readonly asset: Address };
+
+/** Whose transaction it is, and which of theirs: at most one of them is ever in a block. */
+export interface Place {
+  readonly from: Address;
+  readonly nonce: number;
 }
+
+/** A transaction that was sent from here, and of which the end is not known yet. */
+export type SubmittedTransaction = ChainPurpose & {
+  readonly hash: Hex;
+  /** Whom it concerns. */
+  readonly account: AccountId;
+  readonly submittedAtMs: number;
+  /** None where no Ethereum node has told it. */
+  readonly place: Place | undefined;
+};
+
+/** A transaction that was sent from here. */
+export type TransactionName = Pick<SubmittedTransaction, "type" | "account" | "hash">;
 
 /** A deposit on its way. */
 export type DepositStatus =
@@ -181,9 +198,17 @@ export type RedemptionStatus =
 export interface PayoutReceipt {
   /** None where somebody else had brought it before. */
   readonly hash: Hex | undefined;
-  readonly redemption: Redemption;
   readonly status: RedemptionStatus;
 }
+
+/** What was collected. */
+export interface ClaimReceipt {
+  readonly hash: Hex;
+  readonly amount: bigint;
+}
+
+/** What became of a transaction, by what it was sent for. */
+export type TransactionReceipt = DepositReceipt | PayoutReceipt | ClaimReceipt;
 
 /** What the contract says of itself. Times in seconds, or seconds since 1970. */
 export interface ContractStatus {

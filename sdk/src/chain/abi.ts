@@ -36,6 +36,7 @@ export const FASTPAY_ABI = /* @__PURE__ */ parseAbi([
   "function lastTransactionIndex() view returns (uint64)",
   "function isRedeemed(bytes32 sender, uint64 sequence) view returns (bool)",
   "event Funded(uint64 indexed index, bytes32 indexed recipient, address indexed asset, uint128 amount, address payer)",
+  "event Claimed(address indexed owner, address indexed asset, address indexed to, uint256 amount)",
   "error PausedUntil(uint256 until)",
   "error ZeroRecipient()",
   "error RecipientIsContract()",

@@ -1,13 +1,20 @@
 /** The contract's own word, from an Ethereum node that the user trusts. */
 
-import type { Block, ContractFunctionArgs, ContractFunctionName, ContractFunctionReturnType, PublicClient } from "viem";
+import {
+  BaseError,
+  type Block,
+  type ContractFunctionArgs,
+  type ContractFunctionName,
+  type ContractFunctionReturnType,
+  type PublicClient,
+} from "viem";
 
 import type { AccountId } from "../accounts.js";
 import type { Address, Hex } from "../bytes.js";
 import { makeCommittee, type Authority, type Committee } from "../committee.js";
 import { FastPayError } from "../errors.js";
 import type { Domain } from "../transfer.js";
-import type { AssetStatus, ContractStatus, RedemptionStatus } from "../views.js";
+import type { AssetStatus, ContractStatus, Place, RedemptionStatus } from "../views.js";
 import { chainError, pausedUntil } from "../wallet-errors.js";
 import { FASTPAY_ABI } from "./abi.js";
 
@@ -121,6 +128,36 @@ export class Contract {
       return await this.client.getTransactionReceipt({ hash });
     } catch (error) {
       if (error instanceof Error && error.name === "TransactionReceiptNotFoundError") return undefined;
+      throw chainError(error);
+    }
+  }
+
+  /** Whose transaction it is, and which of theirs; none where the node does not know it. */
+  async placeOf(hash: Hex): Promise<Place | undefined> {
+    const found = await this.#transaction({ hash });
+    return found && { from: found.from, nonce: found.nonce };
+  }
+
+  /** A transaction of this place is in a block that stays. */
+  async isTaken({ from, nonce }: Place): Promise<boolean> {
+    const count = await this.ask(() => this.client.getTransactionCount({ address: from, blockTag: this.finality }));
+    return count > nonce;
+  }
+
+  /** The receipt of the transaction of a place; none where it is in no block, or the node cannot look it up. */
+  async receiptAt({ from, nonce }: Place) {
+    const found = await this.#transaction({ sender: from, nonce });
+    return found && this.receipt(found.hash);
+  }
+
+  async #transaction(by: { hash: Hex } | { sender: Address; nonce: number }) {
+    try {
+      return await this.client.getTransaction(by);
+    } catch (error) {
+      // Not every node lists transactions by their senders.
+      const names = ["TransactionNotFoundError", "MethodNotFoundRpcError", "MethodNotSupportedRpcError"];
+      const isUnknown = (inner: unknown): boolean => inner instanceof Error && names.includes(inner.name);
+      if (isUnknown(error) || (error instanceof BaseError && error.walk(isUnknown) !== null)) return undefined;
       throw chainError(error);
     }
   }

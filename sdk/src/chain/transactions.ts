@@ -5,6 +5,7 @@ import type { Account, TransactionReceipt, WalletClient } from "viem";
 import type { Address, Hex } from "../bytes.js";
 import { FastPayError, isFastPayError } from "../errors.js";
 import type { ChainStep } from "../progress.js";
+import type { Place } from "../views.js";
 import { chainError, walletError } from "../wallet-errors.js";
 import { aborted, Backoff, sleep, throwIfAborted } from "../waiting.js";
 import type { Contract } from "./contract.js";
@@ -17,6 +18,10 @@ export interface Follower {
   readonly contract: Contract;
   readonly tell: (step: ChainStep) => void;
   readonly signal: AbortSignal | undefined;
+  /** Where the transaction stands among its sender's, as far as that is known. */
+  readonly place?: Place | undefined;
+  /** Is told that once it is known. */
+  readonly placed?: (place: Place) => void;
 }
 
 /** A wallet's account on the contract's chain, with whoever watches. */
@@ -104,16 +109,19 @@ export async function naming<T>(hash: Hex, act: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Waits until a transaction, or what replaced it, is in a block. Throws `reverted` where it did nothing. */
+/**
+ * Waits until a transaction, or what replaced it, is in a block. Throws `reverted` where it did nothing, `not-found` where
+ * it never will be in one.
+ */
 export async function included(from: Follower, hash: Hex): Promise<TransactionReceipt> {
   const { contract, signal } = from;
   const ended = new AbortController();
   const until = signal === undefined ? ended.signal : AbortSignal.any([ended.signal, signal]);
-  // While viem waits it keeps to itself that the node is silent.
-  void listen({ ...from, signal: until }).catch(() => undefined);
-  const receipt = await answered(from, () =>
-    contract.client.waitForTransactionReceipt({ hash, timeout: 0, signal: until }),
-  ).finally(() => ended.abort());
+  // viem sees what replaces it from now on, and keeps to itself that the node is silent.
+  const receipt = await Promise.race([
+    answered(from, () => contract.client.waitForTransactionReceipt({ hash, timeout: 0, signal: until })),
+    replacedEarlier({ ...from, signal: until }, hash),
+  ]).finally(() => ended.abort());
   if (receipt.status === "success") return receipt;
   const action = "nothing happened but the gas is spent; look at the transaction, then try again";
   throw new FastPayError("reverted", `the transaction ${receipt.transactionHash} was reverted`, action, {
@@ -121,11 +129,24 @@ export async function included(from: Follower, hash: Hex): Promise<TransactionRe
   });
 }
 
-/** Asks the node for nothing but a word, again and again, until `signal` ends. Throws `aborted`. */
-async function listen(from: Follower): Promise<never> {
+/**
+ * What another transaction did that took this one's place for good, maybe while nobody looked. Throws `not-found` where
+ * the node cannot tell which one. Asking for the place also shows whether the node answers at all.
+ */
+async function replacedEarlier(from: Follower, hash: Hex): Promise<TransactionReceipt> {
+  const { contract, signal } = from;
+  let { place } = from;
   for (;;) {
-    await answered(from, () => from.contract.block("latest"));
-    await sleep(from.contract.client.pollingInterval, from.signal);
+    if (place === undefined) {
+      place = await answered(from, () => contract.placeOf(hash));
+      if (place !== undefined) from.placed?.(place);
+    } else if (await answered(from, () => contract.isTaken(place as Place))) {
+      const receipt = await answered(from, async () => (await contract.receipt(hash)) ?? contract.receiptAt(place as Place));
+      if (receipt !== undefined) return receipt;
+      const message = `the transaction ${hash} was cancelled or replaced in the wallet, and will never be in a block`;
+      throw new FastPayError("not-found", message, "look into the wallet: one that was replaced may have done the same");
+    }
+    await sleep(contract.client.pollingInterval, signal);
   }
 }
 
@@ -149,7 +170,7 @@ async function final(from: Follower, receipt: TransactionReceipt): Promise<Trans
  * What the node says, asked again while it does not answer: what was sent goes on without it, and whoever is told that
  * it failed would send it twice. Throws `aborted`.
  */
-async function answered<T>({ contract, tell, signal }: Follower, ask: () => Promise<T>): Promise<T> {
+export async function answered<T>({ contract, tell, signal }: Follower, ask: () => Promise<T>): Promise<T> {
   const backoff = new Backoff(contract.client.pollingInterval, AGAIN_MAX_MS);
   let isSilent = false;
   for (;;) {

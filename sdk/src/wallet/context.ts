@@ -6,7 +6,6 @@ import type { Drive, Timing } from "../drive/driver.js";
 import { FastPayError } from "../errors.js";
 import type { Network } from "../network.js";
 import type { TransferStep } from "../progress.js";
-import { DepositJournal } from "../storage/deposits.js";
 import { OrderJournal } from "../storage/journal.js";
 import type { OrderStore } from "../storage/store.js";
 
@@ -30,11 +29,6 @@ export function journalOf(context: Context, account: AccountId): OrderJournal {
     );
   }
   return new OrderJournal(context.store, context.network.domain, account);
-}
-
-/** The deposits into an account, as far as they are kept here; none where nothing is kept. */
-export function depositsOf({ store, network }: Context, account: AccountId): DepositJournal | undefined {
-  return store && new DepositJournal(store, network.domain, account);
 }
 
 /** What driving the orders of an account needs. */

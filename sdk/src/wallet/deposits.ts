@@ -8,17 +8,18 @@ import type { AuthorityClient } from "../authority.js";
 import type { Address, Hex } from "../bytes.js";
 import { FASTPAY_ABI, TOKEN_ABI } from "../chain/abi.js";
 import { Token } from "../chain/tokens.js";
-import { chainAccount, follow, included, naming, send, type Call, type ChainAccount } from "../chain/transactions.js";
+import { chainAccount, follow, included, send, type Call, type ChainAccount } from "../chain/transactions.js";
 import { FastPayError, isFastPayError } from "../errors.js";
 import type { Network } from "../network.js";
 import type { ChainStep } from "../progress.js";
 import { normalizeSignature } from "../signatures.js";
 import { ETHER } from "../transfer.js";
-import type { DepositEntry, DepositReceipt, DepositStatus, SubmittedDeposit } from "../views.js";
+import type { DepositEntry, DepositReceipt, DepositStatus } from "../views.js";
 import { walletError } from "../wallet-errors.js";
 import { Backoff, throwIfAborted } from "../waiting.js";
 import type { DepositItem } from "../wire.js";
-import { depositsOf, type Context } from "./context.js";
+import type { Context } from "./context.js";
+import { note, toItsEnd, type Sent } from "./transactions.js";
 
 /** A permit stays valid so long: a transaction may wait for fees to fall. */
 const PERMIT_LIFETIME_S = 24n * 3600n;
@@ -56,51 +57,28 @@ export async function deposit(
   const asset = intent.asset.toLowerCase() as Address;
   const hash =
     asset === ETHER ? await depositEther(from, recipient, amount) : await depositToken(from, recipient, asset, amount);
-  // The money is on its way, whether that can be noted here or not.
-  await depositsOf(context, recipient)
-    ?.submitted({ hash, asset, amount })
-    .catch(() => undefined);
-  return resumeDeposit(context, { account: recipient, hash }, tell, signal);
+  const [sent, purpose] = [{ account: recipient, hash }, { type: "deposit", asset, amount } as const];
+  await note(context, sent, purpose);
+  return followDeposit(context, { ...sent, ...purpose }, tell, signal);
 }
 
 /** Follows a deposit whose transaction was sent, and resolves when a quorum has credited it. */
-export function resumeDeposit(
+export function followDeposit(
   context: Context,
-  { account, hash }: Pick<SubmittedDeposit, "account" | "hash">,
+  sent: Sent<"deposit">,
   tell: (step: ChainStep) => void,
   signal: AbortSignal | undefined,
 ): Promise<DepositReceipt> {
-  const { network, contract } = context;
-  return naming(hash, async () => {
-    const end = () => endDeposit(context, { account, hash }).catch(() => undefined);
-    try {
-      const stays = await follow({ contract, tell, signal }, hash);
-      const funded = fundedBy(contract.domain.contract, stays);
-      const { quorum } = network.committee;
-      const authorities = await credited(network, funded, signal, (count) =>
-        tell({ type: "credited", authorities: count, quorum }),
-      );
-      await end();
-      return { hash: stays.transactionHash, block: stays.blockNumber, deposit: { ...funded, authorities } };
-    } catch (error) {
-      // It will never be credited.
-      if (isFastPayError(error, "reverted") || isFastPayError(error, "not-found")) await end();
-      throw error;
-    }
+  const { network } = context;
+  return toItsEnd(context, sent, tell, signal, async (follower) => {
+    const stays = await follow(follower, sent.hash);
+    const funded = fundedBy(follower.contract.domain.contract, stays);
+    const { quorum } = network.committee;
+    const authorities = await credited(network, funded, signal, (count) =>
+      tell({ type: "credited", authorities: count, quorum }),
+    );
+    return { hash: stays.transactionHash, block: stays.blockNumber, deposit: { ...funded, authorities } };
   });
-}
-
-/** The deposits into an account that were sent from here, and of which the end is not known, oldest first. */
-export async function unfinishedDeposits(context: Context, account: AccountId): Promise<SubmittedDeposit[]> {
-  return (await depositsOf(context, account)?.open()) ?? [];
-}
-
-/** Has a deposit no longer listed as unfinished. */
-export async function endDeposit(
-  context: Context,
-  { account, hash }: Pick<SubmittedDeposit, "account" | "hash">,
-): Promise<void> {
-  await depositsOf(context, account)?.end(hash);
 }
 
 async function depositEther(from: ChainAccount, recipient: AccountId, amount: bigint): Promise<Hex> {

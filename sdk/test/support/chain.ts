@@ -1,6 +1,7 @@
 /**
- * An Ethereum node and a wallet in this process, which know one transaction: a deposit of ETH. That a real node answers
- * like this is what the live tests show; here it falls silent, and undoes blocks, when a test says so.
+ * An Ethereum node and a wallet in this process, which know one transaction, and maybe one that took its place: a deposit
+ * of ETH, a payout or a claim. That a real node answers like this is what the live tests and those of the page show; here
+ * it falls silent, and loses transactions, when a test says so.
  */
 
 import {
@@ -8,7 +9,10 @@ import {
   createWalletClient,
   custom,
   encodeAbiParameters,
+  decodeFunctionData,
   encodeEventTopics,
+  encodeFunctionResult,
+  MethodNotFoundRpcError,
   pad,
   toHex,
   type Hex,
@@ -20,7 +24,9 @@ import { Contract } from "../../src/chain/contract.js";
 import { DOMAIN } from "./committee.js";
 import type { Answer, Request } from "./node.js";
 
-const OWNER: Hex = "0x00000000000000000000000000000000000000aa";
+export const OWNER: Hex = "0x00000000000000000000000000000000000000aa";
+/** The sender's number of the transaction. */
+const NONCE = 7;
 const ETHER: Hex = "0x0000000000000000000000000000000000000000";
 
 export class TestChain {
@@ -32,6 +38,14 @@ export class TestChain {
   /** The block of the transaction; none while it waits for one. */
   block: bigint | undefined;
   isReverted = false;
+  /** What the transaction did. */
+  did: "deposit" | "claim" | "nothing" = "deposit";
+  /** The redemption is paid, by whomever. */
+  isRedeemed = false;
+  /** The transaction that took its place; the node knows the first one no more then. */
+  replacement: Hex | undefined;
+  /** The node lists transactions by their senders. */
+  listsSenders = true;
   newest = 10n;
   final = 9n;
   /** What was asked, newest last. */
@@ -72,34 +86,59 @@ export class TestChain {
         return toHex(this.newest);
       case "eth_getBlockByNumber":
         return { number: toHex(first === "finalized" ? this.final : this.newest), timestamp: "0x1", transactions: [] };
-      // Not paused; and the call does not revert.
       case "eth_call":
-        return pad("0x0");
+        return this.#call((first as { data: Hex }).data);
       case "eth_sendTransaction":
         return this.hash;
       case "eth_getTransactionByHash":
-        return { hash: this.hash, from: OWNER, nonce: "0x0", blockNumber: null };
+        return first === (this.replacement ?? this.hash) ? this.#transaction() : null;
+      case "eth_getTransactionBySenderAndNonce":
+        if (!this.listsSenders) throw new MethodNotFoundRpcError(new Error("no such method"), { method });
+        return first === OWNER ? this.#transaction() : null;
+      case "eth_getTransactionCount":
+        return toHex(this.block !== undefined && this.block <= this.final ? NONCE + 1 : NONCE);
       case "eth_getTransactionReceipt":
-        return this.block === undefined ? null : this.#receipt(this.block);
+        return this.block === undefined || first !== (this.replacement ?? this.hash) ? null : this.#receipt(this.block);
       default:
         throw new Error(`nobody knows ${method}`);
     }
   }
 
+  /** Not paused, no epoch has ended; and nothing reverts. */
+  #call(data: Hex): Hex {
+    const { functionName } = decodeFunctionData({ abi: FASTPAY_ABI, data });
+    const result = (value: unknown): Hex =>
+      encodeFunctionResult({ abi: FASTPAY_ABI, functionName, result: value } as Parameters<typeof encodeFunctionResult>[0]);
+    if (functionName === "isRedeemed") return result(this.isRedeemed);
+    if (functionName === "queued") return result([0n, ETHER]);
+    return functionName === "epochValidUntil" ? result(1n << 64n) : pad("0x0");
+  }
+
+  #transaction(): object {
+    const at = this.block === undefined ? null : toHex(this.block);
+    return { hash: this.replacement ?? this.hash, from: OWNER, nonce: toHex(NONCE), blockNumber: at };
+  }
+
+  #logs(block: bigint): object[] {
+    const log = { address: DOMAIN.contract, blockNumber: toHex(block) };
+    if (this.did === "deposit") {
+      const args = { index: 1n, recipient: this.recipient, asset: ETHER };
+      const data = encodeAbiParameters([{ type: "uint128" }, { type: "address" }], [this.amount, OWNER]);
+      return [{ ...log, data, topics: encodeEventTopics({ abi: FASTPAY_ABI, eventName: "Funded", args }) }];
+    }
+    if (this.did === "nothing") return [];
+    const args = { owner: OWNER, asset: ETHER, to: OWNER };
+    const data = encodeAbiParameters([{ type: "uint256" }], [this.amount]);
+    return [{ ...log, data, topics: encodeEventTopics({ abi: FASTPAY_ABI, eventName: "Claimed", args }) }];
+  }
+
   #receipt(block: bigint): object {
-    const args = { index: 1n, recipient: this.recipient, asset: ETHER };
-    const log = {
-      address: DOMAIN.contract,
-      topics: encodeEventTopics({ abi: FASTPAY_ABI, eventName: "Funded", args }),
-      data: encodeAbiParameters([{ type: "uint128" }, { type: "address" }], [this.amount, OWNER]),
-      blockNumber: toHex(block),
-    };
     return {
-      transactionHash: this.hash,
+      transactionHash: this.replacement ?? this.hash,
       blockHash: pad(toHex(block)),
       blockNumber: toHex(block),
       status: this.isReverted ? "0x0" : "0x1",
-      logs: this.isReverted ? [] : [log],
+      logs: this.isReverted ? [] : this.#logs(block),
     };
   }
 }

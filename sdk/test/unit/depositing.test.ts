@@ -1,12 +1,14 @@
 /** A deposit that was sent goes on, whatever becomes of the Ethereum node or of the page; nobody is told to send it again. */
 
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { pad } from "viem";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 
 import { ETHER, memoryStore, type ChainStep, type OrderStore } from "../../src/index.js";
 import type { Context } from "../../src/wallet/context.js";
-import { deposit, endDeposit, resumeDeposit, unfinishedDeposits } from "../../src/wallet/deposits.js";
-import { TestChain } from "../support/chain.js";
+import { deposit, followDeposit } from "../../src/wallet/deposits.js";
+import { forgetTransaction, unfinishedTransactions, type Sent } from "../../src/wallet/transactions.js";
+import { OWNER, TestChain } from "../support/chain.js";
 import { Scene } from "../support/scene.js";
 
 let scene: Scene;
@@ -30,7 +32,8 @@ function begin(options: { store?: OrderStore | undefined; signal?: AbortSignal }
   return deposit(its, chain.wallet, intent, (step) => steps.push(step), options.signal);
 }
 
-const unfinished = () => unfinishedDeposits(context, chain.recipient);
+const unfinished = () => unfinishedTransactions(context, chain.recipient);
+const go = (sent: unknown) => followDeposit(context, sent as Sent<"deposit">, (step) => steps.push(step), undefined);
 const hasStep = (type: ChainStep["type"]) => vi.waitFor(() => expect(steps.map((step) => step.type)).toContain(type), 30_000);
 
 function mine(): void {
@@ -41,7 +44,8 @@ function mine(): void {
 test("a node that falls silent does not end it, before its block and after", async () => {
   const done = begin();
   await hasStep("submitted");
-  expect(await unfinished()).toMatchObject([{ hash: chain.hash, account: chain.recipient, asset: ETHER, amount: 7n }]);
+  const sent = { type: "deposit", hash: chain.hash, account: chain.recipient, asset: ETHER, amount: 7n };
+  expect(await unfinished()).toMatchObject([sent]);
   chain.isSilent = true;
   await hasStep("node");
   steps = [];
@@ -78,7 +82,7 @@ test("who stops waiting is told its hash, asks the node no more, and can go on w
   if (left === undefined) throw new Error("it is forgotten");
   mine();
   chain.final = chain.newest;
-  expect(await resumeDeposit(context, left, () => undefined, undefined)).toMatchObject({ hash: chain.hash });
+  expect(await go(left)).toMatchObject({ hash: chain.hash });
   expect(await unfinished()).toEqual([]);
 });
 
@@ -95,11 +99,64 @@ test("one that was cancelled is forgotten when the person says so, and only that
   await hasStep("submitted");
   controller.abort();
   await expect(done).rejects.toMatchObject({ code: "aborted" });
-  await endDeposit(context, { account: chain.recipient, hash: `0x${"00".repeat(32)}` });
+  const name = { type: "deposit", account: chain.recipient } as const;
+  await forgetTransaction(context, { ...name, hash: `0x${"00".repeat(32)}` });
   expect(await unfinished()).toHaveLength(1);
-  expect(await unfinishedDeposits(context, scene.alice.account)).toEqual([]);
-  await endDeposit(context, { account: chain.recipient, hash: chain.hash });
+  expect(await unfinishedTransactions(context, scene.alice.account)).toEqual([]);
+  await forgetTransaction(context, { ...name, hash: chain.hash });
   expect(await unfinished()).toEqual([]);
+});
+
+describe("one whose place another transaction took while nobody looked", () => {
+  const other = pad("0xd1");
+
+  /** What is left in the storage of it. */
+  async function left(): Promise<unknown> {
+    const controller = new AbortController();
+    const done = begin({ signal: controller.signal });
+    await vi.waitFor(async () => expect(await unfinished()).toMatchObject([{ place: { from: OWNER, nonce: 7 } }]), 30_000);
+    controller.abort();
+    await expect(done).rejects.toMatchObject({ code: "aborted" });
+    chain.replacement = other;
+    mine();
+    chain.final = chain.newest;
+    return (await unfinished())[0];
+  }
+
+  test("is found, and followed until it is credited", async () => {
+    expect(await go(await left())).toMatchObject({ hash: other, deposit: { index: 1n, amount: 7n } });
+    expect(await unfinished()).toEqual([]);
+  });
+
+  test("made no deposit where it was cancelled: that is said, and it is forgotten", async () => {
+    const sent = await left();
+    chain.did = "nothing";
+    await expect(go(sent)).rejects.toMatchObject({ code: "not-found", message: expect.stringContaining("made no deposit") });
+    expect(await unfinished()).toEqual([]);
+  });
+
+  test("is not known to every node: then it is said that it was replaced, and it is forgotten", async () => {
+    const sent = await left();
+    chain.listsSenders = false;
+    await expect(go(sent)).rejects.toMatchObject({
+      code: "not-found",
+      message: expect.stringContaining("cancelled or replaced"),
+      details: { hash: chain.hash },
+    });
+    expect(await unfinished()).toEqual([]);
+  });
+
+  test("is waited for until its block stays", async () => {
+    const sent = await left();
+    chain.listsSenders = false;
+    chain.final = chain.newest - 1n;
+    const done = go(sent);
+    await hasStep("submitted");
+    await sleep(50);
+    expect(await unfinished()).toHaveLength(1);
+    chain.final = chain.newest;
+    await expect(done).rejects.toMatchObject({ code: "not-found" });
+  });
 });
 
 test.each([

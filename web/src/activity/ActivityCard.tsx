@@ -1,5 +1,5 @@
 import { Badge, Button, Card, Group, List, Stack, Text, Title } from "@mantine/core";
-import { isFastPayError, type Hex } from "@fastpay/sdk";
+import type { Hex, TransactionName } from "@fastpay/sdk";
 import type { JSX } from "react";
 import { Link } from "react-router";
 
@@ -7,8 +7,8 @@ import { ErrorAlert } from "../ui/ErrorAlert";
 import { Steps } from "../ui/Steps";
 import { TransferText } from "../ui/TransferText";
 import { useNetwork } from "../network/NetworkProvider";
-import { submittedIn, type Activity } from "./activities";
-import { useActivityActions, useResume, useResumeDeposits } from "./ActivityProvider";
+import { isHopeless, leftTransaction, submittedIn, type Activity, type ActivityKind } from "./activities";
+import { useActivityActions, useResume, useResumeTransactions } from "./ActivityProvider";
 import { chainSteps, hindrances, ownSteps, transferSteps } from "./steps";
 
 const BADGES = {
@@ -16,18 +16,12 @@ const BADGES = {
   done: { color: "teal", text: "Done" },
   failed: { color: "red", text: "Not done" },
 };
-/** These will not end otherwise, however often it is tried. */
-const HOPELESS = new Set(["superseded", "reverted", "invalid-transfer", "invalid-link"]);
-
-function isHopeless({ error }: Activity): boolean {
-  return isFastPayError(error) && HOPELESS.has(error.code);
-}
-
-/** The transaction of a deposit that nobody here waits for any more, and which is credited all the same. */
-function leftDeposit(activity: Activity): Hex | undefined {
-  const isLeft = activity.kind === "deposit" && activity.state === "failed" && !isHopeless(activity);
-  return isLeft ? submittedIn(activity) : undefined;
-}
+/** What is not to be done a second time while its transaction goes on. */
+const NOT_AGAIN: Partial<Record<ActivityKind, string>> = {
+  deposit: "do not deposit it again",
+  payout: "do not bring it there again",
+  claim: "do not collect it again",
+};
 
 /** One piece of work with its steps, from the order to its settlement. */
 export function ActivityCard({ activity }: { activity: Activity }): JSX.Element {
@@ -48,7 +42,7 @@ export function ActivityCard({ activity }: { activity: Activity }): JSX.Element 
         <Steps steps={isTransfer ? transferSteps(activity) : chainSteps(activity)} label="Progress" />
         {activity.state === "running" && <Hindrances activity={activity} />}
         <ErrorAlert error={activity.state === "failed" ? activity.error : undefined}>
-          <LeftDeposit hash={leftDeposit(activity)} />
+          <Left hash={leftTransaction(activity)} kind={activity.kind} />
         </ErrorAlert>
         <Actions activity={activity} />
       </Stack>
@@ -67,11 +61,11 @@ function Resumed({ activity }: { activity: Activity }): JSX.Element | null {
   );
 }
 
-function LeftDeposit({ hash }: { hash: Hex | undefined }): JSX.Element | null {
+function Left({ hash, kind }: { hash: Hex | undefined; kind: ActivityKind }): JSX.Element | null {
   if (hash === undefined) return null;
   return (
     <Text size="sm" style={{ overflowWrap: "anywhere" }}>
-      Your wallet has sent transaction {hash}, which goes on without this page: do not deposit it again. Close this only if you
+      Your wallet has sent transaction {hash}, which goes on without this page: {NOT_AGAIN[kind]}. Close this only if you
       cancelled or replaced it in your wallet.
     </Text>
   );
@@ -100,8 +94,8 @@ function Actions({ activity }: { activity: Activity }): JSX.Element | null {
   const { client } = useNetwork();
   const { start, stop, dismiss } = useActivityActions();
   const resume = useResume();
-  const resumeDeposits = useResumeDeposits();
-  const { id, state, steps, account, plan } = activity;
+  const resumeTransactions = useResumeTransactions();
+  const { id, kind, state, steps, account, plan } = activity;
   const isOrdered = steps.some(({ type }) => type === "ordered");
   if (state === "running") {
     if (!isOrdered && submittedIn(activity) === undefined) return null;
@@ -114,17 +108,18 @@ function Actions({ activity }: { activity: Activity }): JSX.Element | null {
     );
   }
   // What was signed or sent is finished, never made anew.
-  const left = leftDeposit(activity);
+  const left = leftTransaction(activity);
   const again = (): void => {
     dismiss(id);
     if (isOrdered) resume(account);
-    else if (left !== undefined) resumeDeposits(account);
+    else if (left !== undefined) resumeTransactions(account);
     else start(plan);
   };
   const close = (): void => {
     dismiss(id);
     // A storage that fails lists it again after a reload.
-    if (left !== undefined) client.forgetDeposit({ account, hash: left }).catch(() => undefined);
+    const type = kind as TransactionName["type"];
+    if (left !== undefined) client.forgetTransaction({ type, account, hash: left }).catch(() => undefined);
   };
   const digest = digestOf(activity);
   const isSubmitted = submittedIn(activity) !== undefined && left === undefined;

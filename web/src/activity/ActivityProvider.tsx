@@ -1,6 +1,6 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { createContext, useCallback, useContext, useEffect, useState, useSyncExternalStore, type JSX, type ReactNode } from "react";
-import type { AccountId, SubmittedDeposit } from "@fastpay/sdk";
+import type { AccountId, Address, SubmittedTransaction } from "@fastpay/sdk";
 
 import { useKnownAssets } from "../data/assets";
 import { refreshAccount, shown } from "../data/queries";
@@ -17,11 +17,11 @@ function useStore(): Activities {
   return store;
 }
 
-/** All work of an account since the page was loaded, newest first. */
-export function useActivities(account: AccountId | undefined): readonly Activity[] {
+/** All work of these accounts since the page was loaded, newest first. */
+export function useActivities(...accounts: (AccountId | undefined)[]): readonly Activity[] {
   const store = useStore();
   const list = useSyncExternalStore(store.subscribe, store.list);
-  return list.filter((one) => one.account === account);
+  return list.filter((one) => accounts.includes(one.account));
 }
 
 /** One piece of work; none where it was taken off the list. */
@@ -58,17 +58,21 @@ export function ActivityProvider({ children }: { children: ReactNode }): JSX.Ele
   );
 }
 
-/** Resumes an account's unfinished orders and deposits as soon as its owner is here. It needs no signature. */
+/**
+ * Resumes an account's unfinished orders and transactions as soon as its owner is here, and those of the wallet beside a
+ * key. It needs no signature.
+ */
 function Recovery(): null {
   const { owner } = useOwners();
   const account = owner?.account;
+  const beside = owner?.ethereum?.account;
   const resume = useResume();
-  const resumeDeposits = useResumeDeposits();
+  const resumeTransactions = useResumeTransactions();
   const { client } = useNetwork();
   useEffect(() => {
     if (account === undefined) return undefined;
     let isCurrent = true;
-    resumeDeposits(account);
+    resumeTransactions(account);
     client.unfinished(account).then(
       (orders) => isCurrent && orders.length > 0 && resume(account),
       // The storage fails: paying says so, with what to do.
@@ -77,7 +81,10 @@ function Recovery(): null {
     return () => {
       isCurrent = false;
     };
-  }, [account, client, resume, resumeDeposits]);
+  }, [account, client, resume, resumeTransactions]);
+  useEffect(() => {
+    if (beside !== undefined && beside !== account) resumeTransactions(beside);
+  }, [account, beside, resumeTransactions]);
   return null;
 }
 
@@ -100,32 +107,54 @@ export function useResume(): (account: AccountId) => void {
   );
 }
 
-/** How to follow the deposits of an account that were sent and are not credited; none is followed twice. */
-export function useResumeDeposits(): (account: AccountId) => void {
+/** How to follow the transactions of an account that were sent and have not ended; none is followed twice. */
+export function useResumeTransactions(): (account: AccountId) => void {
   const store = useStore();
   const { client } = useNetwork();
   const { start } = useActivityActions();
   const { assets: known } = useKnownAssets();
   return useCallback(
     (account: AccountId) => {
-      const follow = async (deposit: SubmittedDeposit): Promise<void> => {
-        const info = await client.assetInfo(deposit.asset).catch(() => undefined);
-        if (store.list().some((one) => submittedIn(one) === deposit.hash)) return;
+      const label = async (asset: Address, amount?: bigint): Promise<string> => {
+        const info = await client.assetInfo(asset).catch(() => undefined);
+        if (info === undefined) return "a token";
+        return amount === undefined ? shown(info, known).label : money(amount, shown(info, known));
+      };
+      const follow = async (sent: SubmittedTransaction): Promise<void> => {
+        const title = await titleOf(sent, label);
+        if (store.list().some((one) => submittedIn(one) === sent.hash)) return;
         start({
-          kind: "deposit",
+          kind: sent.type,
           account,
-          title: info === undefined ? "Deposit of a token" : `Deposit ${money(deposit.amount, shown(info, known))}`,
-          work: ({ report, signal }) => client.resumeDeposit(deposit, { onProgress: report, signal }),
+          title,
+          work: ({ report, signal }) => client.resumeTransaction(sent, { onProgress: report, signal }),
+          sent: sent.hash,
         });
       };
-      client.unfinishedDeposits(account).then(
-        (deposits) => deposits.forEach((deposit) => void follow(deposit)),
-        // The storage fails: what was sent is credited all the same.
+      client.unfinishedTransactions(account).then(
+        (transactions) => transactions.forEach((sent) => void follow(sent)),
+        // The storage fails: what was sent goes on all the same.
         () => undefined,
       );
     },
     [store, client, start, known],
   );
+}
+
+async function titleOf(sent: SubmittedTransaction, label: (asset: Address, amount?: bigint) => Promise<string>): Promise<string> {
+  switch (sent.type) {
+    case "deposit":
+      return `Deposit ${await label(sent.asset, sent.amount)}`;
+    case "payout":
+      return payoutTitle(sent.sequence, sent.from === "queued");
+    case "claim":
+      return `Collect ${await label(sent.asset)}`;
+  }
+}
+
+/** What the payout of a redemption is called; `isQueued` where it has waited in the contract. */
+export function payoutTitle(sequence: bigint, isQueued: boolean): string {
+  return isQueued ? `Pay out redemption #${sequence}` : `Bring redemption #${sequence} to Ethereum`;
 }
 
 /** True while an order of the account is on its way: a second one has to wait for it. */

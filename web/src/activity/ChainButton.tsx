@@ -5,24 +5,31 @@ import type { Owner } from "../account/OwnerProvider";
 import { usePausedUntil } from "../data/queries";
 import { ConnectEthereum } from "../ethereum/WalletList";
 import type { ConnectedWallet } from "../ethereum/WalletProvider";
-import type { ActivityControl, ActivityKind } from "./activities";
+import { leftTransaction, type ActivityControl } from "./activities";
 import { useActivities, useActivityActions } from "./ActivityProvider";
 
 interface Props {
   readonly owner: Owner;
-  readonly kind: ActivityKind;
+  readonly kind: "payout" | "claim";
   readonly title: string;
   readonly work: (wallet: ConnectedWallet["walletClient"], control: ActivityControl) => Promise<unknown>;
   readonly children: ReactNode;
 }
 
-/** Starts a transaction of the person's own, one of its kind at a time; asks for an Ethereum wallet where there is none. */
+/**
+ * Starts a transaction of the person's own, one of its kind at a time, and none while one that was sent may still happen;
+ * asks for an Ethereum wallet where there is none.
+ */
 export function ChainButton({ owner, kind, title, work, children }: Props): JSX.Element {
-  const { account, ethereum } = owner;
+  const { ethereum } = owner;
+  // What could not be paid out belongs to the wallet's address, also where that stands beside a key.
+  const account = kind === "claim" ? ethereum?.account : owner.account;
   const { start } = useActivityActions();
   const isPaused = usePausedUntil() !== undefined;
-  const isBusy = useActivities(account).some((one) => one.kind === kind && one.state === "running");
-  if (ethereum === undefined) return <ConnectEthereum size="xs">Connect a wallet to do it yourself</ConnectEthereum>;
+  const isBusy = useActivities(account).some(
+    (one) => one.kind === kind && (one.state === "running" || leftTransaction(one) !== undefined),
+  );
+  if (ethereum === undefined || account === undefined) return <ConnectEthereum size="xs">Connect a wallet to do it yourself</ConnectEthereum>;
   const { walletClient, isOnChain } = ethereum;
   const begin = (): void => {
     start({ kind, account, title, work: (control) => work(walletClient, control) });

@@ -3,7 +3,7 @@
  * at other pages; what a reload cuts off is resumed from the wallet's storage.
  */
 
-import type { AccountId, ChainProgress, Hex, TransferProgress } from "@fastpay/sdk";
+import { isFastPayError, type AccountId, type ChainProgress, type Hex, type TransferProgress } from "@fastpay/sdk";
 
 /** What kind of work it is. */
 export type ActivityKind = "pay" | "redeem" | "resume" | "deposit" | "payout" | "claim";
@@ -40,11 +40,26 @@ export interface ActivityPlan {
   readonly account: AccountId;
   readonly title: string;
   readonly work: (control: ActivityControl) => Promise<unknown>;
+  /** The transaction that it follows, where an earlier visit sent it. */
+  readonly sent?: Hex;
 }
 
 /** The transaction on Ethereum that was sent for it; none where none was. */
-export function submittedIn({ steps }: Activity): Hex | undefined {
-  return steps.findLast((step) => step.type === "submitted")?.hash;
+export function submittedIn({ steps, plan }: Activity): Hex | undefined {
+  return steps.findLast((step) => step.type === "submitted")?.hash ?? plan.sent;
+}
+
+/** These will not end otherwise, however often it is tried. */
+const HOPELESS = new Set(["superseded", "reverted", "not-found", "invalid-transfer", "invalid-link"]);
+
+/** Trying it again ends the same. */
+export function isHopeless({ error }: Activity): boolean {
+  return isFastPayError(error) && HOPELESS.has(error.code);
+}
+
+/** The transaction that was sent for it, that nobody here waits for any more, and which goes on all the same. */
+export function leftTransaction(activity: Activity): Hex | undefined {
+  return activity.state === "failed" && !isHopeless(activity) ? submittedIn(activity) : undefined;
 }
 
 const ACTIVITIES_MAX = 20;

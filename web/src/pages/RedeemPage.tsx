@@ -19,13 +19,18 @@ export function Component(): JSX.Element {
   );
 }
 
-const KINDS = new Set(["redeem", "resume", "payout", "claim"]);
+const KINDS = new Set(["redeem", "resume", "payout"]);
+/** So many of the newest are shown; of older ones those that are not done. */
+const SHOWN_MAX = 3;
 
 function Redeem({ owner }: { owner: Owner }): JSX.Element {
-  const activities = useActivities(owner.account).filter(({ kind }) => KINDS.has(kind));
+  // Claims are the wallet's, also beside a key.
+  const activities = useActivities(owner.account, owner.ethereum?.account)
+    .filter(({ kind, account }) => kind === "claim" || (KINDS.has(kind) && account === owner.account))
+    .filter(({ state }, index) => index < SHOWN_MAX || state !== "done");
   return (
     <>
-      {activities.slice(0, 3).map((activity) => (
+      {activities.map((activity) => (
         <ActivityCard key={activity.id} activity={activity} />
       ))}
       <PendingNotice account={owner.account} />

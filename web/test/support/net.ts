@@ -88,7 +88,7 @@ export async function giveOnChain(to: Address, ether: string, tokens = "0"): Pro
 /** Deposits as somebody would without this page, into their own account or another one; resolves when it is in a block. */
 export async function depositEther(from: PrivateKeyAccount, ether: string, recipient = pad(from.address)): Promise<bigint> {
   const { contract } = network();
-  const args = [pad(from.address)] as const;
+  const args = [recipient] as const;
   const value = parseEther(ether);
   await mined(await walletOf(from).writeContract({ address: contract, abi: FAST_PAY, functionName: "depositEther", args, value }));
   return chainClient().readContract({ address: contract, abi: FAST_PAY, functionName: "lastTransactionIndex" });
@@ -134,6 +134,30 @@ export async function passTime(seconds: number): Promise<void> {
   const client = chainClient();
   await client.increaseTime({ seconds });
   await client.mine({ blocks: 1 });
+}
+
+/** The chain makes no blocks, until `act` has ended. From then on it makes one each second. */
+export async function withoutBlocks(act: () => Promise<void>): Promise<void> {
+  const client = chainClient();
+  await client.setIntervalMining({ interval: 0 });
+  try {
+    await act();
+  } finally {
+    await client.setIntervalMining({ interval: 1 });
+  }
+}
+
+/** Somebody has a transaction of theirs, which is in no block, replaced in their wallet: sped up, or cancelled. */
+export async function replaceTransaction(from: PrivateKeyAccount, hash: Hex, how: "sped up" | "cancelled"): Promise<void> {
+  const { nonce, to, input, value, maxFeePerGas, maxPriorityFeePerGas } = await chainClient().getTransaction({ hash });
+  const call = how === "sped up" ? { to, data: input, value } : { to: from.address, value: 0n };
+  const fees = { maxFeePerGas: (maxFeePerGas ?? 0n) * 2n, maxPriorityFeePerGas: (maxPriorityFeePerGas ?? 0n) * 2n + 1n };
+  await walletOf(from).sendTransaction({ ...call, ...fees, nonce });
+}
+
+/** Resolves when a transaction of this sender's number is in a block that stays. */
+export async function numberIsTaken(address: Address, nonce: number): Promise<void> {
+  while ((await chainClient().getTransactionCount({ address, blockTag: "finalized" })) <= nonce) await sleep(200);
 }
 
 /** Resolves when an epoch has begun in a block that stays, and all authorities vote in it. */

@@ -32,6 +32,8 @@ export class TestWallet {
   thinks: Promise<void> | undefined;
   /** What the wallet was asked to sign or send. */
   readonly asked: string[] = [];
+  /** The transactions that it sent, newest last. */
+  readonly sent: Hex[] = [];
   #isConnected = false;
 
   /** Injects it into all documents of a page. */
@@ -83,10 +85,12 @@ export class TestWallet {
     }
   }
 
-  #send({ to, data, value, gas }: { to?: Hex; data?: Hex; value?: Hex; gas?: Hex }): Promise<Hex> {
+  async #send({ to, data, value, gas }: { to?: Hex; data?: Hex; value?: Hex; gas?: Hex }): Promise<Hex> {
     const amounts = { ...(isHex(value) && { value: BigInt(value) }), ...(isHex(gas) && { gas: BigInt(gas) }) };
     const call = { ...(to !== undefined && { to }), ...(data !== undefined && { data }), ...amounts };
-    return walletOf(this.key).sendTransaction(call);
+    const hash = await walletOf(this.key).sendTransaction(call);
+    this.sent.push(hash);
+    return hash;
   }
 }
 

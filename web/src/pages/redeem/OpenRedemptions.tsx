@@ -5,6 +5,7 @@ import type { WalletClient } from "viem";
 
 import type { Owner } from "../../account/OwnerProvider";
 import type { ActivityControl } from "../../activity/activities";
+import { payoutTitle } from "../../activity/ActivityProvider";
 import { ChainButton } from "../../activity/ChainButton";
 import { useHistory } from "../../data/history";
 import { useContractStatus, useOrders, useRedemptionStatuses } from "../../data/queries";
@@ -106,7 +107,7 @@ function PayOut({ redemption, owner, isQueued }: PayOutProps): JSX.Element {
     <ChainButton
       owner={owner}
       kind="payout"
-      title={isQueued ? `Pay out redemption #${sequence}` : `Bring redemption #${sequence} to Ethereum`}
+      title={payoutTitle(sequence, isQueued)}
       work={payOut}
     >
       {isQueued ? "Have it paid out" : "Bring it there myself"}

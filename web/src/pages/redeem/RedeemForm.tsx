@@ -5,7 +5,7 @@ import { useState, type FormEvent, type JSX } from "react";
 import { isAddress } from "viem";
 
 import type { Owner } from "../../account/OwnerProvider";
-import { isOrdering, useActivities, useActivityActions } from "../../activity/ActivityProvider";
+import { isOrdering, payoutTitle, useActivities, useActivityActions } from "../../activity/ActivityProvider";
 import { useHoldings } from "../../data/holdings";
 import { useAssetStatus, useContractStatus, usePausedUntil, type ShownAsset } from "../../data/queries";
 import { useNetwork } from "../../network/NetworkProvider";
@@ -63,7 +63,7 @@ export function RedeemForm({ owner }: { owner: Owner }): JSX.Element {
           start({
             kind: "payout",
             account,
-            title: `Bring redemption #${certificate.order.transfer.sequence} to Ethereum`,
+            title: payoutTitle(certificate.order.transfer.sequence, false),
             work: (control) =>
               client.redeemOnChain(ethereum.walletClient, certificate, { onProgress: control.report, signal: control.signal }),
           });

@@ -1,0 +1,78 @@
+/** Transactions on the Primary that were sent from here: what is kept of them, from their hash until their end. */
+
+import type { AccountId } from "../accounts.js";
+import { naming, type Follower } from "../chain/transactions.js";
+import { isFastPayError } from "../errors.js";
+import type { ChainStep } from "../progress.js";
+import { TransactionJournal } from "../storage/transactions.js";
+import type { ChainPurpose, SubmittedTransaction, TransactionName } from "../views.js";
+import type { Context } from "./context.js";
+
+/** One that was written down, of a kind. */
+export type Submitted<T extends ChainPurpose["type"]> = Extract<SubmittedTransaction, { type: T }>;
+/** One that is to be followed: written down before, or just sent. */
+export type Sent<T extends ChainPurpose["type"]> = Omit<Submitted<T>, "submittedAtMs" | "place"> &
+  Partial<Pick<SubmittedTransaction, "place">>;
+
+/** The transactions of an account, as far as they are kept here; none where nothing is kept. */
+function journalOf({ store, network }: Context, account: AccountId): TransactionJournal | undefined {
+  return store && new TransactionJournal(store, network.domain, account);
+}
+
+/** Writes one down. What was sent goes on, whether that can be noted here or not. */
+export async function note(
+  context: Context,
+  { account, hash }: Pick<TransactionName, "account" | "hash">,
+  purpose: ChainPurpose,
+): Promise<void> {
+  await journalOf(context, account)
+    ?.submitted(hash, purpose)
+    .catch(() => undefined);
+}
+
+/** Those that were sent from here, and of which the end is not known, oldest first. */
+export async function unfinishedTransactions(context: Context, account: AccountId): Promise<SubmittedTransaction[]> {
+  return (await journalOf(context, account)?.open()) ?? [];
+}
+
+/** One that was sent for the same and may still do it; none where that cannot be said. */
+export async function sentBefore<T extends ChainPurpose["type"]>(
+  context: Context,
+  account: AccountId,
+  type: T,
+  isSame: (sent: Submitted<T>) => boolean,
+): Promise<Submitted<T> | undefined> {
+  const open = await unfinishedTransactions(context, account).catch(() => []);
+  const found = open.find((sent) => sent.type === type && isSame(sent as Submitted<T>));
+  return found as Submitted<T> | undefined;
+}
+
+/** Has a transaction no longer listed as unfinished. */
+export async function forgetTransaction(context: Context, sent: TransactionName): Promise<void> {
+  await journalOf(context, sent.account)?.end(sent);
+}
+
+/** Follows a transaction, and notes its end: also where it can no longer do what it was sent for. */
+export function toItsEnd<T>(
+  context: Context,
+  sent: TransactionName & Partial<Pick<SubmittedTransaction, "place">>,
+  tell: (step: ChainStep) => void,
+  signal: AbortSignal | undefined,
+  act: (follower: Follower) => Promise<T>,
+): Promise<T> {
+  const placed: Follower["placed"] = (place) =>
+    void journalOf(context, sent.account)
+      ?.placed(sent, place)
+      .catch(() => undefined);
+  const end = (): Promise<void> => forgetTransaction(context, sent).catch(() => undefined);
+  return naming(sent.hash, async () => {
+    try {
+      const done = await act({ contract: context.contract, tell, signal, place: sent.place, placed });
+      await end();
+      return done;
+    } catch (error) {
+      if (isFastPayError(error, "reverted") || isFastPayError(error, "not-found")) await end();
+      throw error;
+    }
+  });
+}

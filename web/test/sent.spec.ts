@@ -1,0 +1,158 @@
+/** What the wallet has sent and no block has yet: followed over reloads, never offered again, found where it was replaced. */
+
+import type { Page } from "@playwright/test";
+import { readFileSync } from "node:fs";
+import { parseEther, type Hex } from "viem";
+
+import { startNetwork, type StartedNetwork } from "../../sdk/test/support/network";
+import { balanceOnChain, chainClient, deployMoodyToken, numberIsTaken, replaceTransaction, setMood, withoutBlocks } from "./support/net";
+import { activity, addAndDeposit, expect, goTo, inFastPay, picture, test } from "./support/people";
+import type { TestWallet } from "./support/wallet";
+
+const OUT = "0x000000000000000000000000000000000000bEEF";
+
+let started: StartedNetwork;
+let everybodys: string | undefined;
+
+// On a network of its own, which stands still for a while, and where nobody relays.
+test.beforeAll(async () => {
+  test.setTimeout(300_000);
+  started = await startNetwork(`web-sent-${process.pid}`, false);
+  everybodys = process.env.FASTPAY_NETWORK;
+  process.env.FASTPAY_NETWORK = started.file;
+});
+
+test.afterAll(async () => {
+  if (everybodys !== undefined) process.env.FASTPAY_NETWORK = everybodys;
+  await started.stop();
+});
+
+test.beforeEach(async ({ page }) => {
+  const { chainId, rpc, contract, token, authorities } = JSON.parse(readFileSync(started.file, "utf8"));
+  await page.route("**/network.json", (route) => route.fulfill({ json: { chainId, rpc, contract, token, authorities } }));
+});
+
+const sendings = ({ asked }: TestWallet): number => asked.filter((method) => method === "eth_sendTransaction").length;
+
+/** The work's transaction was sent and is followed, before a reload and after it, and when it was given up and taken up. */
+async function isFollowed(page: Page, title: string, button: string, warning: string): Promise<void> {
+  const work = activity(page, title);
+  await expect(work.getByText("Submitted to Ethereum: done")).toBeVisible();
+  await page.reload();
+  await expect(work.getByText("Submitted to Ethereum: done")).toBeVisible();
+  await expect(work.getByText("On its way", { exact: true })).toBeVisible();
+  const offered = page.getByRole("button", { name: button });
+  await expect(offered).toBeDisabled();
+  await work.getByRole("button", { name: "Stop waiting" }).click();
+  await expect(work.getByRole("alert")).toContainText(warning);
+  await expect(offered).toBeDisabled();
+  await picture(page, `left-${title.split(" ")[0]?.toLowerCase()}`);
+  await work.getByRole("button", { name: "Go on with it" }).click();
+  await expect(work.getByText("On its way", { exact: true })).toBeVisible();
+  await expect(offered).toBeDisabled();
+}
+
+test("a redemption that its owner brings to Ethereum is followed over a reload, not offered again, and paid once", async ({ page, person }) => {
+  const { wallet } = await person({ deposit: "2" });
+  const before = await balanceOnChain(OUT);
+  await goTo(page, "Redeem");
+  await page.getByLabel("Amount", { exact: true }).fill("1.5");
+  await page.getByLabel("To (an Ethereum address)").fill(OUT);
+  await page.getByRole("button", { name: "Redeem 1.5 ETH" }).click();
+  await expect(activity(page, /^Redeem/).getByText("Done", { exact: true })).toBeVisible();
+  await withoutBlocks(async () => {
+    await page.getByRole("button", { name: "Bring it there myself" }).click();
+    await isFollowed(page, "Bring redemption #0 to Ethereum", "Bring it there myself", "do not bring it there again");
+  });
+  await expect(activity(page, "Bring redemption #0 to Ethereum").getByText("Done", { exact: true })).toBeVisible();
+  await expect(page.getByRole("region", { name: "Your redemptions" }).getByText("Paid on Ethereum")).toBeVisible();
+  expect((await balanceOnChain(OUT)) - before).toBe(parseEther("1.5"));
+  expect(sendings(wallet)).toBe(1);
+  await page.reload();
+  await expect(page.getByRole("region", { name: "Your redemptions" }).getByText("Paid on Ethereum")).toBeVisible();
+  await expect(activity(page, "Bring redemption #0 to Ethereum")).toBeHidden();
+});
+
+test("a claim is followed over a reload, not offered again, and collected once", async ({ page, person }) => {
+  const { wallet } = await person();
+  const token = await deployMoodyToken(wallet.key);
+  await addAndDeposit(page, token, "ZOO", "4");
+  await setMood(wallet.key, token, "reverts");
+  await goTo(page, "Redeem");
+  await page.getByLabel("Asset").selectOption("ZOO");
+  await page.getByLabel("Amount", { exact: true }).fill("3");
+  await page.getByLabel("I do, by a transaction of my own").check();
+  await page.getByRole("button", { name: "Redeem 3 ZOO" }).click();
+  const claims = page.getByRole("region", { name: "Claims" });
+  await expect(claims).toContainText("3 ZOO");
+  await expect(activity(page, /^Bring redemption/).getByText("Done", { exact: true })).toBeVisible();
+  await setMood(wallet.key, token, "good");
+  const sentBefore = sendings(wallet);
+  await withoutBlocks(async () => {
+    await claims.getByRole("button", { name: "Collect" }).click();
+    await expect(activity(page, "Collect 3 ZOO").getByText("Submitted to Ethereum: done")).toBeVisible();
+    await isFollowed(page, "Collect ", "Collect", "do not collect it again");
+  });
+  await expect(activity(page, "Collect ZOO").getByText("Done", { exact: true })).toBeVisible();
+  await expect(claims).toBeHidden();
+  expect(await balanceOnChain(wallet.key.address, token)).toBe(parseEther("9"));
+  expect(sendings(wallet)).toBe(sentBefore + 1);
+});
+
+/** Deposits, and goes away as soon as the node has told the page which of the wallet's transactions that is. */
+async function depositAndLeave(page: Page, wallet: TestWallet, amount: string): Promise<{ hash: Hex; nonce: number }> {
+  await page.getByLabel("Amount", { exact: true }).fill(amount);
+  await page.getByRole("button", { name: `Deposit ${amount} ETH` }).click();
+  await expect(activity(page, `Deposit ${amount} ETH`).getByText("Submitted to Ethereum: done")).toBeVisible();
+  const hash = wallet.sent.at(-1) as Hex;
+  await expect
+    .poll(() =>
+      page.evaluate(async () => {
+        const database = await new Promise<IDBDatabase>((resolve) => {
+          const request = indexedDB.open("fastpay");
+          request.onsuccess = () => resolve(request.result);
+        });
+        const keys = await new Promise<IDBValidKey[]>((resolve) => {
+          const request = database.transaction("entries").objectStore("entries").getAllKeys();
+          request.onsuccess = () => resolve(request.result);
+        });
+        database.close();
+        return keys.map(String).join(" ");
+      }),
+    )
+    .toContain(`deposit-${hash}.placed`);
+  const { nonce } = await chainClient().getTransaction({ hash });
+  await page.goto("about:blank");
+  return { hash, nonce };
+}
+
+test("a deposit that was sped up in the wallet while no page was open is found; one that was cancelled is said to be", async ({ page, person }) => {
+  test.slow();
+  const { wallet } = await person();
+  for (const [how, amount] of [["sped up", "1.5"], ["cancelled", "0.5"]] as const) {
+    await page.goto("/");
+    await goTo(page, "Deposit");
+    let nonce = 0;
+    await withoutBlocks(async () => {
+      const left = await depositAndLeave(page, wallet, amount);
+      await replaceTransaction(wallet.key, left.hash, how);
+      nonce = left.nonce;
+    });
+    await numberIsTaken(wallet.key.address, nonce);
+    await page.goto("/deposit");
+    const work = activity(page, `Deposit ${amount} ETH`);
+    if (how === "sped up") {
+      await expect(work.getByText("Credited in FastPay: done")).toBeVisible();
+    } else {
+      await expect(work.getByRole("alert")).toContainText("made no deposit");
+      await expect(work.getByRole("button", { name: "Go on with it" })).toBeHidden();
+      await picture(page, "deposit-cancelled");
+    }
+  }
+  await goTo(page, "Wallet");
+  await expect(inFastPay(page, "ETH")).toHaveText("1.5");
+  await page.reload();
+  await expect(inFastPay(page, "ETH")).toHaveText("1.5");
+  await expect(activity(page, /^Deposit/)).toBeHidden();
+  expect(sendings(wallet)).toBe(2);
+});
