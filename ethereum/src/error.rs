@@ -16,6 +16,9 @@ pub enum PrimaryError {
     /// No RPC URL is configured.
     #[error("no Ethereum RPC URL is given; configure at least one")]
     NoUrl,
+    /// An address of another kind, such as `localhost:8545`.
+    #[error("{0} is not the URL of an Ethereum node: it begins with http:// or https://")]
+    NotHttp(String),
     /// No answer: the node is down, cannot be reached, or is too slow.
     #[error("the Ethereum node {node} does not answer ({reason}); check that it runs, or try again later")]
     Unreachable {
@@ -117,6 +120,7 @@ impl PrimaryError {
                 true
             }
             Self::NoUrl
+            | Self::NotHttp(_)
             | Self::WrongChain { .. }
             | Self::NoContract { .. }
             | Self::Reverted(_)

@@ -59,6 +59,17 @@ pub enum KeystoreError {
         /// The environment variable that is looked at.
         variable: &'static str,
     },
+    /// One that protects nothing.
+    #[error("the passphrase for the new key {0} is empty; choose one")]
+    EmptyPassphrase(PathBuf),
+    /// The file that was to have the passphrase.
+    #[error("cannot read the passphrase file {path}: {error}")]
+    PassphraseFile {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: std::io::Error,
+    },
     /// A key would be overwritten.
     #[error("{0} exists already; keys are never overwritten")]
     Exists(PathBuf),
@@ -87,10 +98,19 @@ impl PassphraseSource {
     /// The passphrase for `path`, asked for twice where it is `new`.
     ///
     /// # Errors
-    /// Where the file cannot be read, or there is no source at all.
+    /// Where the file cannot be read, there is no source at all, or a new one is empty.
     pub fn get(&self, path: &Path, new: bool) -> Result<Zeroizing<String>, KeystoreError> {
+        let passphrase = self.find(path, new)?;
+        if new && passphrase.is_empty() {
+            return Err(KeystoreError::EmptyPassphrase(path.to_owned()));
+        }
+        Ok(passphrase)
+    }
+
+    fn find(&self, path: &Path, new: bool) -> Result<Zeroizing<String>, KeystoreError> {
         if let Some(file) = &self.file {
-            let text = Zeroizing::new(fs::read_to_string(file).map_err(io(file))?);
+            let unreadable = |error| KeystoreError::PassphraseFile { path: file.clone(), error };
+            let text = Zeroizing::new(fs::read_to_string(file).map_err(unreadable)?);
             return Ok(Zeroizing::new(text.lines().next().unwrap_or_default().to_owned()));
         }
         if let Ok(passphrase) = std::env::var(self.variable) {
@@ -239,6 +259,19 @@ mod tests {
         let error = read_secret(&encrypted, &nobody).unwrap_err();
         assert!(matches!(error, KeystoreError::NoPassphrase { .. }), "{error}");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3, "nothing else is left behind");
+    }
+
+    #[test]
+    fn a_new_passphrase_is_not_empty_and_its_file_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let key = folder.path().join("key");
+        let empty = source(folder.path(), "");
+        assert!(matches!(empty.get(&key, true), Err(KeystoreError::EmptyPassphrase(_))));
+        assert!(empty.get(&key, false).unwrap().is_empty(), "a key of another program may have such a one");
+        assert_eq!(*source(folder.path(), "p").get(&key, true).unwrap(), "p");
+        let missing = PassphraseSource { file: Some(folder.path().join("none")), variable: "FASTPAY_TEST_UNSET" };
+        let error = missing.get(&key, true).unwrap_err();
+        assert!(error.to_string().contains("cannot read the passphrase file"), "{error}");
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub use error::PrimaryError;
 pub use fees::{Fees, SenderConfig};
 pub use finality::{BlockHead, Finality};
 pub use funded::Alarm;
-pub use primary::{Primary, PrimaryConfig};
+pub use primary::{Primary, PrimaryConfig, check_rpc_url};
 pub use revert::Revert;
 pub use sender::{SendError, Sender};
 pub use submission::{Attempt, Call, Inclusion, Status, Submission};

@@ -67,6 +67,18 @@ struct Shared {
     endpoints: Vec<Endpoint>,
 }
 
+/// Whether this is the address of a node as we speak to them.
+///
+/// # Errors
+/// Where it is none: `localhost:8545` is a URL, too, of the scheme `localhost`.
+pub fn check_rpc_url(url: &Url) -> Result<(), PrimaryError> {
+    match url.scheme() {
+        "http" | "https" => Ok(()),
+        // Nothing of it but its beginning: providers put keys behind that.
+        scheme => Err(PrimaryError::NotHttp(format!("{scheme}:…"))),
+    }
+}
+
 impl Primary {
     /// Connects, and checks at every node that answers that it serves the chain and the contract.
     /// Nodes that do not answer now are checked when they do.
@@ -97,7 +109,7 @@ impl Primary {
     /// start before their Ethereum node does.
     ///
     /// # Errors
-    /// Where there is no URL.
+    /// Where there is no URL, or one that is not HTTP's.
     pub fn connect_lazily(config: PrimaryConfig) -> Result<Self, PrimaryError> {
         Self::connect_lazily_over(config, RpcClient::new_http)
     }
@@ -105,12 +117,13 @@ impl Primary {
     /// As [`Primary::connect_lazily`], over any transport: `client` makes the client for each URL.
     ///
     /// # Errors
-    /// Where there is no URL.
+    /// Where there is no URL, or one that is not HTTP's.
     pub fn connect_lazily_over(config: PrimaryConfig, client: impl Fn(Url) -> RpcClient) -> Result<Self, PrimaryError> {
         let PrimaryConfig { rpc_urls, chain_id, contract, finality, request_timeout_ms } = config;
         if rpc_urls.is_empty() {
             return Err(PrimaryError::NoUrl);
         }
+        rpc_urls.iter().try_for_each(check_rpc_url)?;
         let timeout = Duration::from_millis(request_timeout_ms.max(1));
         let endpoint = |url: Url| {
             // Neither path nor user info: providers put keys there.

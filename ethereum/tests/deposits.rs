@@ -179,6 +179,11 @@ async fn a_wrong_chain_id_an_empty_address_and_no_node_are_told_apart() {
     assert!(matches!(error, PrimaryError::Unreachable { .. }) && error.is_retryable(), "{error}");
     let no_url = PrimaryConfig::new(vec![], 1, contract);
     assert!(matches!(Primary::connect(no_url).await, Err(PrimaryError::NoUrl)));
+    for wrong in ["localhost:8545", "ws://localhost:8546"] {
+        let config = PrimaryConfig::new(vec![wrong.parse().unwrap()], 1, Address::ZERO);
+        let error = Primary::connect(config).await.unwrap_err();
+        assert!(matches!(error, PrimaryError::NotHttp(_)) && !error.is_retryable(), "{error}");
+    }
 }
 
 #[tokio::test]

@@ -124,6 +124,9 @@ async fn invoice(home: &Home, command: InvoiceCommand) -> Result<Report, Command
             Ok(Report { text: text::page(&json), json: Some(json) })
         }
         InvoiceCommand::Show { id } => service.get(&["invoices", &id], &[]).await.map(invoice),
-        InvoiceCommand::Export => Ok(Report { json: None, text: service.table(&["export.csv"]).await? }),
+        InvoiceCommand::Export => {
+            let table = service.table(&["export.csv"]).await?;
+            Ok(Report { json: Some(json!({ "csv": table })), text: table })
+        }
     }
 }

@@ -141,6 +141,9 @@ pub enum ConfigError {
          put a server with TLS before it and say behind_proxy = true (init: --behind-proxy)"
     )]
     Exposed(SocketAddr),
+    /// The folder is none, or another one is meant.
+    #[error("{0} is not there; make it with `fastpay-merchant init`, or name the service's folder with --home")]
+    NotSetUp(PathBuf),
     /// There is one already.
     #[error("{0} exists already; it is never overwritten")]
     Exists(PathBuf),
@@ -195,6 +198,9 @@ impl Home {
     /// Where it is missing or malformed, or would expose the token.
     pub fn config(&self) -> Result<Config, ConfigError> {
         let path = self.config_path();
+        if !path.exists() {
+            return Err(ConfigError::NotSetUp(path));
+        }
         let content = read(&path)?;
         let config: Config =
             toml::from_str(&content).map_err(|error| ConfigError::Malformed { path, reason: error.to_string() })?;
@@ -273,7 +279,7 @@ mod tests {
     async fn secrets_that_protect_nothing_and_folders_that_are_in_use_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::new(folder.path());
-        assert!(matches!(home.config(), Err(ConfigError::Io { .. })));
+        assert!(matches!(home.config(), Err(ConfigError::NotSetUp(_))));
         std::fs::create_dir(folder.path().join("secrets")).unwrap();
         for token in ["", "short", "0123456789abcdef 0123456789abcdef"] {
             std::fs::write(folder.path().join("secrets/token"), token).unwrap();

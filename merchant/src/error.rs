@@ -64,9 +64,11 @@ fn of_config(error: &ConfigError) -> &'static str {
     match error {
         ConfigError::Io { error, .. } if error.kind() != std::io::ErrorKind::NotFound => "storage",
         ConfigError::Wallet(error) => error.kind(),
-        ConfigError::Io { .. } | ConfigError::Malformed { .. } | ConfigError::Exists(_) | ConfigError::Exposed(_) => {
-            "config"
-        }
+        ConfigError::Io { .. }
+        | ConfigError::Malformed { .. }
+        | ConfigError::NotSetUp(_)
+        | ConfigError::Exists(_)
+        | ConfigError::Exposed(_) => "config",
     }
 }
 
@@ -93,6 +95,7 @@ mod tests {
             (file(io::ErrorKind::NotFound).into(), "config", 3),
             (file(io::ErrorKind::PermissionDenied).into(), "storage", 13),
             (ConfigError::Exposed(address).into(), "config", 3),
+            (ConfigError::NotSetUp("merchant".into()).into(), "config", 3),
             (LedgerError::Folder(FolderError::Busy { path: "merchant".into() }).into(), "busy", 10),
             (LedgerError::Request(RequestError::MemoTaken).into(), "conflict", 7),
             (CommandError::Listen(address, io::ErrorKind::AddrInUse.into()), "config", 3),

@@ -147,6 +147,9 @@ struct InitArguments {
     /// The folder with the authority's keys
     #[arg(long)]
     keys: PathBuf,
+    /// The file that says where all authorities are reached, the same as wallets use; it need not be there yet
+    #[arg(long)]
+    endpoints: Option<PathBuf>,
     /// How many shards: threads that share the accounts. Cannot be changed later
     #[arg(long, default_value = "1")]
     shards: NonZeroU32,
@@ -287,6 +290,7 @@ fn init(arguments: InitArguments) -> Result<(), BoxError> {
         config: arguments.config,
         data: arguments.data,
         keys: files,
+        endpoints: arguments.endpoints,
         shards: arguments.shards,
         listen: arguments.listen,
         http: arguments.http,

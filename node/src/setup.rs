@@ -40,6 +40,8 @@ pub struct Request {
     pub config: PathBuf,
     /// The data folder to create.
     pub data: PathBuf,
+    /// Where the other authorities will be reached; the file need not be there yet.
+    pub endpoints: Option<PathBuf>,
     /// The keys that there are.
     pub keys: KeyFiles,
     /// How many shards.
@@ -87,7 +89,14 @@ pub enum SetupError {
     Witness(#[from] NoticeError),
 }
 
-/// What an operator may want to add.
+/// What an operator may want to add, above the sections.
+const ENDPOINTS_HINT: &str = "\
+# Where the other authorities are reached, the file that wallets use: needed where the data folder is an older copy.
+# endpoints = \"endpoints.json\"
+
+";
+
+/// And below.
 const HINTS: &str = "
 # Traces of one in a hundred payments, for a collector on this machine (docs/OPERATIONS.md, Traces):
 # [traces]
@@ -99,6 +108,8 @@ const HINTS: &str = "
 #[derive(Serialize)]
 struct ConfigFile<'a> {
     data: &'a Path,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    endpoints: Option<&'a Path>,
     shards: NonZeroU32,
     listen: SocketAddr,
     http: SocketAddr,
@@ -117,6 +128,7 @@ pub fn init(request: Request, authority: AuthorityName) -> Result<AuthorityEndpo
     let request = Request {
         data: absolute(&request.data)?,
         keys: KeyFiles { voting: absolute(&request.keys.voting)?, redemption: absolute(&request.keys.redemption)? },
+        endpoints: request.endpoints.as_deref().map(absolute).transpose()?,
         genesis: request.genesis.as_deref().map(absolute).transpose()?,
         ..request
     };
@@ -159,8 +171,10 @@ fn domain(request: &Request) -> Result<Domain, SetupError> {
 }
 
 fn write_config(request: &Request) -> Result<(), SetupError> {
-    let mut content = toml::to_string(&ConfigFile {
+    let mut content = if request.endpoints.is_none() { ENDPOINTS_HINT.to_owned() } else { String::new() };
+    content += &toml::to_string(&ConfigFile {
         data: &request.data,
+        endpoints: request.endpoints.as_deref(),
         shards: request.shards,
         listen: request.listen,
         http: request.http,

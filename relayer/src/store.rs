@@ -100,6 +100,9 @@ pub enum StoreError {
         /// What the system says.
         error: std::io::Error,
     },
+    /// There is nothing to look at yet.
+    #[error("{0} is not there: this relayer has not run yet, or runs with another data_dir; start it with `run`")]
+    NeverRun(PathBuf),
     /// Not a state file.
     #[error("the state file {path} cannot be read: {reason}; delete it to start again from the feeds, nothing is lost")]
     Malformed {
@@ -133,7 +136,10 @@ impl State {
     /// Where there is none, or it is damaged.
     pub fn read(data_dir: &Path) -> Result<Self, StoreError> {
         let path = data_dir.join("state.json");
-        let text = std::fs::read(&path).map_err(|error| StoreError::Io { path: path.clone(), error })?;
+        let text = std::fs::read(&path).map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => StoreError::NeverRun(path.clone()),
+            _ => StoreError::Io { path: path.clone(), error },
+        })?;
         let malformed = |reason: String| StoreError::Malformed { path: path.clone(), reason };
         let state: Self = serde_json::from_slice(&text).map_err(|error| malformed(error.to_string()))?;
         if state.version != VERSION {
@@ -177,9 +183,7 @@ impl Store {
         let store = Self { folder: folder.to_owned(), _lock: lock };
         let state = match State::read(folder) {
             Ok(state) => state,
-            Err(StoreError::Io { error, .. }) if error.kind() == std::io::ErrorKind::NotFound => {
-                State::new(chain_id, contract)
-            }
+            Err(StoreError::NeverRun(_)) => State::new(chain_id, contract),
             Err(error) => return Err(error),
         };
         if (state.chain_id, state.contract) != (chain_id, contract) {

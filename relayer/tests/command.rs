@@ -51,7 +51,7 @@ fn init_makes_a_configuration_that_run_understands() {
     let (output, words) = run(folder.path(), &["run"]);
     assert!(!output.status.success() && words.contains("endpoints.json"), "{words}");
     let (output, words) = run(folder.path(), &["status"]);
-    assert!(!output.status.success() && words.contains("state.json"), "{words}");
+    assert!(!output.status.success() && words.contains("this relayer has not run yet"), "{words}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use alloy::primitives::U64;
 use alloy::rpc::client::RpcClient;
 use fastpay_core::{Asset, Committees, Domain, Genesis};
-use fastpay_ethereum::{Alarm, DepositsError, EpochReader, Primary, PrimaryError, Token};
+use fastpay_ethereum::{Alarm, DepositsError, EpochReader, Primary, PrimaryError, Token, check_rpc_url};
 use fastpay_rpc::Endpoints;
 use tokio::time::{Instant, sleep};
 use url::Url;
@@ -81,6 +81,7 @@ async fn first_committees(primary: Primary) -> Result<Committees, WalletError> {
 /// Where it does not answer.
 pub async fn learn_chain_id(rpc_urls: &[Url]) -> Result<u64, WalletError> {
     let url = rpc_urls.first().ok_or(PrimaryError::NoUrl)?;
+    check_rpc_url(url)?;
     let node = url.origin().ascii_serialization();
     let failed = |reason: String| PrimaryError::Unreachable { node: node.clone(), reason };
     let asked = RpcClient::new_http(url.clone()).request_noparams::<U64>("eth_chainId");

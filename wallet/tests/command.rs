@@ -168,6 +168,9 @@ async fn every_refusal_has_its_kind_its_exit_code_and_says_what_to_do() {
         2,
         "--rpc-url",
     );
+    let contract = &format!("0x{}", "11".repeat(20));
+    let no_http = ["init", "--endpoints", "e.json", "--contract", contract, "--rpc-url", "localhost:8545"];
+    check(&no_http, "primary", 9, "begins with http://");
     let nothing = String::from_utf8(run(home, &["history", "--account", to]).stdout).unwrap();
     assert!(nothing.contains("nothing is known") && nothing.contains("fastpay receive"), "{nothing}");
     let help = String::from_utf8(run(home, &["--help"]).stdout).unwrap();
@@ -181,6 +184,8 @@ async fn every_refusal_has_its_kind_its_exit_code_and_says_what_to_do() {
     check(&["pay", "nobody", "1"], "key", 4, "fastpay keys list");
     check(&["pay", to], "argument", 2, "how much");
     check(&["pay", "fastpay:nonsense", "1"], "argument", 2, "no payment link");
+    check(&["pay", "ethereum:0x12", "1"], "argument", 2, "no payment link");
+    check(&["pay", "https://wallet.example/pay", "1"], "argument", 2, "no payment link");
     check(&["contacts", "add", "alice", to], "contact", 15, "name of a key");
     check(&["contacts", "add", "Carol", to], "key", 4, "letters a-z");
     check(&["contacts", "add", "carol", "nonsense"], "argument", 2, "not an account");

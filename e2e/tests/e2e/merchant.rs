@@ -125,6 +125,9 @@ async fn a_shop_is_paid_and_told() {
     })
     .await
     .unwrap();
+    let document = run(&mut merchant.command(&["--json", "invoice", "export"])).unwrap().out;
+    let document: Value = serde_json::from_str(&document).unwrap();
+    assert_eq!(document["csv"].as_str().unwrap().lines().count(), 10);
     let token = std::fs::read_to_string(merchant.home.join("secrets/token")).unwrap();
     let log = std::fs::read_to_string(&merchant.log).unwrap();
     assert!(!log.contains(token.trim()) && !log.contains("whsec_"), "{log}");

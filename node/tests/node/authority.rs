@@ -95,6 +95,7 @@ impl Scene {
         let request = setup::Request {
             config: self.config_file(),
             data: self.folder.path().join("data"),
+            endpoints: None,
             keys: KeyFiles::in_folder(self.folder.path()),
             shards: u32::from(shards).try_into().unwrap(),
             listen,
@@ -205,6 +206,20 @@ async fn an_authority_serves_ends_and_comes_back_with_its_locks_and_one_genesis(
         assert_eq!(get(running.http, "/secrets").await.unwrap().0, 404);
         running.stop().await.unwrap();
     }
+}
+
+#[test]
+fn the_file_of_endpoints_is_configured_before_it_is_there() {
+    let scene = Scene::new();
+    let endpoints = scene.folder.path().join("all.json");
+    let (listen, http) = free_ports(1);
+    let (keys, genesis) = (KeyFiles::in_folder(scene.folder.path()), Some(scene.genesis.clone()));
+    let (config, data) = (scene.config_file(), scene.folder.path().join("data"));
+    let (shards, primary) = (1.try_into().unwrap(), None);
+    let named = Some(endpoints.clone());
+    let request = setup::Request { config, data, endpoints: named, keys, shards, listen, http, primary, genesis };
+    setup::init(request, scene.keys().public().name).unwrap();
+    assert_eq!(scene.config().endpoints, Some(endpoints));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -293,6 +293,13 @@ async fn a_configuration_is_checked_and_a_folder_backed_up_and_restored_by_comma
         assert_eq!(level(&good, name), "ok", "{name}");
     }
     assert_eq!(level(&good, "endpoints"), "warning", "none are configured");
+    // What init wrote says where they belong.
+    let hinted = std::fs::read_to_string(config).unwrap();
+    let list = serde_json::json!({ "authorities": [operator.endpoints] });
+    std::fs::write(path("endpoints.json"), list.to_string()).unwrap();
+    std::fs::write(config, hinted.replace("# endpoints = ", "endpoints = ")).unwrap();
+    assert_eq!(level(&check(), "endpoints"), "ok");
+    std::fs::write(config, hinted).unwrap();
     // A collector is looked for where one is configured, and is nothing that a start waits for.
     let (untraced, collector) = (std::fs::read_to_string(config).unwrap(), std::net::TcpListener::bind("127.0.0.1:0"));
     let collector = collector.unwrap();

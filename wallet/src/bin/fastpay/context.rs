@@ -105,6 +105,11 @@ impl Context {
         if text.starts_with("0x") || text.starts_with("fp1") {
             return text.parse().map_err(|error| WalletError::Argument(format!("{error}")));
         }
+        // A link of another scheme, or a web page: no name has a colon.
+        if text.contains(':') {
+            let hint = "is no account (fp1… or 0x…), no name and no payment link (fastpay:…)";
+            return Err(WalletError::Argument(format!("{text:?} {hint}; copy it again, whole and unchanged")));
+        }
         Ok(self.folder.named(text)?)
     }
 
