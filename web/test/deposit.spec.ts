@@ -9,7 +9,7 @@ test("ETH is deposited: submitted, in a block, final, credited", async ({ page, 
   const work = activity(page, "Deposit 2.5 ETH");
   await expect(work.getByText("Submitted to Ethereum: done")).toBeVisible();
   await expect(work.getByText("Credited in FastPay: done")).toBeVisible();
-  await expect(work.getByText(/[34] of 3 authorities/)).toBeVisible();
+  await expect(work.getByText(/[34] authorities, 3 are needed/)).toBeVisible();
   await picture(page, "deposit");
   await goTo(page, "Wallet");
   await expect(inFastPay(page, "ETH")).toHaveText("2.5");

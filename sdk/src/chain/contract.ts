@@ -12,7 +12,7 @@ import {
 import type { AccountId } from "../accounts.js";
 import type { Address, Hex } from "../bytes.js";
 import { makeCommittee, type Authority, type Committee } from "../committee.js";
-import { FastPayError } from "../errors.js";
+import { FastPayError, isFastPayError } from "../errors.js";
 import type { Domain } from "../transfer.js";
 import type { AssetStatus, ContractStatus, Place, RedemptionStatus } from "../views.js";
 import { chainError, pausedUntil } from "../wallet-errors.js";
@@ -44,9 +44,16 @@ export class Contract {
     throw new FastPayError("wrong-chain", message, "use a node of the right chain");
   }
 
-  /** The epoch of the newest block that stays. Throws `wrong-contract` where no contract answers. */
+  /** The epoch of the newest block that stays. Throws `wrong-contract` where no contract of ours answers. */
   async epoch(): Promise<bigint> {
-    return this.#final("epoch", []);
+    try {
+      return await this.#final("epoch", []);
+    } catch (error) {
+      // FastPay never refuses to say it.
+      if (!isFastPayError(error, "reverted")) throw error;
+      const message = `the contract at ${this.domain.contract} is none of FastPay`;
+      throw new FastPayError("wrong-contract", message, "is the address right, and the chain?", { cause: error });
+    }
   }
 
   /** The committee of an epoch that has begun in a block that stays. */

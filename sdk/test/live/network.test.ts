@@ -302,7 +302,9 @@ test("every authority judges altered certificates as this library does", async (
 
 test("another chain, another contract, and too few authorities are refused", async () => {
   await expect(connect({ chainId: 1 })).rejects.toMatchObject({ code: "wrong-chain" });
-  await expect(connect({ contract: fresh })).rejects.toMatchObject({ code: "wrong-contract" });
+  for (const contract of [fresh, network.token]) {
+    await expect(connect({ contract })).rejects.toMatchObject({ code: "wrong-contract" });
+  }
   const [first] = options.authorities;
   if (first === undefined) throw new Error("there are no authorities");
   await expect(connect({ authorities: [first] })).rejects.toMatchObject({ code: "invalid-argument" });

@@ -121,7 +121,10 @@ export function chainSteps(activity: Activity): Step[] {
     {
       label: "Credited in FastPay",
       isDone: isCredited,
-      detail: credited && join(`${credited.authorities} of ${count(credited.quorum, "authority", "authorities")}`, after(credited)),
+      // More than are needed may have: "4 of 3" would be wrong.
+      detail:
+        credited &&
+        join(`${count(credited.authorities, "authority", "authorities")}, ${credited.quorum} are needed`, after(credited)),
     },
   ]);
 }
