@@ -58,7 +58,7 @@ setup: tools ## Install the pinned Solidity tools and compile the contracts
 build: setup ## Build the programs for development
 	$(CARGO) build $(PROGRAMS)
 
-release: setup
+release: setup ## Build the programs as they are run, into target/release
 	$(CARGO) build --release $(PROGRAMS) -p fastpay-e2e
 
 lint: setup ## Check formats and lints; warnings are errors
