@@ -181,7 +181,7 @@ function fundedBy(contract: Address, receipt: TransactionReceipt): DepositEntry 
   const logs = parseEventLogs({ abi: FASTPAY_ABI, eventName: "Funded", logs: receipt.logs });
   const ours = logs.find((log) => log.address.toLowerCase() === contract.toLowerCase());
   if (ours === undefined) {
-    const action = "give the transaction of a deposit to this contract";
+    const action = "it was cancelled in the wallet, or is for something else: look there before you deposit again";
     throw new FastPayError("not-found", `the transaction ${receipt.transactionHash} made no deposit`, action);
   }
   const { index, recipient, asset, amount } = ours.args;

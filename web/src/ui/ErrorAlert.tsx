@@ -26,7 +26,9 @@ export function ErrorAlert({ error, title, children, ...rest }: Props): JSX.Elem
       w="100%"
       {...rest}
     >
-      <Text size="sm">{sentence(messageOf(error))}</Text>
+      <Text size="sm" style={{ overflowWrap: "anywhere" }}>
+        {sentence(messageOf(error))}
+      </Text>
       {action !== undefined && <Text size="sm">{action}</Text>}
       {children}
     </Alert>

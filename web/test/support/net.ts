@@ -149,10 +149,11 @@ export async function withoutBlocks(act: () => Promise<void>): Promise<void> {
 
 /** Somebody has a transaction of theirs, which is in no block, replaced in their wallet: sped up, or cancelled. */
 export async function replaceTransaction(from: PrivateKeyAccount, hash: Hex, how: "sped up" | "cancelled"): Promise<void> {
-  const { nonce, to, input, value, maxFeePerGas, maxPriorityFeePerGas } = await chainClient().getTransaction({ hash });
+  const { nonce, to, input, value, gas, maxFeePerGas, maxPriorityFeePerGas } = await chainClient().getTransaction({ hash });
   const call = how === "sped up" ? { to, data: input, value } : { to: from.address, value: 0n };
   const fees = { maxFeePerGas: (maxFeePerGas ?? 0n) * 2n, maxPriorityFeePerGas: (maxPriorityFeePerGas ?? 0n) * 2n + 1n };
-  await walletOf(from).sendTransaction({ ...call, ...fees, nonce });
+  // As wallets do, with the gas of the first: what it would take after the first says nothing.
+  await walletOf(from).sendTransaction({ ...call, ...fees, gas, nonce });
 }
 
 /** Resolves when a transaction of this sender's number is in a block that stays. */
