@@ -4,9 +4,10 @@
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fastpay_core::{AccountId, AccountKey, Committees};
 use fastpay_ethereum::Finality;
@@ -211,6 +212,10 @@ async fn every_refusal_has_its_kind_its_exit_code_and_says_what_to_do() {
     committee.fakes[0].play(Part::Down);
     committee.fakes[1].play(Part::Down);
     check(&["pay", to, "1", "--from", "alice"], "unreachable", 8, "2 of the 3");
+    committee.fakes.iter().for_each(|fake| fake.play(Part::Silent));
+    let waiting = run(home, &["balance", "--from", "alice", "--timeout", "7"]);
+    let said = String::from_utf8(waiting.stderr).unwrap();
+    assert_eq!((waiting.status.code(), said.matches("still at work").count()), (Some(8), 1), "{said}");
     std::fs::write(home.join("config.toml"), "colour = 1").unwrap();
     check(&["balance"], "config", 3, "not a valid configuration");
 }
@@ -251,6 +256,8 @@ async fn a_link_is_paid_as_it_says_by_those_who_agree() {
     refused(&["pay", open, "--yes"], "leaves the amount to you");
     refused(&["pay", &format!("{open}?expires=1"), "1", "--yes"], "expired");
     refused(&["pay", &format!("{open}?expires=4503599627370476"), "1", "--yes"], "no number in range");
+    let (brief, _) = json(home, &["link", "--account", "carol", "--amount", "1", "--expires-in", "4"]);
+    pay_too_late(home, &brief);
     // Without a terminal nobody is asked, and nothing is paid.
     assert_eq!(run(home, &["pay", link]).status.code(), Some(2));
 
@@ -266,6 +273,26 @@ async fn a_link_is_paid_as_it_says_by_those_who_agree() {
     assert!(code.contains('█') && code.trim_end().lines().last().unwrap().starts_with("fastpay:fp1"), "{code}");
     let script = run(home, &["completions", "bash"]);
     assert!(script.status.success() && String::from_utf8(script.stdout).unwrap().contains("contacts"));
+}
+
+/// A payer who finds the passphrase only when the link has expired.
+#[expect(clippy::disallowed_methods, reason = "a link says until when it is to be paid, in the time of day")]
+fn pay_too_late(home: &Path, link: &Value) {
+    let pipe = home.join("passphrase");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let arguments = ["pay", link["link"].as_str().unwrap(), "--yes", "--passphrase-file", pipe.to_str().unwrap()];
+    let mut payer = fastpay(home, &arguments).stderr(Stdio::piped()).spawn().unwrap();
+    let expires = UNIX_EPOCH + Duration::from_secs(link["expires"].as_u64().unwrap() + 1);
+    while SystemTime::now() <= expires {
+        std::thread::sleep(Duration::from_millis(50));
+        assert!(payer.try_wait().unwrap().is_none(), "it waits for the passphrase");
+    }
+    std::fs::write(&pipe, "the passphrase").unwrap();
+    let mut said = String::new();
+    payer.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert_eq!(payer.wait().unwrap().code(), Some(2), "{said}");
+    assert!(said.contains("Nothing was signed") && said.contains("expired"), "{said}");
+    std::fs::remove_file(&pipe).unwrap();
 }
 
 fn committee_account() -> AccountId {

@@ -79,20 +79,39 @@ fn qr_code(text: &str) -> Result<String, WalletError> {
     Ok(code.render::<Dense1x2>().dark_color(Dense1x2::Light).light_color(Dense1x2::Dark).build())
 }
 
-/// What `pay` is to do: what its arguments say, or what the link asks for once the payer has agreed.
-pub async fn intent(context: &Context, wallet: &Wallet, args: &PayArgs) -> Result<Intent, WalletError> {
+/// What `pay` is to do, and until when it may: what its arguments say, or what the link asks for once the payer has agreed.
+pub async fn intent(context: &Context, wallet: &Wallet, args: &PayArgs) -> Result<(Intent, Expiry), WalletError> {
     if PaymentLink::is_claimed_by(&args.recipient) {
         let link: PaymentLink = args.recipient.parse()?;
         check_usable(wallet, &link, args)?;
         let intent = linked_intent(context, wallet, &link, args).await?;
         agree(context, wallet, &link, &intent, args.yes).await?;
-        return Ok(intent);
+        return Ok((intent, Expiry(link.expires)));
     }
     let missing = || WalletError::Argument("say how much to pay: fastpay pay ACCOUNT AMOUNT".into());
     let recipient = context.account(&args.recipient)?;
     let asset = args.asset.unwrap_or(Asset::ETHER);
     let amount = context.amount(wallet, asset, args.amount.as_deref().ok_or_else(missing)?).await?;
-    Ok(Intent::Pay { recipient, asset, amount, memo: args.memo.unwrap_or_default() })
+    let intent = Intent::Pay { recipient, asset, amount, memo: args.memo.unwrap_or_default() };
+    Ok((intent, Expiry(None)))
+}
+
+/// Until when a recipient expects a payment, in seconds since 1970, where that has an end.
+#[derive(Clone, Copy, Debug)]
+pub struct Expiry(pub Option<u64>);
+
+impl Expiry {
+    /// Looked at when a link is read, and again when nothing more is asked: a person may be away for a while.
+    pub fn check(self) -> Result<(), WalletError> {
+        match self.0.filter(|expires| *expires < now()) {
+            Some(expires) => {
+                let at = utc(expires);
+                let why = format!("the link expired at {at}; ask for another one. Nothing was signed");
+                Err(WalletError::Argument(why))
+            }
+            None => Ok(()),
+        }
+    }
 }
 
 fn check_usable(wallet: &Wallet, link: &PaymentLink, args: &PayArgs) -> Result<(), WalletError> {
@@ -106,9 +125,7 @@ fn check_usable(wallet: &Wallet, link: &PaymentLink, args: &PayArgs) -> Result<(
             link.contract, link.chain_id
         ));
     }
-    if let Some(expires) = link.expires.filter(|expires| *expires < now()) {
-        return refused(format!("the link expired at {}; ask for another one. Nothing was signed", utc(expires)));
-    }
+    Expiry(link.expires).check()?;
     let fixed = [
         ("the asset", args.asset.is_some()),
         ("the amount", link.amount.is_some() && args.amount.is_some()),

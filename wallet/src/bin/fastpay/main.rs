@@ -54,7 +54,7 @@ fn main() -> ExitCode {
         Ok(context) => context,
         Err(error) => return report(json, Err(error)),
     };
-    let outcome = runtime.block_on(run(&context, command));
+    let outcome = runtime.block_on(context.screen.stay_with(run(&context, command)));
     // What goes on in the background is only for the convenience of others.
     runtime.shutdown_background();
     let code = report(json, outcome);

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::io::Write;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use alloy::primitives::U256;
 use fastpay_core::{AccountId, Asset, AuthorityName, Transfer};
@@ -12,6 +13,10 @@ use fastpay_ethereum::{Inclusion, Progress as ChainProgress, Queued, utc};
 use fastpay_wallet::folder::{AssetInfo, Errand};
 use fastpay_wallet::{DriveError, Progress, Trouble, Wallet, WalletError, format_memo, format_units, short};
 use serde_json::{Value, json};
+use tokio::time::{MissedTickBehavior, interval};
+
+/// A command that takes longer says that it is at work; then again after twice as long, and so on.
+const SECONDS_AT_WORK: u64 = 5;
 
 const ETHER_DECIMALS: u8 = 18;
 
@@ -55,6 +60,27 @@ impl Screen {
     pub fn show(&self, text: impl AsRef<str>) {
         // Where nobody reads it, the work goes on: `2>&1 | head -1` is no reason to leave a payment half done.
         let _ = std::io::stderr().write_all(text.as_ref().as_bytes());
+    }
+
+    /// Does the work of a command, and says ever more seldom that it is done: who sees nothing takes it for dead.
+    pub async fn stay_with<T>(&self, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        // A person who is asked something meanwhile stops this clock.
+        let mut clock = interval(Duration::from_secs(1));
+        clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (mut seconds, mut next) = (0_u64, SECONDS_AT_WORK);
+        clock.tick().await;
+        loop {
+            tokio::select! {
+                biased;
+                outcome = &mut work => return outcome,
+                _ = clock.tick() => seconds = seconds.saturating_add(1),
+            }
+            if seconds >= next {
+                self.say("still at work; `fastpay status` shows which authorities answer");
+                next = next.saturating_mul(2);
+            }
+        }
     }
 
     /// Progress of an order.

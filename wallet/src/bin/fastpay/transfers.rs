@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::args::{PayArgs, RedeemArgs, ResumeArgs};
 use crate::context::Context;
-use crate::link;
+use crate::link::{self, Expiry};
 use crate::onchain::await_credit;
 use crate::output::{Money, Report, add, gas_cost_json, queued_json, transfer_json, transfer_text};
 
@@ -23,14 +23,21 @@ const REST: Duration = Duration::from_millis(300);
 pub async fn pay(context: &Context, args: PayArgs) -> Result<Report, WalletError> {
     let wallet = context.wallet()?;
     let entry = context.choose(args.from.as_deref(), None)?;
-    let intent = link::intent(context, &wallet, &args).await?;
-    let receipt = send(context, &wallet, &entry, &intent).await?;
+    let (intent, expiry) = link::intent(context, &wallet, &args).await?;
+    let receipt = send(context, &wallet, &entry, &intent, expiry).await?;
     let (json, text) = describe(&wallet, &receipt).await;
     Ok(Report::new(json, text))
 }
 
-async fn send(context: &Context, wallet: &Wallet, entry: &KeyEntry, intent: &Intent) -> Result<Receipt, WalletError> {
+async fn send(
+    context: &Context,
+    wallet: &Wallet,
+    entry: &KeyEntry,
+    intent: &Intent,
+    expiry: Expiry,
+) -> Result<Receipt, WalletError> {
     let key = context.unlock(entry)?;
+    expiry.check()?;
     let mut receipt = match wallet.send(&key, intent).await {
         Err(WalletError::Funds { asset, needed, available, .. }) => {
             let money = Money::of(wallet, asset).await;
@@ -131,7 +138,7 @@ async fn order_redemption(
     }
     let intent = Intent::Redeem { recipient, asset: args.asset, amount, fee, memo: args.memo };
     let queue_until = look_ahead(context, wallet, args.asset, amount).await?;
-    Ok((send(context, wallet, entry, &intent).await?, queue_until))
+    Ok((send(context, wallet, entry, &intent, Expiry(None)).await?, queue_until))
 }
 
 /// Before anything is signed: refuses while the contract is paused, and warns where it will queue the redemption.
