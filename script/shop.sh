@@ -6,6 +6,12 @@ cd "$(dirname "$0")/.."
 programs=$PWD/target/release
 network=$PWD/target/localnet-shop
 home=$network/merchant
+for port in 3000 5173 7080; do
+    if (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
+        echo "port $port of this machine is in use: end what listens there, such as another make shop or make web" >&2
+        exit 1
+    fi
+done
 rm -f "$network/network.json"
 trap 'trap - EXIT; kill $(jobs -p) 2>/dev/null; wait' EXIT
 "$programs/fastpay-localnet" --name shop &
@@ -16,8 +22,9 @@ account=$("$programs/fastpay" --home "$network/wallets/wallet" address --from ca
 "$programs/fastpay-merchant" --home "$home" init --wallet "$network/wallets/wallet" --account "$account" \
     --label "The corner bakery" --webhook-url http://127.0.0.1:3000/webhook --web-wallet http://localhost:5173/pay >/dev/null
 "$programs/fastpay-merchant" --home "$home" run &
-FASTPAY_NETWORK=$network/network.json npm run --silent preview -w web -- --logLevel warn &
-MERCHANT_SECRETS=$home/secrets npm run --silent start -w merchant/shop &
+# Not by npm: it leaves what it started behind when it is ended.
+(cd web && FASTPAY_NETWORK=$network/network.json exec ../node_modules/.bin/vite preview --logLevel warn) &
+(cd merchant/shop && MERCHANT_SECRETS=$home/secrets exec node server.mjs) &
 echo "
 The shop is at http://localhost:3000, the web wallet at http://localhost:5173 (docs/WEB.md says how to try it).
 To pay by the command, as above: fastpay deposit 10 --from alice, and then: fastpay pay 'LINK' --from alice"
