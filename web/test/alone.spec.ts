@@ -1,36 +1,17 @@
 /** Out of the contract without anybody's help: on a network of its own, where nobody relays. */
 
 import type { Page } from "@playwright/test";
-import { readFileSync } from "node:fs";
 import { parseEther } from "viem";
 
-import { startNetwork, type StartedNetwork } from "../../sdk/test/support/network";
 import { balanceOnChain, deployToken, epochIsFinal, network, passTime } from "./support/net";
+import { useOwnNetwork } from "./support/own-network";
 import { activity, addAndDeposit, expect, goTo, picture, test } from "./support/people";
 
 const OUT = "0x000000000000000000000000000000000000bEEF";
 /** How long the deployment takes votes of an epoch that has ended. */
 const VOTES_VALIDITY_S = 86_400;
 
-let started: StartedNetwork;
-let everybodys: string | undefined;
-
-test.beforeAll(async () => {
-  test.setTimeout(300_000);
-  started = await startNetwork(`web-alone-${process.pid}`, false);
-  everybodys = process.env.FASTPAY_NETWORK;
-  process.env.FASTPAY_NETWORK = started.file;
-});
-
-test.afterAll(async () => {
-  if (everybodys !== undefined) process.env.FASTPAY_NETWORK = everybodys;
-  await started.stop();
-});
-
-test.beforeEach(async ({ page }) => {
-  const { chainId, rpc, contract, token, authorities } = JSON.parse(readFileSync(started.file, "utf8"));
-  await page.route("**/network.json", (route) => route.fulfill({ json: { chainId, rpc, contract, token, authorities } }));
-});
+const ownNetwork = useOwnNetwork("alone");
 
 /** Redeems for a relayer, of which there is none. */
 async function redeem(page: Page, amount: string): Promise<void> {
@@ -82,7 +63,7 @@ test("a redemption whose certificate is older than the committee's keys is voted
   await person({ deposit: "2" });
   const before = await balanceOnChain(OUT);
   await redeem(page, "1");
-  started.rotate();
+  ownNetwork().rotate();
   await epochIsFinal(network(), 1n);
   await passTime(VOTES_VALIDITY_S + 1);
   await redemptions(page).getByRole("button", { name: "Bring it there myself" }).click();

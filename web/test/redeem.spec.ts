@@ -1,6 +1,6 @@
 import { parseEther } from "viem";
 
-import { activity, addAndDeposit, expect, goTo, inFastPay, picture, test } from "./support/people";
+import { activity, addAndDeposit, expect, goTo, inFastPay, picture, redeemAlone, test } from "./support/people";
 import { balanceOnChain, deployMoodyToken, deployToken, passTime, setMood } from "./support/net";
 
 const OUT = "0x000000000000000000000000000000000000bEEF";
@@ -73,11 +73,7 @@ test("a token without permits is deposited by an approval; a payout that it refu
   expect(wallet.asked.slice(1)).toEqual(["eth_sendTransaction", "eth_sendTransaction"]);
   await setMood(wallet.key, token, "reverts");
 
-  await goTo(page, "Redeem");
-  await page.getByLabel("Asset").selectOption("ZOO");
-  await page.getByLabel("Amount", { exact: true }).fill("3");
-  await page.getByLabel("I do, by a transaction of my own").check();
-  await page.getByRole("button", { name: "Redeem 3 ZOO" }).click();
+  await redeemAlone(page, "ZOO", "3");
   const claims = page.getByRole("region", { name: "Claims" });
   await expect(claims).toContainText("3 ZOO");
   await picture(page, "claim");

@@ -1,36 +1,17 @@
 /** What the wallet has sent and no block has yet: followed over reloads, never offered again, found where it was replaced. */
 
 import type { Page } from "@playwright/test";
-import { readFileSync } from "node:fs";
 import { parseEther, type Hex } from "viem";
 
-import { startNetwork, type StartedNetwork } from "../../sdk/test/support/network";
 import { balanceOnChain, chainClient, deployMoodyToken, numberIsTaken, replaceTransaction, setMood, withoutBlocks } from "./support/net";
-import { activity, addAndDeposit, expect, goTo, inFastPay, picture, test } from "./support/people";
+import { useOwnNetwork } from "./support/own-network";
+import { activity, addAndDeposit, expect, goTo, inFastPay, picture, redeemAlone, test } from "./support/people";
 import type { TestWallet } from "./support/wallet";
 
 const OUT = "0x000000000000000000000000000000000000bEEF";
 
-let started: StartedNetwork;
-let everybodys: string | undefined;
-
-// On a network of its own, which stands still for a while, and where nobody relays.
-test.beforeAll(async () => {
-  test.setTimeout(300_000);
-  started = await startNetwork(`web-sent-${process.pid}`, false);
-  everybodys = process.env.FASTPAY_NETWORK;
-  process.env.FASTPAY_NETWORK = started.file;
-});
-
-test.afterAll(async () => {
-  if (everybodys !== undefined) process.env.FASTPAY_NETWORK = everybodys;
-  await started.stop();
-});
-
-test.beforeEach(async ({ page }) => {
-  const { chainId, rpc, contract, token, authorities } = JSON.parse(readFileSync(started.file, "utf8"));
-  await page.route("**/network.json", (route) => route.fulfill({ json: { chainId, rpc, contract, token, authorities } }));
-});
+// It stands still for a while.
+useOwnNetwork("sent");
 
 const sendings = ({ asked }: TestWallet): number => asked.filter((method) => method === "eth_sendTransaction").length;
 
@@ -78,11 +59,7 @@ test("a claim is followed over a reload, not offered again, and collected once",
   const token = await deployMoodyToken(wallet.key);
   await addAndDeposit(page, token, "ZOO", "4");
   await setMood(wallet.key, token, "reverts");
-  await goTo(page, "Redeem");
-  await page.getByLabel("Asset").selectOption("ZOO");
-  await page.getByLabel("Amount", { exact: true }).fill("3");
-  await page.getByLabel("I do, by a transaction of my own").check();
-  await page.getByRole("button", { name: "Redeem 3 ZOO" }).click();
+  await redeemAlone(page, "ZOO", "3");
   const claims = page.getByRole("region", { name: "Claims" });
   await expect(claims).toContainText("3 ZOO");
   await expect(activity(page, /^Bring redemption/).getByText("Done", { exact: true })).toBeVisible();

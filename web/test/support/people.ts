@@ -91,6 +91,15 @@ export async function addAndDeposit(page: Page, token: string, symbol: string, a
   await expect(activity(page, `Deposit ${amount} ${symbol}`).getByText("Done", { exact: true })).toBeVisible();
 }
 
+/** Redeems a token by a transaction of one's own. */
+export async function redeemAlone(page: Page, symbol: string, amount: string): Promise<void> {
+  await goTo(page, "Redeem");
+  await page.getByLabel("Asset").selectOption(symbol);
+  await page.getByLabel("Amount", { exact: true }).fill(amount);
+  await page.getByLabel("I do, by a transaction of my own").check();
+  await page.getByRole("button", { name: `Redeem ${amount} ${symbol}` }).click();
+}
+
 /** Keeps a picture of what is seen. */
 export async function picture(page: Page, name: string): Promise<void> {
   await page.evaluate(() => window.scrollTo(0, 0));
