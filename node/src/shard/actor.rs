@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use fastpay_core::fault::{Fault, is_planted};
 use fastpay_core::{
-    Account, AccountId, CrossShardCredit, Decision, Domain, Record, Shard, ShardId, SynchronizationOrder,
-    TransactionIndex, VerifiedCertificate, VerifiedOrder, VerifiedRequest,
+    Account, AccountId, CrossShardCredit, Decision, Record, Shard, ShardId, SynchronizationOrder, TransactionIndex,
+    VerifiedCertificate, VerifiedOrder, VerifiedRequest,
 };
 use fastpay_rpc::Refusal;
 use tokio::sync::oneshot;
@@ -25,60 +25,15 @@ use super::commit::{CommitStage, Commits};
 use super::outbox::{Deliveries, REDELIVERY_AFTER};
 use super::queue::{ShardHandle, ShardQueue};
 use super::recovery::{RecoveredShard, stored_account};
+use super::settings::{ShardLimits, ShardSettings};
 use super::signer::Signer;
 use super::traces::Traces;
 use super::verification::Verification;
 use crate::metrics::ShardMetrics;
-use crate::standing::StandingSeen;
 use crate::storage::{Checkpoints, Journal, JournalError, JournalWrite};
 
 /// How long the thread sleeps at most when nothing happens: bounds how late a checkpoint is noticed.
 const IDLE_WAKE_UP: Duration = Duration::from_secs(5);
-
-/// Sizes that bound a shard's memory and its batches.
-#[derive(Clone, Copy, Debug)]
-pub struct ShardLimits {
-    /// At most so many requests of clients wait; further ones are refused as busy.
-    pub queue_requests_max: usize,
-    /// At about so many requests a batch is closed: they are verified together and share one sync.
-    pub batch_requests_max: usize,
-    /// After so many bytes of journal a checkpoint is due: bounds the time of a recovery.
-    pub checkpoint_journal_bytes: u64,
-    /// After this long a checkpoint is due where anything changed.
-    pub checkpoint_interval: Duration,
-    /// At most so many accounts of a checkpoint are taken between two batches: bounds how long it holds
-    /// them up.
-    pub checkpoint_slice_accounts: usize,
-    /// Never more accounts than this are in memory. A checkpoint is due where a quarter of them changed.
-    pub accounts_in_memory_max: usize,
-}
-
-impl Default for ShardLimits {
-    fn default() -> Self {
-        Self {
-            // About 30 milliseconds of work, and room for all that one stream alone can have in flight. What waits
-            // goes out of the processor's cache before its turn comes: more is not better.
-            queue_requests_max: 2_048,
-            // Larger ones are hardly cheaper for each request, and fill the cache.
-            batch_requests_max: 512,
-            checkpoint_journal_bytes: 64 << 20,
-            checkpoint_interval: Duration::from_secs(60),
-            checkpoint_slice_accounts: 1_024,
-            accounts_in_memory_max: 8_000_000,
-        }
-    }
-}
-
-/// What every shard of an authority works with.
-#[derive(Clone)]
-pub struct ShardSettings {
-    /// The deployment that it votes in.
-    pub domain: Domain,
-    /// The committees, and the keys with which it votes now.
-    pub standing: StandingSeen,
-    /// Bounds.
-    pub limits: ShardLimits,
-}
 
 /// Starts a shard's threads; the one that is given back ends when both have.
 ///

@@ -17,7 +17,7 @@ use fastpay_core::{AccountId, JournalPosition, Shard};
 use tokio::time::Instant;
 
 use super::ShardError;
-use super::actor::ShardLimits;
+use super::settings::ShardLimits;
 use crate::metrics::ShardMetrics;
 use crate::storage::{CheckpointError, Checkpoints};
 

@@ -22,6 +22,7 @@ mod outbox;
 mod peer;
 mod queue;
 mod recovery;
+mod settings;
 mod signer;
 mod stepped;
 mod subscriptions;
@@ -32,12 +33,13 @@ use fastpay_core::{AccountId, JournalPosition};
 
 use crate::storage::{CheckpointError, JournalError};
 
-pub use actor::{ShardLimits, ShardSettings, start};
+pub use actor::start;
 pub use command::{Answer, Answers, ClientStream, Command, Submission};
 pub use history::{HistoryError, HistoryReader};
 pub use peer::Peer;
 pub use queue::{ShardHandle, ShardQueue};
 pub use recovery::{RecoveredShard, ShardStorage, recover, recover_on};
+pub use settings::{ShardLimits, ShardSettings};
 pub use stepped::SteppedShard;
 pub use subscriptions::Subscription;
 

@@ -12,8 +12,8 @@ use std::time::Duration;
 use fastpay_core::AccountId;
 use tokio::sync::Notify;
 
-use super::actor::ShardLimits;
 use super::command::{ClientStream, Command, Submission};
+use super::settings::ShardLimits;
 use super::subscriptions::{Subscription, Subscriptions};
 use crate::metrics::ShardMetrics;
 

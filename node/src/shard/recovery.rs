@@ -8,9 +8,9 @@ use fastpay_core::fault::{Fault, is_planted};
 use fastpay_core::{Account, AccountId, JournalPosition, Record, Shard, ShardId, ShardLayout, ShardLedger};
 
 use super::ShardError;
-use super::actor::ShardLimits;
 use super::checkpoint::write_checkpoint;
 use super::history::HistoryReader;
+use super::settings::ShardLimits;
 use crate::storage::{
     CheckpointError, CheckpointOptions, CheckpointStore, Checkpoints, Disk, Journal, JournalOptions, JournalRead,
     JournalReader, RealDisk, Recovery, ShardFolders,

@@ -8,11 +8,12 @@ use std::time::Duration;
 use fastpay_core::{Account, AccountId, Shard, ShardId};
 
 use super::ShardError;
-use super::actor::{Actor, ShardSettings};
+use super::actor::Actor;
 use super::batch::Batch;
 use super::commit::{BATCHES_WAITING_MAX, Commits, commit};
 use super::queue::{ShardHandle, ShardQueue};
 use super::recovery::RecoveredShard;
+use super::settings::ShardSettings;
 use crate::metrics::ShardMetrics;
 
 /// A shard that moves only when it is told to.

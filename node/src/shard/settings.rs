@@ -1,0 +1,52 @@
+//! What a shard is told when it starts.
+
+use std::time::Duration;
+
+use fastpay_core::Domain;
+
+use crate::standing::StandingSeen;
+
+/// Sizes that bound a shard's memory and its batches.
+#[derive(Clone, Copy, Debug)]
+pub struct ShardLimits {
+    /// At most so many requests of clients wait; further ones are refused as busy.
+    pub queue_requests_max: usize,
+    /// At about so many requests a batch is closed: they are verified together and share one sync.
+    pub batch_requests_max: usize,
+    /// After so many bytes of journal a checkpoint is due: bounds the time of a recovery.
+    pub checkpoint_journal_bytes: u64,
+    /// After this long a checkpoint is due where anything changed.
+    pub checkpoint_interval: Duration,
+    /// At most so many accounts of a checkpoint are taken between two batches: bounds how long it holds
+    /// them up.
+    pub checkpoint_slice_accounts: usize,
+    /// Never more accounts than this are in memory. A checkpoint is due where a quarter of them changed.
+    pub accounts_in_memory_max: usize,
+}
+
+impl Default for ShardLimits {
+    fn default() -> Self {
+        Self {
+            // About 30 milliseconds of work, and room for all that one stream alone can have in flight. What waits
+            // goes out of the processor's cache before its turn comes: more is not better.
+            queue_requests_max: 2_048,
+            // Larger ones are hardly cheaper for each request, and fill the cache.
+            batch_requests_max: 512,
+            checkpoint_journal_bytes: 64 << 20,
+            checkpoint_interval: Duration::from_secs(60),
+            checkpoint_slice_accounts: 1_024,
+            accounts_in_memory_max: 8_000_000,
+        }
+    }
+}
+
+/// What every shard of an authority works with.
+#[derive(Clone)]
+pub struct ShardSettings {
+    /// The deployment that it votes in.
+    pub domain: Domain,
+    /// The committees, and the keys with which it votes now.
+    pub standing: StandingSeen,
+    /// Bounds.
+    pub limits: ShardLimits,
+}
