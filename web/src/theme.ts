@@ -6,13 +6,18 @@ export const theme = createTheme({
   primaryShade: { light: 8, dark: 8 },
   defaultRadius: "md",
   autoContrast: true,
+  respectReducedMotion: true,
   fontFamily: "Inter, system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sans-serif",
   components: {
     Card: { defaultProps: { radius: "lg", padding: "md" } },
     TextInput: { defaultProps: { size: "md" } },
     NativeSelect: { defaultProps: { size: "md" } },
     PasswordInput: { defaultProps: { size: "md", visibilityToggleButtonProps: { "aria-label": "Show what is typed" } } },
-    Modal: { defaultProps: { closeButtonProps: { "aria-label": "Close" } }, styles: { title: { fontWeight: 600 } } },
+    Modal: {
+      // A dialogue's header is not the page's.
+      defaultProps: { closeButtonProps: { "aria-label": "Close" }, attributes: { header: { role: "presentation" } } },
+      styles: { title: { fontWeight: 600 } },
+    },
     Badge: { defaultProps: { variant: "light", tt: "none", fw: 600 } },
   },
 });

@@ -1,6 +1,5 @@
 /** An account without an Ethereum wallet: a key that the page makes, keeps encrypted, and signs with. */
 
-import AxeBuilder from "@axe-core/playwright";
 import type { Locator, Page } from "@playwright/test";
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -10,6 +9,7 @@ import { parseEther } from "viem";
 import { parseAccount } from "@fastpay/sdk";
 
 import { balanceOnChain, depositEther, giveOnChain } from "./support/net";
+import { isAccessible } from "./support/axe";
 import { activity, expect, goTo, inFastPay, pay, picture, test } from "./support/people";
 import { TestWallet } from "./support/wallet";
 
@@ -19,11 +19,6 @@ const PASSPHRASE = "correct horse battery staple";
 const PROGRAM = resolve(import.meta.dirname, "../../target/debug/fastpay");
 
 const ownerButton = (page: Page): Locator => page.getByRole("banner").getByRole("button", { name: /^Account fp1/ });
-
-async function faults(page: Page): Promise<string[]> {
-  const { violations } = await new AxeBuilder({ page }).analyze();
-  return violations.filter(({ impact }) => impact === "serious" || impact === "critical").map(({ id }) => id);
-}
 
 /** Makes a key by the page's dialogue, and saves its file. */
 async function makeKey(page: Page, file: string): Promise<void> {
@@ -40,7 +35,7 @@ async function makeKey(page: Page, file: string): Promise<void> {
   await expect(dialog.getByText("The two differ.")).toBeVisible();
   await expect(dialog.getByRole("button", { name: "Make the key" })).toBeDisabled();
   await dialog.getByLabel("Passphrase once more").fill(PASSPHRASE);
-  expect(await faults(page)).toEqual([]);
+  await isAccessible(page);
   await picture(page, "key-make");
   await dialog.getByRole("button", { name: "Make the key" }).click();
   const saved = page.waitForEvent("download");
@@ -107,7 +102,7 @@ test("a key is made, funded, paid with, unlocked after a reload, redeemed from, 
     await activity(page, /^Pay 0.25 ETH/).getByRole("button", { name: "Try again" }).click();
     await unlock(page, "not the passphrase");
     await expect(page.getByRole("dialog").getByRole("alert")).toContainText("does not open this key");
-    expect(await faults(page)).toEqual([]);
+    await isAccessible(page);
     await picture(page, "key-unlock");
     await unlock(page, PASSPHRASE);
     await isDone(page, /^Pay 0.25 ETH/);
@@ -203,7 +198,7 @@ test("a browser whose WebCrypto has no Ed25519 says so, makes no key, and a wall
     const dialog = page.getByRole("dialog");
     await expect(dialog.getByRole("alert")).toContainText(says);
     for (const name of ["Make a key", "Import a key file"]) await expect(dialog.getByRole("button", { name })).toBeDisabled();
-    expect(await faults(page)).toEqual([]);
+    await isAccessible(page);
     await picture(page, "key-not-here");
     await dialog.getByRole("button", { name: "Close" }).click();
 

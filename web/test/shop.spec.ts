@@ -1,10 +1,10 @@
 /** The sample shop (merchant/shop) as a buyer with a phone meets it: the real service, webhooks and payments. */
 
-import AxeBuilder from "@axe-core/playwright";
 import type { Page } from "@playwright/test";
 import { formatAccount, parsePaymentLink } from "@fastpay/sdk";
 import { privateKeyToAccount } from "viem/accounts";
 
+import { isAccessible } from "./support/axe";
 import { activity, expect, picture, test } from "./support/people";
 import { depositEther, network } from "./support/net";
 import { fastpay, openShop, type OpenShop } from "./support/shop";
@@ -55,8 +55,7 @@ test("a basket is paid by the command, and the page says so by itself", async ({
   await picture(page, "shop-invoice");
   for (const colorScheme of ["light", "dark"] as const) {
     await page.emulateMedia({ colorScheme });
-    const { violations } = await new AxeBuilder({ page }).analyze();
-    expect(violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)])).toEqual([]);
+    await isAccessible(page);
   }
   await picture(page, "shop-invoice-dark");
 
