@@ -14,6 +14,11 @@ function balanceOf(state: AccountState, asset: Address): bigint {
   return state.holdings.find((holding) => holding.asset === asset)?.balance ?? 0n;
 }
 
+/** How much of an account an authority knows, as its stream of events counts it. */
+export function positionOf({ nextSequence, received, deposits }: AccountState): string {
+  return `${nextSequence}.${received}.${deposits}`;
+}
+
 /** The value that at least `trusted` of them meet or exceed. */
 function vouchedFor(balances: readonly bigint[], trusted: number): bigint | undefined {
   return [...balances].sort((a, b) => (a < b ? 1 : -1))[trusted - 1];

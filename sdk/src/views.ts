@@ -51,6 +51,8 @@ export interface AccountView {
   readonly pending: TransferOrder | undefined;
   /** What each authority says; neither an answer nor an error of those that were not heard in time. */
   readonly states: readonly AuthorityAnswer<AccountState>[];
+  /** How far each authority that answered was: a watch from here on tells what they did not know yet. */
+  readonly cursor: WatchCursor;
 }
 
 /** An order in this wallet's storage. */

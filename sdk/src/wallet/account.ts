@@ -3,7 +3,7 @@
 import type { AccountId } from "../accounts.js";
 import type { Address } from "../bytes.js";
 import { goodAnswers, type Answers } from "../network.js";
-import { agreedBalance, agreedBalances } from "../standing.js";
+import { agreedBalance, agreedBalances, positionOf } from "../standing.js";
 import { OrderJournal, transferOf, type Stored } from "../storage/journal.js";
 import type { AccountState, AccountView, AgreedBalance, OrderEntry } from "../views.js";
 import { journalOf, type Context } from "./context.js";
@@ -36,7 +36,8 @@ export async function viewAccount(
       if (balance !== undefined) balances.push(balance);
     }
   }
-  return { account, balances, nextSequence, pending, states: everybody(answers, network.authorities) };
+  const cursor = Object.fromEntries(goodAnswers(answers).map(({ authority, answer }) => [authority.url, positionOf(answer)]));
+  return { account, balances, nextSequence, pending, states: everybody(answers, network.authorities), cursor };
 }
 
 async function balanceOfOne(

@@ -10,6 +10,7 @@ import { malformed } from "../decode.js";
 import type { Network } from "../network.js";
 import { ProblemError } from "../problem.js";
 import { readEvents, type ServerEvent } from "../sse.js";
+import { positionOf } from "../standing.js";
 import type { AccountEvent, DepositEntry, WatchCursor } from "../views.js";
 import { Backoff, sleep } from "../waiting.js";
 import { decodeDepositItem, decodeReceivedItem, decodeSentItem, parseJson } from "../wire.js";
@@ -114,8 +115,7 @@ class Watch {
     const { url } = authority;
     if (!this.#read.has(url)) {
       // A stream that begins "now" would begin later each time that it is opened again.
-      const { nextSequence, received, deposits } = await authority.account(this.#account, undefined, signal);
-      this.#pass(url, `${nextSequence}.${received}.${deposits}`, undefined);
+      this.#pass(url, positionOf(await authority.account(this.#account, undefined, signal)), undefined);
     }
     for await (const event of readEvents(authority.eventsUrl(this.#account, this.#read.get(url)), signal)) {
       const found = await this.#prove(authority, event, signal);

@@ -243,6 +243,16 @@ test("an account is watched: each event once, proven, and the watch goes on wher
   await later.return?.(undefined);
 });
 
+test("a watch from a view of an account tells what the view did not show", async () => {
+  const erin = ed25519Signer(crypto.getRandomValues(new Uint8Array(32)));
+  const { cursor } = await fastpay.account(erin.account);
+  const paid = await fastpay.pay(alice.signer, { recipient: erin.account, asset: ETHER, amount: 3n });
+  await paid.rest;
+  const events = fastpay.watch(erin.account, { from: cursor })[Symbol.asyncIterator]();
+  expect((await events.next()).value).toMatchObject({ type: "received", payment: { amount: 3n } });
+  await events.return?.(undefined);
+});
+
 describe("redemptions", () => {
   test("a relayer brings to the contract", async () => {
     const fee = (await fastpay.redemptionCost()).wei * 3n;

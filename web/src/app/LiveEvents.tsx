@@ -23,11 +23,16 @@ export function LiveEvents(): null {
   useEffect(() => {
     if (account === undefined) return undefined;
     const abort = new AbortController();
+    const refresh = oneAtATime(() => refreshAccount(queries, account));
     const follow = async (): Promise<void> => {
       while (!abort.signal.aborted) {
         try {
-          for await (const event of client.watch(account, { signal: abort.signal })) {
-            void refreshAccount(queries, account);
+          const view = await client.account(account).catch(() => undefined);
+          // What is shown is no older than what the streams begin with.
+          refresh();
+          const from = view === undefined ? {} : { from: view.cursor };
+          for await (const event of client.watch(account, { ...from, signal: abort.signal })) {
+            refresh();
             const text = words(event);
             if (text === undefined || abort.signal.aborted) continue;
             const closeButtonProps = { "aria-label": "Close this notice" };
@@ -43,6 +48,24 @@ export function LiveEvents(): null {
     return () => abort.abort();
   }, [account, client, queries]);
   return null;
+}
+
+/** Runs a task now, or once more where it runs already: what begins it may come faster than it ends. */
+function oneAtATime(task: () => Promise<void>): () => void {
+  let isRunning = false;
+  let isWanted = false;
+  const run = async (): Promise<void> => {
+    isRunning = true;
+    while (isWanted) {
+      isWanted = false;
+      await task();
+    }
+    isRunning = false;
+  };
+  return () => {
+    isWanted = true;
+    if (!isRunning) void run();
+  };
 }
 
 /** Has the history asked for again when a look at the account shows that there is more of it: streams may fail. */

@@ -10,6 +10,8 @@ import { useKnownAssets } from "./assets";
 
 /** Between two looks at an account; what arrives meanwhile is told by the event stream. */
 const ACCOUNT_INTERVAL_MS = 10_000;
+/** While some authorities know more of it than others: what all are about to know is shown at once. */
+const UNEVEN_INTERVAL_MS = 1_000;
 const CHAIN_INTERVAL_MS = 6_000;
 const CONTRACT_INTERVAL_MS = 12_000;
 
@@ -25,6 +27,8 @@ export function makeQueryClient(): QueryClient {
 
 /** Has everything about an account asked for again. */
 export async function refreshAccount(queries: QueryClient, account: AccountId): Promise<void> {
+  // A first look that is under way may have been too early, and would not be begun anew.
+  await queries.cancelQueries({ queryKey: ["account", account] });
   await Promise.all([
     queries.invalidateQueries({ queryKey: ["account", account] }),
     queries.invalidateQueries({ queryKey: ["history", account] }),
@@ -40,9 +44,13 @@ export function useAccount(account: AccountId | undefined, assets: readonly Addr
     queryKey: ["account", account, assets],
     queryFn: () => client.account(account as AccountId, assets),
     enabled: account !== undefined,
-    refetchInterval: ACCOUNT_INTERVAL_MS,
+    refetchInterval: ({ state }) => (isUneven(state.data) ? UNEVEN_INTERVAL_MS : ACCOUNT_INTERVAL_MS),
     placeholderData: (before) => before,
   });
+}
+
+function isUneven(view: AccountView | undefined): boolean {
+  return view !== undefined && new Set(Object.values(view.cursor)).size > 1;
 }
 
 /** What each authority says of an account, where it matters who answers at all: each has all the time that reads have. */
