@@ -187,20 +187,24 @@ web: release web-page ## Serve the web wallet on a localnet of its own, until Ct
 	echo "The web wallet is at http://localhost:5173; docs/WEB.md says how to try it."; \
 	FASTPAY_NETWORK=$$network npm run --silent preview -w web
 
+# Chromium without a window is enough, and faster by a quarter; the whole one does, too.
+BROWSER = { if [ -n "$${CHROMIUM:-}" ]; then command -v "$$CHROMIUM"; else command -v chromium-headless-shell || command -v chromium; fi; }
+
 chromium:
-	@command -v "$${CHROMIUM:-chromium}" >/dev/null || { \
+	@$(BROWSER) >/dev/null || { \
 		[ -z "$${CHROMIUM:-}" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
-		echo "installing Chromium with apt-get, to test the web wallet in" && \
-		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; } || { \
+		echo "installing Chromium with apt-get, to test the web wallet in" && apt-get update -qq && \
+		{ DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium-headless-shell >/dev/null || \
+		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; }; } || { \
 		echo "The web wallet is tested in Chromium. Install it, or say where it is: CHROMIUM=/path/to/it" >&2; exit 1; }
 
 # The programs are those that the tests use: the same packages and features.
 test-web: web-page chromium ## Test the web wallet in Chromium on a localnet; pictures are kept in target/web
 	@$(CARGO) test --workspace --lib --bins --tests --no-run --quiet
-	@CHROMIUM="$$(command -v "$${CHROMIUM:-chromium}")" npm run --silent test -w web
+	@CHROMIUM="$$($(BROWSER))" npm run --silent test -w web
 
 walkthrough: release web-page chromium ## Record what README.md shows of commands and pages, from real runs (two minutes)
-	@CHROMIUM="$$(command -v "$${CHROMIUM:-chromium}")" $(PYTHON) script/walkthrough/walkthrough.py target/release
+	@CHROMIUM="$$($(BROWSER))" $(PYTHON) script/walkthrough/walkthrough.py target/release
 
 check-walkthrough: setup ## Check that the commands of README.md print what it shows (half a minute)
 	@$(CARGO) test --workspace --lib --bins --tests --no-run --quiet
