@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use borsh::BorshSerialize;
 use fastpay_core::{
@@ -33,17 +34,24 @@ use tokio_rustls::TlsConnector;
 use crate::network::client_options;
 use crate::scene::eventually_async;
 
-/// Ports that are free just now: shards from the first, and one for HTTP.
+/// Ports that are free: shards from the first, and one for HTTP. They lie below those that the system gives to
+/// connections and to whoever asks for any port, and no two callers get the same: so they are still free when the
+/// authority comes to listen, and when it comes back.
 pub fn free_ports(shards: u16) -> (SocketAddr, SocketAddr) {
-    loop {
-        let Ok(first) = std::net::TcpListener::bind("127.0.0.1:0") else { continue };
-        let base = first.local_addr().unwrap().port();
-        let rest: Vec<_> =
-            (1..=shards).map_while(|n| std::net::TcpListener::bind(("127.0.0.1", base.checked_add(n)?)).ok()).collect();
-        if rest.len() == usize::from(shards) {
+    const FIRST: u16 = 10_240;
+    const BLOCK: u16 = 8;
+    const BLOCKS: u32 = 256;
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    assert!(shards < BLOCK);
+    for _ in 0..BLOCKS {
+        // Programs that run at the same time begin at different places.
+        let block = std::process::id().wrapping_mul(7).wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % BLOCKS;
+        let base = FIRST + BLOCK * u16::try_from(block).unwrap();
+        if (base..=base + shards).all(|port| std::net::TcpListener::bind(("127.0.0.1", port)).is_ok()) {
             return (([127, 0, 0, 1], base).into(), ([127, 0, 0, 1], base + shards).into());
         }
     }
+    panic!("no block of ports is free");
 }
 
 /// What the HTTP port answers: status and body. None where nobody listens.
