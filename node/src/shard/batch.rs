@@ -96,6 +96,11 @@ impl Batch {
     /// Says it all. Only for what is on disk.
     pub fn say(mut self, metrics: &ShardMetrics) {
         let traced = self.durable(metrics);
+        // Before the answers: whoever hears that a payment is confirmed, and then asks the recipient's shard, finds it
+        // there, because the question queues behind it. What a full queue does not take is said again in time.
+        for (shard, message) in self.messages {
+            let _ = shard.try_send(message);
+        }
         for (stream, answers) in self.answers {
             count(&answers, metrics);
             stream.send(answers);
@@ -110,10 +115,6 @@ impl Batch {
             let _ = ledger.map(|ledger| reply.send(ledger));
         }
         self.alarms.iter().for_each(|alarm| alarm.send_replace(()));
-        // What a full queue does not take is said again in time.
-        for (shard, message) in self.messages {
-            let _ = shard.try_send(message);
-        }
         if let Some(traced) = traced {
             traced.answered(&metrics.tracer);
         }
