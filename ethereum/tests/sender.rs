@@ -72,7 +72,7 @@ impl Drive {
     }
 
     async fn until(&self, what: &str, condition: impl Fn(&[Submission], &[Progress]) -> bool) {
-        for _ in 0..1_500 {
+        for _ in 0..6_000 {
             if condition(&self.stored.lock().unwrap(), &self.seen.lock().unwrap()) {
                 return;
             }
@@ -179,9 +179,9 @@ async fn a_reorganisation_before_finality_is_survived() {
     drive.until("submission", submitted).await;
     scene.anvil.mine(1).await;
     drive.until("inclusion", included).await;
+    let before = drive.seen.lock().unwrap().len();
     scene.anvil.reorganise(1).await;
     assert_eq!(scene.deposits().await, TransactionIndex(0), "the deposit vanished");
-    let before = drive.seen.lock().unwrap().len();
     drive.until("another submission", |_, seen| submitted(&[], &seen[before..])).await;
     scene.anvil.mine(1).await;
     drive.until("another inclusion", |_, seen| included(&[], &seen[before..])).await;

@@ -213,9 +213,12 @@ async fn every_refusal_has_its_kind_its_exit_code_and_says_what_to_do() {
     committee.fakes[1].play(Part::Down);
     check(&["pay", to, "1", "--from", "alice"], "unreachable", 8, "2 of the 3");
     committee.fakes.iter().for_each(|fake| fake.play(Part::Silent));
-    let waiting = run(home, &["balance", "--from", "alice", "--timeout", "7"]);
+    check(&["balance", "--from", "alice"], "unreachable", 8, "0 of the 3");
+    // Said after five seconds, and again after ten: far enough from both on a busy machine.
+    committee.fakes.iter().for_each(|fake| fake.play(Part::Honest));
+    let waiting = run(home, &["receive", "--from", "alice", "--wait", "7"]);
     let said = String::from_utf8(waiting.stderr).unwrap();
-    assert_eq!((waiting.status.code(), said.matches("still at work").count()), (Some(8), 1), "{said}");
+    assert_eq!((waiting.status.code(), said.matches("still at work").count()), (Some(0), 1), "{said}");
     std::fs::write(home.join("config.toml"), "colour = 1").unwrap();
     check(&["balance"], "config", 3, "not a valid configuration");
 }
@@ -256,7 +259,7 @@ async fn a_link_is_paid_as_it_says_by_those_who_agree() {
     refused(&["pay", open, "--yes"], "leaves the amount to you");
     refused(&["pay", &format!("{open}?expires=1"), "1", "--yes"], "expired");
     refused(&["pay", &format!("{open}?expires=4503599627370476"), "1", "--yes"], "no number in range");
-    let (brief, _) = json(home, &["link", "--account", "carol", "--amount", "1", "--expires-in", "4"]);
+    let (brief, _) = json(home, &["link", "--account", "carol", "--amount", "1", "--expires-in", "10"]);
     pay_too_late(home, &brief);
     // Without a terminal nobody is asked, and nothing is paid.
     assert_eq!(run(home, &["pay", link]).status.code(), Some(2));
@@ -266,7 +269,7 @@ async fn a_link_is_paid_as_it_says_by_those_who_agree() {
     assert_eq!(paid["value"]["units"], "2500000000000000000");
     assert_eq!(json(home, &["pay", open, "1", "--yes"]).1, 0);
     assert_eq!(json(home, &["pay", "carol", "1"]).1, 0);
-    committee.until(|fake| fake.balance(committee_account()) == 4_500_000_000_000_000_000).await;
+    committee.until_so_many(3, |fake| fake.balance(committee_account()) == 4_500_000_000_000_000_000).await;
     assert_eq!(json(home, &["contacts", "remove", "carol"]).1, 0);
 
     let code = String::from_utf8(run(home, &["link", "--qr"]).stdout).unwrap();
@@ -359,10 +362,12 @@ async fn killed_at_any_moment_it_signs_one_order_for_each_number_and_loses_none(
     assert!((1..17).contains(&numbers.len()), "the first kill comes before an order: {}", numbers.len());
     let sent: u128 = entries.iter().map(|entry| entry.transfer().unwrap().amount().0).sum();
     let next = numbers.len() as u64;
-    committee.until(|fake| fake.next_sequence(key.account()) == next).await;
+    committee.until_so_many(3, |fake| fake.next_sequence(key.account()) == next).await;
     let mut orders: BTreeMap<u64, BTreeSet<String>> = BTreeMap::new();
     for fake in &committee.fakes {
-        assert_eq!(fake.balance(committee_account()), i128::try_from(sent).unwrap());
+        if fake.next_sequence(key.account()) == next {
+            assert_eq!(fake.balance(committee_account()), i128::try_from(sent).unwrap());
+        }
         for order in fake.orders_seen() {
             orders.entry(order.transfer.sequence().0).or_default().insert(format!("{order:?}"));
         }

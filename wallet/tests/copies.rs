@@ -304,7 +304,7 @@ async fn run(seed: u64) -> (usize, bool) {
     let paid: u128 = record.certified.values().map(|transfer| transfer.amount().0).sum();
     assert_eq!(record.certified.len(), record.certified.keys().next_back().map_or(0, |last| last.0 as usize + 1));
     for fake in &honest {
-        for _ in 0..500 {
+        for _ in 0..6_000 {
             if fake.balance(bob().account()) == paid as i128 {
                 break;
             }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use fastpay_core::SequenceNumber;
 use fastpay_wallet::{DriveError, Driver, NoCertificates, WalletError};
-use support::{Committee, LIES, Part, alice, bob, carol, options, pay};
+use support::{Committee, LIES, Part, REQUEST_TIMEOUT, alice, bob, carol, options, pay};
 
 /// Two payments with one authority playing a part; the other three must end in the right state.
 async fn pays_despite(part: Part) {
@@ -44,9 +44,10 @@ async fn a_stopped_authority_does_not_stop_a_payment() {
 #[tokio::test]
 async fn a_slow_authority_is_not_waited_for() {
     let start = Instant::now();
-    pays_despite(Part::Slow(Duration::from_millis(600))).await;
-    // Reads wait a little for stragglers; orders and confirmations not at all.
-    assert!(start.elapsed() < Duration::from_millis(2400), "{:?}", start.elapsed());
+    pays_despite(Part::Slow(Duration::from_secs(60))).await;
+    // Reads wait a little for stragglers; orders and confirmations not at all. Whoever waited for it to the end of a
+    // request would do so twice at least.
+    assert!(start.elapsed() < REQUEST_TIMEOUT * 2, "{:?}", start.elapsed());
 }
 
 #[tokio::test]
@@ -66,9 +67,7 @@ async fn a_long_list_of_invented_payments_does_not_keep_a_payment() {
     [0, 2, 3].iter().for_each(|index: &usize| committee.fakes[*index].confirm(&certificate));
     committee.fakes[0].play(Part::FalseReceipts(2_000));
     let home = tempfile::tempdir().unwrap();
-    let start = Instant::now();
     committee.wallet(home.path()).send(&bob(), &pay(carol().account(), 20)).await.unwrap();
-    assert!(start.elapsed() < options().deadline / 2, "{:?}", start.elapsed());
     let asked: usize = committee.fakes.iter().map(support::Fake::certificates_asked).sum();
     assert!(asked < 100, "{asked} certificates were asked for");
     for honest in [1, 2, 3] {

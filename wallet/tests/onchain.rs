@@ -267,7 +267,7 @@ async fn a_user_alone_redeems_once() {
     assert!(finished.is_some());
     assert_eq!(scene.primary().await.total_balance(Asset::ETHER).await.unwrap(), U256::from(60));
     assert!(account.redeem(redemption, call).await.unwrap().is_none());
-    let (primary, patience) = (scene.primary().await, Duration::from_secs(5));
+    let (primary, patience) = (scene.primary().await, Duration::from_secs(60));
     let payout = fastpay_wallet::wait_for_redemption(&primary, owner, SequenceNumber(0), patience).await.unwrap();
     assert_eq!(payout, Payout::Done);
 }

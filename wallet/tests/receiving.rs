@@ -112,7 +112,7 @@ async fn a_balance_is_what_an_honest_authority_vouches_for() {
         fastpay_core::Asset::ETHER,
         Amount(100),
         fastpay_core::TransactionIndex(0),
-        Duration::from_secs(5),
+        Duration::from_secs(60),
         &|_| {},
     );
     assert_eq!(waited.await.unwrap().amount, Amount(100));
@@ -133,7 +133,7 @@ async fn the_dust_of_others_is_not_taken_for_ones_own_deposit() {
     committee.fund(2, alice().account(), 100, &all);
     // More than a page of dust on top.
     (3..200).for_each(|index| committee.fund(index, alice().account(), 1, &all));
-    assert_eq!(wait(5).await.unwrap().index.0, 2);
+    assert_eq!(wait(60).await.unwrap().index.0, 2);
 }
 
 #[tokio::test]
