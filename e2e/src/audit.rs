@@ -14,7 +14,7 @@ use crate::failure::{Failure, wait_for};
 use crate::network::Network;
 
 /// So long credits may be on their way between shards.
-const PATIENCE: Duration = Duration::from_secs(15);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// One asset.
 #[derive(Clone, Debug, PartialEq, Eq)]

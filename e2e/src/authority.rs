@@ -16,8 +16,9 @@ use crate::place::{Place, program};
 use crate::ports::Ports;
 use crate::process::{Finished, Program, run};
 
-const READY_PATIENCE: Duration = Duration::from_secs(30);
-const STOP_PATIENCE: Duration = Duration::from_secs(20);
+// Nothing takes this long, however busy the machine is.
+const READY_PATIENCE: Duration = Duration::from_secs(120);
+const STOP_PATIENCE: Duration = Duration::from_secs(60);
 
 /// A place of its own for an authority.
 #[derive(Clone, Debug)]

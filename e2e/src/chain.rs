@@ -32,8 +32,9 @@ const DEPLOYER_KEY: &str = RICH_KEYS[3];
 /// The address of that key; anvil signs for it.
 const DEPLOYER: Address = alloy::primitives::address!("0x90F79bf6EB2c4f870365E785982E1f101E93b906");
 
-const START_PATIENCE: Duration = Duration::from_secs(20);
-const RECEIPT_PATIENCE: Duration = Duration::from_secs(30);
+// Nothing takes this long, however busy the machine is.
+const START_PATIENCE: Duration = Duration::from_secs(120);
+const RECEIPT_PATIENCE: Duration = Duration::from_secs(120);
 
 #[allow(missing_docs)]
 mod abi {

@@ -12,6 +12,9 @@ use tokio::task::JoinSet;
 use crate::failure::Failure;
 use crate::network::Network;
 
+/// For one account's state, however busy the machine is.
+const READ_PATIENCE: Duration = Duration::from_secs(30);
+
 /// The accounts, with one wallet for all. Cheap to clone.
 #[derive(Clone)]
 pub struct Crowd {
@@ -157,11 +160,11 @@ impl Crowd {
     pub async fn bring_all_up_to_date(&self, accounts: &[AccountId]) -> Result<(), Failure> {
         let network = self.wallet.network();
         let driver = Driver::new(network.clone(), Arc::new(NoCertificates), DriveOptions::default());
-        let deadline = tokio::time::Instant::now() + Duration::from_secs(5);
         for &account in accounts {
-            let answers = network.account(account, deadline.max(tokio::time::Instant::now())).await;
+            let answers = network.account(account, tokio::time::Instant::now() + READ_PATIENCE).await;
             let next = answers.iter().filter_map(|(_, answer)| Some(answer.as_ref().ok()?.next_sequence)).max();
-            let Some(last) = next.and_then(|next| next.0.checked_sub(1)) else { continue };
+            let next = next.ok_or_else(|| Failure::Wrong(format!("no authority tells of {account}")))?;
+            let Some(last) = next.0.checked_sub(1) else { continue };
             let certificate = network.find_certificate(account, SequenceNumber(last)).await;
             let lost = || Failure::Wrong(format!("nobody has certificate {last} of {account}"));
             let settled = driver.settle(&certificate.ok_or_else(lost)?).await.map_err(Failure::wrong)?;

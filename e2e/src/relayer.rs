@@ -13,7 +13,7 @@ use crate::network::Primary;
 use crate::place::{Place, program};
 use crate::process::{Program, run};
 
-const STOP_PATIENCE: Duration = Duration::from_secs(20);
+const STOP_PATIENCE: Duration = Duration::from_secs(60);
 /// For gas: 100 ETH.
 const GAS_WEI: u128 = 100_000_000_000_000_000_000;
 

@@ -18,7 +18,7 @@ use crate::rotation::{VOTES_VALIDITY, rotate, wait_for_epoch};
 use crate::scene::{on_chain, payment};
 
 const OUT: Address = Address::repeat_byte(0xfe);
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 const ETHER: u128 = 1_000_000_000_000_000_000;
 
 /// How the contract paid a redemption.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::scene::on_chain;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 const OUT: Address = Address::repeat_byte(0xef);
 const GWEI: u64 = 1_000_000_000;
 

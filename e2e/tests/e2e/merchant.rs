@@ -2,7 +2,7 @@
 //! the shop verifies.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use fastpay_core::AccountId;
 use fastpay_e2e::{Network, Person, run, wait_for};
@@ -43,6 +43,12 @@ impl People {
         let memo = invoice["memo"].as_str().unwrap();
         self.payer.fastpay(["pay", &self.account.to_string(), amount, "--memo", memo]).await.unwrap();
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "an invoice says until when it is to be paid, in the time of day")]
+fn has_ended(invoice: &Value) -> bool {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    now.as_secs() > invoice["expiresAt"].as_u64().unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -95,12 +101,14 @@ async fn a_shop_is_paid_and_told() {
     assert_eq!(ids.len(), 2, "{:?}", merchant.messages(&pie));
 
     // Killed while the payment comes in: found at the next start, and in time, because nobody looked when it ended.
-    let tea = merchant.create("tea", "5", "3");
-    let coffee = merchant.create("coffee", "5", "3");
+    let tea = merchant.create("tea", "5", "15");
+    let coffee = merchant.create("coffee", "5", "15");
     merchant.shop_will(Mood::Refuse(usize::MAX));
     merchant.kill();
     people.pay(&tea).await;
-    tokio::time::sleep(Duration::from_secs(4)).await;
+    wait_for(PATIENCE, async || if has_ended(&coffee) { Ok(()) } else { Err("it can still be paid".into()) })
+        .await
+        .unwrap();
     merchant.run().await;
     merchant.until(&tea, "paid", "failing").await;
     let expired = merchant.until(&coffee, "expired", "failing").await;

@@ -15,7 +15,7 @@ use fastpay_e2e::{Network, Person, Program, program, run, wait_for};
 use fastpay_merchant::signature::Secret;
 use serde_json::{Value, json};
 
-pub const PATIENCE: Duration = Duration::from_secs(40);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What the shop does with a webhook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,7 +95,8 @@ impl Merchant {
         let config = home.join("merchant.toml");
         let text = std::fs::read_to_string(&config).unwrap();
         let text = text.replace("poll_ms = 1000", "poll_ms = 100").replace("delay_ms = 5000", "delay_ms = 200");
-        std::fs::write(&config, text.replace("timeout_ms = 10000", "timeout_ms = 1000")).unwrap();
+        // A shop that answers at all does so in less, however busy the machine is: attempts are counted.
+        std::fs::write(&config, text.replace("timeout_ms = 10000", "timeout_ms = 5000")).unwrap();
         let mut merchant = Self { log: network.place().log("merchant"), home, program: None, shop };
         merchant.run().await;
         merchant

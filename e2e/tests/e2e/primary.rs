@@ -1,7 +1,7 @@
 //! An Ethereum node that goes away and comes back, or serves another chain.
 
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fastpay_core::{AccountId, Asset};
 use fastpay_e2e::{Chain, Failure, Network, Person, Place, Ports, http_get, program, run, wait_for};
@@ -20,9 +20,27 @@ async fn network_behind_a_wire(name: &str) -> (Network, Proxy) {
     (Network::on_chain(place, ports, layout(), chain, Some(url)).await.unwrap(), proxy)
 }
 
-async fn wait_for_deposits(clients: &[AuthorityClient], account: AccountId, count: u64) -> Result<(), Failure> {
-    // A follower that found nobody for long looks again after half a minute.
-    wait_for(Duration::from_secs(90), async || {
+/// A follower that found nobody for long looks again after half a minute.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// A follower that stopped for good is started again by its operator.
+async fn restart_stopped(network: &mut Network) {
+    for authority in &mut network.authorities {
+        let http = authority.endpoints().unwrap().http.clone().unwrap();
+        if http_get(&http, "/ready").await.is_ok_and(|(_, said)| said.contains("stopped")) {
+            authority.stop().unwrap();
+            authority.start().unwrap();
+        }
+    }
+}
+
+async fn wait_for_deposits(
+    clients: &[AuthorityClient],
+    account: AccountId,
+    count: u64,
+    patience: Duration,
+) -> Result<(), Failure> {
+    wait_for(patience, async || {
         for client in clients {
             let state = client.shard_of(&account).account(account).await.map_err(|error| error.to_string())?;
             if state.deposits != count {
@@ -53,18 +71,18 @@ async fn payments_go_on_without_the_ethereum_node_and_deposits_after_it() {
         authority.start().unwrap();
     }
     let http = network.authorities[0].endpoints().unwrap().http.clone().unwrap();
-    let ready = wait_for(Duration::from_secs(20), async || http_get(&http, "/ready").await).await.unwrap();
+    let ready = wait_for(Duration::from_secs(60), async || http_get(&http, "/ready").await).await.unwrap();
     assert_eq!(ready.0, 503, "{}", ready.1);
     assert_eq!(http_get(&http, "/health").await.unwrap().0, 200);
     alice.fastpay(["pay", "other", "1", "--from", "own"]).await.unwrap();
     // The wallet reaches the chain another way; nobody credits what it deposits now.
     alice.fastpay(["deposit", "4", "--from", "own", "--wait", "0"]).await.unwrap();
     tokio::time::sleep(Duration::from_millis(500)).await;
-    wait_for_deposits(&clients, own, 1).await.unwrap();
+    wait_for_deposits(&clients, own, 1, PATIENCE).await.unwrap();
 
     let url = network.chain().unwrap().url().to_owned();
     proxy.pass(&url);
-    wait_for_deposits(&clients, own, 2).await.unwrap();
+    wait_for_deposits(&clients, own, 2, PATIENCE).await.unwrap();
     for authority in &mut network.authorities {
         authority.wait_ready().await.unwrap();
     }
@@ -95,17 +113,14 @@ async fn another_chain_is_not_followed() {
     alice.fastpay(["deposit", "1", "--wait", "0"]).await.unwrap();
     let clients = network.clients().unwrap();
     tokio::time::sleep(Duration::from_secs(2)).await;
-    wait_for_deposits(&clients, own, 0).await.unwrap();
+    wait_for_deposits(&clients, own, 0, PATIENCE).await.unwrap();
     proxy.pass(&right);
-    for authority in &mut network.authorities {
-        // A follower that stopped for good is started again by its operator.
-        let http = authority.endpoints().unwrap().http.clone().unwrap();
-        if http_get(&http, "/ready").await.unwrap().1.contains("stopped") {
-            authority.stop().unwrap();
-            authority.start().unwrap();
-        }
+    // One that is still taking in what it heard of the other chain stops only after the first look.
+    let until = Instant::now() + PATIENCE;
+    while wait_for_deposits(&clients, own, 1, Duration::from_secs(2)).await.is_err() && Instant::now() < until {
+        restart_stopped(&mut network).await;
     }
-    wait_for_deposits(&clients, own, 1).await.unwrap();
+    wait_for_deposits(&clients, own, 1, PATIENCE).await.unwrap();
 
     // A wallet that is told another chain's id does not even begin.
     let endpoints = network.endpoints_file().to_string_lossy().into_owned();

@@ -58,7 +58,7 @@ impl Proxy {
             let cut = *self.cut.lock().unwrap();
             async move { if cut > 0 { Ok(()) } else { Err("nothing was cut".to_owned()) } }
         };
-        wait_for(Duration::from_secs(30), probe).await.unwrap();
+        wait_for(Duration::from_secs(120), probe).await.unwrap();
     }
 }
 

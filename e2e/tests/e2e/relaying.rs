@@ -14,13 +14,14 @@ use crate::proxy::Proxy;
 use crate::scene::on_chain;
 
 const OUT: Address = Address::repeat_byte(0xcd);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 async fn wait_until_paid(network: &Network, ether: u64) {
     wait_until_out_has(network, U256::from(ether) * U256::from(10).pow(U256::from(18))).await;
 }
 
 async fn wait_until_out_has(network: &Network, expected: U256) {
-    wait_for(Duration::from_secs(40), async || {
+    wait_for(PATIENCE, async || {
         let found = network.chain().unwrap().ether_of(OUT).await.map_err(|error| error.to_string())?;
         if found == expected { Ok(()) } else { Err(format!("{found} wei of {expected} are paid")) }
     })
@@ -32,7 +33,7 @@ async fn wait_until_out_has(network: &Network, expected: U256) {
 async fn wait_until_so_many_wait(network: &Network, count: usize) {
     for authority in &network.authorities {
         let http = authority.endpoints().unwrap().http.clone().unwrap();
-        wait_for(Duration::from_secs(40), async || {
+        wait_for(PATIENCE, async || {
             let (_, body) = http_get(&http, "/v1/redemptions/waiting").await?;
             let waiting: Value = serde_json::from_str(&body).map_err(|error| error.to_string())?;
             let listed = waiting["redemptions"].as_array().map(Vec::len);
@@ -77,7 +78,7 @@ async fn a_relayer_killed_between_write_and_submit_pays_once() {
     proxy.pass(&url);
     network.start_relayer().unwrap();
     wait_until_paid(&network, 3).await;
-    wait_for(Duration::from_secs(30), async || {
+    wait_for(PATIENCE, async || {
         let status = network.relayer.as_ref().unwrap().status().map_err(|error| error.to_string())?;
         if transactions(&status) == 0 && status["items"] == 0 {
             Ok(())
@@ -134,7 +135,7 @@ async fn a_batch_a_queue_and_a_pause_end_in_payouts() {
     // Five of the seven that are left are more than may go at once.
     let queued = alice.fastpay(["redeem", "5", "--to", &out, "--wait", "60"]).await.unwrap();
     assert!(queued["redeemed"] == false && queued["queued"]["executableAt"].is_u64(), "{queued}");
-    wait_for(Duration::from_secs(30), async || {
+    wait_for(PATIENCE, async || {
         let status = network.relayer.as_ref().unwrap().status().map_err(|error| error.to_string())?;
         let same = status["queued"][0]["executableAt"] == queued["queued"]["executableAt"];
         if same { Ok(()) } else { Err(format!("not followed: {status}")) }

@@ -12,7 +12,7 @@ use fastpay_wallet::Intent;
 
 use crate::scene::{key, payment, standalone};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Scene {
     network: Network,

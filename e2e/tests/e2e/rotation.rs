@@ -20,7 +20,7 @@ use tokio::sync::watch;
 
 use crate::scene::{key, on_chain, payment};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 /// The `votesValidity` of the deployments here, in seconds.
 pub const VOTES_VALIDITY: u64 = 86_400;
 const RECIPIENT: PrimaryAddress = PrimaryAddress::repeat_byte(0xBE);

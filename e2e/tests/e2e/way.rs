@@ -35,7 +35,7 @@ async fn money_goes_in_around_and_out_again() {
     let paid = alice.fastpay(["pay", &his.to_string(), "2.5", "--memo", "lodging"]).await.unwrap();
     assert_eq!(paid["state"], "settled");
     collector.expect_payment(&network, &paid, [own, his]).await;
-    let received = bob.fastpay(["receive", "--wait", "10"]).await.unwrap();
+    let received = bob.fastpay(["receive", "--wait", "60"]).await.unwrap();
     assert!(received.to_string().contains("lodging"), "{received}");
 
     // More than there is: refused before a number is bound to it, with a code of its own.

@@ -19,8 +19,9 @@ const PAYMENTS_EACH: [usize; 3] = [16, 6, 4];
 const ETHER: u128 = 1_000_000_000_000_000_000;
 /// Where the crowd's redemptions go: an address that nobody has used.
 const OUT: Address = Address::repeat_byte(0x0d);
-const START_PATIENCE: Duration = Duration::from_secs(20);
-const RELAY_PATIENCE: Duration = Duration::from_secs(60);
+const START_PATIENCE: Duration = Duration::from_secs(60);
+const RELAY_PATIENCE: Duration = Duration::from_secs(120);
+const CATCH_UP_PATIENCE: Duration = Duration::from_secs(60);
 
 struct Scene {
     network: Network,
@@ -132,7 +133,7 @@ async fn first_payments(report: &mut Report, scene: &Scene) -> Result<(), Failur
         let to_alice = scene.alice.account("ethereum").await?.to_string();
         let paid = scene.alice.fastpay(["pay", &to_bob, "1.5", "--from", "ethereum", "--memo", "lunch"]).await?;
         scene.bob.fastpay(["pay", &to_alice, "25", "--asset", &token, "--from", "fastpay"]).await?;
-        let received = scene.bob.fastpay(["receive", "--from", "fastpay", "--wait", "10"]).await?;
+        let received = scene.bob.fastpay(["receive", "--from", "fastpay", "--wait", "60"]).await?;
         if !received.to_string().contains("lunch") {
             return Err(Failure::Wrong(format!("Bob did not receive lunch: {received}")));
         }
@@ -210,7 +211,7 @@ fn describe(paid: &CrowdReport) -> String {
 /// Waits until every authority says the same of every account. Returns how many balances were compared.
 async fn same_everywhere(scene: &Scene) -> Result<usize, Failure> {
     let clients = scene.network.clients()?;
-    wait_for(Duration::from_secs(15), async || {
+    wait_for(CATCH_UP_PATIENCE, async || {
         let mut compared = 0;
         for account in &scene.accounts {
             let mut states = Vec::new();
