@@ -2,7 +2,7 @@ import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 
 /** Tests wait for what they wait for, on a machine that may be busy with other things. */
-const PATIENCE_MS = 120_000;
+const PATIENCE_MS = 360_000;
 
 /** The quick start imports the package by its name; here that is its source. */
 const alias = { "@fastpay/sdk": fileURLToPath(new URL("./src/index.ts", import.meta.url)) };

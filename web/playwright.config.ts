@@ -9,8 +9,9 @@ export default defineConfig({
   globalSetup: "./test/support/setup.ts",
   // One network, one chain: pauses and the clock are everybody's.
   workers: 1,
-  timeout: 120_000,
-  expect: { timeout: 30_000 },
+  // Nothing takes this long, however busy the machine is.
+  timeout: 300_000,
+  expect: { timeout: 60_000 },
   reporter: [["list"]],
   use: {
     ...(process.env.WEB_URL === undefined ? {} : { baseURL: process.env.WEB_URL }),

@@ -38,6 +38,7 @@ test("a deposit that was sent survives a silent Ethereum node and a reload, and 
   isAway = false;
   await page.reload();
   await expect(work.getByText("Credited in FastPay: done")).toBeVisible();
+  await expect(work.getByText("Done", { exact: true })).toBeVisible();
   await goTo(page, "Wallet");
   await expect(inFastPay(page, "ETH")).toHaveText("1.5");
   expect(wallet.asked.filter((method) => method === "eth_sendTransaction")).toHaveLength(1);

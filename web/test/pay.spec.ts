@@ -26,8 +26,9 @@ test("alice pays bob: final, then settled; bob sees it come", async ({ person })
 });
 
 test("a payment is announced to whoever is paid, without a reload", async ({ person }) => {
-  const alice = await person({ deposit: "1" });
   const bob = await person();
+  // While her deposit becomes final, his page has long begun to listen.
+  const alice = await person({ deposit: "1" });
   await goTo(alice.page, "Pay");
   await pay(alice.page, bob.wallet.key.address, "0.5", "thanks");
   await expect(bob.page.getByText(/^Received 0.5 ETH from 0x/)).toBeVisible();

@@ -120,6 +120,7 @@ test("a deposit that was sped up in the wallet while no page was open is found; 
     const work = activity(page, `Deposit ${amount} ETH`);
     if (how === "sped up") {
       await expect(work.getByText("Credited in FastPay: done")).toBeVisible();
+      await expect(work.getByText("Done", { exact: true })).toBeVisible();
     } else {
       await expect(work.getByRole("alert")).toContainText("made no deposit");
       await expect(work.getByRole("alert")).toContainText("It was cancelled in the wallet");

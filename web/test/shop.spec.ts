@@ -25,6 +25,9 @@ async function order(page: Page, good: string, url = shop.url): Promise<void> {
   await page.goto(url);
   await page.getByRole("button", { name: `More ${good}` }).click();
   await page.getByRole("button", { name: "Pay with FastPay" }).click();
+}
+
+async function isPayable(page: Page): Promise<void> {
   await expect(page.getByRole("img", { name: "QR code of the payment link" }).locator("svg")).toBeVisible();
 }
 
@@ -78,6 +81,7 @@ test("an order is paid in the web wallet, which its link opens", async ({ page, 
   const context = await browser.newContext({ baseURL: process.env.WEB_URL ?? "" });
   const buyer = await person({ deposit: "1", page: await context.newPage() });
   await order(page, "Birthday cake");
+  await isPayable(page);
   const isSame = await isNotLoadedAgain(page);
   const href = await page.getByRole("link", { name: "Pay in the web wallet" }).getAttribute("href");
   await buyer.page.goto(href ?? "");
@@ -92,6 +96,7 @@ test("an order is paid in the web wallet, which its link opens", async ({ page, 
 
 test("who pays a part is asked for the rest", async ({ page }) => {
   await order(page, "Birthday cake");
+  await isPayable(page);
   const link = await linkOf(page);
   const { account, memo } = parsePaymentLink(link);
   await fastpay("pay", formatAccount(account), "0.004", "--memo", memo ?? "", "--from", "alice");
@@ -110,8 +115,9 @@ test("an order expires, and a payment that comes then is late", async ({ page })
   const hasty = await openShop(3);
   try {
     await order(page, "Butter croissant", hasty.url);
-    const { account, memo } = parsePaymentLink(await linkOf(page));
+    // It may be over before anybody could look at its code.
     await expect(page.getByTestId("state")).toHaveText("This order has expired. Nothing was paid.");
+    const { account, memo } = parsePaymentLink(await linkOf(page));
     await expect(page.getByRole("region", { name: "Payment" })).toBeHidden();
     await picture(page, "shop-expired");
     await fastpay("pay", formatAccount(account), "0.002", "--memo", memo ?? "", "--from", "alice");

@@ -195,7 +195,7 @@ function fundedBy(contract: Address, receipt: TransactionReceipt): DepositEntry 
 }
 
 /** How far a deposit is, by its transaction. */
-export async function depositStatus({ network, contract }: Context, hash: Hex): Promise<DepositStatus> {
+export async function depositStatus({ network, contract, timing }: Context, hash: Hex): Promise<DepositStatus> {
   const receipt = await contract.receipt(hash);
   if (receipt === undefined) return { state: "pending" };
   const block = receipt.blockNumber;
@@ -203,7 +203,8 @@ export async function depositStatus({ network, contract }: Context, hash: Hex): 
   const funded = fundedBy(contract.domain.contract, receipt);
   const newest = await contract.block(contract.finality);
   if (newest.number < block) return { state: "included", block, deposit: funded };
-  const authorities = await countCredits(network, funded, undefined);
+  // Whoever was told that it is credited is not told otherwise because one of those who have credited it is slow.
+  const authorities = await countCredits(network, funded, undefined, timing.readMs);
   const state = authorities >= network.committee.quorum ? "credited" : "final";
   return { state, block, deposit: { ...funded, authorities } };
 }
@@ -229,8 +230,15 @@ async function credited(
   }
 }
 
-async function countCredits(network: Network, funded: DepositEntry, signal: AbortSignal | undefined): Promise<number> {
-  const answers = await network.askAll((authority, until) => hasCredited(authority, funded, until), { signal });
+/** `graceMs` as of `askAll`. */
+async function countCredits(
+  network: Network,
+  funded: DepositEntry,
+  signal: AbortSignal | undefined,
+  graceMs?: number,
+): Promise<number> {
+  const options = { signal, ...(graceMs !== undefined && { graceMs }) };
+  const answers = await network.askAll((authority, until) => hasCredited(authority, funded, until), options);
   return answers.filter(({ answer }) => answer === true).length;
 }
 

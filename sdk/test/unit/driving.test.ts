@@ -1,6 +1,6 @@
 /** Paying while authorities are silent, slow, behind, or lie. */
 
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 
 import { encodeOrder, FastPayError, formatAccount, memoryStore, type TransferStep } from "../../src/index.js";
 import { paymentOf, signed } from "../support/committee.js";
@@ -159,6 +159,7 @@ test("a payment that few authorities know of is brought to all, and can be spent
   }
   const back = await scene.pay(30n, { signer: scene.bob });
   expect(back.certificate.order.transfer).toMatchObject({ sender: scene.bob.account, amount: 30n });
+  await back.rest;
   for (const node of scene.nodes) expect(node.account(scene.alice.account).sent[0]?.order).toEqual(certificate.order);
 });
 
@@ -223,6 +224,7 @@ test("who gives up loses nothing", async () => {
   for (const node of scene.nodes) node.lie = () => undefined;
   const receipt = await scene.pay(30n);
   expect(receipt.resumed).toBe(true);
+  await receipt.rest;
   expect(scene.node(0).account(scene.bob.account).balance).toBe(30n);
 });
 
@@ -237,6 +239,10 @@ describe("a storage that takes no more", () => {
     };
     return { disk, store: { ...store, create } };
   };
+
+  /** At an authority that may be the one beyond the quorum. */
+  const hasArrived = (balance: bigint) =>
+    vi.waitFor(() => expect(scene.node(1).account(scene.bob.account).balance).toBe(balance), 30_000);
 
   test("of orders: nothing is sent", async () => {
     const { store, disk } = full(() => false);
@@ -255,10 +261,10 @@ describe("a storage that takes no more", () => {
       code: "storage",
       message: expect.stringContaining("the transfer is settled"),
     });
-    expect(scene.node(1).account(scene.bob.account).balance).toBe(30n);
+    await hasArrived(30n);
     disk.isFull = false;
     expect(await scene.resume(store)).toMatchObject([{ type: "settled" }]);
     expect((await scene.pay(5n, { store })).certificate.order.transfer.sequence).toBe(1n);
-    expect(scene.node(1).account(scene.bob.account).balance).toBe(35n);
+    await hasArrived(35n);
   });
 });

@@ -23,5 +23,5 @@ async function faults(page: Page): Promise<string[]> {
 
 /** Axe finds nothing in `page`: now, or once what is on its way out has gone. */
 export async function isAccessible(page: Page): Promise<void> {
-  await expect.poll(() => faults(page), { message: page.url(), timeout: 10_000 }).toEqual([]);
+  await expect.poll(() => faults(page), { message: page.url() }).toEqual([]);
 }

@@ -19,13 +19,20 @@ export async function fastpay(...args: readonly string[]): Promise<string> {
   return stdout.trim();
 }
 
+let nextPort = 7_000 + (process.pid % 2_000);
+
+/** One below those that the system gives to connections, and to nobody twice: it is still free when a program comes to listen. */
 async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await new Promise((done) => server.once("listening", done));
-  const address = server.address();
-  await new Promise((done) => server.close(done));
-  if (address === null || typeof address === "string") throw new Error("the system gives no port");
-  return address.port;
+  for (;;) {
+    const port = nextPort++;
+    const server = createServer();
+    const isFree = await new Promise<boolean>((resolve) => {
+      server.once("error", () => resolve(false)).listen(port, "127.0.0.1", () => resolve(true));
+    });
+    if (!isFree) continue;
+    await new Promise((done) => server.close(done));
+    return port;
+  }
 }
 
 /** A process that runs until it is told to end; what it said is in the error of one that ended before. */

@@ -21,8 +21,9 @@ export function Component(): JSX.Element {
     queryKey: ["evidence", digest, account, sequence],
     queryFn: () => client.evidence(name.of as Name),
     enabled: name.of !== undefined,
-    // Proof does not age; only who shows it may change.
+    // Proof does not age; only who shows it may change. Just made, it is not everywhere yet.
     staleTime: 30_000,
+    refetchInterval: ({ state }) => (isShownByAll(state.data) ? false : 3_000),
   });
   return (
     <Page title="Transfer" width={720}>
@@ -32,6 +33,10 @@ export function Component(): JSX.Element {
       {query.data && <Evidence evidence={query.data} />}
     </Page>
   );
+}
+
+function isShownByAll(evidence: CertificateEvidence | undefined): boolean {
+  return evidence !== undefined && evidence.answers.every(({ answer }) => answer?.report !== undefined);
 }
 
 function readName(digest?: string, account?: string, sequence?: string): { of?: Name; error?: unknown } {
