@@ -16,7 +16,8 @@ use tokio::sync::watch as signals;
 
 use crate::client::Service;
 use crate::error::CommandError;
-use crate::{Cli, Command, CreateArgs, InitArgs, InvoiceCommand, text};
+use crate::text::{self, Amounts};
+use crate::{Cli, Command, CreateArgs, InitArgs, InvoiceCommand};
 
 /// The outcome of a command.
 pub struct Report {
@@ -31,7 +32,7 @@ pub async fn run(cli: Cli) -> Result<Report, CommandError> {
     match cli.command {
         Command::Init(args) => init(&home, args).await,
         Command::Run => serve(&home).await.map(|()| Report { json: None, text: String::new() }),
-        Command::Invoice(command) => invoice(&home, command).await,
+        Command::Invoice(command) => invoice(&home, command, cli.json).await,
     }
 }
 
@@ -104,26 +105,36 @@ async fn stop_signal() {
     }
 }
 
-async fn invoice(home: &Home, command: InvoiceCommand) -> Result<Report, CommandError> {
-    let service = Service::of(home)?;
-    let invoice = |json: Value| Report { text: text::invoice(&json), json: Some(json) };
+async fn invoice(home: &Home, command: InvoiceCommand, for_programs: bool) -> Result<Report, CommandError> {
+    let (service, wallet) = (Service::of(home)?, home.wallet()?);
+    // Looked up for people only: programs read the smallest unit, and need no Ethereum node for it.
+    let amounts = async |invoices: &[Value]| match for_programs {
+        true => Amounts::default(),
+        false => Amounts::of(&wallet, invoices).await,
+    };
+    let one = async |json: Value| {
+        let amounts = amounts(std::slice::from_ref(&json)).await;
+        Report { text: text::invoice(&json, &amounts), json: Some(json) }
+    };
     match command {
         InvoiceCommand::Create(args) => {
             let CreateArgs { reference, amount, asset, memo, expires_in } = args;
+            let asset = asset.map_or(Asset::ETHER, Asset);
             let body = json!({
                 "reference": reference,
-                "amount": amount.to_string(),
-                "asset": asset.map_or(Asset::ETHER, Asset),
+                "amount": wallet.read_amount(asset, &amount).await?.to_string(),
+                "asset": asset,
                 "memo": memo,
                 "expiresIn": expires_in,
             });
-            service.post(&["invoices"], &body).await.map(invoice)
+            Ok(one(service.post(&["invoices"], &body).await?).await)
         }
         InvoiceCommand::List { after, state } => {
             let json = service.get(&["invoices"], &[("after", after), ("state", state)]).await?;
-            Ok(Report { text: text::page(&json), json: Some(json) })
+            let amounts = amounts(text::invoices(&json)).await;
+            Ok(Report { text: text::page(&json, &amounts), json: Some(json) })
         }
-        InvoiceCommand::Show { id } => service.get(&["invoices", &id], &[]).await.map(invoice),
+        InvoiceCommand::Show { id } => Ok(one(service.get(&["invoices", &id], &[]).await?).await),
         InvoiceCommand::Export => {
             let table = service.table(&["export.csv"]).await?;
             Ok(Report { json: Some(json!({ "csv": table })), text: table })

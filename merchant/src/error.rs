@@ -6,8 +6,8 @@ use fastpay_merchant::config::ConfigError;
 use fastpay_merchant::deliver::DeliverError;
 use fastpay_merchant::ledger::LedgerError;
 use fastpay_merchant::watch::WatchError;
-use fastpay_wallet::ERROR_KINDS;
 use fastpay_wallet::folder::FolderError;
+use fastpay_wallet::{ERROR_KINDS, WalletError};
 use serde_json::{Value, json};
 
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +20,9 @@ pub enum CommandError {
     Watch(#[from] WatchError),
     #[error(transparent)]
     Deliver(#[from] DeliverError),
+    /// An amount, or the asset's decimals.
+    #[error(transparent)]
+    Amount(#[from] WalletError),
     #[error("cannot listen at {0}: {1}; is the service running already, or `listen` of merchant.toml wrong?")]
     Listen(SocketAddr, std::io::Error),
     #[error("the service does not answer at {0}; start it with `fastpay-merchant run`")]
@@ -36,7 +39,7 @@ impl CommandError {
             Self::Ledger(error)
             | Self::Watch(WatchError::Ledger(error))
             | Self::Deliver(DeliverError::Ledger(error)) => of_ledger(error),
-            Self::Watch(WatchError::Wallet(error)) => error.kind(),
+            Self::Watch(WatchError::Wallet(error)) | Self::Amount(error) => error.kind(),
             Self::Deliver(DeliverError::Client(_)) | Self::Listen(..) => "config",
             Self::Away(_) => "unreachable",
             Self::Refused { code, .. } => match code.as_str() {

@@ -116,15 +116,15 @@ enum InvoiceCommand {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  fastpay-merchant invoice create --reference order-7 --amount 1500000000000000000 --expires-in 900"
+    after_help = "Example:\n  fastpay-merchant invoice create --reference order-7 --amount 0.012 --expires-in 900"
 )]
 struct CreateArgs {
     /// What the shop calls it.
     #[arg(long)]
     reference: String,
-    /// How much, in the asset's smallest unit.
-    #[arg(long, value_name = "UNITS")]
-    amount: u128,
+    /// How much, such as 0.012.
+    #[arg(long, allow_negative_numbers = true)]
+    amount: String,
     /// The address of a token; ETH where it is not given.
     #[arg(long, value_name = "ADDRESS")]
     asset: Option<PrimaryAddress>,

@@ -1,7 +1,35 @@
 //! What people see of an invoice.
 
+use std::collections::BTreeMap;
+
+use fastpay_core::Asset;
 use fastpay_ethereum::utc;
+use fastpay_wallet::{Money, Wallet};
 use serde_json::Value;
+
+/// How the amounts of some invoices are written, by the asset's address: each has decimals of its own.
+#[derive(Default)]
+pub struct Amounts(BTreeMap<String, Money>);
+
+impl Amounts {
+    pub async fn of(wallet: &Wallet, invoices: &[Value]) -> Self {
+        let mut known = BTreeMap::new();
+        for address in invoices.iter().map(|invoice| text(invoice, "asset")) {
+            if let Ok(asset) = address.parse().map(Asset)
+                && !known.contains_key(address)
+            {
+                known.insert(address.to_owned(), Money::of(wallet, asset).await);
+            }
+        }
+        Self(known)
+    }
+
+    /// A number of smallest units of an invoice's asset.
+    fn text(&self, invoice: &Value, units: &str) -> String {
+        let asset = text(invoice, "asset");
+        self.0.get(asset).map_or_else(|| format!("{units} smallest units of {asset}"), |money| money.text(units))
+    }
+}
 
 fn text<'a>(document: &'a Value, name: &str) -> &'a str {
     document.get(name).and_then(Value::as_str).unwrap_or("–")
@@ -11,20 +39,26 @@ fn list<'a>(document: &'a Value, name: &str) -> &'a [Value] {
     document.get(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
+/// The invoices of a page.
+pub fn invoices(page: &Value) -> &[Value] {
+    list(page, "invoices")
+}
+
 /// One invoice, with all that came of it.
-pub fn invoice(document: &Value) -> String {
+pub fn invoice(document: &Value, amounts: &Amounts) -> String {
+    let amount = |of: &Value| amounts.text(document, text(of, "amount"));
     let expires = document.get("expiresAt").and_then(Value::as_u64).map(utc).unwrap_or_default();
     let mut lines = vec![
         format!("{}  {}", text(document, "id"), text(document, "state")),
         format!("  reference  {}", text(document, "reference")),
-        format!("  amount     {} smallest units of {}", text(document, "amount"), text(document, "asset")),
-        format!("  received   {}", text(document, "received")),
+        format!("  amount     {}", amount(document)),
+        format!("  received   {}", amounts.text(document, text(document, "received"))),
         format!("  expires    {expires}"),
         format!("  link       {}", text(document, "link")),
     ];
     for payment in list(document, "payments") {
         let late = if payment.get("late") == Some(&Value::Bool(true)) { ", late" } else { "" };
-        lines.push(format!("  payment    {} from {}{late}", text(payment, "amount"), text(payment, "sender")));
+        lines.push(format!("  payment    {} from {}{late}", amount(payment), text(payment, "sender")));
     }
     let count = document.get("paymentCount").and_then(Value::as_u64).unwrap_or_default();
     let unlisted = count.saturating_sub(list(document, "payments").len() as u64);
@@ -40,12 +74,13 @@ pub fn invoice(document: &Value) -> String {
 }
 
 /// A page of invoices, a line each.
-pub fn page(document: &Value) -> String {
+pub fn page(document: &Value, amounts: &Amounts) -> String {
     let line = |invoice: &Value| {
         let [id, state, amount, reference] = ["id", "state", "amount", "reference"].map(|name| text(invoice, name));
+        let amount = amounts.text(invoice, amount);
         format!("{id}  {state:<10}  {amount:>22}  {reference}")
     };
-    let mut lines: Vec<_> = list(document, "invoices").iter().map(line).collect();
+    let mut lines: Vec<_> = invoices(document).iter().map(line).collect();
     if lines.is_empty() {
         lines.push("no invoices".into());
     }

@@ -63,6 +63,31 @@ fn init_leaves_nothing_where_the_endpoints_cannot_be_used() {
 }
 
 #[test]
+fn an_amount_is_typed_in_whole_units_and_a_wrong_one_is_refused_before_anybody_is_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let (endpoints, init) = wallet(folder.path());
+    std::fs::write(folder.path().join("endpoints.json"), endpoints.to_string()).unwrap();
+    let init: Vec<_> = init.iter().map(String::as_str).collect();
+    assert!(run(folder.path(), &init).status.success());
+    let create = |amount: &str| {
+        let output = run(folder.path(), &["--json", "invoice", "create", "--reference", "r", "--amount", amount]);
+        let error: Value = serde_json::from_slice(&output.stdout).unwrap();
+        (output.status.code().unwrap(), error["error"]["message"].as_str().unwrap().to_owned())
+    };
+    for (amount, words) in [
+        ("1.0000000000000000001", "more decimals"),
+        ("-3", "is not an amount"),
+        ("1e3", "is not an amount"),
+        ("1500000000000000000000000", "more than any account can hold"),
+    ] {
+        let (code, message) = create(amount);
+        assert!(code == 2 && message.contains(words), "{amount}: {message}");
+    }
+    // What can be read is for the service to judge, and it is away.
+    assert_eq!(create("0.012").0, 8);
+}
+
+#[test]
 fn a_reader_that_goes_away_is_no_reason_to_panic() {
     let folder = tempfile::tempdir().unwrap();
     let (endpoints, init) = wallet(folder.path());

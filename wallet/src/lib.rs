@@ -7,7 +7,8 @@
 //!  ChainAccount ─► the Primary: deposit, redeem by oneself, claim; written ahead as well
 //! ```
 //! Modules in reading order: `network`, `drive`, `standing` (rules for answers of which some are lies),
-//! `folder`, `wallet`, `finish`, `receive`, `view`, `chain`, `payout`, `arrival`, `audit`, `open`, `memo`, `link`.
+//! `folder`, `wallet`, `finish`, `receive`, `view`, `chain`, `payout`, `arrival`, `audit`, `open`, `memo`,
+//! `money`, `link`.
 //!
 //! Invariants: what an authority says is verified or agreed by f + 1 before it is acted on; an order is on
 //! disk before it is sent; no second order is ever signed for a sequence number; whatever a crash leaves
@@ -26,6 +27,7 @@ mod finish;
 pub mod folder;
 mod link;
 mod memo;
+mod money;
 mod network;
 mod open;
 mod payout;
@@ -48,6 +50,7 @@ pub use drive::{
 pub use error::{ERROR_KINDS, WalletError};
 pub use link::{LABEL_LENGTH_MAX, LINK_LENGTH_MAX, LinkError, PaymentLink};
 pub use memo::{MemoError, format_memo, parse_memo};
+pub use money::Money;
 pub use network::{Answers, BogusCertificate, Names, Network, NetworkError};
 pub use open::{learn_chain_id, read_genesis, set_up};
 pub use payout::{QueuedRedemption, check_not_paused, queued_redemption, would_queue};

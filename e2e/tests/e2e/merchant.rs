@@ -64,6 +64,17 @@ async fn a_shop_is_paid_and_told() {
     assert_eq!(merchant.create("cake", "700", "600")["id"], cake["id"]);
     let other = merchant.try_ask(&["invoice", "create", "--reference", "cake", "--amount", "8"]);
     assert_eq!(other, Err((Some(7), json!("conflict"))));
+    // What people type and read is in whole units, what programs read in the smallest.
+    let roll = ["invoice", "create", "--reference", "roll", "--amount", "0.012"];
+    assert_eq!(merchant.try_ask(&roll).unwrap()["amount"], "12000000000000000");
+    let [shown, listed] = [&roll[..], &["invoice", "list"]].map(|words| run(&mut merchant.command(words)).unwrap());
+    assert!(shown.out.contains("  amount     0.012 native\n  received   0 native\n"), "{}", shown.out);
+    assert!(listed.out.lines().any(|line| line.ends_with("  0.012 native  roll")), "{}", listed.out);
+    for (amount, word) in [("0.0000000000000000001", "more decimals"), ("-3", "not an amount"), ("0", "at least 1")] {
+        let refused = ["invoice", "create", "--reference", "crumb", "--amount", amount];
+        let refused = run(&mut merchant.command(&refused)).unwrap();
+        assert!(refused.status.code() == Some(2) && refused.err.contains(word), "{amount}: {}", refused.err);
+    }
     assert_eq!(merchant.try_ask(&["invoice", "show", "inv_0"]), Err((Some(2), json!("argument"))));
     assert_eq!(merchant.try_ask(&["run"]), Err((Some(10), json!("busy"))));
     assert_eq!(people.pay(&cake).await["value"]["units"], "700");
@@ -128,14 +139,14 @@ async fn a_shop_is_paid_and_told() {
         let table = run(&mut merchant.command(&["invoice", "export"])).unwrap().out;
         let rows = table.lines().count();
         let has = table.contains(",tip,1,") && table.contains("cake,paid") && table.contains("coffee,late");
-        // The head, cake, three for bread, two for the pie, tea, coffee, the tip.
-        if has && rows == 10 { Ok(()) } else { Err(table) }
+        // The head, cake, the roll, three for bread, two for the pie, tea, coffee, the tip.
+        if has && rows == 11 { Ok(()) } else { Err(table) }
     })
     .await
     .unwrap();
     let document = run(&mut merchant.command(&["--json", "invoice", "export"])).unwrap().out;
     let document: Value = serde_json::from_str(&document).unwrap();
-    assert_eq!(document["csv"].as_str().unwrap().lines().count(), 10);
+    assert_eq!(document["csv"].as_str().unwrap().lines().count(), 11);
     let token = std::fs::read_to_string(merchant.home.join("secrets/token")).unwrap();
     let log = std::fs::read_to_string(&merchant.log).unwrap();
     assert!(!log.contains(token.trim()) && !log.contains("whsec_"), "{log}");

@@ -13,6 +13,7 @@ use axum::routing::post;
 use fastpay_core::AccountId;
 use fastpay_e2e::{Network, Person, Program, program, run, wait_for};
 use fastpay_merchant::signature::Secret;
+use fastpay_wallet::format_units;
 use serde_json::{Value, json};
 
 pub const PATIENCE: Duration = Duration::from_secs(120);
@@ -130,7 +131,9 @@ impl Merchant {
         self.try_ask(arguments).map_err(|error| format!("{error:?}"))
     }
 
-    pub fn create(&self, reference: &str, amount: &str, expires_in: &str) -> Value {
+    /// An invoice of so many of the smallest unit, as the shop's people type it.
+    pub fn create(&self, reference: &str, units: &str, expires_in: &str) -> Value {
+        let amount = &format_units(units, 18);
         let create = ["invoice", "create", "--reference", reference, "--amount", amount, "--expires-in", expires_in];
         self.ask(&create).unwrap()
     }

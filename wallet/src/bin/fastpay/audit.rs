@@ -4,12 +4,12 @@ use std::fmt::Display;
 use std::path::Path;
 use std::time::Duration;
 
-use fastpay_wallet::{AssetAudit, AuditProgress, AuditReport, Proof, Wallet, WalletError, short};
+use fastpay_wallet::{AssetAudit, AuditProgress, AuditReport, Money, Proof, Wallet, WalletError, short};
 use serde_json::json;
 
 use crate::args::AuditArgs;
 use crate::context::Context;
-use crate::output::{Money, Report, add};
+use crate::output::{Report, add};
 
 pub async fn audit(context: &Context, args: AuditArgs) -> Result<Report, WalletError> {
     let wallet = context.wallet()?;

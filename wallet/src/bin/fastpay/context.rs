@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use fastpay_core::{AccountId, AccountKey, Amount, Asset};
+use fastpay_core::{AccountId, AccountKey};
 use fastpay_ethereum::Primary;
 use fastpay_telemetry::{Export, Service, Tracer};
 use fastpay_wallet::folder::{Folder, KeyEntry, KeyError, KeyKind};
-use fastpay_wallet::{ChainAccount, DriveOptions, Wallet, WalletError, parse_amount};
+use fastpay_wallet::{ChainAccount, DriveOptions, Wallet, WalletError};
 use zeroize::Zeroizing;
 
 use crate::args::AccountArgs;
@@ -141,11 +141,6 @@ impl Context {
         let screen = self.screen.clone();
         let account = ChainAccount::new(&self.folder, primary, &entry.name, &key, sender)?;
         Ok(account.with_listener(Arc::new(move |errand, progress| screen.hear_chain(errand, progress))))
-    }
-
-    /// An amount of an asset, in its smallest unit.
-    pub async fn amount(&self, wallet: &Wallet, asset: Asset, text: &str) -> Result<Amount, WalletError> {
-        Ok(parse_amount(text, wallet.asset_info(asset).await?.decimals)?)
     }
 }
 

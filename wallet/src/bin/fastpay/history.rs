@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use fastpay_core::{AccountId, SequenceNumber, Transfer};
 use fastpay_ethereum::{Payout, utc};
 use fastpay_wallet::folder::{Errand, OrderEntry, OrderState, TransactionEntry, TransactionState};
-use fastpay_wallet::{Wallet, WalletError};
+use fastpay_wallet::{Money, Wallet, WalletError};
 use serde_json::{Value, json};
 
 use crate::args::AccountArgs;
 use crate::context::Context;
-use crate::output::{Money, Report, add, queued_json, transfer_json, transfer_text};
+use crate::output::{Report, add, queued_json, transfer_json, transfer_text};
 use crate::views::describe_received;
 
 /// Of so many of the newest redemptions it is asked how far they are on Ethereum.

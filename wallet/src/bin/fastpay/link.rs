@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use clap::Args;
 use fastpay_core::{Asset, Memo};
 use fastpay_ethereum::utc;
-use fastpay_wallet::{Intent, PaymentLink, Wallet, WalletError, format_memo};
+use fastpay_wallet::{Intent, Money, PaymentLink, Wallet, WalletError, format_memo};
 use qrcode::QrCode;
 use qrcode::render::unicode::Dense1x2;
 use serde_json::json;
@@ -14,7 +14,7 @@ use url::Url;
 
 use crate::args::{AccountArgs, PayArgs, parse_asset, read_memo};
 use crate::context::Context;
-use crate::output::{Money, Report};
+use crate::output::Report;
 
 /// What is asked for.
 #[derive(Debug, Args)]
@@ -48,7 +48,7 @@ pub async fn link(context: &Context, args: LinkArgs) -> Result<Report, WalletErr
     let wallet = context.wallet()?;
     let account = context.account_of(&args.account)?;
     let amount = match &args.amount {
-        Some(text) => Some(context.amount(&wallet, args.asset, text).await?),
+        Some(text) => Some(wallet.read_amount(args.asset, text).await?),
         None => None,
     };
     let link = PaymentLink {
@@ -84,14 +84,14 @@ pub async fn intent(context: &Context, wallet: &Wallet, args: &PayArgs) -> Resul
     if PaymentLink::is_claimed_by(&args.recipient) {
         let link: PaymentLink = args.recipient.parse()?;
         check_usable(wallet, &link, args)?;
-        let intent = linked_intent(context, wallet, &link, args).await?;
+        let intent = linked_intent(wallet, &link, args).await?;
         agree(context, wallet, &link, &intent, args.yes).await?;
         return Ok((intent, Expiry(link.expires)));
     }
     let missing = || WalletError::Argument("say how much to pay: fastpay pay ACCOUNT AMOUNT".into());
     let recipient = context.account(&args.recipient)?;
     let asset = args.asset.unwrap_or(Asset::ETHER);
-    let amount = context.amount(wallet, asset, args.amount.as_deref().ok_or_else(missing)?).await?;
+    let amount = wallet.read_amount(asset, args.amount.as_deref().ok_or_else(missing)?).await?;
     let intent = Intent::Pay { recipient, asset, amount, memo: args.memo.unwrap_or_default() };
     Ok((intent, Expiry(None)))
 }
@@ -139,16 +139,11 @@ fn check_usable(wallet: &Wallet, link: &PaymentLink, args: &PayArgs) -> Result<(
     }
 }
 
-async fn linked_intent(
-    context: &Context,
-    wallet: &Wallet,
-    link: &PaymentLink,
-    args: &PayArgs,
-) -> Result<Intent, WalletError> {
+async fn linked_intent(wallet: &Wallet, link: &PaymentLink, args: &PayArgs) -> Result<Intent, WalletError> {
     let missing = || WalletError::Argument("the link leaves the amount to you: give it after the link".into());
     let amount = match link.amount {
         Some(amount) => amount,
-        None => context.amount(wallet, link.asset, args.amount.as_deref().ok_or_else(missing)?).await?,
+        None => wallet.read_amount(link.asset, args.amount.as_deref().ok_or_else(missing)?).await?,
     };
     let memo = link.memo.or(args.memo).unwrap_or_default();
     Ok(Intent::Pay { recipient: link.account, asset: link.asset, amount, memo })

@@ -5,12 +5,12 @@ use std::time::Duration;
 use fastpay_core::{AccountId, SequenceNumber, Transfer};
 use fastpay_ethereum::utc;
 use fastpay_wallet::folder::{Errand, KeyKind};
-use fastpay_wallet::{Finished, QueuedRedemption, Wallet, WalletError, check_not_paused, queued_redemption};
+use fastpay_wallet::{Finished, Money, QueuedRedemption, Wallet, WalletError, check_not_paused, queued_redemption};
 use serde_json::{Value, json};
 
 use crate::args::{ClaimArgs, DepositArgs, ExecuteArgs};
 use crate::context::Context;
-use crate::output::{Money, Report, add, gas_cost_json, queued_json};
+use crate::output::{Report, add, gas_cost_json, queued_json};
 use crate::transfers::ordered_before;
 
 pub async fn deposit(context: &Context, args: DepositArgs) -> Result<Report, WalletError> {
@@ -24,7 +24,7 @@ pub async fn deposit(context: &Context, args: DepositArgs) -> Result<Report, Wal
     if recipient == AccountId::ZERO {
         return Err(WalletError::Argument("nobody owns the account of the zero address; give another one".into()));
     }
-    let amount = context.amount(&wallet, args.asset, &args.amount).await?;
+    let amount = wallet.read_amount(args.asset, &args.amount).await?;
     if amount.0 == 0 {
         return Err(WalletError::Argument("the amount is zero; deposit more".into()));
     }

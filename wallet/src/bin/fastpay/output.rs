@@ -1,7 +1,6 @@
 //! What people and programs see: results on standard output, progress with its time on standard error.
 
 use std::collections::BTreeMap;
-use std::fmt::Display;
 use std::io::Write;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,8 +9,8 @@ use std::time::{Duration, Instant};
 use alloy::primitives::U256;
 use fastpay_core::{AccountId, Asset, AuthorityName, Transfer};
 use fastpay_ethereum::{Inclusion, Progress as ChainProgress, Queued, utc};
-use fastpay_wallet::folder::{AssetInfo, Errand};
-use fastpay_wallet::{DriveError, Progress, Trouble, Wallet, WalletError, format_memo, format_units, short};
+use fastpay_wallet::folder::Errand;
+use fastpay_wallet::{DriveError, Money, Progress, Trouble, WalletError, format_memo, format_units, short};
 use serde_json::{Value, json};
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -130,41 +129,6 @@ pub fn errand_name(errand: &Errand) -> &'static str {
         Errand::Redeem { .. } => "redemption",
         Errand::Execute { .. } => "queued redemption",
         Errand::Claim { .. } => "claim",
-    }
-}
-
-/// Amounts of one asset, written for people and programs.
-pub struct Money {
-    asset: Asset,
-    info: Option<AssetInfo>,
-}
-
-impl Money {
-    /// How `asset` is written. Where its decimals cannot be learned now, amounts are shown in its smallest
-    /// unit, and said to be.
-    pub async fn of(wallet: &Wallet, asset: Asset) -> Self {
-        let info = match wallet.asset_info(asset).await {
-            Ok(info) => Some(info),
-            Err(error) => {
-                tracing::warn!(%asset, %error, "the asset's decimals are not known; amounts are in its smallest unit");
-                None
-            }
-        };
-        Self { asset, info }
-    }
-
-    pub fn text(&self, units: impl Display) -> String {
-        match &self.info {
-            Some(info) => format!("{} {}", format_units(units, info.decimals), info.symbol),
-            None => format!("{units} smallest units of {}", self.asset),
-        }
-    }
-
-    /// `units` is exact; `amount` is the same in whole units.
-    pub fn json(&self, units: impl Display) -> Value {
-        let amount = self.info.as_ref().map(|info| format_units(&units, info.decimals));
-        let symbol = self.info.as_ref().map(|info| info.symbol.clone());
-        json!({ "asset": self.asset, "symbol": symbol, "amount": amount, "units": units.to_string() })
     }
 }
 

@@ -6,8 +6,8 @@ use fastpay_core::{AccountId, Amount, Asset, SequenceNumber, Transfer, VerifiedC
 use fastpay_ethereum::{Inclusion, Payout, utc};
 use fastpay_wallet::folder::KeyEntry;
 use fastpay_wallet::{
-    Finished, Intent, QueuedRedemption, Receipt, Resumed, Wallet, WalletError, check_not_paused, wait_for_redemption,
-    would_queue,
+    Finished, Intent, Money, QueuedRedemption, Receipt, Resumed, Wallet, WalletError, check_not_paused,
+    wait_for_redemption, would_queue,
 };
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ use crate::args::{PayArgs, RedeemArgs, ResumeArgs};
 use crate::context::Context;
 use crate::link::{self, Expiry};
 use crate::onchain::await_credit;
-use crate::output::{Money, Report, add, gas_cost_json, queued_json, transfer_json, transfer_text};
+use crate::output::{Report, add, gas_cost_json, queued_json, transfer_json, transfer_text};
 
 /// So long the command stays for the authorities beyond the quorum.
 const REST: Duration = Duration::from_millis(300);
@@ -129,8 +129,8 @@ async fn order_redemption(
     let missing =
         || WalletError::Argument("an Ed25519 account has no Ethereum address; say where with --to 0x…".into());
     let recipient = args.to.or_else(|| entry.account.ethereum_address()).ok_or_else(missing)?;
-    let amount = context.amount(wallet, args.asset, args.amount.as_deref().unwrap_or_default()).await?;
-    let fee = context.amount(wallet, args.asset, &args.fee).await?;
+    let amount = wallet.read_amount(args.asset, args.amount.as_deref().unwrap_or_default()).await?;
+    let fee = wallet.read_amount(args.asset, &args.fee).await?;
     if fee > amount {
         let money = Money::of(wallet, args.asset).await;
         let (fee, amount) = (money.text(fee), money.text(amount));

@@ -6,13 +6,13 @@ use fastpay_core::{AccountId, Asset, Transfer};
 use fastpay_ethereum::{Primary, Token, utc};
 use fastpay_telemetry::console::print;
 use fastpay_wallet::folder::{Errand, ReceivedPayment};
-use fastpay_wallet::{AccountView, AuthorityView, Wallet, WalletError, assets_of, format_memo, short};
+use fastpay_wallet::{AccountView, AuthorityView, Money, Wallet, WalletError, assets_of, format_memo, short};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use crate::args::{AccountArgs, ReceiveArgs};
 use crate::context::Context;
-use crate::output::{Money, Report, received_json};
+use crate::output::{Report, received_json};
 
 const UNREAD: &str = "nobody reads standard output any more; `fastpay history` shows what came in";
 /// How often to look for incoming payments.
