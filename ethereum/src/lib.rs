@@ -9,7 +9,8 @@
 //! ```
 //! Modules in reading order: `contract` (what the chain offers) and `revert` (how it says no), `error`,
 //! `finality`, `endpoint` (one node) and `primary` (all of them), `funded` (the rules of the deposit log)
-//! and `deposits` (reading it), `epochs` (committees), `brakes` (pause, outflow limit and queue), `token`,
+//! and `deposits` (reading it), `epochs` (committees), `brakes` (pause, outflow limit and queue), `redeemed` (who
+//! brought a redemption), `token`,
 //! `fees`, `submission`, `sender` and `drive`; and `keystore`, secret keys on disk.
 //!
 //! Invariants: nothing is believed before the configured [`Finality`]; deposits never rest on one node's
@@ -29,6 +30,7 @@ mod finality;
 mod funded;
 pub mod keystore;
 mod primary;
+mod redeemed;
 mod revert;
 mod sender;
 mod submission;
@@ -48,6 +50,7 @@ pub use fees::{Fees, SenderConfig};
 pub use finality::{BlockHead, Finality};
 pub use funded::Alarm;
 pub use primary::{Primary, PrimaryConfig, check_rpc_url};
+pub use redeemed::PaidRedemption;
 pub use revert::Revert;
 pub use sender::{SendError, Sender};
 pub use submission::{Attempt, Call, Inclusion, Status, Submission};

@@ -5,7 +5,7 @@ use std::process::Command;
 use alloy::primitives::{Address, U256};
 use fastpay_core::Asset;
 use fastpay_e2e::{Person, audit};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::scene::{build, on_chain, standalone};
 use crate::traces::{Collector, Hanging, expect_dropped, trace_to};
@@ -61,8 +61,17 @@ async fn money_goes_in_around_and_out_again() {
     assert_eq!(alone["redeemed"]["by"], "self");
     assert_eq!(network.chain().unwrap().ether_of(OUT).await.unwrap(), milli_ether(2_750));
     // Once is enough: the same again pays nothing.
-    let again = alice.try_fastpay(["redeem", "--sequence", "1", "--self"]).await.unwrap();
-    assert_eq!(network.chain().unwrap().ether_of(OUT).await.unwrap(), milli_ether(2_750), "{}", again.out);
+    let again = alice.fastpay(["redeem", "--sequence", "1", "--self"]).await.unwrap();
+    assert_eq!(network.chain().unwrap().ether_of(OUT).await.unwrap(), milli_ether(2_750), "{again}");
+    // Who brought which is what the contract's log says.
+    let [mine, once_more] = [&alone, &again].map(|answer| &answer["redeemed"]);
+    assert_eq!((&once_more["by"], &once_more["relayer"]), (&"self".into(), &json!(own.ethereum_address())), "{again}");
+    assert_eq!([&mine["transaction"], &mine["block"]], [&once_more["transaction"], &once_more["block"]]);
+    let other = ["redeem", "--from", "his", "--sequence", "0", "--self", "--gas-key", "gas"];
+    bob.import_rich_key("gas", 2).await.unwrap();
+    let other = bob.fastpay(other).await.unwrap();
+    let relayer = network.relayer().unwrap().address();
+    assert_eq!((&other["redeemed"]["by"], &other["redeemed"]["relayer"]), (&"relayer".into(), &json!(relayer)));
 
     let lines = audit(&network, &[own, his], &[Asset::ETHER]).await.unwrap();
     assert!(lines.iter().all(|line| line.ok), "{lines:?}");

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use fastpay_core::{AccountId, Amount, Asset, SequenceNumber, Transfer, VerifiedCertificate};
-use fastpay_ethereum::{Inclusion, Payout, utc};
+use fastpay_core::{AccountId, Amount, Asset, PrimaryAddress, SequenceNumber, Transfer, VerifiedCertificate};
+use fastpay_ethereum::{Inclusion, PaidRedemption, Payout, Primary, utc};
 use fastpay_wallet::folder::KeyEntry;
 use fastpay_wallet::{
     Finished, Intent, Money, QueuedRedemption, Receipt, Resumed, Wallet, WalletError, check_not_paused,
@@ -85,16 +85,15 @@ pub async fn redeem(context: &Context, args: RedeemArgs) -> Result<Report, Walle
             (receipt.certificate, json, text)
         }
     };
-    let sequence = certificate.transfer().sequence();
     if payer.is_some() || args.wait > 0 {
         let (fields, line) = if let Some(payer) = &payer {
             redeem_alone(context, &wallet, payer, &certificate).await?
         } else {
             let primary = wallet.primary().await?;
             context.screen.say("waiting for a relayer to bring it to the contract");
-            let patience = Duration::from_secs(args.wait);
+            let (sequence, patience) = (certificate.transfer().sequence(), Duration::from_secs(args.wait));
             let payout = wait_for_redemption(&primary, entry.account, sequence, patience).await?;
-            describe_payout(payout, json!({ "by": "relayer" }), "redeemed on Ethereum by a relayer".into())
+            describe_payout(context, &primary, &certificate, payout, None).await?
         };
         add(&mut json, fields);
         text = format!("{text}\n{line}");
@@ -104,19 +103,61 @@ pub async fn redeem(context: &Context, args: RedeemArgs) -> Result<Report, Walle
     Ok(Report::new(json, text))
 }
 
-/// What was brought to the contract is paid, or waits in its queue.
-fn describe_payout(payout: Payout, by: Value, paid: String) -> ([(&'static str, Value); 2], String) {
-    match payout {
-        Payout::Queued(queued) => {
-            let until = utc(queued.executable_at);
-            let line = format!(
-                "on Ethereum, and queued until {until}, because it exceeds the outflow limit; it is safe. A relayer \
-                 or `fastpay execute` has it paid then"
-            );
-            ([("redeemed", json!(false)), ("queued", queued_json(&queued))], line)
-        }
-        Payout::Open | Payout::Done => ([("redeemed", by), ("queued", Value::Null)], paid),
+/// What was brought to the contract is paid, or waits in its queue. `ours` is the transaction that this command, or one
+/// before it, brought it with.
+async fn describe_payout(
+    context: &Context,
+    primary: &Primary,
+    certificate: &VerifiedCertificate,
+    payout: Payout,
+    ours: Option<(PrimaryAddress, Inclusion)>,
+) -> Result<([(&'static str, Value); 2], String), WalletError> {
+    if let Payout::Queued(queued) = payout {
+        let until = utc(queued.executable_at);
+        let line = format!(
+            "on Ethereum, and queued until {until}, because it exceeds the outflow limit; it is safe. A relayer or \
+             `fastpay execute` has it paid then"
+        );
+        return Ok(([("redeemed", json!(false)), ("queued", queued_json(&queued))], line));
     }
+    let (json, line) = describe_paid(context, primary, certificate, ours).await?;
+    Ok(([("redeemed", json), ("queued", Value::Null)], line))
+}
+
+/// Who brought a redemption that is paid. Said is what the contract's log says, and nothing where that is too long ago.
+async fn describe_paid(
+    context: &Context,
+    primary: &Primary,
+    certificate: &VerifiedCertificate,
+    ours: Option<(PrimaryAddress, Inclusion)>,
+) -> Result<(Value, String), WalletError> {
+    let (sender, sequence) = (certificate.transfer().sender(), certificate.transfer().sequence());
+    let logged = primary.paid_redemption(sender, sequence).await.unwrap_or_else(|error| {
+        context.screen.say(format!("Ethereum: {error}; who brought the redemption is not known"));
+        None
+    });
+    let of_ours = ours.map(|(relayer, inclusion)| {
+        let Inclusion { hash: transaction, block_number, .. } = inclusion;
+        PaidRedemption { relayer, transaction, block_number }
+    });
+    let Some(PaidRedemption { relayer, transaction, block_number: block }) = logged.or(of_ours) else {
+        let line = "redeemed on Ethereum; the newest blocks do not say by whom";
+        return Ok((json!({ "by": null }), line.into()));
+    };
+    let keys = context.folder.keys().list()?;
+    let is_own = keys.iter().any(|key| key.account.ethereum_address() == Some(relayer));
+    let by = if is_own { "self" } else { "relayer" };
+    let mut json = json!({ "by": by, "relayer": relayer, "transaction": transaction, "block": block });
+    let line = match ours.filter(|(_, inclusion)| inclusion.hash == transaction) {
+        Some((_, inclusion)) => {
+            let gas = inclusion.gas_used;
+            add(&mut json, [("gas", gas.into()), ("gasCost", gas_cost_json(&inclusion))]);
+            format!("redeemed on Ethereum in block {block} with {gas} gas")
+        }
+        None if is_own => format!("redeemed on Ethereum by this wallet in block {block}"),
+        None => "redeemed on Ethereum by a relayer".into(),
+    };
+    Ok((json, line))
 }
 
 async fn order_redemption(
@@ -199,18 +240,11 @@ async fn redeem_alone(
     let primary = wallet.primary().await?;
     check_not_paused(&primary).await?;
     let call = wallet.redemption_call(&primary, certificate).await?;
-    let finished = context.chain_account(primary.clone(), payer)?.redeem(redemption, call).await?;
+    let chain = context.chain_account(primary.clone(), payer)?;
+    let finished = chain.redeem(redemption, call).await?;
     let payout = primary.payout(redemption.sender, redemption.sequence).await?;
-    let (by, line) = match finished {
-        Some(Finished { inclusion, .. }) => {
-            let Inclusion { hash, block_number: block, gas_used: gas, .. } = inclusion;
-            let cost = gas_cost_json(&inclusion);
-            let by = json!({ "by": "self", "transaction": hash, "block": block, "gas": gas, "gasCost": cost });
-            (by, format!("redeemed on Ethereum in block {block} with {gas} gas"))
-        }
-        None => (json!({ "by": "relayer" }), "redeemed on Ethereum by somebody else before".into()),
-    };
-    Ok(describe_payout(payout, by, line))
+    let ours = finished.map(|Finished { inclusion, .. }| (chain.address(), inclusion));
+    describe_payout(context, &primary, certificate, payout, ours).await
 }
 
 pub async fn resume(context: &Context, args: ResumeArgs) -> Result<Report, WalletError> {
