@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use fastpay_core::AccountId;
 use fastpay_wallet::folder::Folder;
-use fastpay_wallet::{DriveOptions, PaymentLink, Wallet, WalletError, set_up};
+use fastpay_wallet::{DriveOptions, PaymentLink, Wallet, WalletError, check_label, set_up};
 use serde::{Deserialize, Serialize};
 use url::Url;
 use zeroize::Zeroizing;
@@ -109,8 +109,10 @@ impl Config {
         }
     }
 
-    /// The token is sent in the clear, so nothing but this machine, or a server with TLS before it, may be between.
+    /// The token is sent in the clear, so nothing but this machine, or a server with TLS before it, may be between. And
+    /// payers should see all of what the shop is called.
     fn check(&self) -> Result<(), ConfigError> {
+        self.label.as_deref().map_or(Ok(()), check_label).map_err(WalletError::from)?;
         let is_fit = self.behind_proxy || self.listen.ip().to_canonical().is_loopback();
         if is_fit { Ok(()) } else { Err(ConfigError::Exposed(self.listen)) }
     }
@@ -195,7 +197,7 @@ impl Home {
     /// What the owner says.
     ///
     /// # Errors
-    /// Where it is missing or malformed, or would expose the token.
+    /// Where it is missing or malformed, or would expose the token or have links with half a label.
     pub fn config(&self) -> Result<Config, ConfigError> {
         let path = self.config_path();
         if !path.exists() {
@@ -307,6 +309,9 @@ mod tests {
             let read = home.config();
             assert!(if is_fit { read.is_ok() } else { matches!(read, Err(ConfigError::Exposed(_))) }, "{listen}");
         }
+        let long = Config { label: Some("x".repeat(65)), ..config.clone() };
+        std::fs::write(&path, toml::to_string(&long).unwrap()).unwrap();
+        assert!(home.config().unwrap_err().to_string().contains("payers see 64"));
         let exposed = Config { listen: "0.0.0.0:7080".parse().unwrap(), ..config.clone() };
         let elsewhere = Home::new(folder.path().join("new"));
         let made = elsewhere.init(&exposed, &Folder::new(folder.path())).await;

@@ -42,7 +42,7 @@ fn wallet(folder: &Path) -> (Value, Vec<String>) {
 }
 
 #[test]
-fn init_leaves_nothing_where_the_endpoints_cannot_be_used() {
+fn init_leaves_nothing_where_the_endpoints_or_the_label_cannot_be_used() {
     let folder = tempfile::tempdir().unwrap();
     let (endpoints, init) = wallet(folder.path());
     let init: Vec<_> = init.iter().map(String::as_str).collect();
@@ -57,6 +57,10 @@ fn init_leaves_nothing_where_the_endpoints_cannot_be_used() {
     std::fs::write(folder.path().join("endpoints.json"), "{").unwrap();
     refused("is not a list of endpoints");
     std::fs::write(folder.path().join("endpoints.json"), endpoints.to_string()).unwrap();
+    let long = run(folder.path(), &[&init[..], &["--label", &"x".repeat(65)]].concat());
+    let said = String::from_utf8(long.stderr).unwrap();
+    assert!(long.status.code() == Some(2) && said.contains("payers see 64"), "{said}");
+    assert!(!folder.path().join("merchant").exists());
     let made = run(folder.path(), &init);
     assert!(made.status.success(), "{made:?}");
     assert!(folder.path().join("merchant/merchant.toml").exists());

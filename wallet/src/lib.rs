@@ -48,7 +48,7 @@ pub use drive::{
     Settled, Trouble, short,
 };
 pub use error::{ERROR_KINDS, WalletError};
-pub use link::{LABEL_LENGTH_MAX, LINK_LENGTH_MAX, LinkError, PaymentLink};
+pub use link::{LABEL_LENGTH_MAX, LINK_LENGTH_MAX, LinkError, PaymentLink, check_label};
 pub use memo::{MemoError, format_memo, parse_memo};
 pub use money::Money;
 pub use network::{Answers, BogusCertificate, Names, Network, NetworkError};

@@ -76,8 +76,9 @@ impl PaymentLink {
     /// The same in its normal form, if everyone can read it back.
     ///
     /// # Errors
-    /// Where it asks for nothing, or is too long.
+    /// Where it asks for nothing, or it or its label is too long.
     pub fn check(&self) -> Result<Self, LinkError> {
+        self.label.as_deref().map_or(Ok(()), check_label)?;
         self.to_string().parse()
     }
 
@@ -155,7 +156,7 @@ impl FromStr for PaymentLink {
             asset: parameters.get("asset").map_or(Ok(Asset::ETHER), |text| address("asset", text).map(Asset))?,
             amount,
             memo: parameters.memo()?,
-            label: parameters.get("label").map(plain_label),
+            label: parameters.get("label").map(shown_label),
             expires: parameters.number("expires", TIME_MAX.into())?.and_then(|time| time.try_into().ok()),
         })
     }
@@ -247,11 +248,28 @@ fn address(what: &str, text: &str) -> Result<PrimaryAddress, LinkError> {
     account.ethereum_address().ok_or_else(wrong)
 }
 
+/// Whether payers see all of what a recipient wants to be called. What they read is cut; what is written is not.
+///
+/// # Errors
+/// Where it is longer than [`LABEL_LENGTH_MAX`] characters.
+pub fn check_label(label: &str) -> Result<(), LinkError> {
+    match plain(label).chars().count() {
+        0..=LABEL_LENGTH_MAX => Ok(()),
+        length => {
+            Err(invalid(format!("its label has {length} characters, and payers see {LABEL_LENGTH_MAX}; shorten it")))
+        }
+    }
+}
+
+/// What is shown of a stranger's label.
+fn shown_label(label: &str) -> String {
+    plain(label).chars().take(LABEL_LENGTH_MAX).collect()
+}
+
 /// Without what could pass for something else on the screen: control and formatting characters, which turn text around.
-fn plain_label(label: &str) -> String {
-    let visible = label.chars().map(|c| if c.is_control() || is_formatting(c) { ' ' } else { c });
-    let words = visible.collect::<String>().split_whitespace().collect::<Vec<_>>().join(" ");
-    words.chars().take(LABEL_LENGTH_MAX).collect()
+fn plain(text: &str) -> String {
+    let visible = text.chars().map(|c| if c.is_control() || is_formatting(c) { ' ' } else { c });
+    visible.collect::<String>().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Unicode's categories Cf, Zl and Zp: what turns the text around it, or cannot be seen.

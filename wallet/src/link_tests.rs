@@ -119,3 +119,13 @@ fn a_request_that_nobody_could_read_back_is_refused() {
     assert!(PaymentLink { amount: Some(Amount(0)), ..to_bob() }.check().is_err());
     assert!(PaymentLink { label: Some("☕".repeat(400)), ..to_bob() }.check().is_err());
 }
+
+#[test]
+fn a_label_that_payers_would_see_cut_is_refused_with_its_bound() {
+    let labelled = |label: String| PaymentLink { label: Some(label), ..to_bob() }.check();
+    assert_eq!(labelled("é".repeat(64)).unwrap().label.unwrap(), "é".repeat(64));
+    // What nobody sees does not count.
+    assert_eq!(labelled(format!("  {}\n", "x".repeat(64))).unwrap().label.unwrap(), "x".repeat(64));
+    let refused = labelled("é".repeat(65)).unwrap_err().to_string();
+    assert!(refused.contains("65 characters") && refused.contains("see 64"), "{refused}");
+}

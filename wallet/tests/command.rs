@@ -192,6 +192,7 @@ async fn every_refusal_has_its_kind_its_exit_code_and_says_what_to_do() {
     check(&["contacts", "add", "carol", "nonsense"], "argument", 2, "not an account");
     check(&["contacts", "remove", "carol"], "contact", 15, "fastpay contacts list");
     check(&["link", "--amount", "0"], "argument", 2, "asks for nothing");
+    check(&["link", "--label", &"x".repeat(65)], "argument", 2, "payers see 64");
     check(&["deposit", "1"], "primary", 9, "does not answer");
     check(&["redeem", "1"], "argument", 2, "--to");
     check(&["keys", "new", "alice", "--ed25519"], "key", 4, "choose another name");
