@@ -77,6 +77,8 @@ fn init_makes_no_key_where_the_endpoints_cannot_be_used() {
     refused("cannot read the authorities' endpoints from endpoints.json");
     std::fs::write(folder.path().join("endpoints.json"), "{").unwrap();
     refused("endpoints.json is not a list of endpoints");
+    std::fs::write(folder.path().join("endpoints.json"), r#"{"authorities": []}"#).unwrap();
+    refused("endpoints.json lists no authority");
     write_endpoints(folder.path(), "not an address");
     refused("not an address");
     write_endpoints(folder.path(), "http://127.0.0.1:1");

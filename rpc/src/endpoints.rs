@@ -38,12 +38,15 @@ impl Endpoints {
     /// Reads the file.
     ///
     /// # Errors
-    /// Where it is missing, not of this form, or lists an authority twice or without a shard.
+    /// Where it is missing, not of this form, lists nobody, or lists an authority twice or without a shard.
     pub fn read(path: &Path) -> Result<Self, EndpointsError> {
         let text = std::fs::read_to_string(path)
             .map_err(|error| EndpointsError::Unreadable { path: path.into(), error: error.to_string() })?;
         let endpoints: Self = serde_json::from_str(&text)
             .map_err(|error| EndpointsError::Malformed { path: path.into(), error: error.to_string() })?;
+        if endpoints.authorities.is_empty() {
+            return Err(EndpointsError::Nobody(path.into()));
+        }
         endpoints.check()?;
         Ok(endpoints)
     }
@@ -80,6 +83,9 @@ pub enum EndpointsError {
         /// What is wrong with it.
         error: String,
     },
+    /// No authority at all.
+    #[error("{0} lists no authority; put into it the line that `fastpay-node init` printed for each of them")]
+    Nobody(PathBuf),
     /// No shard, or far too many.
     #[error("authority {0} must list between 1 and {SHARDS_MAX} shards")]
     Shards(AuthorityName),

@@ -46,6 +46,11 @@ fn wrong_files_are_refused_with_the_reason() {
         let error = read(&wrong).unwrap_err();
         assert!(matches!(error, EndpointsError::Malformed { .. }) && error.to_string().contains(reason), "{error}");
     }
+    let nobody = read(&text(Vec::new())).unwrap_err();
+    assert!(
+        matches!(nobody, EndpointsError::Nobody(_)) && nobody.to_string().contains("lists no authority"),
+        "{nobody}"
+    );
     let twice = text(vec![authority(1), authority(2), authority(1)]);
     assert_eq!(read(&twice), Err(EndpointsError::Repeated(AuthorityName([1; 32]))));
     for shards in [Vec::new(), vec!["http://127.0.0.1:9000".to_owned(); 1_025]] {
