@@ -75,6 +75,21 @@ pub enum KeystoreError {
     Exists(PathBuf),
 }
 
+impl KeystoreError {
+    /// True where another passphrase, or a source of one, is all that is needed.
+    #[must_use]
+    pub fn is_of_passphrase(&self) -> bool {
+        match self {
+            Self::WrongPassphrase(_)
+            | Self::PassphrasesDiffer
+            | Self::NoPassphrase { .. }
+            | Self::EmptyPassphrase(_)
+            | Self::PassphraseFile { .. } => true,
+            Self::Io { .. } | Self::Exposed(_) | Self::Malformed { .. } | Self::Exists(_) => false,
+        }
+    }
+}
+
 fn io(path: &Path) -> impl FnOnce(std::io::Error) -> KeystoreError {
     let path = path.to_owned();
     move |error| KeystoreError::Io { path, error }

@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use clap::CommandFactory;
 use fastpay_core::Asset;
 use fastpay_merchant::config::{Config, Home};
 use fastpay_merchant::deliver::{Target, deliver};
 use fastpay_merchant::http::{HttpLimits, serve as serve_http};
 use fastpay_merchant::ledger::Ledger;
 use fastpay_merchant::watch::watch;
+use fastpay_telemetry::console::completions;
 use fastpay_wallet::folder::Folder;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -33,6 +35,10 @@ pub async fn run(cli: Cli) -> Result<Report, CommandError> {
         Command::Init(args) => init(&home, args).await,
         Command::Run => serve(&home).await.map(|()| Report { json: None, text: String::new() }),
         Command::Invoice(command) => invoice(&home, command, cli.json).await,
+        Command::Completions { shell } => {
+            let text = completions(shell, Cli::command());
+            Ok(Report { json: Some(json!({ "shell": shell.to_string(), "script": text })), text })
+        }
     }
 }
 

@@ -6,9 +6,9 @@ use fastpay_merchant::config::ConfigError;
 use fastpay_merchant::deliver::DeliverError;
 use fastpay_merchant::ledger::LedgerError;
 use fastpay_merchant::watch::WatchError;
+use fastpay_telemetry::console::LostAnswer;
 use fastpay_wallet::folder::FolderError;
-use fastpay_wallet::{ERROR_KINDS, WalletError};
-use serde_json::{Value, json};
+use fastpay_wallet::{ErrorKind, WalletError};
 
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
@@ -27,59 +27,52 @@ pub enum CommandError {
     Listen(SocketAddr, std::io::Error),
     #[error("the service does not answer at {0}; start it with `fastpay-merchant run`")]
     Away(SocketAddr),
+    #[error(transparent)]
+    Output(#[from] LostAnswer),
     /// The running service says no.
     #[error("{detail}{}{action}", if action.is_empty() { "" } else { ". " })]
     Refused { code: String, detail: String, action: String },
 }
 
 impl CommandError {
-    pub fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Config(error) => of_config(error),
             Self::Ledger(error)
             | Self::Watch(WatchError::Ledger(error))
             | Self::Deliver(DeliverError::Ledger(error)) => of_ledger(error),
             Self::Watch(WatchError::Wallet(error)) | Self::Amount(error) => error.kind(),
-            Self::Deliver(DeliverError::Client(_)) | Self::Listen(..) => "config",
-            Self::Away(_) => "unreachable",
+            Self::Deliver(DeliverError::Client(_)) | Self::Listen(..) => ErrorKind::Config,
+            Self::Output(_) => ErrorKind::Output,
+            Self::Away(_) => ErrorKind::Unreachable,
             Self::Refused { code, .. } => match code.as_str() {
-                "unauthorized" => "config",
-                "reference-taken" | "reference-archived" | "memo-taken" => "conflict",
-                "too-many-open" | "request-timeout" => "busy",
-                "storage" => "storage",
-                _ => "argument",
+                "unauthorized" => ErrorKind::Config,
+                "reference-taken" | "reference-archived" | "memo-taken" => ErrorKind::Conflict,
+                "too-many-open" | "request-timeout" => ErrorKind::Busy,
+                "storage" => ErrorKind::Storage,
+                _ => ErrorKind::Argument,
             },
         }
     }
-
-    pub fn exit_code(&self) -> u8 {
-        let kind = self.kind();
-        ERROR_KINDS.iter().find(|(known, _)| *known == kind).map_or(1, |(_, code)| *code)
-    }
-
-    /// For programs.
-    pub fn json(&self) -> Value {
-        json!({ "error": { "kind": self.kind(), "message": self.to_string() } })
-    }
 }
 
-fn of_config(error: &ConfigError) -> &'static str {
+fn of_config(error: &ConfigError) -> ErrorKind {
     match error {
-        ConfigError::Io { error, .. } if error.kind() != std::io::ErrorKind::NotFound => "storage",
+        ConfigError::Io { error, .. } if error.kind() != std::io::ErrorKind::NotFound => ErrorKind::Storage,
         ConfigError::Wallet(error) => error.kind(),
         ConfigError::Io { .. }
         | ConfigError::Malformed { .. }
         | ConfigError::NotSetUp(_)
         | ConfigError::Exists(_)
-        | ConfigError::Exposed(_) => "config",
+        | ConfigError::Exposed(_) => ErrorKind::Config,
     }
 }
 
-fn of_ledger(error: &LedgerError) -> &'static str {
+fn of_ledger(error: &LedgerError) -> ErrorKind {
     match error {
-        LedgerError::Folder(FolderError::Busy { .. }) => "busy",
-        LedgerError::Folder(_) | LedgerError::Journal(_) | LedgerError::Archive(_) => "storage",
-        LedgerError::Request(_) => "conflict",
+        LedgerError::Folder(FolderError::Busy { .. }) => ErrorKind::Busy,
+        LedgerError::Folder(_) | LedgerError::Journal(_) | LedgerError::Archive(_) => ErrorKind::Storage,
+        LedgerError::Request(_) => ErrorKind::Conflict,
     }
 }
 
@@ -94,26 +87,25 @@ mod tests {
         let file = |kind: io::ErrorKind| ConfigError::Io { path: "merchant.toml".into(), error: kind.into() };
         let refused = |code: &str| CommandError::Refused { code: code.into(), detail: "no".into(), action: "".into() };
         let address: SocketAddr = ([127, 0, 0, 1], 7080).into();
-        for (error, kind, code) in [
-            (file(io::ErrorKind::NotFound).into(), "config", 3),
-            (file(io::ErrorKind::PermissionDenied).into(), "storage", 13),
-            (ConfigError::Exposed(address).into(), "config", 3),
-            (ConfigError::NotSetUp("merchant".into()).into(), "config", 3),
-            (LedgerError::Folder(FolderError::Busy { path: "merchant".into() }).into(), "busy", 10),
-            (LedgerError::Request(RequestError::MemoTaken).into(), "conflict", 7),
-            (CommandError::Listen(address, io::ErrorKind::AddrInUse.into()), "config", 3),
-            (CommandError::Away(address), "unreachable", 8),
-            (refused("unauthorized"), "config", 3),
-            (refused("memo-taken"), "conflict", 7),
-            (refused("reference-archived"), "conflict", 7),
-            (refused("too-many-open"), "busy", 10),
-            (refused("storage"), "storage", 13),
-            (refused("malformed"), "argument", 2),
-            (refused(""), "argument", 2),
+        for (error, kind) in [
+            (file(io::ErrorKind::NotFound).into(), ErrorKind::Config),
+            (file(io::ErrorKind::PermissionDenied).into(), ErrorKind::Storage),
+            (ConfigError::Exposed(address).into(), ErrorKind::Config),
+            (ConfigError::NotSetUp("merchant".into()).into(), ErrorKind::Config),
+            (LedgerError::Folder(FolderError::Busy { path: "merchant".into() }).into(), ErrorKind::Busy),
+            (LedgerError::Request(RequestError::MemoTaken).into(), ErrorKind::Conflict),
+            (CommandError::Listen(address, io::ErrorKind::AddrInUse.into()), ErrorKind::Config),
+            (CommandError::Away(address), ErrorKind::Unreachable),
+            (refused("unauthorized"), ErrorKind::Config),
+            (refused("memo-taken"), ErrorKind::Conflict),
+            (refused("reference-archived"), ErrorKind::Conflict),
+            (refused("too-many-open"), ErrorKind::Busy),
+            (refused("storage"), ErrorKind::Storage),
+            (refused("malformed"), ErrorKind::Argument),
+            (refused(""), ErrorKind::Argument),
         ] {
             let error: CommandError = error;
-            assert_eq!((error.kind(), error.exit_code()), (kind, code), "{error}");
-            assert_eq!(error.json()["error"]["kind"], kind);
+            assert_eq!(error.kind(), kind, "{error}");
         }
     }
 }

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use fastpay_core::{AccountId, PrimaryAddress};
-use fastpay_telemetry::console::{LogFormat, answer, complain, start_log};
+use fastpay_telemetry::console::{LogFormat, Shell, answer, end_at_arguments, fail, start_log};
 use url::Url;
 
 /// No program has planted faults in it.
@@ -56,6 +56,14 @@ enum Command {
     /// Make and show invoices of the running service.
     #[command(subcommand)]
     Invoice(InvoiceCommand),
+    /// Write the script that makes a shell complete this command.
+    #[command(
+        after_help = "Example:\n  fastpay-merchant completions bash > ~/.local/share/bash-completion/completions/fastpay-merchant"
+    )]
+    Completions {
+        /// For which shell.
+        shell: Shell,
+    },
 }
 
 /// Who is paid, and who is told.
@@ -140,38 +148,16 @@ struct CreateArgs {
 async fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return refuse_arguments(&error),
+        Err(error) => return end_at_arguments(&error),
     };
     start_log(cli.log_format, "RUST_LOG", "info");
     let json = cli.json;
-    match commands::run(cli).await {
-        Ok(report) => {
-            let text = report.json.filter(|_| json).map_or(report.text, |document| document.to_string());
-            let told = if text.is_empty() { Ok(()) } else { answer(text.trim_end()) };
-            told.map_or_else(
-                |error| {
-                    complain(format_args!("error: the answer cannot be written: {error}"));
-                    ExitCode::FAILURE
-                },
-                |()| ExitCode::SUCCESS,
-            )
+    let told = commands::run(cli).await.and_then(|report| {
+        let text = report.json.filter(|_| json).map_or(report.text, |document| document.to_string());
+        if !text.is_empty() {
+            answer(text.trim_end())?;
         }
-        Err(error) => {
-            if json {
-                let _ = answer(error.json());
-            }
-            complain(format_args!("error: {error}"));
-            ExitCode::from(error.exit_code())
-        }
-    }
-}
-
-/// The parser's own errors; with `--json` in the same form as all others.
-fn refuse_arguments(error: &clap::Error) -> ExitCode {
-    if error.use_stderr() && std::env::args_os().any(|argument| argument == "--json") {
-        let message = error.to_string();
-        let _ = answer(serde_json::json!({ "error": { "kind": "argument", "message": message.trim() } }));
-    }
-    let _ = error.print();
-    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(1))
+        Ok(ExitCode::SUCCESS)
+    });
+    told.unwrap_or_else(|error| fail(error.kind(), &error, json.then(|| error.kind().document(&error))))
 }

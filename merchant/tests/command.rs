@@ -107,7 +107,20 @@ fn a_reader_that_goes_away_is_no_reason_to_panic() {
     // An answer that is lost is another thing than one that nobody wants.
     let full = || std::fs::File::options().write(true).open("/dev/full").unwrap().into();
     let elsewhere: Vec<_> = [&["--home", "elsewhere"][..], &init].concat();
-    assert_eq!(code(&elsewhere, full()), Some(1));
+    assert_eq!(code(&elsewhere, full()), Some(16));
+    assert_eq!(code(&["--help"], full()), Some(16));
+    assert_eq!(code(&["--help"], closed_pipe()), Some(0));
+}
+
+#[test]
+fn a_shell_learns_to_complete_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = run(folder.path(), &["completions", "bash"]);
+    assert!(script.status.success() && String::from_utf8(script.stdout).unwrap().contains("invoice"));
+    let document: Value =
+        serde_json::from_slice(&run(folder.path(), &["--json", "completions", "fish"]).stdout).unwrap();
+    assert_eq!(document["shell"], "fish");
+    assert!(document["script"].as_str().unwrap().contains("complete -c fastpay-merchant"));
 }
 
 #[test]

@@ -1,4 +1,7 @@
-//! `fastpay-node`: makes an authority's keys, sets it up, runs it, and asks how it is.
+//! `fastpay-node`: makes an authority's keys, sets it up, runs it, and asks how it is. The exit code tells the kind of an
+//! error: docs/OPERATIONS.md.
+
+mod error;
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -6,12 +9,15 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use fastpay_node::config::{Config, Overrides};
 use fastpay_node::keys::{self, KeyFiles, passphrase_source};
 use fastpay_node::{authority, backup, check, guard, setup, status, vote_committee};
-use fastpay_telemetry::console::{LogFormat, answer, complain, start_log};
+use fastpay_telemetry::console::{LogFormat, Shell, answer, complain, completions, end_at_arguments, fail, start_log};
+use serde::Serialize;
 use tokio::sync::watch;
+
+use error::CommandError;
 
 /// An authority of a FastPay committee.
 #[derive(Parser)]
@@ -107,6 +113,11 @@ enum Command {
         #[command(flatten)]
         overrides: Overrides,
     },
+    /// Write the script that makes a shell complete this command
+    Completions {
+        /// For which shell
+        shell: Shell,
+    },
 }
 
 #[derive(Subcommand)]
@@ -184,26 +195,26 @@ const _: () =
     assert!(!fastpay_core::fault::CAN_BE_PLANTED, "built with the feature `planted`, which is for the simulator");
 
 fn main() -> ExitCode {
-    let Arguments { log_format, command } = Arguments::parse();
+    let Arguments { log_format, command } = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return end_at_arguments(&error),
+    };
+    // What `config check --json` finds is a document already.
+    let for_programs = matches!(command, Command::Status { json: true, .. });
     match execute(command, log_format) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            complain(format_args!("error: {error}"));
-            ExitCode::FAILURE
-        }
+        Err(error) => fail(error.kind(), &error, for_programs.then(|| error.kind().document(&error))),
     }
 }
 
-type BoxError = Box<dyn std::error::Error>;
-
-fn execute(command: Command, log_format: LogFormat) -> Result<(), BoxError> {
+fn execute(command: Command, log_format: LogFormat) -> Result<(), CommandError> {
     match command {
         Command::Keygen { keys: folder, plain, passphrase_file } => {
             let source = passphrase_source(passphrase_file);
             let first = KeyFiles::in_folder(&folder).voting;
             let passphrase = if plain { None } else { Some(source.get(&first, true)?) };
             let keys = keys::generate(&folder, passphrase.as_ref().map(|p| p.as_str()))?;
-            Ok(answer(serde_json::to_string(&keys.public())?)?)
+            Ok(answer(document(&keys.public()))?)
         }
         Command::Init(arguments) => init(arguments),
         Command::Run { config, passphrase_file, overrides } => {
@@ -211,30 +222,29 @@ fn execute(command: Command, log_format: LogFormat) -> Result<(), BoxError> {
             start_log(log_format, "FASTPAY_LOG", "info,fjall=warn,lsm_tree=warn");
             let config = Config::read(&config, overrides)?;
             let keys = keys::read_all(&config.keys, &passphrase_source(passphrase_file))?;
-            Ok(runtime()?
-                .block_on(async { authority::run(config, keys, stop_signal()?).await.map_err(BoxError::from) })?)
+            runtime()?.block_on(async { Ok(authority::run(config, keys, stop_signal()?).await?) })
         }
         Command::VoteCommittee { config, committee, guardian, out, passphrase_file, overrides } => {
             let config = Config::read(&config, overrides)?;
             let keys = keys::read_all(&config.keys, &passphrase_source(passphrase_file))?;
             let ballot = runtime()?.block_on(vote_committee::vote(&config, &keys, &committee, guardian))?;
             complain(&ballot);
-            let vote = serde_json::to_string(&ballot.vote)?;
+            let vote = document(&ballot.vote);
             match out {
                 None => answer(vote)?,
                 Some(path) => std::fs::File::create_new(&path)
                     .and_then(|mut file| writeln!(file, "{vote}"))
-                    .map_err(|error| format!("cannot write {}: {error}", path.display()))?,
+                    .map_err(|error| CommandError::Unwritten { path, error })?,
             }
             Ok(())
         }
         Command::Config(ConfigCommand::Check { config, json, passphrase_file, overrides }) => {
             let passphrase = passphrase_source(passphrase_file);
             let findings = runtime()?.block_on(check::check(&config, overrides, &passphrase));
-            answer(if json { serde_json::to_string_pretty(&findings)? } else { findings.to_string() }.trim_end())?;
+            answer(if json { page(&findings) } else { findings.to_string() }.trim_end())?;
             match findings.errors() {
                 0 => Ok(()),
-                errors => Err(format!("the authority would not start; found: {errors}").into()),
+                errors => Err(CommandError::Unfit(errors)),
             }
         }
         Command::Backup { to, folder: FolderArguments { config, overrides } } => {
@@ -269,12 +279,13 @@ fn execute(command: Command, log_format: LogFormat) -> Result<(), BoxError> {
         Command::Status { config, json, overrides } => {
             let config = Config::read(&config, overrides)?;
             let report = runtime()?.block_on(status::ask(&config))?;
-            Ok(answer(if json { serde_json::to_string_pretty(&report)? } else { report.to_string() })?)
+            Ok(answer(if json { page(&report) } else { report.to_string() })?)
         }
+        Command::Completions { shell } => Ok(answer(completions(shell, Arguments::command()))?),
     }
 }
 
-fn init(arguments: InitArguments) -> Result<(), BoxError> {
+fn init(arguments: InitArguments) -> Result<(), CommandError> {
     let files = KeyFiles::in_folder(&arguments.keys);
     let keys = keys::read(&files, &passphrase_source(arguments.passphrase_file))?;
     let primary = match (arguments.contract, arguments.chain_id) {
@@ -298,7 +309,19 @@ fn init(arguments: InitArguments) -> Result<(), BoxError> {
         genesis: arguments.genesis,
     };
     let endpoints = setup::init(request, keys.public().name)?;
-    Ok(answer(serde_json::to_string(&endpoints)?)?)
+    Ok(answer(document(&endpoints))?)
+}
+
+const OWN: &str = "what this program answers has a form in JSON";
+
+/// For programs, on one line.
+fn document(answer: &impl Serialize) -> String {
+    serde_json::to_string(answer).expect(OWN)
+}
+
+/// For programs, on several.
+fn page(answer: &impl Serialize) -> String {
+    serde_json::to_string_pretty(answer).expect(OWN)
 }
 
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {

@@ -1,18 +1,20 @@
-//! The `fastpay-relayer` command.
+//! The `fastpay-relayer` command. The exit code tells the kind of an error: docs/OPERATIONS.md.
+
+mod error;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use fastpay_core::{Amount, PrimaryAddress};
 use fastpay_relayer::{
     Config, Overrides, Relayer, State, authorities, create_key, read_key, serve_metrics, status_json, status_text,
 };
-use fastpay_telemetry::console::{LogFormat, answer, complain, start_log};
+use fastpay_telemetry::console::{LogFormat, Shell, answer, completions, end_at_arguments, fail, start_log};
 use serde_json::json;
 use url::Url;
 
-type Failure = Box<dyn std::error::Error + Send + Sync>;
+use error::CommandError;
 
 /// Bring redemptions of FastPay to the contract on Ethereum, and earn their fees.
 #[derive(Debug, Parser)]
@@ -48,6 +50,11 @@ enum Action {
         #[command(flatten)]
         overrides: Overrides,
     },
+    /// Writes the script that makes a shell complete this command.
+    Completions {
+        /// For which shell.
+        shell: Shell,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -77,30 +84,32 @@ const _: () =
     assert!(!fastpay_core::fault::CAN_BE_PLANTED, "built with the feature `planted`, which is for the simulator");
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return end_at_arguments(&error),
+    };
     start_log(arguments.log_format, "RUST_LOG", "info");
+    let for_programs = matches!(arguments.command, Action::Status { json: true, .. });
     match carry_out(arguments) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            complain(format_args!("error: {error}"));
-            ExitCode::FAILURE
-        }
+        Err(error) => fail(error.kind(), &error, for_programs.then(|| error.kind().document(&error))),
     }
 }
 
-fn carry_out(arguments: Arguments) -> Result<(), Failure> {
+fn carry_out(arguments: Arguments) -> Result<(), CommandError> {
     match arguments.command {
         Action::Init(init) => initialise(&arguments.config, &init),
         Action::Run { once, overrides } => run(Config::read(&arguments.config, overrides)?, once),
         Action::Status { json, overrides } => show_status(&Config::read(&arguments.config, overrides)?, json),
+        Action::Completions { shell } => Ok(answer(completions(shell, Arguments::command()))?),
     }
 }
 
-fn initialise(path: &Path, init: &Init) -> Result<(), Failure> {
-    let refused = |error: std::io::Error| format!("cannot write the configuration {}: {error}", path.display());
+fn initialise(path: &Path, init: &Init) -> Result<(), CommandError> {
+    let refused = |error: std::io::Error| CommandError::Unwritten { path: path.to_owned(), error };
     // All of this before the key is made: one without a configuration would be left behind.
     if path.symlink_metadata().is_ok() {
-        return Err(refused(std::io::ErrorKind::AlreadyExists.into()).into());
+        return Err(refused(std::io::ErrorKind::AlreadyExists.into()));
     }
     let folder = path.parent().unwrap_or(Path::new(""));
     runtime()?.block_on(async { authorities(&folder.join(&init.endpoints)).map(drop) })?;
@@ -132,7 +141,7 @@ fn initialise(path: &Path, init: &Init) -> Result<(), Failure> {
     Ok(answer(format_args!("wrote {}; send some ETH for gas to {}", path.display(), key.address()))?)
 }
 
-fn run(config: Config, once: bool) -> Result<(), Failure> {
+fn run(config: Config, once: bool) -> Result<(), CommandError> {
     if config.default_minimum_fee == Amount::ZERO {
         tracing::warn!("default_minimum_fee is 0: anyone can spend this relayer's gas on redemptions that pay nothing");
     }
@@ -151,7 +160,7 @@ fn run(config: Config, once: bool) -> Result<(), Failure> {
         }
         if let Some(address) = metrics {
             let listener = tokio::net::TcpListener::bind(address).await;
-            let listener = listener.map_err(|error| format!("cannot serve metrics on {address}: {error}"))?;
+            let listener = listener.map_err(|error| CommandError::Metrics(address, error))?;
             tracing::info!(%address, "serving metrics");
             tokio::spawn(serve_metrics(listener, relayer.metrics(), stop));
         }
@@ -180,7 +189,7 @@ async fn stop_signal() {
     tracing::info!("stopping");
 }
 
-fn show_status(config: &Config, as_json: bool) -> Result<(), Failure> {
+fn show_status(config: &Config, as_json: bool) -> Result<(), CommandError> {
     let state = State::read(&config.data_dir)?;
     Ok(answer(if as_json { format!("{:#}", status_json(&state)) } else { status_text(&state) })?)
 }

@@ -4,14 +4,14 @@
 mod scene;
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use fastpay_core::AuthorityName;
 
 fn command(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fastpay-relayer"));
     command.args(arguments).current_dir(folder).env_remove("FASTPAY_RELAYER_PASSPHRASE").env("RUST_LOG", "debug");
-    command.stdin(std::process::Stdio::null());
+    command.stdin(Stdio::null());
     command
 }
 
@@ -47,11 +47,16 @@ fn init_makes_a_configuration_that_run_understands() {
     let folder = tempfile::tempdir().unwrap();
     let made = init(folder.path(), &["--unencrypted-key"]);
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    assert!(!init(folder.path(), &["--unencrypted-key"]).status.success(), "nothing is overwritten");
+    assert_eq!(init(folder.path(), &["--unencrypted-key"]).status.code(), Some(3), "nothing is overwritten");
     let (output, words) = run(folder.path(), &["run"]);
-    assert!(!output.status.success() && words.contains("endpoints.json"), "{words}");
-    let (output, words) = run(folder.path(), &["status"]);
-    assert!(!output.status.success() && words.contains("this relayer has not run yet"), "{words}");
+    assert!(output.status.code() == Some(3) && words.contains("endpoints.json"), "{words}");
+    let (output, words) = run(folder.path(), &["status", "--json"]);
+    assert!(output.status.code() == Some(3) && words.contains("this relayer has not run yet"), "{words}");
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["error"]["kind"], "config", "{document}");
+    let (output, _) = run(folder.path(), &["status", "--json", "--colour"]);
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((output.status.code(), &document["error"]["kind"]), (Some(2), &"argument".into()), "{document}");
 }
 
 #[test]
@@ -71,7 +76,7 @@ fn init_makes_no_key_where_the_endpoints_cannot_be_used() {
     let refused = |words: &str| {
         let output = init_as_it_is(folder.path(), &["--unencrypted-key"]);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(!output.status.success() && said.contains(words), "{said}");
+        assert!(output.status.code() == Some(3) && said.contains(words), "{said}");
         assert!(!folder.path().join("gas.key").exists() && !folder.path().join("relayer.toml").exists());
     };
     refused("cannot read the authorities' endpoints from endpoints.json");
@@ -105,34 +110,49 @@ fn a_wrong_or_absent_passphrase_is_said_so() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("right"), "right").unwrap();
     std::fs::write(folder.path().join("wrong"), "wrong").unwrap();
-    assert!(!init(folder.path(), &[]).status.success(), "a key is encrypted unless told otherwise");
+    assert_eq!(init(folder.path(), &[]).status.code(), Some(5), "a key is encrypted unless told otherwise");
     assert!(init(folder.path(), &["--passphrase-file", "right"]).status.success());
     let (output, words) = run(folder.path(), &["run", "--passphrase-file", "wrong"]);
-    assert!(!output.status.success() && words.contains("wrong passphrase"), "{words}");
+    assert!(output.status.code() == Some(5) && words.contains("wrong passphrase"), "{words}");
     let text = std::fs::read_to_string(folder.path().join("relayer.toml")).unwrap();
     let without: Vec<_> = text.lines().filter(|line| !line.starts_with("passphrase_file")).collect();
     std::fs::write(folder.path().join("relayer.toml"), without.join("\n")).unwrap();
     let (output, words) = run(folder.path(), &["run"]);
-    assert!(!output.status.success() && words.contains("needs a passphrase"), "{words}");
+    assert!(output.status.code() == Some(5) && words.contains("needs a passphrase"), "{words}");
+    std::fs::remove_file(folder.path().join("gas.key")).unwrap();
+    assert_eq!(run(folder.path(), &["run"]).0.status.code(), Some(4));
 }
 
 #[test]
 fn a_reader_that_goes_away_is_no_reason_to_panic() {
     let folder = tempfile::tempdir().unwrap();
     let closed_pipe = || std::io::pipe().unwrap().1;
-    let code = |arguments: &[&str]| {
-        let mut command = command(folder.path(), arguments);
-        command.stdout(closed_pipe()).stderr(closed_pipe()).status().unwrap().code()
+    let code_to = |out: Stdio, arguments: &[&str]| {
+        command(folder.path(), arguments).stdout(out).stderr(closed_pipe()).status().unwrap().code()
     };
+    let code = |arguments: &[&str]| code_to(closed_pipe().into(), arguments);
     write_endpoints(folder.path(), "http://127.0.0.1:1");
     let contract = format!("0x{}", "01".repeat(20));
     let init = ["init", "--rpc-url", "http://127.0.0.1:1", "--chain-id", "1", "--contract", &contract];
     assert_eq!(code(&[&init[..], &["--unencrypted-key"]].concat()), Some(0));
     assert!(folder.path().join("relayer.toml").exists());
-    assert_eq!(code(&["status"]), Some(1));
+    assert_eq!(code(&["status"]), Some(3));
     // It has something to log before it finds that.
     std::fs::remove_file(folder.path().join("endpoints.json")).unwrap();
-    assert_eq!(code(&["run"]), Some(1));
+    assert_eq!(code(&["run"]), Some(3));
+    // An answer that is lost is another thing than one that nobody wants.
+    let full = || Stdio::from(std::fs::File::options().write(true).open("/dev/full").unwrap());
+    assert_eq!(code(&["completions", "bash"]), Some(0));
+    assert_eq!([["completions", "bash"], ["--help", "--version"]].map(|words| code_to(full(), &words)), [Some(16); 2]);
+}
+
+#[test]
+fn a_shell_learns_to_complete_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (output, words) = run(folder.path(), &["completions", "zsh"]);
+    assert!(output.status.success(), "{words}");
+    let script = String::from_utf8(output.stdout).unwrap();
+    assert!(script.starts_with("#compdef fastpay-relayer") && script.contains("--passphrase-file"), "{script}");
 }
 
 #[test]
@@ -150,10 +170,10 @@ fn a_log_has_colours_on_a_terminal_alone_and_is_json_where_asked() {
 fn a_missing_file_and_an_unknown_key_are_said_so() {
     let folder = tempfile::tempdir().unwrap();
     let (output, words) = run(folder.path(), &["run"]);
-    assert!(!output.status.success() && words.contains("relayer.toml"), "{words}");
+    assert!(output.status.code() == Some(3) && words.contains("relayer.toml"), "{words}");
     std::fs::write(folder.path().join("relayer.toml"), "colour = 1\n").unwrap();
     let (output, words) = run(folder.path(), &["run"]);
-    assert!(!output.status.success() && words.contains("colour"), "{words}");
+    assert!(output.status.code() == Some(3) && words.contains("colour"), "{words}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

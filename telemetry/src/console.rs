@@ -2,12 +2,17 @@
 //! need read either to the end (`fastpay-node status | head -1`), and the macros of the standard library panic where nobody does.
 
 use std::fmt::Display;
-use std::io::{self, ErrorKind, IsTerminal, Stderr, Write};
+use std::io::{self, IsTerminal, Stderr, Write};
+use std::process::ExitCode;
 
 use clap::ValueEnum;
+pub use clap_complete::Shell;
+use serde_json::Value;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::SubscriberBuilder;
 use tracing_subscriber::fmt::format::{DefaultFields, Format};
+
+use crate::kind::ErrorKind;
 
 /// The form of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -51,15 +56,57 @@ pub fn print(text: impl Display) -> io::Result<()> {
     writeln!(io::stdout(), "{text}")
 }
 
+/// An answer that is lost.
+#[derive(Debug, thiserror::Error)]
+#[error("the answer cannot be written: {0}; what was to be done is done")]
+pub struct LostAnswer(#[from] io::Error);
+
 /// The answer of a command, as a line on standard output. What was done is done, also where nobody reads of it.
 ///
 /// # Errors
 /// Where it cannot be written to where it was to go, such as a full disk.
-pub fn answer(text: impl Display) -> io::Result<()> {
+pub fn answer(text: impl Display) -> Result<(), LostAnswer> {
     match print(text) {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        written => written,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => Ok(written?),
     }
+}
+
+/// Ends a command that could not do what it was asked: says why on standard error, and on standard output where a program
+/// asked for a `document`.
+#[must_use]
+pub fn fail(kind: ErrorKind, message: impl Display, document: Option<Value>) -> ExitCode {
+    if let Some(document) = document {
+        // Where that is lost, too, the exit code says what went wrong first.
+        let _ = answer(document);
+    }
+    complain(format_args!("error: {message}"));
+    kind.into()
+}
+
+/// Ends a command whose arguments the parser does not take, or that asked for help or the version. With `--json` an error
+/// has the form of all others.
+#[must_use]
+pub fn end_at_arguments(error: &clap::Error) -> ExitCode {
+    if error.use_stderr() {
+        if std::env::args_os().any(|argument| argument == "--json") {
+            let _ = answer(ErrorKind::Argument.document(error.to_string().trim()));
+        }
+        let _ = error.print();
+        return ErrorKind::Argument.into();
+    }
+    match error.print() {
+        Err(lost) if lost.kind() != io::ErrorKind::BrokenPipe => fail(ErrorKind::Output, LostAnswer(lost), None),
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+/// The script that makes a shell complete a command.
+#[must_use]
+pub fn completions(shell: Shell, mut command: clap::Command) -> String {
+    let (name, mut script) = (command.get_name().to_owned(), Vec::new());
+    clap_complete::generate(shell, &mut command, name, &mut script);
+    String::from_utf8_lossy(&script).trim_end().to_owned()
 }
 
 /// A line on standard error, for people. Where it cannot be written, the work goes on.

@@ -4,30 +4,14 @@ use std::path::PathBuf;
 
 use fastpay_core::{AccountId, Amount, Asset, Balance, PrimaryAddress};
 use fastpay_ethereum::{DepositsError, PrimaryError, SendError, utc};
+use fastpay_telemetry::ErrorKind;
+use fastpay_telemetry::console::LostAnswer;
 
 use crate::decimal::DecimalError;
 use crate::drive::DriveError;
 use crate::folder::{ConfigError, ContactError, FolderError, KeyError};
 use crate::link::LinkError;
 use crate::network::NetworkError;
-
-/// The kinds of errors and the exit codes of the command, as docs/CLI.md promises them. 2 is the argument parser's own.
-pub const ERROR_KINDS: [(&str, u8); 14] = [
-    ("argument", 2),
-    ("config", 3),
-    ("key", 4),
-    ("passphrase", 5),
-    ("funds", 6),
-    ("conflict", 7),
-    ("unreachable", 8),
-    ("primary", 9),
-    ("busy", 10),
-    ("timeout", 11),
-    ("audit", 12),
-    ("storage", 13),
-    ("paused", 14),
-    ("contact", 15),
-];
 
 /// Why an operation of the wallet did not succeed.
 #[derive(Debug, thiserror::Error)]
@@ -152,47 +136,48 @@ pub enum WalletError {
     /// The sums do not fit.
     #[error("the audit failed: {0}")]
     Audit(String),
+    /// What the command answered is lost.
+    #[error(transparent)]
+    Output(#[from] LostAnswer),
 }
 
 impl WalletError {
-    /// A short word for programs. It never changes its meaning.
+    /// What to do about it, for programs.
     #[must_use]
-    pub fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Folder(FolderError::Busy { .. }) => "busy",
-            Self::Folder(FolderError::OtherOrder { .. }) | Self::OtherCopy { .. } => "conflict",
-            Self::Drive(DriveError::Conflict(_) | DriveError::Superseded { .. }) => "conflict",
-            Self::Folder(_) => "storage",
-            Self::Config(_) | Self::Network(_) | Self::Drive(DriveError::NoPrimary) => "config",
-            Self::OtherCommittee | Self::OtherDeployment { .. } | Self::Send(SendError::OtherChain { .. }) => "config",
-            Self::Key(KeyError::Passphrase(_)) => "passphrase",
-            Self::Key(_) => "key",
-            Self::Contact(_) => "contact",
-            Self::Drive(DriveError::InsufficientBalance { .. }) | Self::Funds { .. } | Self::NotCovered { .. } => {
-                "funds"
+            Self::Folder(FolderError::Busy { .. }) => ErrorKind::Busy,
+            Self::Folder(FolderError::OtherOrder { .. }) | Self::OtherCopy { .. } => ErrorKind::Conflict,
+            Self::Drive(DriveError::Conflict(_) | DriveError::Superseded { .. }) => ErrorKind::Conflict,
+            Self::Folder(_) => ErrorKind::Storage,
+            Self::Config(_) | Self::Network(_) | Self::Drive(DriveError::NoPrimary) => ErrorKind::Config,
+            Self::OtherCommittee | Self::OtherDeployment { .. } | Self::Send(SendError::OtherChain { .. }) => {
+                ErrorKind::Config
             }
-            Self::Primary(PrimaryError::InsufficientFunds) => "funds",
-            Self::Send(SendError::Primary(PrimaryError::InsufficientFunds)) => "funds",
-            Self::Drive(DriveError::NoQuorum { .. }) | Self::TooFewAnswers { .. } => "unreachable",
-            Self::Paused { .. } => "paused",
+            Self::Key(KeyError::Passphrase(_)) => ErrorKind::Passphrase,
+            Self::Key(_) => ErrorKind::Key,
+            Self::Contact(_) => ErrorKind::Contact,
+            Self::Drive(DriveError::InsufficientBalance { .. }) | Self::Funds { .. } | Self::NotCovered { .. } => {
+                ErrorKind::Funds
+            }
+            Self::Primary(PrimaryError::InsufficientFunds) => ErrorKind::Funds,
+            Self::Send(SendError::Primary(PrimaryError::InsufficientFunds)) => ErrorKind::Funds,
+            Self::Drive(DriveError::NoQuorum { .. }) | Self::TooFewAnswers { .. } => ErrorKind::Unreachable,
+            Self::Paused { .. } => ErrorKind::Paused,
             Self::Primary(PrimaryError::Reverted(revert))
             | Self::Send(SendError::Primary(PrimaryError::Reverted(revert)))
                 if revert.paused_until().is_some() =>
             {
-                "paused"
+                ErrorKind::Paused
             }
-            Self::Drive(DriveError::NewEpoch { .. }) | Self::Events(_) | Self::Primary(_) | Self::Send(_) => "primary",
-            Self::Amount(_) | Self::Order(_) | Self::Link(_) | Self::Argument(_) => "argument",
-            Self::TimedOut { .. } => "timeout",
-            Self::Audit(_) => "audit",
+            Self::Drive(DriveError::NewEpoch { .. }) | Self::Events(_) | Self::Primary(_) | Self::Send(_) => {
+                ErrorKind::Primary
+            }
+            Self::Amount(_) | Self::Order(_) | Self::Link(_) | Self::Argument(_) => ErrorKind::Argument,
+            Self::TimedOut { .. } => ErrorKind::Timeout,
+            Self::Audit(_) => ErrorKind::Audit,
+            Self::Output(_) => ErrorKind::Output,
         }
-    }
-
-    /// The exit code of the command, one for each kind.
-    #[must_use]
-    pub fn exit_code(&self) -> u8 {
-        let kind = self.kind();
-        ERROR_KINDS.iter().find(|(known, _)| *known == kind).map_or(1, |(_, code)| *code)
     }
 }
 

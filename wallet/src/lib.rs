@@ -47,7 +47,8 @@ pub use drive::{
     CertificateSource, Contender, Contest, DriveError, DriveOptions, Driver, Listener, NoCertificates, Progress,
     Settled, Trouble, short,
 };
-pub use error::{ERROR_KINDS, WalletError};
+pub use error::WalletError;
+pub use fastpay_telemetry::ErrorKind;
 pub use link::{LABEL_LENGTH_MAX, LINK_LENGTH_MAX, LinkError, PaymentLink, check_label};
 pub use memo::{MemoError, format_memo, parse_memo};
 pub use money::Money;

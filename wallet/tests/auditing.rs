@@ -9,7 +9,7 @@ use std::time::Duration;
 use fastpay_core::{Amount, Asset, Balance, Epoch, Genesis, GenesisBalance, Memo, PrimaryAddress};
 use fastpay_testkit::TestCommittee;
 use fastpay_wallet::folder::{Config, Folder};
-use fastpay_wallet::{AuditReport, Intent, Wallet};
+use fastpay_wallet::{AuditReport, ErrorKind, Intent, Wallet};
 use serde_json::Value;
 use support::{Committee, Part, alice, bob, carol, options, pay};
 
@@ -188,7 +188,7 @@ async fn one_that_does_not_answer_is_said_and_a_quorum_does() {
     assert_eq!(report.silent.keys().collect::<Vec<_>>(), [&scene.name(1)]);
     scene.committee.fakes[2].play(Part::Down);
     let error = scene.wallet.audit(Duration::ZERO, &|_| {}).await.unwrap_err();
-    assert_eq!((error.kind(), error.exit_code()), ("unreachable", 8));
+    assert_eq!(error.kind(), ErrorKind::Unreachable);
 }
 
 #[tokio::test]

@@ -67,7 +67,7 @@ fn assert_documented(arguments: &[&str], answer: &Value) {
 #[test]
 fn the_documented_kinds_and_exit_codes_are_those_of_the_code() {
     let said = documented("| kind | exit code |");
-    let of_code = fastpay_wallet::ERROR_KINDS.map(|(kind, code)| (kind.to_owned(), code.to_string()));
+    let of_code = fastpay_wallet::ErrorKind::ALL.map(|kind| (kind.to_string(), kind.exit_code().to_string()));
     assert_eq!(said, of_code);
 }
 
@@ -133,6 +133,41 @@ async fn two_people_pay_each_other_while_the_primary_is_away() {
     assert_eq!(balance["balances"][0]["amount"], "2.999999999999999999", "{balance}");
     let text = String::from_utf8(run(home, &["history", "--from", "alice"]).stdout).unwrap();
     assert!(text.contains("Z  #0 pays 2.5 ETH") && text.contains("(lunch) [settled]"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_is_lost_is_an_error_and_one_that_nobody_wants_is_none() {
+    let committee = Committee::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path();
+    set_up(&committee, home);
+    let (alice, bob) = (new_key(home, "alice", "--ed25519"), new_key(home, "bob", "--ed25519"));
+    committee.fund(1, alice, 10 * ETHER, &[0, 1, 2, 3]);
+    let told = |arguments: &[&str], out: Stdio| {
+        let output = fastpay(home, arguments).stdout(out).stderr(Stdio::piped()).output().unwrap();
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let full = || Stdio::from(std::fs::File::options().write(true).open("/dev/full").unwrap());
+    let pay = ["pay", "bob", "1", "--from", "alice"];
+    for arguments in [&["--help"][..], &["--version"], &["address", "--from", "bob"], &["keys", "list", "--json"], &pay]
+    {
+        let (code, said) = told(arguments, full());
+        assert!(code == 16 && said.contains("error: the answer cannot be written"), "{arguments:?}: {said}");
+        let (code, said) = told(arguments, closed_pipe());
+        assert!(code == 0 && !said.contains("error"), "{arguments:?}: {said}");
+    }
+    // What went wrong first is what the exit code says.
+    assert_eq!(told(&["pay", "bob", "-1", "--from", "alice", "--json"], full()).0, 2);
+    // Both payments were made. Whoever follows is told of each as it comes, so another one comes in between.
+    let (balance, _) = json(home, &["balance", "--from", "bob"]);
+    assert_eq!(balance["balances"][0]["amount"], "2", "{balance}");
+    let follow = ["receive", "--follow", "--from", "bob"];
+    assert_eq!(told(&follow, full()).0, 16);
+    assert_eq!(json(home, &pay).1, 0);
+    let (code, said) = told(&follow, closed_pipe());
+    assert!(code == 0 && !said.contains("error"), "{said}");
+    assert_eq!(json(home, &["receive", "--from", "bob"]).0["payments"], Value::Array(Vec::new()), "all are taken in");
+    assert_eq!(committee.fakes[0].balance(bob), i128::try_from(3 * ETHER).unwrap());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fastpay_core::SequenceNumber;
-use fastpay_wallet::{DriveError, Driver, NoCertificates, WalletError};
+use fastpay_wallet::{DriveError, Driver, ErrorKind, NoCertificates, WalletError};
 use support::{Committee, LIES, Part, REQUEST_TIMEOUT, alice, bob, carol, options, pay};
 
 /// Two payments with one authority playing a part; the other three must end in the right state.
@@ -185,7 +185,7 @@ async fn what_cannot_be_paid_is_not_signed() {
     let home = tempfile::tempdir().unwrap();
     let wallet = committee.wallet(home.path());
     let error = wallet.send(&alice(), &pay(bob().account(), 101)).await.unwrap_err();
-    assert_eq!(error.kind(), "funds", "{error}");
+    assert_eq!(error.kind(), ErrorKind::Funds, "{error}");
     assert!(wallet.folder().orders(alice().account()).entries().unwrap().is_empty());
     assert!(committee.fakes.iter().all(|fake| fake.orders_seen().is_empty()));
     // One authority that makes up money changes nothing; a smaller payment goes through.

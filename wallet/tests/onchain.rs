@@ -15,7 +15,7 @@ use fastpay_ethereum::{
 };
 use fastpay_testkit::{TestAccount, TestCommittee, redemption};
 use fastpay_wallet::folder::{Errand, Folder, TransactionState};
-use fastpay_wallet::{ChainAccount, WalletError};
+use fastpay_wallet::{ChainAccount, ErrorKind, WalletError};
 
 alloy::sol! {
     function mint(address to, uint256 amount) external;
@@ -133,7 +133,7 @@ async fn a_deposit_of_another_chain_is_neither_sent_nor_given_up() {
             let Err(WalletError::Send(error)) = outcome else { panic!("{outcome:?}") };
             assert!(matches!(error, SendError::OtherChain { chain_id, .. } if chain_id == other), "{error}");
             assert!(!error.is_retryable());
-            assert_eq!(WalletError::Send(error).kind(), "config");
+            assert_eq!(WalletError::Send(error).kind(), ErrorKind::Config);
         }
         assert_eq!(scene.states()[0].1, TransactionState::Pending);
         assert_eq!(account().await.primary().last_transaction_index().await.unwrap().0, 0);
@@ -240,11 +240,11 @@ async fn tokens_are_deposited_by_permit_or_else_by_approval() {
 async fn what_the_contract_would_refuse_is_not_sent() {
     let scene = Scene::new(Mining::Each).await;
     let error = scene.account().await.deposit(AccountId::ZERO, Asset::ETHER, Amount(1)).await.unwrap_err();
-    assert_eq!(error.kind(), "primary", "{error}");
+    assert_eq!(error.kind(), ErrorKind::Primary, "{error}");
     let error = scene.account().await.claim(Asset::ETHER, None).await.unwrap_err();
-    assert_eq!(error.kind(), "primary", "{error}");
+    assert_eq!(error.kind(), ErrorKind::Primary, "{error}");
     let error = scene.account().await.deposit(recipient(), Asset::ETHER, Amount(u128::MAX)).await.unwrap_err();
-    assert_eq!(error.kind(), "funds", "{error}");
+    assert_eq!(error.kind(), ErrorKind::Funds, "{error}");
     assert!(scene.states().is_empty());
     let ed25519 = TestAccount::ed25519(0).key;
     let folder = Folder::new(scene.home.path());

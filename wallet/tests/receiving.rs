@@ -7,6 +7,7 @@ mod support;
 use std::time::Duration;
 
 use fastpay_core::Amount;
+use fastpay_wallet::ErrorKind;
 use support::{Committee, Part, alice, bob, carol, pay};
 
 #[tokio::test]
@@ -92,8 +93,8 @@ async fn a_read_needs_a_quorum() {
     committee.fakes[1].play(Part::Down);
     let home = tempfile::tempdir().unwrap();
     let wallet = committee.wallet(home.path());
-    assert_eq!(wallet.collect(bob().account()).await.unwrap_err().kind(), "unreachable");
-    assert_eq!(wallet.view(bob().account()).await.unwrap_err().kind(), "unreachable");
+    assert_eq!(wallet.collect(bob().account()).await.unwrap_err().kind(), ErrorKind::Unreachable);
+    assert_eq!(wallet.view(bob().account()).await.unwrap_err().kind(), ErrorKind::Unreachable);
 }
 
 #[tokio::test]
@@ -129,7 +130,7 @@ async fn the_dust_of_others_is_not_taken_for_ones_own_deposit() {
         let (asset, after) = (fastpay_core::Asset::ETHER, fastpay_core::TransactionIndex(0));
         wallet.wait_for_credit(alice().account(), asset, Amount(100), after, Duration::from_secs(seconds), &|_| {})
     };
-    assert_eq!(wait(0).await.unwrap_err().kind(), "timeout");
+    assert_eq!(wait(0).await.unwrap_err().kind(), ErrorKind::Timeout);
     committee.fund(2, alice().account(), 100, &all);
     // More than a page of dust on top.
     (3..200).for_each(|index| committee.fund(index, alice().account(), 1, &all));
@@ -180,7 +181,7 @@ async fn a_token_hidden_by_dust_is_found_where_it_matters() {
         memo: fastpay_core::Memo::ZERO,
     };
     wallet.send(&alice(), &intent(60)).await.unwrap();
-    assert_eq!(wallet.send(&alice(), &intent(60)).await.unwrap_err().kind(), "funds");
+    assert_eq!(wallet.send(&alice(), &intent(60)).await.unwrap_err().kind(), ErrorKind::Funds);
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use fastpay_core::{AccountId, SequenceNumber, TransferOrder};
 use fastpay_wallet::folder::{FolderError, OrderState};
-use fastpay_wallet::{DriveError, Intent, Resumed, Wallet, WalletError};
+use fastpay_wallet::{DriveError, ErrorKind, Intent, Resumed, Wallet, WalletError};
 use support::{Committee, Part, alice, bob, carol, pay};
 
 /// How far a command came before it was killed.
@@ -240,7 +240,7 @@ async fn a_split_that_neither_order_can_win_is_explained() {
             false => wallet.resume(alice().account()).await.unwrap_err(),
             true => wallet.send(&alice(), &pay(carol().account(), 1)).await.unwrap_err(),
         };
-        assert_eq!((error.kind(), error.exit_code()), ("conflict", 7));
+        assert_eq!(error.kind(), ErrorKind::Conflict);
         let WalletError::Drive(DriveError::Conflict(contest)) = &error else { panic!("{error:?}") };
         assert!(contest.leader().is_none(), "{error}");
         for contender in contest.contenders() {
@@ -267,6 +267,6 @@ async fn an_order_of_another_deployment_is_refused() {
     let transfer = pay(bob().account(), 1).transfer(alice().account(), SequenceNumber(0));
     let order = alice().order(&other, transfer).verify(&other).unwrap();
     wallet.folder().orders(alice().account()).lock(Duration::ZERO).await.unwrap().create(&order).unwrap();
-    assert_eq!(wallet.resume(alice().account()).await.unwrap_err().kind(), "argument");
+    assert_eq!(wallet.resume(alice().account()).await.unwrap_err().kind(), ErrorKind::Argument);
     assert!(committee.fakes.iter().all(|fake| fake.orders_seen().is_empty()));
 }

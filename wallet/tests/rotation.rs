@@ -14,7 +14,7 @@ use fastpay_ethereum::testing::{Anvil, CHAIN_ID, GUARDIAN, Mining, rich_key};
 use fastpay_ethereum::{Call, ContractAuthority, Finality, IFastPay, Payout, Primary, Sender, SenderConfig};
 use fastpay_testkit::TestCommittee;
 use fastpay_wallet::folder::{AssetInfo, Config, Errand, Folder, KeyKind, KnownCommittees, PrimarySettings};
-use fastpay_wallet::{ChainAccount, Intent, Resumed, Wallet, WalletError, set_up};
+use fastpay_wallet::{ChainAccount, ErrorKind, Intent, Resumed, Wallet, WalletError, set_up};
 use serde_json::{Value, json};
 use support::{Committee, alice, bob, options, pay};
 
@@ -325,7 +325,7 @@ async fn a_folder_with_history_is_of_one_deployment_for_ever() {
             matches!(error, WalletError::OtherDeployment { contract, .. } if contract == other),
             "{history:?} {error}"
         );
-        assert!(error.to_string().contains("--home") && error.kind() == "config", "{error}");
+        assert!(error.to_string().contains("--home") && error.kind() == ErrorKind::Config, "{error}");
         Wallet::open(folder.clone(), options()).unwrap();
         set_up(&ours).await.unwrap();
 

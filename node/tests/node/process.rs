@@ -45,11 +45,13 @@ fn a_reader_that_goes_away_is_no_reason_to_panic() {
     };
     assert_eq!(code(&["keygen", "--plain", "--keys", "unread"], closed_pipe()), Some(0));
     assert!(folder.path().join("unread/voting.key").exists(), "what was to be done is done");
-    assert_eq!(code(&["config", "check", "--config", "nowhere.toml"], closed_pipe()), Some(1));
-    assert_eq!(code(&["run", "--config", "nowhere.toml"], closed_pipe()), Some(1));
+    assert_eq!(code(&["config", "check", "--config", "nowhere.toml"], closed_pipe()), Some(3));
+    assert_eq!(code(&["run", "--config", "nowhere.toml"], closed_pipe()), Some(3));
     // An answer that is lost is another thing than one that nobody wants.
-    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
-    assert_eq!(code(&["keygen", "--plain", "--keys", "lost"], full.into()), Some(1));
+    for command in [&["keygen", "--plain", "--keys", "lost"][..], &["--version"], &["completions", "bash"]] {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        assert_eq!(code(command, full.into()), Some(16), "{command:?}");
+    }
 }
 
 /// An authority that is set up, with the keys of three others.
@@ -256,10 +258,14 @@ async fn it_ends_when_asked_and_tells_how_it_is() {
 fn what_cannot_be_run_is_refused_with_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
+    let ended = |command: &[&str]| {
+        let output = node(command).output().unwrap();
+        (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+    };
     let refused = |config: &Path| {
-        let output = node(&["run", "--config", config.to_str().unwrap()]).output().unwrap();
-        assert_eq!(output.status.code(), Some(1));
-        text(&output.stderr)
+        let (code, _, error) = ended(&["run", "--config", config.to_str().unwrap()]);
+        assert_eq!(code, if error.contains("the key file") { 4 } else { 3 }, "{error}");
+        error
     };
     assert!(refused(&path("none.toml")).contains("fastpay-node init"));
     std::fs::write(path("wrong.toml"), "colour = \"red\"").unwrap();
@@ -269,6 +275,22 @@ fn what_cannot_be_run_is_refused_with_what_to_do() {
     std::fs::write(path("keyless.toml"), config).unwrap();
     let error = refused(&path("keyless.toml"));
     assert!(error.contains("v.json"), "{error}");
+    let config = path("keyless.toml");
+    let config = config.to_str().unwrap();
+    let (code, out, error) = ended(&["status", "--config", config, "--json"]);
+    let document: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, &document["error"]["kind"]), (8, &"unreachable".into()), "{error}");
+    let backup = path("backup");
+    assert_eq!(ended(&["backup", backup.to_str().unwrap(), "--config", config]).0, 3);
+    assert_eq!(ended(&["keygen", "--keys", path("keys").to_str().unwrap()]).0, 5);
+    let (code, out, _) = ended(&["status", "--json", "--colour"]);
+    assert!(code == 2 && out.contains("\"argument\""), "{out}");
+}
+
+#[test]
+fn a_shell_learns_to_complete_it() {
+    let script = succeeds(&node(&["completions", "fish"]).output().unwrap());
+    assert!(script.contains("fastpay-node") && script.contains("vote-committee"), "{script}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -318,7 +340,7 @@ async fn a_configuration_is_checked_and_a_folder_backed_up_and_restored_by_comma
     let process = operator.run().await;
     assert_eq!(level(&check(), "data"), "warning");
     let refused = node(&["backup", &backup, "--config", config]).output().unwrap();
-    assert!(!refused.status.success() && text(&refused.stderr).contains("in use by another process"));
+    assert!(refused.status.code() == Some(10) && text(&refused.stderr).contains("in use by another process"));
     // Also where something else is wrong with it: its ports are taken by that node.
     let good = std::fs::read_to_string(config).unwrap();
     std::fs::write(config, good.replace("voting.key", "none.key")).unwrap();
@@ -333,7 +355,7 @@ async fn a_configuration_is_checked_and_a_folder_backed_up_and_restored_by_comma
     assert!(!refused.status.success() && text(&refused.stderr).contains("is there already"));
     std::fs::remove_dir_all(&data).unwrap();
     let missing = check();
-    assert_eq!((missing.status.code(), level(&missing, "data").as_str()), (Some(1), "error"));
+    assert_eq!((missing.status.code(), level(&missing, "data").as_str()), (Some(3), "error"));
     succeeds(&node(&["restore", &backup, "--config", config]).output().unwrap());
     assert_eq!(level(&check(), "memory"), "warning");
     let process = operator.run().await;
@@ -372,7 +394,7 @@ fn each_thing_that_stands_in_the_way_of_a_start_is_found() {
         let output = node(&["config", "check", "--config", config.to_str().unwrap()]).output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         let (_, found) = said.split_once("ERROR").unwrap_or_else(|| panic!("{said}"));
-        assert!(found.contains(expected) && output.status.code() == Some(1), "{expected}: {said}");
+        assert!(found.contains(expected) && output.status.code() == Some(3), "{expected}: {said}");
     };
     check(format!("colour = 1\n{good}"), "unknown field");
     check(good.replace("voting.key", "none.key"), "none.key");

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fastpay_core::{AccountId, Amount, Asset, Memo, PrimaryAddress};
 use fastpay_wallet::folder::{Folder, OrderState};
-use fastpay_wallet::{DriveOptions, Intent, Network, Resumed, Wallet, WalletError};
+use fastpay_wallet::{DriveOptions, ErrorKind, Intent, Network, Resumed, Wallet, WalletError};
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 
@@ -167,7 +167,8 @@ impl Owner {
 
     /// Trying again is right, or a correct client with one copy of its wallet must not see this.
     fn is_passing(&self, error: WalletError) -> Result<(), Breach> {
-        let is_passing = matches!(error.kind(), "funds" | "unreachable" | "primary" | "timeout");
+        let is_passing =
+            matches!(error.kind(), ErrorKind::Funds | ErrorKind::Unreachable | ErrorKind::Primary | ErrorKind::Timeout);
         require!(is_passing, "the wallet of client {} says: {error}", self.client);
         self.world.trace.note("tried", format_args!("client {}: {error}", self.client));
         Ok(())

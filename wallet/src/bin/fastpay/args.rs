@@ -5,9 +5,9 @@ use std::str::FromStr;
 
 use alloy::primitives::Address;
 use clap::{Args, Parser, Subcommand};
-use clap_complete::Shell;
 use fastpay_core::{AccountId, Asset, Memo, ParseIdentityError};
 use fastpay_ethereum::Finality;
+use fastpay_telemetry::console::Shell;
 use fastpay_wallet::parse_memo;
 use url::Url;
 

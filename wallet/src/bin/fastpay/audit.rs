@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::path::Path;
 use std::time::Duration;
 
-use fastpay_wallet::{AssetAudit, AuditProgress, AuditReport, Money, Proof, Wallet, WalletError, short};
+use fastpay_wallet::{AssetAudit, AuditProgress, AuditReport, ErrorKind, Money, Proof, Wallet, WalletError, short};
 use serde_json::json;
 
 use crate::args::AuditArgs;
@@ -39,7 +39,7 @@ pub async fn audit(context: &Context, args: AuditArgs) -> Result<Report, WalletE
     }
     lines.extend(report.findings.iter().map(|finding| format!("finding: {finding}")));
     lines.push(if report.ok { "the audit balances".into() } else { "THE AUDIT FAILS".to_owned() });
-    let exit_code = if report.ok { 0 } else { WalletError::Audit(String::new()).exit_code() };
+    let exit_code = if report.ok { 0 } else { ErrorKind::Audit.exit_code() };
     let mut json = json!(report);
     add(&mut json, [("proofFiles", json!(files))]);
     Ok(Report { json, text: lines.join("\n"), exit_code })

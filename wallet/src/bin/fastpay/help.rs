@@ -1,7 +1,7 @@
 //! Examples in the help of each command, and completions for shells. The examples are read by the parser in a test.
 
 use clap::{Command, CommandFactory};
-use clap_complete::Shell;
+use fastpay_telemetry::console::{self, Shell};
 use serde_json::json;
 
 use crate::args::Cli;
@@ -87,9 +87,7 @@ pub fn command() -> Command {
 
 /// The script that makes a shell complete this command.
 pub fn completions(shell: Shell) -> Report {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "fastpay", &mut script);
-    let script = String::from_utf8_lossy(&script).trim_end().to_owned();
+    let script = console::completions(shell, Cli::command());
     Report::new(json!({ "shell": shell.to_string(), "script": script }), script)
 }
 

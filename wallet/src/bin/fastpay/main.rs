@@ -1,7 +1,7 @@
 //! `fastpay`: the wallet on the command line.
 //!
 //! Results go to standard output (with `--json` one document), progress to standard error. The exit code
-//! tells the kind of an error; see `WalletError::exit_code`.
+//! tells the kind of an error; see `WalletError::kind`.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
 
 mod args;
@@ -20,8 +20,8 @@ mod views;
 use std::process::ExitCode;
 
 use clap::FromArgMatches;
-use fastpay_telemetry::console::{complain, print, start_brief_log};
-use fastpay_wallet::WalletError;
+use fastpay_telemetry::console::{answer, end_at_arguments, fail, start_brief_log};
+use fastpay_wallet::{ErrorKind, WalletError};
 
 use args::{Cli, Command};
 use context::Context;
@@ -35,19 +35,19 @@ fn main() -> ExitCode {
     // Alone it shows what it can do. (The parser's own way takes the environment for an argument.)
     if std::env::args_os().len() <= 1 {
         Screen::new().show(help::command().render_help().to_string());
-        return ExitCode::from(2);
+        return ErrorKind::Argument.into();
     }
     let cli = match help::command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
-        Err(error) => return refuse_arguments(&error),
+        Err(error) => return end_at_arguments(&error),
     };
     start_brief_log("RUST_LOG", "warn");
     let Cli { home, json, passphrase_file, timeout, command } = cli;
     let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            complain(format_args!("error: the system gives no threads: {error}"));
-            return ExitCode::FAILURE;
+            let message = format!("the system gives no threads: {error}");
+            return fail(ErrorKind::System, &message, json.then(|| ErrorKind::System.document(&message)));
         }
     };
     let context = match Context::new(home, json, passphrase_file, timeout) {
@@ -64,34 +64,14 @@ fn main() -> ExitCode {
 }
 
 fn report(json: bool, outcome: Result<Report, WalletError>) -> ExitCode {
-    // What is done is done, also where nobody reads of it (`fastpay history | head`).
-    match outcome {
-        Ok(report) => {
-            let _ = match json {
-                true => print(&report.json),
-                false if report.text.is_empty() => Ok(()),
-                false => print(&report.text),
-            };
-            ExitCode::from(report.exit_code)
+    let told = outcome.and_then(|report| {
+        let text = if json { report.json.to_string() } else { report.text };
+        if !text.is_empty() {
+            answer(text)?;
         }
-        Err(error) => {
-            if json {
-                let _ = print(error_json(&error));
-            }
-            Screen::new().show(format!("error: {error}\n"));
-            ExitCode::from(error.exit_code())
-        }
-    }
-}
-
-/// The parser's own errors; with `--json` in the same form as all others.
-fn refuse_arguments(error: &clap::Error) -> ExitCode {
-    if error.use_stderr() && std::env::args_os().any(|argument| argument == "--json") {
-        let message = error.to_string();
-        let _ = print(serde_json::json!({ "error": { "kind": "argument", "message": message.trim() } }));
-    }
-    let _ = error.print();
-    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(1))
+        Ok(report.exit_code.into())
+    });
+    told.unwrap_or_else(|error| fail(error.kind(), &error, json.then(|| error_json(&error))))
 }
 
 async fn run(context: &Context, command: Command) -> Result<Report, WalletError> {

@@ -173,11 +173,11 @@ pub fn transfer_text(transfer: &Transfer, money: &Money) -> String {
 
 /// The error for programs.
 pub fn error_json(error: &WalletError) -> Value {
-    let mut json = json!({ "kind": error.kind(), "message": error.to_string() });
-    if let WalletError::Drive(DriveError::Conflict(contest)) = error {
-        add(&mut json, [("orders", json!(contest.contenders()))]);
+    let mut document = error.kind().document(error);
+    if let (WalletError::Drive(DriveError::Conflict(contest)), Some(json)) = (error, document.get_mut("error")) {
+        add(json, [("orders", json!(contest.contenders()))]);
     }
-    json!({ "error": json })
+    document
 }
 
 /// A payment that came in, for programs.

@@ -1,12 +1,15 @@
 //! `balance`, `receive`, `status`.
 
+use std::io;
 use std::time::Duration;
 
 use fastpay_core::{AccountId, Asset, Transfer};
 use fastpay_ethereum::{Primary, Token, utc};
-use fastpay_telemetry::console::print;
+use fastpay_telemetry::console::{LostAnswer, print};
 use fastpay_wallet::folder::{Errand, ReceivedPayment};
-use fastpay_wallet::{AccountView, AuthorityView, Money, Wallet, WalletError, assets_of, format_memo, short};
+use fastpay_wallet::{
+    AccountView, AuthorityView, ErrorKind, Money, Wallet, WalletError, assets_of, format_memo, short,
+};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
@@ -14,7 +17,6 @@ use crate::args::{AccountArgs, ReceiveArgs};
 use crate::context::Context;
 use crate::output::{Report, received_json};
 
-const UNREAD: &str = "nobody reads standard output any more; `fastpay history` shows what came in";
 /// How often to look for incoming payments.
 const POLL: Duration = Duration::from_millis(250);
 
@@ -156,7 +158,14 @@ pub async fn receive(context: &Context, args: ReceiveArgs) -> Result<Report, Wal
             for received in &new {
                 let (json, text) = describe_received(&wallet, received).await;
                 let told = if context.json { print(json) } else { print(text) };
-                told.map_err(|_| WalletError::Argument(UNREAD.into()))?;
+                match told {
+                    Ok(()) => {}
+                    // Whoever read has enough (`| head -1`); `fastpay history` shows what came in.
+                    Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                        return received_report(&wallet, account, &[]).await;
+                    }
+                    Err(error) => return Err(LostAnswer::from(error).into()),
+                }
             }
         } else if !new.is_empty() || Instant::now() >= until {
             return received_report(&wallet, account, &new).await;
@@ -213,7 +222,7 @@ pub async fn status(context: &Context) -> Result<Report, WalletError> {
         "pausedUntil": paused_until,
         "authorities": list,
     });
-    let exit_code = if reached < quorum { 8 } else { 0 };
+    let exit_code = if reached < quorum { ErrorKind::Unreachable.exit_code() } else { 0 };
     Ok(Report { exit_code, ..Report::new(json, lines.join("\n")) })
 }
 

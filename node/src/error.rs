@@ -1,0 +1,214 @@
+//! Why a command did not succeed, sorted by what to do: the kinds and exit codes of docs/CLI.md.
+
+use std::io;
+use std::path::PathBuf;
+
+use fastpay_ethereum::keystore::KeystoreError;
+use fastpay_node::authority::AuthorityError;
+use fastpay_node::backup::BackupError;
+use fastpay_node::config::ConfigError;
+use fastpay_node::deployment::DeploymentError;
+use fastpay_node::guard::NoticeError;
+use fastpay_node::rotation::RotationError;
+use fastpay_node::setup::SetupError;
+use fastpay_node::shard::ShardError;
+use fastpay_node::status::StatusError;
+use fastpay_node::storage::StorageError;
+use fastpay_node::vote_committee::VoteCommitteeError;
+use fastpay_rpc::ClientError;
+use fastpay_telemetry::console::LostAnswer;
+use fastpay_telemetry::{ErrorKind, TraceError};
+
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Key(#[from] KeystoreError),
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    #[error(transparent)]
+    Authority(Box<AuthorityError>),
+    #[error(transparent)]
+    Vote(#[from] VoteCommitteeError),
+    #[error("cannot write {path}: {error}")]
+    Unwritten { path: PathBuf, error: io::Error },
+    /// `config check`: so many things stand in the way.
+    #[error("the authority would not start; found: {0}")]
+    Unfit(usize),
+    #[error(transparent)]
+    Backup(#[from] BackupError),
+    #[error(transparent)]
+    Memory(#[from] NoticeError),
+    #[error(transparent)]
+    Status(#[from] StatusError),
+    #[error("the system refuses: {0}")]
+    System(#[from] io::Error),
+    #[error(transparent)]
+    Output(#[from] LostAnswer),
+}
+
+impl From<AuthorityError> for CommandError {
+    fn from(error: AuthorityError) -> Self {
+        Self::Authority(Box::new(error))
+    }
+}
+
+impl CommandError {
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Config(_) | Self::Unfit(_) => ErrorKind::Config,
+            Self::Key(error) if error.is_of_passphrase() => ErrorKind::Passphrase,
+            Self::Key(_) => ErrorKind::Key,
+            Self::Setup(error) => of_setup(error),
+            Self::Authority(error) => of_authority(error),
+            Self::Vote(error) => of_vote(error),
+            Self::Unwritten { error, .. } if error.kind() == io::ErrorKind::AlreadyExists => ErrorKind::Argument,
+            Self::Unwritten { .. } => ErrorKind::Storage,
+            Self::Backup(error) => of_backup(error),
+            Self::Memory(error) => of_notice(error),
+            Self::Status(StatusError::Shard { error: ClientError::Address { .. }, .. } | StatusError::Config(_)) => {
+                ErrorKind::Config
+            }
+            Self::Status(StatusError::Shard { .. }) => ErrorKind::Unreachable,
+            Self::System(_) => ErrorKind::System,
+            Self::Output(_) => ErrorKind::Output,
+        }
+    }
+}
+
+fn of_setup(error: &SetupError) -> ErrorKind {
+    match error {
+        SetupError::Io { error, .. } if error.kind() != io::ErrorKind::NotFound => ErrorKind::Storage,
+        SetupError::Io { .. } | SetupError::Exists(_) | SetupError::Genesis { .. } | SetupError::Config(_) => {
+            ErrorKind::Config
+        }
+        SetupError::Storage(error) => of_storage(error),
+        SetupError::Witness(error) => of_notice(error),
+    }
+}
+
+fn of_authority(error: &AuthorityError) -> ErrorKind {
+    match error {
+        AuthorityError::Config(_) | AuthorityError::Standing(_) | AuthorityError::Peers(_) => ErrorKind::Config,
+        AuthorityError::Listen { .. } | AuthorityError::Tls(_) => ErrorKind::Config,
+        AuthorityError::Deployment(DeploymentError::Genesis { .. } | DeploymentError::Committee(_)) => {
+            ErrorKind::Config
+        }
+        AuthorityError::Deployment(DeploymentError::Primary(_) | DeploymentError::Epochs(_)) => ErrorKind::Primary,
+        AuthorityError::Rotation(error) => of_rotation(error),
+        AuthorityError::Storage(error) => of_storage(error),
+        AuthorityError::Memory(error) => of_notice(error),
+        AuthorityError::Epochs(_) | AuthorityError::Floors(_) | AuthorityError::TornCopy { .. } => ErrorKind::Storage,
+        AuthorityError::Shard { error, .. } => of_shard(error),
+        AuthorityError::Primary(_) => ErrorKind::Primary,
+        AuthorityError::Traces(TraceError::Exporter(_)) => ErrorKind::Config,
+        AuthorityError::Traces(TraceError::Thread(_)) | AuthorityError::Index(_) => ErrorKind::System,
+        AuthorityError::ShardPanicked(_) | AuthorityError::Server(_) => ErrorKind::System,
+    }
+}
+
+fn of_rotation(error: &RotationError) -> ErrorKind {
+    match error {
+        RotationError::Primary(_) => ErrorKind::Primary,
+        RotationError::Standing(_) => ErrorKind::Config,
+        RotationError::Storage(error) => of_storage(error),
+        RotationError::Remember(_) => ErrorKind::Storage,
+    }
+}
+
+fn of_shard(error: &ShardError) -> ErrorKind {
+    match error {
+        ShardError::Thread(_) | ShardError::CommitPanicked | ShardError::CheckpointPanicked => ErrorKind::System,
+        ShardError::Journal(_) | ShardError::Checkpoint(_) => ErrorKind::Storage,
+        ShardError::Record(_) | ShardError::Account(_) | ShardError::Ledger => ErrorKind::Storage,
+    }
+}
+
+fn of_storage(error: &StorageError) -> ErrorKind {
+    match error {
+        StorageError::InUse { .. } => ErrorKind::Busy,
+        StorageError::NotCreated { .. } | StorageError::AlreadyCreated { .. } => ErrorKind::Config,
+        StorageError::Mismatch { .. } | StorageError::UnsupportedVersion { .. } => ErrorKind::Config,
+        StorageError::Io { .. } | StorageError::Malformed { .. } | StorageError::Journal(_) => ErrorKind::Storage,
+    }
+}
+
+fn of_notice(error: &NoticeError) -> ErrorKind {
+    match error {
+        NoticeError::Storage(error) => of_storage(error),
+        NoticeError::Io { .. } => ErrorKind::Storage,
+        NoticeError::Witnessed(_) => ErrorKind::Config,
+    }
+}
+
+fn of_backup(error: &BackupError) -> ErrorKind {
+    match error {
+        BackupError::Storage(error) => of_storage(error),
+        BackupError::Mark(error) => of_notice(error),
+        BackupError::Exists(_) | BackupError::Inside(_) => ErrorKind::Argument,
+        BackupError::Io { .. } => ErrorKind::Storage,
+    }
+}
+
+fn of_vote(error: &VoteCommitteeError) -> ErrorKind {
+    match error {
+        VoteCommitteeError::NoPrimary | VoteCommitteeError::OtherDigest => ErrorKind::Config,
+        VoteCommitteeError::File { .. } | VoteCommitteeError::Committee(_) => ErrorKind::Argument,
+        VoteCommitteeError::Epoch { .. } | VoteCommitteeError::Chain { .. } => ErrorKind::Argument,
+        VoteCommitteeError::Guardian { .. } => ErrorKind::Argument,
+        VoteCommitteeError::NotAMember(_) => ErrorKind::Key,
+        VoteCommitteeError::Disagreement { .. } | VoteCommitteeError::Primary(_) => ErrorKind::Primary,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastpay_core::{Epoch, ShardId};
+    use fastpay_ethereum::PrimaryError;
+
+    #[test]
+    fn each_error_has_a_kind_by_what_to_do() {
+        let path = || PathBuf::from("data");
+        let io = |kind: io::ErrorKind| io::Error::from(kind);
+        let shard = |error: ShardError| AuthorityError::Shard { shard: ShardId(0), error };
+        let away = |error: ClientError| StatusError::Shard { shard: 0, address: "here".into(), error };
+        let no_address = ClientError::Address { address: "here".into(), reason: "no".into() };
+        let disk = StorageError::Io { action: "open", path: path(), source: io(io::ErrorKind::StorageFull) };
+        let written = |kind: io::ErrorKind| CommandError::Unwritten { path: path(), error: io(kind) };
+        let listen =
+            AuthorityError::Listen { address: ([127, 0, 0, 1], 1).into(), error: io(io::ErrorKind::AddrInUse) };
+        for (error, kind) in [
+            (ConfigError::NoKeys.into(), ErrorKind::Config),
+            (CommandError::Unfit(2), ErrorKind::Config),
+            (KeystoreError::WrongPassphrase(path()).into(), ErrorKind::Passphrase),
+            (KeystoreError::Exists(path()).into(), ErrorKind::Key),
+            (SetupError::Exists(path()).into(), ErrorKind::Config),
+            (SetupError::Io { path: path(), error: io(io::ErrorKind::StorageFull) }.into(), ErrorKind::Storage),
+            (AuthorityError::from(StorageError::InUse { path: path() }).into(), ErrorKind::Busy),
+            (AuthorityError::from(StorageError::NotCreated { path: path() }).into(), ErrorKind::Config),
+            (AuthorityError::from(disk).into(), ErrorKind::Storage),
+            (AuthorityError::from(PrimaryError::NoUrl).into(), ErrorKind::Primary),
+            (AuthorityError::from(DeploymentError::from(PrimaryError::NoUrl)).into(), ErrorKind::Primary),
+            (AuthorityError::ShardPanicked(ShardId(1)).into(), ErrorKind::System),
+            (shard(ShardError::CommitPanicked).into(), ErrorKind::System),
+            (shard(ShardError::Ledger).into(), ErrorKind::Storage),
+            (listen.into(), ErrorKind::Config),
+            (NoticeError::Witnessed(path()).into(), ErrorKind::Config),
+            (BackupError::Inside(path()).into(), ErrorKind::Argument),
+            (VoteCommitteeError::NoPrimary.into(), ErrorKind::Config),
+            (VoteCommitteeError::NotAMember(Epoch(1)).into(), ErrorKind::Key),
+            (VoteCommitteeError::Disagreement { node: "n".into() }.into(), ErrorKind::Primary),
+            (away(no_address).into(), ErrorKind::Config),
+            (away(ClientError::Unreachable("no".into())).into(), ErrorKind::Unreachable),
+            (written(io::ErrorKind::AlreadyExists), ErrorKind::Argument),
+            (written(io::ErrorKind::StorageFull), ErrorKind::Storage),
+            (io(io::ErrorKind::OutOfMemory).into(), ErrorKind::System),
+            (LostAnswer::from(io(io::ErrorKind::StorageFull)).into(), ErrorKind::Output),
+        ] {
+            let error: CommandError = error;
+            assert_eq!(error.kind(), kind, "{error}");
+        }
+    }
+}

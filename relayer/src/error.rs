@@ -1,0 +1,100 @@
+//! Why a command did not succeed, sorted by what to do: the kinds and exit codes of docs/CLI.md.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use fastpay_ethereum::SendError;
+use fastpay_ethereum::keystore::KeystoreError;
+use fastpay_relayer::{ConfigError, RelayerError, StoreError};
+use fastpay_telemetry::console::LostAnswer;
+use fastpay_telemetry::{ErrorKind, TraceError};
+
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error("cannot write the configuration {path}: {error}")]
+    Unwritten { path: PathBuf, error: std::io::Error },
+    #[error(transparent)]
+    Key(#[from] KeystoreError),
+    #[error(transparent)]
+    Relayer(#[from] RelayerError),
+    #[error("cannot serve metrics on {0}: {1}")]
+    Metrics(SocketAddr, std::io::Error),
+    #[error("the system refuses: {0}")]
+    System(#[from] std::io::Error),
+    #[error(transparent)]
+    Output(#[from] LostAnswer),
+}
+
+impl From<StoreError> for CommandError {
+    fn from(error: StoreError) -> Self {
+        Self::Relayer(error.into())
+    }
+}
+
+impl CommandError {
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Unwritten { error, .. } if error.kind() != std::io::ErrorKind::AlreadyExists => ErrorKind::Storage,
+            Self::Config(_) | Self::Unwritten { .. } | Self::Metrics(..) => ErrorKind::Config,
+            Self::Key(error) if error.is_of_passphrase() => ErrorKind::Passphrase,
+            Self::Key(_) => ErrorKind::Key,
+            Self::Relayer(error) => of_relayer(error),
+            Self::System(_) => ErrorKind::System,
+            Self::Output(_) => ErrorKind::Output,
+        }
+    }
+}
+
+fn of_relayer(error: &RelayerError) -> ErrorKind {
+    match error {
+        RelayerError::Store(StoreError::InUse(_)) => ErrorKind::Busy,
+        RelayerError::Store(StoreError::Io { .. } | StoreError::Malformed { .. }) => ErrorKind::Storage,
+        RelayerError::Store(StoreError::NeverRun(_) | StoreError::OtherDeployment(_)) => ErrorKind::Config,
+        RelayerError::Endpoints(_) | RelayerError::Address(_) => ErrorKind::Config,
+        RelayerError::Send(SendError::OtherChain { .. }) => ErrorKind::Config,
+        RelayerError::Send(SendError::OtherKey { .. }) => ErrorKind::Key,
+        RelayerError::Traces(TraceError::Exporter(_)) => ErrorKind::Config,
+        RelayerError::Traces(TraceError::Thread(_)) => ErrorKind::System,
+        RelayerError::Primary(_) | RelayerError::Send(_) => ErrorKind::Primary,
+        RelayerError::NoAuthority => ErrorKind::Unreachable,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastpay_ethereum::PrimaryError;
+    use std::io;
+
+    #[test]
+    fn each_error_has_a_kind_by_what_to_do() {
+        let unwritten =
+            |kind: io::ErrorKind| CommandError::Unwritten { path: "relayer.toml".into(), error: kind.into() };
+        let store = |error: StoreError| CommandError::from(error);
+        let full = StoreError::Io { path: "state.json".into(), error: io::ErrorKind::StorageFull.into() };
+        let damaged = StoreError::Malformed { path: "state.json".into(), reason: "no".into() };
+        let other_key = SendError::OtherKey { stored: [1; 20].into(), given: [2; 20].into() };
+        for (error, kind) in [
+            (unwritten(io::ErrorKind::AlreadyExists), ErrorKind::Config),
+            (unwritten(io::ErrorKind::StorageFull), ErrorKind::Storage),
+            (KeystoreError::WrongPassphrase("gas.key".into()).into(), ErrorKind::Passphrase),
+            (KeystoreError::Exposed("gas.key".into()).into(), ErrorKind::Key),
+            (store(full), ErrorKind::Storage),
+            (store(damaged), ErrorKind::Storage),
+            (store(StoreError::NeverRun("data".into())), ErrorKind::Config),
+            (store(StoreError::OtherDeployment("data".into())), ErrorKind::Config),
+            (store(StoreError::InUse("data".into())), ErrorKind::Busy),
+            (RelayerError::from(PrimaryError::NoUrl).into(), ErrorKind::Primary),
+            (RelayerError::from(other_key).into(), ErrorKind::Key),
+            (RelayerError::NoAuthority.into(), ErrorKind::Unreachable),
+            (CommandError::Metrics(([127, 0, 0, 1], 1).into(), io::ErrorKind::AddrInUse.into()), ErrorKind::Config),
+            (io::Error::from(io::ErrorKind::OutOfMemory).into(), ErrorKind::System),
+            (LostAnswer::from(io::Error::from(io::ErrorKind::StorageFull)).into(), ErrorKind::Output),
+        ] {
+            let error: CommandError = error;
+            assert_eq!(error.kind(), kind, "{error}");
+        }
+    }
+}

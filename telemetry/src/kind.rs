@@ -1,0 +1,119 @@
+//! What went wrong, in a word for programs: the kinds of errors of all commands, and the exit code of each. docs/CLI.md
+//! promises them.
+
+use std::fmt::{self, Display};
+use std::process::ExitCode;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// A kind of error, by what to do about it. Neither its name nor its exit code ever changes its meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[repr(u8)]
+pub enum ErrorKind {
+    /// The system refuses, or a part of the program ended by a defect.
+    System = 1,
+    /// An argument makes no sense. The number is the argument parser's own.
+    Argument = 2,
+    /// Not set up, or otherwise than what it is used with.
+    Config = 3,
+    /// A key that is not there, is no key, or is there already.
+    Key = 4,
+    /// A wrong passphrase, or none.
+    Passphrase = 5,
+    /// Too little money, in an account or for gas.
+    Funds = 6,
+    /// Something else has the number or the name.
+    Conflict = 7,
+    /// Whoever should answer does not.
+    Unreachable = 8,
+    /// The Ethereum node does not answer, or refuses.
+    Primary = 9,
+    /// Somebody else uses the same files.
+    Busy = 10,
+    /// It did not happen in time, and still may.
+    Timeout = 11,
+    /// The sums do not fit.
+    Audit = 12,
+    /// The disk refuses, or a file is damaged.
+    Storage = 13,
+    /// The contract is paused.
+    Paused = 14,
+    /// The address book.
+    Contact = 15,
+    /// The answer could not be written to where it was to go.
+    Output = 16,
+}
+
+impl ErrorKind {
+    /// All of them, by their exit codes.
+    pub const ALL: [Self; 16] = [
+        Self::System,
+        Self::Argument,
+        Self::Config,
+        Self::Key,
+        Self::Passphrase,
+        Self::Funds,
+        Self::Conflict,
+        Self::Unreachable,
+        Self::Primary,
+        Self::Busy,
+        Self::Timeout,
+        Self::Audit,
+        Self::Storage,
+        Self::Paused,
+        Self::Contact,
+        Self::Output,
+    ];
+
+    /// With what a program ends.
+    #[must_use]
+    pub fn exit_code(self) -> u8 {
+        self as u8
+    }
+
+    /// An error of this kind, for programs.
+    #[must_use]
+    pub fn document(self, message: impl Display) -> Value {
+        json!({ "error": { "kind": self, "message": message.to_string() } })
+    }
+}
+
+impl Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
+}
+
+impl From<ErrorKind> for ExitCode {
+    fn from(kind: ErrorKind) -> Self {
+        kind.exit_code().into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OPERATIONS: &str = include_str!("../../docs/OPERATIONS.md");
+
+    #[test]
+    fn operators_read_the_same_exit_codes() {
+        let (_, table) = OPERATIONS.split_once("| kind | exit code | of an authority or a relayer |").unwrap();
+        let rows: Vec<_> = table.lines().skip(2).take_while(|line| line.starts_with("| `")).collect();
+        assert!(rows.len() > 8, "{rows:?}");
+        for row in rows {
+            let is_said = |kind: &ErrorKind| row.starts_with(&format!("| `{kind}` | {} |", kind.exit_code()));
+            assert!(ErrorKind::ALL.iter().any(is_said), "{row}");
+        }
+    }
+
+    #[test]
+    fn a_kind_is_written_as_its_name() {
+        assert_eq!(ErrorKind::Unreachable.to_string(), "unreachable");
+        let document = ErrorKind::Output.document("the disk is full");
+        assert_eq!(document.to_string(), r#"{"error":{"kind":"output","message":"the disk is full"}}"#);
+        assert!(ErrorKind::ALL.iter().zip(1..).all(|(kind, code)| kind.exit_code() == code));
+    }
+}
