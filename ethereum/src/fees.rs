@@ -1,8 +1,12 @@
 //! What a transaction offers to be included (EIP-1559), and how the offer rises while it waits.
 
-use serde::{Deserialize, Serialize};
-
+use alloy::primitives::U256;
 use alloy::serde::quantity;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::error::PrimaryError;
+use crate::primary::Primary;
 
 /// What is offered, in wei per gas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -13,6 +17,14 @@ pub struct Fees {
     /// The part of it that goes to the block's proposer.
     #[serde(with = "quantity")]
     pub max_priority_fee_per_gas: u128,
+}
+
+impl Fees {
+    /// What a unit of gas costs over this base fee, in wei.
+    #[must_use]
+    pub fn price(self, base_fee: u128) -> u128 {
+        base_fee.saturating_add(self.max_priority_fee_per_gas)
+    }
 }
 
 /// How a sender behaves. Readable from TOML; everything has a default.
@@ -63,6 +75,19 @@ impl SenderConfig {
         let within_caps =
             max_fee_per_gas <= self.max_fee_cap() && max_priority_fee_per_gas <= self.max_priority_fee_cap();
         within_caps.then_some(Fees { max_fee_per_gas, max_priority_fee_per_gas })
+    }
+}
+
+impl Primary {
+    /// The newest base fee, in wei per gas, and what a sender of this configuration would offer now.
+    ///
+    /// # Errors
+    /// Where no node answers.
+    pub async fn current_offer(&self, config: &SenderConfig) -> Result<(u128, Fees), PrimaryError> {
+        let head = self.latest_head().await?;
+        let base_fee = head.base_fee_per_gas.unwrap_or_default().saturating_to::<u128>();
+        let suggested: U256 = self.request("eth_maxPriorityFeePerGas", json!([])).await?;
+        Ok((base_fee, config.first_offer(base_fee, suggested.saturating_to())))
     }
 }
 

@@ -52,7 +52,7 @@ pub use funded::Alarm;
 pub use primary::{Primary, PrimaryConfig, check_rpc_url};
 pub use redeemed::PaidRedemption;
 pub use revert::Revert;
-pub use sender::{SendError, Sender};
+pub use sender::{SendError, Sender, gas_limit};
 pub use submission::{Attempt, Call, Inclusion, Status, Submission};
 pub use token::{Permit, Token, TokenMetadata};
 

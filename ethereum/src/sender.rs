@@ -40,6 +40,14 @@ const SUPERSEDED_LOOK_INTERVAL: Duration = Duration::from_millis(300);
 /// 17,100 more each. What is not used costs nothing.
 const SPARE_GAS_MIN: u64 = 60_000;
 
+/// How much gas a transaction may use for which a node estimates so much. More, because the state may change before the
+/// block: most of all where it is estimated on blocks that a reorganisation takes back, and what was written there has to be
+/// written for the first time.
+#[must_use]
+pub fn gas_limit(estimate: u64) -> u64 {
+    estimate.saturating_add((estimate / 4).max(SPARE_GAS_MIN))
+}
+
 /// Why a call was not carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
@@ -192,17 +200,15 @@ impl Sender {
     }
 
     pub(crate) async fn prepare_with_gas(&self, call: Call, gas: u64) -> Result<Submission, SendError> {
-        let (base_fee, fees) = self.current_offer().await?;
+        let (base_fee, fees) = self.primary.current_offer(&self.config).await?;
         if base_fee > fees.max_fee_per_gas {
             let cap_gwei = self.config.max_fee_cap_gwei;
             return Err(SendError::FeesTooHigh { base_fee_gwei: base_fee / 1_000_000_000, cap_gwei });
         }
         let waiting = self.primary.transaction_count(self.address(), At::Pending).await?;
         let nonce = waiting.max(self.next_nonce.load(Ordering::Acquire));
-        // More than the estimate, because the state may change before the block: most of all where it is estimated
-        // on blocks that a reorganisation takes back, and what was written there has to be written for the first time.
-        let gas_limit = gas.saturating_add((gas / 4).max(SPARE_GAS_MIN));
-        let mut submission = Submission { call, from: self.address(), nonce, gas_limit, attempts: Vec::new() };
+        let mut submission =
+            Submission { call, from: self.address(), nonce, gas_limit: gas_limit(gas), attempts: Vec::new() };
         self.add_attempt(&mut submission, fees)?;
         Ok(submission)
     }
@@ -214,7 +220,7 @@ impl Sender {
     /// Where no node answers, or the submission is of another key or chain.
     pub async fn raised(&self, submission: &Submission) -> Result<Option<Submission>, SendError> {
         self.sign_again(submission)?;
-        let (_, fresh) = self.current_offer().await?;
+        let (_, fresh) = self.primary.current_offer(&self.config).await?;
         let offer = match submission.attempts.last() {
             Some(last) => self.config.next_offer(last.fees, fresh),
             None => Some(fresh),
@@ -297,22 +303,6 @@ impl Sender {
     }
 
     /// The newest base fee, and what to offer now.
-    async fn current_offer(&self) -> Result<(u128, Fees), PrimaryError> {
-        let head = self.primary.latest_head().await?;
-        let base_fee = head.base_fee_per_gas.unwrap_or_default().saturating_to::<u128>();
-        let suggested: U256 = self.primary.request("eth_maxPriorityFeePerGas", json!([])).await?;
-        Ok((base_fee, self.config.first_offer(base_fee, suggested.saturating_to())))
-    }
-
-    /// What a unit of gas costs now, in wei: the newest base fee and the tip that would be offered.
-    ///
-    /// # Errors
-    /// Where no node answers.
-    pub async fn gas_price(&self) -> Result<u128, PrimaryError> {
-        let (base_fee, offer) = self.current_offer().await?;
-        Ok(base_fee.saturating_add(offer.max_priority_fee_per_gas))
-    }
-
     fn add_attempt(&self, submission: &mut Submission, fees: Fees) -> Result<(), SendError> {
         let (hash, _) = self.sign(submission, fees)?;
         submission.attempts.push(Attempt { hash, fees });

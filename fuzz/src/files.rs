@@ -144,6 +144,7 @@ fn relayer_state() -> State {
         chain_id: SIGNED.committee.domain.chain_id(),
         contract: SIGNED.committee.domain.contract(),
         first_committee: Some(SIGNED.committee.committee.members().to_vec()),
+        address: Some(OWNER_ON_PRIMARY),
         cursors: [(SIGNED.committee.committee.members()[0].name, vec![1, 2])].into(),
         items: vec![item],
         bundles: vec![bundle],

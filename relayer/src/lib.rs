@@ -11,7 +11,7 @@
 //! Modules in reading order: `config`, `clock`, `key`, `item` (one redemption), `store` (what survives a restart) and
 //! `deployment` (of which contract that is), `feeds` (reading the authorities) and `intake` (what is taken from them), `gas`
 //! and `policy` (when to submit what: pure), `votes` (of the committee for many together), `bundle` (what succeeds together),
-//! `submit`, `queue` and `follow`, `relayer` (the loop), `status`, `metrics` and `traces` (for the operator).
+//! `submit`, `queue` and `follow`, `relayer` (the loop), `purse`, `status`, `metrics` and `traces` (for the operator).
 //!
 //! Invariants: nothing is sent that is not on disk; an item is forgotten only when it is paid in a final
 //! block, is not worth its gas by the operator's rules, or failed too often (its owner can always redeem it
@@ -30,6 +30,7 @@ mod item;
 mod key;
 mod metrics;
 mod policy;
+mod purse;
 mod queue;
 mod relayer;
 mod status;
@@ -45,6 +46,7 @@ pub use item::{Item, ItemId, Parked};
 pub use key::{create_key, read_key};
 pub use metrics::{Metrics, serve as serve_metrics};
 pub use policy::{BelowCost, Decision, Reason};
+pub use purse::{Funds, Purse};
 pub use relayer::{Relayer, RelayerError, Tick, authorities};
 pub use status::{status_json, status_text};
 pub use store::{Bundle, State, StoreError, Totals};

@@ -8,7 +8,8 @@ use std::process::ExitCode;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use fastpay_core::{Amount, PrimaryAddress};
 use fastpay_relayer::{
-    Config, Overrides, Relayer, State, authorities, create_key, read_key, serve_metrics, status_json, status_text,
+    Config, Overrides, Purse, Relayer, State, authorities, create_key, read_key, serve_metrics, status_json,
+    status_text,
 };
 use fastpay_telemetry::console::{LogFormat, Shell, answer, completions, end_at_arguments, fail, start_log};
 use serde_json::json;
@@ -42,7 +43,7 @@ enum Action {
         #[command(flatten)]
         overrides: Overrides,
     },
-    /// Shows what the relayer last wrote to disk.
+    /// Shows what the relayer last wrote to disk, and what its key has for gas.
     Status {
         /// As JSON.
         #[arg(long)]
@@ -191,5 +192,7 @@ async fn stop_signal() {
 
 fn show_status(config: &Config, as_json: bool) -> Result<(), CommandError> {
     let state = State::read(&config.data_dir)?;
-    Ok(answer(if as_json { format!("{:#}", status_json(&state)) } else { status_text(&state) })?)
+    let purse = runtime()?.block_on(Purse::ask(config, &state));
+    let purse = purse.as_ref();
+    Ok(answer(if as_json { format!("{:#}", status_json(&state, purse)) } else { status_text(&state, purse) })?)
 }

@@ -133,6 +133,7 @@ impl Relayer {
         let domain = primary.domain();
         let sender = Sender::new(primary, key, config.sender.clone());
         state.bundles.iter().for_each(|bundle| sender.adopt(&bundle.submission));
+        let changed = state.address.replace(sender.address()) != Some(sender.address());
         let (tracer, export) = start_traces(&config, sender.address())?;
         let traces = Traces::new(tracer, domain);
         let (items, bundles) = (state.items.len(), state.bundles.len());
@@ -145,7 +146,7 @@ impl Relayer {
             feeds: Feeds::new(authorities),
             store,
             state,
-            changed: false,
+            changed,
             committees: None,
             epochs,
             finished: Finished::default(),

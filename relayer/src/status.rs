@@ -1,14 +1,18 @@
 //! What the relayer last wrote to disk, for its operator.
 
+use alloy::primitives::utils::format_ether;
 use fastpay_ethereum::utc;
 use serde_json::{Value, json};
 
 use crate::item::{Item, ItemId, Parked};
-use crate::store::State;
+use crate::purse::Purse;
+use crate::store::{State, Totals};
+
+const WEI_PER_GWEI: u128 = 1_000_000_000;
 
 /// For people.
 #[must_use]
-pub fn status_text(state: &State) -> String {
+pub fn status_text(state: &State, purse: Option<&Purse>) -> String {
     let t = state.totals;
     let (open, in_queue) = state.counts();
     let mut lines = vec![
@@ -18,6 +22,7 @@ pub fn status_text(state: &State) -> String {
         format!("decision       {}", decision_text(state)),
         format!("queued         {in_queue} now, {} in all, {} executed by us", t.queued, t.executed),
     ];
+    lines.extend(purse.map(purse_text));
     if let Some(until) = state.paused_until {
         lines.push(format!("paused         until {}", utc(until)));
     }
@@ -39,17 +44,21 @@ pub fn status_text(state: &State) -> String {
 
 /// For programs.
 #[must_use]
-pub fn status_json(state: &State) -> Value {
+pub fn status_json(state: &State, purse: Option<&Purse>) -> Value {
     let transactions = state.bundles.iter().map(|bundle| {
         let hashes: Vec<_> = bundle.submission.attempts.iter().map(|attempt| attempt.hash).collect();
         json!({ "nonce": bundle.submission.nonce, "hashes": hashes, "items": bundle.items })
     });
     let queue = state.items.iter().filter_map(queued_json);
-    let parked = parked(state).map(|(id, parked)| json!({ "item": id, "parked": parked }));
+    let parked = parked(state).map(|(id, parked)| {
+        let Parked { reason, attempts, until_ms } = parked;
+        json!({ "item": id, "reason": reason, "attempts": attempts, "untilMs": until_ms })
+    });
     json!({
         "chainId": state.chain_id,
         "contract": state.contract,
-        "totals": state.totals,
+        "gas": purse.map(purse_json),
+        "totals": totals_json(&state.totals),
         "items": state.counts().0,
         "decision": state.decision,
         "pausedUntil": state.paused_until,
@@ -58,6 +67,44 @@ pub fn status_json(state: &State) -> Value {
         "parked": parked.collect::<Vec<_>>(),
         "cursors": state.cursors,
     })
+}
+
+fn totals_json(totals: &Totals) -> Value {
+    json!({
+        "redeemed": totals.redeemed,
+        "redeemedByOthers": totals.redeemed_by_others,
+        "queued": totals.queued,
+        "executed": totals.executed,
+        "givenUp": totals.given_up,
+        "belowMinimum": totals.below_minimum,
+        "belowCost": totals.below_cost,
+        "invalid": totals.invalid,
+    })
+}
+
+fn purse_json(purse: &Purse) -> Value {
+    match &purse.funds {
+        Ok(funds) => json!({
+            "address": purse.address,
+            "balanceWei": funds.balance_wei.to_string(),
+            "gasPriceWei": u64::try_from(funds.gas_price_wei).unwrap_or(u64::MAX),
+            "redemptions": funds.redemptions,
+        }),
+        Err(error) => json!({ "address": purse.address, "error": error.to_string() }),
+    }
+}
+
+fn purse_text(purse: &Purse) -> String {
+    let address = purse.address;
+    match &purse.funds {
+        Err(error) => format!("gas            of {address}, not known: {error}"),
+        Ok(funds) => {
+            let (ether, gwei) = (format_ether(funds.balance_wei), funds.gas_price_wei / WEI_PER_GWEI);
+            let enough =
+                funds.redemptions.map(|count| format!(", enough for about {count} redemptions alone at {gwei} gwei"));
+            format!("gas            {ether} ETH of {address}{}", enough.unwrap_or_default())
+        }
+    }
 }
 
 fn queued_json(item: &Item) -> Option<Value> {
@@ -78,7 +125,8 @@ fn decision_text(state: &State) -> String {
     let what = decision.reason.text();
     match decision.plan {
         Some(plan) => {
-            let (items, gas, gwei) = (decision.items, decision.gas_each, decision.gas_price_wei / 1_000_000_000);
+            let (items, gas, gwei) =
+                (decision.items, decision.gas_each, u128::from(decision.gas_price_wei) / WEI_PER_GWEI);
             format!("{what} ({items} by {plan}, about {gas} gas each at {gwei} gwei)")
         }
         None => what.to_owned(),

@@ -38,6 +38,9 @@ pub struct State {
     /// number, and the contract the same address.
     #[serde(default)]
     pub first_committee: Option<Vec<Authority>>,
+    /// Who pays for the gas; none before a release that kept it has run.
+    #[serde(default)]
+    pub address: Option<Address>,
     /// For each shard of each authority, the number of the first feed entry not read yet.
     pub cursors: BTreeMap<AuthorityName, Vec<u64>>,
     /// The redemptions to be brought to the contract, in the order of arrival, with those under way.
@@ -126,8 +129,20 @@ impl State {
     pub(crate) fn new(chain_id: u64, contract: Address) -> Self {
         let (cursors, items, bundles) = (BTreeMap::new(), Vec::new(), Vec::new());
         let (totals, decision) = (Totals::default(), Decision::default());
-        let (version, first_committee, paused_until) = (VERSION, None, None);
-        Self { version, chain_id, contract, first_committee, cursors, items, bundles, totals, decision, paused_until }
+        let (first_committee, address, paused_until) = (None, None, None);
+        Self {
+            version: VERSION,
+            chain_id,
+            contract,
+            first_committee,
+            address,
+            cursors,
+            items,
+            bundles,
+            totals,
+            decision,
+            paused_until,
+        }
     }
 
     /// Reads a state file, for looking at it.
@@ -255,7 +270,7 @@ mod tests {
     fn a_file_of_before_queues_is_still_read() {
         let folder = tempfile::tempdir().unwrap();
         let mut old = serde_json::to_value(State::new(1, Address::ZERO)).unwrap();
-        for new in ["first_committee", "decision", "paused_until"] {
+        for new in ["first_committee", "address", "decision", "paused_until"] {
             old.as_object_mut().unwrap().remove(new).unwrap();
         }
         for new in ["below_cost", "queued", "executed"] {

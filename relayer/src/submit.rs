@@ -59,7 +59,8 @@ impl Relayer {
         self.follow_committees().await?;
         let Some(committees) = self.committees.clone() else { return Ok(()) };
         let ended = self.ended(&committees, &open, now).await?;
-        let outlook = Outlook { committees, ended, gas_price_wei: self.sender.gas_price().await? };
+        let (base_fee, offer) = self.sender.primary().current_offer(&self.config.sender).await?;
+        let outlook = Outlook { committees, ended, gas_price_wei: offer.price(base_fee) };
         while self.state.bundles.len() < self.config.bundle.in_flight_max && self.submit_some(&outlook, eager).await? {}
         Ok(())
     }

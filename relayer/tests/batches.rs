@@ -166,10 +166,14 @@ async fn what_the_contract_queues_is_executed_when_it_is_due() {
     assert_eq!((totals.redeemed, totals.queued, totals.executed), (1, 1, 0));
     let paid = scene.primary.ether_balance(RECIPIENT).await.unwrap();
     assert_eq!(paid, U256::from(ETHER * 6 / 10 - fee));
-    let status = status_json(relayer.state());
+    let status = status_json(relayer.state(), None);
     let due = status["queued"][0]["executableAt"].as_u64().unwrap();
     assert_eq!((status["items"].as_u64(), status["queued"][0]["fee"].as_str()), (Some(0), Some("10000000000000000")));
-    assert!(status_text(relayer.state()).contains("queued         1 now"), "{}", status_text(relayer.state()));
+    assert!(
+        status_text(relayer.state(), None).contains("queued         1 now"),
+        "{}",
+        status_text(relayer.state(), None)
+    );
     // Not before its time; a restart does not forget it, nor does the loss of all state.
     let now = scene.primary.latest_head().await.unwrap().timestamp();
     scene.pass(due - now - 60).await;
@@ -232,8 +236,12 @@ async fn a_pause_is_waited_out_and_said() {
     assert_eq!((tick.under_way, tick.parked, tick.waiting), (0, 0, 2));
     assert_eq!(relayer.state().decision.reason, Reason::Paused);
     let until = relayer.state().paused_until.unwrap();
-    assert_eq!(status_json(relayer.state())["pausedUntil"], until);
-    assert!(status_text(relayer.state()).contains("paused         until 20"), "{}", status_text(relayer.state()));
+    assert_eq!(status_json(relayer.state(), None)["pausedUntil"], until);
+    assert!(
+        status_text(relayer.state(), None).contains("paused         until 20"),
+        "{}",
+        status_text(relayer.state(), None)
+    );
     scene.pass(3_700).await;
     relayer.tick(true).await.unwrap();
     assert_eq!(calls(&relayer), [("redeemBatch", 2)]);

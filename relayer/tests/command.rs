@@ -3,10 +3,14 @@
 
 mod scene;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use alloy::primitives::U256;
 use fastpay_core::AuthorityName;
+
+const OPERATIONS: &str = include_str!("../../docs/OPERATIONS.md");
 
 fn command(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fastpay-relayer"));
@@ -202,5 +206,43 @@ async fn once_redeems_what_there_is_and_status_shows_it() {
     assert!(output.status.success(), "{words}");
     let status: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&status["totals"]["redeemed"], &status["items"]), (&2.into(), &0.into()));
-    assert!(run(folder.path(), &["status"]).0.status.success());
+    assert_documented(&status);
+    assert!(status["decision"]["gasEach"].is_u64() && status["totals"]["redeemedByOthers"].is_u64(), "{status}");
+    // The configured node is away: all else is on disk.
+    let address = scene.anvil.rich_key(0).address();
+    assert_eq!(status["gas"]["address"], serde_json::json!(address));
+    assert!(status["gas"]["error"].as_str().unwrap().contains("does not answer"), "{status}");
+    let text = |words: &[&str]| String::from_utf8(run(folder.path(), words).0.stdout).unwrap();
+    assert!(text(&["status"]).contains("not known: the Ethereum node http://127.0.0.1:1 does not answer"));
+    let url = scene.anvil.url().to_string();
+    let (gas, shown) = tokio::task::block_in_place(|| {
+        let document: serde_json::Value =
+            serde_json::from_str(&text(&["status", "--json", "--rpc-url", &url])).unwrap();
+        (document["gas"].clone(), text(&["status", "--rpc-url", &url]))
+    });
+    let balance = scene.primary.ether_balance(address).await.unwrap();
+    assert_eq!(gas["balanceWei"], balance.to_string());
+    // 9,999 ETH and more are a great many redemptions, each of which costs more than its 60,000 gas.
+    let (count, price) = (gas["redemptions"].as_u64().unwrap(), gas["gasPriceWei"].as_u64().unwrap());
+    let most = balance / U256::from(price) / U256::from(60_000);
+    assert!(price > 0 && count > 0 && U256::from(count) < most, "{gas}");
+    assert!(shown.contains(" ETH of 0x") && shown.contains("enough for about"), "{shown}");
+}
+
+/// What `status --json` writes has the fields that docs/OPERATIONS.md lists, no others, and in one case of names.
+fn assert_documented(status: &serde_json::Value) {
+    let (_, table) = OPERATIONS.split_once("| field of `status --json` | what |").unwrap();
+    let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
+    let (mut fields, mut inner) = (BTreeSet::new(), BTreeSet::new());
+    for row in rows {
+        let mut cells = row.trim_matches('|').split('|').map(|cell| cell.split('`').skip(1).step_by(2));
+        fields.extend(cells.next().unwrap());
+        inner.extend(cells.next().unwrap());
+    }
+    let keys = |value: &serde_json::Value| -> BTreeSet<String> { value.as_object().unwrap().keys().cloned().collect() };
+    assert_eq!(keys(status), fields.iter().map(|field| field.to_string()).collect());
+    for part in ["totals", "decision"] {
+        assert!(keys(&status[part]).iter().all(|key| inner.contains(key.as_str())), "{part} of {inner:?}");
+    }
+    assert!(fields.iter().chain(&inner).all(|name| !name.contains('_')), "{fields:?} {inner:?}");
 }

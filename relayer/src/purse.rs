@@ -1,0 +1,89 @@
+//! What the gas key has, and for how many redemptions that suffices: asked of the chain when the operator asks how things
+//! stand.
+
+use alloy::primitives::{Address, U256};
+use fastpay_ethereum::{Primary, PrimaryConfig, PrimaryError, gas_limit};
+
+use crate::config::Config;
+use crate::gas::Plan;
+use crate::store::State;
+
+/// The gas key.
+#[derive(Debug)]
+pub struct Purse {
+    /// Its address.
+    pub address: Address,
+    /// What it has now; or why that is not known.
+    pub funds: Result<Funds, PrimaryError>,
+}
+
+/// What the gas key has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Funds {
+    /// In wei.
+    pub balance_wei: U256,
+    /// What a unit of gas costs now, in wei.
+    pub gas_price_wei: u128,
+    /// For so many redemptions it suffices, each by itself at this price and without fees that it earns: at least, because
+    /// in company each takes less. None where gas costs nothing.
+    pub redemptions: Option<u64>,
+}
+
+impl Purse {
+    /// Asks the configured nodes about the address that the relayer last ran with; none where it never said which.
+    pub async fn ask(config: &Config, state: &State) -> Option<Self> {
+        let address = state.address?;
+        // The nodes must be of the chain that the state is about.
+        let (chain_id, contract) = (state.chain_id, state.contract);
+        let primary = PrimaryConfig { chain_id, contract, ..config.primary.clone() };
+        Some(Self { address, funds: Funds::ask(primary, config, address).await })
+    }
+}
+
+impl Funds {
+    async fn ask(primary: PrimaryConfig, config: &Config, address: Address) -> Result<Self, PrimaryError> {
+        let primary = Primary::connect(primary).await?;
+        let balance_wei = primary.ether_balance(address).await?;
+        let quorum = primary.committee(primary.epoch().await?).await?.quorum();
+        let (base_fee, offer) = primary.current_offer(&config.sender).await?;
+        let gas_price_wei = offer.price(base_fee);
+        let gas = Plan::Certificates.gas(quorum, 1);
+        let redemptions = suffices_for(balance_wei, gas, gas_price_wei, offer.max_fee_per_gas);
+        Ok(Self { balance_wei, gas_price_wei, redemptions })
+    }
+}
+
+/// For how many transactions of so much gas a balance suffices. A node takes the last one only where all that is offered for
+/// it is there, though it costs less.
+fn suffices_for(balance_wei: U256, gas: u64, price_wei: u128, offer_wei: u128) -> Option<u64> {
+    let offered = U256::from(gas_limit(gas)).saturating_mul(U256::from(offer_wei));
+    let cost = U256::from(gas).saturating_mul(U256::from(price_wei));
+    if cost.is_zero() {
+        return None;
+    }
+    let before_last = balance_wei.checked_sub(offered).and_then(|rest| rest.checked_div(cost));
+    Some(before_last.map_or(0, |count| count.saturating_to::<u64>().saturating_add(1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_offered_for_the_last_one_must_be_there() {
+        let (gas, price, offer) = (65_000, 10, 21);
+        let check = |balance: u64, expected: Option<u64>| {
+            assert_eq!(suffices_for(U256::from(balance), gas, price, offer), expected, "{balance}");
+        };
+        // 60,000 gas are spare: see `gas_limit`.
+        let (needed, cost) = (125_000 * 21, 650_000);
+        check(0, Some(0));
+        check(needed - 1, Some(0));
+        check(needed, Some(1));
+        check(needed + cost - 1, Some(1));
+        check(needed + 9 * cost, Some(10));
+        assert_eq!(suffices_for(U256::MAX, gas, price, offer), Some(u64::MAX));
+        assert_eq!(suffices_for(U256::MAX, gas, 0, offer), None);
+        assert_eq!(suffices_for(U256::from(u128::MAX), u64::MAX, u128::MAX, u128::MAX), Some(0));
+    }
+}
