@@ -302,7 +302,6 @@ impl Sender {
         Ok(Status::Pending { known })
     }
 
-    /// The newest base fee, and what to offer now.
     fn add_attempt(&self, submission: &mut Submission, fees: Fees) -> Result<(), SendError> {
         let (hash, _) = self.sign(submission, fees)?;
         submission.attempts.push(Attempt { hash, fees });
