@@ -270,4 +270,10 @@ async fn a_user_alone_redeems_once() {
     let (primary, patience) = (scene.primary().await, Duration::from_secs(60));
     let payout = fastpay_wallet::wait_for_redemption(&primary, owner, SequenceNumber(0), patience).await.unwrap();
     assert_eq!(payout, Payout::Done);
+    // Who brought it is in the contract's log, to be read by anybody; of what nobody brought there is nothing.
+    let paid = primary.paid_redemption(owner, SequenceNumber(0)).await.unwrap().unwrap();
+    let inclusion = finished.unwrap().inclusion;
+    assert_eq!((paid.relayer, paid.transaction), (rich_key(1).address(), inclusion.hash));
+    assert_eq!(paid.block_number, inclusion.block_number);
+    assert_eq!(primary.paid_redemption(owner, SequenceNumber(1)).await.unwrap(), None);
 }
