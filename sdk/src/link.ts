@@ -51,14 +51,14 @@ export interface PaymentLink {
   readonly expires?: bigint;
 }
 
-/** The link as text, for a QR code or a `href`. Throws `invalid-link` where the request makes none. */
+/** The link as text, for a QR code or a `href`. Throws `invalid-link` where the request makes none, or payers would see a part of its label. */
 export function formatPaymentLink(link: PaymentLink): string {
   const { account, domain, asset, amount, memo, label, expires } = link;
   const values: [Parameter, string][] = [];
   if (asset !== ETHER) values.push(["asset", checksumAddress(asset)]);
   if (amount !== undefined) values.push(["amount", amount.toString()]);
   if (memo !== undefined && memo !== NO_MEMO) values.push(memoParameter(memo));
-  if (label !== undefined && label !== "") values.push(["label", label]);
+  if (label !== undefined && label !== "") values.push(["label", wholeLabel(label)]);
   if (expires !== undefined) values.push(["expires", expires.toString()]);
   const query = values.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&");
   const target = `${formatAccount(account)}@${domain.chainId}/${checksumAddress(domain.contract)}`;
@@ -66,6 +66,12 @@ export function formatPaymentLink(link: PaymentLink): string {
   // What we write, everyone must be able to read.
   parsePaymentLink(text);
   return text;
+}
+
+function wholeLabel(label: string): string {
+  const { length } = [...plainText(label, Number.POSITIVE_INFINITY)];
+  if (length <= LABEL_LENGTH_MAX) return label;
+  throw invalid(`its label has ${length} characters, and payers see ${LABEL_LENGTH_MAX}`, "shorten it");
 }
 
 /**
