@@ -55,25 +55,27 @@ export class Network {
   }
 
   /**
-   * Asks all authorities at once. Resolves when all have answered, or `graceMs` after a quorum has answered well, or
-   * when the time for reads is over.
+   * Asks all authorities at once. Resolves when all have answered, or `graceMs` after a quorum has given good answers
+   * (of those that count, where `counts` says which), or when the time for reads is over.
    */
   async askAll<T>(
     ask: (authority: AuthorityClient, signal: AbortSignal) => Promise<T>,
-    options: { signal?: AbortSignal | undefined; graceMs?: number } = {},
+    options: { signal?: AbortSignal | undefined; graceMs?: number; counts?: (answer: T) => boolean } = {},
   ): Promise<Answers<T>> {
     throwIfAborted(options.signal);
     const enough = new AbortController();
     const signal = options.signal === undefined ? enough.signal : AbortSignal.any([enough.signal, options.signal]);
     const { quorum } = this.committee;
+    const { counts = () => true } = options;
     const answers: AuthorityAnswer<T>[] = [];
     let good = 0;
     const asked = this.authorities.map(async (authority) => {
       const answer = await this.#answer(authority, ask, signal);
       if (enough.signal.aborted) return;
       answers.push(answer);
-      good += Number(answer.error === undefined);
-      if (answer.error === undefined && good === quorum) {
+      if (answer.error !== undefined || !counts(answer.answer as T)) return;
+      good += 1;
+      if (good === quorum) {
         void sleep(Math.min(options.graceMs ?? GRACE_MS, this.#readMs), signal).then(() => enough.abort());
       }
     });

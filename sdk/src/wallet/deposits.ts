@@ -195,7 +195,7 @@ function fundedBy(contract: Address, receipt: TransactionReceipt): DepositEntry 
 }
 
 /** How far a deposit is, by its transaction. */
-export async function depositStatus({ network, contract, timing }: Context, hash: Hex): Promise<DepositStatus> {
+export async function depositStatus({ network, contract }: Context, hash: Hex): Promise<DepositStatus> {
   const receipt = await contract.receipt(hash);
   if (receipt === undefined) return { state: "pending" };
   const block = receipt.blockNumber;
@@ -204,7 +204,7 @@ export async function depositStatus({ network, contract, timing }: Context, hash
   const newest = await contract.block(contract.finality);
   if (newest.number < block) return { state: "included", block, deposit: funded };
   // Whoever was told that it is credited is not told otherwise because one of those who have credited it is slow.
-  const authorities = await countCredits(network, funded, undefined, timing.readMs);
+  const authorities = await countCredits(network, funded, { counts: (hasCredited) => hasCredited });
   const state = authorities >= network.committee.quorum ? "credited" : "final";
   return { state, block, deposit: { ...funded, authorities } };
 }
@@ -220,7 +220,7 @@ async function credited(
   let told = 0;
   for (;;) {
     throwIfAborted(signal);
-    const count = await countCredits(network, funded, signal);
+    const count = await countCredits(network, funded, { signal });
     if (count > told) {
       heard(count);
       told = count;
@@ -230,14 +230,12 @@ async function credited(
   }
 }
 
-/** `graceMs` as of `askAll`. */
+/** `options` are those of `askAll`. */
 async function countCredits(
   network: Network,
   funded: DepositEntry,
-  signal: AbortSignal | undefined,
-  graceMs?: number,
+  options: { signal?: AbortSignal | undefined; counts?: (hasCredited: boolean) => boolean },
 ): Promise<number> {
-  const options = { signal, ...(graceMs !== undefined && { graceMs }) };
   const answers = await network.askAll((authority, until) => hasCredited(authority, funded, until), options);
   return answers.filter(({ answer }) => answer === true).length;
 }

@@ -56,11 +56,14 @@ function oneAtATime(task: () => Promise<void>): () => void {
   let isWanted = false;
   const run = async (): Promise<void> => {
     isRunning = true;
-    while (isWanted) {
-      isWanted = false;
-      await task();
+    try {
+      while (isWanted) {
+        isWanted = false;
+        await task();
+      }
+    } finally {
+      isRunning = false;
     }
-    isRunning = false;
   };
   return () => {
     isWanted = true;

@@ -25,15 +25,15 @@ export function makeQueryClient(): QueryClient {
   });
 }
 
-/** Has everything about an account asked for again. */
+/** Has everything about an account asked for again; resolves when the authorities have answered, however slow the chain is. */
 export async function refreshAccount(queries: QueryClient, account: AccountId): Promise<void> {
   // A first look that is under way may have been too early, and would not be begun anew.
   await queries.cancelQueries({ queryKey: ["account", account] });
+  void queries.invalidateQueries({ queryKey: ["chain"] });
   await Promise.all([
     queries.invalidateQueries({ queryKey: ["account", account] }),
     queries.invalidateQueries({ queryKey: ["history", account] }),
     queries.invalidateQueries({ queryKey: ["orders", account] }),
-    queries.invalidateQueries({ queryKey: ["chain"] }),
   ]);
 }
 
