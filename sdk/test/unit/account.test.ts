@@ -2,6 +2,7 @@
 
 import { afterEach, beforeEach, expect, test } from "vitest";
 
+import type { AuthorityClient } from "../../src/authority.js";
 import { viewAccount } from "../../src/wallet/account.js";
 import { Scene } from "../support/scene.js";
 
@@ -32,7 +33,8 @@ test("one that cannot be reached has an error", async () => {
   expect(await stateOfFirst(Number.POSITIVE_INFINITY)).toMatchObject({ answer: undefined, error: { code: "unreachable" } });
 });
 
-test("one that is late is heard where everybody is waited for", async () => {
+/** Has the first authority answer honestly, and late. */
+function delayFirst(): void {
   const late = scene.node(0);
   late.lie = (request) => (response) => {
     const { status, body } = late.honest(request) as { status: number; body: unknown };
@@ -41,5 +43,20 @@ test("one that is late is heard where everybody is waited for", async () => {
       response.end(JSON.stringify(body));
     }, LATE_MS);
   };
+}
+
+test("one that is late is heard where everybody is waited for", async () => {
+  delayFirst();
   expect(await stateOfFirst(Number.POSITIVE_INFINITY)).toMatchObject({ answer: { nextSequence: 0n } });
+});
+
+test("one that is late is heard where its answer makes the quorum of those that count", async () => {
+  delayFirst();
+  const { network } = scene.context;
+  const ask = async (authority: AuthorityClient, signal: AbortSignal): Promise<string> => {
+    await authority.account(scene.alice.account, undefined, signal);
+    return authority.url;
+  };
+  const answers = await network.askAll(ask, { counts: (url) => url !== scene.node(1).url });
+  expect(answers.map(({ answer }) => answer)).toContain(scene.node(0).url);
 });
