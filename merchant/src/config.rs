@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use fastpay_core::AccountId;
 use fastpay_wallet::folder::Folder;
-use fastpay_wallet::{DriveOptions, PaymentLink, Wallet, WalletError, check_label, set_up};
+use fastpay_wallet::{DriveOptions, LabelTooLong, PaymentLink, Wallet, WalletError, check_label, set_up};
 use serde::{Deserialize, Serialize};
 use url::Url;
 use zeroize::Zeroizing;
@@ -112,7 +112,7 @@ impl Config {
     /// The token is sent in the clear, so nothing but this machine, or a server with TLS before it, may be between. And
     /// payers should see all of what the shop is called.
     fn check(&self) -> Result<(), ConfigError> {
-        self.label.as_deref().map_or(Ok(()), check_label).map_err(WalletError::from)?;
+        self.label.as_deref().map_or(Ok(()), check_label)?;
         let is_fit = self.behind_proxy || self.listen.ip().to_canonical().is_loopback();
         if is_fit { Ok(()) } else { Err(ConfigError::Exposed(self.listen)) }
     }
@@ -143,6 +143,9 @@ pub enum ConfigError {
          put a server with TLS before it and say behind_proxy = true (init: --behind-proxy)"
     )]
     Exposed(SocketAddr),
+    /// What the shop is called.
+    #[error(transparent)]
+    Label(#[from] LabelTooLong),
     /// The folder is none, or another one is meant.
     #[error("{0} is not there; make it with `fastpay-merchant init`, or name the service's folder with --home")]
     NotSetUp(PathBuf),

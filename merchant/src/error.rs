@@ -60,6 +60,7 @@ fn of_config(error: &ConfigError) -> ErrorKind {
     match error {
         ConfigError::Io { error, .. } if error.kind() != std::io::ErrorKind::NotFound => ErrorKind::Storage,
         ConfigError::Wallet(error) => error.kind(),
+        ConfigError::Label(_) => ErrorKind::Argument,
         ConfigError::Io { .. }
         | ConfigError::Malformed { .. }
         | ConfigError::NotSetUp(_)

@@ -49,7 +49,7 @@ pub use drive::{
 };
 pub use error::WalletError;
 pub use fastpay_telemetry::ErrorKind;
-pub use link::{LABEL_LENGTH_MAX, LINK_LENGTH_MAX, LinkError, PaymentLink, check_label};
+pub use link::{LABEL_LENGTH_MAX, LINK_LENGTH_MAX, LabelTooLong, LinkError, PaymentLink, check_label};
 pub use memo::{MemoError, format_memo, parse_memo};
 pub use money::Money;
 pub use network::{Answers, BogusCertificate, Names, Network, NetworkError};

@@ -65,6 +65,17 @@ pub struct PaymentLink {
 #[error("this is no payment link that can be used: {0}")]
 pub struct LinkError(String);
 
+/// A name of a recipient that payers would see a part of: so many characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the label has {0} characters, and payers see {LABEL_LENGTH_MAX}; shorten it")]
+pub struct LabelTooLong(pub usize);
+
+impl From<LabelTooLong> for LinkError {
+    fn from(error: LabelTooLong) -> Self {
+        invalid(error.to_string())
+    }
+}
+
 impl PaymentLink {
     /// A link that asks for anything, to `account` of a deployment.
     #[must_use]
@@ -252,12 +263,10 @@ fn address(what: &str, text: &str) -> Result<PrimaryAddress, LinkError> {
 ///
 /// # Errors
 /// Where it is longer than [`LABEL_LENGTH_MAX`] characters.
-pub fn check_label(label: &str) -> Result<(), LinkError> {
+pub fn check_label(label: &str) -> Result<(), LabelTooLong> {
     match plain(label).chars().count() {
         0..=LABEL_LENGTH_MAX => Ok(()),
-        length => {
-            Err(invalid(format!("its label has {length} characters, and payers see {LABEL_LENGTH_MAX}; shorten it")))
-        }
+        length => Err(LabelTooLong(length)),
     }
 }
 
