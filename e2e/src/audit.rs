@@ -33,14 +33,14 @@ pub struct AssetLine {
     pub findings: Vec<String>,
 }
 
-/// Audits all authorities, once nothing moves any more. `accounts` are all that ever held anything.
+/// Audits all authorities, once nothing moves any more. `accounts` are all that ever held anything. Who pays waits for a
+/// quorum, so an authority may have missed what the others have: it is brought that first, as any wallet would.
 ///
 /// # Errors
 /// Where somebody does not answer. That the sums do not fit is in the answer.
 pub async fn audit(network: &Network, accounts: &[AccountId], assets: &[Asset]) -> Result<Vec<AssetLine>, Failure> {
-    let url = network.chain()?.url().parse().map_err(Failure::wrong)?;
-    let config = PrimaryConfig::new(vec![url], network.domain().chain_id(), network.contract()?);
-    let primary = Primary::connect(config).await.map_err(Failure::wrong)?;
+    bring_all_up_to_date(network, accounts).await?;
+    let primary = primary(network).await?;
     let committees = committees(&primary).await?;
     let clients = network.clients()?;
     let mut last = Vec::new();
@@ -62,6 +62,38 @@ pub async fn audit(network: &Network, accounts: &[AccountId], assets: &[Asset]) 
             Ok(last)
         }
     }
+}
+
+/// Has the certificates of these accounts that any authority has confirmed at all of them.
+///
+/// # Errors
+/// Where somebody does not answer, or shows what is no certificate.
+pub async fn bring_all_up_to_date(network: &Network, accounts: &[AccountId]) -> Result<(), Failure> {
+    let committees = committees(&primary(network).await?).await?;
+    let clients = network.clients()?;
+    for &account in accounts {
+        let mut next = Vec::new();
+        for client in &clients {
+            next.push(client.shard_of(&account).account(account).await.map_err(Failure::wrong)?.next_sequence);
+        }
+        let Some((ahead, end)) = clients.iter().zip(&next).max_by_key(|(_, next)| **next) else { continue };
+        for (client, start) in clients.iter().zip(&next) {
+            for sequence in start.0..end.0 {
+                let certificate = ahead.shard_of(&account).certificate(account, SequenceNumber(sequence)).await;
+                let certificate = certificate.map_err(Failure::wrong)?;
+                let committee = committees.get(certificate.epoch).ok_or_else(|| Failure::wrong("an unknown epoch"))?;
+                certificate.clone().verify(network.domain(), committee).map_err(Failure::wrong)?;
+                client.shard_of(&account).confirm(&certificate).await.map_err(Failure::wrong)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn primary(network: &Network) -> Result<Primary, Failure> {
+    let url = network.chain()?.url().parse().map_err(Failure::wrong)?;
+    let config = PrimaryConfig::new(vec![url], network.domain().chain_id(), network.contract()?);
+    Primary::connect(config).await.map_err(Failure::wrong)
 }
 
 /// Those of all epochs, as the contract lists them.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use fastpay_core::{AccountId, AccountKey, Amount, Asset, Memo, PrimaryAddress, SequenceNumber};
 use fastpay_wallet::folder::Folder;
-use fastpay_wallet::{DriveOptions, Driver, Intent, NoCertificates, Wallet};
+use fastpay_wallet::{DriveOptions, Driver, ErrorKind, Intent, NoCertificates, Wallet};
 use tokio::task::JoinSet;
 
 use crate::failure::Failure;
@@ -14,6 +14,9 @@ use crate::network::Network;
 
 /// For one account's state, however busy the machine is.
 const READ_PATIENCE: Duration = Duration::from_secs(30);
+/// So often a member tries one payment while too few authorities answer it in time: on a busy machine one of them can be
+/// late while another is dead.
+const ATTEMPTS: usize = 3;
 
 /// The accounts, with one wallet for all. Cheap to clone.
 #[derive(Clone)]
@@ -83,12 +86,20 @@ impl Crowd {
         self.keys.get(member).ok_or_else(|| Failure::Wrong(format!("the crowd has no member {member}")))
     }
 
-    /// One payment or redemption of a member. Returns how long its certificate took.
+    /// One payment or redemption of a member. Returns how long its certificate took. While too few authorities answer it
+    /// is tried again, which never pays twice.
     ///
     /// # Errors
     /// Where it is not settled.
     pub async fn send(&self, member: usize, intent: Intent) -> Result<Duration, Failure> {
-        let receipt = self.wallet.send(self.key(member)?, &intent).await;
+        let key = self.key(member)?;
+        let mut receipt = self.wallet.send(key, &intent).await;
+        for _ in 1..ATTEMPTS {
+            if !receipt.as_ref().is_err_and(|error| error.kind() == ErrorKind::Unreachable) {
+                break;
+            }
+            receipt = self.wallet.send(key, &intent).await;
+        }
         let receipt = receipt.map_err(|error| Failure::Wrong(format!("member {member}: {error}")))?;
         self.settled.fetch_add(1, Ordering::Relaxed);
         Ok(receipt.certified_after)

@@ -23,7 +23,7 @@ mod ports;
 mod process;
 mod relayer;
 
-pub use audit::{AssetLine, audit};
+pub use audit::{AssetLine, audit, bring_all_up_to_date};
 pub use authority::{Authority, Cell};
 pub use chain::{CHAIN_ID, Chain, RICH_KEYS, Token};
 pub use crowd::{Crowd, CrowdReport};

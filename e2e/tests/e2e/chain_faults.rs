@@ -8,6 +8,8 @@ use fastpay_ethereum::IFastPay;
 use fastpay_ethereum::testing::LyingNode;
 use fastpay_wallet::Intent;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::scene::{key, on_chain};
@@ -197,15 +199,25 @@ async fn an_ethereum_node_that_lags_delays_those_who_ask_it_and_no_more() {
     let (payer, other) = (key(0), key(1));
     let contract = network.contract().unwrap();
     // Its head stands still, at the block that it was at when it was first asked.
-    let mut still: std::collections::BTreeMap<String, Value> = std::collections::BTreeMap::new();
+    let still: Arc<Mutex<BTreeMap<String, (Value, u32)>>> = Arc::default();
+    let kept = still.clone();
     liar.lie(move |method, params, answer| {
         let tag = params[0].as_str().unwrap_or_default();
         if method == "eth_blockNumber" || (method == "eth_getBlockByNumber" && !tag.starts_with("0x")) {
-            let kept = still.entry(format!("{method}{tag}")).or_insert_with(|| answer["result"].clone());
-            answer["result"] = kept.clone();
+            let mut kept = kept.lock().unwrap();
+            let kept = kept.entry(format!("{method}{tag}")).or_insert_with(|| (answer["result"].clone(), 0));
+            kept.1 += 1;
+            answer["result"] = kept.0.clone();
         }
     });
-    tokio::time::sleep(Duration::from_secs(2)).await;
+    // So often, by two, that one of them has asked all that it ever asks.
+    wait_for(PATIENCE, async || {
+        let asked: Vec<_> = still.lock().unwrap().iter().map(|(what, (_, times))| (what.clone(), *times)).collect();
+        let enough = !asked.is_empty() && asked.iter().all(|(_, times)| *times > 4);
+        if enough { Ok(()) } else { Err(format!("it was asked {asked:?}")) }
+    })
+    .await
+    .unwrap();
     network.chain().unwrap().send(contract, U256::from(1_000), deposit(&payer)).await.unwrap();
     wait_for_balance(&network, &[2, 3], &payer, 1_000).await;
     for number in [0, 1] {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use alloy::primitives::{Address, Bytes, U256};
 use alloy::sol_types::{SolCall, SolEvent};
 use fastpay_core::{Amount, Asset, Authority as Member, Memo};
-use fastpay_e2e::{Network, Person, audit, wait_for};
+use fastpay_e2e::{Network, Person, audit, bring_all_up_to_date, wait_for};
 use fastpay_ethereum::IFastPay;
 use fastpay_wallet::Intent;
 use serde_json::{Value, json};
@@ -108,6 +108,7 @@ async fn the_command_and_a_running_relayer_follow_a_rotation() {
     let journal = wallet.folder().orders(own).lock(PATIENCE).await.unwrap();
     journal.create(&order.clone().verify(network.domain()).unwrap()).unwrap();
     drop((journal, wallet));
+    bring_all_up_to_date(&network, &[own]).await.unwrap();
     for authority in &network.clients().unwrap()[..2] {
         authority.shard_of(&own).order(&order).await.unwrap();
     }

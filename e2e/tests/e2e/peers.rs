@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use fastpay_core::AccountKey;
-use fastpay_e2e::{Network, within};
+use fastpay_e2e::{Network, wait_for, within};
 use fastpay_rpc::proto::shard_client::ShardClient as Grpc;
 use fastpay_rpc::proto::submit_request::Request;
 use fastpay_rpc::proto::{self, SubmitRequest};
-use fastpay_rpc::{AuthorityClient, MESSAGE_BYTES_MAX};
+use fastpay_rpc::{AuthorityClient, ClientError, MESSAGE_BYTES_MAX, Refusal};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tonic::Code;
@@ -43,10 +43,15 @@ impl Scene {
         TcpStream::connect(self.address().trim_start_matches("http://")).await.unwrap()
     }
 
-    /// An honest client gets its vote, at its first attempt.
+    /// An honest client gets its vote, if need be after the wait that it is told.
     async fn assert_serves(&self) {
         let order = self.sender.order(self.network.domain(), payment(&self.sender, key(9).account(), 1, 0));
-        self.client.shard_of(&self.sender.account()).order(&order).await.unwrap();
+        let voted =
+            wait_for(PATIENCE, async || match self.client.shard_of(&self.sender.account()).order(&order).await {
+                Err(busy @ ClientError::Refused(Refusal::Busy(_))) => Err(busy.to_string()),
+                answer => Ok(answer.map(drop)),
+            });
+        voted.await.unwrap().unwrap();
     }
 
     /// What the node holds in memory, in MiB, where the system tells.

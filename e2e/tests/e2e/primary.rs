@@ -61,6 +61,8 @@ async fn payments_go_on_without_the_ethereum_node_and_deposits_after_it() {
     let other = alice.new_ed25519_key("other").await.unwrap();
     alice.fastpay(["deposit", "3", "--from", "own"]).await.unwrap();
     let clients = network.clients().unwrap();
+    // The wallet waited for a quorum; whoever is later would not hear of it any more.
+    wait_for_deposits(&clients, own, 1, PATIENCE).await.unwrap();
 
     proxy.set(Mode::Cut);
     alice.fastpay(["pay", "other", "1", "--from", "own"]).await.unwrap();
