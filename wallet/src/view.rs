@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::error::WalletError;
 use crate::folder::{Errand, TransactionEntry};
-use crate::network::authority_status;
+use crate::network::{GRACE, authority_status};
 use crate::standing::{AgreedBalance, agreed_balances};
 use crate::wallet::{READ_PATIENCE, Wallet};
 
@@ -69,7 +69,8 @@ impl Wallet {
         let committee = self.network().committee();
         for authority in committee.members() {
             if !states.contains_key(&authority.name) {
-                silent.entry(authority.name).or_insert_with(|| ClientError::Unreachable("no answer yet".into()));
+                // A quorum has answered, and this one not in the time that the others get then.
+                silent.entry(authority.name).or_insert(ClientError::TimedOut(GRACE));
             }
         }
         let truncated = states.values().any(|state| state.truncated);

@@ -7,6 +7,7 @@ mod support;
 use std::time::Duration;
 
 use fastpay_core::Amount;
+use fastpay_rpc::ClientError;
 use fastpay_wallet::ErrorKind;
 use support::{Committee, Part, alice, bob, carol, pay};
 
@@ -95,6 +96,17 @@ async fn a_read_needs_a_quorum() {
     let wallet = committee.wallet(home.path());
     assert_eq!(wallet.collect(bob().account()).await.unwrap_err().kind(), ErrorKind::Unreachable);
     assert_eq!(wallet.view(bob().account()).await.unwrap_err().kind(), ErrorKind::Unreachable);
+}
+
+#[tokio::test]
+async fn who_is_late_behind_a_quorum_is_not_waited_for_and_said_to_be_late() {
+    let committee = Committee::start().await;
+    committee.fakes[2].play(Part::Slow(Duration::from_secs(60)));
+    let home = tempfile::tempdir().unwrap();
+    let view = committee.wallet(home.path()).view(bob().account()).await.unwrap();
+    let late = committee.committee.committee.members()[2].name;
+    assert_eq!((view.states.len(), view.states.contains_key(&late)), (3, false));
+    assert!(matches!(view.silent[&late], ClientError::TimedOut(after) if after < Duration::from_secs(1)), "{view:?}");
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use fastpay_core::{AccountId, Asset, Transfer};
 use fastpay_ethereum::{Primary, Token, utc};
+use fastpay_rpc::ClientError;
 use fastpay_telemetry::console::{LostAnswer, print};
 use fastpay_wallet::folder::{Errand, ReceivedPayment};
 use fastpay_wallet::{
@@ -51,7 +52,12 @@ pub async fn balance(context: &Context, args: AccountArgs) -> Result<Report, Wal
         );
     }
     for (name, error) in &view.silent {
-        lines.push(format!("  authority {} does not answer: {error}", short(name)));
+        lines.push(match error {
+            ClientError::TimedOut(after) => {
+                format!("  authority {} is late: no answer within {} ms of a quorum's", short(name), after.as_millis())
+            }
+            error => format!("  authority {} does not answer: {error}", short(name)),
+        });
     }
     let on_chain = chain_side(context, &wallet, &view, &mut lines).await?;
     let silent: serde_json::Map<_, _> =
