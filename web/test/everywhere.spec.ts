@@ -33,9 +33,12 @@ for (const colorScheme of ["light", "dark"] as const) {
     await work.getByRole("link", { name: "Show its certificate" }).click();
     await page.getByRole("button", { name: /valid votes/ }).first().click();
     const transfer = new URL(page.url()).pathname;
-    for (const place of [...PLACES, transfer, `/explore/account/${wallet.key.address}`, "/explore/deposit/1", "/nowhere"]) {
+    const history = ["/", "/history", `/explore/account/${wallet.key.address}`];
+    for (const place of [...new Set([...PLACES, transfer, ...history, "/explore/deposit/1", "/nowhere"])]) {
       await page.goto(place);
       await isQuiet(page);
+      // With what it has gathered, and not before it has begun to.
+      if (history.includes(place)) await expect(page.getByRole("region", { name: "Sent" })).toBeVisible();
       await isAccessible(page);
       await picture(page, `page-${place.replace(/[^a-z]+/g, "-").slice(0, 20)}-${colorScheme}`);
     }

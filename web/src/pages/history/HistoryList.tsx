@@ -28,6 +28,8 @@ export function HistoryList({ account, limit, heading, hasMore = false }: Props)
       </Center>
     );
   }
+  // No level of headings is left out, for those who go by them.
+  const order = heading === undefined ? 2 : 3;
   const isEmpty = sent.length + received.length + deposits.length === 0;
   return (
     <Stack gap="sm">
@@ -38,17 +40,17 @@ export function HistoryList({ account, limit, heading, hasMore = false }: Props)
       )}
       <ErrorAlert error={error} title="The history is not known now" />
       {isEmpty && error === undefined && <Text c="dimmed">Nothing yet.</Text>}
-      <Section title="Received" hasEntries={received.length > 0}>
+      <Section title="Received" order={order} hasEntries={received.length > 0}>
         {received.map((entry) => (
           <ReceivedLine key={entry.certificate.digest} entry={entry} />
         ))}
       </Section>
-      <Section title="Sent" hasEntries={sent.length > 0}>
+      <Section title="Sent" order={order} hasEntries={sent.length > 0}>
         {sent.map((entry) => (
           <SentLine key={entry.certificate.digest} entry={entry} />
         ))}
       </Section>
-      <Section title="Deposits" hasEntries={deposits.length > 0}>
+      <Section title="Deposits" order={order} hasEntries={deposits.length > 0}>
         {deposits.map((entry) => (
           <DepositLine key={entry.index.toString()} entry={entry} />
         ))}
@@ -62,11 +64,11 @@ export function HistoryList({ account, limit, heading, hasMore = false }: Props)
   );
 }
 
-function Section(props: { title: string; hasEntries: boolean; children: ReactNode }): JSX.Element | null {
+function Section(props: { title: string; order: 2 | 3; hasEntries: boolean; children: ReactNode }): JSX.Element | null {
   if (!props.hasEntries) return null;
   return (
     <Card withBorder component="section" aria-label={props.title}>
-      <Title order={3} size="h5" mb="xs">
+      <Title order={props.order} size="h5" mb="xs">
         {props.title}
       </Title>
       <Stack component="ul" gap="sm" p={0} m={0} style={{ listStyle: "none" }}>
