@@ -133,7 +133,10 @@ export interface FastPayClient {
   account(account: AccountId, assets?: readonly Address[], options?: { graceMs?: number }): Promise<AccountView>;
   /** The newest entries of an account's history, all proven; `cursor` goes on with older ones. */
   history(account: AccountId, options?: { limit?: number; cursor?: HistoryCursor }): Promise<History>;
-  /** What happens to an account from now on, or from a cursor (of a view: what that does not show yet); each once. Ends with `signal`. */
+  /**
+   * What happens to an account from now on, or from a cursor (of a view: what that does not show yet); each once, when
+   * f + 1 authorities tell it. Ends with `signal`.
+   */
   watch(account: AccountId, options?: { from?: WatchCursor; signal?: AbortSignal }): AccountWatch;
   /** What authorities show for a transfer: by its digest, or by sender and number. */
   evidence(of: Hex | { account: AccountId; sequence: bigint }): Promise<CertificateEvidence>;

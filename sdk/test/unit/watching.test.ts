@@ -57,7 +57,7 @@ test("a payment that all tell is told once; inventions and a lone authority's de
     data: { index: "1", recipient: formatAccount(scene.bob.account), asset: ETHER, amount },
     id: "0.2.1",
   });
-  // One that invents a payment; its stream is read again from where it stood.
+  // One that invents a payment.
   const invented = JSON.parse(JSON.stringify(events[1]));
   invented.data.payment.sequence = "7";
   const asked = stream(0, [deposit("1000000"), invented, ...events]);
@@ -71,7 +71,8 @@ test("a payment that all tell is told once; inventions and a lone authority's de
 test("a stream that breaks is opened again where it stood", async () => {
   const { certificate, rest } = await scene.pay(3n);
   await rest;
-  for (const number of [1, 2, 3]) scene.node(number).lie = () => "hang";
+  for (const number of [2, 3]) scene.node(number).lie = () => "hang";
+  stream(1, [{ event: "received", data: receivedJson(certificate, 0), id: "0.1.0" }]);
   const cursors: string[] = [];
   scene.node(0).lie = ({ path, query }) => {
     if (!path.endsWith("/events")) return undefined;
@@ -103,10 +104,10 @@ test("the cursor stands behind the last event that was taken, however far the st
   for (const node of scene.nodes) {
     node.lie = ({ path, query }) => {
       if (!path.endsWith("/events")) return undefined;
-      if (node !== scene.node(0)) return "hang";
+      if (node !== scene.node(0) && node !== scene.node(1)) return "hang";
       const cursor = query.get("cursor") ?? "";
-      asked.push(cursor);
-      if (cursor === "0.2.0") readToTheEnd();
+      if (node === scene.node(0)) asked.push(cursor);
+      if (node === scene.node(0) && cursor === "0.2.0") readToTheEnd();
       return (response: ServerResponse) => {
         response.writeHead(200, { "content-type": "text/event-stream" });
         [first, second].forEach(({ certificate }, i) => {
@@ -117,7 +118,7 @@ test("the cursor stands behind the last event that was taken, however far the st
       };
     };
   }
-  const from = { [scene.node(0).url]: "0.0.0" };
+  const from = { [scene.node(0).url]: "0.0.0", [scene.node(1).url]: "0.0.0" };
   const watch = watchAccount(scene.context, scene.bob.account, from, undefined);
   for await (const event of watch) {
     expect(event).toMatchObject({ type: "received", payment: { amount: 3n } });
@@ -137,7 +138,8 @@ test("the cursor stands behind the last event that was taken, however far the st
 test("an authority that was restored from an older copy is read from the beginning", async () => {
   const { certificate, rest } = await scene.pay(3n);
   await rest;
-  for (const number of [1, 2, 3]) stream(number, []);
+  const told = { event: "received", data: receivedJson(certificate, 0), id: "0.1.0" };
+  for (const number of [1, 2, 3]) stream(number, number === 1 ? [told] : []);
   const cursors: string[] = [];
   scene.node(0).lie = ({ path, query }) => {
     if (!path.endsWith("/events")) return undefined;
@@ -145,7 +147,7 @@ test("an authority that was restored from an older copy is read from the beginni
     if (cursors.length === 1) return problem(409, "cursor-ahead");
     return (response: ServerResponse) => {
       response.writeHead(200, { "content-type": "text/event-stream" });
-      response.write(`event: received\nid: 0.1.0\ndata: ${JSON.stringify(receivedJson(certificate, 0))}\n\n`);
+      response.write(`event: received\nid: 0.1.0\ndata: ${JSON.stringify(told.data)}\n\n`);
     };
   };
   const from = { [scene.node(0).url]: "0.7.0" };
@@ -154,4 +156,91 @@ test("an authority that was restored from an older copy is read from the beginni
     break;
   }
   expect(cursors).toEqual(["0.7.0", "0.0.0"]);
+});
+
+test("an old payment that one authority alone tells again is not told as new", async () => {
+  const [old, recent] = [await scene.pay(3n), await scene.pay(4n)];
+  await Promise.all([old.rest, recent.rest]);
+  const [again, now] = [old, recent].map(({ certificate }, i) => ({
+    event: "received",
+    data: receivedJson(certificate, i),
+    id: `0.${i + 1}.0`,
+  })) as [Sent, Sent];
+  stream(0, [again, now]);
+  // The others tell what is new when the one has told both.
+  const told = new Promise<void>((resolve) => {
+    const lie = scene.node(0).lie;
+    scene.node(0).lie = (request) => {
+      if (request.path.endsWith("/events")) setTimeout(resolve, 50);
+      return lie(request);
+    };
+  });
+  for (const number of [1, 2, 3]) {
+    scene.node(number).lie = ({ path }) => {
+      if (!path.endsWith("/events")) return undefined;
+      return async (response: ServerResponse) => {
+        response.writeHead(200, { "content-type": "text/event-stream" });
+        await told;
+        response.write(`event: received\nid: ${now.id}\ndata: ${JSON.stringify(now.data)}\n\n`);
+      };
+    };
+  }
+  expect(await read(1)).toMatchObject([{ type: "received", payment: { amount: 4n } }]);
+});
+
+test("a payment that was brought to one authority alone is brought to all, and told when they tell it", async () => {
+  const { certificate, rest } = await scene.pay(3n);
+  await rest;
+  // The others have not heard of it: they are as they were before.
+  for (const number of [1, 2, 3]) {
+    const [alice, bob] = [scene.alice, scene.bob].map(({ account }) => scene.node(number).account(account));
+    Object.assign(alice as object, { next: 0n, balance: 100n, sent: [] });
+    Object.assign(bob as object, { balance: 0n, received: [] });
+  }
+  const from = Object.fromEntries(scene.nodes.map(({ url }) => [url, "0.0.0"]));
+  for (const node of scene.nodes) {
+    node.lie = ({ path }) => {
+      if (!path.endsWith("/events")) return undefined;
+      return async (response: ServerResponse) => {
+        response.writeHead(200, { "content-type": "text/event-stream" });
+        while (node.account(scene.bob.account).received.length === 0) {
+          if (response.destroyed) return;
+          await new Promise((resolve) => setTimeout(resolve, 20));
+        }
+        response.write(`event: received\nid: 0.1.0\ndata: ${JSON.stringify(receivedJson(certificate, 0))}\n\n`);
+      };
+    };
+  }
+  for await (const event of watchAccount(scene.context, scene.bob.account, from, undefined)) {
+    expect(event).toMatchObject({ type: "received", payment: { amount: 3n } });
+    break;
+  }
+  expect(scene.nodes.filter((node) => node.account(scene.bob.account).received.length > 0).length).toBeGreaterThan(1);
+});
+
+test("the cursor stays before what too few have told: the next watch can tell it", async () => {
+  const [first, second] = [await scene.pay(3n), await scene.pay(4n)];
+  await Promise.all([first.rest, second.rest]);
+  const [early, late] = [first, second].map(({ certificate }, i) => ({
+    event: "received",
+    data: receivedJson(certificate, i),
+    id: `0.${i + 1}.0`,
+  })) as [Sent, Sent];
+  const from = Object.fromEntries(scene.nodes.map(({ url }) => [url, "0.0.0"]));
+  stream(0, [early, late]);
+  stream(1, [{ ...late, id: "0.1.0" }]);
+  for (const number of [2, 3]) stream(number, []);
+  const watch = watchAccount(scene.context, scene.bob.account, from, undefined);
+  for await (const event of watch) {
+    expect(event).toMatchObject({ type: "received", payment: { amount: 4n } });
+    break;
+  }
+  const cursor = watch.cursor();
+  expect(cursor[scene.node(0).url]).toBe("0.0.0");
+  stream(1, []);
+  stream(2, [early]);
+  for await (const event of watchAccount(scene.context, scene.bob.account, cursor, undefined)) {
+    expect(event).toMatchObject({ type: "received", payment: { amount: 3n } });
+    break;
+  }
 });
