@@ -142,8 +142,8 @@ export class Network {
   }
 
   /**
-   * The certificate that `account` sent under `sequence`, from whichever authority has a valid one first, `first`
-   * before all others; none where nobody has.
+   * The certificate that `account` sent under `sequence`, from whichever authority has a valid one first; `first` has
+   * a moment before all others. None where nobody has one.
    */
   async findCertificate(
     account: AccountId,
@@ -151,19 +151,21 @@ export class Network {
     options: { first?: AuthorityClient | undefined; signal?: AbortSignal | undefined } = {},
   ): Promise<VerifiedCertificate | undefined> {
     const { first, signal } = options;
-    const own = first && (await this.#certificateAt(first, account, sequence, signal));
-    if (own !== undefined) return own;
     const found = new AbortController();
     const until = signal === undefined ? found.signal : AbortSignal.any([found.signal, signal]);
-    const others = this.authorities.filter((authority) => authority !== first);
-    const asked = others.map(async (authority) => {
+    const ask = async (authority: AuthorityClient): Promise<VerifiedCertificate> => {
       const certificate = await this.#certificateAt(authority, account, sequence, until);
       // The first that fulfils is taken.
       if (certificate === undefined) throw new Error("none here");
       return certificate;
-    });
+    };
     try {
-      return await Promise.any(asked);
+      const own = first && ask(first);
+      const moment = sleep(GRACE_MS, until).then(() => undefined);
+      const early = own && (await Promise.race([own.catch(() => undefined), moment]));
+      if (early !== undefined) return early;
+      const others = this.authorities.filter((authority) => authority !== first).map(ask);
+      return await Promise.any(own === undefined ? others : [own, ...others]);
     } catch {
       throwIfAborted(signal);
       return undefined;

@@ -51,11 +51,19 @@ export function supportedBalance(
   );
 }
 
-/** What the authorities' answers amount to, asset by asset. Assets of which all hold nothing are left out. */
+/**
+ * What the authorities' answers amount to, asset by asset. Assets of which all hold nothing are left out, and so is what
+ * too few of them list: those that do not are enough to say that there is none of it, and a liar may list at length.
+ */
 export function agreedBalances(states: readonly AccountState[], trusted: number): AgreedBalance[] {
-  const assets = new Set(states.flatMap((state) => state.holdings.map((holding) => holding.asset)));
-  const agreed = [...assets].sort().map((asset) => agreedBalance(states, asset, trusted));
-  return agreed
+  const holdings = states.map((state) => new Map(state.holdings.map(({ asset, balance }) => [asset, balance])));
+  const listers = new Map<Address, number>();
+  for (const asset of holdings.flatMap((listed) => [...listed.keys()])) {
+    listers.set(asset, (listers.get(asset) ?? 0) + 1);
+  }
+  const assets = [...listers].flatMap(([asset, count]) => (count >= trusted ? [asset] : [])).sort();
+  return assets
+    .map((asset) => agreedOn(asset, states, holdings.map((listed) => listed.get(asset) ?? 0n), trusted))
     .filter((balance) => balance !== undefined)
     .filter((balance) => balance.balance !== 0n || balance.agreeing < trusted);
 }
@@ -76,10 +84,20 @@ export function agreedBalance(
   asset: Address,
   trusted: number,
 ): AgreedBalance | undefined {
+  return agreedOn(asset, states, states.map((state) => balanceOf(state, asset)), trusted);
+}
+
+/** The same, of the balance that stands in each of the states. */
+function agreedOn(
+  asset: Address,
+  states: readonly AccountState[],
+  balances: readonly bigint[],
+  trusted: number,
+): AgreedBalance | undefined {
   // By value: how far those are who say so.
   const said = new Map<bigint, Position[]>();
-  for (const state of states) {
-    const balance = balanceOf(state, asset);
+  for (const [number, state] of states.entries()) {
+    const balance = balances[number] ?? 0n;
     const position = { sequence: state.nextSequence, known: state.received + state.deposits };
     said.set(balance, [...(said.get(balance) ?? []), position]);
   }
@@ -89,12 +107,7 @@ export function agreedBalance(
     return proven === undefined ? [] : [{ balance, proven, count: positions.length }];
   });
   vouched.sort((a, b) => furthestFirst(a.proven, b.proven) || b.count - a.count);
-  const balance =
-    vouched[0]?.balance ??
-    vouchedFor(
-      states.map((state) => balanceOf(state, asset)),
-      trusted,
-    );
+  const balance = vouched[0]?.balance ?? vouchedFor(balances, trusted);
   if (balance === undefined) return undefined;
   return { asset, balance, agreeing: said.get(balance)?.length ?? 0, answered: states.length };
 }

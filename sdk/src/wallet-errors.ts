@@ -7,6 +7,7 @@ import {
   decodeErrorResult,
   ExecutionRevertedError,
   HttpRequestError,
+  InsufficientFundsError,
   TimeoutError,
   UserRejectedRequestError,
 } from "viem";
@@ -41,8 +42,8 @@ export function walletError(error: unknown): FastPayError {
     const action = "nothing was sent; try again and confirm it in the wallet";
     return new FastPayError("signature-rejected", "it was declined in the wallet", action, { cause: error });
   }
-  const reverted = chainRevert(error);
-  if (reverted !== undefined) return reverted;
+  const refused = tooPoor(error) ?? chainRevert(error);
+  if (refused !== undefined) return refused;
   const said = error instanceof BaseError ? error.shortMessage : messageOf(error);
   return new FastPayError("wallet-failed", `the wallet failed: ${said}`, "look at the wallet, then try again", {
     cause: error,
@@ -52,8 +53,8 @@ export function walletError(error: unknown): FastPayError {
 /** What a failed request to an Ethereum node means. */
 export function chainError(error: unknown): FastPayError {
   if (isFastPayError(error)) return error;
-  const reverted = chainRevert(error);
-  if (reverted !== undefined) return reverted;
+  const refused = tooPoor(error) ?? chainRevert(error);
+  if (refused !== undefined) return refused;
   if (isUnreadable(error)) {
     const action = "is the address that of the contract that is meant, on this chain?";
     return new FastPayError("malformed-answer", "the contract answered what cannot be read", action, { cause: error });
@@ -64,6 +65,14 @@ export function chainError(error: unknown): FastPayError {
   return new FastPayError("chain-unreachable", message, "try again later, or use another Ethereum node", {
     cause: error,
   });
+}
+
+/** The address cannot pay for a transaction and its gas. */
+function tooPoor(error: unknown): FastPayError | undefined {
+  if (find(error, InsufficientFundsError) === undefined) return undefined;
+  const message = "the address has too little ETH on Ethereum for this transaction and its gas";
+  const action = "nothing was sent; have more ETH at the address, or send less";
+  return new FastPayError("insufficient-funds", message, action, { cause: error });
 }
 
 /** The node answered, and the contract's answer is not of the form that its interface has. */

@@ -91,9 +91,11 @@ describe("deposits", () => {
       code: "reverted",
       details: { error: "ZeroRecipient" },
     });
-    await expect(fastpay.deposit(wallet, { asset: network.token, amount: 10n ** 30n })).rejects.toMatchObject({
-      code: "insufficient-funds",
-    });
+    for (const asset of [network.token, ETHER]) {
+      await expect(fastpay.deposit(wallet, { asset, amount: 10n ** 30n })).rejects.toMatchObject({
+        code: "insufficient-funds",
+      });
+    }
     await expect(fastpay.deposit(wallet, { asset: fresh, amount: 1n })).rejects.toMatchObject({
       code: "invalid-argument",
     });

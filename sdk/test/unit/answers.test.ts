@@ -140,6 +140,21 @@ describe("standing", () => {
     expect(agreed([])).toEqual([]);
   });
 
+  test("what one authority lists at length hides nothing, and each entry is looked at once", () => {
+    const address = (i: number): Hex => `0x${i.toString(16).padStart(40, "0")}`;
+    let looked = 0;
+    const lies = Array.from({ length: 10_000 }, (_, i) => ({
+      get asset() {
+        looked += 1;
+        return address(i + 1);
+      },
+      balance: 1n,
+    }));
+    const liar = { ...state(1n, 50n), holdings: [...lies, { asset: ETHER, balance: 50n }] };
+    expect(agreed([state(1n, 50n), state(1n, 50n), liar])).toEqual([[50n, 3]]);
+    expect(looked).toBe(10_000);
+  });
+
   test("who claims to be further than anybody does not make an old balance the newest", () => {
     const old = state(1n, 100n);
     const now = state(2n, 50n);

@@ -1,6 +1,8 @@
 /** What is refused before anything is sent, where no network is needed to find out. */
 
 import {
+  createPublicClient,
+  custom,
   encodeErrorResult,
   RpcRequestError,
   UserRejectedRequestError,
@@ -89,6 +91,15 @@ describe("what wallets and nodes say", () => {
     const ours = walletError(new Error("locked"));
     expect(walletError(ours)).toBe(ours);
     expect(isFastPayError(ours, "wallet-failed") && !isFastPayError(ours, "busy")).toBe(true);
+  });
+
+  test("tells an address that has too little for its gas from a node that is away", async () => {
+    const message = "insufficient funds for gas * price + value: address 0x00 have 1 want 2";
+    const refuse = async () => Promise.reject(Object.assign(new Error(message), { code: -32000 }));
+    const client = createPublicClient({ transport: custom({ request: refuse }, { retryCount: 0 }) });
+    const said: unknown = await client.call({ to: `0x${"11".repeat(20)}`, value: 2n }).catch((error: unknown) => error);
+    expect(chainError(said)).toMatchObject({ code: "insufficient-funds" });
+    expect(walletError(said)).toMatchObject({ code: "insufficient-funds" });
   });
 
   test("names the contract's own errors, whoever passes them on", () => {
