@@ -3,7 +3,7 @@
  * at other pages; what a reload cuts off is resumed from the wallet's storage.
  */
 
-import { isFastPayError, type AccountId, type ChainProgress, type Hex, type TransferProgress } from "@fastpay/sdk";
+import { isFastPayError, type AccountId, type ChainProgress, type DelayStep, type Hex, type TransferProgress } from "@fastpay/sdk";
 
 /** What kind of work it is. */
 export type ActivityKind = "pay" | "redeem" | "resume" | "deposit" | "payout" | "claim";
@@ -21,7 +21,7 @@ export interface Activity {
   readonly title: string;
   readonly startedAtMs: number;
   readonly state: "running" | "done" | "failed";
-  /** Newest last, and no more than a screen could hold. */
+  /** Newest last. Of what is said over and over only the newest word: none of the others is lost, however long it takes. */
   readonly steps: readonly ActivityProgress[];
   readonly error: unknown;
   /** How to do the same again, from the start. */
@@ -63,7 +63,16 @@ export function leftTransaction(activity: Activity): Hex | undefined {
 }
 
 const ACTIVITIES_MAX = 20;
-const STEPS_MAX = 200;
+
+/** What the newer step says is all that counts of the older one: what holds an authority up, or whether the node answers. */
+function isOutdatedBy(older: ActivityProgress, newer: ActivityProgress): boolean {
+  if (isDelay(older) && isDelay(newer)) return older.authority.url === newer.authority.url;
+  return older.type === "node" && newer.type === "node";
+}
+
+function isDelay(step: ActivityProgress): step is ActivityProgress & DelayStep {
+  return step.type === "waiting" || step.type === "catching-up";
+}
 
 /** All work since the page was loaded, newest first; a store that React can follow. */
 export class Activities {
@@ -89,7 +98,7 @@ export class Activities {
     this.#aborts.set(id, abort);
     this.#set([{ ...base, state: "running", steps: [], error: undefined }, ...this.#list.slice(0, ACTIVITIES_MAX - 1)]);
     const report = (progress: ActivityProgress): void =>
-      this.#change(id, ({ steps }) => ({ steps: [...steps, progress].slice(-STEPS_MAX) }));
+      this.#change(id, ({ steps }) => ({ steps: [...steps.filter((step) => !isOutdatedBy(step, progress)), progress] }));
     plan
       .work({ report, signal: abort.signal })
       .then(

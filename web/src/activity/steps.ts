@@ -154,7 +154,7 @@ function troubleText(trouble: Trouble): string {
   }
 }
 
-/** What holds single authorities up, the newest word of each. */
+/** What holds single authorities up, the newest word of each, each in its place whoever spoke last. */
 export function hindrances(activity: Activity): string[] {
   const byAuthority = new Map<string, string>();
   for (const step of activity.steps) {
@@ -162,5 +162,5 @@ export function hindrances(activity: Activity): string[] {
     if (step.type === "catching-up") byAuthority.set(step.authority.url, `${nameOf(step.authority)} is brought up to date`);
     if (step.type === "vote" || step.type === "confirmed") byAuthority.delete(step.authority.url);
   }
-  return [...byAuthority.values()];
+  return [...byAuthority.values()].sort();
 }
