@@ -17,7 +17,7 @@ use fastpay_core::{
 };
 use fastpay_rpc::{AccountState, AuthorityClient, ClientError, ClientOptions, Endpoints, EndpointsError, ShardStatus};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 /// After a quorum has answered a read, the others get this much longer.
 pub(crate) const GRACE: Duration = Duration::from_millis(100);
@@ -329,12 +329,48 @@ impl Network {
     /// first; none where nobody has.
     pub async fn find_certificate(&self, account: AccountId, sequence: SequenceNumber) -> Option<VerifiedCertificate> {
         let mut asked = JoinSet::new();
-        for authority in self.authorities().iter() {
-            let authority = authority.clone();
-            asked.spawn(async move {
-                (authority.name(), authority.shard_of(&account).certificate(account, sequence).await)
-            });
+        self.authorities().iter().for_each(|authority| ask_certificate(&mut asked, authority, account, sequence));
+        self.first_valid(&mut asked, account, sequence).await
+    }
+
+    /// The payment certificate that answers for an entry of `account`'s list of received payments at
+    /// `lister`. That one is asked first: a credit arrives after its certificate, so an honest lister has it
+    /// itself, with the sender's shard. Where it has not shown it within a moment, the others are asked beside it.
+    pub(crate) async fn find_received(
+        &self,
+        account: AccountId,
+        lister: AuthorityName,
+        sender: AccountId,
+        sequence: SequenceNumber,
+    ) -> Option<VerifiedCertificate> {
+        let authorities = self.authorities();
+        let mut asked = JoinSet::new();
+        let ask = |asked: &mut JoinSet<_>, is_lister: bool| {
+            let chosen = authorities.iter().filter(|authority| (authority.name() == lister) == is_lister);
+            chosen.for_each(|authority| ask_certificate(asked, authority, sender, sequence));
+        };
+        ask(&mut asked, true);
+        let own = timeout(GRACE, self.first_valid(&mut asked, sender, sequence)).await.ok().flatten();
+        let certificate = match own {
+            Some(certificate) => certificate,
+            None => {
+                ask(&mut asked, false);
+                self.first_valid(&mut asked, sender, sequence).await?
+            }
+        };
+        match certificate.transfer() {
+            Transfer::Payment(payment) if payment.recipient == account => Some(certificate),
+            _ => None,
         }
+    }
+
+    /// The first valid certificate that comes from those who were asked; none where no one gives any.
+    async fn first_valid(
+        &self,
+        asked: &mut JoinSet<CertificateAnswer>,
+        account: AccountId,
+        sequence: SequenceNumber,
+    ) -> Option<VerifiedCertificate> {
         while let Some(answer) = asked.join_next().await {
             let Ok((name, Ok(certificate))) = answer else { continue };
             match self.verify_certificate(certificate, account, sequence) {
@@ -344,32 +380,19 @@ impl Network {
         }
         None
     }
+}
 
-    /// The payment certificate that answers for an entry of `account`'s list of received payments at
-    /// `lister`. That one is asked first: a credit arrives after its certificate, so an honest lister has it
-    /// itself, with the sender's shard.
-    pub(crate) async fn find_received(
-        &self,
-        account: AccountId,
-        lister: AuthorityName,
-        sender: AccountId,
-        sequence: SequenceNumber,
-    ) -> Option<VerifiedCertificate> {
-        let authorities = self.authorities();
-        let own = match authorities.iter().find(|authority| authority.name() == lister) {
-            Some(lister) => lister.shard_of(&sender).certificate(sender, sequence).await.ok(),
-            None => None,
-        };
-        let own = own.and_then(|certificate| self.verify_certificate(certificate, sender, sequence).ok());
-        let certificate = match own {
-            Some(certificate) => certificate,
-            None => self.find_certificate(sender, sequence).await?,
-        };
-        match certificate.transfer() {
-            Transfer::Payment(payment) if payment.recipient == account => Some(certificate),
-            _ => None,
-        }
-    }
+/// What an authority that was asked for a certificate answers.
+type CertificateAnswer = (AuthorityName, Result<Certificate, ClientError>);
+
+fn ask_certificate(
+    asked: &mut JoinSet<CertificateAnswer>,
+    authority: &AuthorityClient,
+    account: AccountId,
+    sequence: SequenceNumber,
+) {
+    let authority = authority.clone();
+    asked.spawn(async move { (authority.name(), authority.shard_of(&account).certificate(account, sequence).await) });
 }
 
 /// The state of all shards of an authority, from the first.

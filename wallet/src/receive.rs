@@ -1,20 +1,33 @@
 //! Incoming payments: read every authority's list from where the wallet left it, fetch each certificate,
 //! verify it, keep it. One honest answer is enough, and no number of liars can make a payment up.
+//!
+//! ```text
+//!  lists ─► one task for each: what is unknown and nobody else's task ─► certificate ─► inbox
+//!        └► in the end, for each: how far is all of it in the inbox?   ─► cursor
+//! ```
+//! A task ends at the first entry that cannot be proven, so a list of inventions holds up itself and no other. All have
+//! the same time; where it is over, the next call goes on.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use fastpay_core::{AccountId, AuthorityName, SequenceNumber, VerifiedCertificate};
-use fastpay_rpc::{AuthorityClient, ClientError, Received};
-use tokio::time::Instant;
+use fastpay_rpc::{AuthorityClient, ClientError, PAGE_ENTRIES_MAX, Page, Received, ShardClient};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout_at};
 
 use crate::error::WalletError;
-use crate::folder::{InboxJournal, ReceivedPayment};
+use crate::folder::{Cursor, FolderError, Inbox, InboxJournal, ReceivedPayment};
 use crate::network::GRACE;
 use crate::wallet::{LOCK_PATIENCE, READ_PATIENCE, Wallet};
 
 /// At most so many pages of one authority in one go; the next call reads on.
 const PAGES_MAX: usize = 20;
+/// After the lists of a quorum are proven, the others get this much longer: an honest authority may be far away, and
+/// know something alone.
+const PROOF_GRACE: Duration = Duration::from_secs(1);
 
 /// What [`Wallet::collect`] took in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,127 +39,247 @@ pub struct Collected {
     pub is_whole: bool,
 }
 
+/// Sender and number: what a payment is known by.
+type Name = (AccountId, SequenceNumber);
+
+fn name_of(entry: &Received) -> Name {
+    (entry.payment.sender, entry.payment.sequence)
+}
+
 /// What an authority lists beyond the wallet's cursor.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct List {
-    entries: Vec<Received>,
+    /// Where it begins.
+    start: Cursor,
+    entries: Arc<[Received]>,
     /// False where more may follow.
     is_whole: bool,
+    /// So many entries, from the first, are in the inbox.
+    proven: usize,
+}
+
+impl List {
+    /// Looks how far all of it is in the inbox. True where that is its end.
+    fn is_proven(&mut self, inbox: &Inbox) -> bool {
+        let rest = self.entries.get(self.proven..).unwrap_or_default().iter().map(name_of);
+        let known = rest.take_while(|(sender, sequence)| inbox.has(*sender, *sequence)).count();
+        self.proven = self.proven.saturating_add(known);
+        self.is_whole && self.proven == self.entries.len()
+    }
+
+    fn cursor(&self) -> Cursor {
+        let Some(last) = self.proven.checked_sub(1).and_then(|last| self.entries.get(last)) else { return self.start };
+        Cursor { next: last.number.saturating_add(1), last: Some(name_of(last)) }
+    }
+}
+
+/// What the tasks have set about, and what came of it.
+type Taken = HashMap<Name, Option<(ReceivedPayment, VerifiedCertificate)>>;
+
+/// One going through the lists of all authorities.
+struct Intake {
+    wallet: Wallet,
+    journal: Arc<InboxJournal>,
+    taken: Mutex<Taken>,
+}
+
+impl Intake {
+    fn taken(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// True where no task has set about this yet. Then this one has.
+    fn sets_about(&self, name: Name) -> bool {
+        match self.taken().entry(name) {
+            Entry::Vacant(free) => free.insert(None).is_none(),
+            Entry::Occupied(_) => false,
+        }
+    }
+
+    /// Takes in what `lister` lists and nobody else has set about, until something has no proof: it may be a lie, or its
+    /// certificate out of reach now.
+    async fn take_in(self: Arc<Self>, lister: AuthorityName, entries: Arc<[Received]>) -> Result<(), FolderError> {
+        let inbox = self.journal.inbox();
+        for (sender, sequence) in entries.iter().map(name_of) {
+            if inbox.has(sender, sequence) || !self.sets_about((sender, sequence)) {
+                continue;
+            }
+            let found = self.wallet.network().find_received(inbox.account(), lister, sender, sequence).await;
+            let Some(certificate) = found else {
+                tracing::warn!(
+                    authority = %lister, %sender, %sequence,
+                    "a payment is listed without a valid certificate; it is not counted"
+                );
+                return Ok(());
+            };
+            if let Some(received) = self.journal.add(&certificate)? {
+                self.taken().insert((sender, sequence), Some((received, certificate)));
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Wallet {
     /// Takes in the payments to `account` that are new to this wallet, oldest first. A payment that few
     /// authorities list is brought to all of them, so that it can be spent.
     ///
+    /// It ends within half a minute, whatever the authorities do, but for what another command that uses the inbox and
+    /// the Primary take; what there was no time for the next call takes in.
+    ///
     /// # Errors
     /// Where fewer authorities than a quorum answer, or the wallet's files cannot be used.
     pub async fn collect(&self, account: AccountId) -> Result<Collected, WalletError> {
-        let journal = self.folder().inbox(account).lock(LOCK_PATIENCE).await?;
+        let journal = Arc::new(self.folder().inbox(account).lock(LOCK_PATIENCE).await?);
         let first = self.collect_once(&journal, GRACE).await?;
-        if first.is_whole {
+        // What could not be proven may be of a committee that was not known here.
+        let is_other_committee = self.follow_hint().await;
+        if first.is_whole && !is_other_committee {
             return Ok(first);
         }
         // The fastest answers may be lies. Then the slowest honest one is waited for.
         match self.collect_once(&journal, READ_PATIENCE).await {
             Ok(Collected { new, is_whole }) => Ok(Collected { new: [first.new, new].concat(), is_whole }),
-            Err(WalletError::TooFewAnswers { .. }) => Ok(first),
+            Err(WalletError::TooFewAnswers { .. }) => Ok(Collected { is_whole: false, ..first }),
             Err(error) => Err(error),
         }
     }
 
     /// One reading of all lists, with so much `grace` after a quorum has answered.
-    async fn collect_once(&self, journal: &InboxJournal, grace: Duration) -> Result<Collected, WalletError> {
+    async fn collect_once(&self, journal: &Arc<InboxJournal>, grace: Duration) -> Result<Collected, WalletError> {
         let account = journal.inbox().account();
-        let mut cursors = journal.cursors()?;
-        let starts = cursors.clone();
+        let before = journal.cursors()?;
+        let starts = before.clone();
         let answers = self.network().ask_patiently(Instant::now() + READ_PATIENCE, grace, move |authority| {
-            let start = starts.get(&authority.name()).copied().unwrap_or(0);
+            let start = starts.get(&authority.name()).copied().unwrap_or_default();
             async move { read_from(&authority, account, start).await }
         });
-        let answers = answers.await;
-        let answered = answers.iter().filter(|(_, answer)| answer.is_ok()).count();
-        let quorum = self.network().committee().quorum();
+        let answers = answers.await.into_iter().filter_map(|(name, answer)| Some((name, answer.ok()?)));
+        let mut lists: Vec<(AuthorityName, List)> = answers.collect();
+        let (answered, quorum) = (lists.len(), self.network().committee().quorum());
         if answered < quorum {
             return Err(WalletError::TooFewAnswers { answered, quorum });
         }
-        let mut listed: BTreeMap<(AccountId, SequenceNumber), usize> = BTreeMap::new();
-        for received in answers.iter().filter_map(|(_, answer)| answer.as_ref().ok()).flat_map(|list| &list.entries) {
-            let count = listed.entry((received.payment.sender, received.payment.sequence)).or_default();
+        let mut taken = self.take_in(journal, &mut lists).await?;
+        let is_whole = self.is_quorum_proven(&mut lists, journal.inbox());
+        let mut cursors = before.clone();
+        cursors.extend(lists.iter().map(|(name, list)| (*name, list.cursor())));
+        if cursors != before {
+            journal.move_cursors(&cursors)?;
+        }
+        let mut counts: HashMap<Name, usize> = HashMap::new();
+        let listed: Vec<Name> = lists.iter().flat_map(|(_, list)| list.entries.iter().map(name_of)).collect();
+        for name in &listed {
+            let count = counts.entry(*name).or_default();
             *count = count.saturating_add(1);
         }
-        let (mut new, mut whole) = (Vec::new(), BTreeSet::new());
-        for (name, answer) in answers {
-            let Ok(List { entries, mut is_whole }) = answer else { continue };
-            let mut cursor = cursors.get(&name).copied().unwrap_or(0);
-            for entry in entries {
-                let count = listed.get(&(entry.payment.sender, entry.payment.sequence)).copied().unwrap_or(0);
-                let known = journal.inbox().has(entry.payment.sender, entry.payment.sequence);
-                if !known {
-                    // Without a proof it stays unread: it may be a lie, or its certificate out of reach now.
-                    let Some(received) = self.take_in(journal, account, name, &entry, count < quorum).await? else {
-                        is_whole = false;
-                        break;
-                    };
-                    new.extend(received);
-                }
-                cursor = cursor.max(entry.number.saturating_add(1));
-            }
-            cursors.insert(name, cursor);
-            if is_whole {
-                whole.insert(name);
+        let (mut new, mut little_known) = (Vec::new(), Vec::new());
+        for name in listed {
+            let Some((received, certificate)) = taken.remove(&name).flatten() else { continue };
+            new.push(received);
+            if counts.get(&name).is_some_and(|count| *count < quorum) {
+                little_known.push(certificate);
             }
         }
-        journal.move_cursors(&cursors)?;
-        // Of the committee as it is known now: who has left it settles nothing any more.
-        let committee = self.network().committee();
-        let is_whole = whole.iter().filter(|name| committee.member(name).is_some()).count() >= committee.quorum();
+        self.spread(&little_known).await;
         Ok(Collected { new, is_whole })
     }
 
+    /// Takes in what the lists have, as far as it can be proven in time.
     async fn take_in(
         &self,
-        journal: &InboxJournal,
-        account: AccountId,
-        lister: AuthorityName,
-        entry: &Received,
-        spread: bool,
-    ) -> Result<Option<Option<ReceivedPayment>>, WalletError> {
-        let (sender, sequence) = (entry.payment.sender, entry.payment.sequence);
-        let mut found = self.network().find_received(account, lister, sender, sequence).await;
-        if found.is_none() && self.follow_hint().await {
-            found = self.network().find_received(account, lister, sender, sequence).await;
+        journal: &Arc<InboxJournal>,
+        lists: &mut [(AuthorityName, List)],
+    ) -> Result<Taken, FolderError> {
+        let intake = Intake { wallet: self.clone(), journal: journal.clone(), taken: Mutex::default() };
+        let intake = Arc::new(intake);
+        let mut tasks = JoinSet::new();
+        for (name, list) in lists.iter() {
+            tasks.spawn(intake.clone().take_in(*name, list.entries.clone()));
         }
-        let Some(certificate) = found else {
-            tracing::warn!(%sender, %sequence, "a payment is listed without a valid certificate; it is not counted");
-            return Ok(None);
-        };
-        let received = journal.add(&certificate)?;
-        if spread {
-            self.spread(&certificate).await;
+        let mut until = Instant::now() + READ_PATIENCE;
+        let mut is_whole = false;
+        while Instant::now() < until {
+            match timeout_at(until.min(Instant::now() + GRACE), tasks.join_next()).await {
+                Ok(None) => break,
+                Ok(Some(Ok(Err(error)))) => return Err(error),
+                _ => {}
+            }
+            if !is_whole && self.is_quorum_proven(lists, journal.inbox()) {
+                is_whole = true;
+                until = until.min(Instant::now() + PROOF_GRACE);
+            }
         }
-        Ok(Some(received))
+        // What is being written is written.
+        tasks.shutdown().await;
+        Ok(std::mem::take(&mut *intake.taken()))
     }
 
-    async fn spread(&self, certificate: &VerifiedCertificate) {
-        if let Err(error) = self.driver().settle(certificate).await {
-            tracing::warn!(%error, "a received payment is final, but not confirmed everywhere yet");
+    /// Whether the lists of a quorum are proven to their ends. Of the committee as it is known now: who has left it settles
+    /// nothing any more.
+    fn is_quorum_proven(&self, lists: &mut [(AuthorityName, List)], inbox: &Inbox) -> bool {
+        let committee = self.network().committee();
+        let proven = lists.iter_mut().filter_map(|(name, list)| list.is_proven(inbox).then_some(name));
+        proven.filter(|name| committee.member(name).is_some()).count() >= committee.quorum()
+    }
+
+    /// Brings payments to all authorities, as many as there is time for. The others are when they are needed.
+    async fn spread(&self, certificates: &[VerifiedCertificate]) {
+        let until = Instant::now() + READ_PATIENCE;
+        for certificate in certificates {
+            match timeout_at(until, self.driver().settle(certificate)).await {
+                Ok(Ok(_)) => {}
+                Ok(Err(error)) => {
+                    tracing::warn!(%error, "a received payment is final, but not confirmed everywhere yet");
+                }
+                Err(_) => {
+                    tracing::warn!("received payments are final, but not confirmed everywhere yet");
+                    return;
+                }
+            }
         }
     }
 }
 
-async fn read_from(authority: &AuthorityClient, account: AccountId, start: u64) -> Result<List, ClientError> {
+/// What the list has from the cursor on. The entry before the cursor is read again: where it is another one, or none, the
+/// authority was restored from an older copy, and its list is read from the beginning.
+async fn read_from(authority: &AuthorityClient, account: AccountId, cursor: Cursor) -> Result<List, ClientError> {
     let shard = authority.shard_of(&account);
-    let mut entries: Vec<Received> = Vec::new();
-    for _ in 0..PAGES_MAX {
-        let from = start.saturating_add(u64::try_from(entries.len()).unwrap_or(u64::MAX));
-        let page = shard.received(account, from).await?;
-        if page.entries.iter().zip(from..).any(|(entry, number)| entry.number != number) {
-            return Err(ClientError::Malformed("a page whose numbers do not follow".into()));
+    // What came until then is better than nothing at the end of all patience.
+    let enough = Instant::now() + READ_PATIENCE / 2;
+    let mut page = read_page(shard, account, cursor.next.saturating_sub(1)).await?;
+    let mut start = cursor;
+    if cursor.next > 0 {
+        let last = page.entries.first().map(name_of);
+        if last.is_some_and(|last| cursor.last.is_none_or(|expected| expected == last)) {
+            start.last = last;
+            page.entries.remove(0);
+        } else {
+            start = Cursor::default();
+            page = read_page(shard, account, 0).await?;
         }
-        if page.entries.is_empty() {
-            return Ok(List { entries, is_whole: true });
+    }
+    let Page { mut entries, mut total } = page;
+    let mut pages = 0..PAGES_MAX;
+    loop {
+        let from = start.next.saturating_add(u64::try_from(entries.len()).unwrap_or(u64::MAX));
+        let is_whole = from >= total;
+        if is_whole || pages.next().is_none() || Instant::now() >= enough {
+            return Ok(List { start, entries: entries.into(), is_whole, proven: 0 });
         }
+        page = read_page(shard, account, from).await?;
+        total = if page.entries.is_empty() { from } else { page.total };
         entries.extend(page.entries);
     }
-    Ok(List { entries, is_whole: false })
+}
+
+async fn read_page(shard: &ShardClient, account: AccountId, from: u64) -> Result<Page<Received>, ClientError> {
+    let page = shard.received(account, from).await?;
+    if page.entries.len() > PAGE_ENTRIES_MAX as usize {
+        return Err(ClientError::Malformed("a page of more entries than it was asked for".into()));
+    }
+    if page.entries.iter().zip(from..).any(|(entry, number)| entry.number != number) {
+        return Err(ClientError::Malformed("a page whose numbers do not follow".into()));
+    }
+    Ok(page)
 }

@@ -9,7 +9,8 @@ use std::time::Duration;
 use fastpay_core::Amount;
 use fastpay_rpc::ClientError;
 use fastpay_wallet::ErrorKind;
-use support::{Committee, Part, alice, bob, carol, pay};
+use support::{Committee, Part, REQUEST_TIMEOUT, alice, bob, carol, pay};
+use tokio::time::timeout;
 
 #[tokio::test]
 async fn payments_are_taken_in_once_with_their_proof() {
@@ -232,4 +233,125 @@ async fn it_is_known_whether_everything_was_seen() {
     confirm(2..45);
     assert_eq!(collect().await, (40, false));
     assert_eq!(collect().await, (4, true));
+}
+
+#[tokio::test]
+async fn an_authority_restored_from_an_older_copy_hides_no_payment() {
+    let committee = Committee::start().await;
+    committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
+    let home = tempfile::tempdir().unwrap();
+    let wallet = committee.wallet(home.path());
+    let certificate = |sequence| {
+        let order = committee.order(&alice(), &pay(bob().account(), 1), sequence);
+        committee.committee.certificate(&order)
+    };
+    // Its list may come too late behind those of a quorum, and is read by the next call then.
+    let collect = async |expected: usize| {
+        let mut new = 0;
+        for _ in 0..20 {
+            let collected = wallet.collect(bob().account()).await.unwrap();
+            new += collected.new.len();
+            if new >= expected && collected.is_whole {
+                break;
+            }
+        }
+        assert_eq!(new, expected);
+    };
+    let restored = &committee.fakes[0];
+    let earlier: Vec<_> = (0..10).map(certificate).collect();
+    committee.fakes.iter().for_each(|fake| earlier.iter().for_each(|certificate| fake.confirm(certificate)));
+    collect(10).await;
+    collect(0).await;
+    // Shorter than what was read of it, with something that it alone knows.
+    assert_eq!(restored.set_back(bob().account(), 5).len(), 5);
+    restored.confirm(&certificate(10));
+    collect(1).await;
+    // As long again as what was read of it, in another order.
+    assert_eq!(restored.set_back(bob().account(), 5).len(), 1);
+    restored.confirm(&certificate(11));
+    earlier.iter().skip(5).for_each(|certificate| restored.confirm(certificate));
+    collect(1).await;
+    // A folder of an earlier version knows the numbers alone.
+    let inbox = home.path().join("inbox").join(hex::encode(bob().account().0));
+    std::fs::remove_file(inbox.join("last_read.json")).unwrap();
+    assert_eq!(restored.set_back(bob().account(), 2).len(), 9);
+    restored.confirm(&certificate(12));
+    collect(1).await;
+    assert!(inbox.join("last_read.json").exists());
+}
+
+#[tokio::test]
+async fn one_that_withholds_certificates_holds_up_no_payment() {
+    let committee = Committee::start().await;
+    committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
+    for sequence in 0..50 {
+        let order = committee.order(&alice(), &pay(bob().account(), 1), sequence);
+        let certificate = committee.committee.certificate(&order);
+        committee.fakes.iter().for_each(|fake| fake.confirm(&certificate));
+    }
+    // It lists all at once, so that what the others have not listed yet is asked of it.
+    committee.fakes.iter().for_each(|fake| fake.play(Part::ShortPages));
+    committee.fakes[0].play(Part::WithholdsCertificates);
+    let home = tempfile::tempdir().unwrap();
+    let wallet = committee.wallet(home.path());
+    let collecting = async {
+        let mut new = 0;
+        loop {
+            let collected = wallet.collect(bob().account()).await.unwrap();
+            new += collected.new.len();
+            if collected.is_whole {
+                return new;
+            }
+        }
+    };
+    // To wait for it once for each payment would take thirty times its time-out.
+    assert_eq!(timeout(15 * REQUEST_TIMEOUT, collecting).await, Ok(50));
+}
+
+#[tokio::test]
+async fn inventions_without_an_answer_hold_up_nobody_else() {
+    let committee = Committee::start().await;
+    committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
+    committee.fakes[0].play(Part::InventsAndWithholds);
+    let home = tempfile::tempdir().unwrap();
+    let wallet = committee.wallet(home.path());
+    let collecting = async {
+        for sequence in 0..8 {
+            let order = committee.order(&alice(), &pay(bob().account(), 1), sequence);
+            let certificate = committee.committee.certificate(&order);
+            committee.fakes.iter().for_each(|fake| fake.confirm(&certificate));
+            let collected = wallet.collect(bob().account()).await.unwrap();
+            assert_eq!((collected.new.len(), collected.is_whole), (1, true));
+        }
+    };
+    // To wait for it at each call would take eight times its time-out or more.
+    timeout(7 * REQUEST_TIMEOUT, collecting).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_there_is_no_time_for_is_taken_in_by_the_next_call() {
+    let committee = Committee::start().await;
+    committee.fund(1, alice().account(), 1000, &[0, 1, 2, 3]);
+    for sequence in 0..400 {
+        let order = committee.order(&alice(), &pay(bob().account(), 1), sequence);
+        let certificate = committee.committee.certificate(&order);
+        committee.fakes.iter().for_each(|fake| fake.confirm(&certificate));
+    }
+    let part = Part::SlowCertificates(Duration::from_millis(500));
+    committee.fakes.iter().for_each(|fake| fake.play(part));
+    let home = tempfile::tempdir().unwrap();
+    let wallet = committee.wallet(home.path());
+    // All of them, four at a time, would take a minute at the least.
+    let first = timeout(Duration::from_secs(45), wallet.collect(bob().account())).await.unwrap().unwrap();
+    assert!(!first.new.is_empty() && !first.is_whole, "{}", first.new.len());
+    committee.fakes.iter().for_each(|fake| fake.play(Part::Honest));
+    let mut new = first.new.len();
+    loop {
+        let collected = wallet.collect(bob().account()).await.unwrap();
+        new += collected.new.len();
+        if collected.is_whole {
+            break;
+        }
+    }
+    assert_eq!(new, 400);
 }

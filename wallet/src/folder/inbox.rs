@@ -1,5 +1,7 @@
 //! What an account received, with the certificates that prove it, each once, by sender and number. How far
-//! each authority's list was read is a cursor of its own, moved after what it passed is on disk.
+//! each authority's list was read is a cursor of its own, moved after what it passed is on disk. Beside the cursors are
+//! the entries that were read last, by which a list is known again: that of an authority that was restored from an older
+//! copy is another one.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,6 +25,31 @@ pub struct ReceivedPayment {
     pub payment: Payment,
     /// The certificate, encoded.
     certificate: String,
+}
+
+/// How far the list of an authority was read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cursor {
+    /// The number of the entry that is read next.
+    pub next: u64,
+    /// Sender and number of the payment before it, where that is known.
+    pub last: Option<(AccountId, SequenceNumber)>,
+}
+
+/// The entry of a list that was read last, as it is stored.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct LastRead {
+    number: u64,
+    sender: AccountId,
+    sequence: SequenceNumber,
+}
+
+impl LastRead {
+    fn of(cursor: &Cursor) -> Option<Self> {
+        let (number, (sender, sequence)) = (cursor.next.checked_sub(1)?, cursor.last?);
+        Some(Self { number, sender, sequence })
+    }
 }
 
 /// One account's incoming payments. Reading needs no lock.
@@ -100,6 +127,10 @@ impl Inbox {
     fn cursors_path(&self) -> PathBuf {
         self.folder.join("cursors.json")
     }
+
+    fn last_read_path(&self) -> PathBuf {
+        self.folder.join("last_read.json")
+    }
 }
 
 /// Sender and number of the payment that a file has.
@@ -127,10 +158,15 @@ impl InboxJournal {
     /// How far the list of each authority was read.
     ///
     /// # Errors
-    /// Where the file is damaged.
-    pub fn cursors(&self) -> Result<BTreeMap<AuthorityName, u64>, FolderError> {
+    /// Where a file is damaged.
+    pub fn cursors(&self) -> Result<BTreeMap<AuthorityName, Cursor>, FolderError> {
         let stored: BTreeMap<String, u64> = read(&self.inbox.cursors_path())?.unwrap_or_default();
-        let parsed = stored.iter().map(|(name, number)| Ok((name.parse()?, *number)));
+        let last: BTreeMap<String, LastRead> = read(&self.inbox.last_read_path())?.unwrap_or_default();
+        let parsed = stored.iter().map(|(name, next)| {
+            // One of another place is of before the cursor was moved.
+            let last = last.get(name).filter(|last| last.number.checked_add(1) == Some(*next));
+            Ok((name.parse()?, Cursor { next: *next, last: last.map(|last| (last.sender, last.sequence)) }))
+        });
         let parsed: Result<_, fastpay_core::ParseIdentityError> = parsed.collect();
         parsed.map_err(|error| FolderError::damaged(&self.inbox.cursors_path(), error))
     }
@@ -139,11 +175,11 @@ impl InboxJournal {
     ///
     /// # Errors
     /// Where the disk refuses.
-    pub fn move_cursors(&self, cursors: &BTreeMap<AuthorityName, u64>) -> Result<(), FolderError> {
-        let path = self.inbox.cursors_path();
-        let named: BTreeMap<String, u64> = cursors.iter().map(|(name, number)| (name.to_string(), *number)).collect();
-        let content = serde_json::to_vec_pretty(&named).map_err(|error| FolderError::damaged(&path, error))?;
-        durable::replace(&path, &content).map_err(|error| FolderError::io(&path, error))
+    pub fn move_cursors(&self, cursors: &BTreeMap<AuthorityName, Cursor>) -> Result<(), FolderError> {
+        let next: BTreeMap<_, _> = cursors.iter().map(|(name, cursor)| (name.to_string(), cursor.next)).collect();
+        let last = cursors.iter().filter_map(|(name, cursor)| Some((name.to_string(), LastRead::of(cursor)?)));
+        replace(&self.inbox.last_read_path(), &last.collect::<BTreeMap<_, _>>())?;
+        replace(&self.inbox.cursors_path(), &next)
     }
 
     /// Adds a payment with its certificate. None where the wallet has it already.
@@ -165,6 +201,11 @@ impl InboxJournal {
         let new = durable::create(&path, &content).map_err(|error| FolderError::io(&path, error))?;
         Ok(new.then_some(received))
     }
+}
+
+fn replace(path: &Path, content: &impl Serialize) -> Result<(), FolderError> {
+    let content = serde_json::to_vec_pretty(content).map_err(|error| FolderError::damaged(path, error))?;
+    durable::replace(path, &content).map_err(|error| FolderError::io(path, error))
 }
 
 fn read<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<Option<T>, FolderError> {

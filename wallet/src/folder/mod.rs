@@ -34,7 +34,7 @@ use fastpay_core::AccountId;
 pub use config::{Config, ConfigError, PrimarySettings};
 pub use contacts::{Contact, ContactError, Contacts};
 pub use error::FolderError;
-pub use inbox::{Inbox, InboxJournal, ReceivedPayment};
+pub use inbox::{Cursor, Inbox, InboxJournal, ReceivedPayment};
 pub use keys::{KeyEntry, KeyError, KeyKind, Keys, parse_secret, read_keystore};
 pub use learned::{AssetInfo, KnownCommittees};
 pub use lock::Lock;

@@ -70,6 +70,12 @@ pub enum Part {
     FalseTotals,
     /// Has no certificate, when asked.
     HidesCertificates,
+    /// Lists payments received as they are, and lets whoever asks for a certificate wait for ever.
+    WithholdsCertificates,
+    /// The same, and in the place of each of them lists a payment that never was.
+    InventsAndWithholds,
+    /// Shows certificates so late.
+    SlowCertificates(Duration),
     /// Cannot read so many certificates when asked, and then all.
     LosesCertificates(usize),
     /// Loses some requests and answers others late, by this seed.
@@ -149,6 +155,16 @@ impl Fake {
 
     pub fn certificates_asked(&self) -> usize {
         self.state.lock().unwrap().certificates_asked
+    }
+
+    /// As if restored from a copy of when it had received so many payments for `account`. Those that it had beyond.
+    pub fn set_back(&self, account: AccountId, count: usize) -> Vec<Payment> {
+        let mut state = self.state.lock().unwrap();
+        let later = state.received.get_mut(&account).unwrap().split_off(count);
+        for payment in &later {
+            state.certificates.remove(&(payment.sender, payment.sequence.0));
+        }
+        later
     }
 
     pub fn is_locked(&self, account: AccountId) -> bool {
@@ -403,6 +419,11 @@ impl Shard for Fake {
     ) -> Result<Response<proto::Certificate>, Status> {
         let part = self.endure().await?;
         let request = request.into_inner();
+        match part {
+            Part::WithholdsCertificates | Part::InventsAndWithholds => std::future::pending().await,
+            Part::SlowCertificates(by) => tokio::time::sleep(by).await,
+            _ => {}
+        }
         let mut state = self.state.lock().unwrap();
         state.certificates_asked += 1;
         if part == Part::FalseHistory {
@@ -449,6 +470,11 @@ impl Shard for Fake {
         let (mut entries, total) = page(state.received.get(&account), request.start);
         if part == Part::ShortPages {
             entries.truncate(1);
+        }
+        if part == Part::InventsAndWithholds {
+            let invented =
+                |number| fastpay_testkit::payment(TestAccount::numbered(77).id(), account, 1_000_000, number);
+            entries.iter_mut().for_each(|(number, payment)| *payment = invented(*number));
         }
         let payments =
             entries.iter().map(|(number, payment)| proto::Received { number: *number, payment: Some(payment.into()) });
