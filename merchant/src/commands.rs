@@ -78,7 +78,8 @@ async fn serve(home: &Home) -> Result<(), CommandError> {
     let config = home.config()?;
     let (token, secret, wallet) = (home.token()?, home.webhook_secret()?, home.wallet()?);
     let keep = Duration::from_secs(u64::from(config.keep_days) * 24 * 60 * 60);
-    let ledger = Ledger::open(home.path(), Home::link_base(&config, &wallet), keep).await?;
+    let base = Home::link_base(&config, &wallet);
+    let ledger = Ledger::open(home.path(), base, keep, config.webhook_url.is_some()).await?;
     let listening = TcpListener::bind(config.listen).await;
     let listener = listening.map_err(|error| CommandError::Listen(config.listen, error))?;
     let limits = HttpLimits { open_invoices_max: config.open_invoices_max, ..HttpLimits::default() };

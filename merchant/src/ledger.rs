@@ -15,6 +15,9 @@ use crate::forms::{Invoice, InvoicePage, LinkBase, Status, WebhookBody, event_ty
 use crate::invoice::{Arrival, State, state};
 use crate::journal::{Journal, JournalError};
 
+/// Why nobody was told of an event.
+const NO_TARGET: &str = "no webhook_url is set";
+
 /// Why the ledger cannot do what it is asked.
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
@@ -39,6 +42,8 @@ struct Inner {
     /// When the wallet looked last, in milliseconds since 1970: what was not seen then came later.
     looked_at_ms: u64,
     archive: Archive,
+    /// Whether there is somebody to tell.
+    tells_shop: bool,
 }
 
 /// The ledger. Cheap to clone.
@@ -52,18 +57,24 @@ pub struct Ledger {
 
 impl Ledger {
     /// Opens the ledger in `folder`, and tells of what a crash left untold. What ended longer ago than `keep` goes to the
-    /// archive when the journal is next written anew.
+    /// archive when the journal is next written anew. Where there is no shop to tell, nothing waits for one: what happens,
+    /// and what waited, is kept as what nobody is told of.
     ///
     /// # Errors
     /// Where another service uses it, or the journal is damaged.
-    pub async fn open(folder: &Path, base: LinkBase, keep: Duration) -> Result<Self, LedgerError> {
+    pub async fn open(folder: &Path, base: LinkBase, keep: Duration, tells_shop: bool) -> Result<Self, LedgerError> {
         let lock = Lock::acquire(folder, Duration::ZERO).await?;
         let (journal, book) = Journal::open(&folder.join("journal.jsonl"))?;
         let looked_at_ms = book.looked_at_ms();
         let archive = Archive { folder: folder.join("archive"), keep };
-        let inner = Arc::new(Mutex::new(Inner { journal, book, looked_at_ms, archive }));
+        let inner = Arc::new(Mutex::new(Inner { journal, book, looked_at_ms, archive, tells_shop }));
         let ledger = Self { inner, base: Arc::new(base), announced: Arc::default(), _lock: Arc::new(lock) };
-        ledger.with(|inner| inner.announce(&ledger.base))?;
+        ledger.with(|inner| {
+            if !tells_shop {
+                inner.give_up()?;
+            }
+            inner.announce(&ledger.base)
+        })?;
         Ok(ledger)
     }
 
@@ -129,7 +140,7 @@ impl Ledger {
         self.with(|inner| inner.commit(vec![Entry::Attempted(attempt)]))
     }
 
-    /// Up to `count` of those things that the shop is still to be told, and that are due.
+    /// Up to `count` of those things that the shop is still to be told, and that are due, oldest first.
     #[must_use]
     pub fn undelivered(&self, is_due: impl Fn(u64) -> bool, count: usize) -> Vec<Delivery> {
         self.read(|inner| {
@@ -223,22 +234,40 @@ impl Inner {
         Ok(())
     }
 
+    /// Nobody is told any more of what waits.
+    fn give_up(&mut self) -> Result<(), LedgerError> {
+        let given_up = self.book.undelivered().map(|delivery| {
+            let outcome = Outcome::GivenUp { reason: NO_TARGET.into() };
+            Entry::Attempted(Attempt { event: delivery.event.id.clone(), at_ms: now_ms(), outcome })
+        });
+        let given_up: Vec<_> = given_up.collect();
+        if !given_up.is_empty() {
+            tracing::warn!(count = given_up.len(), "{NO_TARGET}: webhooks that waited are given up");
+        }
+        self.commit(given_up)
+    }
+
     fn announce(&mut self, base: &LinkBase) -> Result<(), LedgerError> {
         let changed = self.book.changed(self.looked_at_ms);
         let events = changed.into_iter().map(|(invoice, state)| {
-            let body = WebhookBody {
-                r#type: event_type(state),
-                timestamp: utc(now_ms() / 1_000),
-                data: Invoice::new(invoice, state, base),
-            };
-            Entry::Announced(Event {
+            let event = Event {
                 id: format!("evt_{}", hex::encode(rand::random::<[u8; 16]>())),
                 invoice: invoice.terms.id.clone(),
                 state,
                 arrivals: invoice.arrivals.len(),
                 looked_at_ms: self.looked_at_ms,
-                body: serde_json::to_string(&body).expect("a form is text and numbers"),
-            })
+                body: String::new(),
+            };
+            if !self.tells_shop {
+                return Entry::Told(Delivery::given_up(event, NO_TARGET.into()));
+            }
+            let body = WebhookBody {
+                r#type: event_type(state),
+                timestamp: utc(now_ms() / 1_000),
+                data: Invoice::new(invoice, state, base),
+            };
+            let body = serde_json::to_string(&body).expect("a form is text and numbers");
+            Entry::Announced(Event { body, ..event })
         });
         let events = events.collect();
         self.commit(events)
@@ -263,4 +292,54 @@ impl Inner {
 pub fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastpay_core::{Amount, Asset, Domain};
+    use fastpay_wallet::PaymentLink;
+
+    async fn open(folder: &Path, tells_shop: bool) -> Ledger {
+        let link = PaymentLink::new(AccountId([7; 32]), &Domain::new(1, [5; 20].into()), Asset::ETHER);
+        Ledger::open(folder, LinkBase { link, page: None }, Duration::MAX, tells_shop).await.unwrap()
+    }
+
+    /// An invoice of this reference that expires, and the delivery of the event that tells of it.
+    fn expire(ledger: &Ledger, reference: &str) -> Delivery {
+        let (asset, amount, memo) = (Asset::ETHER, Amount(5), None);
+        let request = Request { reference: reference.into(), asset, amount, memo, expires_in: 1 };
+        ledger.create(&request, 1).unwrap();
+        let last = |book: &Book| book.invoices_after(None).unwrap().last().unwrap().clone();
+        let end = ledger.read_book(|book, _| last(book).terms.expires_at_ms());
+        ledger.take_in(&[], end).unwrap();
+        ledger.read_book(|book, _| book.delivery(&last(book).events[0]).unwrap().clone())
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn without_a_shop_to_tell_nothing_waits_for_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let untold = Some(Outcome::GivenUp { reason: NO_TARGET.into() });
+        let ledger = open(folder.path(), true).await;
+        let waiting = expire(&ledger, "order 1");
+        assert!(!waiting.event.body.is_empty());
+        assert_eq!(ledger.undelivered(|_| true, 9), std::slice::from_ref(&waiting));
+        drop(ledger);
+        // What waited, and what happens then.
+        let ledger = open(folder.path(), false).await;
+        let given_up = ledger.read_book(|book, _| book.delivery(&waiting.event.id).unwrap().clone());
+        assert_eq!((given_up.last, given_up.event.body.as_str()), (untold.clone(), ""));
+        let silent = expire(&ledger, "order 2");
+        assert_eq!((silent.last, silent.attempts, silent.event.body.as_str()), (untold, 0, ""));
+        assert_eq!((ledger.undelivered(|_| true, 9), ledger.status().webhooks_waiting), (vec![], 0));
+        // So all of it can go to the archive.
+        let archived = ledger.read_book(|book, _| book.compacted(u64::MAX).forgotten);
+        assert_eq!(archived.invoices_after(None).unwrap().count(), 2);
+        drop(ledger);
+        // A shop that is there later is told what happens from then on.
+        let ledger = open(folder.path(), true).await;
+        assert_eq!(ledger.undelivered(|_| true, 9), []);
+        let told = expire(&ledger, "order 3");
+        assert_eq!(ledger.undelivered(|_| true, 9), [told]);
+    }
 }

@@ -6,14 +6,19 @@
 //! What the book lacks is read from the inbox and not from `collect`: a crash may have come between, or `fastpay
 //! receive` with the same folder.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use fastpay_wallet::folder::FolderError;
 use fastpay_wallet::{Collected, Wallet, WalletError};
+use tokio::select;
 use tokio::task::block_in_place;
 use tokio::time::sleep;
 
 use crate::ledger::{Ledger, LedgerError, now_ms};
+
+/// What came in is told of this much later at the latest, while the wallet still waits for authorities.
+const TELL_AFTER: Duration = Duration::from_secs(1);
 
 /// Why the service ends.
 #[derive(Debug, thiserror::Error)]
@@ -61,18 +66,30 @@ pub async fn watch(wallet: Wallet, ledger: Ledger, pause: Duration) -> Result<()
 pub async fn look(wallet: &Wallet, ledger: &Ledger) -> Result<Option<Blindness>, WatchError> {
     let account = ledger.account();
     let began_at_ms = now_ms();
-    let (looked_at_ms, blindness) = match wallet.collect(account).await {
+    let mut collecting = pin!(wallet.collect(account));
+    let collected = loop {
+        select! {
+            collected = &mut collecting => break collected,
+            () = sleep(TELL_AFTER) => take_in(wallet, ledger, 0)?,
+        }
+    };
+    let (looked_at_ms, blindness) = match collected {
         Ok(Collected { is_whole: true, .. }) => (began_at_ms, None),
         Ok(Collected { is_whole: false, .. }) => (0, Some(Blindness::Unproven)),
         Err(error @ WalletError::Folder(FolderError::Busy { .. })) => (0, Some(Blindness::Wallet(error))),
         Err(error @ (WalletError::Folder(_) | WalletError::Config(_))) => return Err(error.into()),
         Err(error) => (0, Some(Blindness::Wallet(error))),
     };
-    let inbox = wallet.folder().inbox(account);
-    let lacking = block_in_place(|| inbox.payments_beyond(|sender, sequence| ledger.has(sender, sequence)));
     // Where nothing can be seen, too: a journal that is broken ends the service by this.
-    ledger.take_in(&lacking.map_err(WalletError::from)?, looked_at_ms)?;
+    take_in(wallet, ledger, looked_at_ms)?;
     Ok(blindness)
+}
+
+/// Takes in what the book lacks of the inbox.
+fn take_in(wallet: &Wallet, ledger: &Ledger, looked_at_ms: u64) -> Result<(), WatchError> {
+    let inbox = wallet.folder().inbox(ledger.account());
+    let lacking = block_in_place(|| inbox.payments_beyond(|sender, sequence| ledger.has(sender, sequence)));
+    Ok(ledger.take_in(&lacking.map_err(WalletError::from)?, looked_at_ms)?)
 }
 
 #[cfg(test)]
@@ -103,7 +120,7 @@ mod tests {
         let network = Network::new(committee.domain, committees, &endpoints).unwrap();
         let wallet = Wallet::new(Folder::new(folder.path().join("wallet")), network, DriveOptions::default());
         let link = PaymentLink::new(TestAccount::numbered(1).id(), &committee.domain, Asset::ETHER);
-        let ledger = Ledger::open(folder.path(), LinkBase { link, page: None }, Duration::MAX).await.unwrap();
+        let ledger = Ledger::open(folder.path(), LinkBase { link, page: None }, Duration::MAX, true).await.unwrap();
         let blindness = look(&wallet, &ledger).await.unwrap();
         assert!(matches!(blindness, Some(Blindness::Wallet(WalletError::TooFewAnswers { .. }))), "{blindness:?}");
         ledger.break_journal();

@@ -45,7 +45,7 @@ impl Port {
     /// With a ledger of its own.
     async fn alone(limits: HttpLimits) -> (Self, tempfile::TempDir) {
         let folder = tempfile::tempdir().unwrap();
-        (Self::open(Ledger::open(folder.path(), base(), KEEP).await.unwrap(), limits).await, folder)
+        (Self::open(Ledger::open(folder.path(), base(), KEEP, true).await.unwrap(), limits).await, folder)
     }
 
     async fn ask(&self, method: Method, path: &str, body: &str) -> (u16, Value) {
@@ -78,8 +78,8 @@ impl Port {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_invoice_is_made_once_and_survives_a_restart() {
     let folder = tempfile::tempdir().unwrap();
-    let ledger = Ledger::open(folder.path(), base(), KEEP).await.unwrap();
-    let second = Ledger::open(folder.path(), base(), KEEP).await;
+    let ledger = Ledger::open(folder.path(), base(), KEEP, true).await.unwrap();
+    let second = Ledger::open(folder.path(), base(), KEEP, true).await;
     assert!(matches!(second, Err(LedgerError::Folder(_))), "two services do not share a folder");
     let port = Port::open(ledger.clone(), HttpLimits::default()).await;
     let request = json!({ "reference": "order 7", "amount": "700", "expiresIn": 600 });
@@ -120,7 +120,7 @@ async fn an_invoice_is_made_once_and_survives_a_restart() {
     let before = ledger.read_book(|book, _| book.clone());
     let copy = tempfile::tempdir().unwrap();
     std::fs::copy(folder.path().join("journal.jsonl"), copy.path().join("journal.jsonl")).unwrap();
-    let reopened = Ledger::open(copy.path(), base(), KEEP).await.unwrap();
+    let reopened = Ledger::open(copy.path(), base(), KEEP, true).await.unwrap();
     assert_eq!(reopened.read_book(|book, _| book.clone()), before);
     assert_eq!(reopened.undelivered(|_| true, 10), told);
 }
@@ -131,7 +131,7 @@ async fn a_reference_whose_invoice_is_in_the_archive_makes_no_second_one() {
     let (mut journal, _) = Journal::open(&folder.path().join("journal.jsonl")).unwrap();
     journal.append(&[Entry::Retired { reference: "order 7".into(), id: "inv_7".into() }]).unwrap();
     drop(journal);
-    let port = Port::open(Ledger::open(folder.path(), base(), KEEP).await.unwrap(), HttpLimits::default()).await;
+    let port = Port::open(Ledger::open(folder.path(), base(), KEEP, true).await.unwrap(), HttpLimits::default()).await;
     let request = |reference: &str| json!({ "reference": reference, "amount": "700", "expiresIn": 600 });
     let (status, problem) = port.create(request("order 7")).await;
     assert_eq!((status, problem["code"].as_str()), (409, Some("reference-archived")), "{problem}");
@@ -142,7 +142,7 @@ async fn a_reference_whose_invoice_is_in_the_archive_makes_no_second_one() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_clock_that_was_set_back_makes_no_invoice_late() {
     let folder = tempfile::tempdir().unwrap();
-    let ledger = Ledger::open(folder.path(), base(), KEEP).await.unwrap();
+    let ledger = Ledger::open(folder.path(), base(), KEEP, true).await.unwrap();
     // It was ahead by ten years when the wallet looked.
     let ahead = now_ms() + 10 * 366 * 24 * 60 * 60 * 1_000;
     ledger.take_in(&[], ahead).unwrap();

@@ -4,6 +4,7 @@
 #[path = "../../wallet/tests/support/mod.rs"]
 mod support;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use fastpay_core::{Amount, Asset, Memo};
@@ -35,7 +36,7 @@ impl Scene {
         let folder = tempfile::tempdir().unwrap();
         let wallet = committee.wallet(&folder.path().join("wallet"));
         let link = PaymentLink::new(bob().account(), &committee.committee.domain, Asset::ETHER);
-        let ledger = Ledger::open(folder.path(), LinkBase { link, page: None }, KEEP).await.unwrap();
+        let ledger = Ledger::open(folder.path(), LinkBase { link, page: None }, KEEP, true).await.unwrap();
         let (asset, amount, memo) = (Asset::ETHER, Amount(5), Some(Memo::ZERO));
         let request = Request { reference: "order 1".into(), asset, amount, memo, expires_in: 1 };
         ledger.create(&request, 1).unwrap();
@@ -95,6 +96,27 @@ async fn one_liar_keeps_nothing_from_expiring() {
     scene.pay();
     assert!(scene.look().await.is_none());
     assert_eq!(scene.ledger.undelivered(|_| true, 10).len(), 2, "and keeps no payment away");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_came_in_is_told_while_the_wallet_still_waits() {
+    let scene = Arc::new(Scene::new().await);
+    assert!(scene.look().await.is_none());
+    scene.pay();
+    // Another command that uses the same folder takes it in, and goes on using it.
+    let other = scene.committee.wallet(&scene.folder.path().join("wallet"));
+    assert_eq!(other.collect(bob().account()).await.unwrap().new.len(), 1);
+    let lock = other.folder().inbox(bob().account()).lock(Duration::ZERO).await.unwrap();
+    let looking = tokio::spawn({
+        let scene = scene.clone();
+        async move { scene.look().await }
+    });
+    while scene.told().is_empty() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(scene.told(), [State::Paid]);
+    drop(lock);
+    assert!(looking.await.unwrap().is_none(), "it was told before the wallet had done with waiting");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -56,7 +56,7 @@ impl Book {
         terms.expires_at_ms() < before_ms
             && invoice.arrivals.iter().all(|arrival| arrival.received_at_ms < before_ms)
             && !self.unpaid.contains(&(terms.expires_at, terms.id.clone()))
-            && invoice.events.iter().all(|id| !self.undelivered.contains(id))
+            && invoice.events.iter().filter_map(|id| self.delivery(id)).all(|told| told.due_at_ms().is_none())
     }
 
     fn entries<'a>(&'a self, invoice: &'a Invoice) -> impl Iterator<Item = Entry> + use<'a> {

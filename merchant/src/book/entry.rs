@@ -109,9 +109,24 @@ pub struct Delivery {
     pub attempts: u32,
     /// What came of the last attempt.
     pub last: Option<Outcome>,
+    /// Its place among all events, in the order of the entries.
+    #[serde(skip)]
+    pub(super) place: usize,
 }
 
 impl Delivery {
+    /// Of an event that the shop is to be told of.
+    #[must_use]
+    pub fn new(event: Event) -> Self {
+        Self { event, attempts: 0, last: None, place: 0 }
+    }
+
+    /// Of an event that nobody is told of.
+    #[must_use]
+    pub fn given_up(event: Event, reason: String) -> Self {
+        Self { last: Some(Outcome::GivenUp { reason }), ..Self::new(event) }
+    }
+
     /// When it is to be tried, in milliseconds since 1970; none where it is done with.
     #[must_use]
     pub fn due_at_ms(&self) -> Option<u64> {

@@ -91,7 +91,8 @@ pub struct Book {
     seen: HashSet<(AccountId, SequenceNumber)>,
     unmatched: Vec<Arrival>,
     deliveries: BTreeMap<String, Delivery>,
-    undelivered: BTreeSet<String>,
+    /// The oldest first: by when the wallet had looked, and then in the order of the entries.
+    undelivered: BTreeSet<(u64, usize, String)>,
     looked_at_ms: u64,
     /// How often the journal was written anew.
     generation: u64,
@@ -115,14 +116,14 @@ impl Book {
                 self.invoices.insert(id, Invoice { terms, arrivals: Vec::new(), events: Vec::new(), place });
             }
             Entry::Arrived(arrival) => self.arrived(arrival),
-            Entry::Announced(event) => self.told(Delivery { event, attempts: 0, last: None }),
+            Entry::Announced(event) => self.told(Delivery::new(event)),
             Entry::Attempted(attempt) => {
                 let Some(delivery) = self.deliveries.get_mut(&attempt.event) else { return };
                 delivery.attempts = delivery.attempts.saturating_add(1);
                 delivery.last = Some(attempt.outcome);
                 if delivery.due_at_ms().is_none() {
                     delivery.event.body = String::new();
-                    self.undelivered.remove(&attempt.event);
+                    self.undelivered.remove(&age(delivery));
                 }
             }
             Entry::Compacted(compaction) => {
@@ -139,6 +140,7 @@ impl Book {
     }
 
     fn told(&mut self, delivery: Delivery) {
+        let delivery = Delivery { place: self.deliveries.len(), ..delivery };
         let event = &delivery.event;
         self.looked_at_ms = self.looked_at_ms.max(event.looked_at_ms);
         if let Some(invoice) = self.invoices.get_mut(&event.invoice) {
@@ -149,7 +151,7 @@ impl Book {
             self.unpaid.remove(&(invoice.terms.expires_at, event.invoice.clone()));
         }
         if delivery.due_at_ms().is_some() {
-            self.undelivered.insert(event.id.clone());
+            self.undelivered.insert(age(&delivery));
         }
         self.deliveries.insert(event.id.clone(), delivery);
     }
@@ -279,10 +281,14 @@ impl Book {
         self.deliveries.get(event)
     }
 
-    /// What the shop is still to be told.
+    /// What the shop is still to be told, oldest first.
     pub fn undelivered(&self) -> impl Iterator<Item = &Delivery> {
-        self.undelivered.iter().filter_map(|id| self.deliveries.get(id))
+        self.undelivered.iter().filter_map(|(_, _, id)| self.deliveries.get(id))
     }
+}
+
+fn age(delivery: &Delivery) -> (u64, usize, String) {
+    (delivery.event.looked_at_ms, delivery.place, delivery.event.id.clone())
 }
 
 /// A text that fills a memo, or less.
@@ -377,6 +383,33 @@ mod tests {
         assert_eq!(book.looked_at_ms(), END * 1_000);
         book.apply(Entry::Arrived(arrival(0, 10, book.looked_at_ms() / 1_000)));
         assert_eq!(book.changed(END * 1_001)[0].1, State::Late);
+    }
+
+    #[test]
+    fn of_what_waits_the_oldest_comes_first() {
+        let mut book = Book::default();
+        for number in 0..4 {
+            let (id, reference) = (format!("inv_{number}"), format!("order {number}"));
+            book.apply(Entry::Created(Terms { id, reference, memo: Memo::repeat_byte(number), ..terms(10) }));
+        }
+        let mut tell = |id: &str, invoice: &str, looked_at_ms| {
+            let (id, invoice, body) = (id.into(), invoice.into(), String::new());
+            let event = Event { id, invoice, state: State::Expired, arrivals: 0, looked_at_ms, body };
+            book.apply(Entry::Announced(event));
+        };
+        tell("evt_d", "inv_3", 1);
+        tell("evt_c", "inv_1", 2);
+        tell("evt_a", "inv_2", 2);
+        tell("evt_b", "inv_0", 3);
+        let waiting = |book: &Book| -> Vec<String> { book.undelivered().map(|told| told.event.id.clone()).collect() };
+        assert_eq!(waiting(&book), ["evt_d", "evt_c", "evt_a", "evt_b"]);
+        // Also from a journal that was written anew, which goes by invoices.
+        let mut again = Book::default();
+        book.compacted(0).kept.into_iter().for_each(|entry| again.apply(entry));
+        assert_eq!(waiting(&again), waiting(&book));
+        let outcome = Outcome::Delivered;
+        again.apply(Entry::Attempted(Attempt { event: "evt_c".into(), at_ms: 1, outcome }));
+        assert_eq!(waiting(&again), ["evt_d", "evt_a", "evt_b"]);
     }
 
     #[test]
