@@ -4,7 +4,7 @@ import { useEffect, type ReactNode } from "react";
 import { decodeMemo, NO_MEMO, type AccountEvent, type AccountId } from "@fastpay/sdk";
 
 import { useKnownAssets } from "../data/assets";
-import { refreshAccount, useAccount } from "../data/queries";
+import { refreshAccount, refreshHistory, useExtent } from "../data/queries";
 import { useOwners } from "../account/OwnerProvider";
 import { useNetwork } from "../network/NetworkProvider";
 import { Money } from "../ui/Money";
@@ -75,13 +75,10 @@ function oneAtATime(task: () => Promise<void>): () => void {
 function useChanges(account: AccountId | undefined): void {
   const queries = useQueryClient();
   const { assets } = useKnownAssets();
-  const view = useAccount(account, assets).data;
-  const states = view?.states.flatMap(({ answer }) => (answer === undefined ? [] : [answer])) ?? [];
-  const counts = [view?.nextSequence, ...states.map(({ received }) => received), ...states.map(({ deposits }) => deposits)];
-  const seen = counts.join(" ");
+  const extent = useExtent(account, assets);
   useEffect(() => {
-    if (account !== undefined) void queries.invalidateQueries({ queryKey: ["history", account] });
-  }, [account, seen, queries]);
+    if (account !== undefined && extent !== undefined) void refreshHistory(queries, account);
+  }, [account, extent, queries]);
 }
 
 function words(event: AccountEvent): { title: ReactNode; message: string } | undefined {

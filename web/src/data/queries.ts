@@ -1,8 +1,8 @@
 /** What the page asks for again and again, each under one key. */
 
-import type { AccountId, AccountView, Address, AssetInfo, AssetStatus, ContractStatus, OrderEntry, Redemption, RedemptionStatus } from "@fastpay/sdk";
+import type { AccountId, AccountState, AccountView, Address, AssetInfo, AssetStatus, Committee, ContractStatus, OrderEntry, Redemption, RedemptionStatus } from "@fastpay/sdk";
 import { ETHER } from "@fastpay/sdk";
-import { QueryClient, useQueries, useQuery, type UseQueryResult } from "@tanstack/react-query";
+import { QueryClient, useQueries, useQuery, type QueryFunctionContext, type UseQueryResult } from "@tanstack/react-query";
 
 import { useNetwork } from "../network/NetworkProvider";
 import { shorten } from "../ui/words";
@@ -12,6 +12,8 @@ import { useKnownAssets } from "./assets";
 const ACCOUNT_INTERVAL_MS = 10_000;
 /** While some authorities know more of it than others: what all are about to know is shown at once. */
 const UNEVEN_INTERVAL_MS = 1_000;
+/** So long after enough of them have told news: the others have heard of it by then, or they are ill, or lie. */
+const UNEVEN_MAX_MS = 30_000;
 const CHAIN_INTERVAL_MS = 6_000;
 const CONTRACT_INTERVAL_MS = 12_000;
 
@@ -25,32 +27,79 @@ export function makeQueryClient(): QueryClient {
   });
 }
 
-/** Has everything about an account asked for again; resolves when the authorities have answered, however slow the chain is. */
+/**
+ * Has everything about an account asked for again; resolves when the authorities have said how it stands, however slow the
+ * chain is, and however many certificates its history takes.
+ */
 export async function refreshAccount(queries: QueryClient, account: AccountId): Promise<void> {
   // A first look that is under way may have been too early, and would not be begun anew.
   await queries.cancelQueries({ queryKey: ["account", account] });
   void queries.invalidateQueries({ queryKey: ["chain"] });
+  void refreshHistory(queries, account);
   await Promise.all([
     queries.invalidateQueries({ queryKey: ["account", account] }),
-    queries.invalidateQueries({ queryKey: ["history", account] }),
     queries.invalidateQueries({ queryKey: ["orders", account] }),
   ]);
 }
 
-/** What the committee says of an account. */
-export function useAccount(account: AccountId | undefined, assets: readonly Address[]): UseQueryResult<AccountView> {
-  const { client } = useNetwork();
-  return useQuery({
-    queryKey: ["account", account, assets],
-    queryFn: () => client.account(account as AccountId, assets),
-    enabled: account !== undefined,
-    refetchInterval: ({ state }) => (isUneven(state.data) ? UNEVEN_INTERVAL_MS : ACCOUNT_INTERVAL_MS),
-    placeholderData: (before) => before,
-  });
+/**
+ * Has an account's history read again. What is being read is read to its end, which may be long: whoever has it asked for
+ * again and again must not keep it from ever being shown. As it may have been too early, it is read once more then.
+ */
+export async function refreshHistory(queries: QueryClient, account: AccountId): Promise<void> {
+  const queryKey = ["history", account];
+  await queries.refetchQueries({ queryKey, fetchStatus: "fetching" }, { cancelRefetch: false });
+  await queries.invalidateQueries({ queryKey }, { cancelRefetch: false });
 }
 
-function isUneven(view: AccountView | undefined): boolean {
-  return view !== undefined && new Set(Object.values(view.cursor)).size > 1;
+/** A look at an account. */
+interface Look {
+  readonly view: AccountView;
+  /** How much has happened to it: by what is proven, and by what f + 1 authorities say, of whom one is honest. */
+  readonly extent: string;
+  /** Since when it has been that. */
+  readonly sinceMs: number;
+}
+
+/** How accounts are looked at. */
+function useLook(account: AccountId | undefined, assets: readonly Address[]) {
+  const { client } = useNetwork();
+  return {
+    queryKey: ["account", account, assets],
+    queryFn: async ({ client: queries, queryKey }: QueryFunctionContext): Promise<Look> => {
+      const view = await client.account(account as AccountId, assets);
+      const extent = extentOf(view, await client.committee());
+      const before = queries.getQueryData<Look>(queryKey);
+      return { view, extent, sinceMs: before?.extent === extent ? before.sinceMs : Date.now() };
+    },
+    enabled: account !== undefined,
+    refetchInterval: ({ state }: { state: { data: Look | undefined } }) =>
+      state.data !== undefined && isUneven(state.data) ? UNEVEN_INTERVAL_MS : ACCOUNT_INTERVAL_MS,
+    placeholderData: (before: Look | undefined) => before,
+  };
+}
+
+function extentOf({ nextSequence, states }: AccountView, { faultsTolerated }: Committee): string {
+  const said = (of: (state: AccountState) => bigint): bigint | undefined => {
+    const counts = states.flatMap(({ answer }) => (answer === undefined ? [] : [of(answer)]));
+    return counts.sort((a, b) => (a < b ? 1 : -1))[faultsTolerated];
+  };
+  return [nextSequence, said(({ received }) => received), said(({ deposits }) => deposits)].join(".");
+}
+
+/** Some authorities know more than others, and have not had the time that they need. */
+function isUneven({ view, sinceMs }: Look): boolean {
+  return new Set(Object.values(view.cursor)).size > 1 && Date.now() - sinceMs < UNEVEN_MAX_MS;
+}
+
+/** What the committee says of an account. */
+export function useAccount(account: AccountId | undefined, assets: readonly Address[]): UseQueryResult<AccountView> {
+  return useQuery({ ...useLook(account, assets), select: ({ view }) => view });
+}
+
+/** How much has happened to an account, as a text that differs where more has; none where it is not known yet. */
+export function useExtent(account: AccountId | undefined, assets: readonly Address[]): string | undefined {
+  return useQuery({ ...useLook(account, assets), select: ({ extent }) => extent }).data;
 }
 
 /** What each authority says of an account, where it matters who answers at all: each has all the time that reads have. */
