@@ -48,6 +48,21 @@ test("a deposit that was sent survives a silent Ethereum node and a reload, and 
   await expect(work).toBeHidden();
 });
 
+test("nothing is deposited before it is known what there is", async ({ page, person }) => {
+  await person();
+  let isAway = true;
+  const asksForIt = (body: string | null): boolean => body?.includes("eth_getBalance") === true;
+  await page.route(network().rpc, (route) => (isAway && asksForIt(route.request().postData()) ? route.abort() : route.continue()));
+  await page.goto("/deposit");
+  await page.getByLabel("Amount", { exact: true }).fill("101");
+  await expect(page.getByRole("alert").filter({ hasText: "Your balance on Ethereum is not known now" })).toBeVisible();
+  await expect(page.getByRole("button", { name: "Deposit 101 ETH" })).toBeDisabled();
+  isAway = false;
+  await expect(page.getByText("Not enough money: there are 100 ETH.")).toBeVisible();
+  await page.getByLabel("Amount", { exact: true }).fill("1");
+  await expect(page.getByRole("button", { name: "Deposit 1 ETH" })).toBeEnabled();
+});
+
 test("a token is deposited by a permit, in one transaction", async ({ page, person }) => {
   const { wallet } = await person({ tokens: "40" });
   await goTo(page, "Deposit");

@@ -1,3 +1,4 @@
+import { isAccessible } from "./support/axe";
 import { expect, goTo, activity, inFastPay, picture, test } from "./support/people";
 import { deployToken, network } from "./support/net";
 import { withCamera } from "./support/camera";
@@ -116,6 +117,25 @@ test("who skips to the page keeps the link that stands there", async ({ page, pe
   await expect(page.getByRole("main")).toBeFocused();
   await expect(page.getByText("This link cannot be used")).toBeHidden();
   await expect(page.getByRole("button", { name: "Pay 0.5 ETH" })).toBeEnabled();
+});
+
+test("an amount that cannot be read is asked for by no code and no link", async ({ page, person }) => {
+  await person();
+  await goTo(page, "Receive");
+  const amount = page.getByLabel("Amount (optional)");
+  const codes = page.getByRole("img", { name: /^QR code/ });
+  await expect(codes).toBeVisible();
+  for (const text of ["1,500", "0", "one"]) {
+    await amount.fill(text);
+    await expect(page.getByText(/^No code and no link now: /)).toBeVisible();
+    await expect(codes).toBeHidden();
+    await expect(page.getByTestId("payment-link")).toBeHidden();
+    await expect(page.getByRole("button", { name: /^Copy (fastpay: )?link$/ })).toHaveCount(0);
+  }
+  await isAccessible(page);
+  await picture(page, "receive-unread");
+  await amount.fill("1500");
+  await expect(page.getByRole("img", { name: "QR code that asks for 1,500 ETH" })).toBeVisible();
 });
 
 test("a link for a token that nobody here knows says so", async ({ page, person }) => {

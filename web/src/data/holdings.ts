@@ -3,12 +3,12 @@
 import type { AccountId, AccountView, Address } from "@fastpay/sdk";
 
 import { useKnownAssets } from "./assets";
-import { useAccount, useAssetInfos, useChainBalances, type ShownAsset } from "./queries";
+import { useAccount, useNamings, useChainBalances, type Naming } from "./queries";
 
 /** One asset of a person. Undefined is what is not known (yet). */
 export interface Holding {
   readonly asset: Address;
-  readonly info: ShownAsset | undefined;
+  readonly naming: Naming;
   /** In FastPay. */
   readonly balance: bigint | undefined;
   /** On the chain, at the address that owns the account. */
@@ -30,15 +30,15 @@ export function useHoldings(account: AccountId | undefined, owner: Address | und
   const view = accountQuery.data;
   const others = (view?.balances ?? []).filter(({ asset, balance }) => balance !== 0n && !known.includes(asset));
   const assets = [...known, ...others.map(({ asset }) => asset)];
-  const infos = useAssetInfos(assets);
+  const namings = useNamings(assets);
   const chain = useChainBalances(owner, assets);
   const list = assets.map((asset, index) => ({
     asset,
-    info: infos[index]?.data,
+    naming: namings[index] ?? {},
     // No authority lists an asset that the account never had.
     balance: view && (view.balances.find((one) => one.asset === asset)?.balance ?? 0n),
     onChain: chain[index]?.data,
   }));
-  const chainError = [...infos, ...chain].find(({ error }) => error !== null)?.error;
+  const chainError = [...namings, ...chain].find(({ error }) => error !== undefined && error !== null)?.error;
   return { list, view, error: accountQuery.error ?? undefined, chainError };
 }

@@ -139,24 +139,39 @@ export function shown(info: AssetInfo, known: readonly Address[]): ShownAsset {
   return { ...info, isUnknown, label: isUnknown ? `${info.symbol} (unknown ${shorten(info.asset, 6, 4)})` : info.symbol };
 }
 
-/** What assets are called, or why that is not known. */
-export function useAssetInfos(assets: readonly Address[]): { data: ShownAsset | undefined; error: Error | null }[] {
+/** What an asset is called, or why that is not known; neither while it is asked for the first time. */
+export interface Naming {
+  readonly info?: ShownAsset;
+  readonly error?: unknown;
+}
+
+/** What assets are called. One that has not said so is asked again and again: without its decimals nothing is paid with it. */
+export function useNamings(assets: readonly Address[]): Naming[] {
   const { client } = useNetwork();
   const { assets: known } = useKnownAssets();
   const infos = useQueries({
     queries: assets.map((asset) => ({
       queryKey: ["asset", asset],
-      queryFn: () => (asset === ETHER ? ETHER_INFO : client.assetInfo(asset)),
+      // The error is an answer as well: it stands while the asset is asked again.
+      queryFn: async (): Promise<{ info?: AssetInfo; error?: unknown }> => {
+        try {
+          return { info: asset === ETHER ? ETHER_INFO : await client.assetInfo(asset) };
+        } catch (error) {
+          return { error };
+        }
+      },
       staleTime: Number.POSITIVE_INFINITY,
+      refetchInterval: ({ state }: { state: { data: { info?: AssetInfo } | undefined } }) =>
+        state.data?.info === undefined ? CHAIN_INTERVAL_MS : false,
     })),
   });
-  return infos.map(({ data, error }) => ({ data: data && shown(data, known), error }));
+  return infos.map(({ data: { info, error } = {} }) => (info === undefined ? { error } : { info: shown(info, known) }));
 }
 
-/** What one asset is called; none where it has not said so yet. */
-export function useAssetInfo(asset: Address): ShownAsset | undefined {
-  const [query] = useAssetInfos([asset]);
-  return query?.data;
+/** What one asset is called. */
+export function useNaming(asset: Address): Naming {
+  const [naming = {}] = useNamings([asset]);
+  return naming;
 }
 
 /** What the contract says of itself. */

@@ -10,7 +10,7 @@ import { usePausedUntil } from "../data/queries";
 import { ConnectEthereum } from "../ethereum/WalletList";
 import type { ConnectedWallet } from "../ethereum/WalletProvider";
 import { useNetwork } from "../network/NetworkProvider";
-import { AmountInput, readAmount } from "../ui/AmountInput";
+import { AmountInput, availableText, readAmount } from "../ui/AmountInput";
 import { AssetSelect } from "../ui/AssetSelect";
 import { ErrorAlert } from "../ui/ErrorAlert";
 import { PausedNotice, WithOwner } from "../ui/Notices";
@@ -72,9 +72,11 @@ function DepositForm({ owner: { account, isKey }, wallet }: FormProps): JSX.Elem
   const [asset, setAsset] = useState<Address>(ETHER);
   const [text, setText] = useState("");
   const holding = list.find((one) => one.asset === asset);
-  const info = holding?.info;
+  const info = holding?.naming.info;
   const amount = readAmount(text, info, holding?.onChain);
-  const canDeposit = amount.units !== undefined && isOnChain && !isPaused && info !== undefined;
+  // More than there is would be refused by the node at best, and at worst be sent and fail.
+  const canDeposit =
+    amount.units !== undefined && holding?.onChain !== undefined && isOnChain && !isPaused && info !== undefined;
 
   const submit = (event: FormEvent): void => {
     event.preventDefault();
@@ -104,11 +106,7 @@ function DepositForm({ owner: { account, isKey }, wallet }: FormProps): JSX.Elem
           info={info}
           fault={amount.fault}
           most={mostOf(asset, holding?.onChain)}
-          description={
-            info !== undefined && holding?.onChain !== undefined
-              ? `You have ${money(holding.onChain, info)} on ${config.chainName}`
-              : "Asking for your balance …"
-          }
+          description={availableText(holding?.onChain, info, `on ${config.chainName}`, chainError)}
         />
         <Text size="sm" c="dimmed">
           {depositHint(asset, info?.hasPermit)} It can be spent once it is final on Ethereum and a quorum of authorities has

@@ -14,11 +14,11 @@ import type { Owner } from "../account/OwnerProvider";
 import { ActivityCard } from "../activity/ActivityCard";
 import { isOrdering, useActivities, useActivityActions } from "../activity/ActivityProvider";
 import { useHoldings } from "../data/holdings";
-import { useAssetInfo } from "../data/queries";
+import { useNaming } from "../data/queries";
 import { useNetwork } from "../network/NetworkProvider";
-import { AmountInput, readAmount } from "../ui/AmountInput";
+import { AmountInput, availableText, readAmount } from "../ui/AmountInput";
 import { AssetSelect } from "../ui/AssetSelect";
-import { ErrorAlert } from "../ui/ErrorAlert";
+import { ErrorAlert, NamingAlert } from "../ui/ErrorAlert";
 import { WithOwner } from "../ui/Notices";
 import { Page } from "../ui/Page";
 import { money, sentence, shortAccount } from "../ui/words";
@@ -60,7 +60,7 @@ function PayForm({ owner }: { owner: Owner }): JSX.Element {
 
   // What a link fixes stands; what it leaves open is typed.
   const asset = request?.asset ?? typed.asset;
-  const info = useAssetInfo(asset);
+  const { info, error: namingError } = useNaming(asset);
   // A link may ask for an asset that neither this page knows nor the account holds.
   const balance = list.find((one) => one.asset === asset)?.balance ?? (view && 0n);
   const amount = readAmount(typed.amount, info, balance);
@@ -70,12 +70,19 @@ function PayForm({ owner }: { owner: Owner }): JSX.Element {
   const memo = readMemo(typed.memo);
   const to = request?.account ?? recipient.account;
   const canPay =
-    to !== undefined && units !== undefined && memo.fault === undefined && !isTooMuch && !isBusy && canSign && view !== undefined;
+    to !== undefined &&
+    units !== undefined &&
+    info !== undefined &&
+    memo.fault === undefined &&
+    !isTooMuch &&
+    !isBusy &&
+    canSign &&
+    view !== undefined;
 
   const change = (part: Partial<typeof typed>): void => setTyped((before) => ({ ...before, ...part }));
   const submit = (event: FormEvent): void => {
     event.preventDefault();
-    if (!canPay || info === undefined) return;
+    if (!canPay) return;
     start({
       kind: "pay",
       account,
@@ -94,6 +101,7 @@ function PayForm({ owner }: { owner: Owner }): JSX.Element {
     <Card withBorder component="form" onSubmit={submit} aria-label="Payment">
       <Stack>
         <ErrorAlert error={error} title="Your balance is not known now" />
+        <NamingAlert error={namingError} />
         {request === undefined ? (
           <>
             <LinkReader onText={read} error={linkError} />
@@ -125,11 +133,7 @@ function PayForm({ owner }: { owner: Owner }): JSX.Element {
             info={info}
             fault={amount.fault}
             most={balance}
-            description={
-              info !== undefined && balance !== undefined
-                ? `You have ${money(balance, info)} in FastPay`
-                : "Asking for your balance …"
-            }
+            description={availableText(balance, info, "in FastPay", error ?? namingError)}
           />
         )}
         {request?.memo === undefined && (

@@ -8,7 +8,7 @@ import { useNetwork } from "../network/NetworkProvider";
 import { AmountInput, readAmount } from "../ui/AmountInput";
 import { AssetSelect } from "../ui/AssetSelect";
 import { Copyable } from "../ui/AccountText";
-import { ErrorAlert } from "../ui/ErrorAlert";
+import { ErrorAlert, NamingAlert } from "../ui/ErrorAlert";
 import { WithOwner } from "../ui/Notices";
 import { Page } from "../ui/Page";
 import { QrCode } from "../ui/Qr";
@@ -30,8 +30,10 @@ function Receive({ owner }: { owner: Owner }): JSX.Element {
   const [amount, setAmount] = useState("");
   const [memo, setMemo] = useState("");
   const [label, setLabel] = useState("");
-  const info = list.find((one) => one.asset === asset)?.info;
+  const { info, error } = list.find((one) => one.asset === asset)?.naming ?? {};
   const typed = readAmount(amount, info);
+  // A link without the amount that was typed would ask for any amount.
+  const isUnread = amount !== "" && typed.units === undefined;
   const made = make(() => {
     const link: PaymentLink = {
       account,
@@ -47,9 +49,14 @@ function Receive({ owner }: { owner: Owner }): JSX.Element {
     <>
       <Card withBorder>
         <Stack align="center">
-          {made.links === undefined ? (
-            <ErrorAlert error={made.error} />
-          ) : (
+          <NamingAlert error={error} />
+          <ErrorAlert error={made.error} />
+          {isUnread && (
+            <Text role="status" ta="center">
+              No code and no link now: {typed.fault ?? "nobody knows yet how this token counts, and so not which amount this is."}
+            </Text>
+          )}
+          {!isUnread && made.links !== undefined && (
             <Links uri={made.links.uri} web={made.links.web} asks={typed.units && info && money(typed.units, info)} />
           )}
           <Text size="sm" c="dimmed">

@@ -40,6 +40,12 @@ function withPoint(text: string): string {
   return `${whole}.${decimals}`;
 }
 
+/** What there is of an asset, as the field for an amount says it; `error` is why that is not known. */
+export function availableText(units: bigint | undefined, info: ShownAsset | undefined, where: string, error: unknown): string {
+  if (units !== undefined && info !== undefined) return `You have ${money(units, info)} ${where}`;
+  return error === undefined || error === null ? "Asking for your balance …" : "Your balance is not known now";
+}
+
 interface Props {
   readonly label?: string;
   readonly text: string;

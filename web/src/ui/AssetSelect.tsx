@@ -2,7 +2,7 @@ import { NativeSelect } from "@mantine/core";
 import type { Address } from "@fastpay/sdk";
 import type { JSX } from "react";
 
-import { useAssetInfos } from "../data/queries";
+import { useNamings } from "../data/queries";
 import { shorten } from "./words";
 
 interface Props {
@@ -14,8 +14,8 @@ interface Props {
 
 /** Chooses an asset; the system's own control, which every phone and screen reader knows. */
 export function AssetSelect({ assets, value, onChange, disabled = false }: Props): JSX.Element {
-  const infos = useAssetInfos(assets);
-  const data = assets.map((asset, index) => ({ value: asset, label: infos[index]?.data?.label ?? shorten(asset) }));
+  const namings = useNamings(assets);
+  const data = assets.map((asset, index) => ({ value: asset, label: namings[index]?.info?.label ?? shorten(asset) }));
   return (
     <NativeSelect
       label="Asset"

@@ -12,6 +12,15 @@ interface Props extends Omit<AlertProps, "title" | "children" | "onReset"> {
   readonly children?: ReactNode;
 }
 
+/** Says that a token does not tell how it is called and counts, without which no amount of it can be given. */
+export function NamingAlert({ error }: { error: unknown }): JSX.Element | null {
+  return (
+    <ErrorAlert error={error} title="This token is not known now">
+      <Text size="sm">It is asked again; no amount of it can be given before.</Text>
+    </ErrorAlert>
+  );
+}
+
 /** Says what happened and what to do; a screen reader says it at once. */
 export function ErrorAlert({ error, title, children, ...rest }: Props): JSX.Element | null {
   if (error === undefined || error === null) return null;

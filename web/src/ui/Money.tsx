@@ -1,12 +1,12 @@
 import type { Address } from "@fastpay/sdk";
 import type { JSX } from "react";
 
-import { useAssetInfo } from "../data/queries";
+import { useNaming } from "../data/queries";
 import { money } from "./words";
 
 /** An amount of an asset as text; dots until the asset is known. */
 export function useMoney(units: bigint, asset: Address): string {
-  const info = useAssetInfo(asset);
+  const { info } = useNaming(asset);
   return info === undefined ? "…" : money(units, info);
 }
 

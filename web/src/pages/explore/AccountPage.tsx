@@ -52,7 +52,7 @@ function Account({ account }: { account: AccountId }): JSX.Element {
             />
           )}
           {view !== undefined && held.length === 0 && <Text size="sm">It holds nothing.</Text>}
-          {held.map(({ asset, info, balance = 0n }) => {
+          {held.map(({ asset, naming: { info }, balance = 0n }) => {
             const agreed = view?.balances.find((one) => one.asset === asset);
             return (
               <Group key={asset} justify="space-between" data-testid="holding">

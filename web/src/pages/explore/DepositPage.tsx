@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import type { JSX } from "react";
 import { useParams } from "react-router";
 
-import { useAssetInfo } from "../../data/queries";
+import { useNaming } from "../../data/queries";
 import { useNetwork } from "../../network/NetworkProvider";
 import { AccountLink } from "../../ui/AccountText";
 import { ErrorAlert } from "../../ui/ErrorAlert";
@@ -42,7 +42,7 @@ export function Component(): JSX.Element {
 }
 
 function Deposit({ deposit }: { deposit: DepositEntry }): JSX.Element {
-  const info = useAssetInfo(deposit.asset);
+  const { info } = useNaming(deposit.asset);
   return (
     <Card withBorder component="section" aria-label="Deposit">
       <Facts

@@ -2,7 +2,7 @@ import { Badge, Card, Group, Stack, Text, Title } from "@mantine/core";
 import { decodeMemo, NO_MEMO, type Redemption, type VerifiedCertificate } from "@fastpay/sdk";
 import type { JSX } from "react";
 
-import { useAssetInfo, useRedemptionStatus } from "../../data/queries";
+import { useNaming, useRedemptionStatus } from "../../data/queries";
 import { AccountLink, Copyable } from "../../ui/AccountText";
 import { Facts } from "../../ui/Facts";
 import { count, money, timeText } from "../../ui/words";
@@ -12,7 +12,7 @@ import { IconShieldCheck } from "../../ui/icons";
 export function TransferCard({ certificate }: { certificate: VerifiedCertificate }): JSX.Element {
   const { digest, epoch, votes, order } = certificate;
   const { transfer } = order;
-  const info = useAssetInfo(transfer.asset);
+  const { info } = useNaming(transfer.asset);
   const text = (units: bigint): string => (info === undefined ? units.toString() : money(units, info));
   return (
     <Card withBorder component="section" aria-label="Transfer">

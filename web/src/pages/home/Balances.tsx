@@ -55,7 +55,8 @@ export function Balances({ owner }: { owner: Owner }): JSX.Element {
 }
 
 function Row({ holding, hasChain }: { holding: Holding; hasChain: boolean }): JSX.Element {
-  const { asset, info, balance, onChain } = holding;
+  const { asset, balance, onChain } = holding;
+  const { info } = holding.naming;
   const { isAdded, remove } = useKnownAssets();
   return (
     <Table.Tr data-asset={info?.symbol}>

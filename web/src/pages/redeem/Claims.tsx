@@ -6,7 +6,7 @@ import type { JSX } from "react";
 import type { Owner } from "../../account/OwnerProvider";
 import { ChainButton } from "../../activity/ChainButton";
 import { useKnownAssets } from "../../data/assets";
-import { useAssetInfo } from "../../data/queries";
+import { useNaming } from "../../data/queries";
 import { useNetwork } from "../../network/NetworkProvider";
 import { money } from "../../ui/words";
 
@@ -53,7 +53,7 @@ interface ClaimProps {
 
 function Claim({ owner, asset, amount }: ClaimProps): JSX.Element {
   const { client } = useNetwork();
-  const info = useAssetInfo(asset);
+  const { info } = useNaming(asset);
   const text = info === undefined ? asset : money(amount, info);
   return (
     <Group justify="space-between">

@@ -9,9 +9,9 @@ import { isOrdering, payoutTitle, useActivities, useActivityActions } from "../.
 import { useHoldings } from "../../data/holdings";
 import { useAssetStatus, useContractStatus, usePausedUntil, type ShownAsset } from "../../data/queries";
 import { useNetwork } from "../../network/NetworkProvider";
-import { AmountInput, readAmount } from "../../ui/AmountInput";
+import { AmountInput, availableText, readAmount } from "../../ui/AmountInput";
 import { AssetSelect } from "../../ui/AssetSelect";
-import { ErrorAlert } from "../../ui/ErrorAlert";
+import { ErrorAlert, NamingAlert } from "../../ui/ErrorAlert";
 import { duration, money, shorten } from "../../ui/words";
 import { IconArrowBarToUp } from "../../ui/icons";
 
@@ -33,7 +33,7 @@ export function RedeemForm({ owner }: { owner: Owner }): JSX.Element {
   const { asset } = typed;
   const to = typed.to ?? ethereum?.address ?? "";
   const holding = list.find((one) => one.asset === asset);
-  const info = holding?.info;
+  const { info, error: namingError } = holding?.naming ?? {};
   const amount = readAmount(typed.amount, info, holding?.balance);
   const fee = way === "alone" || typed.fee === "" ? { units: 0n, fault: undefined } : readFee(typed.fee, info, amount.units);
   const recipient = isAddress(to) ? (to.toLowerCase() as Address) : undefined;
@@ -76,6 +76,7 @@ export function RedeemForm({ owner }: { owner: Owner }): JSX.Element {
     <Card withBorder component="form" onSubmit={submit} aria-label="Redemption">
       <Stack>
         <ErrorAlert error={error} title="Your balance is not known now" />
+        <NamingAlert error={namingError} />
         <AssetSelect assets={list.map((one) => one.asset)} value={asset} onChange={(next) => change({ asset: next, fee: "" })} />
         <AmountInput
           text={typed.amount}
@@ -83,11 +84,7 @@ export function RedeemForm({ owner }: { owner: Owner }): JSX.Element {
           info={info}
           fault={amount.fault}
           most={holding?.balance}
-          description={
-            info !== undefined && holding?.balance !== undefined
-              ? `You have ${money(holding.balance, info)} in FastPay`
-              : "Asking for your balance …"
-          }
+          description={availableText(holding?.balance, info, "in FastPay", error ?? namingError)}
         />
         <TextInput
           label="To (an Ethereum address)"
