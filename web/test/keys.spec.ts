@@ -103,7 +103,9 @@ test("a key is made, funded, paid with, unlocked after a reload, redeemed from, 
     await page.reload();
     await expect(ownerButton(page)).toBeVisible();
     await pay(page, BOB, "0.25");
-    await page.getByRole("dialog", { name: "Unlock your key" }).getByRole("button", { name: "Close" }).click();
+    const unlocking = page.getByRole("dialog", { name: "Unlock your key" });
+    await expect(unlocking).toContainText(/Order #1 pays 0.25 ETH to 0x/);
+    await unlocking.getByRole("button", { name: "Close" }).click();
     await expect(activity(page, /^Pay 0.25 ETH/).getByRole("alert")).toContainText("Nothing was signed");
     await activity(page, /^Pay 0.25 ETH/).getByRole("button", { name: "Try again" }).click();
     await unlock(page, "not the passphrase");

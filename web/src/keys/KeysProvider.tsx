@@ -1,4 +1,4 @@
-import { decryptKeyFile, encryptKeyFile, FastPayError, readKeyFile, sealedSigner, type AccountId, type KeyFile, type Signer } from "@fastpay/sdk";
+import { decryptKeyFile, encryptKeyFile, FastPayError, readKeyFile, sealedSigner, type AccountId, type KeyFile, type Signer, type Transfer } from "@fastpay/sdk";
 import { createContext, useCallback, useContext, useEffect, useMemo, useRef, useState, type JSX, type ReactNode } from "react";
 
 import { forgetKey, onStoredElsewhere, storedKeys, storeKey } from "./stored";
@@ -24,6 +24,7 @@ const IDLE_MS = 15 * 60_000;
 
 interface Question {
   readonly file: KeyFile;
+  readonly transfer: Transfer;
   readonly answer: (signer: Signer) => void;
   readonly decline: () => void;
 }
@@ -100,12 +101,12 @@ export function KeysProvider({ children }: { children: ReactNode }): JSX.Element
     [lock],
   );
 
-  const ask = useCallback((account: AccountId): Promise<Signer> => {
+  const ask = useCallback((account: AccountId, transfer: Transfer): Promise<Signer> => {
     const file = current.current.files.find((one) => one.account === account);
     return new Promise((answer, reject) => {
       const decline = (): void => reject(new FastPayError("signature-rejected", "the key was not unlocked", "nothing was signed; try again"));
       if (file === undefined) return decline();
-      setQuestion({ file, answer, decline });
+      setQuestion({ file, transfer, answer, decline });
     });
   }, []);
 
@@ -113,7 +114,7 @@ export function KeysProvider({ children }: { children: ReactNode }): JSX.Element
     (account: AccountId): Signer => ({
       account,
       authorize: async (domain, transfer) => {
-        const signer = current.current.unlocked.get(account) ?? (await ask(account));
+        const signer = current.current.unlocked.get(account) ?? (await ask(account, transfer));
         unlock(signer);
         return signer.authorize(domain, transfer);
       },
@@ -132,6 +133,7 @@ export function KeysProvider({ children }: { children: ReactNode }): JSX.Element
       {question !== undefined && (
         <UnlockDialog
           file={question.file}
+          transfer={question.transfer}
           onUnlocked={(signer) => {
             setQuestion(undefined);
             question.answer(signer);

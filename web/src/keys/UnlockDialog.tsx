@@ -1,19 +1,22 @@
 import { Button, Modal, PasswordInput, Stack, Text } from "@mantine/core";
-import { decryptKeyFile, sealedSigner, type KeyFile, type Signer } from "@fastpay/sdk";
+import { decryptKeyFile, sealedSigner, type KeyFile, type Signer, type Transfer } from "@fastpay/sdk";
 import { useState, type FormEvent, type JSX } from "react";
 
 import { ErrorAlert } from "../ui/ErrorAlert";
+import { TransferText } from "../ui/TransferText";
 import { shortAccount } from "../ui/words";
 import { NoKeysHere, useCanKeepKeys } from "./NoKeysHere";
 
 interface Props {
   readonly file: KeyFile;
+  /** What is to be signed. */
+  readonly transfer: Transfer;
   readonly onUnlocked: (signer: Signer) => void;
   readonly onClose: () => void;
 }
 
 /** Asks for the passphrase of a key that is to sign. */
-export function UnlockDialog({ file, onUnlocked, onClose }: Props): JSX.Element {
+export function UnlockDialog({ file, transfer, onUnlocked, onClose }: Props): JSX.Element {
   const [passphrase, setPassphrase] = useState("");
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
@@ -34,7 +37,11 @@ export function UnlockDialog({ file, onUnlocked, onClose }: Props): JSX.Element 
       <form onSubmit={submit}>
         <Stack>
           <NoKeysHere />
-          <Text size="sm">The key of {shortAccount(file.account)} is to sign. It stays unlocked until you reload, lock it, or 15 minutes pass.</Text>
+          <Text size="sm">The key of {shortAccount(file.account)} is to sign this:</Text>
+          <Text size="sm" fw={600}>
+            <TransferText transfer={transfer} />
+          </Text>
+          <Text size="sm">It stays unlocked until you reload, lock it, or 15 minutes pass.</Text>
           <PasswordInput
             label="Passphrase"
             value={passphrase}
