@@ -62,5 +62,6 @@ export default defineConfig({
   plugins: [react(), contentSecurityPolicy(), networkFile()],
   build: { target: "es2022", sourcemap: true, chunkSizeWarningLimit: 700 },
   server: { port: 5173, strictPort: true },
-  preview: { port: 5173, strictPort: true },
+  // As docs/WEB.md tells whoever hosts it.
+  preview: { port: 5173, strictPort: true, headers: { "Cross-Origin-Opener-Policy": "same-origin" } },
 });

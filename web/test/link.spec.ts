@@ -29,6 +29,7 @@ test("a link with amount and memo, as text and as a QR code, is paid as it stand
   await form.getByRole("button", { name: "Clear" }).click();
 
   // As a link that is opened.
+  await goTo(alice.page, "Wallet");
   await alice.page.goto(link);
   await expect(form).toContainText(bob.wallet.key.address);
   expect(new URL(alice.page.url()).hash).toBe("");
@@ -117,6 +118,36 @@ test("who skips to the page keeps the link that stands there", async ({ page, pe
   await expect(page.getByRole("main")).toBeFocused();
   await expect(page.getByText("This link cannot be used")).toBeHidden();
   await expect(page.getByRole("button", { name: "Pay 0.5 ETH" })).toBeEnabled();
+});
+
+test("a link that is opened where one stands already, or after one was paid, waits until it is asked for", async ({ page, person }) => {
+  await person({ deposit: "3" });
+  const { chainId, contract } = network();
+  const linkTo = (account: string, ether: string): string =>
+    `fastpay:${account}@${chainId}/${contract}?amount=${ether}000000000000000000`;
+  const mallory = "0x7777777777777777777777777777777777777777";
+  // As a page can do that has opened this one and keeps its window.
+  const change = (): Promise<void> => page.evaluate((link) => void (location.hash = link), linkTo(mallory, "2"));
+  await page.goto(`/pay#${linkTo("0x70997970C51812dc3A010C7d01b50e0d17dc79C8", "1")}`);
+  const form = page.getByRole("form", { name: "Payment" });
+  await expect(form.getByRole("button", { name: "Pay 1 ETH" })).toBeEnabled();
+  const notice = form.getByRole("alert").filter({ hasText: "A payment link was opened" });
+
+  await change();
+  await expect(notice).toBeVisible();
+  expect(new URL(page.url()).hash).toBe("");
+  await expect(form).not.toContainText(mallory);
+  await isAccessible(page);
+  await picture(page, "link-opened-meanwhile");
+  await form.getByRole("button", { name: "Pay 1 ETH" }).click();
+  await expect(activity(page, /^Pay 1 ETH/).getByText("Done", { exact: true })).toBeVisible();
+  await change();
+  await expect(form.getByLabel("To", { exact: true })).toBeVisible();
+
+  await notice.getByRole("button", { name: "Show it instead" }).press("Enter");
+  await expect(notice).toBeHidden();
+  await expect(form).toContainText(mallory);
+  await expect(form.getByRole("button", { name: "Pay 2 ETH" })).toBeEnabled();
 });
 
 test("an amount that cannot be read is asked for by no code and no link", async ({ page, person }) => {

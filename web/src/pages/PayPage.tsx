@@ -22,7 +22,7 @@ import { ErrorAlert, NamingAlert } from "../ui/ErrorAlert";
 import { WithOwner } from "../ui/Notices";
 import { Page } from "../ui/Page";
 import { money, sentence, shortAccount } from "../ui/words";
-import { LinkReader, LinkSummary } from "./pay/LinkReader";
+import { LinkReader, LinkSummary, OpenedNotice } from "./pay/LinkReader";
 import { PendingNotice } from "./pay/PendingNotice";
 import { useLinkRequest } from "./pay/useLinkRequest";
 import { IconSend } from "../ui/icons";
@@ -53,7 +53,7 @@ function PayForm({ owner }: { owner: Owner }): JSX.Element {
   const { account, signer, canSign, ethereum } = owner;
   const { client } = useNetwork();
   const { start } = useActivityActions();
-  const { request, error: linkError, read, clear } = useLinkRequest();
+  const { request, error: linkError, showOpened, read, clear } = useLinkRequest();
   const [typed, setTyped] = useState({ to: "", asset: ETHER as Address, amount: "", memo: "" });
   const { list, view, error } = useHoldings(account, ethereum?.address);
   const isBusy = isOrdering(useActivities(account), account);
@@ -102,6 +102,7 @@ function PayForm({ owner }: { owner: Owner }): JSX.Element {
       <Stack>
         <ErrorAlert error={error} title="Your balance is not known now" />
         <NamingAlert error={namingError} />
+        {showOpened !== undefined && <OpenedNotice onShow={showOpened} />}
         {request === undefined ? (
           <>
             <LinkReader onText={read} error={linkError} />

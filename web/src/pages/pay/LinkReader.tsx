@@ -5,6 +5,7 @@ import type { JSX } from "react";
 import type { ShownAsset } from "../../data/queries";
 import { ErrorAlert } from "../../ui/ErrorAlert";
 import { Facts } from "../../ui/Facts";
+import { IconLink } from "../../ui/icons";
 import { QrReader } from "../../ui/QrReader";
 import { money, timeText } from "../../ui/words";
 
@@ -15,6 +16,20 @@ export function LinkReader({ onText, error }: { onText: (text: string) => void; 
       <QrReader onText={onText} />
       <ErrorAlert error={error} />
     </Stack>
+  );
+}
+
+/** Offers the payment link that was opened meanwhile; nothing of it is paid before. */
+export function OpenedNotice({ onShow }: { onShow: () => void }): JSX.Element {
+  return (
+    <Alert role="alert" color="orange" icon={<IconLink aria-hidden />} title="A payment link was opened">
+      <Group justify="space-between">
+        <Text size="sm">What stands below is not changed by it.</Text>
+        <Button variant="default" size="xs" onClick={onShow}>
+          Show it instead
+        </Button>
+      </Group>
+    </Alert>
   );
 }
 

@@ -1,5 +1,5 @@
 import { checkExpiry, FastPayError, isPaymentLink, parsePaymentLink, type PaymentLink } from "@fastpay/sdk";
-import { useCallback, useEffect, useState } from "react";
+import { useCallback, useEffect, useRef, useState } from "react";
 import { useLocation, useNavigate } from "react-router";
 
 import { useNetwork } from "../../network/NetworkProvider";
@@ -8,17 +8,24 @@ import { useNetwork } from "../../network/NetworkProvider";
 export interface LinkRequest {
   readonly request: PaymentLink | undefined;
   readonly error: unknown;
+  /** Shows the link that was opened while the page stood here; none where there is none. */
+  readonly showOpened: (() => void) | undefined;
   /** Takes a text as a link; false where it claims to be none. With `isLink` it is refused for that, too. */
   readonly read: (text: string, isLink?: boolean) => boolean;
   readonly clear: () => void;
 }
 
-/** The payment link behind the `#` of the page's address, or one that is read in. */
+/**
+ * The payment link behind the `#` of the page's address when it was opened, or one that is read in. One that comes there
+ * later waits to be shown: whoever has opened this window can change its address, also in the moment of the click that pays.
+ */
 export function useLinkRequest(): LinkRequest {
   const { client } = useNetwork();
   const { hash } = useLocation();
   const navigate = useNavigate();
   const [state, setState] = useState<{ request?: PaymentLink; error?: unknown }>({});
+  const [opened, setOpened] = useState<string>();
+  const first = useRef<string | undefined>(hash);
 
   const read = useCallback(
     (text: string, isLink = true) => {
@@ -36,13 +43,21 @@ export function useLinkRequest(): LinkRequest {
     [client],
   );
   useEffect(() => {
+    const isFirst = hash === first.current;
+    if (!isFirst) first.current = undefined;
     if (hash.length <= 1) return;
-    read(decodeHash(hash.slice(1)));
+    const text = decodeHash(hash.slice(1));
+    if (isFirst) read(text);
+    else setOpened(text);
     // A reload must not ask for the same money again once it is paid.
     void navigate({ hash: "" }, { replace: true });
   }, [hash, read, navigate]);
   const clear = useCallback(() => setState({}), []);
-  return { request: state.request, error: state.error, read, clear };
+  const show = (text: string): void => {
+    setOpened(undefined);
+    read(text);
+  };
+  return { request: state.request, error: state.error, showOpened: opened === undefined ? undefined : () => show(opened), read, clear };
 }
 
 /** Browsers leave a fragment as it is, but for a few characters that they escape. */
