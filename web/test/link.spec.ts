@@ -158,7 +158,7 @@ test("an amount that cannot be read is asked for by no code and no link", async 
   await expect(codes).toBeVisible();
   for (const text of ["1,500", "0", "one"]) {
     await amount.fill(text);
-    await expect(page.getByText(/^No code and no link now: /)).toBeVisible();
+    await expect(page.getByText(/^No code and no link now\. /)).toBeVisible();
     await expect(codes).toBeHidden();
     await expect(page.getByTestId("payment-link")).toBeHidden();
     await expect(page.getByRole("button", { name: /^Copy (fastpay: )?link$/ })).toHaveCount(0);

@@ -38,7 +38,7 @@ test("a token that is not known is said to be that, nothing can be done with it,
   await page.getByLabel("Asset").selectOption({ value: token.toLowerCase() });
   await page.getByLabel("Amount (optional)").fill("5");
   await expect(unknown).toBeVisible();
-  await expect(page.getByText("No code and no link now: ")).toBeVisible();
+  await expect(page.getByText("No code and no link now. ")).toBeVisible();
   await expect(page.getByTestId("payment-link")).toBeHidden();
   await isAccessible(page);
 

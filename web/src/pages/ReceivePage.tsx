@@ -53,7 +53,7 @@ function Receive({ owner }: { owner: Owner }): JSX.Element {
           <ErrorAlert error={made.error} />
           {isUnread && (
             <Text role="status" ta="center">
-              No code and no link now: {typed.fault ?? "nobody knows yet how this token counts, and so not which amount this is."}
+              No code and no link now. {typed.fault ?? "Nobody knows yet how this token counts, and so not which amount this is."}
             </Text>
           )}
           {!isUnread && made.links !== undefined && (

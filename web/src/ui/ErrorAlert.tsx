@@ -16,7 +16,7 @@ interface Props extends Omit<AlertProps, "title" | "children" | "onReset"> {
 export function NamingAlert({ error }: { error: unknown }): JSX.Element | null {
   return (
     <ErrorAlert error={error} title="This token is not known now">
-      <Text size="sm">It is asked again; no amount of it can be given before.</Text>
+      <Text size="sm">This page asks again by itself; no amount of the token can be given before.</Text>
     </ErrorAlert>
   );
 }
