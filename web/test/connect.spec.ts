@@ -1,3 +1,4 @@
+import { isAccessible } from "./support/axe";
 import { authority, connect, expect, picture, test } from "./support/people";
 import { giveOnChain, network } from "./support/net";
 import { TestWallet } from "./support/wallet";
@@ -63,6 +64,7 @@ test("on a wrong network nothing can be signed until the wallet has switched", a
   wallet.chainId = 1;
   await page.reload();
   await expect(page.getByRole("alert").filter({ hasText: "Wrong network" })).toBeVisible();
+  await isAccessible(page);
   await picture(page, "wrong-network");
   await page.getByRole("navigation", { name: "What to do" }).getByRole("link", { name: "Pay" }).click();
   await page.getByLabel("To", { exact: true }).fill("0x70997970C51812dc3A010C7d01b50e0d17dc79C8");

@@ -1,5 +1,6 @@
 import type { Page } from "@playwright/test";
 
+import { isAccessible } from "./support/axe";
 import { activity, authority, connect, expect, goTo, inFastPay, pay, picture, test } from "./support/people";
 
 const BOB = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
@@ -81,6 +82,7 @@ test("an order of another device is found, finished, and only then the next one 
   await connect(other);
   const notice = other.getByRole("alert").filter({ hasText: "An order is not finished" });
   await expect(notice).toContainText("Order #0 pays 1 ETH");
+  await isAccessible(other);
   await picture(other, "other-device");
   await notice.getByRole("button", { name: "Finish it now" }).click();
   await expect(inFastPay(other, "ETH")).toHaveText("2");

@@ -27,7 +27,7 @@ export function WrongNetwork(): JSX.Element | null {
           Your wallet is on another chain. This page works with {config.chainName} (chain {config.chainId}); nothing is
           signed until the wallet is there.
         </Text>
-        <Button color="orange.9" onClick={change} loading={isBusy}>
+        <Button variant="default" onClick={change} loading={isBusy}>
           Switch to {config.chainName}
         </Button>
       </Group>

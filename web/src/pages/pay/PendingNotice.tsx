@@ -25,7 +25,7 @@ export function PendingNotice({ account }: { account: AccountId }): JSX.Element 
           <TransferText transfer={transfer} /> It was signed {isOurs ? "here" : "on another device"} and has to be finished
           before the next one; it is paid once only.
         </Text>
-        <Button size="xs" color="orange.9" onClick={() => resume(account)}>
+        <Button variant="default" size="xs" onClick={() => resume(account)}>
           Finish it now
         </Button>
       </Group>
