@@ -9,12 +9,15 @@ import { verifyCertificate, type Certificate, type VerifiedCertificate } from ".
 import type { Committees } from "./chain/committees.js";
 import type { Committee } from "./committee.js";
 import { FastPayError, isFastPayError, messageOf } from "./errors.js";
+import { ProblemError } from "./problem.js";
 import type { Domain } from "./transfer.js";
 import type { AccountState, AuthorityAnswer } from "./views.js";
 import { sleep, throwIfAborted } from "./waiting.js";
 
 /** After a quorum has answered a read, the others get this much longer. */
 const GRACE_MS = 100;
+/** After a quorum has said that there is none of what one authority may have, the others get this much longer. */
+const ABSENCE_MS = 1_000;
 
 /** How long reads may take. */
 export interface ReadTiming {
@@ -143,7 +146,8 @@ export class Network {
 
   /**
    * The certificate that `account` sent under `sequence`, from whichever authority has a valid one first; `first` has
-   * a moment before all others. None where nobody has one.
+   * a moment before all others. None where nobody has one: that of a settled transfer is found whatever f of them do; of
+   * one that too few have confirmed yet, its holder may be too late behind a quorum that has none.
    */
   async findCertificate(
     account: AccountId,
@@ -153,11 +157,15 @@ export class Network {
     const { first, signal } = options;
     const found = new AbortController();
     const until = signal === undefined ? found.signal : AbortSignal.any([found.signal, signal]);
+    let without = 0;
     const ask = async (authority: AuthorityClient): Promise<VerifiedCertificate> => {
-      const certificate = await this.#certificateAt(authority, account, sequence, until);
-      // The first that fulfils is taken.
-      if (certificate === undefined) throw new Error("none here");
-      return certificate;
+      try {
+        return await this.verify(await authority.certificate(account, sequence, until), account, sequence);
+      } catch (error) {
+        if (error instanceof ProblemError && error.problem === "not-found") without += 1;
+        if (without === this.committee.quorum) void sleep(ABSENCE_MS, until).then(() => found.abort());
+        throw error;
+      }
     };
     try {
       const own = first && ask(first);
@@ -171,19 +179,6 @@ export class Network {
       return undefined;
     } finally {
       found.abort();
-    }
-  }
-
-  async #certificateAt(
-    authority: AuthorityClient,
-    account: AccountId,
-    sequence: bigint,
-    signal: AbortSignal | undefined,
-  ): Promise<VerifiedCertificate | undefined> {
-    try {
-      return await this.verify(await authority.certificate(account, sequence, signal), account, sequence);
-    } catch {
-      return undefined;
     }
   }
 

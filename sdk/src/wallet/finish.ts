@@ -183,10 +183,10 @@ export async function provenNext(
   answers: Answers<AccountState>,
 ): Promise<bigint> {
   const states = goodAnswers(answers).map(({ answer }) => answer);
-  for (const claim of claimsAbove(states, known)) {
-    if ((await network.findCertificate(account, claim - 1n, { signal })) !== undefined) return claim;
-  }
-  return known;
+  // All at once: of a lie it takes a while to know that nobody can prove it.
+  const claims = claimsAbove(states, known);
+  const proofs = await Promise.all(claims.map((claim) => network.findCertificate(account, claim - 1n, { signal })));
+  return claims.find((_, number) => proofs[number] !== undefined) ?? known;
 }
 
 /**

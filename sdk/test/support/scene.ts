@@ -89,6 +89,14 @@ export class Scene {
     return node;
   }
 
+  /** Somebody whose requests have more time than a test: who waits for an authority that hangs waits for ever. */
+  patient(): Context {
+    const hourMs = 3_600_000;
+    const clients = this.nodes.map(({ url, keys }) => new AuthorityClient(url, keys.votingKey, hourMs));
+    const network = new Network(DOMAIN, this.context.network.committees, clients, { readMs: hourMs });
+    return { ...this.context, network };
+  }
+
   /** Alice pays Bob. */
   pay(amount: bigint, options: PayOptions = {}): Promise<Receipt> {
     const { signer = this.alice, store = this.context.store, timing } = options;

@@ -60,3 +60,19 @@ test("one that is late is heard where its answer makes the quorum of those that 
   const answers = await network.askAll(ask, { counts: (url) => url !== scene.node(1).url });
   expect(answers.map(({ answer }) => answer)).toContain(scene.node(0).url);
 });
+
+test("who claims a number and does not come forth with its certificate holds nobody up", async () => {
+  await (await scene.pay(7n)).rest;
+  const liar = scene.node(0);
+  liar.lie = (request) => {
+    if (request.path.includes("/certificates/")) return "hang";
+    const { status, body } = liar.honest(request) as { status: number; body: object };
+    return { status, body: { ...body, nextSequence: "9" } };
+  };
+  // Also a page that knows nothing of the account: one number is proven, and the other is not.
+  const known = scene.patient();
+  for (const context of [known, { ...known, store: undefined }]) {
+    const { nextSequence } = await viewAccount(context, scene.alice.account, [], Number.POSITIVE_INFINITY);
+    expect(nextSequence).toBe(1n);
+  }
+});

@@ -2,12 +2,9 @@
 
 import { afterEach, beforeEach, expect, test } from "vitest";
 
-import { AuthorityClient } from "../../src/authority.js";
-import { Network } from "../../src/network.js";
 import type { Context } from "../../src/wallet/context.js";
 import { gatherEvidence } from "../../src/wallet/evidence.js";
 import { encodeCertificate } from "../../src/wire.js";
-import { DOMAIN } from "../support/committee.js";
 import { Scene } from "../support/scene.js";
 
 let scene: Scene;
@@ -59,12 +56,9 @@ test("a certificate of another transfer is false in whatever epoch it is", async
 test("who lists a payment and does not come forth with its certificate holds nobody up", async () => {
   await (await scene.pay(7n)).rest;
   scene.node(0).lie = ({ path }) => (path.includes("/certificates/") ? "hang" : undefined);
-  // Longer than this test may take.
-  const hourMs = 3_600_000;
-  const clients = scene.nodes.map(({ url, keys }) => new AuthorityClient(url, keys.votingKey, hourMs));
-  const network = new Network(DOMAIN, scene.context.network.committees, clients, { readMs: hourMs });
+  const { network } = scene.patient();
   const [alice, bob] = [scene.alice.account, scene.bob.account];
-  const [lister] = clients;
+  const lister = network.authorities.find(({ url }) => url === scene.node(0).url);
   if (lister === undefined) throw new Error("there is nobody to ask");
   expect((await network.findReceived(bob, lister, alice, 0n))?.order.transfer.amount).toBe(7n);
 });
