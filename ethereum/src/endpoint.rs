@@ -13,8 +13,9 @@ use alloy::rpc::types::Log;
 use alloy::sol_types::SolCall;
 use serde_json::{Value, json};
 
-use crate::error::{PrimaryError, quote};
+use crate::error::PrimaryError;
 use crate::finality::{BlockHead, Finality};
+use crate::label::Label;
 
 /// Where to look: JSON-RPC's block parameter.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +44,7 @@ impl At {
 /// A node that is asked, by HTTP in production.
 #[derive(Debug)]
 pub(crate) struct Endpoint {
-    label: String,
+    label: Label,
     client: RpcClient,
     timeout: Duration,
     chain_id: u64,
@@ -52,13 +53,13 @@ pub(crate) struct Endpoint {
 }
 
 impl Endpoint {
-    pub(crate) fn new(label: String, client: RpcClient, timeout: Duration, chain_id: u64, contract: Address) -> Self {
+    pub(crate) fn new(label: Label, client: RpcClient, timeout: Duration, chain_id: u64, contract: Address) -> Self {
         Self { label, client, timeout, chain_id, contract, verified: AtomicBool::new(false) }
     }
 
     /// The URL's origin, for messages.
     pub(crate) fn label(&self) -> &str {
-        &self.label
+        self.label.as_str()
     }
 
     /// Checks chain id and contract, unless that was done since the node was last away.
@@ -66,14 +67,13 @@ impl Endpoint {
         if self.verified.load(Ordering::Acquire) {
             return Ok(());
         }
-        let found: U64 = self.ask("eth_chainId", json!([])).await?;
-        let found = found.to::<u64>();
+        let found = served_chain(&self.label, &self.client, self.timeout).await?;
         if found != self.chain_id {
-            return Err(PrimaryError::WrongChain { node: self.label.clone(), expected: self.chain_id, found });
+            return Err(PrimaryError::WrongChain { node: self.label().into(), expected: self.chain_id, found });
         }
         let code: Bytes = self.ask("eth_getCode", json!([self.contract, "latest"])).await?;
         if code.is_empty() {
-            return Err(PrimaryError::NoContract { node: self.label.clone(), address: self.contract });
+            return Err(PrimaryError::NoContract { node: self.label().into(), address: self.contract });
         }
         self.verified.store(true, Ordering::Release);
         Ok(())
@@ -86,14 +86,7 @@ impl Endpoint {
     }
 
     async fn ask<T: RpcRecv>(&self, method: &'static str, params: Value) -> Result<T, PrimaryError> {
-        let request = self.client.request::<Value, T>(method, params);
-        let answer = match tokio::time::timeout(self.timeout, request).await {
-            Ok(answer) => answer.map_err(|error| PrimaryError::from_transport(&self.label, method, error)),
-            Err(_) => Err(PrimaryError::Unreachable {
-                node: self.label.clone(),
-                reason: format!("no answer to {method} within {} ms", self.timeout.as_millis()),
-            }),
-        };
+        let answer = ask(&self.label, &self.client, self.timeout, method, params).await;
         if matches!(answer, Err(PrimaryError::Unreachable { .. })) {
             self.verified.store(false, Ordering::Release);
         }
@@ -102,7 +95,7 @@ impl Endpoint {
 
     /// The error for an answer of the right type that makes no sense.
     pub(crate) fn bad_answer(&self, method: &'static str, reason: &str) -> PrimaryError {
-        PrimaryError::BadAnswer { node: self.label.clone(), method, reason: quote(reason) }
+        PrimaryError::BadAnswer { node: self.label().into(), method, reason: self.label.quote(reason) }
     }
 
     /// What a view of a contract returns.
@@ -134,7 +127,7 @@ impl Endpoint {
                 }
             }
         };
-        head.ok_or_else(|| PrimaryError::NoFinalBlock { node: self.label.clone() })
+        head.ok_or_else(|| PrimaryError::NoFinalBlock { node: self.label().into() })
     }
 
     /// The contract's logs of one event in whole blocks from `first` to `last`.
@@ -151,5 +144,27 @@ impl Endpoint {
             "toBlock": U64::from(last),
         }]);
         self.request("eth_getLogs", filter).await
+    }
+}
+
+/// The chain id that a node serves, for those who do not know it yet.
+pub(crate) async fn served_chain(label: &Label, client: &RpcClient, timeout: Duration) -> Result<u64, PrimaryError> {
+    let id: U64 = ask(label, client, timeout, "eth_chainId", json!([])).await?;
+    Ok(id.to())
+}
+
+async fn ask<T: RpcRecv>(
+    label: &Label,
+    client: &RpcClient,
+    timeout: Duration,
+    method: &'static str,
+    params: Value,
+) -> Result<T, PrimaryError> {
+    match tokio::time::timeout(timeout, client.request::<Value, T>(method, params)).await {
+        Ok(answer) => answer.map_err(|error| PrimaryError::from_transport(label, method, error)),
+        Err(_) => Err(PrimaryError::Unreachable {
+            node: label.as_str().into(),
+            reason: format!("no answer to {method} within {} ms", timeout.as_millis()),
+        }),
     }
 }

@@ -5,12 +5,11 @@ use alloy::rpc::json_rpc::{ErrorPayload, RpcError};
 use alloy::transports::TransportError;
 use fastpay_core::{CommitteeError, Epoch};
 
+use crate::label::Label;
 use crate::revert::Revert;
 
-/// How much of an Ethereum node's own words goes into an error, in characters: a page of HTML helps nobody.
-const QUOTE_LENGTH_MAX: usize = 200;
-
-/// Why the Primary gave no usable answer. `node` is the RPC URL without its path, which may hold a key.
+/// Why the Primary gave no usable answer. `node` is the origin of the RPC URL. The rest may hold a key, and is in no text
+/// here: not in the transport's words and not in the node's.
 #[derive(Debug, thiserror::Error)]
 pub enum PrimaryError {
     /// No RPC URL is configured.
@@ -132,16 +131,16 @@ impl PrimaryError {
     }
 
     /// Sorts a transport's error.
-    pub(crate) fn from_transport(node: &str, method: &'static str, error: TransportError) -> Self {
-        let node = node.to_owned();
+    pub(crate) fn from_transport(label: &Label, method: &'static str, error: TransportError) -> Self {
+        let node = label.as_str().to_owned();
         match error {
-            RpcError::Transport(error) => Self::Unreachable { node, reason: quote(&error.to_string()) },
-            RpcError::ErrorResp(payload) => Self::from_payload(node, method, &payload),
-            error => Self::BadAnswer { node, method, reason: quote(&error.to_string()) },
+            RpcError::Transport(error) => Self::Unreachable { node, reason: label.quote(&error.to_string()) },
+            RpcError::ErrorResp(payload) => Self::from_payload(label, method, &payload),
+            error => Self::BadAnswer { node, method, reason: label.quote(&error.to_string()) },
         }
     }
 
-    fn from_payload(node: String, method: &'static str, payload: &ErrorPayload) -> Self {
+    fn from_payload(label: &Label, method: &'static str, payload: &ErrorPayload) -> Self {
         if let Some(data) = payload.as_revert_data() {
             return Self::Reverted(Box::new(Revert::decode(data)));
         }
@@ -153,11 +152,7 @@ impl PrimaryError {
         if message.contains("insufficient funds") {
             return Self::InsufficientFunds;
         }
-        Self::Refused { node, method, code: payload.code, message: quote(&payload.message) }
+        let (node, message) = (label.as_str().to_owned(), label.quote(&payload.message));
+        Self::Refused { node, method, code: payload.code, message }
     }
-}
-
-/// The start of a text from outside, on one line.
-pub(crate) fn quote(text: &str) -> String {
-    text.chars().take(QUOTE_LENGTH_MAX).map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

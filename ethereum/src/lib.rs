@@ -7,8 +7,8 @@
 //!  RPC URLs ─► Primary ─┼─► views: committee, totals, is_redeemed, Token … ─► wallet, relayer
 //!                       └─► Sender ◄─ Call (deposit, approve, redeem, claim) ─► Inclusion
 //! ```
-//! Modules in reading order: `contract` (what the chain offers) and `revert` (how it says no), `error`,
-//! `finality`, `endpoint` (one node) and `primary` (all of them), `funded` (the rules of the deposit log)
+//! Modules in reading order: `contract` (what the chain offers) and `revert` (how it says no), `label` (what nodes
+//! are called) and `error`, `finality`, `endpoint` (one node) and `primary` (all of them), `funded` (the rules of the deposit log)
 //! and `deposits` (reading it), `epochs` (committees), `brakes` (pause, outflow limit and queue), `redeemed` (who
 //! brought a redemption), `token`,
 //! `fees`, `submission`, `sender` and `drive`; and `keystore`, secret keys on disk.
@@ -29,6 +29,7 @@ mod fees;
 mod finality;
 mod funded;
 pub mod keystore;
+mod label;
 mod primary;
 mod redeemed;
 mod revert;
@@ -49,7 +50,7 @@ pub use error::PrimaryError;
 pub use fees::{Fees, SenderConfig};
 pub use finality::{BlockHead, Finality};
 pub use funded::Alarm;
-pub use primary::{Primary, PrimaryConfig, check_rpc_url};
+pub use primary::{Primary, PrimaryConfig, served_chain};
 pub use redeemed::PaidRedemption;
 pub use revert::Revert;
 pub use sender::{SendError, Sender, gas_limit};

@@ -18,9 +18,10 @@ use serde_json::{Value, json};
 use url::Url;
 
 use crate::contract::{ContractAuthority, IFastPay};
-use crate::endpoint::{At, Endpoint};
+use crate::endpoint::{self, At, Endpoint};
 use crate::error::PrimaryError;
 use crate::finality::{BlockHead, Finality};
+use crate::label::Label;
 
 /// Where the Primary is. Readable from TOML.
 #[derive(Clone, Debug, Deserialize)]
@@ -67,16 +68,23 @@ struct Shared {
     endpoints: Vec<Endpoint>,
 }
 
-/// Whether this is the address of a node as we speak to them.
-///
-/// # Errors
-/// Where it is none: `localhost:8545` is a URL, too, of the scheme `localhost`.
-pub fn check_rpc_url(url: &Url) -> Result<(), PrimaryError> {
+/// Whether this is the address of a node as we speak to them: `localhost:8545` is a URL, too, of the scheme `localhost`.
+fn check_rpc_url(url: &Url) -> Result<(), PrimaryError> {
     match url.scheme() {
         "http" | "https" => Ok(()),
         // Nothing of it but its beginning: providers put keys behind that.
         scheme => Err(PrimaryError::NotHttp(format!("{scheme}:…"))),
     }
+}
+
+/// The chain id that the node at an address serves.
+///
+/// # Errors
+/// Where the address is not HTTP's, or there is no answer.
+pub async fn served_chain(url: &Url) -> Result<u64, PrimaryError> {
+    check_rpc_url(url)?;
+    let timeout = Duration::from_millis(default_request_timeout_ms());
+    endpoint::served_chain(&Label::new(url), &RpcClient::new_http(url.clone()), timeout).await
 }
 
 impl Primary {
@@ -126,8 +134,7 @@ impl Primary {
         rpc_urls.iter().try_for_each(check_rpc_url)?;
         let timeout = Duration::from_millis(request_timeout_ms.max(1));
         let endpoint = |url: Url| {
-            // Neither path nor user info: providers put keys there.
-            let label = url.origin().ascii_serialization();
+            let label = Label::new(&url);
             Endpoint::new(label, client(url), timeout, chain_id, contract)
         };
         let endpoints = rpc_urls.into_iter().map(endpoint).collect();

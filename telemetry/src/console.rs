@@ -8,11 +8,17 @@ use std::process::ExitCode;
 use clap::ValueEnum;
 pub use clap_complete::Shell;
 use serde_json::Value;
+use tracing::{Metadata, Subscriber};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::fmt::SubscriberBuilder;
 use tracing_subscriber::fmt::format::{DefaultFields, Format};
+use tracing_subscriber::prelude::*;
 
 use crate::kind::ErrorKind;
+
+/// Alloy's HTTP transport says the URL of the Ethereum node with all that it says, and providers put keys there.
+const NEVER_LOGGED: &str = "alloy_transport_http";
 
 /// The form of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -26,14 +32,23 @@ pub enum LogFormat {
 /// Starts the log of a program. The variable of the environment says how much it says, in place of `default`.
 pub fn start_log(format: LogFormat, variable: &str, default: &str) {
     match format {
-        LogFormat::Text => log(variable, default).init(),
-        LogFormat::Json => log(variable, default).json().init(),
+        LogFormat::Text => start(log(variable, default).finish()),
+        LogFormat::Json => start(log(variable, default).json().finish()),
     }
 }
 
 /// The same for a command that a person waits for: without times.
 pub fn start_brief_log(variable: &str, default: &str) {
-    log(variable, default).without_time().init();
+    start(log(variable, default).without_time().finish());
+}
+
+fn start(log: impl Subscriber + Send + Sync) {
+    log.with(filter_fn(may_be_logged)).init();
+}
+
+/// Over and above what the variable says.
+fn may_be_logged(metadata: &Metadata<'_>) -> bool {
+    !metadata.target().starts_with(NEVER_LOGGED)
 }
 
 fn log(variable: &str, default: &str) -> SubscriberBuilder<DefaultFields, Format, EnvFilter, fn() -> Stderr> {

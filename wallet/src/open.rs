@@ -4,10 +4,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use alloy::primitives::U64;
-use alloy::rpc::client::RpcClient;
 use fastpay_core::{Asset, Committees, Domain, Genesis};
-use fastpay_ethereum::{Alarm, DepositsError, EpochReader, Primary, PrimaryError, Token, check_rpc_url};
+use fastpay_ethereum::{Alarm, DepositsError, EpochReader, Primary, PrimaryError, Token, served_chain};
 use fastpay_rpc::Endpoints;
 use tokio::time::{Instant, sleep};
 use url::Url;
@@ -20,7 +18,6 @@ use crate::wallet::{READ_PATIENCE, Wallet};
 
 /// How ETH is written, and the native asset without a Primary.
 const ETHER_DECIMALS: u8 = 18;
-const CHAIN_ID_TIMEOUT: Duration = Duration::from_secs(10);
 /// So long `init` waits for the deployment's block to be final.
 const DEPLOYMENT_PATIENCE: Duration = Duration::from_secs(10);
 const DEPLOYMENT_POLL: Duration = Duration::from_millis(300);
@@ -81,13 +78,7 @@ async fn first_committees(primary: Primary) -> Result<Committees, WalletError> {
 /// Where it does not answer.
 pub async fn learn_chain_id(rpc_urls: &[Url]) -> Result<u64, WalletError> {
     let url = rpc_urls.first().ok_or(PrimaryError::NoUrl)?;
-    check_rpc_url(url)?;
-    let node = url.origin().ascii_serialization();
-    let failed = |reason: String| PrimaryError::Unreachable { node: node.clone(), reason };
-    let asked = RpcClient::new_http(url.clone()).request_noparams::<U64>("eth_chainId");
-    let answer = tokio::time::timeout(CHAIN_ID_TIMEOUT, asked).await;
-    let answer = answer.map_err(|_| failed(format!("no answer within {} s", CHAIN_ID_TIMEOUT.as_secs())))?;
-    Ok(answer.map_err(|error| failed(error.to_string()))?.to())
+    Ok(served_chain(url).await?)
 }
 
 /// Reads a genesis file.

@@ -1,6 +1,6 @@
 //! `fastpay-node` as an operator runs it, and killed as power cuts kill it.
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -411,6 +411,43 @@ fn each_thing_that_stands_in_the_way_of_a_start_is_found() {
     // Of another committee.
     let others = keys::generate(&operator.folder.path().join("others"), None).unwrap();
     check(good.replace("/keys/", "/others/"), &others.public().name.to_string());
+}
+
+#[test]
+fn no_key_of_an_ethereum_provider_is_in_the_log_however_much_is_logged() {
+    const KEYS: [&str; 3] = ["pass-of-the-user", "0123456789abcdef0123456789abcdef", "key-of-the-query"];
+    let operator = Operator::new();
+    let good = std::fs::read_to_string(operator.config()).unwrap();
+    let without_genesis: String =
+        good.lines().filter(|line| !line.starts_with("genesis")).map(|line| format!("{line}\n")).collect();
+    let forbidding = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let refusing = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let addresses = [&forbidding, &refusing].map(|listener| listener.local_addr().unwrap());
+    drop(refusing);
+    std::thread::spawn(move || {
+        for mut stream in forbidding.incoming().flatten() {
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n");
+        }
+    });
+    let [user, path, query] = KEYS;
+    for address in addresses {
+        let primary = format!(
+            "[primary]\nrpc_urls = [\"http://user:{user}@{address}/v3/{path}?apikey={query}\"]\nchain_id = 1\n\
+             contract = \"0x{}\"\n",
+            "11".repeat(20)
+        );
+        let config = operator.folder.path().join("followed.toml");
+        std::fs::write(&config, format!("{without_genesis}{primary}")).unwrap();
+        for level in ["trace", "warn,[ReqwestTransport]=trace", "alloy_transport_http::reqwest_transport=trace"] {
+            let mut command = node(&["run", "--config", config.to_str().unwrap()]);
+            let output = command.env("FASTPAY_LOG", level).output().unwrap();
+            let said = text(&output.stderr);
+            assert!(said.contains("does not answer") && said.contains(&address.to_string()), "{said}");
+            assert_eq!(said.contains("TRACE"), level == "trace", "{said}");
+            KEYS.iter().for_each(|key| assert!(!said.contains(key), "{key} with {level} in {said}"));
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
