@@ -33,6 +33,17 @@ pub enum BackupError {
     /// It would copy itself.
     #[error("{0} is inside of the folder that is to be copied; name another place")]
     Inside(PathBuf),
+    /// It would remove what it is to copy.
+    #[error(
+        "{from} is in {unfinished}, which is what an attempt that did not end leaves, and is removed first; move it to \
+         another place and name that"
+    )]
+    Unfinished {
+        /// What is to be copied.
+        from: PathBuf,
+        /// Where copies are made until they are whole.
+        unfinished: PathBuf,
+    },
     /// The file system failed.
     #[error("cannot copy {path}: {error}")]
     Io {
@@ -58,6 +69,7 @@ pub struct Copied {
 /// Where a node runs on it, `to` exists, or the file system fails.
 pub fn back_up(data: &Path, to: &Path) -> Result<Copied, BackupError> {
     let folder = DataFolder::hold(data)?;
+    check_outside(folder.path(), to)?;
     let copied = copy_folder(folder.path(), to)?;
     sync_parent(to)?;
     Ok(copied)
@@ -79,6 +91,12 @@ pub fn restore(from: &Path, data: &Path) -> Result<Copied, BackupError> {
     let mut name = data.file_name().unwrap_or_default().to_owned();
     name.push(".restoring");
     let unfinished = data.with_file_name(name);
+    check_outside(from, data)?;
+    if let Ok(removed) = unfinished.canonicalize()
+        && from.canonicalize().map_err(failed(from))?.starts_with(removed)
+    {
+        return Err(BackupError::Unfinished { from: from.to_owned(), unfinished });
+    }
     match fs::remove_dir_all(&unfinished) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(&unfinished)(error)),
         _ => {}
@@ -90,14 +108,18 @@ pub fn restore(from: &Path, data: &Path) -> Result<Copied, BackupError> {
     Ok(copied)
 }
 
-fn copy_folder(from: &Path, to: &Path) -> Result<Copied, BackupError> {
-    if to.symlink_metadata().is_ok() {
-        return Err(BackupError::Exists(to.to_owned()));
-    }
+fn check_outside(from: &Path, to: &Path) -> Result<(), BackupError> {
     let place = to.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let place = place.canonicalize().map_err(failed(place))?;
     if place.starts_with(from.canonicalize().map_err(failed(from))?) {
         return Err(BackupError::Inside(to.to_owned()));
+    }
+    Ok(())
+}
+
+fn copy_folder(from: &Path, to: &Path) -> Result<Copied, BackupError> {
+    if to.symlink_metadata().is_ok() {
+        return Err(BackupError::Exists(to.to_owned()));
     }
     let mut copied = Copied::default();
     copy_all(from, to, true, &mut copied)?;
@@ -238,5 +260,33 @@ mod tests {
         fs::copy(data.join(META_FILE), backup.join(META_FILE)).unwrap();
         fs::create_dir(scene.path("second.restoring")).unwrap();
         restore(&backup, &scene.path("second")).unwrap();
+    }
+
+    #[test]
+    fn what_is_to_be_restored_is_never_removed() {
+        let scene = Scene::new();
+        let (data, unfinished) = (scene.path("data"), scene.path("lost.restoring"));
+        let whole = |folder: &Path| folder.join(META_FILE).exists() && folder.join("shard-000").exists();
+        // What was cut short after it was whole, and before it had its name; also by another name of it.
+        back_up(&data, &unfinished).unwrap();
+        std::os::unix::fs::symlink(&unfinished, scene.path("link")).unwrap();
+        for from in [unfinished.clone(), scene.path("link"), scene.path("data/../lost.restoring")] {
+            let refused = restore(&from, &scene.path("lost"));
+            assert!(matches!(refused, Err(BackupError::Unfinished { .. })), "{refused:?}");
+            assert!(whole(&unfinished) && !scene.path("lost").exists());
+        }
+        let inside = scene.path("second.restoring");
+        fs::create_dir(&inside).unwrap();
+        fs::rename(&unfinished, inside.join("backup")).unwrap();
+        let refused = restore(&inside.join("backup"), &scene.path("second"));
+        assert!(matches!(refused, Err(BackupError::Unfinished { .. })) && whole(&inside.join("backup")), "{refused:?}");
+        // In the folder that is to be copied, nothing is removed either.
+        let within = data.join("new.restoring");
+        fs::create_dir(&within).unwrap();
+        let refused = restore(&data, &data.join("new"));
+        assert!(matches!(refused, Err(BackupError::Inside(_))) && within.exists(), "{refused:?}");
+        // Under another name it can be restored.
+        fs::rename(inside.join("backup"), scene.path("backup")).unwrap();
+        restore(&scene.path("backup"), &scene.path("second")).unwrap();
     }
 }

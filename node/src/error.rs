@@ -146,7 +146,7 @@ fn of_backup(error: &BackupError) -> ErrorKind {
     match error {
         BackupError::Storage(error) => of_storage(error),
         BackupError::Mark(error) => of_notice(error),
-        BackupError::Exists(_) | BackupError::Inside(_) => ErrorKind::Argument,
+        BackupError::Exists(_) | BackupError::Inside(_) | BackupError::Unfinished { .. } => ErrorKind::Argument,
         BackupError::Io { .. } => ErrorKind::Storage,
     }
 }
@@ -197,6 +197,7 @@ mod tests {
             (listen.into(), ErrorKind::Config),
             (NoticeError::Witnessed(path()).into(), ErrorKind::Config),
             (BackupError::Inside(path()).into(), ErrorKind::Argument),
+            (BackupError::Unfinished { from: path(), unfinished: path() }.into(), ErrorKind::Argument),
             (VoteCommitteeError::NoPrimary.into(), ErrorKind::Config),
             (VoteCommitteeError::NotAMember(Epoch(1)).into(), ErrorKind::Key),
             (VoteCommitteeError::Disagreement { node: "n".into() }.into(), ErrorKind::Primary),
