@@ -88,7 +88,8 @@ pub(super) struct EventParams {
 ///
 /// Server-sent events: `confirmed` (a transfer that it sent), `received` (a payment) and `deposited`, each with the entry
 /// of the list of the same name as data. The id of an event is a cursor: how many entries of what it sent, received and
-/// was deposited were said so far, at this authority. A comment comes every 15 s.
+/// was deposited were said so far, at this authority. An id without an event comes first: where the stream begins. A
+/// comment comes every 15 s.
 #[utoipa::path(get, path = "/v1/accounts/{account}/events", tag = "Accounts", operation_id = "followAccount",
     params(("account" = json::Account, Path, description = "The account."), EventParams,
         ("Last-Event-ID" = Option<String>, Header, description = "A cursor, as a browser sends it with a stream that it takes up again.")),
@@ -123,7 +124,8 @@ pub(super) async fn events(
     let (events, said) = mpsc::channel(EVENTS_WAITING_MAX);
     let speaker = Speaker { node, id, peer: caller.peer, cursor, events, subscription, _share: share };
     tokio::spawn(speaker.run(account));
-    let first = tokio_stream::once(Event::default().retry(RECONNECT_AFTER));
+    // Without an event of its own, it says where the stream begins: who loses it at once goes on from there.
+    let first = tokio_stream::once(Event::default().retry(RECONNECT_AFTER).id(cursor.to_string()));
     let stream = first.chain(ReceiverStream::new(said)).map(Ok);
     Ok(Sse::new(stream).keep_alive(KeepAlive::new().interval(COMMENT_INTERVAL)))
 }

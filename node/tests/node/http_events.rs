@@ -40,12 +40,28 @@ impl Follow {
         Self { lines, head: Said::parse(&head) }
     }
 
-    /// The next event. Lines that only frame chunks, and comments, are passed over.
+    /// Where the stream begins: the id in what comes before all events.
+    async fn start(&mut self) -> String {
+        let (mut id, mut is_begun) = (String::new(), false);
+        loop {
+            let line = self.line().await.expect("the stream goes on");
+            assert!(!line.starts_with("event: ") && !line.starts_with("data: "), "{line}");
+            line.strip_prefix("id: ").into_iter().for_each(|text| id = text.into());
+            is_begun |= line.starts_with("retry: ");
+            if is_begun && line.is_empty() {
+                return id;
+            }
+        }
+    }
+
+    /// The next event. Lines that only frame chunks, comments, and an id without an event are passed over.
     async fn next(&mut self) -> Event {
         let (mut name, mut id) = (String::new(), String::new());
         loop {
             let line = self.line().await.expect("the stream goes on");
-            if let Some(text) = line.strip_prefix("event: ") {
+            if line.is_empty() {
+                (name, id) = (String::new(), String::new());
+            } else if let Some(text) = line.strip_prefix("event: ") {
                 name = text.into();
             } else if let Some(text) = line.strip_prefix("id: ") {
                 id = text.into();
@@ -108,6 +124,25 @@ async fn what_happens_to_an_account_is_said_as_it_happens() {
     let (name, cursor, data) = follow.next().await;
     assert_eq!((name.as_str(), cursor.as_str(), &data["amount"]), ("deposited", "1.1.2", &"7".into()));
     // Who has gone is waited for no longer.
+    drop(follow);
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_that_breaks_before_its_first_event_is_taken_up_where_it_began() {
+    let (alice, bob) = (TestAccount::ethereum(0), TestAccount::ed25519(1));
+    let served = HttpServed::start(1).await;
+    deposit(&served, 0, &[(alice.id(), 10)]).await;
+    pay(&served, &alice, bob.id(), 0).await;
+    let mut follow = Follow::open(served.address, &events(&alice), "").await;
+    let start = follow.start().await;
+    assert_eq!(start, "1.0.1");
+    drop(follow);
+    pay(&served, &alice, bob.id(), 1).await;
+    let mut follow = Follow::open(served.address, &events(&alice), &format!("last-event-id: {start}\r\n")).await;
+    assert_eq!(follow.start().await, start);
+    let (name, cursor, data) = follow.next().await;
+    assert_eq!((name.as_str(), cursor.as_str(), &data["sequence"]), ("confirmed", "2.0.1", &"1".into()));
     drop(follow);
     served.end().await;
 }
