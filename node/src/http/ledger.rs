@@ -13,7 +13,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::extract::{Path, Query};
-use super::problem::{OfEntry, Rejection};
+use super::problem::{OfEntry, OfFound, Rejection};
 use super::{Node, SharedNode, accounts};
 use crate::index::{Index, IndexError, Place};
 use crate::shard::HistoryError;
@@ -72,7 +72,7 @@ pub(super) async fn redemptions(
 /// Certified here, and neither paid nor queued by the contract in its final block. A list for people: what the contract
 /// says is what counts.
 #[utoipa::path(get, path = "/v1/redemptions/waiting", tag = "Ledger", operation_id = "listWaitingRedemptions",
-    responses((status = 200, description = "Longest first.", body = WaitingRedemptions), OfEntry))]
+    responses((status = 200, description = "Longest first.", body = WaitingRedemptions), OfFound))]
 pub(super) async fn waiting_redemptions(State(node): SharedNode) -> Result<Json<WaitingRedemptions>, Rejection> {
     let not_here = |detail: &str| Problem::new(ProblemCode::NotFound, detail.to_owned());
     let Some(waiting) = &node.context.waiting else {
@@ -92,7 +92,7 @@ pub(super) async fn waiting_redemptions(State(node): SharedNode) -> Result<Json<
 #[utoipa::path(get, path = "/v1/transfers/{digest}", tag = "Ledger", operation_id = "getTransfer",
     params(("digest" = Bytes32, Path, description = "The EIP-712 digest of the transfer.")),
     responses((status = 200, description = "The transfer's sender, number and certificate.", body = ConfirmedTransfer),
-        OfEntry))]
+        OfFound))]
 pub(super) async fn transfer(
     State(node): SharedNode,
     Path(wanted): Path<Bytes32>,
@@ -114,7 +114,7 @@ pub(super) async fn transfer(
 /// As the contract numbered it; in a committee without a Primary, the beginning's balances.
 #[utoipa::path(get, path = "/v1/deposits/{index}", tag = "Ledger", operation_id = "getDeposit",
     params(("index" = Uint64, Path, description = "Its number among all deposits of the contract, from 1.")),
-    responses((status = 200, description = "The deposit.", body = Deposit), OfEntry))]
+    responses((status = 200, description = "The deposit.", body = Deposit), OfFound))]
 pub(super) async fn deposit(State(node): SharedNode, Path(wanted): Path<Uint64>) -> Result<Json<Deposit>, Rejection> {
     let wanted = TransactionIndex(wanted.0);
     let record = indexed(&node, move |index| index.deposit(wanted)).await?;

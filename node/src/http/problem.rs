@@ -83,6 +83,11 @@ fn waits(code: ProblemCode) -> bool {
     matches!(code, ProblemCode::Busy | ProblemCode::TooManyStreams)
 }
 
+/// The same where what is not found may be found in a moment.
+fn waits_for_found(code: ProblemCode) -> bool {
+    waits(code) || code == ProblemCode::NotFound
+}
+
 fastpay_rpc::problem_sets! {
     ProblemCode, waits;
     /// Of an order.
@@ -104,4 +109,10 @@ fastpay_rpc::problem_sets! {
     OfEvents: Malformed, CursorAhead, TooManyStreams, Busy, Stopping;
     /// Of what may not be known here.
     OfKnowledge: Malformed, NotFound;
+}
+
+fastpay_rpc::problem_sets! {
+    ProblemCode, waits_for_found;
+    /// Of what is found a moment later than it happens: by the index, or in the contract.
+    OfFound: Malformed, NotFound, Busy, Stopping, HistoryUnreadable;
 }

@@ -486,6 +486,11 @@ async fn the_document_that_is_served_is_the_one_that_is_checked_in() {
     let document = served.get("/v1/openapi.json").await;
     let value: Value = document.good();
     assert_eq!(value["openapi"], "3.1.0");
+    // What may be found in a moment is answered with a time to wait, and is said to be.
+    for path in ["/v1/transfers/{digest}", "/v1/deposits/{index}", "/v1/redemptions/waiting"] {
+        let not_found = &value["paths"][path]["get"]["responses"]["404"];
+        assert!(not_found["headers"]["Retry-After"].is_object(), "{path}: {not_found}");
+    }
     served.end().await;
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/openapi.json");
     if std::env::var_os("UPDATE_OPENAPI").is_some() {
