@@ -14,6 +14,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use fastpay_core::AccountId;
+use fastpay_telemetry::configuration;
 use fastpay_wallet::folder::Folder;
 use fastpay_wallet::{DriveOptions, LabelTooLong, PaymentLink, Wallet, WalletError, check_label, set_up};
 use serde::{Deserialize, Serialize};
@@ -207,8 +208,8 @@ impl Home {
             return Err(ConfigError::NotSetUp(path));
         }
         let content = read(&path)?;
-        let config: Config =
-            toml::from_str(&content).map_err(|error| ConfigError::Malformed { path, reason: error.to_string() })?;
+        let config: Config = configuration::read(&content)
+            .map_err(|error| ConfigError::Malformed { path, reason: error.to_string() })?;
         config.check().map(|()| config)
     }
 
@@ -319,7 +320,9 @@ mod tests {
         let elsewhere = Home::new(folder.path().join("new"));
         let made = elsewhere.init(&exposed, &Folder::new(folder.path())).await;
         assert!(matches!(made, Err(ConfigError::Exposed(_))) && !elsewhere.path().exists());
-        std::fs::write(&path, "colour = 1").unwrap();
-        assert!(matches!(home.config(), Err(ConfigError::Malformed { .. })));
+        std::fs::write(&path, "webhook = \"https://shop.example/0123\"").unwrap();
+        let error = home.config().unwrap_err();
+        assert!(error.to_string().contains("line 1, column 1, `webhook`: unknown field"), "{error}");
+        assert!(!format!("{error}{error:?}").contains("0123"), "{error:?}");
     }
 }

@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use fastpay_ethereum::PrimaryConfig;
-use fastpay_telemetry::TraceSettings;
+use fastpay_telemetry::{TraceSettings, configuration};
 use serde::Deserialize;
 
 use crate::guard::default_witness;
@@ -118,7 +118,13 @@ pub struct Overrides {
     #[arg(long, env = "FASTPAY_NODE_HTTP")]
     pub http: Option<SocketAddr>,
     /// Ask this Ethereum node instead; several times for several, which must then agree
-    #[arg(long = "rpc-url", env = "FASTPAY_NODE_RPC_URLS", value_delimiter = ',')]
+    #[arg(
+        long = "rpc-url",
+        env = "FASTPAY_NODE_RPC_URLS",
+        hide_env_values = true,
+        value_delimiter = ',',
+        value_parser = configuration::NodeUrl
+    )]
     pub rpc_urls: Vec<url::Url>,
 }
 
@@ -139,7 +145,7 @@ pub enum ConfigError {
         /// The file.
         path: PathBuf,
         /// Where and what.
-        error: toml::de::Error,
+        error: configuration::Malformed,
     },
     /// Nobody to vote as.
     #[error("the configuration has no keys; add a [[keys]] with the files `voting` and `redemption`")]
@@ -182,7 +188,7 @@ impl Config {
         let text =
             std::fs::read_to_string(path).map_err(|error| ConfigError::Unreadable { path: path.into(), error })?;
         let mut config: Self =
-            toml::from_str(&text).map_err(|error| ConfigError::Malformed { path: path.into(), error })?;
+            configuration::read(&text).map_err(|error| ConfigError::Malformed { path: path.into(), error })?;
         config.resolve(path.parent().unwrap_or(Path::new(".")));
         if let Some(data) = overrides.data {
             config.data = data;
@@ -339,6 +345,12 @@ mod tests {
         check(without_keys.into(), "missing field `keys`");
         check(format!("keys = []\n{without_keys}"), "has no keys");
         check(GOOD.replace("[[keys]]", "[keys]"), "is wrong");
+        // A mistyped name of a key, and what may be a secret behind it.
+        let error =
+            read(&format!("{GOOD}[primary]\nrpc_url = [\"https://eth.example/v3/0123\"]\n"), Overrides::default());
+        let error = error.unwrap_err();
+        assert!(error.to_string().contains("line 14, column 1, `primary.rpc_url`: unknown field `rpc_url`"), "{error}");
+        assert!(error.to_string().contains("`rpc_urls`") && !format!("{error}{error:?}").contains("0123"), "{error:?}");
         let rpc_urls = vec!["http://localhost:8545".parse().unwrap()];
         let useless = read(GOOD, Overrides { rpc_urls, ..Overrides::default() });
         assert!(matches!(useless, Err(ConfigError::NoPrimary)), "{useless:?}");

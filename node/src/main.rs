@@ -13,6 +13,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use fastpay_node::config::{Config, Overrides};
 use fastpay_node::keys::{self, KeyFiles, passphrase_source};
 use fastpay_node::{authority, backup, check, guard, setup, status, vote_committee};
+use fastpay_telemetry::configuration::NodeUrl;
 use fastpay_telemetry::console::{LogFormat, Shell, answer, complain, completions, end_at_arguments, fail, start_log};
 use serde::Serialize;
 use tokio::sync::watch;
@@ -171,7 +172,7 @@ struct InitArguments {
     #[arg(long)]
     http: SocketAddr,
     /// An Ethereum node; several times for several, which must then agree. Not with --genesis
-    #[arg(long = "rpc-url", requires = "contract", required_unless_present = "genesis")]
+    #[arg(long = "rpc-url", requires = "contract", required_unless_present = "genesis", value_parser = NodeUrl)]
     rpc_urls: Vec<url::Url>,
     /// The chain of the Primary (EIP-155)
     #[arg(long, requires = "contract")]

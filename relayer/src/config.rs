@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use fastpay_core::{Amount, Asset};
 use fastpay_ethereum::{PrimaryConfig, SenderConfig};
 use fastpay_rpc::REDEMPTION_BATCH_MAX;
-use fastpay_telemetry::TraceSettings;
+use fastpay_telemetry::{TraceSettings, configuration};
 use serde::Deserialize;
 use url::Url;
 
@@ -114,7 +114,13 @@ impl BundleConfig {
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Overrides {
     /// An Ethereum RPC URL, in place of the configured ones; may be repeated.
-    #[arg(long = "rpc-url", env = "FASTPAY_RELAYER_RPC_URLS", value_delimiter = ',')]
+    #[arg(
+        long = "rpc-url",
+        env = "FASTPAY_RELAYER_RPC_URLS",
+        hide_env_values = true,
+        value_delimiter = ',',
+        value_parser = configuration::NodeUrl
+    )]
     pub rpc_urls: Vec<Url>,
     /// The file of the authorities' endpoints.
     #[arg(long, env = "FASTPAY_RELAYER_ENDPOINTS")]
@@ -165,7 +171,7 @@ impl Config {
         let text =
             std::fs::read_to_string(path).map_err(|error| ConfigError::Unreadable { path: path.to_owned(), error })?;
         let malformed = |error: String| ConfigError::Malformed { path: path.to_owned(), error };
-        let mut config: Self = toml::from_str(&text).map_err(|error| malformed(error.to_string()))?;
+        let mut config: Self = configuration::read(&text).map_err(|error| malformed(error.to_string()))?;
         if config.bundle.items_max == 0 || config.bundle.in_flight_max == 0 {
             return Err(malformed("bundle.items_max and bundle.in_flight_max must be at least 1".into()));
         }
@@ -284,6 +290,11 @@ mod tests {
         check(&format!("{MINIMAL}\n[bundle]\nitems_max = 0\n"), "at least 1");
         check(&format!("{MINIMAL}\n[bundle]\nitems_max = 257\n"), "at most 256");
         check(&format!("{MINIMAL}\n[bundle]\nbelow_cost = \"maybe\"\n"), "`pay` or `leave`");
+        let secret =
+            MINIMAL.replace("rpc_urls = [\"http://127.0.0.1:8545\"]", "rpc_urls = \"https://eth.example/v3/0123\"");
+        let error = read(&secret, Overrides::default()).unwrap_err();
+        assert!(error.to_string().contains("`primary.rpc_urls`: invalid type: string \"…\""), "{error}");
+        assert!(!format!("{error}{error:?}").contains("0123"), "{error:?}");
         let missing = Config::read(Path::new("/nowhere/relayer.toml"), Overrides::default()).unwrap_err();
         assert!(missing.to_string().contains("/nowhere/relayer.toml"), "{missing}");
     }

@@ -11,6 +11,7 @@ use fastpay_relayer::{
     Config, Overrides, Purse, Relayer, State, authorities, create_key, read_key, serve_metrics, status_json,
     status_text,
 };
+use fastpay_telemetry::configuration::NodeUrl;
 use fastpay_telemetry::console::{LogFormat, Shell, answer, completions, end_at_arguments, fail, start_log};
 use serde_json::json;
 use url::Url;
@@ -61,7 +62,7 @@ enum Action {
 #[derive(Debug, Args)]
 struct Init {
     /// An Ethereum RPC URL; may be repeated.
-    #[arg(long = "rpc-url", required = true)]
+    #[arg(long = "rpc-url", required = true, value_parser = NodeUrl)]
     rpc_urls: Vec<Url>,
     /// The chain's id.
     #[arg(long)]

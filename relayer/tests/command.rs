@@ -47,6 +47,19 @@ fn init_as_it_is(folder: &Path, more: &[&str]) -> Output {
 }
 
 #[test]
+fn an_ethereum_provider_s_key_in_the_environment_is_not_said() {
+    let folder = tempfile::tempdir().unwrap();
+    for (urls, arguments, expected) in [
+        ("https://eth.example/v3/0123456789", &["run", "--help"][..], "[env: FASTPAY_RELAYER_RPC_URLS]"),
+        ("eth.example/v3/0123456789", &["run"], "invalid value for '--rpc-url <RPC_URLS>'"),
+    ] {
+        let output = command(folder.path(), arguments).env("FASTPAY_RELAYER_RPC_URLS", urls).output().unwrap();
+        let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        assert!(said.contains(expected) && !said.contains("0123456789"), "{said}");
+    }
+}
+
+#[test]
 fn init_makes_a_configuration_that_run_understands() {
     let folder = tempfile::tempdir().unwrap();
     let made = init(folder.path(), &["--unencrypted-key"]);

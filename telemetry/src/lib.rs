@@ -1,5 +1,5 @@
 //! What programs tell of their work: traces that follow one payment by its digest, through wallet, authorities and relayer;
-//! and, in `console` and `kind`, what whoever started them reads, and with what they end.
+//! and, in `console`, `kind` and `configuration`, what whoever started them reads, and with what they end.
 //!
 //! ```text
 //!  digest ─► trace id, root span's id, sampled or not     (each program by itself: nothing crosses the wire)
@@ -14,6 +14,7 @@
 //! often somebody else; no decision depends on anything here.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
 
+pub mod configuration;
 pub mod console;
 mod export;
 mod ids;

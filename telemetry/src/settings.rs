@@ -1,7 +1,7 @@
 //! The `[traces]` section, the same for every program.
 
 use serde::{Deserialize, Serialize};
-use url::Url;
+use url::{Position, Url};
 
 /// One in so many payments, where nothing else is said.
 const RATIO: f64 = 0.01;
@@ -30,9 +30,9 @@ pub struct Ratio(f64);
 /// Why it cannot be used.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SettingsError {
-    /// Something else than a host that speaks HTTP/2.
+    /// Something else than a host that speaks HTTP/2: its scheme, host and port, since the rest may be a secret.
     #[error("{0} is no collector; give an http or https address with a host and no user, path or query")]
-    Collector(Url),
+    Collector(String),
     /// Not a part of a whole.
     #[error("{0} is not a ratio; give a number from 0 (no payment is traced) to 1 (all are)")]
     Ratio(f64),
@@ -47,7 +47,9 @@ impl TryFrom<Url> for Collector {
         if matches!(url.scheme(), "http" | "https") && url.has_host() && is_plain && is_open {
             Ok(Self(url))
         } else {
-            Err(SettingsError::Collector(url))
+            let place = &url[Position::BeforeHost..Position::BeforePath];
+            let place = if url.has_host() { format!("//{place}") } else { "…".into() };
+            Err(SettingsError::Collector(format!("{}:{place}", url.scheme())))
         }
     }
 }
@@ -87,9 +89,10 @@ impl Default for Ratio {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::configuration;
 
     fn read(text: &str) -> Result<TraceSettings, String> {
-        toml::from_str(text).map_err(|error| error.to_string())
+        configuration::read(text).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -109,8 +112,16 @@ mod tests {
         };
         check("ratio = 0.5\n", "missing field `endpoint`");
         check("endpoint = \"http://localhost:4317\"\nsampler = 1\n", "unknown field `sampler`");
-        for endpoint in ["grpc://a:1", "http://a:1/v1/traces", "http://user:secret@a:1", "http://a:1/?x=1", "file:///a"]
-        {
+        for (endpoint, named) in [
+            ("grpc://a:1", "grpc://a:1"),
+            ("http://a:1/v1/traces", "http://a:1"),
+            ("http://user:secret@a:1", "http://a:1"),
+            ("http://a/?x=secret", "http://a"),
+            ("file:///secret", "file:…"),
+            ("a:1", "a:…"),
+        ] {
+            let error = Collector::try_from(Url::parse(endpoint).unwrap()).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("{named} is no collector;")), "{error}");
             check(&format!("endpoint = \"{endpoint}\"\n"), "is no collector");
         }
         for ratio in ["1.01", "-0.1", "nan", "inf"] {

@@ -450,6 +450,18 @@ fn no_key_of_an_ethereum_provider_is_in_the_log_however_much_is_logged() {
     }
 }
 
+#[test]
+fn an_ethereum_provider_s_key_in_the_environment_is_not_said() {
+    for (urls, arguments, expected) in [
+        ("https://eth.example/v3/0123456789", &["config", "check", "--help"][..], "[env: FASTPAY_NODE_RPC_URLS]"),
+        ("eth.example/v3/0123456789", &["config", "check"], "invalid value for '--rpc-url <RPC_URLS>'"),
+    ] {
+        let output = node(arguments).env("FASTPAY_NODE_RPC_URLS", urls).output().unwrap();
+        let said = text(&output.stdout) + &text(&output.stderr);
+        assert!(said.contains(expected) && !said.contains("0123456789"), "{said}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_secret_is_in_the_log_however_much_is_logged() {
     const PASSPHRASE: &str = "correct horse battery staple";

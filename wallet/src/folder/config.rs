@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use alloy::primitives::Address;
 use fastpay_ethereum::{Finality, PrimaryConfig, SenderConfig};
-use fastpay_telemetry::TraceSettings;
+use fastpay_telemetry::{TraceSettings, configuration};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
@@ -95,7 +95,7 @@ impl Config {
         let content = durable::read(path).map_err(io)?.ok_or_else(|| ConfigError::Missing(path.into()))?;
         let malformed = |reason: String| ConfigError::Malformed { path: path.into(), reason };
         let text = String::from_utf8(content).map_err(|error| malformed(error.to_string()))?;
-        let config: Self = toml::from_str(&text).map_err(|error| malformed(error.to_string()))?;
+        let config: Self = configuration::read(&text).map_err(|error| malformed(error.to_string()))?;
         if config.primary.is_some() == config.genesis.is_some() {
             return Err(malformed("give either [primary] or genesis".into()));
         }
@@ -170,6 +170,9 @@ mod tests {
         ] {
             assert!(matches!(read(&wrong), Err(ConfigError::Malformed { .. })), "{wrong}");
         }
+        let error = read(&PRIMARY.replace("rpc_urls = [", "rpc_url = [").replace("8545", "8545/v3/0123")).unwrap_err();
+        assert!(error.to_string().contains("line 3, column 1, `primary.rpc_url`: unknown field"), "{error}");
+        assert!(!format!("{error}{error:?}").contains("0123"), "{error:?}");
         let standalone = read("endpoints = \"e.json\"\ngenesis = \"g.json\"\n").unwrap();
         assert!(matches!(standalone.primary(), Err(ConfigError::NoPrimary)));
     }

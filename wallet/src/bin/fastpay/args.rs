@@ -7,6 +7,7 @@ use alloy::primitives::Address;
 use clap::{Args, Parser, Subcommand};
 use fastpay_core::{AccountId, Asset, Memo, ParseIdentityError};
 use fastpay_ethereum::Finality;
+use fastpay_telemetry::configuration::NodeUrl;
 use fastpay_telemetry::console::Shell;
 use fastpay_wallet::parse_memo;
 use url::Url;
@@ -83,7 +84,7 @@ pub enum Command {
 #[derive(Debug, Args)]
 pub struct InitArgs {
     /// An Ethereum node's HTTP URL; give several for safety, the preferred one first.
-    #[arg(long, value_name = "URL", conflicts_with = "genesis")]
+    #[arg(long, value_name = "URL", conflicts_with = "genesis", value_parser = NodeUrl)]
     pub rpc_url: Vec<Url>,
     /// The FastPay contract.
     #[arg(long, value_name = "ADDRESS", conflicts_with = "genesis", value_parser = parse_address)]
