@@ -52,7 +52,7 @@ pub struct Oracle {
     /// The redemptions among it.
     redemptions: BTreeMap<Slot, Vec<Redemption>>,
     /// What the contract has paid, for good.
-    paid: BTreeSet<Slot>,
+    paid: BTreeMap<Slot, (Asset, i128)>,
     /// What was confirmed anywhere.
     certified: BTreeMap<Slot, Certificate>,
     books: Vec<Books>,
@@ -84,7 +84,7 @@ impl Oracle {
             signed: BTreeSet::new(),
             sent_by_wallets: BTreeMap::new(),
             redemptions: BTreeMap::new(),
-            paid: BTreeSet::new(),
+            paid: BTreeMap::new(),
             supporters: BTreeMap::new(),
             certified: BTreeMap::new(),
             books: vec![Books::default(); plan.honest()],
@@ -130,7 +130,8 @@ impl Oracle {
     /// The contract has paid a redemption, in a final block: one that its owner signed, and none twice.
     pub fn redeemed(&mut self, event: &IFastPay::Redeemed) -> Result<(), Breach> {
         let slot = (AccountId(event.sender.0), event.sequence);
-        require!(self.paid.insert(slot), "{} #{} is paid twice", slot.0, slot.1);
+        let what = (Asset(event.asset), signed(event.amount));
+        require!(self.paid.insert(slot, what).is_none(), "{} #{} is paid twice", slot.0, slot.1);
         let is_paid = |order: &Redemption| {
             (order.recipient, order.asset.0, order.amount.0, order.fee.0)
                 == (event.recipient, event.asset, event.amount, event.fee)
@@ -146,7 +147,16 @@ impl Oracle {
     /// Whether the contract has paid an order, for good.
     #[must_use]
     pub fn is_paid(&self, sender: AccountId, sequence: u64) -> bool {
-        self.paid.contains(&(sender, sequence))
+        self.paid.contains_key(&(sender, sequence))
+    }
+
+    /// What the contract has paid of an asset that an honest authority does not know of: who misbehaves may keep a
+    /// certificate from it, and the account stays locked on the order.
+    #[must_use]
+    pub fn paid_ahead(&self, authority: usize, asset: Asset) -> i128 {
+        let books = &self.books[authority];
+        let ahead = self.paid.iter().filter(|((sender, sequence), _)| *sequence >= books.sent(*sender));
+        ahead.filter(|(_, (of, _))| *of == asset).map(|(_, (_, amount))| amount).sum()
     }
 
     /// What all accounts hold of an asset at an honest authority.
