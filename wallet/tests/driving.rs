@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fastpay_core::SequenceNumber;
-use fastpay_wallet::{DriveError, Driver, ErrorKind, NoCertificates, WalletError};
+use fastpay_wallet::folder::Folder;
+use fastpay_wallet::{DriveError, DriveOptions, Driver, ErrorKind, NoCertificates, Wallet, WalletError};
 use support::{Committee, LIES, Part, REQUEST_TIMEOUT, alice, bob, carol, options, pay};
 
 /// Two payments with one authority playing a part; the other three must end in the right state.
@@ -73,6 +74,21 @@ async fn a_long_list_of_invented_payments_does_not_keep_a_payment() {
     for honest in [1, 2, 3] {
         assert_eq!(committee.fakes[honest].balance(carol().account()), 20);
     }
+}
+
+#[tokio::test]
+async fn a_list_that_comes_page_after_page_just_in_time_does_not_keep_a_payment() {
+    let committee = Committee::start().await;
+    committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
+    let order = committee.order(&alice(), &pay(bob().account(), 30), 0);
+    let certificate = committee.committee.certificate(&order);
+    // As above. To wait for all of the list would take twenty times this, and longer than the payment may.
+    [0, 2, 3].iter().for_each(|index: &usize| committee.fakes[*index].confirm(&certificate));
+    committee.fakes[0].play(Part::SlowReceipts(REQUEST_TIMEOUT * 2 / 3));
+    let home = tempfile::tempdir().unwrap();
+    let options = DriveOptions { deadline: 10 * REQUEST_TIMEOUT, ..options() };
+    let wallet = Wallet::new(Folder::new(home.path()), committee.network(), options);
+    wallet.send(&bob(), &pay(carol().account(), 20)).await.unwrap();
 }
 
 #[tokio::test]

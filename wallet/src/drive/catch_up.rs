@@ -6,6 +6,8 @@ use std::collections::HashSet;
 
 use fastpay_core::{AccountId, SequenceNumber, VerifiedCertificate};
 use fastpay_rpc::{AuthorityClient, ClientError, PAGE_ENTRIES_MAX, Received, Refusal};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout_at};
 
 use super::tally::Trouble;
 use super::{Driver, Progress};
@@ -89,23 +91,25 @@ impl Driver {
         known: &mut HashSet<(AccountId, SequenceNumber)>,
     ) -> Result<usize, Trouble> {
         known.extend(newest_received(authority, account).await.map_err(trouble)?.iter().map(name_of));
+        let mut asked = JoinSet::new();
+        for other in self.network.authorities().iter().filter(|other| other.name() != authority.name()) {
+            let other = other.clone();
+            asked.spawn(async move { (other.name(), newest_received(&other, account).await) });
+        }
+        // One that does not answer, or page after page just in time, must not keep us from what the others list.
+        let deadline = Instant::now() + self.options.funds_patience;
         let mut brought = 0_usize;
-        for other in self.network.authorities().iter() {
-            if other.name() == authority.name() {
-                continue;
-            }
-            // One that does not answer or lies must not keep us from asking the next.
-            let Ok(listed) = newest_received(other, account).await else { continue };
+        while let Ok(Some(answer)) = timeout_at(deadline, asked.join_next()).await {
+            let Ok((lister, Ok(listed))) = answer else { continue };
             for received in listed {
                 let (sender, sequence) = name_of(&received);
                 if known.contains(&(sender, sequence)) {
                     continue;
                 }
-                let Some(certificate) = self.network.find_received(account, other.name(), sender, sequence).await
-                else {
+                let Some(certificate) = self.network.find_received(account, lister, sender, sequence).await else {
                     // An honest lister can prove every entry. Going on would let a liar with a long list of
                     // inventions keep us until the deadline.
-                    tracing::warn!(authority = %other.name(), %sender, %sequence, "a listed payment has no certificate");
+                    tracing::warn!(authority = %lister, %sender, %sequence, "a listed payment has no certificate");
                     break;
                 };
                 self.tell(Progress::CatchingUp { authority: authority.name(), account: sender, sequence });

@@ -56,6 +56,8 @@ pub enum Part {
     FalseHistory,
     /// Lists so many payments received that never were, and votes for nothing.
     FalseReceipts(u64),
+    /// The same, two thousand of them, and each page so late.
+    SlowReceipts(Duration),
     /// Honest, but lists no asset unless it is asked for by name.
     ShortLists,
     /// Honest, but lists one payment in a page.
@@ -83,6 +85,8 @@ pub enum Part {
     /// The same, and votes for every order, whatever it voted for before.
     VotesForAll(u64),
 }
+
+const SLOW_RECEIPTS: u64 = 2_000;
 
 /// Nobody here takes this long who answers at all, however busy the machine is; for the others it is waited so long.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
@@ -257,7 +261,7 @@ impl Fake {
             }
             Part::FalseGap => return refuse(Refusal::SequenceTooHigh(SequenceNumber(0))),
             Part::FalseFuture => return refuse(Refusal::SequenceTooHigh(SequenceNumber(u64::MAX))),
-            Part::FalsePoverty | Part::FalseReceipts(_) => {
+            Part::FalsePoverty | Part::FalseReceipts(_) | Part::SlowReceipts(_) => {
                 return refuse(Refusal::InsufficientBalance(fastpay_core::Balance::ZERO));
             }
             Part::ForgedPending => {
@@ -407,8 +411,10 @@ impl Shard for Fake {
             answer.received = u64::MAX;
             answer.holdings.clear();
         }
-        if let Part::FalseReceipts(count) = part {
-            answer.received = count;
+        match part {
+            Part::FalseReceipts(count) => answer.received = count,
+            Part::SlowReceipts(_) => answer.received = SLOW_RECEIPTS,
+            _ => {}
         }
         Ok(Response::new(answer))
     }
@@ -457,7 +463,15 @@ impl Shard for Fake {
             let payments = vec![proto::Received { number: request.start, payment: Some((&invented).into()) }];
             return Ok(Response::new(proto::ReceivedPage { payments, total: u64::MAX }));
         }
-        if let Part::FalseReceipts(total) = part {
+        let invented = match part {
+            Part::FalseReceipts(count) => Some(count),
+            Part::SlowReceipts(by) => {
+                tokio::time::sleep(by).await;
+                Some(SLOW_RECEIPTS)
+            }
+            _ => None,
+        };
+        if let Some(total) = invented {
             let sender = TestAccount::numbered(77).id();
             let numbers = request.start..total.min(request.start + u64::from(PAGE_ENTRIES_MAX));
             let payments = numbers.map(|number| {
