@@ -38,11 +38,11 @@ impl Wallet {
             let answers = self.network().ask_all(Instant::now() + READ_PATIENCE, move |authority| async move {
                 deposits_after(&authority, recipient, after).await
             });
-            let mut credited: BTreeMap<TransactionIndex, (usize, Deposit)> = BTreeMap::new();
-            for deposit in answers.await.into_iter().filter_map(|(_, answer)| answer.ok()).flatten() {
+            let mut credited: BTreeMap<(TransactionIndex, Amount), (usize, Deposit)> = BTreeMap::new();
+            for (name, deposit) in answers.await.into_iter().filter_map(|(_, answer)| answer.ok()).flatten() {
                 let ours = deposit.asset == asset && deposit.recipient == recipient;
                 if deposit.index > after && ours && may_be_of(&deposit, amount) {
-                    credited.entry(deposit.index).or_insert_with(|| (0, deposit)).0 += 1;
+                    credited.entry(name).or_insert_with(|| (0, deposit)).0 += 1;
                 }
             }
             let most = credited.values().map(|(count, _)| *count).max().unwrap_or(0);
@@ -102,20 +102,21 @@ fn may_be_of(deposit: &Deposit, amount: Amount) -> bool {
     deposit.amount == amount || (kept_by_token && deposit.amount < amount)
 }
 
-/// The deposits of a higher index than `after`, among the newest pages.
+/// The deposits of a higher index than `after`, among the newest pages, each once: pages may overlap, and a liar may repeat
+/// one as often as it likes.
 async fn deposits_after(
     authority: &AuthorityClient,
     account: AccountId,
     after: TransactionIndex,
-) -> Result<Vec<Deposit>, ClientError> {
+) -> Result<BTreeMap<(TransactionIndex, Amount), Deposit>, ClientError> {
     let shard = authority.shard_of(&account);
     let mut start = shard.account_asset(account, Asset::ETHER).await?.deposits;
-    let mut found = Vec::new();
+    let mut found = BTreeMap::new();
     for _ in 0..PAGES_MAX {
         start = start.saturating_sub(u64::from(PAGE_ENTRIES_MAX));
         let page = shard.deposits(account, start).await?.entries;
         let reached = page.first().is_none_or(|oldest| oldest.index <= after);
-        found.extend(page);
+        found.extend(page.into_iter().map(|deposit| ((deposit.index, deposit.amount), deposit)));
         if reached || start == 0 {
             break;
         }

@@ -151,6 +151,25 @@ async fn the_dust_of_others_is_not_taken_for_ones_own_deposit() {
 }
 
 #[tokio::test]
+async fn a_deposit_that_is_listed_twice_has_one_voice() {
+    let committee = Committee::start().await;
+    let home = tempfile::tempdir().unwrap();
+    let wallet = committee.wallet(home.path());
+    let wait = |seconds| {
+        let (asset, after) = (fastpay_core::Asset::ETHER, fastpay_core::TransactionIndex(0));
+        wallet.wait_for_credit(alice().account(), asset, Amount(100), after, Duration::from_secs(seconds), &|_| {})
+    };
+    // Where the two newest pages overlap.
+    let fund = |at: &[usize]| {
+        (1..=150).for_each(|index| committee.fund(index, alice().account(), if index == 60 { 100 } else { 1 }, at));
+    };
+    fund(&[0, 1]);
+    assert_eq!(wait(0).await.unwrap_err().kind(), ErrorKind::Timeout);
+    fund(&[2]);
+    assert_eq!(wait(60).await.unwrap().index.0, 60);
+}
+
+#[tokio::test]
 async fn a_token_hidden_by_dust_is_found_where_it_matters() {
     let committee = Committee::start().await;
     let token = fastpay_core::Asset(alloy::primitives::Address::repeat_byte(0xee));
