@@ -142,11 +142,12 @@ impl Collector {
         trace
     }
 
-    /// The trace, once it has at least so many spans of each of these names.
+    /// The trace, once it has at least so many spans of each of these names, beside those that tell of a refusal.
     async fn wait_for(&self, digest: &Digest, names: &[(&str, usize)]) -> Trace {
         wait_for(PATIENCE, async || {
             let trace = Trace(self.trace(digest));
-            let missing = names.iter().find(|(name, count)| trace.named(name).count() < *count);
+            let count = |name| trace.named(name).filter(|seen| !seen.is_failed()).count();
+            let missing = names.iter().find(|(name, expected)| count(name) < *expected);
             match missing {
                 None => Ok(trace),
                 Some((name, count)) => {
