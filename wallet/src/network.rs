@@ -21,6 +21,8 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 /// After a quorum has answered a read, the others get this much longer.
 pub(crate) const GRACE: Duration = Duration::from_millis(100);
+/// After a quorum has said that there is none of what one authority may have, the others get this much longer.
+const ABSENCE: Duration = Duration::from_secs(1);
 /// Connections and answers of a healthy authority take far less; a silent one should not hold up a read.
 const OPTIONS: ClientOptions =
     ClientOptions { connect_timeout: Duration::from_secs(2), request_timeout: Duration::from_secs(5) };
@@ -364,21 +366,33 @@ impl Network {
         }
     }
 
-    /// The first valid certificate that comes from those who were asked; none where no one gives any.
+    /// The first valid certificate that comes from those who were asked; none where no one gives any, or a quorum has
+    /// none and the others do not give it soon. A settled transfer's is with some honest one of any quorum.
     async fn first_valid(
         &self,
         asked: &mut JoinSet<CertificateAnswer>,
         account: AccountId,
         sequence: SequenceNumber,
     ) -> Option<VerifiedCertificate> {
-        while let Some(answer) = asked.join_next().await {
-            let Ok((name, Ok(certificate))) = answer else { continue };
-            match self.verify_certificate(certificate, account, sequence) {
-                Ok(certificate) => return Some(certificate),
-                Err(error) => tracing::warn!(authority = %name, %error, "an authority gave a bad certificate"),
+        let quorum = self.committee().quorum();
+        let (mut without, mut until) = (0_usize, None);
+        loop {
+            let answer = match until {
+                Some(until) => timeout_at(until, asked.join_next()).await.ok()??,
+                None => asked.join_next().await?,
+            };
+            match answer {
+                Ok((name, Ok(certificate))) => match self.verify_certificate(certificate, account, sequence) {
+                    Ok(certificate) => return Some(certificate),
+                    Err(error) => tracing::warn!(authority = %name, %error, "an authority gave a bad certificate"),
+                },
+                Ok((_, Err(ClientError::NotFound))) => without = without.saturating_add(1),
+                _ => {}
+            }
+            if without == quorum && until.is_none() {
+                until = Some(Instant::now() + ABSENCE);
             }
         }
-        None
     }
 }
 

@@ -8,9 +8,13 @@ use std::time::Duration;
 
 use fastpay_core::Amount;
 use fastpay_rpc::ClientError;
-use fastpay_wallet::ErrorKind;
-use support::{Committee, Part, REQUEST_TIMEOUT, alice, bob, carol, pay};
+use fastpay_wallet::folder::Folder;
+use fastpay_wallet::{ErrorKind, Wallet};
+use support::{Committee, Part, alice, bob, carol, options, pay};
 use tokio::time::timeout;
+
+/// How long one authority may take for an answer: far longer than a busy machine does.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 #[tokio::test]
 async fn payments_are_taken_in_once_with_their_proof() {
@@ -312,7 +316,7 @@ async fn one_that_withholds_certificates_holds_up_no_payment() {
     committee.fakes.iter().for_each(|fake| fake.play(Part::ShortPages));
     committee.fakes[0].play(Part::WithholdsCertificates);
     let home = tempfile::tempdir().unwrap();
-    let wallet = committee.wallet(home.path());
+    let wallet = Wallet::new(Folder::new(home.path()), committee.network_with(PATIENCE), options());
     let collecting = async {
         let mut new = 0;
         loop {
@@ -324,7 +328,7 @@ async fn one_that_withholds_certificates_holds_up_no_payment() {
         }
     };
     // To wait for it once for each payment would take thirty times its time-out.
-    assert_eq!(timeout(15 * REQUEST_TIMEOUT, collecting).await, Ok(50));
+    assert_eq!(timeout(15 * PATIENCE, collecting).await, Ok(50));
 }
 
 #[tokio::test]
@@ -333,7 +337,7 @@ async fn inventions_without_an_answer_hold_up_nobody_else() {
     committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
     committee.fakes[0].play(Part::InventsAndWithholds);
     let home = tempfile::tempdir().unwrap();
-    let wallet = committee.wallet(home.path());
+    let wallet = Wallet::new(Folder::new(home.path()), committee.network_with(PATIENCE), options());
     let collecting = async {
         for sequence in 0..8 {
             let order = committee.order(&alice(), &pay(bob().account(), 1), sequence);
@@ -344,7 +348,7 @@ async fn inventions_without_an_answer_hold_up_nobody_else() {
         }
     };
     // To wait for it at each call would take eight times its time-out or more.
-    timeout(7 * REQUEST_TIMEOUT, collecting).await.unwrap();
+    timeout(7 * PATIENCE, collecting).await.unwrap();
 }
 
 #[tokio::test]

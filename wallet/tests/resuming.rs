@@ -7,9 +7,10 @@ mod support;
 use std::time::Duration;
 
 use fastpay_core::{AccountId, SequenceNumber, TransferOrder};
-use fastpay_wallet::folder::{FolderError, OrderState};
+use fastpay_wallet::folder::{Folder, FolderError, OrderState};
 use fastpay_wallet::{DriveError, ErrorKind, Intent, Resumed, Wallet, WalletError};
-use support::{Committee, Part, alice, bob, carol, pay};
+use support::{Committee, Part, alice, bob, carol, options, pay};
+use tokio::time::timeout;
 
 /// How far a command came before it was killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -167,6 +168,20 @@ async fn a_fresh_copy_of_the_wallet_goes_on_at_the_proven_number() {
     committee.fakes[3].play(Part::FalseHistory);
     let receipt = committee.wallet(fresh.path()).send(&alice(), &pay(bob().account(), 1)).await.unwrap();
     assert_eq!(receipt.certificate.transfer().sequence(), SequenceNumber(3));
+}
+
+#[tokio::test]
+async fn a_number_that_is_claimed_without_its_certificate_holds_up_nobody() {
+    let committee = Committee::start().await;
+    committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
+    let (home, fresh) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    committee.wallet(home.path()).send(&alice(), &pay(bob().account(), 1)).await.unwrap();
+    committee.fakes[3].play(Part::InventsAndWithholds);
+    // Who waits for it to show what it claims waits for an hour.
+    let network = committee.network_with(Duration::from_secs(3600));
+    let wallet = Wallet::new(Folder::new(fresh.path()), network, options());
+    let view = timeout(Duration::from_secs(300), wallet.view(alice().account())).await.unwrap().unwrap();
+    assert_eq!(view.next_sequence, SequenceNumber(1));
 }
 
 fn intents() -> (Intent, Intent) {

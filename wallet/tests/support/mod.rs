@@ -74,7 +74,7 @@ pub enum Part {
     HidesCertificates,
     /// Lists payments received as they are, and lets whoever asks for a certificate wait for ever.
     WithholdsCertificates,
-    /// The same, and in the place of each of them lists a payment that never was.
+    /// The same, and in the place of each of them lists a payment that never was. Claims that the account sent much.
     InventsAndWithholds,
     /// Shows certificates so late.
     SlowCertificates(Duration),
@@ -414,6 +414,7 @@ impl Shard for Fake {
         match part {
             Part::FalseReceipts(count) => answer.received = count,
             Part::SlowReceipts(_) => answer.received = SLOW_RECEIPTS,
+            Part::InventsAndWithholds => answer.next_sequence = 1_000_000,
             _ => {}
         }
         Ok(Response::new(answer))
@@ -643,7 +644,12 @@ impl Committee {
     }
 
     pub fn network(&self) -> Network {
-        let options = ClientOptions { connect_timeout: REQUEST_TIMEOUT, request_timeout: REQUEST_TIMEOUT };
+        self.network_with(REQUEST_TIMEOUT)
+    }
+
+    /// One in which an authority may take so long to answer.
+    pub fn network_with(&self, request_timeout: Duration) -> Network {
+        let options = ClientOptions { connect_timeout: REQUEST_TIMEOUT, request_timeout };
         let TestCommittee { domain, committee, .. } = &*self.committee;
         let committees = Committees::new(committee.clone()).unwrap();
         Network::with_options(*domain, committees, &self.endpoints, options).unwrap()
