@@ -242,7 +242,8 @@ class Watch {
 
   /** Brings payments to all authorities that too few of them tell: then they tell them, too. Never rejects. */
   async #spread(signal: AbortSignal): Promise<void> {
-    const { backoff, seen } = { backoff: new Backoff(ALONE_MS, SPREAD_MAX_MS), seen: new WeakSet<Happening>() };
+    const backoff = new Backoff(ALONE_MS, SPREAD_MAX_MS);
+    const seen = new WeakSet<Happening>();
     while (!signal.aborted) {
       await backoff.wait(signal);
       const alone = [...this.#said.values()].filter(
@@ -253,8 +254,8 @@ class Watch {
         continue;
       }
       for (const one of alone) seen.add(one);
-      const [network, timing, nothing] = [this.#network, this.#timing, () => undefined];
-      const drive = { network, timing, stored: async () => undefined, tell: nothing, signal };
+      const nothing = (): undefined => undefined;
+      const drive = { network: this.#network, timing: this.#timing, stored: async () => undefined, tell: nothing, signal };
       await spreadReceived(drive, this.#account).catch(nothing);
     }
   }
