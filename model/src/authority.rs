@@ -1,0 +1,179 @@
+//! An honest authority: LIFE §1, "Authority".
+
+use crate::protocol::{Action, Protocol};
+use crate::rules::Rule;
+use crate::state::{Authority, Done, Event, Order, Orders, State, VoidVotes};
+
+impl Protocol {
+    /// What the authority may do next, where anything is brought to it that exists.
+    pub(crate) fn authority_actions(&self, state: &State, who: usize, actions: &mut Vec<Action>) {
+        let authority = &state.authorities[who];
+        if authority.read < state.final_events {
+            actions.push(Action::Read(who));
+        }
+        if !self.is_active(state, who) {
+            return;
+        }
+        for &order in self.setting.orders() {
+            if self.votes_for(state, who, order) {
+                actions.push(Action::Vote(who, order));
+            }
+            if self.takes_certificate(state, who, order).is_some() {
+                actions.push(Action::Show(who, order));
+            }
+        }
+        if self.next_void_vote(state, who).is_some() {
+            actions.push(Action::SignVoid(who));
+        }
+        let is_first = state.authorities.iter().all(|one| !one.restored);
+        if self.setting.restores && is_first && *authority != Authority::default() {
+            actions.push(Action::Restore(who));
+        }
+    }
+
+    /// A new member acts once it has taken up its epoch.
+    pub(crate) fn is_active(&self, state: &State, who: usize) -> bool {
+        let authority = &state.authorities[who];
+        let is_early = self.setting.is_new(who) && authority.epoch == 0 && self.rules.keep(Rule::Observer);
+        !authority.left && !is_early
+    }
+
+    /// Whether the authority has applied the event.
+    pub(crate) fn has_read(&self, state: &State, who: usize, event: Event) -> bool {
+        state.first_events(state.authorities[who].read).any(|one| one == event)
+    }
+
+    /// Whether the number is frozen: the authority has read the request, and the owner signed it.
+    pub(crate) fn is_frozen(&self, state: &State, who: usize) -> bool {
+        self.setting.genuine && self.has_read(state, who, Event::Requested)
+    }
+
+    /// Whether the chain told it to execute the order.
+    pub(crate) fn has_read_upheld(&self, state: &State, who: usize, order: Order) -> bool {
+        self.has_read(state, who, Event::Upheld(order))
+            || self.rules.keep(Rule::PaidUpholds) && self.has_read(state, who, Event::Paid(order))
+    }
+
+    /// Whether it may sign everything in the epoch that it has taken up.
+    pub(crate) fn is_full(&self, state: &State, who: usize) -> bool {
+        let authority = &state.authorities[who];
+        let is_member = self.setting.is_member(authority.epoch.into(), who);
+        let has_joined = !self.setting.is_new(who) || authority.joined || !self.rules.keep(Rule::Join);
+        is_member && has_joined
+    }
+
+    /// A vote for the order: once for a number, but again for the same order in a new epoch.
+    fn votes_for(&self, state: &State, who: usize, order: Order) -> bool {
+        let authority = &state.authorities[who];
+        let is_free = authority.done.is_none() && !authority.lock.contains(order.other());
+        let is_frozen = self.is_frozen(state, who) && self.rules.keep(Rule::FrozenVote);
+        let is_stale = self.is_stale(state, who) && self.rules.keep(Rule::Lag);
+        let is_below_floor = authority.restored && self.rules.keep(Rule::RestoredNoVote);
+        // `merged` adds votes for an order that has its certificate, so the lock is asked for, too.
+        let is_again = authority.votes[usize::from(authority.epoch)].contains(order) && authority.lock.contains(order);
+        self.is_full(state, who) && is_free && !is_frozen && !is_stale && !is_below_floor && !is_again
+    }
+
+    /// What a certificate does to an authority that it is shown to.
+    pub(crate) fn takes_certificate(&self, state: &State, who: usize, order: Order) -> Option<Taken> {
+        let authority = &state.authorities[who];
+        let is_valid = (0..=authority.epoch).any(|epoch| state.is_certified_in(&self.setting, epoch.into(), order));
+        if !is_valid || authority.done.is_some() {
+            return None;
+        }
+        let is_seen = authority.seen.is_some();
+        if self.is_frozen(state, who) {
+            match self.has_read_upheld(state, who, order) || !self.rules.keep(Rule::Freeze) {
+                true => Some(Taken::Executed),
+                false => (!is_seen).then_some(Taken::Seen),
+            }
+        } else if self.is_stale(state, who) && self.rules.keep(Rule::Lag) {
+            match self.rules.keep(Rule::LagSeen) {
+                true => (!is_seen).then_some(Taken::Seen),
+                false => (!authority.refused).then_some(Taken::Refused),
+            }
+        } else {
+            Some(Taken::Executed)
+        }
+    }
+
+    /// Whether it would sign a CertificateVote in the contract's epoch.
+    pub(crate) fn attests(&self, state: &State, who: usize, order: Order) -> bool {
+        let authority = &state.authorities[who];
+        let is_of_epoch = usize::from(authority.epoch) == state.epoch();
+        let has_it = [authority.executed(), authority.seen, authority.forgotten].contains(&Some(order));
+        let was_shown = !self.rules.keep(Rule::SeenStored) && state.is_certified(&self.setting, order);
+        is_of_epoch && self.is_frozen(state, who) && (has_it || was_shown)
+    }
+
+    /// The next VoidVote that it would sign.
+    pub(crate) fn next_void_vote(&self, state: &State, who: usize) -> Option<VoidVotes> {
+        let authority = &state.authorities[who];
+        let is_done = authority.done == Some(Done::Voided)
+            || Order::BOTH.iter().any(|order| self.has_read(state, who, Event::Upheld(*order)))
+            || authority.executed().is_some() && self.rules.keep(Rule::ExecutedNoVoid);
+        let has_seen = authority.seen.is_some() && self.rules.keep(Rule::SeenNoVoid);
+        let is_paid = Order::BOTH.iter().any(|order| self.has_read(state, who, Event::Paid(*order)));
+        let is_restored = authority.restored && self.rules.keep(Rule::RestoredNoVoid);
+        let is_bit_set = is_paid && self.rules.keep(Rule::VoidVoteBit);
+        if !self.is_full(state, who) || !self.is_frozen(state, who) || is_done || has_seen || is_bit_set || is_restored
+        {
+            return None;
+        }
+        let may_wait = self.has_waited(state, who) || !self.rules.keep(Rule::Window);
+        match authority.void_votes[usize::from(authority.epoch)] {
+            VoidVotes::None => Some(VoidVotes::Unanimous),
+            VoidVotes::Unanimous if may_wait => Some(VoidVotes::Both),
+            _ => None,
+        }
+    }
+
+    /// The authority applies the next final event.
+    pub(crate) fn read(&self, state: &mut State, who: usize) {
+        let read = state.authorities[who].read;
+        let event = state.events().nth(read.into());
+        let final_time = state.final_time;
+        let authority = &mut state.authorities[who];
+        authority.read += 1;
+        match event {
+            Some(Event::Requested) if self.rules.keep(Rule::ReadTime) => authority.read_at = final_time,
+            Some(Event::Voided) if authority.done.is_none() => authority.finish(Done::Voided),
+            Some(Event::Installed) => authority.epoch = 1,
+            _ => {}
+        }
+        let executes = |order: &Order| self.has_read_upheld(state, who, *order) && self.rules.keep(Rule::UpheldSeen);
+        if let Some(order) = state.authorities[who].seen.filter(executes) {
+            state.authorities[who].finish(Done::Executed(order));
+        }
+    }
+}
+
+/// What became of a certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// It was executed.
+    Executed,
+    /// It was stored.
+    Seen,
+    /// It is as if it had not been shown.
+    Refused,
+}
+
+impl Authority {
+    /// The authority is done with the number.
+    pub(crate) fn finish(&mut self, done: Done) {
+        self.late = self.epoch == 1;
+        (self.done, self.lock, self.seen) = (Some(done), Orders::default(), None);
+    }
+
+    /// An older copy of the folder is put back. What was signed and said remains so; the chain is read again.
+    pub(crate) fn restore(&mut self) {
+        *self = Self {
+            restored: true,
+            forgotten: self.executed(),
+            votes: self.votes,
+            void_votes: self.void_votes,
+            ..Self::default()
+        };
+    }
+}

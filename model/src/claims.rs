@@ -1,0 +1,194 @@
+//! What the protocol claims. Each claim is checked in every reachable state.
+
+use crate::protocol::Protocol;
+use crate::rules::Rule;
+use crate::setting::Setting;
+use crate::state::{Authority, Done, Event, Order, State, VoidVotes};
+use stateright::Model;
+
+/// A claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// Only one of the two orders ever has a certificate, of whatever epoch.
+    OneCertificate,
+    /// Honest authorities execute only one of them, and only what is upheld.
+    OneExecution,
+    /// What an honest authority executed is never voided.
+    ExecutedNotVoided,
+    /// What is settled is never voided.
+    SettledNotVoided,
+    /// A number is upheld or voided, not both.
+    OneOutcome,
+    /// What the contract paid is neither voided nor upheld as another order.
+    PaidNotVoided,
+    /// What is upheld has a certificate.
+    UpheldIsCertified,
+    /// Nothing is voided that the owner did not ask for.
+    NoVoidUnasked,
+    /// What every authority was shown before it had read the request is never voided.
+    ShownNotVoided,
+    /// Once a request is final, everybody honest is done with the number sooner or later.
+    Unlocked,
+}
+
+impl Claim {
+    /// With the assumption on time.
+    pub const ALL: &[Claim] = &[
+        Claim::OneCertificate,
+        Claim::OneExecution,
+        Claim::ExecutedNotVoided,
+        Claim::SettledNotVoided,
+        Claim::OneOutcome,
+        Claim::PaidNotVoided,
+        Claim::UpheldIsCertified,
+        Claim::ShownNotVoided,
+        Claim::Unlocked,
+    ];
+    /// Without it, what one authority executed may be voided.
+    pub const UNTIMED: &[Claim] = &[
+        Claim::OneCertificate,
+        Claim::OneExecution,
+        Claim::SettledNotVoided,
+        Claim::OneOutcome,
+        Claim::PaidNotVoided,
+        Claim::UpheldIsCertified,
+        Claim::ShownNotVoided,
+        Claim::Unlocked,
+    ];
+    /// With a restored authority beside f Byzantine ones, a number may also stay stuck.
+    pub const RESTORED: &[Claim] = &[
+        Claim::OneCertificate,
+        Claim::OneExecution,
+        Claim::SettledNotVoided,
+        Claim::OneOutcome,
+        Claim::PaidNotVoided,
+        Claim::UpheldIsCertified,
+    ];
+
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Claim::OneCertificate => "a number has one certificate",
+            Claim::OneExecution => "honest authorities execute one order",
+            Claim::ExecutedNotVoided => "what is executed is never voided",
+            Claim::SettledNotVoided => "what is settled is never voided",
+            Claim::OneOutcome => "upheld and voided exclude each other",
+            Claim::PaidNotVoided => "paid and voided exclude each other",
+            Claim::UpheldIsCertified => "what is upheld is certified",
+            Claim::NoVoidUnasked => "nothing is voided unasked",
+            Claim::ShownNotVoided => "what was shown to everybody is never voided",
+            Claim::Unlocked => "a stuck account is unlocked",
+        }
+    }
+}
+
+impl Protocol {
+    pub(crate) fn has_one_certificate(&self, state: &State) -> bool {
+        !Order::BOTH.iter().all(|order| state.is_certified(&self.setting, *order))
+    }
+
+    pub(crate) fn has_one_execution(&self, state: &State) -> bool {
+        let executed: Vec<_> = state.authorities.iter().filter_map(Authority::executed).chain(state.upheld()).collect();
+        executed.windows(2).all(|pair| pair[0] == pair[1])
+    }
+
+    pub(crate) fn voids_nothing_executed(&self, state: &State) -> bool {
+        !state.has(Event::Voided) || state.authorities.iter().all(|authority| authority.executed().is_none())
+    }
+
+    pub(crate) fn voids_nothing_settled(&self, state: &State) -> bool {
+        let is_settled = |order| (0..=state.epoch()).any(|epoch| self.is_settled_in(state, epoch, order));
+        !state.has(Event::Voided) || !Order::BOTH.into_iter().any(is_settled)
+    }
+
+    /// Whether a quorum of the epoch's committee confirms the order's certificate. An authority confirms in the epoch that
+    /// it has taken up. It confirmed in epoch 0 what it executed before it took up epoch 1.
+    fn is_settled_in(&self, state: &State, epoch: usize, order: Order) -> bool {
+        let confirms = |who: &usize| {
+            let authority = &state.authorities[*who];
+            let is_in_epoch = if epoch == 0 { !authority.late } else { authority.epoch == 1 };
+            let in_epoch = is_in_epoch || !self.rules.keep(Rule::OneEpoch);
+            let has_it = authority.done == Some(Done::Executed(order)) && in_epoch;
+            let says_already = authority.done == Some(Done::Voided)
+                && !self.rules.keep(Rule::AnswersVoided)
+                && state.is_certified(&self.setting, order);
+            has_it || says_already || authority.forgotten == Some(order)
+        };
+        self.setting.members(epoch).filter(confirms).count() + self.setting.byzantine >= self.setting.quorum()
+    }
+
+    pub(crate) fn has_one_outcome(&self, state: &State) -> bool {
+        !(state.has(Event::Voided) && state.upheld().is_some())
+    }
+
+    pub(crate) fn voids_nothing_paid(&self, state: &State) -> bool {
+        let Some(paid) = state.paid() else { return true };
+        !state.has(Event::Voided) && state.upheld().is_none_or(|upheld| upheld == paid)
+    }
+
+    pub(crate) fn upholds_certificates(&self, state: &State) -> bool {
+        state.upheld().is_none_or(|order| state.is_certified(&self.setting, order))
+    }
+
+    pub(crate) fn voids_on_request(&self, state: &State) -> bool {
+        self.setting.genuine || !state.has(Event::Voided)
+    }
+
+    pub(crate) fn voids_nothing_shown(&self, state: &State) -> bool {
+        let was_shown = |who: usize| state.authorities[who].refused || state.authorities[who].executed().is_some();
+        !state.has(Event::Voided) || !self.setting.members(0).all(was_shown)
+    }
+
+    /// The states only grow. So a state in which nothing happens by itself any more is where every fair run ends, and
+    /// there everybody must be done. An order that was paid, and whose certificate its owner hides, is up to the owner:
+    /// the chain has decided for it.
+    pub(crate) fn comes_to_an_end(&self, state: &State) -> bool {
+        let mut members = self.setting.members(state.epoch());
+        let is_hidden = state.paid().is_some_and(|order| !state.is_known(order));
+        if !state.is_final(Event::Requested) || is_hidden || members.all(|who| state.authorities[who].done.is_some()) {
+            return true;
+        }
+        let mut actions = Vec::new();
+        self.actions(state, &mut actions);
+        actions.iter().any(|action| self.is_fair(state, *action) && self.next_state(state, *action) != Some(*state))
+    }
+}
+
+type Condition = fn(&Protocol, &State) -> bool;
+
+/// What must be reachable in the setting, or the claims hold for want of anything happening.
+pub fn reached(setting: &Setting) -> Vec<(&'static str, Condition)> {
+    let mut reached: Vec<(&'static str, Condition)> = Vec::new();
+    if setting.claims.contains(&Claim::Unlocked) {
+        reached.push(("reached: everybody has applied the void", |protocol, state| {
+            let is_void = |who: usize| state.authorities[who].done == Some(Done::Voided);
+            protocol.setting.members(state.epoch()).all(is_void)
+        }));
+        reached.push(("reached: everybody has executed what was upheld", |protocol, state| {
+            let is_upheld = |who: usize| state.authorities[who].executed() == state.upheld();
+            state.upheld().is_some() && protocol.setting.members(state.epoch()).all(is_upheld)
+        }));
+        reached.push(("reached: void although a certificate is hidden", |protocol, state| {
+            state.has(Event::Voided) && state.is_certified(&protocol.setting, Order::A)
+        }));
+        reached.push(("reached: can be upheld although VoidVotes were given", |protocol, state| {
+            let epoch = state.epoch();
+            let votes = |who: usize| state.authorities[who].void_votes[epoch] == VoidVotes::Both;
+            protocol.setting.members(epoch).any(votes) && protocol.takes_uphold(state, Order::A, 0)
+        }));
+    }
+    if setting.redeems && setting.claims.contains(&Claim::Unlocked) {
+        reached.push(("reached: paid after the request", |_, state| {
+            state.paid().is_some() && state.events().next() == Some(Event::Requested)
+        }));
+    }
+    if setting.rotates() && setting.requests {
+        reached.push(("reached: an outcome in epoch 1", |_, state| state.epoch() == 1 && state.has_outcome()));
+    }
+    if setting.rotates() {
+        reached.push(("reached: a certificate of epoch 1", |protocol, state| {
+            state.is_certified_in(&protocol.setting, 1, Order::A)
+        }));
+    }
+    reached
+}

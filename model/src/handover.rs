@@ -1,0 +1,114 @@
+//! The hand-over from epoch 0 to epoch 1: LIFE §3. Members of epoch 0 close it, new members join with the Closings of a
+//! quorum, and members that leave serve until the next committee has what they executed.
+
+use crate::protocol::{Action, Lie, Protocol};
+use crate::rules::Rule;
+use crate::state::{AUTHORITIES, Closing, Done, Event, Orders, State, VoidVotes};
+
+impl Protocol {
+    /// What the authority may do next because the committee changes.
+    pub(crate) fn handover_actions(&self, state: &State, who: usize, actions: &mut Vec<Action>) {
+        let authority = &state.authorities[who];
+        if state.epoch() == 0 || authority.left {
+            return;
+        }
+        if authority.epoch == 0 && state.is_final(Event::Installed) && !self.rules.keep(Rule::InOrder) {
+            actions.push(Action::TakeUp(who));
+        }
+        let may_close = authority.epoch == 1 || !self.rules.keep(Rule::Closed);
+        if !self.setting.is_new(who) && authority.closing.is_none() && may_close {
+            actions.push(Action::Close(who));
+        }
+        if self.setting.is_new(who) && authority.epoch == 1 && !authority.joined && !self.is_stale(state, who) {
+            self.joins(state, who, actions);
+        }
+        if self.setting.is_leaver(who)
+            && authority.closing.is_some()
+            && authority.epoch == 1
+            && self.may_leave(state, who)
+        {
+            actions.push(Action::Leave(who));
+        }
+    }
+
+    /// A join for each choice of Closings, with those of the Byzantine members or without.
+    fn joins(&self, state: &State, who: usize, actions: &mut Vec<Action>) {
+        let needed = self.setting.quorum() - usize::from(!self.rules.keep(Rule::QuorumClosings));
+        for closers in 1..1_u8 << AUTHORITIES {
+            let chosen = || (0..AUTHORITIES).filter(move |closer| closers & 1 << closer != 0);
+            let are_readable = chosen().all(|closer| {
+                let is_read = |closing: Closing| closing.read <= state.authorities[who].read;
+                state.authorities[closer].closing.is_some_and(|it| is_read(it) || !self.rules.keep(Rule::ClosingIndex))
+            });
+            if !are_readable {
+                continue;
+            }
+            if chosen().count() >= needed {
+                actions.push(Action::Join(who, closers, None));
+            }
+            if chosen().count() + self.setting.byzantine >= needed {
+                actions.push(Action::Join(who, closers, Some(Lie::Nothing)));
+                for &order in self.setting.orders() {
+                    actions.push(Action::Join(who, closers, Some(Lie::Lock(order))));
+                    if state.is_certified(&self.setting, order) {
+                        actions.push(Action::Join(who, closers, Some(Lie::Certificate(order))));
+                    }
+                }
+            }
+        }
+    }
+
+    /// A member signs its Closing: what it has of the number now.
+    pub(crate) fn close(state: &mut State, who: usize) {
+        let authority = &mut state.authorities[who];
+        let certificate = authority.executed().or(authority.seen);
+        authority.closing = Some(Closing { locks: authority.lock, certificate, read: authority.read });
+    }
+
+    /// A new member takes over what the Closings say.
+    pub(crate) fn join(&self, state: &mut State, who: usize, closers: u8, lie: Option<Lie>) {
+        let mut locks = Orders::default();
+        let mut certificates = Orders::default();
+        for closer in (0..AUTHORITIES).filter(|closer| closers & 1 << closer != 0) {
+            let closing = state.authorities[closer].closing.unwrap_or_default();
+            locks = locks.union(closing.locks);
+            certificates = certificates.union(closing.certificate.into());
+        }
+        match lie {
+            Some(Lie::Lock(order)) => locks.insert(order),
+            Some(Lie::Certificate(order)) => certificates.insert(order),
+            Some(Lie::Nothing) | None => {}
+        }
+        let is_upheld = certificates.first().is_some_and(|order| self.has_read_upheld(state, who, order));
+        let is_frozen = self.is_frozen(state, who) && !is_upheld && self.rules.keep(Rule::FrozenJoin);
+        let authority = &mut state.authorities[who];
+        authority.joined = true;
+        if authority.done.is_some() {
+            return;
+        }
+        let contested = locks.are_both() && !self.rules.keep(Rule::Contested);
+        authority.lock = authority.lock.union(if contested { Orders::default() } else { locks });
+        if !self.rules.keep(Rule::Certificates) {
+            return;
+        }
+        match certificates.first() {
+            Some(order) if is_frozen => authority.seen = authority.seen.or(Some(order)),
+            Some(order) => authority.finish(Done::Executed(order)),
+            None => {}
+        }
+    }
+
+    /// Whether a leaver may go: a quorum of the next epoch has what it executed.
+    fn may_leave(&self, state: &State, who: usize) -> bool {
+        let Some(order) = state.authorities[who].executed() else { return true };
+        let is_upheld = state.upheld() == Some(order);
+        let acknowledges = |who: &usize| {
+            let authority = &state.authorities[*who];
+            let is_firm = authority.void_votes[1] == VoidVotes::None || is_upheld || !self.rules.keep(Rule::LeaveFirm);
+            authority.executed() == Some(order) || authority.seen == Some(order) && is_firm
+        };
+        let acknowledged = self.setting.members(1).filter(acknowledges).count() + self.setting.byzantine;
+        let is_enough = is_upheld && !self.rules.keep(Rule::LeaveUpheld) || !self.rules.keep(Rule::Leave);
+        acknowledged >= self.setting.quorum() || is_enough
+    }
+}

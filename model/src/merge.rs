@@ -1,0 +1,116 @@
+//! States that nothing that follows can tell apart are one.
+//!
+//! Three kinds of difference do not matter: the names of the two orders, the names of authorities of one kind, and what
+//! no rule asks for any more. Counterexamples are replayed without merging, so a mistake here cannot invent one.
+
+use crate::protocol::Protocol;
+use crate::rules::Rule;
+use crate::state::{Closing, Done, EPOCHS, Event, Order, Orders, State, VoidVotes};
+
+/// The one state that stands for all that are like it.
+pub fn merged(protocol: &Protocol, state: State) -> State {
+    let state = forgotten(protocol, state);
+    let same = sorted(protocol, state);
+    if protocol.setting.equivocates { same.min(sorted(protocol, exchanged(state))) } else { same }
+}
+
+/// Nothing depends on how long an authority takes to read on that is done, or that is not active yet.
+fn read_on(protocol: &Protocol, state: &mut State) {
+    let (setting, rules) = (&protocol.setting, protocol.rules);
+    let all_joined = all_joined(protocol, state);
+    for who in setting.everybody() {
+        loop {
+            let authority = &state.authorities[who];
+            let reports = !all_joined && !setting.is_new(who) && authority.closing.is_none();
+            let is_early = setting.is_new(who) && authority.epoch == 0 && state.is_final(Event::Installed);
+            let is_coming = is_early && rules.keep(Rule::InOrder) && rules.keep(Rule::Observer);
+            let is_idle = authority.done.is_some() && !reports;
+            if authority.left || authority.read >= state.final_events || !is_idle && !is_coming {
+                break;
+            }
+            protocol.read(state, who);
+        }
+    }
+}
+
+fn all_joined(protocol: &Protocol, state: &State) -> bool {
+    let setting = &protocol.setting;
+    setting.members(1).all(|who| !setting.is_new(who) || state.authorities[who].joined)
+}
+
+/// Without what no rule asks for any more.
+fn forgotten(protocol: &Protocol, mut state: State) -> State {
+    read_on(protocol, &mut state);
+    let (setting, rules) = (&protocol.setting, protocol.rules);
+    let is_decided = state.has_outcome() && rules.keep(Rule::UpheldNotVoided);
+    if state.has_outcome() {
+        state.held = 0;
+        if state.now >= setting.clock.lag {
+            state.now = setting.clock.horizon();
+        }
+    }
+    let is_epoch_over = state.has(Event::Installed) && rules.keep(Rule::CurrentEpoch);
+    let all_joined = all_joined(protocol, &state);
+    for who in setting.everybody() {
+        let is_frozen = protocol.is_frozen(&state, who) && rules.keep(Rule::FrozenVote);
+        let is_ripe = is_decided || protocol.has_waited(&state, who);
+        let reports = !all_joined && !setting.is_new(who) && state.authorities[who].closing.is_none();
+        let authority = &mut state.authorities[who];
+        if is_frozen && !reports {
+            authority.lock = Orders::default();
+        }
+        if is_ripe || authority.done.is_some() {
+            authority.read_at = 0;
+        }
+        if is_decided {
+            authority.void_votes = Default::default();
+        } else if is_epoch_over {
+            authority.void_votes[0] = VoidVotes::None;
+        }
+        if setting.is_new(who) {
+            authority.late = false;
+        }
+        if all_joined && !setting.is_new(who) {
+            authority.closing = Some(Closing::default());
+        }
+        if authority.left {
+            authority.read = 0;
+        }
+    }
+    if is_decided {
+        state.final_time = 0;
+    }
+    for (epoch, order) in (0..EPOCHS).flat_map(|epoch| Order::BOTH.map(|order| (epoch, order))) {
+        if state.is_certified_in(setting, epoch, order) {
+            setting.members(epoch).for_each(|who| state.authorities[who].votes[epoch].insert(order));
+        }
+    }
+    state
+}
+
+/// With the orders' names exchanged.
+fn exchanged(mut state: State) -> State {
+    for authority in &mut state.authorities {
+        authority.lock = authority.lock.exchanged();
+        authority.seen = authority.seen.map(|order| order.other());
+        authority.forgotten = authority.forgotten.map(|order| order.other());
+        authority.done = authority.done.map(|done| match done {
+            Done::Executed(order) => Done::Executed(order.other()),
+            Done::Voided => Done::Voided,
+        });
+        authority.votes = authority.votes.map(Orders::exchanged);
+        authority.closing = authority.closing.map(|closing| Closing {
+            locks: closing.locks.exchanged(),
+            certificate: closing.certificate.map(|order| order.other()),
+            read: closing.read,
+        });
+    }
+    state.exchange_events();
+    state
+}
+
+/// With the authorities of each kind in order.
+fn sorted(protocol: &Protocol, mut state: State) -> State {
+    protocol.setting.kinds().into_iter().for_each(|kind| state.authorities[kind].sort_unstable());
+    state
+}

@@ -1,0 +1,87 @@
+//! The protocol with a rule left out, and the setting in which that breaks a claim.
+
+use crate::claims::Claim;
+use crate::rules::{Rule, Rules};
+use crate::setting::{FOUR, FOUR_UNTIMED, RESTORED, STOLEN, Setting, UNJUDGED};
+
+/// A mutant.
+#[derive(Clone, Copy, Debug)]
+pub struct Mutant {
+    /// The rules that are left out.
+    pub without: &'static [Rule],
+    /// Where the counterexample is.
+    pub setting: Setting,
+    /// What breaks.
+    pub breaks: Claim,
+}
+
+impl Mutant {
+    /// The rules that it keeps.
+    pub fn rules(&self) -> Rules {
+        self.without.iter().fold(Rules::ALL, |rules, rule| rules.without(*rule))
+    }
+
+    /// Its name: those of the rules that it lacks.
+    pub fn name(&self) -> String {
+        self.without.iter().map(|rule| rule.name()).collect::<Vec<_>>().join(" and ")
+    }
+}
+
+const fn mutant(without: &'static [Rule], setting: Setting, breaks: Claim) -> Mutant {
+    Mutant { without, setting, breaks }
+}
+
+/// Mutants with a counterexample.
+pub const MUTANTS: &[Mutant] = &[
+    mutant(&[Rule::Freeze], FOUR, Claim::ExecutedNotVoided),
+    mutant(&[Rule::SeenStored], FOUR_UNTIMED, Claim::Unlocked),
+    mutant(&[Rule::ExecutedNoVoid], FOUR_UNTIMED, Claim::SettledNotVoided),
+    mutant(&[Rule::Window], FOUR, Claim::ExecutedNotVoided),
+    mutant(&[Rule::WindowLength], FOUR, Claim::ExecutedNotVoided),
+    mutant(&[Rule::ReadTime], FOUR, Claim::ExecutedNotVoided),
+    mutant(&[Rule::Lag], FOUR, Claim::ExecutedNotVoided),
+    mutant(&[Rule::LagSeen], FOUR, Claim::ShownNotVoided),
+    mutant(&[Rule::AnswersVoided], FOUR_UNTIMED, Claim::SettledNotVoided),
+    mutant(&[Rule::RestoredNoVoid], RESTORED, Claim::SettledNotVoided),
+    mutant(&[Rule::RestoredNoVote], RESTORED, Claim::OneCertificate),
+    mutant(&[Rule::Attesters], FOUR_UNTIMED, Claim::OneExecution),
+    mutant(&[Rule::AttestersUnjudged], STOLEN, Claim::UpheldIsCertified),
+    mutant(&[Rule::UpheldNotVoided], UNJUDGED, Claim::OneOutcome),
+    mutant(&[Rule::VoidedNotUpheld], UNJUDGED, Claim::OneOutcome),
+    mutant(&[Rule::VoidNeedsBit], FOUR_UNTIMED, Claim::PaidNotVoided),
+    mutant(&[Rule::VoidSetsBit], FOUR_UNTIMED, Claim::PaidNotVoided),
+    mutant(&[Rule::Unanimous], FOUR, Claim::ExecutedNotVoided),
+    mutant(&[Rule::AllMembers], FOUR, Claim::ExecutedNotVoided),
+    mutant(&[Rule::PaidUpholds, Rule::UpholdPaid], FOUR_UNTIMED, Claim::Unlocked),
+];
+
+/// Mutants without one: another rule covers what these rules prevent. The model shows that, too.
+pub const COVERED: &[Mutant] = &[
+    mutant(&[Rule::FrozenVote], FOUR, Claim::OneCertificate),
+    mutant(&[Rule::VoidVoteBit], FOUR, Claim::PaidNotVoided),
+    mutant(&[Rule::ContractWindow], FOUR, Claim::ExecutedNotVoided),
+    mutant(&[Rule::PaidUpholds], FOUR_UNTIMED, Claim::Unlocked),
+    mutant(&[Rule::UpholdPaid], FOUR_UNTIMED, Claim::Unlocked),
+];
+
+/// Rules without a mutant so far: their settings are still to be found.
+pub const PENDING: &[Rule] = &[
+    Rule::SeenNoVoid,
+    Rule::UpheldSeen,
+    Rule::OneEpoch,
+    Rule::CurrentEpoch,
+    Rule::AllAfterV,
+    Rule::AllWhateverEnded,
+    Rule::InOrder,
+    Rule::Observer,
+    Rule::Closed,
+    Rule::Join,
+    Rule::QuorumClosings,
+    Rule::ClosingIndex,
+    Rule::Certificates,
+    Rule::FrozenJoin,
+    Rule::Contested,
+    Rule::Leave,
+    Rule::LeaveFirm,
+    Rule::LeaveUpheld,
+];

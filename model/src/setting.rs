@@ -1,0 +1,206 @@
+//! What a run explores: committees, faults, the clock, and what the protocol claims there.
+
+use std::ops::Range;
+
+use crate::claims::Claim;
+use crate::protocol::Action;
+use crate::state::{AUTHORITIES, EPOCHS, Order};
+
+/// The clock, in ticks since the request. Only what is compared with something is a number here.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    /// L: an authority that has not read the request refuses certificates from this time on.
+    pub lag: u8,
+    /// W: the unlock window.
+    pub window: u8,
+    /// The assumption on time: an honest authority that executed has its certificate upheld within so many ticks after
+    /// the request is final. `None`: nothing is assumed, and less is claimed.
+    pub hold: Option<u8>,
+    /// The request is final after at most so many ticks. Ethereum may stop finalizing in between, also later.
+    /// `None`: what the contract does is final at once.
+    pub stall: Option<u8>,
+}
+
+impl Clock {
+    /// The last tick. Whoever reads the request by the longest stall has waited for the window by then.
+    pub fn horizon(&self) -> u8 {
+        self.stall.unwrap_or(0) + self.window
+    }
+}
+
+/// A configuration.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// Members of each epoch.
+    pub n: usize,
+    /// How many of them are Byzantine in each epoch. f, but where keys are stolen.
+    pub byzantine: usize,
+    /// The honest members of each epoch, as bits: first those of epoch 0 alone, last those of epoch 1 alone. Those of epoch 1 alone are new, or have new keys.
+    pub members: [u8; EPOCHS],
+    /// The installation of epoch 1 names epoch 0 as compromised.
+    pub compromised: bool,
+    /// One honest authority may lose what it knows of the number, besides the Byzantine ones.
+    pub restores: bool,
+    /// The orders are redemptions: the contract can pay them.
+    pub redeems: bool,
+    /// The owner signed both orders. Otherwise only A.
+    pub equivocates: bool,
+    /// Somebody requests the unlock.
+    pub requests: bool,
+    /// The owner signed the request.
+    pub genuine: bool,
+    /// The contract can judge the request's authorization.
+    pub judged: bool,
+    /// The first steps. What may happen otherwise is not explored.
+    pub begins: &'static [Action],
+    /// Time.
+    pub clock: Clock,
+    /// What must hold.
+    pub claims: &'static [Claim],
+}
+
+impl Setting {
+    /// The orders that the owner signed.
+    pub fn orders(&self) -> &'static [Order] {
+        if self.equivocates { &Order::BOTH } else { &[Order::A] }
+    }
+
+    /// f = ⌊(n−1)/3⌋.
+    pub fn faults(&self) -> usize {
+        (self.n - 1) / 3
+    }
+
+    /// q = ⌊(n+f)/2⌋+1.
+    pub fn quorum(&self) -> usize {
+        (self.n + self.faults()) / 2 + 1
+    }
+
+    /// Whether the committee changes.
+    pub fn rotates(&self) -> bool {
+        self.members[1] != 0
+    }
+
+    /// Whether an honest authority is a member of the epoch.
+    pub fn is_member(&self, epoch: usize, who: usize) -> bool {
+        self.members[epoch] & 1 << who != 0
+    }
+
+    /// The honest members of an epoch.
+    pub fn members(&self, epoch: usize) -> impl Iterator<Item = usize> + '_ {
+        (0..AUTHORITIES).filter(move |who| self.is_member(epoch, *who))
+    }
+
+    /// The honest members of any epoch.
+    pub fn everybody(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..AUTHORITIES).filter(|who| (0..EPOCHS).any(|epoch| self.is_member(epoch, *who)))
+    }
+
+    /// The places of the authorities of each kind: leavers, those that stay, and new members.
+    pub fn kinds(&self) -> [Range<usize>; 3] {
+        let first = |epoch: usize| self.members[epoch].trailing_zeros() as usize;
+        let end = |epoch: usize| AUTHORITIES - (self.members[epoch].leading_zeros() as usize - (8 - AUTHORITIES));
+        if self.rotates() { [first(0)..first(1), first(1)..end(0), end(0)..end(1)] } else { [0..end(0), 0..0, 0..0] }
+    }
+
+    /// A member of epoch 1 that was none of epoch 0.
+    pub fn is_new(&self, who: usize) -> bool {
+        !self.is_member(0, who)
+    }
+
+    /// A member of epoch 0 that is none of epoch 1.
+    pub fn is_leaver(&self, who: usize) -> bool {
+        self.rotates() && !self.is_member(1, who)
+    }
+}
+
+/// Each bound is tight. The last moment to execute unread is 0, to have that upheld 1, and the first to void 2. A stall
+/// is as long as the window.
+const FINE: Clock = Clock { lag: 1, window: 2, hold: Some(1), stall: Some(2) };
+/// The coarsest clock with a window.
+const COARSE: Clock = Clock { lag: 1, window: 1, hold: Some(0), stall: None };
+/// The same with a stall.
+const COARSE_STALL: Clock = Clock { stall: Some(1), ..COARSE };
+/// No assumption on time: a holder may be late without limit.
+const UNTIMED: Clock = Clock { hold: None, ..COARSE };
+
+/// One epoch of four members, and the finest clock.
+pub const FOUR: Setting = Setting {
+    name: "four",
+    n: 4,
+    byzantine: 1,
+    members: [0b111, 0],
+    compromised: false,
+    restores: false,
+    redeems: true,
+    equivocates: true,
+    requests: true,
+    genuine: true,
+    judged: true,
+    begins: &[],
+    clock: FINE,
+    claims: Claim::ALL,
+};
+/// A quorum of 4 of 5.
+pub const FIVE: Setting = Setting { name: "five", n: 5, members: [0b1111, 0], clock: COARSE_STALL, ..FOUR };
+/// Two Byzantine members of seven. Six members make the same states.
+pub const SEVEN: Setting = Setting { name: "seven", n: 7, byzantine: 2, members: [0b1_1111, 0], clock: COARSE, ..FOUR };
+/// What needs no assumption on time.
+pub const FOUR_UNTIMED: Setting = Setting { name: "four-untimed", clock: UNTIMED, claims: Claim::UNTIMED, ..FOUR };
+/// The contract cannot judge the request's authorization.
+pub const UNJUDGED: Setting = Setting { name: "unjudged", judged: false, clock: COARSE_STALL, ..FOUR };
+/// A restored authority beside f Byzantine ones.
+pub const RESTORED: Setting =
+    Setting { name: "restored", restores: true, clock: UNTIMED, claims: Claim::RESTORED, ..FOUR };
+/// f+1 keys are stolen, and the owner asked for nothing.
+pub const STOLEN: Setting = Setting {
+    name: "stolen",
+    byzantine: 2,
+    members: [0b11, 0],
+    redeems: false,
+    genuine: false,
+    judged: false,
+    clock: COARSE,
+    claims: &[Claim::UpheldIsCertified, Claim::NoVoidUnasked],
+    ..FOUR
+};
+/// An honest member leaves, and an honest one comes in the place of the Byzantine one.
+pub const ONE_NEW: Setting =
+    Setting { name: "one-new", members: [0b111, 0b1110], redeems: false, clock: COARSE, ..FOUR };
+/// The same with one order: whether it is executed or voided.
+pub const ONE_NEW_ORDER: Setting = Setting { name: "one-new-order", equivocates: false, ..ONE_NEW };
+/// The same with epoch 0 compromised.
+pub const COMPROMISED: Setting = Setting { name: "compromised", compromised: true, ..ONE_NEW_ORDER };
+/// The same without an assumption on time.
+pub const ONE_NEW_UNTIMED: Setting =
+    Setting { name: "one-new-untimed", clock: UNTIMED, claims: Claim::UNTIMED, ..ONE_NEW_ORDER };
+/// The last three, begun where the owner has a certificate.
+const CERTIFIED: &[Action] = &[Action::Vote(0, Order::A), Action::Vote(1, Order::A)];
+/// [`ONE_NEW_ORDER`] with a certificate.
+pub const CERTIFIED_ORDER: Setting = Setting { name: "certified", begins: CERTIFIED, ..ONE_NEW_ORDER };
+/// [`COMPROMISED`] with a certificate.
+pub const CERTIFIED_COMPROMISED: Setting = Setting { name: "certified-compromised", begins: CERTIFIED, ..COMPROMISED };
+/// [`ONE_NEW_UNTIMED`] with a certificate.
+pub const CERTIFIED_UNTIMED: Setting = Setting { name: "certified-untimed", begins: CERTIFIED, ..ONE_NEW_UNTIMED };
+/// Two honest members leave, and two come.
+pub const TWO_NEW: Setting = Setting { name: "two-new", members: [0b111, 0b1_1100], ..ONE_NEW };
+/// The same without a request: whether certificates stay unique.
+pub const TWO_NEW_ORDERS: Setting = Setting {
+    name: "two-new-orders",
+    requests: false,
+    claims: &[Claim::OneCertificate, Claim::OneExecution],
+    ..TWO_NEW
+};
+/// The same with one order.
+pub const TWO_NEW_ORDER: Setting = Setting { name: "two-new-order", equivocates: false, ..TWO_NEW };
+/// All orders and requests, without an assumption on time.
+pub const TWO_NEW_UNTIMED: Setting =
+    Setting { name: "two-new-untimed", clock: UNTIMED, claims: Claim::UNTIMED, ..TWO_NEW };
+
+/// What `make model` explores in full.
+pub const BOUNDED: &[Setting] =
+    &[FOUR, FIVE, SEVEN, FOUR_UNTIMED, UNJUDGED, RESTORED, STOLEN, TWO_NEW_ORDERS, CERTIFIED_ORDER, CERTIFIED_UNTIMED];
+/// What `make model-full` explores besides.
+pub const FULL: &[Setting] =
+    &[ONE_NEW_ORDER, ONE_NEW_UNTIMED, COMPROMISED, TWO_NEW_ORDER, ONE_NEW, TWO_NEW, TWO_NEW_UNTIMED];

@@ -1,0 +1,282 @@
+//! One account, one sequence number, two orders for it that its owner signed, and all that is said and done about them.
+//!
+//! The network is the adversary. Every signature ever given stays in its hands: it delivers a certificate to anybody, at
+//! any time, or never. Byzantine members are no part of the state. They are a number that counts as votes for everything.
+
+use crate::setting::Setting;
+
+/// At most so many honest authorities, over all epochs.
+pub const AUTHORITIES: usize = 6;
+/// Epochs 0 and 1: one rotation.
+pub const EPOCHS: usize = 2;
+/// The contract emits each of these events at most once.
+const EVENTS: usize = 5;
+
+/// One of the two orders. Both are valid and have the same number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Order {
+    /// The first.
+    A,
+    /// The second.
+    B,
+}
+
+impl Order {
+    /// Both.
+    pub const BOTH: [Order; 2] = [Order::A, Order::B];
+
+    /// The one that conflicts with it.
+    #[must_use]
+    pub fn other(self) -> Self {
+        match self {
+            Order::A => Order::B,
+            Order::B => Order::A,
+        }
+    }
+}
+
+/// A set of the two orders.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Orders(u8);
+
+impl Orders {
+    /// Adds an order.
+    pub fn insert(&mut self, order: Order) {
+        self.0 |= 1 << order as u8;
+    }
+
+    /// Whether it is in the set.
+    pub fn contains(self, order: Order) -> bool {
+        self.0 & (1 << order as u8) != 0
+    }
+
+    /// Both sets together.
+    #[must_use]
+    pub fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// The first of them.
+    pub fn first(self) -> Option<Order> {
+        Order::BOTH.into_iter().find(|order| self.contains(*order))
+    }
+
+    /// Whether both are in it.
+    pub fn are_both(self) -> bool {
+        self.0 == 3
+    }
+
+    /// With the orders' names exchanged.
+    #[must_use]
+    pub fn exchanged(self) -> Self {
+        Self(self.0 >> 1 | (self.0 & 1) << 1)
+    }
+}
+
+impl From<Option<Order>> for Orders {
+    fn from(order: Option<Order>) -> Self {
+        let mut orders = Self::default();
+        order.into_iter().for_each(|order| orders.insert(order));
+        orders
+    }
+}
+
+/// How an authority is done with the number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Done {
+    /// It executed the order.
+    Executed(Order),
+    /// It applied `SequenceVoided`.
+    Voided,
+}
+
+/// An event of the contract's one order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Event {
+    /// `UnlockRequested`. The clock starts here.
+    Requested,
+    /// `SequenceUpheld`.
+    Upheld(Order),
+    /// `SequenceVoided`.
+    Voided,
+    /// `Redeemed`: the order paid on the contract, where it is a redemption.
+    Paid(Order),
+    /// `CommitteeInstalled`, of epoch 1.
+    Installed,
+}
+
+/// The VoidVotes that an authority gave in an epoch. It gives the second only where it would give the first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum VoidVotes {
+    /// None.
+    #[default]
+    None,
+    /// The one with `unanimous`.
+    Unanimous,
+    /// Also the one without, which counts in the quorum path.
+    Both,
+}
+
+/// What a Closing says of the number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Closing {
+    /// The orders that its author has a lock on: its own, or both where it was contested.
+    pub locks: Orders,
+    /// The order whose certificate comes with it: executed, or Seen.
+    pub certificate: Option<Order>,
+    /// How much of the order its author had read.
+    pub read: u8,
+}
+
+/// What an honest authority has on disk and has signed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Authority {
+    /// So many events of the contract's order it has applied.
+    pub read: u8,
+    /// t_f: the chain time at which it read the request.
+    pub read_at: u8,
+    /// The epoch that it has taken up.
+    pub epoch: u8,
+    /// The order that it voted for, or inherited as a lock. Both: contested.
+    pub lock: Orders,
+    /// A certificate that it stored and did not execute.
+    pub seen: Option<Order>,
+    /// It refused a certificate and did not store it.
+    pub refused: bool,
+    /// How it is done with the number.
+    pub done: Option<Done>,
+    /// It executed the order after it had taken up epoch 1.
+    pub late: bool,
+    /// The orders that it voted for, by epoch.
+    pub votes: [Orders; EPOCHS],
+    /// Its VoidVotes, by epoch.
+    pub void_votes: [VoidVotes; EPOCHS],
+    /// What it said when it closed epoch 0.
+    pub closing: Option<Closing>,
+    /// A new member: it has joined.
+    pub joined: bool,
+    /// It is gone for good.
+    pub left: bool,
+    /// Its folder was restored from a copy that has nothing of the number.
+    pub restored: bool,
+    /// What it had executed, and said so, before it was restored.
+    pub forgotten: Option<Order>,
+}
+
+impl Authority {
+    /// The order that it executed.
+    pub fn executed(&self) -> Option<Order> {
+        match self.done {
+            Some(Done::Executed(order)) => Some(order),
+            _ => None,
+        }
+    }
+
+    /// Whether it can show the order's certificate to others.
+    pub fn holds(&self, order: Order) -> bool {
+        !self.left && (self.done == Some(Done::Executed(order)) || self.seen == Some(order))
+    }
+}
+
+/// Everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct State {
+    /// The honest ones. A setting says which of them are members of which epoch.
+    pub authorities: [Authority; AUTHORITIES],
+    events: [Option<Event>; EVENTS],
+    /// So many events are final.
+    pub final_events: u8,
+    /// The time since the request. It ends at the setting's horizon.
+    pub now: u8,
+    /// The time of the newest final block.
+    pub final_time: u8,
+    /// So long an honest authority had a certificate to uphold, and a final request to do it with.
+    pub held: u8,
+}
+
+impl State {
+    /// Nothing has happened.
+    pub fn new() -> Self {
+        let authorities = [Authority::default(); AUTHORITIES];
+        Self { authorities, events: [None; EVENTS], final_events: 0, now: 0, final_time: 0, held: 0 }
+    }
+
+    /// The contract's order.
+    pub fn events(&self) -> impl Iterator<Item = Event> + '_ {
+        self.events.iter().map_while(|event| *event)
+    }
+
+    /// The contract emits an event.
+    pub fn emit(&mut self, event: Event) {
+        let place = self.events().count();
+        self.events[place] = Some(event);
+    }
+
+    /// Exchanges the orders' names in the events.
+    pub fn exchange_events(&mut self) {
+        for event in self.events.iter_mut().flatten() {
+            *event = match *event {
+                Event::Upheld(order) => Event::Upheld(order.other()),
+                Event::Paid(order) => Event::Paid(order.other()),
+                other => other,
+            };
+        }
+    }
+
+    /// The first `count` events of the order.
+    pub fn first_events(&self, count: u8) -> impl Iterator<Item = Event> + '_ {
+        self.events().take(count.into())
+    }
+
+    /// Whether the contract has emitted it.
+    pub fn has(&self, event: Event) -> bool {
+        self.events().any(|one| one == event)
+    }
+
+    /// Whether the event is final.
+    pub fn is_final(&self, event: Event) -> bool {
+        self.first_events(self.final_events).any(|one| one == event)
+    }
+
+    /// The epoch on the contract.
+    pub fn epoch(&self) -> usize {
+        usize::from(self.has(Event::Installed))
+    }
+
+    /// The order that the contract has upheld.
+    pub fn upheld(&self) -> Option<Order> {
+        Order::BOTH.into_iter().find(|order| self.has(Event::Upheld(*order)))
+    }
+
+    /// The order that the contract has paid: the redeem bit is set.
+    pub fn paid(&self) -> Option<Order> {
+        Order::BOTH.into_iter().find(|order| self.has(Event::Paid(*order)))
+    }
+
+    /// Whether the contract upheld or voided the number.
+    pub fn has_outcome(&self) -> bool {
+        self.upheld().is_some() || self.has(Event::Voided)
+    }
+
+    /// Whether a quorum's votes of that epoch for the order exist. Byzantine members vote for everything.
+    pub fn is_certified_in(&self, setting: &Setting, epoch: usize, order: Order) -> bool {
+        let voters = setting.members(epoch).filter(|who| self.authorities[*who].votes[epoch].contains(order)).count();
+        epoch <= self.epoch() && voters + setting.byzantine >= setting.quorum()
+    }
+
+    /// Whether anybody can have a certificate of the order.
+    pub fn is_certified(&self, setting: &Setting, order: Order) -> bool {
+        (0..EPOCHS).any(|epoch| self.is_certified_in(setting, epoch, order))
+    }
+
+    /// Whether an honest authority can show the order's certificate.
+    pub fn is_known(&self, order: Order) -> bool {
+        self.authorities.iter().any(|authority| authority.holds(order))
+    }
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self::new()
+    }
+}
