@@ -27,12 +27,12 @@ define require
 	@command -v $(1) >/dev/null || { echo "FastPay needs $(1) ($(2)). Install it and run make again." >&2; exit 1; }
 endef
 
-.PHONY: help setup tools build release lint test test-rust test-contracts test-nightly demo localnet bench sim clean
-.PHONY: fuzz fuzz-briefly test-sdk
+.PHONY: help setup tools python build release check check-formats test test-all test-rust test-contracts test-nightly demo localnet bench sim clean
+.PHONY: fuzz fuzz-briefly test-sdk test-sdk-units
 .PHONY: check-api check-deploy
 .PHONY: web web-page test-web chromium
 .PHONY: walkthrough check-walkthrough
-.PHONY: shop test-shop
+.PHONY: shop test-shop model
 .PHONY: checkers check-contracts check-trees check-slither check-proofs check-coverage
 
 help: ## Show this list
@@ -46,6 +46,13 @@ tools:
 	$(call require,cc,a C compiler such as gcc: libsecp256k1 is written in C)
 	@node -e 'if (parseInt(process.versions.node) < 20) { console.error("FastPay needs Node.js 20 or newer; this is " + process.version + "."); process.exit(1) }'
 
+python:
+	$(call require,$(PYTHON),Python 3.11 or newer; the tests are run by it: https://python.org)
+
+# The parts that script/tests/run.py has run: `setup`, `page`. They are not repeated, least of all side by side.
+DONE ?=
+
+ifeq ($(filter setup,$(DONE)),)
 setup: tools ## Install the pinned Solidity tools and compile the contracts
 	@cmp -s package-lock.json $(INSTALLED) || { \
 		echo "installing the Solidity tools of package-lock.json"; \
@@ -54,6 +61,9 @@ setup: tools ## Install the pinned Solidity tools and compile the contracts
 	@# A partial compilation (such as `forge build contracts`) leaves others without code; forge then takes them as done.
 	@for name in FastPay.sol/FastPay Deploy.s.sol/Deploy DeployDemoToken.s.sol/DeployDemoToken; do \
 		grep -q '"bytecode"' out/$$name.json || { $(FOUNDRY)/forge build --force; break; }; done
+else
+setup:
+endif
 
 build: setup ## Build the programs for development
 	$(CARGO) build $(PROGRAMS)
@@ -61,21 +71,19 @@ build: setup ## Build the programs for development
 release: setup ## Build the programs as they are run, into target/release
 	$(CARGO) build --release $(PROGRAMS) -p fastpay-e2e
 
-lint: setup ## Check formats and lints; warnings are errors
+check-formats: setup ## Check formats and names; lints are checked where the tests are built
 	$(call require,$(PYTHON),Python 3.11 or newer: https://python.org)
 	@script/checkers/names.py
+	@script/checkers/abi.py
 	$(CARGO) fmt --all --check
 	$(FOUNDRY)/forge fmt --check
-	$(CARGO) clippy --workspace --all-targets -- -D warnings
-	$(CARGO) clippy -p fastpay-testkit --features planted --all-targets -- -D warnings
 
 test-contracts: setup ## Test the contracts
 	$(FOUNDRY)/forge test
 
-# Cargo builds the programs beside the tests, so the end-to-end tests need not build them (once more, with fewer
-# features): the word to them is in the environment.
+# The end-to-end tests start the programs that are built beside them.
 test-rust: setup ## Test the Rust crates, and all parts together on a real chain
-	PROGRAMS_ARE_BUILT=1 $(CARGO) test --workspace --lib --bins --tests
+	@script/tests/rust.py run
 
 $(CHECKERS)/bulloak-$(BULLOAK):
 	@echo "compiling bulloak $(BULLOAK) from crates.io (one to two minutes, once)"
@@ -129,17 +137,21 @@ check-contracts: check-trees check-coverage check-slither check-proofs ## Check 
 
 # The programs are those that the tests use: the same packages and features.
 check-api: setup $(CHECKERS)/api/.installed ## Send a live node and merchant what their OpenAPI documents say, and what they do not (60 s)
-	@$(CARGO) test --workspace --lib --bins --tests --no-run --quiet
+	@script/tests/rust.py build
 	@$(CHECKERS)/api/bin/python script/checkers/api/check.py target/debug
 
-test-sdk: setup ## Build and test the TypeScript SDK, also against a live network (a minute)
-	@$(CARGO) test --workspace --lib --bins --tests --no-run --quiet
-	@npm run --silent --workspace sdk build
+test-sdk: web-page ## Build and test the TypeScript SDK, also against a live network (a minute)
+	@script/tests/rust.py build
 	@npm run --silent --workspace sdk check
 	@npm run --silent --workspace sdk test
 
+test-sdk-units: setup
+	@npm run --silent --workspace sdk build
+	@npm run --silent --workspace sdk check
+	@npm run --silent --workspace sdk test -- --exclude 'test/live/**'
+
 check-deploy: setup $(CHECKERS)/deploy/.installed ## Check the files of deploy/ against what the programs serve
-	@$(CARGO) test --workspace --lib --bins --tests --no-run --quiet
+	@script/tests/rust.py build
 	@$(CHECKERS)/deploy/bin/python script/checkers/deploy/check.py target/debug
 
 # Coverage-guided, with the stable compiler: our own crates are compiled once more, with counters, and those of others
@@ -162,7 +174,15 @@ fuzz: tools ## Fuzz every decoder, each for FUZZ_SECONDS (60)
 fuzz-briefly:
 	@$(MAKE) fuzz FUZZ_SECONDS=5 FUZZ_SEED=1
 
-test: lint test-contracts check-contracts test-rust check-walkthrough check-api check-deploy test-sdk test-web test-shop sim fuzz-briefly ## Run all checks and all tests
+# What they consist of, and how long each part may take: script/tests/parts.toml.
+check: tools python ## Run what one runs before each commit (two minutes)
+	@script/tests/run.py check
+
+test: tools python ## Run what every change must pass
+	@script/tests/run.py test
+
+test-all: tools python ## Run everything: also proofs, coverage, fuzzing, simulation
+	@script/tests/run.py all
 
 test-nightly: setup $(CHECKERS)/python/.installed ## Fuzz and vary for hours, and show that the proofs can fail
 	FOUNDRY_PROFILE=nightly $(FOUNDRY)/forge test
@@ -177,8 +197,12 @@ localnet: release ## Start the same network and leave it running until Ctrl-C
 	@target/release/fastpay-localnet
 
 # The page, as it is hosted: static files in web/dist.
+ifeq ($(filter page,$(DONE)),)
 web-page: setup
 	@npm run --silent build -w sdk && npm run --silent build -w web -- --logLevel warn
+else
+web-page:
+endif
 
 web: release web-page ## Serve the web wallet on a localnet of its own, until Ctrl-C
 	@network=$(CURDIR)/target/localnet-web/network.json; rm -f $$network; \
@@ -198,16 +222,19 @@ chromium:
 		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; }; } || { \
 		echo "The web wallet is tested in Chromium. Install it, or say where it is: CHROMIUM=/path/to/it" >&2; exit 1; }
 
+# Each shard has a network of its own: two of them run side by side.
+SHARD := 1/1
+
 # The programs are those that the tests use: the same packages and features.
 test-web: web-page chromium ## Test the web wallet in Chromium on a localnet; pictures are kept in target/web
-	@$(CARGO) test --workspace --lib --bins --tests --no-run --quiet
-	@CHROMIUM="$$($(BROWSER))" npm run --silent test -w web
+	@script/tests/rust.py build
+	@CHROMIUM="$$($(BROWSER))" npm run --silent test -w web -- --output ../target/web/failures-$(word 1,$(subst /, ,$(SHARD))) --shard $(SHARD)
 
-walkthrough: release web-page chromium ## Record what README.md shows of commands and pages, from real runs (two minutes)
+walkthrough: release web-page chromium ## Record docs/WALKTHROUGH.md and its pictures from real runs (two minutes)
 	@CHROMIUM="$$($(BROWSER))" $(PYTHON) script/walkthrough/walkthrough.py target/release
 
-check-walkthrough: setup ## Check that the commands of README.md print what it shows (half a minute)
-	@$(CARGO) test --workspace --lib --bins --tests --no-run --quiet
+check-walkthrough: setup ## Check that commands print what docs/WALKTHROUGH.md shows (half a minute)
+	@script/tests/rust.py build
 	@$(PYTHON) script/walkthrough/walkthrough.py --check target/debug
 
 shop: release web-page ## Serve the sample shop, fastpay-merchant and the web wallet on a localnet of their own, until Ctrl-C
@@ -216,6 +243,10 @@ shop: release web-page ## Serve the sample shop, fastpay-merchant and the web wa
 # In a browser it is tested by test-web (web/test/shop.spec.ts).
 test-shop: setup ## Test the sample shop's orders and its verification of webhooks
 	@npm run --silent test -w merchant/shop
+
+# A workspace of its own: nothing else needs what it is built with.
+model: ## Check the formal model of unlocking, and that each rule is needed (a minute)
+	@cd model && $(CARGO) test --release -- --nocapture --test-threads=1
 
 # One invocation of its own: only here are there faults to plant (core/src/fault.rs). For development, so that what would
 # overflow is seen; signatures are checked with optimised code all the same.

@@ -3,7 +3,14 @@ pragma solidity ^0.8.28;
 
 import {Balances} from "./base/Balances.sol";
 import {Roles} from "./base/Roles.sol";
-import {Authority, Brakes, CertifiedRedemption, IFastPay, Redemption} from "./interfaces/IFastPay.sol";
+import {
+    AssetCap,
+    Authority,
+    CertifiedRedemption,
+    IFastPay,
+    Redemption,
+    SafetyParameters
+} from "./interfaces/IFastPay.sol";
 import {Payouts} from "./libraries/Payouts.sol";
 import {Redemptions} from "./libraries/Redemptions.sol";
 import {Votes} from "./libraries/Votes.sol";
@@ -11,16 +18,20 @@ import {State} from "./types/State.sol";
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {IERC20Permit} from "@openzeppelin/contracts/token/ERC20/extensions/IERC20Permit.sol";
 import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
+import {MessageHashUtils} from "@openzeppelin/contracts/utils/cryptography/MessageHashUtils.sol";
 
 /// @title FastPay on its Primary
 /// @notice Holds what FastPay accounts own. Value comes in by deposits, and goes out by redemptions that a quorum of
 /// the committee voted for. There is no owner and no upgrade: nothing else moves it.
-/// @dev Per asset, the contract holds at least `balance + claims + queued`. Assets share no state but the deposit
-/// index, so a hostile token harms itself alone. Every function that moves value checks, records, logs, and only then
-/// calls out, under one re-entrancy guard.
+/// @dev Per asset, the contract holds at least `balance + claims`, unless the token took something away. Assets share no
+/// state but the numbering of events, so a hostile token harms itself alone. Every function that moves value checks,
+/// records, logs, and only then calls out, under one re-entrancy guard.
 contract FastPay is Balances {
     using Redemptions for Redemption;
     using Redemptions for Redemption[];
+    using MessageHashUtils for bytes32;
+    using Redemptions for bytes32;
+    using Redemptions for bytes32[];
     using SafeERC20 for IERC20;
 
     /// @dev 256 of an account's orders, a bit each. A struct, so that its place is computed once for both its uses.
@@ -28,17 +39,12 @@ contract FastPay is Balances {
         uint256 bits;
     }
 
-    /// @dev What is held of an asset beside its accounts' balance, each made of what has been a part of that.
-    struct Reserve {
-        uint256 claims;
-        uint256 queued;
-    }
-
     /// @dev A redemption that waits. It is named by its hash, and nobody else's can have that.
     struct Queued {
         bytes32 hash;
         address relayer;
         uint40 executableAt;
+        uint32 epoch;
     }
 
     /// @inheritdoc IFastPay
@@ -46,16 +52,23 @@ contract FastPay is Balances {
 
     // slither-disable-next-line uninitialized-state -- written in `_spend`, through a reference to its inside
     mapping(bytes32 sender => mapping(uint256 word => Word)) private _redeemed;
-    mapping(address asset => Reserve) private _reserves;
-    mapping(address owner => mapping(address asset => uint256)) private _claims;
     mapping(bytes32 sender => mapping(uint64 sequence => Queued)) private _queue;
 
+    /// @inheritdoc IFastPay
+    mapping(address asset => uint256) public totalQueued;
+
     /// @param authorities The committee of epoch 0: 4 to 255 members, sorted by voting key.
-    /// @param guardian_ Who can pause; zero for nobody.
-    /// @param brakes_ What cannot be changed any more; see the bounds at `Brakes`.
-    constructor(Authority[] memory authorities, address guardian_, Brakes memory brakes_)
-        Roles(authorities, guardian_, brakes_)
-    {
+    /// @param guardian_ Can pause, postpone and endorse; zero for nobody.
+    /// @param recovery May announce a committee when this one has been silent for long; zero for nobody.
+    /// @param parameters Cannot be changed any more; see the bounds at `SafetyParameters`.
+    /// @param caps Deposit caps; an asset that is not named has none.
+    constructor(
+        Authority[] memory authorities,
+        address guardian_,
+        address recovery,
+        SafetyParameters memory parameters,
+        AssetCap[] memory caps
+    ) Roles(authorities, guardian_, recovery, parameters) Balances(caps) {
         deploymentBlock = block.number;
     }
 
@@ -68,12 +81,12 @@ contract FastPay is Balances {
         // construction and not zero for a key's account that has delegated (EIP-7702). The origin is asked about the
         // sender's own money, and authorizes nothing.
         require(msg.sender == tx.origin, SenderWithoutKey(msg.sender));
-        _fund(_accountOf(msg.sender), Payouts.ETHER, msg.value);
+        _fund(_accountOf(msg.sender), Payouts.ETHER, msg.value, address(this).balance);
     }
 
     /// @inheritdoc IFastPay
     function depositEther(bytes32 recipient) external payable nonReentrant {
-        _fund(recipient, Payouts.ETHER, msg.value);
+        _fund(recipient, Payouts.ETHER, msg.value, address(this).balance);
     }
 
     /// @inheritdoc IFastPay
@@ -112,13 +125,15 @@ contract FastPay is Balances {
     {
         State state = _running();
         require(_spend(redemption), AlreadyRedeemed(redemption.sender, redemption.sequence));
-        Votes.check(votes, redemption.voteDigest(epoch_, _domainSeparatorV4()), _voters(state, epoch_), 0);
-        _settle(redemption, 0);
+        (bytes32 hash, bytes32 domain) = (redemption.hash(), _domainSeparatorV4());
+        Votes.check(votes, hash.voteDigest(epoch_, domain), _voters(state, epoch_), 0);
+        _settle(redemption, hash, domain, epoch_, 0);
     }
 
     /// @inheritdoc IFastPay
     function redeemMany(CertifiedRedemption[] calldata certified) external nonReentrant {
         State state = _running();
+        bytes32 domain = _domainSeparatorV4();
         address[] memory voters;
         uint64 epochOfVoters;
         for (uint256 i = 0; i < certified.length; ++i) {
@@ -132,8 +147,9 @@ contract FastPay is Balances {
             if (voters.length == 0 || epoch_ != epochOfVoters) {
                 (voters, epochOfVoters) = (_voters(state, epoch_), epoch_);
             }
-            Votes.check(item.votes, redemption.voteDigest(epoch_, _domainSeparatorV4()), voters, i);
-            _settle(redemption, i);
+            bytes32 hash = redemption.hash();
+            Votes.check(item.votes, hash.voteDigest(epoch_, domain), voters, i);
+            _settle(redemption, hash, domain, epoch_, i);
         }
     }
 
@@ -144,67 +160,76 @@ contract FastPay is Balances {
     {
         require(redemptions.length > 0, EmptyBatch());
         address[] memory voters = _voters(_running(), epoch_);
-        Votes.check(
-            votes, redemptions.batchVoteDigest(epoch_, _domainSeparatorV4()), voters, Votes.WHOLE_CALL
-        );
+        (bytes32[] memory hashes, bytes32 domain) = (redemptions.hashes(), _domainSeparatorV4());
+        Votes.check(votes, hashes.batchVoteDigest(epoch_, domain), voters, Votes.WHOLE_CALL);
         for (uint256 i = 0; i < redemptions.length; ++i) {
             Redemption calldata redemption = redemptions[i];
-            if (_spend(redemption)) _settle(redemption, i);
+            if (_spend(redemption)) _settle(redemption, hashes[i], domain, epoch_, i);
             else emit RedemptionSkipped(redemption.sender, redemption.sequence);
         }
     }
 
     /// @inheritdoc IFastPay
-    function executeQueued(Redemption calldata redemption) external nonReentrant {
-        _running();
-        (bytes32 sender, uint64 sequence) = (redemption.sender, redemption.sequence);
-        Queued memory waiting = _queue[sender][sequence];
-        require(waiting.hash == redemption.hash(), NotQueued(sender, sequence));
-        require(block.timestamp >= waiting.executableAt, TooEarly(waiting.executableAt));
-
-        delete _queue[sender][sequence];
+    function executeQueued(Redemption calldata redemption, bytes calldata votes) external nonReentrant {
+        State state = _running();
+        (bytes32 hash, Queued memory waiting) = _unqueue(redemption);
+        uint256 executableAt = waiting.executableAt + _postponement(waiting.epoch);
+        require(block.timestamp >= executableAt, TooEarly(executableAt));
+        if (_isCompromised(waiting.epoch)) {
+            require(votes.length > 0, EpochCompromised(waiting.epoch));
+            bytes32[] memory hashes = new bytes32[](1);
+            hashes[0] = hash;
+            bytes32 digest = hashes.batchVoteDigest(state.epoch(), _domainSeparatorV4());
+            Votes.check(votes, digest, _voters(state, state.epoch()), Votes.WHOLE_CALL);
+        }
         (address asset, uint128 amount) = (redemption.asset, redemption.amount);
-        _reserves[asset].queued -= amount;
-        _pay(redemption, asset, amount, redemption.fee, waiting.relayer);
+        uint64 index = _debit(asset, amount);
+        _pay(redemption, _hashTypedDataV4(hash), asset, amount, redemption.fee, waiting.relayer, index);
     }
 
     /// @inheritdoc IFastPay
-    function claim(address asset) external nonReentrant {
-        _claim(asset, msg.sender);
+    function releaseQueued(Redemption calldata redemption, bytes calldata votes) external nonReentrant {
+        State state = _state;
+        (bytes32 hash, Queued memory waiting) = _unqueue(redemption);
+        require(_isCompromised(waiting.epoch), EpochNotCompromised(waiting.epoch));
+        bytes32 digest = hash.releaseVoteDigest(state.epoch(), _domainSeparatorV4());
+        Votes.check(votes, digest, _voters(state, state.epoch()), Votes.WHOLE_CALL);
+        emit RedemptionReleased(redemption.sender, _nextIndex(), redemption.sequence, _hashTypedDataV4(hash));
     }
 
     /// @inheritdoc IFastPay
-    function claimTo(address asset, address to) external nonReentrant {
+    function claim(address asset, address to, uint256 amount) external nonReentrant {
         require(to != address(0), ZeroRecipient());
         require(to != address(this), RecipientIsContract());
-        _claim(asset, to);
+        _claim(msg.sender, asset, to, amount);
+    }
+
+    /// @inheritdoc IFastPay
+    function claimFor(address owner, address asset, uint256 amount) external nonReentrant {
+        _claim(owner, asset, owner, amount);
+    }
+
+    // --------------------------------------------------------------------------------- the council
+
+    /// @inheritdoc IFastPay
+    function void(bytes32 account, uint64 sequence) external onlyCouncil nonReentrant {
+        require(_mark(account, sequence), SequenceSpent(account, sequence));
+        emit SequenceVoided(_nextIndex(), account, sequence);
     }
 
     // --------------------------------------------------------------------------------------- views
 
     /// @inheritdoc IFastPay
-    function totalClaims(address asset) external view returns (uint256) {
-        return _reserves[asset].claims;
-    }
-
-    /// @inheritdoc IFastPay
-    function totalQueued(address asset) external view returns (uint256) {
-        return _reserves[asset].queued;
-    }
-
-    /// @inheritdoc IFastPay
     function queued(bytes32 sender, uint64 sequence)
         external
         view
-        returns (uint256 executableAt, address relayer)
+        returns (uint256 executableAt, address relayer, uint64 epoch_, bool needsVotes)
     {
         Queued storage waiting = _queue[sender][sequence];
-        return (waiting.executableAt, waiting.relayer);
-    }
-
-    /// @inheritdoc IFastPay
-    function claimOf(address owner, address asset) external view returns (uint256) {
-        return _claims[owner][asset];
+        if (waiting.hash == 0) return (0, address(0), 0, false);
+        epoch_ = waiting.epoch;
+        executableAt = waiting.executableAt + _postponement(epoch_);
+        return (executableAt, waiting.relayer, epoch_, _isCompromised(epoch_));
     }
 
     /// @inheritdoc IFastPay
@@ -229,7 +254,7 @@ contract FastPay is Balances {
         view
         returns (bytes32)
     {
-        return redemption.voteDigest(epoch_, _domainSeparatorV4());
+        return redemption.hash().voteDigest(epoch_, _domainSeparatorV4());
     }
 
     /// @inheritdoc IFastPay
@@ -238,7 +263,16 @@ contract FastPay is Balances {
         view
         returns (bytes32)
     {
-        return redemptions.batchVoteDigest(epoch_, _domainSeparatorV4());
+        return redemptions.hashes().batchVoteDigest(epoch_, _domainSeparatorV4());
+    }
+
+    /// @inheritdoc IFastPay
+    function releaseVoteDigest(uint64 epoch_, Redemption calldata redemption)
+        external
+        view
+        returns (bytes32)
+    {
+        return redemption.hash().releaseVoteDigest(epoch_, _domainSeparatorV4());
     }
 
     // ------------------------------------------------------------------------------------- private
@@ -253,65 +287,103 @@ contract FastPay is Balances {
         uint256 before = asset.balanceOf(address(this));
         asset.safeTransferFrom(msg.sender, address(this), amount);
         uint256 held = asset.balanceOf(address(this));
-        _fund(recipient, address(asset), held > before ? held - before : 0);
+        _fund(recipient, address(asset), held > before ? held - before : 0, held);
     }
 
     /// @dev Credits what has arrived, under the next index.
-    function _fund(bytes32 recipient, address asset, uint256 received) private {
-        _running();
+    function _fund(bytes32 recipient, address asset, uint256 received, uint256 held) private {
+        State state = _running();
         require(recipient != 0, ZeroRecipient());
         require(recipient != _accountOf(address(this)), RecipientIsContract());
-        uint128 amount = _credit(asset, received);
-        State state = _state.withNextIndex();
-        _state = state;
-        emit Funded(state.lastTransactionIndex(), recipient, asset, amount, msg.sender);
+        (uint128 amount, uint64 index) = _credit(state, asset, received, held);
+        emit Funded(index, recipient, asset, amount, msg.sender);
     }
 
     /// @dev Marks an order as done; false if it was. What is found wrong later reverts this too.
     function _spend(Redemption calldata redemption) private returns (bool) {
-        (uint256 word, uint256 bit) = Redemptions.place(redemption.sequence);
-        Word storage orders = _redeemed[redemption.sender][word];
+        return _mark(redemption.sender, redemption.sequence);
+    }
+
+    function _mark(bytes32 sender, uint64 sequence) private returns (bool) {
+        (uint256 word, uint256 bit) = Redemptions.place(sequence);
+        Word storage orders = _redeemed[sender][word];
         uint256 done = orders.bits;
         if (done & bit != 0) return false;
         orders.bits = done | bit;
         return true;
     }
 
-    /// @dev Takes a redemption that a quorum voted for off the asset's balance, and pays it or makes it wait.
-    function _settle(Redemption calldata redemption, uint256 item) private {
+    /// @dev Pays a redemption that a quorum voted for, or makes it wait.
+    function _settle(
+        Redemption calldata redemption,
+        bytes32 hash,
+        bytes32 domain,
+        uint64 epoch_,
+        uint256 item
+    ) private {
         (address asset, uint128 amount, uint128 fee) = (redemption.asset, redemption.amount, redemption.fee);
         require(amount > 0, ZeroRedemption(item));
         require(fee <= amount, FeeAboveAmount(item, fee, amount));
-        if (_debit(asset, amount, item)) _pay(redemption, asset, amount, fee, msg.sender);
-        else _enqueue(redemption);
+        bytes32 digest = domain.toTypedDataHash(hash);
+        (bool passes, uint64 index) = _debitWithinLimit(asset, amount, item);
+        if (passes) _pay(redemption, digest, asset, amount, fee, msg.sender, index);
+        else _enqueue(redemption, hash, digest, epoch_, index);
     }
 
-    /// @dev Keeps a redemption that has been taken off the asset's balance until it may leave.
-    function _enqueue(Redemption calldata redemption) private {
+    /// @dev Keeps a redemption until it may leave. Its amount stays in the asset's balance until then.
+    function _enqueue(
+        Redemption calldata redemption,
+        bytes32 hash,
+        bytes32 digest,
+        uint64 epoch_,
+        uint64 index
+    ) private {
         uint256 executableAt = block.timestamp + OUTFLOW_DELAY;
-        // forge-lint: disable-next-item(unsafe-typecast) -- until the year 36,812
-        _queue[redemption.sender][redemption.sequence] =
-            Queued({hash: redemption.hash(), relayer: msg.sender, executableAt: uint40(executableAt)});
-        _reserves[redemption.asset].queued += redemption.amount;
+        // forge-lint: disable-next-item(unsafe-typecast) -- until the year 36,812; an epoch has 20 bits
+        _queue[redemption.sender][redemption.sequence] = Queued({
+            hash: hash, relayer: msg.sender, executableAt: uint40(executableAt), epoch: uint32(epoch_)
+        });
+        totalQueued[redemption.asset] += redemption.amount;
         emit RedemptionQueued(
             redemption.sender,
-            redemption.sequence,
             redemption.recipient,
             redemption.asset,
+            index,
+            redemption.sequence,
             redemption.amount,
             redemption.fee,
             msg.sender,
+            digest,
+            epoch_,
             executableAt
         );
     }
 
-    /// @dev Pays a redemption that has been taken off all that is held for others. What the caller has read of it
-    /// comes along: each field is checked to fit its type whenever it is read.
-    function _pay(Redemption calldata redemption, address asset, uint128 amount, uint128 fee, address relayer)
-        private
-    {
+    /// @dev Takes a redemption out of the queue. What is found wrong later reverts this too.
+    function _unqueue(Redemption calldata redemption) private returns (bytes32 hash, Queued memory waiting) {
+        (bytes32 sender, uint64 sequence) = (redemption.sender, redemption.sequence);
+        hash = redemption.hash();
+        waiting = _queue[sender][sequence];
+        require(waiting.hash == hash, NotQueued(sender, sequence));
+        delete _queue[sender][sequence];
+        totalQueued[redemption.asset] -= redemption.amount;
+    }
+
+    /// @dev Pays a redemption that has been taken off the asset's balance. What the caller has read of it comes along: each
+    /// field is checked to fit its type whenever it is read.
+    function _pay(
+        Redemption calldata redemption,
+        bytes32 digest,
+        address asset,
+        uint128 amount,
+        uint128 fee,
+        address relayer,
+        uint64 index
+    ) private {
         address recipient = redemption.recipient;
-        emit Redeemed(redemption.sender, redemption.sequence, recipient, asset, amount, fee, relayer);
+        emit Redeemed(
+            redemption.sender, recipient, asset, index, redemption.sequence, amount, fee, relayer, digest
+        );
         unchecked {
             amount -= fee; // checked when it was redeemed
         }
@@ -322,19 +394,15 @@ contract FastPay is Balances {
     /// @dev Pays a part of a redemption, or keeps it as a claim.
     function _payOut(address asset, address to, uint128 amount) private {
         if (Payouts.trySend(asset, to, amount)) return;
-        _reserves[asset].claims += amount;
-        _claims[to][asset] += amount;
+        _addClaim(to, asset, amount);
         emit ClaimCreated(to, asset, amount);
     }
 
-    /// @dev Pays all of the caller's claim. The payout may take all gas there is, for the caller pays it.
-    function _claim(address asset, address to) private {
+    /// @dev Pays a claim, or a part of it. The payout may take all gas there is, for the caller pays it.
+    function _claim(address owner, address asset, address to, uint256 amount) private {
         _running();
-        uint256 amount = _claims[msg.sender][asset];
-        require(amount > 0, NothingToClaim(msg.sender, asset));
-        _claims[msg.sender][asset] = 0;
-        _reserves[asset].claims -= amount;
-        emit Claimed(msg.sender, asset, to, amount);
+        _takeClaim(owner, asset, amount);
+        emit Claimed(owner, asset, to, amount);
         require(Payouts.send(asset, to, amount, gasleft()), ClaimRefused(to, asset, amount));
     }
 

@@ -1,34 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
-import {Authority, Brakes} from "../contracts/interfaces/IFastPay.sol";
+import {AssetCap, Authority, SafetyParameters} from "../contracts/interfaces/IFastPay.sol";
+import {KnownKeys} from "./KnownKeys.sol";
 import {Vm} from "forge-std/Vm.sol";
 
-/// @title What a FastPay is deployed with: one JSON file for each chain
+/// @title The parameters of a deployment: one JSON file for each chain
 /// @notice
 /// ```
 /// {
 ///   "chainId": 1,
 ///   "authorities": [{ "votingKey": "0x…32 bytes", "redemptionKey": "0x…20 bytes" }, …],
 ///   "guardian": "0x…20 bytes",
-///   "brakes": {
-///     "pauseDuration": 86400, "pauseCooldown": 604800, "outflowWindow": 86400,
-///     "outflowShare": 1000, "outflowDelay": 86400, "votesValidity": 604800
-///   }
+///   "recovery": "0x…20 bytes",
+///   "safetyParameters": {
+///     "pauseDuration": 86400, "pauseCooldown": 604800, "outflowWindow": 86400, "outflowShare": 1000,
+///     "outflowDelay": 259200, "votesValidity": 1209600, "unlockWindow": 604800
+///   },
+///   "caps": [{ "asset": "0x…20 bytes", "cap": 1000000000 }, …]
 /// }
 /// ```
-/// Authorities in any order. A guardian of zero is nobody. A local chain (31337) may leave all but the authorities
-/// out; on any other a missing parameter is an error, because it can never be changed.
+/// Authorities may come in any order. A zero guardian or recovery address stands for nobody. `caps` is optional: an asset
+/// that it does not name has no deposit cap, and the asset zero is ETH. On a local chain (31337) only the authorities are
+/// required. On any other chain a missing parameter is an error, because it can never be changed, and so is a key that
+/// everybody knows (`KnownKeys`).
 library ChainFile {
     uint256 internal constant LOCAL_CHAIN = 31_337;
 
     Vm private constant vm = Vm(address(uint160(uint256(keccak256("hevm cheat code")))));
 
-    /// @notice The compiled contract with what the file says.
-    function creationCode(string memory json, address guardian_) internal view returns (bytes memory) {
+    /// @notice The compiled contract with the parameters of the file.
+    function creationCode(string memory json, address guardian_, AssetCap[] memory caps_)
+        internal
+        view
+        returns (bytes memory)
+    {
         return bytes.concat(
-            vm.getCode("FastPay.sol:FastPay"), abi.encode(authorities(json), guardian_, brakes(json))
+            vm.getCode("FastPay.sol:FastPay"),
+            abi.encode(authorities(json), guardian_, recovery(json), safetyParameters(json), caps_)
         );
+    }
+
+    /// @notice Reverts if the guardian is a member, or, unless the chain is local, if anybody could have one of the keys.
+    function requireSafeKeys(Authority[] memory list, address guardian_, address recovery_) internal view {
+        for (uint256 i = 0; i < list.length; ++i) {
+            require(list[i].redemptionKey != guardian_, "the guardian is a member of the committee");
+        }
+        if (block.chainid == LOCAL_CHAIN) return;
+        address[] memory known = KnownKeys.addresses();
+        for (uint256 i = 0; i < list.length; ++i) {
+            _requireUnknown(KnownKeys.has(known, list[i].redemptionKey), vm.toString(list[i].redemptionKey));
+            _requireUnknown(KnownKeys.isVotingKey(list[i].votingKey), vm.toString(list[i].votingKey));
+        }
+        _requireUnknown(KnownKeys.has(known, guardian_), vm.toString(guardian_));
+        _requireUnknown(KnownKeys.has(known, recovery_), vm.toString(recovery_));
     }
 
     /// @notice Reverts if the file is for another chain than this.
@@ -57,23 +82,45 @@ library ChainFile {
         }
     }
 
-    /// @notice Who can pause.
-    /// @param local Who can on a local chain, unless the file says otherwise.
+    /// @notice Can pause, postpone and endorse.
+    /// @param local The guardian on a local chain, unless the file names one.
     function guardian(string memory json, address local) internal view returns (address) {
         return _has(json, ".guardian") ? vm.parseJsonAddress(json, ".guardian") : local;
     }
 
+    /// @notice May announce a recovery.
+    function recovery(string memory json) internal view returns (address) {
+        return _has(json, ".recovery") ? vm.parseJsonAddress(json, ".recovery") : address(0);
+    }
+
     /// @notice What cannot be changed any more.
-    function brakes(string memory json) internal view returns (Brakes memory) {
-        // Each fits its type, or the file is wrong, and says so before a truncated value can.
-        return Brakes({
+    function safetyParameters(string memory json) internal view returns (SafetyParameters memory) {
+        // `_parameter` refuses a value that does not fit its type.
+        return SafetyParameters({
             pauseDuration: uint32(_parameter(json, "pauseDuration", 1 days, type(uint32).max)),
             pauseCooldown: uint32(_parameter(json, "pauseCooldown", 7 days, type(uint32).max)),
             outflowWindow: uint32(_parameter(json, "outflowWindow", 1 days, type(uint32).max)),
             outflowShare: uint16(_parameter(json, "outflowShare", 5000, type(uint16).max)),
-            outflowDelay: uint32(_parameter(json, "outflowDelay", 1 days, type(uint32).max)),
-            votesValidity: uint32(_parameter(json, "votesValidity", 7 days, type(uint32).max))
+            outflowDelay: uint32(_parameter(json, "outflowDelay", 3 days, type(uint32).max)),
+            votesValidity: uint32(_parameter(json, "votesValidity", 14 days, type(uint32).max)),
+            unlockWindow: uint32(_parameter(json, "unlockWindow", 7 days, type(uint32).max))
         });
+    }
+
+    /// @notice The deposit caps.
+    function caps(string memory json) internal view returns (AssetCap[] memory list) {
+        uint256 size = 0;
+        while (vm.keyExistsJson(json, _cap(size))) ++size;
+
+        list = new AssetCap[](size);
+        for (uint256 i = 0; i < size; ++i) {
+            uint256 cap = vm.parseJsonUint(json, string.concat(_cap(i), ".cap"));
+            require(cap <= type(uint128).max, "a cap is too large");
+            // forge-lint: disable-next-item(unsafe-typecast) -- checked above
+            list[i] = AssetCap({
+                asset: vm.parseJsonAddress(json, string.concat(_cap(i), ".asset")), cap: uint128(cap)
+            });
+        }
     }
 
     function _parameter(string memory json, string memory name, uint256 local, uint256 max)
@@ -81,7 +128,7 @@ library ChainFile {
         view
         returns (uint256 value)
     {
-        string memory key = string.concat(".brakes.", name);
+        string memory key = string.concat(".safetyParameters.", name);
         if (!_has(json, key)) return local;
         value = vm.parseJsonUint(json, key);
         require(value <= max, string.concat(name, " is too large"));
@@ -94,5 +141,13 @@ library ChainFile {
 
     function _authority(uint256 index) private pure returns (string memory) {
         return string.concat(".authorities[", vm.toString(index), "]");
+    }
+
+    function _cap(uint256 index) private pure returns (string memory) {
+        return string.concat(".caps[", vm.toString(index), "]");
+    }
+
+    function _requireUnknown(bool known, string memory key) private pure {
+        require(!known, string.concat("everybody knows the secret of ", key));
     }
 }

@@ -27,10 +27,12 @@ contract Deploy is Script {
     }
 
     /// @notice Deploys what the JSON of a chain's file says.
-    /// @param deployer Who guards a local chain's contract, unless the file says otherwise.
+    /// @param deployer The guardian on a local chain, unless the file names one.
     function deploy(string memory json, address deployer) public returns (IFastPay) {
         ChainFile.requireThisChain(json);
-        bytes memory creation = ChainFile.creationCode(json, ChainFile.guardian(json, deployer));
+        address guardian = ChainFile.guardian(json, deployer);
+        ChainFile.requireSafeKeys(ChainFile.authorities(json), guardian, ChainFile.recovery(json));
+        bytes memory creation = ChainFile.creationCode(json, guardian, ChainFile.caps(json));
         address deployed;
         // The compiled contract rather than `new`: it alone goes through the slow optimizer.
         assembly ("memory-safe") {

@@ -17,12 +17,8 @@ contract BatchTest is FastPayTest {
     function test_PaysAll() public {
         Redemption[] memory batch = _batch();
         bytes memory votes = _votes(batch);
-        for (uint256 i = 0; i < 3; ++i) {
-            Redemption memory order = batch[i];
-            vm.expectEmit(address(fastPay));
-            emit IFastPay.Redeemed(
-                ACCOUNT, order.sequence, bob, order.asset, order.amount, order.fee, relayer
-            );
+        for (uint64 i = 0; i < 3; ++i) {
+            expectRedeemed(batch[i], 3 + i);
         }
         vm.prank(relayer);
         fastPay.redeemBatch(batch, 0, votes);

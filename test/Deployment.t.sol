@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
-import {Authority, Brakes, IFastPay} from "../contracts/interfaces/IFastPay.sol";
+import {AssetCap, Authority, IFastPay, SafetyParameters} from "../contracts/interfaces/IFastPay.sol";
 import {Committees} from "../contracts/libraries/Committees.sol";
 import {ChainFile} from "../script/ChainFile.sol";
 import {FastPayTest} from "./FastPayTest.sol";
@@ -16,7 +16,7 @@ contract DeploymentTest is FastPayTest {
 
     function test_LogsTheCommittee() public {
         vm.expectEmit();
-        emit IFastPay.CommitteeInstalled(0, authorities(7), guardian, 0);
+        emit IFastPay.CommitteeInstalled(0, 0, authorities(7), guardian, 0, 0, 0);
         _new(authorities(7));
     }
 
@@ -141,10 +141,10 @@ contract DeploymentTest is FastPayTest {
         fastPay.quorum(1);
     }
 
-    // --------------------------------------------------------------------------------- the brakes
+    // --------------------------------------------------------------------------------- the safety parameters
 
-    function test_KeepsTheBrakesAndTheGuardian() public view {
-        assertEq(abi.encode(fastPay.brakes()), abi.encode(defaultBrakes()));
+    function test_KeepsTheParametersAndTheGuardian() public view {
+        assertEq(abi.encode(fastPay.safetyParameters()), abi.encode(defaultParameters()));
         assertEq(fastPay.guardian(), guardian);
         assertEq(fastPay.pausedUntil(), 0);
         assertEq(fastPay.nextPauseAt(), 0);
@@ -153,7 +153,7 @@ contract DeploymentTest is FastPayTest {
     }
 
     function test_TheGuardianMayBeNobody() public {
-        assertEq(_create(authorities(4), address(0), defaultBrakes()).guardian(), address(0));
+        assertEq(_create(authorities(4), address(0), defaultParameters()).guardian(), address(0));
     }
 
     /// @dev Each bound is allowed, and what is beyond it is not.
@@ -162,39 +162,45 @@ contract DeploymentTest is FastPayTest {
         _bounds("pauseCooldown", 1, 7 days, 365 days); // from the pause's duration, which is the longest here
         _bounds("outflowWindow", 2, 1 hours, 7 days);
         _bounds("outflowShare", 3, 100, 10_000);
-        _bounds("outflowDelay", 4, 1 hours, 7 days);
-        _bounds("votesValidity", 5, 1 days, 90 days);
+        _bounds("outflowDelay", 4, 3 days, 14 days);
+        _bounds("votesValidity", 5, 14 days, 90 days); // from twice the unlock window
+        _bounds("unlockWindow", 6, 3 days, 30 days);
     }
 
     /// @dev The longest pauses that are allowed, so that no other parameter is at fault than the one in question.
     function _bounds(string memory name, uint256 field, uint256 min, uint256 max) private {
-        Brakes memory brakes = defaultBrakes();
-        (brakes.pauseDuration, brakes.pauseCooldown) = (7 days, 365 days);
+        SafetyParameters memory parameters = defaultParameters();
+        (parameters.pauseDuration, parameters.pauseCooldown) = (7 days, 365 days);
+        if (field == 6) parameters.votesValidity = 90 days;
         uint256[4] memory values = [min, max, min - 1, max + 1];
         for (uint256 i = 0; i < 4; ++i) {
-            bytes memory encoded = abi.encode(brakes);
+            bytes memory encoded = abi.encode(parameters);
             uint256 value = values[i];
             assembly {
                 mstore(add(add(encoded, 0x20), mul(field, 0x20)), value)
             }
             if (i >= 2) {
-                vm.expectRevert(abi.encodeWithSelector(IFastPay.InvalidBrake.selector, name, value, min, max));
+                vm.expectRevert(
+                    abi.encodeWithSelector(IFastPay.InvalidSafetyParameter.selector, name, value, min, max)
+                );
             }
-            _create(authorities(4), guardian, abi.decode(encoded, (Brakes)));
+            _create(authorities(4), guardian, abi.decode(encoded, (SafetyParameters)));
         }
     }
 
     function _new(Authority[] memory list) private returns (IFastPay) {
-        return _create(list, guardian, defaultBrakes());
+        return _create(list, guardian, defaultParameters());
     }
 
     /// @dev The creation itself, so that what it reverts with is seen.
-    function _create(Authority[] memory list, address guardian_, Brakes memory brakes)
+    function _create(Authority[] memory list, address guardian_, SafetyParameters memory parameters)
         private
         returns (IFastPay)
     {
-        bytes memory creation =
-            bytes.concat(vm.getCode("FastPay.sol:FastPay"), abi.encode(list, guardian_, brakes));
+        bytes memory creation = bytes.concat(
+            vm.getCode("FastPay.sol:FastPay"),
+            abi.encode(list, guardian_, recovery, parameters, new AssetCap[](0))
+        );
         address deployed;
         assembly {
             deployed := create(0, add(creation, 0x20), mload(creation))

@@ -327,7 +327,7 @@ contract DepositTest is FastPayTest {
     }
 
     function test_RevertIf_TheTokenCallsBackToClaim() public {
-        _callbackDeposit(abi.encodeCall(IFastPay.claim, (ETHER)));
+        _callbackDeposit(abi.encodeCall(IFastPay.claim, (ETHER, bob, 1)));
     }
 
     function test_ALyingTokenHarmsNoOther() public {

@@ -58,9 +58,9 @@ contract PauseTest is FastPayTest {
             abi.encodeCall(IFastPay.redeem, (order, 0, many[0].votes)),
             abi.encodeCall(IFastPay.redeemMany, (many)),
             abi.encodeCall(IFastPay.redeemBatch, (batch, 0, batchVotes)),
-            abi.encodeCall(IFastPay.executeQueued, (order)),
-            abi.encodeCall(IFastPay.claim, (ETHER)),
-            abi.encodeCall(IFastPay.claimTo, (ETHER, bob))
+            abi.encodeCall(IFastPay.executeQueued, (order, "")),
+            abi.encodeCall(IFastPay.claim, (ETHER, bob, 1)),
+            abi.encodeCall(IFastPay.claimFor, (bob, ETHER, 1))
         ];
         bytes memory expected = abi.encodeWithSelector(IFastPay.PausedUntil.selector, fastPay.pausedUntil());
         for (uint256 i = 0; i < calls.length; ++i) {
@@ -136,13 +136,13 @@ contract PauseTest is FastPayTest {
     }
 
     function test_PausesLeaveTheOtherPartsOfTheStateAlone() public {
-        rotate(authoritiesFrom(10, 4), 0, guardian);
+        rotate(authoritiesFrom(10, 4), guardian);
         uint256 validUntil = fastPay.epochValidUntil(0);
         fundEther(1 ether);
         _pause();
         assertEq(fastPay.epoch(), 1);
         assertEq(fastPay.epochValidUntil(0), validUntil);
-        assertEq(fastPay.lastTransactionIndex(), 2);
+        assertEq(fastPay.lastTransactionIndex(), 3);
     }
 
     /// @dev However the guardian plays, the contract runs at least as long as the cool-down between two pauses.

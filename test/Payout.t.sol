@@ -51,7 +51,7 @@ contract PayoutTest is FastPayTest {
         order.recipient = address(new MoodyRecipient(MoodyRecipient.Mood.BurnsGas));
         bytes memory votes = certify(order);
         fastPay.redeem{gas: 10_000_000}(order, 0, votes);
-        assertLt(vm.lastCallGas().gasTotalUsed, 220_000);
+        assertLt(vm.lastCallGas().gasTotalUsed, 170_000 + Payouts.ETHER_GAS);
 
         order = redemption(address(_moody), 10, 0, 1);
         votes = certify(order);
@@ -88,7 +88,7 @@ contract PayoutTest is FastPayTest {
         order.recipient = address(fastPay);
         redeem(order);
         assertHolding(ETHER, 9 ether, 1 ether);
-        assertEq(fastPay.lastTransactionIndex(), 3);
+        assertEq(fastPay.lastTransactionIndex(), 4); // of the redemption
     }
 
     function test_ARefusalDoesNotStopABundle() public {
@@ -165,11 +165,11 @@ contract PayoutTest is FastPayTest {
 
         vm.expectRevert(abi.encodeWithSelector(IFastPay.ClaimRefused.selector, bob, address(_moody), 10));
         vm.prank(bob);
-        fastPay.claim(address(_moody));
+        fastPay.claim(address(_moody), bob, 10);
 
         vm.etch(address(_moody), code); // and it is back
         vm.prank(bob);
-        fastPay.claim(address(_moody));
+        fastPay.claim(address(_moody), bob, 10);
         assertEq(_moody.balanceOf(bob), 10);
     }
 
@@ -215,7 +215,7 @@ contract PayoutTest is FastPayTest {
         MoodyRecipient recipient = _refused(1 ether);
         vm.expectEmit(address(fastPay));
         emit IFastPay.Claimed(address(recipient), ETHER, bob, 1 ether);
-        recipient.claimTo(fastPay, ETHER, bob);
+        recipient.claim(fastPay, ETHER, bob, 1 ether);
         assertEq(bob.balance, 1 ether);
         assertHolding(ETHER, 9 ether, 0);
         assertEq(fastPay.claimOf(address(recipient), ETHER), 0);
@@ -227,7 +227,7 @@ contract PayoutTest is FastPayTest {
         order.recipient = address(recipient);
         redeem(order);
         assertEq(fastPay.claimOf(address(recipient), ETHER), 3 ether);
-        recipient.claimTo(fastPay, ETHER, bob);
+        recipient.claim(fastPay, ETHER, bob, 3 ether);
         assertEq(bob.balance, 3 ether);
     }
 
@@ -265,10 +265,9 @@ contract PayoutTest is FastPayTest {
         _refused(1 ether);
         vm.expectRevert(abi.encodeWithSelector(IFastPay.NothingToClaim.selector, bob, ETHER));
         vm.prank(bob);
-        fastPay.claim(ETHER);
+        fastPay.claim(ETHER, bob, 1);
         vm.expectRevert(abi.encodeWithSelector(IFastPay.NothingToClaim.selector, bob, ETHER));
-        vm.prank(bob);
-        fastPay.claimTo(ETHER, bob);
+        fastPay.claimFor(bob, ETHER, 1);
     }
 
     function test_RevertIf_TheClaimIsOfAnotherAsset() public {
@@ -282,13 +281,13 @@ contract PayoutTest is FastPayTest {
     function test_RevertIf_TheClaimGoesToNobody() public {
         MoodyRecipient recipient = _refused(1 ether);
         vm.expectRevert(IFastPay.ZeroRecipient.selector);
-        recipient.claimTo(fastPay, ETHER, address(0));
+        recipient.claim(fastPay, ETHER, address(0), 1);
     }
 
     function test_RevertIf_TheClaimGoesToTheContract() public {
         MoodyRecipient recipient = _refused(1 ether);
         vm.expectRevert(IFastPay.RecipientIsContract.selector);
-        recipient.claimTo(fastPay, ETHER, address(fastPay));
+        recipient.claim(fastPay, ETHER, address(fastPay), 1);
     }
 
     // --------------------------------------------------------------------------------- too little gas
@@ -329,8 +328,8 @@ contract PayoutTest is FastPayTest {
         Redemption memory order = redemption(ETHER, 1 ether, 0, 0);
         bytes memory votes = certify(order);
         vm.expectPartialRevert(IFastPay.InsufficientGas.selector);
-        fastPay.redeem{gas: 150_000}(order, 0, votes);
         fastPay.redeem{gas: 200_000}(order, 0, votes);
+        fastPay.redeem{gas: 300_000}(order, 0, votes);
         assertEq(bob.balance, 1 ether);
     }
 
@@ -366,8 +365,8 @@ contract PayoutTest is FastPayTest {
         bytes[6] memory calls = [
             abi.encodeCall(IFastPay.redeem, (other, 0, items[0].votes)),
             abi.encodeCall(IFastPay.redeemMany, (items)),
-            abi.encodeCall(IFastPay.claim, (ETHER)),
-            abi.encodeCall(IFastPay.claimTo, (ETHER, bob)),
+            abi.encodeCall(IFastPay.claim, (ETHER, bob, 1)),
+            abi.encodeCall(IFastPay.claimFor, (bob, ETHER, 1)),
             abi.encodeCall(IFastPay.depositToken, (ACCOUNT, token, 1)),
             abi.encodeCall(IFastPay.depositTokenWithPermit, (ACCOUNT, token, 1, 0, 27, 0, 0))
         ];
@@ -423,8 +422,7 @@ contract PayoutTest is FastPayTest {
         MoodyRecipient recipient = new MoodyRecipient(mood);
         Redemption memory order = redemption(ETHER, 1 ether, 0.1 ether, 0);
         order.recipient = address(recipient);
-        vm.expectEmit(address(fastPay));
-        emit IFastPay.Redeemed(ACCOUNT, 0, address(recipient), ETHER, 1 ether, 0.1 ether, relayer);
+        expectRedeemed(order, 4);
         vm.expectEmit(address(fastPay));
         emit IFastPay.ClaimCreated(address(recipient), ETHER, 0.9 ether);
         redeem(order);
@@ -432,7 +430,7 @@ contract PayoutTest is FastPayTest {
         assertEq(relayer.balance, 0.1 ether);
         assertHolding(ETHER, 9 ether, 0.9 ether);
 
-        recipient.claimTo(fastPay, ETHER, bob);
+        recipient.claim(fastPay, ETHER, bob, 0.9 ether);
         assertEq(bob.balance, 0.9 ether);
         assertHolding(ETHER, 9 ether, 0);
     }
@@ -450,13 +448,12 @@ contract PayoutTest is FastPayTest {
 
         vm.expectRevert(abi.encodeWithSelector(IFastPay.ClaimRefused.selector, bob, asset, 7));
         vm.prank(bob);
-        fastPay.claim{gas: 1_000_000}(asset);
+        fastPay.claim{gas: 1_000_000}(asset, bob, 7);
 
         _moody.setMood(MoodyToken.Mood.Good);
         vm.prank(bob);
-        fastPay.claim(asset);
-        vm.prank(relayer);
-        fastPay.claim(asset);
+        fastPay.claim(asset, bob, 7);
+        fastPay.claimFor(relayer, asset, 3);
         assertEq(_moody.balanceOf(bob), 7);
         assertEq(_moody.balanceOf(relayer), 3);
         assertHolding(asset, 990, 0);

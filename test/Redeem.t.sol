@@ -17,8 +17,7 @@ contract RedeemTest is FastPayTest {
 
     function test_PaysEther() public {
         Redemption memory order = redemption(ETHER, 3 ether, 0, 0);
-        vm.expectEmit(address(fastPay));
-        emit IFastPay.Redeemed(ACCOUNT, 0, bob, ETHER, 3 ether, 0, relayer);
+        expectRedeemed(order, 3);
         redeem(order);
         assertEq(bob.balance, 3 ether);
         assertEq(relayer.balance, 0);
@@ -27,8 +26,7 @@ contract RedeemTest is FastPayTest {
     }
 
     function test_PaysTokens() public {
-        vm.expectEmit(address(fastPay));
-        emit IFastPay.Redeemed(ACCOUNT, 0, bob, address(token), 300, 0, relayer);
+        expectRedeemed(redemption(address(token), 300, 0, 0), 3);
         redeem(redemption(address(token), 300, 0, 0));
         assertEq(token.balanceOf(bob), 300);
         assertHolding(address(token), 700, 0);
@@ -36,8 +34,7 @@ contract RedeemTest is FastPayTest {
     }
 
     function test_PaysTheFeeToWhoeverSubmits() public {
-        vm.expectEmit(address(fastPay));
-        emit IFastPay.Redeemed(ACCOUNT, 0, bob, ETHER, 3 ether, 0.1 ether, relayer);
+        expectRedeemed(redemption(ETHER, 3 ether, 0.1 ether, 0), 3);
         redeem(redemption(ETHER, 3 ether, 0.1 ether, 0));
         assertEq(bob.balance, 2.9 ether);
         assertEq(relayer.balance, 0.1 ether);
@@ -212,12 +209,9 @@ contract RedeemTest is FastPayTest {
         items[0] = certified(redemption(ETHER, 1 ether, 0.1 ether, 4));
         items[1] = certified(redemption(address(token), 10, 1, 2));
         items[2] = certified(redemption(ETHER, 2 ether, 0.1 ether, 0));
-        vm.expectEmit(address(fastPay));
-        emit IFastPay.Redeemed(ACCOUNT, 4, bob, ETHER, 1 ether, 0.1 ether, relayer);
-        vm.expectEmit(address(fastPay));
-        emit IFastPay.Redeemed(ACCOUNT, 2, bob, address(token), 10, 1, relayer);
-        vm.expectEmit(address(fastPay));
-        emit IFastPay.Redeemed(ACCOUNT, 0, bob, ETHER, 2 ether, 0.1 ether, relayer);
+        for (uint64 i = 0; i < 3; ++i) {
+            expectRedeemed(items[i].redemption, 3 + i);
+        }
         vm.prank(relayer);
         fastPay.redeemMany(items);
         assertEq(bob.balance, 2.8 ether);

@@ -16,6 +16,7 @@ contract RolesTest is FastPayTest {
         Anyone, // brings value in, or finishes what a quorum decided
         Claimant, // takes what is the caller's already
         Quorum, // anyone may bring the votes; without them nothing happens
+        Council, // the council alone
         Guardian
     }
 
@@ -30,19 +31,27 @@ contract RolesTest is FastPayTest {
         _list(Role.Anyone, "depositEther(bytes32)");
         _list(Role.Anyone, "depositToken(bytes32,address,uint128)");
         _list(Role.Anyone, "depositTokenWithPermit(bytes32,address,uint128,uint256,uint8,bytes32,bytes32)");
-        _list(Role.Anyone, string.concat("executeQueued(", order, ")"));
-        _list(Role.Claimant, "claim(address)");
-        _list(Role.Claimant, "claimTo(address,address)");
+        _list(Role.Anyone, string.concat("executeQueued(", order, ",bytes)"));
+        _list(Role.Anyone, "claimFor(address,address,uint256)");
+        _list(Role.Claimant, "claim(address,address,uint256)");
         _list(Role.Quorum, string.concat("redeem(", order, ",uint64,bytes)"));
         _list(Role.Quorum, string.concat("redeemMany((", order, ",uint64,bytes)[])"));
         _list(Role.Quorum, string.concat("redeemBatch(", order, "[],uint64,bytes)"));
-        _list(Role.Quorum, "rotate((bytes32,address)[],address,bytes)");
+        _list(Role.Quorum, string.concat("releaseQueued(", order, ",bytes)"));
+        _list(Role.Council, "install((bytes32,address)[],address,uint64,bytes32)");
+        _list(Role.Council, "setCap(address,uint128)");
+        _list(Role.Council, "requestUnlock(bytes32,uint64,uint256,bytes)");
+        _list(Role.Council, "uphold(bytes32,uint64,bytes32)");
+        _list(Role.Council, "void(bytes32,uint64)");
         _list(Role.Guardian, "pause()");
         _list(Role.Guardian, "unpause()");
-        _list(Role.View, "brakes()");
+        _list(Role.Guardian, "postpone(uint64,uint256)");
+        _list(Role.View, "safetyParameters()");
+        _list(Role.View, "council()");
+        _list(Role.View, "compromised(uint64)");
+        _list(Role.View, "depositCap(address)");
         _list(Role.View, "claimOf(address,address)");
         _list(Role.View, "committee(uint64)");
-        _list(Role.View, "committeeVoteDigest((bytes32,address)[],address)");
         _list(Role.View, "deploymentBlock()");
         _list(Role.View, "eip712Domain()");
         _list(Role.View, "epoch()");
@@ -58,6 +67,7 @@ contract RolesTest is FastPayTest {
         _list(Role.View, "redeemedBitmap(bytes32,uint256)");
         _list(Role.View, string.concat("redemptionBatchVoteDigest(uint64,", order, "[])"));
         _list(Role.View, string.concat("redemptionVoteDigest(uint64,", order, ")"));
+        _list(Role.View, string.concat("releaseVoteDigest(uint64,", order, ")"));
         _list(Role.View, "totalBalance(address)");
         _list(Role.View, "totalClaims(address)");
         _list(Role.View, "totalQueued(address)");
@@ -101,11 +111,10 @@ contract RolesTest is FastPayTest {
         many[0] = CertifiedRedemption({redemption: order, epoch: 0, votes: ""});
         Redemption[] memory batch = new Redemption[](1);
         batch[0] = order;
-        bytes[4] memory calls = [
+        bytes[3] memory calls = [
             abi.encodeCall(IFastPay.redeem, (order, 0, "")),
             abi.encodeCall(IFastPay.redeemMany, (many)),
-            abi.encodeCall(IFastPay.redeemBatch, (batch, 0, "")),
-            abi.encodeCall(IFastPay.rotate, (authoritiesFrom(10, 4), alice, ""))
+            abi.encodeCall(IFastPay.redeemBatch, (batch, 0, ""))
         ];
         for (uint256 i = 0; i < callers.length; ++i) {
             for (uint256 j = 0; j < calls.length; ++j) {
@@ -128,6 +137,8 @@ contract RolesTest is FastPayTest {
             fastPay.pause();
             vm.expectRevert(refused);
             fastPay.unpause();
+            vm.expectRevert(refused);
+            fastPay.postpone(0, 1);
             vm.stopPrank();
         }
     }
@@ -139,11 +150,9 @@ contract RolesTest is FastPayTest {
             bytes memory nothing = abi.encodeWithSelector(IFastPay.NothingToClaim.selector, callers[i], ETHER);
             vm.startPrank(callers[i]);
             vm.expectRevert(nothing);
-            fastPay.claim(ETHER);
-            vm.expectRevert(nothing);
-            fastPay.claimTo(ETHER, bob);
+            fastPay.claim(ETHER, callers[i], 1);
             vm.expectRevert(abi.encodeWithSelector(IFastPay.NotQueued.selector, ACCOUNT, 0));
-            fastPay.executeQueued(order);
+            fastPay.executeQueued(order, "");
             vm.stopPrank();
         }
     }

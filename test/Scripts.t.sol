@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
-import {Authority, Brakes, IFastPay} from "../contracts/interfaces/IFastPay.sol";
+import {Announcement, CapRaise} from "../contracts/interfaces/ICouncil.sol";
+import {Authority, IFastPay, Redemption, SafetyParameters} from "../contracts/interfaces/IFastPay.sol";
+import {Council} from "../script/Council.s.sol";
 import {Deploy} from "../script/Deploy.s.sol";
 import {Pause} from "../script/Pause.s.sol";
-import {Rotate} from "../script/Rotate.s.sol";
+import {Queue} from "../script/Queue.s.sol";
 import {Verify} from "../script/Verify.s.sol";
-import {FastPayTest} from "./FastPayTest.sol";
+import {OperatorFiles} from "./OperatorFiles.sol";
 
 /// @title What operators run
-contract ScriptsTest is FastPayTest {
+contract ScriptsTest is OperatorFiles {
     /// @dev Who broadcasts in a script that is given no key.
     address private constant OPERATOR = 0x1804c8AB1F12E6bbf3894d4083f33e07309d1f38;
-    string private constant FOLDER = "target/forge/";
 
     Deploy private _deploy = new Deploy();
     Verify private _verify = new Verify();
-    Rotate private _rotate = new Rotate();
+    Council private _council = new Council();
+    Queue private _queue = new Queue();
 
     function setUp() public override {
         super.setUp();
@@ -29,7 +31,7 @@ contract ScriptsTest is FastPayTest {
 
     function test_DeploysWhatTheFileSays() public view {
         assertEq(abi.encode(fastPay.committee(0)), abi.encode(authorities(4)));
-        assertEq(abi.encode(fastPay.brakes()), abi.encode(_brakes()));
+        assertEq(abi.encode(fastPay.safetyParameters()), abi.encode(_parameters()));
         assertEq(fastPay.guardian(), OPERATOR);
     }
 
@@ -40,28 +42,32 @@ contract ScriptsTest is FastPayTest {
     }
 
     function test_ALocalChainHasDefaults() public {
-        IFastPay local = _deploy.deploy(string.concat('{"authorities":', _list(5), "}"), alice);
+        IFastPay local = _deploy.deploy(string.concat('{"authorities":', listOf(authorities(5)), "}"), alice);
         assertEq(local.guardian(), alice);
-        Brakes memory published = Brakes(1 days, 7 days, 1 days, 5000, 1 days, 7 days);
-        assertEq(abi.encode(local.brakes()), abi.encode(published));
+        SafetyParameters memory published =
+            SafetyParameters(1 days, 7 days, 1 days, 5000, 3 days, 14 days, 7 days);
+        assertEq(abi.encode(local.safetyParameters()), abi.encode(published));
     }
 
     function test_RevertIf_AnotherChainHasNoParameters() public {
         vm.chainId(1);
-        string memory start = string.concat('{"authorities":', _list(4));
+        string memory start = string.concat('{"authorities":', listOf(authorities(4)));
         vm.expectRevert("chainId is missing");
         _deploy.deploy(string.concat(start, "}"), alice);
         start = string.concat(start, ',"chainId":1');
         vm.expectRevert(".guardian is missing");
         _deploy.deploy(string.concat(start, "}"), alice);
         start = string.concat(start, ',"guardian":"', vm.toString(alice), '"');
-        vm.expectRevert(".brakes.pauseDuration is missing");
+        vm.expectRevert(".recovery is missing");
         _deploy.deploy(string.concat(start, "}"), alice);
-        vm.expectRevert(".brakes.votesValidity is missing");
+        start = string.concat(start, ',"recovery":"', vm.toString(bob), '"');
+        vm.expectRevert(".safetyParameters.pauseDuration is missing");
+        _deploy.deploy(string.concat(start, "}"), alice);
+        vm.expectRevert(".safetyParameters.votesValidity is missing");
         _deploy.deploy(
             string.concat(
                 start,
-                ',"brakes":{"pauseDuration":86400,"pauseCooldown":604800,"outflowWindow":86400,',
+                ',"safetyParameters":{"pauseDuration":86400,"pauseCooldown":604800,"outflowWindow":86400,',
                 '"outflowShare":1000,"outflowDelay":86400}}'
             ),
             alice
@@ -81,6 +87,47 @@ contract ScriptsTest is FastPayTest {
         _deploy.deploy(file, alice);
     }
 
+    function test_RevertIf_EverybodyKnowsAKey() public {
+        vm.chainId(11155111);
+        string memory file = vm.readFile("deployments/example.json");
+        // The guardian, the recovery address and a member: a small integer's, and two of anvil's.
+        address[3] memory known = [
+            vm.addr(7), 0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266, 0x70997970C51812dc3A010C7d01b50e0d17dc79C8
+        ];
+        string[3] memory keys = [".guardian", ".recovery", ".authorities[0].redemptionKey"];
+        for (uint256 i = 0; i < 3; ++i) {
+            string memory was = vm.toString(vm.parseJsonAddress(file, keys[i]));
+            string memory bad = vm.replace(file, was, vm.toString(known[i]));
+            vm.expectRevert(bytes(string.concat("everybody knows the secret of ", vm.toString(known[i]))));
+            _deploy.deploy(bad, alice);
+        }
+        string memory rfc8032 = "0xd75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a";
+        string memory name = vm.toString(vm.parseJsonBytes32(file, ".authorities[0].votingKey"));
+        vm.expectRevert(bytes(string.concat("everybody knows the secret of ", rfc8032)));
+        _deploy.deploy(vm.replace(file, name, rfc8032), alice);
+    }
+
+    function test_RevertIf_TheGuardianIsAMember() public {
+        string memory file = _file(4, authorities(4)[2].redemptionKey);
+        vm.expectRevert("the guardian is a member of the committee");
+        _deploy.deploy(file, alice);
+    }
+
+    function test_DeploysAndVerifiesDepositCaps() public {
+        string memory caps =
+            string.concat('"caps":[{"asset":"', vm.toString(address(token)), '","cap":1000}],"authorities":');
+        string memory file = vm.replace(_file(4, OPERATOR), '"authorities":', caps);
+        IFastPay capped = _deploy.deploy(file, alice);
+        assertEq(capped.depositCap(address(token)), 1000);
+        _verify.verify(file, address(capped));
+        vm.expectRevert("a deposit cap is lower than in the file");
+        _verify.verify(vm.replace(file, '"cap":1000', '"cap":1002'), address(capped));
+        // One that was raised is as it should be.
+        vm.prank(address(capped.council()));
+        capped.setCap(address(token), 2000);
+        _verify.verify(file, address(capped));
+    }
+
     // -------------------------------------------------------------------------------------- verify
 
     function test_VerifiesWhatIsDeployed() public {
@@ -90,7 +137,7 @@ contract ScriptsTest is FastPayTest {
     function test_VerifiesAContractInUse() public {
         fundEther(1 ether);
         redeem(redemption(ETHER, 0.1 ether, 0, 0));
-        rotate(authoritiesFrom(10, 7), 0, bob);
+        rotate(authoritiesFrom(10, 7), bob);
         skip(10 days);
         vm.roll(block.number + 1000);
         _verify.verify(_file(4, OPERATOR), address(fastPay));
@@ -110,11 +157,22 @@ contract ScriptsTest is FastPayTest {
         vm.expectRevert("the guardian is another");
         _verify.verify(_file(4, bob), address(fastPay));
 
-        Brakes memory others = _brakes();
+        SafetyParameters memory others = _parameters();
         others.outflowDelay += 1;
-        string memory wrong = "the runtime code is not this source's with these brakes";
+        string memory wrong = "the runtime code is not this source's with these safety parameters";
         vm.expectRevert(bytes(wrong));
         _verify.verify(_fileWith(4, OPERATOR, others), address(fastPay));
+
+        vm.expectRevert("the recovery address is another");
+        _verify.verify(vm.replace(file, vm.toString(recovery), vm.toString(bob)), address(fastPay));
+
+        bytes memory council = address(fastPay.council()).code;
+        bytes memory changed = bytes.concat(council);
+        changed[council.length / 2] ^= 0x01;
+        vm.etch(address(fastPay.council()), changed);
+        vm.expectRevert("the council's runtime code is not this source's");
+        _verify.verify(file, address(fastPay));
+        vm.etch(address(fastPay.council()), council);
 
         bytes memory code = address(fastPay).code;
         code[code.length / 2] ^= 0x01;
@@ -142,7 +200,7 @@ contract ScriptsTest is FastPayTest {
     }
 
     function test_RevertIf_AnotherPauses() public {
-        rotate(authorities(4), 0, bob);
+        rotate(authorities(4), bob);
         Pause pause = new Pause();
         bytes memory refused = bytes(string.concat("the guardian is ", vm.toString(bob)));
         vm.expectRevert(refused);
@@ -150,52 +208,6 @@ contract ScriptsTest is FastPayTest {
         vm.stopBroadcast();
         vm.expectRevert(refused);
         pause.end();
-    }
-
-    // -------------------------------------------------------------------------------------- rotate
-
-    function test_PacksAQuorumOfGoodVotesInOrder() public {
-        string memory next = _file(7, bob);
-        bytes32 digest = fastPay.committeeVoteDigest(authorities(7), bob);
-        string[] memory votes = new string[](4);
-        for (uint256 i = 0; i < 4; ++i) {
-            votes[i] = _vote(3 - i, 1, digest); // backwards, and one too many
-        }
-        (Authority[] memory list, address nextGuardian, bytes memory packed) =
-            _rotate.prepare(fastPay, next, votes);
-        assertEq(abi.encode(list), abi.encode(authorities(7)));
-        assertEq(nextGuardian, bob);
-        assertEq(packed, votesOf(0, 3, digest));
-        fastPay.rotate(list, nextGuardian, packed);
-        assertEq(fastPay.epoch(), 1);
-    }
-
-    function test_LeavesBadVotesOut() public {
-        string memory next = _file(7, bob);
-        bytes32 digest = fastPay.committeeVoteDigest(authorities(7), bob);
-        string[] memory votes = new string[](5);
-        votes[0] = _vote(0, 1, keccak256("another committee"));
-        votes[1] = _vote(1, 1, digest);
-        votes[2] = _vote(2, 1, digest);
-        votes[3] = _vote(9, 1, digest); // who is no member
-        votes[4] = _vote(3, 1, digest);
-        (,, bytes memory packed) = _rotate.prepare(fastPay, next, votes);
-        assertEq(packed, votesOf(1, 3, digest));
-
-        votes[4] = _vote(3, 2, digest); // of another epoch
-        vm.expectRevert("only 2 good votes, and 3 are needed");
-        _rotate.prepare(fastPay, next, votes);
-    }
-
-    function test_KeepsTheGuardianWhereTheFileNamesNone() public view {
-        string memory next = string.concat('{"authorities":', _list(4), "}");
-        bytes32 digest = fastPay.committeeVoteDigest(authorities(4), OPERATOR);
-        string[] memory votes = new string[](3);
-        for (uint256 i = 0; i < 3; ++i) {
-            votes[i] = _vote(i, 1, digest);
-        }
-        (, address nextGuardian,) = _rotate.prepare(fastPay, next, votes);
-        assertEq(nextGuardian, OPERATOR);
     }
 
     /// @dev The scripts as they are run, from files and the environment. One test, because the environment is one.
@@ -213,95 +225,187 @@ contract ScriptsTest is FastPayTest {
         assertEq(vm.parseJsonUint(written, ".deploymentBlock"), another.deploymentBlock());
         _verify.run(); // of the one that setUp deployed
 
-        string memory second = string.concat(FOLDER, "next.json");
-        vm.writeFile(second, _file(7, bob));
-        vm.setEnv("COMMITTEE", second);
-        bytes32 digest = fastPay.committeeVoteDigest(authorities(7), bob);
-        string memory paths;
-        for (uint256 i = 0; i < 3; ++i) {
-            string memory path = string.concat(FOLDER, "vote", vm.toString(i), ".json");
-            vm.writeFile(path, _vote(i, 1, digest));
-            paths = string.concat(paths, i == 0 ? "" : ",", path);
+        fundEther(10 ether);
+        vm.roll(1000);
+        _queueAndPostpone();
+        _replaceTheCommittee();
+        _executeAndRelease();
+        _raiseACap();
+        _recover();
+    }
+
+    /// @dev Two redemptions of epoch 0 wait, above an outflow limit that is used up.
+    function _queueAndPostpone() private {
+        for (uint64 i = 0; i < 3; ++i) {
+            redeem(redemption(ETHER, i == 0 ? 9 ether : 0.7 ether, 0, i));
         }
-        vm.setEnv("VOTES", paths);
-        _rotate.run();
+        assertEq(fastPay.totalQueued(ETHER), 1.4 ether);
+        (uint256 before,,,) = fastPay.queued(ACCOUNT, 1);
+        vm.setEnv("EPOCH", "0");
+        vm.setEnv("SECONDS", "86400");
+        _queue.postpone();
+        (uint256 executableAt,,,) = fastPay.queued(ACCOUNT, 1);
+        assertEq(executableAt, before + 1 days);
+    }
+
+    function _replaceTheCommittee() private {
+        Announcement memory next = _announcement(10, 0);
+        bytes32 id = fastPay.council().announcementDigest(next);
+        // A bad vote is left out, a proof must be good.
+        putProofs(11, 4);
+        putVotes(0, 4, 1, id);
+        vm.expectRevert(
+            bytes(string.concat("there is no proof of ", vm.toString(next.authorities[0].votingKey)))
+        );
+        _council.announce();
+        putProofs(10, 4);
+        putVotes(0, 4, 2, id);
+        vm.expectRevert("only 0 good votes, and 3 are needed");
+        _council.announce();
+        putVotes(0, 4, 1, keccak256("another statement"));
+        vm.expectRevert("only 0 good votes, and 3 are needed");
+        _council.announce();
+
+        putVotes(0, 4, 1, id);
+        _council.announce();
+        _council.endorse();
+        vm.warp(vm.getBlockTimestamp() + 1 days);
+        _council.mature();
+        _install(next, 10);
         assertEq(fastPay.epoch(), 1);
-        assertEq(fastPay.guardian(), bob);
+        assertEq(abi.encode(fastPay.committee(1)), abi.encode(authoritiesFrom(10, 4)));
+        assertTrue(fastPay.compromised(0));
+
+        bytes32 checkpoint = keccak256("a rebuilt checkpoint");
+        vm.setEnv("CHECKPOINT", vm.toString(checkpoint));
+        putVotes(10, 3, 1, fastPay.council().adoptionDigest(1, checkpoint));
+        _council.adopt();
+        assertEq(fastPay.council().adopted(1), checkpoint);
+    }
+
+    function _executeAndRelease() private {
+        vm.warp(vm.getBlockTimestamp() + 4 days);
+        Redemption[] memory one = new Redemption[](1);
+        one[0] = redemption(ETHER, 0.7 ether, 0, 1);
+        put("REDEMPTION", "order.json", redemptionFile(one[0]));
+        putVotes(10, 3, 1, fastPay.redemptionBatchVoteDigest(1, one));
+        _queue.execute();
+        assertEq(bob.balance, 9.7 ether);
+
+        Redemption memory stolen = redemption(ETHER, 0.7 ether, 0, 2);
+        put("REDEMPTION", "order.json", redemptionFile(stolen));
+        putVotes(10, 3, 1, fastPay.releaseVoteDigest(1, stolen));
+        _queue.release();
+        assertEq(fastPay.totalQueued(ETHER), 0);
+        assertHolding(ETHER, 0.3 ether, 0);
+    }
+
+    function _raiseACap() private {
+        // Of a contract with a cap, at the address that the environment names.
+        uint256 slot = uint256(vm.load(address(fastPay), bytes32(uint256(3))));
+        vm.store(address(fastPay), bytes32(uint256(3)), bytes32(slot | ((59 << 9 | 256) << 104)));
+        CapRaise memory raise = CapRaise(1, ETHER, 1 << 80, uint64(vm.getBlockTimestamp()));
+        string memory rest =
+            string.concat('","cap":1208925819614629174706176,"deadline":', vm.toString(raise.deadline), "}");
+        put("RAISE", "raise.json", string.concat('{"epoch":1,"asset":"', vm.toString(ETHER), rest));
+        putVotes(10, 3, 1, fastPay.council().capRaiseDigest(raise));
+        _council.announceCap();
+        _council.endorse();
+        vm.warp(vm.getBlockTimestamp() + 1 days);
+        _council.raiseCap();
+        assertEq(fastPay.depositCap(ETHER), 1 << 80);
+    }
+
+    /// @dev A recovery that a sign of life ends, and one that is installed.
+    function _recover() private {
+        vm.warp(vm.getBlockTimestamp() + 120 days);
+        Announcement memory next = _announcement(20, 0);
+        putProofs(20, 4);
+        _council.announceRecovery();
+        vm.setEnv("BLOCK", vm.toString(vm.getBlockNumber() - 1));
+        putVotes(10, 3, 1, fastPay.council().heartbeatDigest(1, blockhash(vm.getBlockNumber() - 1)));
+        _council.heartbeat();
+        vm.warp(vm.getBlockTimestamp() + 120 days);
+        next = _announcement(20, 0);
+        _council.announceRecovery();
+        vm.warp(vm.getBlockTimestamp() + 30 days);
+        _council.mature();
+        _install(next, 20);
+        assertEq(fastPay.epoch(), 2);
+        assertEq(abi.encode(fastPay.committee(2)), abi.encode(authoritiesFrom(20, 4)));
+    }
+
+    /// @dev Installs what has matured in this block.
+    function _install(Announcement memory next, uint256 first) private {
+        uint256 blockNumber = vm.getBlockNumber();
+        vm.roll(blockNumber + 1);
+        vm.setEnv("BLOCK", vm.toString(blockNumber));
+        bytes32 id = fastPay.council().announcementDigest(next);
+        bytes32 digest = fastPay.council().acceptanceDigest(next.epoch, id, blockhash(blockNumber));
+        putVotes(first, 3, next.epoch, digest);
+        _council.install();
+    }
+
+    /// @dev A committee of the members from `first` on, in a file that the environment names.
+    function _announcement(uint256 first, uint64 since) private returns (Announcement memory next) {
+        next = Announcement({
+            epoch: fastPay.epoch() + 1,
+            authorities: authoritiesFrom(first, 4),
+            guardian: OPERATOR,
+            recovery: OPERATOR,
+            compromisedSince: since,
+            checkpoint: keccak256("checkpoint"),
+            deadline: uint64(vm.getBlockTimestamp() + 1 days)
+        });
+        put("ANNOUNCEMENT", "next.json", announcementFile(next));
     }
 
     // ------------------------------------------------------------------------------------- private
 
-    function _brakes() private pure returns (Brakes memory) {
-        return Brakes(1 days, 7 days, 1 days, 10_000, 2 days, 7 days);
+    function _parameters() private pure returns (SafetyParameters memory) {
+        return SafetyParameters(1 days, 7 days, 1 days, 10_000, 3 days, 14 days, 7 days);
     }
 
     function _file(uint256 size, address guardian_) private view returns (string memory) {
-        return _fileWith(size, guardian_, _brakes());
+        return _fileWith(size, guardian_, _parameters());
     }
 
-    function _fileWith(uint256 size, address guardian_, Brakes memory brakes)
+    function _fileWith(uint256 size, address guardian_, SafetyParameters memory parameters)
         private
         view
         returns (string memory)
     {
         string memory times = string.concat(
             '"pauseDuration":',
-            vm.toString(brakes.pauseDuration),
+            vm.toString(parameters.pauseDuration),
             ',"pauseCooldown":',
-            vm.toString(brakes.pauseCooldown),
+            vm.toString(parameters.pauseCooldown),
             ',"outflowWindow":',
-            vm.toString(brakes.outflowWindow),
+            vm.toString(parameters.outflowWindow),
             ',"outflowDelay":',
-            vm.toString(brakes.outflowDelay)
+            vm.toString(parameters.outflowDelay)
         );
         string memory rest = string.concat(
             ',"outflowShare":',
-            vm.toString(brakes.outflowShare),
+            vm.toString(parameters.outflowShare),
             ',"votesValidity":',
-            vm.toString(brakes.votesValidity)
+            vm.toString(parameters.votesValidity),
+            ',"unlockWindow":',
+            vm.toString(parameters.unlockWindow)
         );
         return string.concat(
             '{"chainId":',
             vm.toString(block.chainid),
             ',"authorities":',
-            _list(size),
+            listOf(authorities(size)),
             ',"guardian":"',
             vm.toString(guardian_),
-            '","brakes":{',
+            '","recovery":"',
+            vm.toString(recovery),
+            '","safetyParameters":{',
             times,
             rest,
             "}}"
-        );
-    }
-
-    /// @dev The first members, backwards.
-    function _list(uint256 size) private pure returns (string memory list) {
-        Authority[] memory members = authorities(size);
-        for (uint256 i = size; i > 0; --i) {
-            list = string.concat(
-                list,
-                i == size ? "[" : ",",
-                '{"votingKey":"',
-                vm.toString(members[i - 1].votingKey),
-                '","redemptionKey":"',
-                vm.toString(members[i - 1].redemptionKey),
-                '"}'
-            );
-        }
-        return string.concat(list, "]");
-    }
-
-    /// @dev As `fastpay-node vote-committee` writes it.
-    function _vote(uint256 member, uint256 epoch, bytes32 digest) private pure returns (string memory) {
-        (uint8 v, bytes32 r, bytes32 s) = vm.sign(memberKey(member), digest);
-        return string.concat(
-            '{"epoch":',
-            vm.toString(epoch),
-            ',"authority":"',
-            vm.toString(authoritiesFrom(member, 1)[0].votingKey),
-            '","signature":"',
-            vm.toString(abi.encodePacked(r, s, v)),
-            '"}'
         );
     }
 }

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
-import {IFastPay} from "../interfaces/IFastPay.sol";
+import {AssetCap, IFastPay} from "../interfaces/IFastPay.sol";
+import {Caps} from "../libraries/Caps.sol";
 import {Outflow} from "../libraries/Outflow.sol";
 import {Payouts} from "../libraries/Payouts.sol";
-import {Holding, Holdings} from "../types/Holding.sol";
-import {States} from "../types/State.sol";
+import {Holding} from "../types/Holding.sol";
+import {State, States} from "../types/State.sol";
 import {Roles} from "./Roles.sol";
 
-/// @title What is held of each asset for accounts, and how much of it may leave at once
-/// @dev Where an asset's holding is, is known to `_holding` and `_setHolding` alone: ether's is a part of `State`, which
-/// every call reads anyway; each token has a slot of its own.
+/// @title What is held of each asset: for accounts, for claims, and how much of it may come in or leave at once
+/// @dev Only `_holding` and `_setHolding` know where an asset's holding is: ether's is a part of `State`, which every call
+/// reads anyway; each token has a slot of its own.
 // slither-disable-next-line locked-ether,unimplemented-functions -- FastPay completes it, and pays ether out
 abstract contract Balances is Roles {
     /// @dev The most that is held of a token for accounts: authorities keep balances as signed 128-bit numbers.
@@ -18,48 +19,162 @@ abstract contract Balances is Roles {
 
     mapping(address token => Holding) private _tokenHoldings;
 
+    /// @dev The sum of all claims of an asset, which is held beside the balance.
+    mapping(address asset => uint256) private _totalClaims;
+
+    /// @dev What each owner can claim of an asset.
+    mapping(address owner => mapping(address asset => uint256)) private _claims;
+
+    constructor(AssetCap[] memory caps) {
+        for (uint256 i = 0; i < caps.length; ++i) {
+            (address asset, uint128 cap) = (caps[i].asset, caps[i].cap);
+            Holding holding = _holding(asset);
+            require(cap > 0 && holding.cap() == 0, InvalidCap(asset, _capOf(asset, holding), cap));
+            _setHolding(asset, holding.withCap(Caps.encode(cap)));
+        }
+    }
+
     /// @inheritdoc IFastPay
-    function totalBalance(address asset) external view returns (uint256 balance) {
-        (balance,) = _holding(asset);
+    function setCap(address asset, uint128 cap) external onlyCouncil nonReentrant {
+        Holding holding = _holding(asset);
+        uint256 current = _capOf(asset, holding);
+        holding = holding.withCap(Caps.encode(cap));
+        uint256 next = _capOf(asset, holding);
+        // A cap of zero would be none at all.
+        require(cap > 0 && next > current, InvalidCap(asset, current, cap));
+        _setHolding(asset, holding);
+        emit CapRaised(asset, next);
+    }
+
+    /// @inheritdoc IFastPay
+    function totalBalance(address asset) external view returns (uint256) {
+        return _holding(asset).balance();
+    }
+
+    /// @inheritdoc IFastPay
+    function depositCap(address asset) external view returns (uint256) {
+        return _capOf(asset, _holding(asset));
+    }
+
+    /// @inheritdoc IFastPay
+    function totalClaims(address asset) external view returns (uint256) {
+        return _totalClaims[asset];
+    }
+
+    /// @inheritdoc IFastPay
+    function claimOf(address owner, address asset) external view returns (uint256) {
+        return _claims[owner][asset];
     }
 
     /// @inheritdoc IFastPay
     function outflowAvailable(address asset) external view returns (uint256) {
-        (uint128 balance, uint48 fullAt) = _holding(asset);
-        return Outflow.available(fullAt, balance, OUTFLOW_SHARE, OUTFLOW_WINDOW);
+        Holding holding = _holding(asset);
+        return Outflow.available(holding.fullAt(), holding.balance(), OUTFLOW_SHARE, OUTFLOW_WINDOW);
     }
 
-    /// @dev Adds what has arrived of an asset to its balance, and returns it as the amount that it is.
-    function _credit(address asset, uint256 received) internal returns (uint128 amount) {
+    /// @dev Adds what has arrived of an asset to its balance, and returns it as the amount that it is, with the index of
+    /// the event.
+    /// @param state As it is now.
+    /// @param held What the contract has of the asset now. If that is less than it owes, a new deposit would pay for what
+    /// is missing.
+    function _credit(State state, address asset, uint256 received, uint256 held)
+        internal
+        returns (uint128 amount, uint64 index)
+    {
         require(received > 0, NothingReceived(asset));
-        (uint128 balance, uint48 fullAt) = _holding(asset);
-        uint256 most = asset == Payouts.ETHER ? States.ETHER_BALANCE_MAX : TOKEN_BALANCE_MAX;
-        require(received <= most - balance, AssetCapExceeded(asset, balance, received, most));
-        // forge-lint: disable-next-line(unsafe-typecast) -- the most fits
+        Holding holding = _holdingIn(state, asset);
+        uint128 balance = holding.balance();
+        uint256 cap = _capOf(asset, holding);
+        require(received <= cap - balance, AssetCapExceeded(asset, balance, received, cap));
+        // forge-lint: disable-next-line(unsafe-typecast) -- not above the cap
         amount = uint128(received);
-        _setHolding(asset, balance + amount, fullAt);
+        uint48 fullAt = Outflow.refill(holding.fullAt(), amount, balance, OUTFLOW_SHARE, OUTFLOW_WINDOW);
+        unchecked {
+            balance += amount; // not above the cap
+        }
+        uint256 owed = holding.hasClaims() ? balance + _totalClaims[asset] : balance;
+        require(held >= owed, AssetUnderCollateralized(asset, held, owed));
+        index = _setHoldingAndCount(state, asset, holding.withBalance(balance, fullAt));
     }
 
-    /// @dev Takes an amount off an asset's balance, and says whether it may leave at once.
-    function _debit(address asset, uint128 amount, uint256 item) internal returns (bool passes) {
-        (uint128 balance, uint48 fullAt) = _holding(asset);
+    /// @dev Takes an amount off an asset's balance if it may leave at once, and says whether it may, with the index of the
+    /// event.
+    function _debitWithinLimit(address asset, uint128 amount, uint256 item)
+        internal
+        returns (bool passes, uint64 index)
+    {
+        Holding holding = _holding(asset);
+        uint128 balance = holding.balance();
         require(amount <= balance, BalanceTooLow(item, asset, balance, amount));
-        uint48 newFullAt;
-        (passes, newFullAt) = Outflow.spend(fullAt, amount, balance, OUTFLOW_SHARE, OUTFLOW_WINDOW);
+        uint48 fullAt;
+        (passes, fullAt) = Outflow.spend(holding.fullAt(), amount, balance, OUTFLOW_SHARE, OUTFLOW_WINDOW);
+        if (!passes) return (false, _nextIndex());
         unchecked {
             balance -= amount; // checked above
         }
-        _setHolding(asset, balance, passes ? newFullAt : fullAt);
+        index = _setHoldingAndCount(_state, asset, holding.withBalance(balance, fullAt));
     }
 
-    /// @dev What is held of an asset for accounts, and when its outflow limit will be whole again (see `Outflow`).
-    function _holding(address asset) private view returns (uint128 balance, uint48 fullAt) {
-        return asset == Payouts.ETHER ? _state.etherHolding() : _tokenHoldings[asset].parts();
+    /// @dev Takes an amount that has waited off an asset's balance, and returns the index of the event.
+    function _debit(address asset, uint128 amount) internal returns (uint64 index) {
+        Holding holding = _holding(asset);
+        uint128 balance = holding.balance();
+        require(amount <= balance, BalanceTooLow(0, asset, balance, amount));
+        return _setHoldingAndCount(_state, asset, holding.withBalance(balance - amount, holding.fullAt()));
     }
 
+    /// @dev Keeps a payout that did not go through.
+    // slither-disable-next-line reentrancy-no-eth -- the guard of every external function holds
+    function _addClaim(address owner, address asset, uint256 amount) internal {
+        _totalClaims[asset] += amount;
+        _claims[owner][asset] += amount;
+        // Ether cannot get lost, so that nothing ever asks whether there are claims of it.
+        if (asset != Payouts.ETHER) _setHolding(asset, _holding(asset).withClaims(true));
+    }
+
+    /// @dev Takes an amount off a claim.
+    function _takeClaim(address owner, address asset, uint256 amount) internal {
+        uint256 claimed = _claims[owner][asset];
+        require(claimed > 0, NothingToClaim(owner, asset));
+        require(amount > 0 && amount <= claimed, InvalidClaimAmount(owner, asset, claimed, amount));
+        _claims[owner][asset] = claimed - amount;
+        uint256 left = _totalClaims[asset] - amount;
+        _totalClaims[asset] = left;
+        if (left == 0 && asset != Payouts.ETHER) _setHolding(asset, _holding(asset).withClaims(false));
+    }
+
+    function _holding(address asset) private view returns (Holding) {
+        return asset == Payouts.ETHER ? _state.etherHolding() : _tokenHoldings[asset];
+    }
+
+    /// @dev As `_holding`, where the state has been read already.
+    function _holdingIn(State state, address asset) private view returns (Holding) {
+        return asset == Payouts.ETHER ? state.etherHolding() : _tokenHoldings[asset];
+    }
+
+    /// @dev As `_setHolding`, and counts the event of the order that says so: ether's holding and the index are in one slot.
     // slither-disable-next-line costly-loop -- each redemption of a call is written before it is paid
-    function _setHolding(address asset, uint128 balance, uint48 fullAt) private {
-        if (asset == Payouts.ETHER) _state = _state.withEtherHolding(balance, fullAt);
-        else _tokenHoldings[asset] = Holdings.pack(balance, fullAt);
+    function _setHoldingAndCount(State state, address asset, Holding holding) private returns (uint64) {
+        state = state.withNextIndex();
+        if (asset == Payouts.ETHER) state = state.withEtherHolding(holding);
+        else _tokenHoldings[asset] = holding;
+        _state = state;
+        return state.lastTransactionIndex();
+    }
+
+    // slither-disable-next-line costly-loop -- each claim of a call is noted before the next payout
+    function _setHolding(address asset, Holding holding) private {
+        if (asset == Payouts.ETHER) _state = _state.withEtherHolding(holding);
+        else _tokenHoldings[asset] = holding;
+    }
+
+    /// @dev The most that may be held of an asset for accounts: what can be counted, or its own cap if that is lower.
+    function _capOf(address asset, Holding holding) private pure returns (uint256 cap) {
+        cap = asset == Payouts.ETHER ? States.ETHER_BALANCE_MAX : TOKEN_BALANCE_MAX;
+        uint16 float = holding.cap();
+        if (float != 0) {
+            uint256 own = Caps.decode(float);
+            if (own < cap) cap = own;
+        }
     }
 }

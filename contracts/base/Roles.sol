@@ -1,67 +1,123 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
-import {Authority, Brakes, IFastPay} from "../interfaces/IFastPay.sol";
+import {Council} from "../Council.sol";
+import {ICouncil} from "../interfaces/ICouncil.sol";
+import {Authority, IFastPay, SafetyParameters} from "../interfaces/IFastPay.sol";
 import {Bounds} from "../libraries/Bounds.sol";
 import {Committees} from "../libraries/Committees.sol";
-import {Votes} from "../libraries/Votes.sol";
 import {State} from "../types/State.sol";
 import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
 import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
 
-/// @title The committee and the guardian, and all that they can do
-/// @notice A quorum of the committee installs the next committee and guardian. The guardian pauses for a bounded time,
-/// with a cool-down. Neither can move anybody's money, nor change anything that was fixed at deployment.
+/// @title The committee, the council and the guardian, and all that they can do
+/// @notice The council installs committees, and numbers what it decides in the order of events. The guardian pauses and
+/// postpones for a bounded time. None of them can move anybody's money, nor change anything that was fixed at deployment,
+/// except that the council raises deposit caps.
 // slither-disable-next-line locked-ether,unimplemented-functions -- FastPay completes it, and pays ether out
 abstract contract Roles is IFastPay, EIP712, ReentrancyGuardTransient {
+    /// @dev By how much the guardian may postpone the redemptions of one epoch, in all.
+    uint256 private constant POSTPONEMENT_MAX = 30 days;
+
     /// @inheritdoc IFastPay
     address public guardian;
 
-    /// @dev Until when votes of the epoch before the current one count, inclusive. It and the next: in seconds, until
-    /// the year 36,812; in the guardian's slot.
+    /// @dev Votes of the epoch before the current one count until then, inclusive. It and the next are in seconds, until
+    /// the year 36,812, and in the guardian's slot.
     uint40 private _previousEpochEnds;
 
-    /// @dev From when on the next pause may begin.
+    /// @dev The next pause may begin from then on.
     uint40 private _nextPauseAt;
 
     /// @dev What every call reads. Read anew where a foreign contract may have been called since.
     State internal _state;
 
+    /// @dev The epochs whose keys were out: 256 in a word, a bit each.
+    mapping(uint256 word => uint256 bits) private _compromised;
+
+    /// @dev By how many seconds the redemptions that wait are postponed.
+    mapping(uint64 epoch => uint256 total) private _postponed;
+
+    ICouncil private immutable COUNCIL;
     uint32 internal immutable PAUSE_DURATION;
     uint32 internal immutable PAUSE_COOLDOWN;
     uint32 internal immutable OUTFLOW_WINDOW;
     uint16 internal immutable OUTFLOW_SHARE;
     uint32 internal immutable OUTFLOW_DELAY;
     uint32 internal immutable VOTES_VALIDITY;
+    uint32 internal immutable UNLOCK_WINDOW;
 
-    constructor(Authority[] memory authorities, address guardian_, Brakes memory brakes_)
-        EIP712("FastPay", "1")
-    {
-        Bounds.check(brakes_);
-        PAUSE_DURATION = brakes_.pauseDuration;
-        PAUSE_COOLDOWN = brakes_.pauseCooldown;
-        OUTFLOW_WINDOW = brakes_.outflowWindow;
-        OUTFLOW_SHARE = brakes_.outflowShare;
-        OUTFLOW_DELAY = brakes_.outflowDelay;
-        VOTES_VALIDITY = brakes_.votesValidity;
-        _install(0, authorities, guardian_, 0);
+    /// @dev What the council decides.
+    modifier onlyCouncil() {
+        _onlyCouncil();
+        _;
+    }
+
+    constructor(
+        Authority[] memory authorities,
+        address guardian_,
+        address recovery,
+        SafetyParameters memory parameters
+    ) EIP712("FastPay", "1") {
+        Bounds.check(parameters);
+        PAUSE_DURATION = parameters.pauseDuration;
+        PAUSE_COOLDOWN = parameters.pauseCooldown;
+        OUTFLOW_WINDOW = parameters.outflowWindow;
+        OUTFLOW_SHARE = parameters.outflowShare;
+        OUTFLOW_DELAY = parameters.outflowDelay;
+        VOTES_VALIDITY = parameters.votesValidity;
+        UNLOCK_WINDOW = parameters.unlockWindow;
+        // First, because `Committees` knows where committees are by how many contracts were created before.
+        COUNCIL = new Council(recovery);
+        _install(0, 0, authorities, guardian_, 0, 0, 0);
+    }
+
+    // --------------------------------------------------------------------------------- the council
+
+    /// @inheritdoc IFastPay
+    function install(
+        Authority[] calldata authorities,
+        address guardian_,
+        uint64 compromisedSince,
+        bytes32 checkpoint
+    ) external onlyCouncil nonReentrant {
+        State state = _state.withNextEpoch().withNextIndex();
+        _state = state;
+        uint64 next = state.epoch();
+        bool keysWereOut = compromisedSince < next;
+        _install(
+            state.lastTransactionIndex(),
+            next,
+            authorities,
+            guardian_,
+            keysWereOut ? 0 : block.timestamp + VOTES_VALIDITY,
+            compromisedSince,
+            checkpoint
+        );
+        if (keysWereOut) _compromise(compromisedSince, next);
+    }
+
+    /// @inheritdoc IFastPay
+    function requestUnlock(
+        bytes32 account,
+        uint64 sequence,
+        uint256 voidableFrom,
+        bytes calldata authorization
+    ) external onlyCouncil nonReentrant {
+        emit UnlockRequested(_nextIndex(), account, sequence, voidableFrom, authorization);
+    }
+
+    /// @inheritdoc IFastPay
+    function uphold(bytes32 account, uint64 sequence, bytes32 digest) external onlyCouncil nonReentrant {
+        emit SequenceUpheld(_nextIndex(), account, sequence, digest);
+    }
+
+    /// @inheritdoc IFastPay
+    function council() external view returns (ICouncil) {
+        return COUNCIL;
     }
 
     // ------------------------------------------------------------------------------- the committee
-
-    /// @inheritdoc IFastPay
-    function rotate(Authority[] calldata authorities, address guardian_, bytes calldata votes)
-        external
-        nonReentrant
-    {
-        State state = _state;
-        uint64 next = uint64(state.epoch()) + 1;
-        bytes32 digest = _hashTypedDataV4(Committees.voteHash(next, authorities, guardian_));
-        Votes.check(votes, digest, Committees.redemptionKeys(state.epoch()), Votes.WHOLE_CALL);
-        uint256 previousEpochEnds = block.timestamp + VOTES_VALIDITY;
-        _state = state.withNextEpoch();
-        _install(next, authorities, guardian_, previousEpochEnds);
-    }
 
     /// @inheritdoc IFastPay
     function epoch() external view returns (uint64) {
@@ -77,29 +133,25 @@ abstract contract Roles is IFastPay, EIP712, ReentrancyGuardTransient {
     /// @inheritdoc IFastPay
     function committee(uint64 epoch_) external view returns (Authority[] memory) {
         _requireInstalled(_state, epoch_);
-        return Committees.members(epoch_);
+        return Committees.members(address(this), epoch_);
     }
 
     /// @inheritdoc IFastPay
     function quorum(uint64 epoch_) external view returns (uint256) {
         _requireInstalled(_state, epoch_);
-        return Committees.quorum(Committees.redemptionKeys(epoch_).length);
+        return Committees.quorum(Committees.redemptionKeys(address(this), epoch_).length);
     }
 
     /// @inheritdoc IFastPay
-    function committeeVoteDigest(Authority[] calldata authorities, address guardian_)
-        external
-        view
-        returns (bytes32)
-    {
-        return _hashTypedDataV4(Committees.voteHash(uint64(_state.epoch()) + 1, authorities, guardian_));
+    function compromised(uint64 epoch_) external view returns (bool) {
+        return _isCompromised(epoch_);
     }
 
     // -------------------------------------------------------------------------------- the guardian
 
     /// @inheritdoc IFastPay
     function pause() external nonReentrant {
-        require(msg.sender == guardian, NotGuardian(msg.sender));
+        _onlyGuardian();
         require(block.timestamp >= _nextPauseAt, PauseTooEarly(_nextPauseAt));
         uint256 until = block.timestamp + PAUSE_DURATION;
         _pauseUntil(until);
@@ -108,21 +160,33 @@ abstract contract Roles is IFastPay, EIP712, ReentrancyGuardTransient {
 
     /// @inheritdoc IFastPay
     function unpause() external nonReentrant {
-        require(msg.sender == guardian, NotGuardian(msg.sender));
+        _onlyGuardian();
         require(block.timestamp < _state.pausedUntil(), NotPaused());
         _pauseUntil(block.timestamp);
         emit Unpaused();
     }
 
     /// @inheritdoc IFastPay
-    function brakes() external view returns (Brakes memory) {
-        return Brakes({
+    function postpone(uint64 epoch_, uint256 extra) external nonReentrant {
+        _onlyGuardian();
+        _requireInstalled(_state, epoch_);
+        uint256 total = _postponed[epoch_];
+        require(extra <= POSTPONEMENT_MAX - total, PostponedTooLong(epoch_, total, POSTPONEMENT_MAX));
+        total += extra;
+        _postponed[epoch_] = total;
+        emit Postponed(epoch_, total);
+    }
+
+    /// @inheritdoc IFastPay
+    function safetyParameters() external view returns (SafetyParameters memory) {
+        return SafetyParameters({
             pauseDuration: PAUSE_DURATION,
             pauseCooldown: PAUSE_COOLDOWN,
             outflowWindow: OUTFLOW_WINDOW,
             outflowShare: OUTFLOW_SHARE,
             outflowDelay: OUTFLOW_DELAY,
-            votesValidity: VOTES_VALIDITY
+            votesValidity: VOTES_VALIDITY,
+            unlockWindow: UNLOCK_WINDOW
         });
     }
 
@@ -153,22 +217,61 @@ abstract contract Roles is IFastPay, EIP712, ReentrancyGuardTransient {
             uint256 until = _validUntil(epoch_, current);
             require(block.timestamp <= until, EpochEnded(epoch_, until));
         }
-        return Committees.redemptionKeys(epoch_);
+        return Committees.redemptionKeys(address(this), epoch_);
+    }
+
+    /// @dev The index of the event of the order that is logged next.
+    // slither-disable-next-line costly-loop -- each redemption of a call has its index
+    function _nextIndex() internal returns (uint64) {
+        State state = _state.withNextIndex();
+        _state = state;
+        return state.lastTransactionIndex();
+    }
+
+    /// @dev By how much what waits with votes of this epoch is postponed.
+    function _postponement(uint64 epoch_) internal view returns (uint256) {
+        return _postponed[epoch_];
+    }
+
+    /// @dev Whether keys of this epoch were out.
+    function _isCompromised(uint64 epoch_) internal view returns (bool) {
+        return _compromised[epoch_ >> 8] & (1 << (epoch_ & 0xff)) != 0;
+    }
+
+    function _onlyCouncil() internal view {
+        require(msg.sender == address(COUNCIL), NotCouncil(msg.sender));
     }
 
     // ------------------------------------------------------------------------------------- private
 
     function _install(
+        uint64 index,
         uint64 epoch_,
         Authority[] memory authorities,
         address guardian_,
-        uint256 previousEpochEnds
+        uint256 previousEpochEnds,
+        uint64 compromisedSince,
+        bytes32 checkpoint
     ) private {
         guardian = guardian_;
         // forge-lint: disable-next-line(unsafe-typecast) -- until the year 36,812
         _previousEpochEnds = uint40(previousEpochEnds);
-        emit CommitteeInstalled(epoch_, authorities, guardian_, previousEpochEnds);
+        emit CommitteeInstalled(
+            index, epoch_, authorities, guardian_, previousEpochEnds, compromisedSince, checkpoint
+        );
         Committees.install(authorities, epoch_);
+    }
+
+    /// @dev Notes that keys of the epochs from `first` to before `end` were out.
+    function _compromise(uint256 first, uint256 end) private {
+        while (first < end) {
+            uint256 word = first >> 8;
+            uint256 bits = type(uint256).max << (first & 0xff);
+            first = (word + 1) << 8;
+            // In the last word, without the bits from `end` on.
+            if (first > end) bits &= (1 << (end & 0xff)) - 1;
+            _compromised[word] |= bits;
+        }
     }
 
     function _pauseUntil(uint256 until) private {
@@ -177,7 +280,11 @@ abstract contract Roles is IFastPay, EIP712, ReentrancyGuardTransient {
         _nextPauseAt = uint40(until + PAUSE_COOLDOWN);
     }
 
-    /// @dev Until when votes of an epoch that is not the current one count; zero for most.
+    function _onlyGuardian() private view {
+        require(msg.sender == guardian, NotGuardian(msg.sender));
+    }
+
+    /// @dev Votes of an epoch that is not the current one count until then; zero for most.
     function _validUntil(uint64 epoch_, uint64 current) private view returns (uint256) {
         return uint256(epoch_) + 1 == current ? _previousEpochEnds : 0;
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
+import {ICouncil} from "./ICouncil.sol";
 import {IERC5267} from "@openzeppelin/contracts/interfaces/IERC5267.sol";
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 
@@ -41,38 +42,61 @@ struct CertifiedRedemption {
     bytes votes;
 }
 
-/// @notice What brakes the contract, fixed at deployment. All times in seconds.
+/// @notice The safety parameters, fixed at deployment. All times are in seconds.
 /// @param pauseDuration How long a pause lasts at most: 1 hour to 7 days.
-/// @param pauseCooldown From the end of a pause until the next may begin: `pauseDuration` to 365 days.
-/// @param outflowWindow The time in which a limit that is used up is whole again: 1 hour to 7 days. So two shares can
-/// leave within a window that begins with a whole one.
-/// @param outflowShare What may leave at once while the limit is whole, in basis points of the asset's balance: 100 to
-/// 10,000.
-/// @param outflowDelay How long a redemption above the limit waits: 1 hour to 7 days.
-/// @param votesValidity How long votes of an epoch count after its end: 1 day to 90 days.
-struct Brakes {
+/// @param pauseCooldown The time between the end of a pause and the start of the next: `pauseDuration` to 365 days.
+/// @param outflowWindow The time in which an outflow limit that is used up is whole again: 1 hour to 7 days. Two shares
+/// can leave within a window that begins with a whole limit.
+/// @param outflowShare How much may leave at once while the limit is whole, in basis points of the asset's balance: 100
+/// to 10,000.
+/// @param outflowDelay How long a redemption above the limit waits: 3 days to 14 days.
+/// @param votesValidity How long votes of an epoch count after its end: twice `unlockWindow` to 90 days.
+/// @param unlockWindow How long an unlock request stays open before a quorum can void its number: 3 days to 30 days.
+struct SafetyParameters {
     uint32 pauseDuration;
     uint32 pauseCooldown;
     uint32 outflowWindow;
     uint16 outflowShare;
     uint32 outflowDelay;
     uint32 votesValidity;
+    uint32 unlockWindow;
+}
+
+/// @notice A deposit cap, optional.
+/// @param asset The ERC-20, zero for ETH.
+/// @param cap The most that the contract holds of it for accounts. Kept as a small float, rounded down by less than
+/// 1/256; `depositCap` gives the exact value.
+struct AssetCap {
+    address asset;
+    uint128 cap;
 }
 
 /// @title FastPay on its Primary
 /// @notice Takes deposits that fund FastPay accounts, and pays redemptions that a quorum of the committee voted for.
 /// @dev In errors, `item` is the position of the redemption in the call (0 in `redeem`; `type(uint256).max` where
-/// the votes are for the whole call, as in `redeemBatch` and `rotate`), and `position` that of the vote among its
-/// votes.
+/// the votes are for the whole call, as in `redeemBatch` and in all of `ICouncil`), and `position` that of the vote among
+/// its votes.
+///
+/// `index` numbers the events of the order without a gap: `CommitteeInstalled`, `Funded`, `Redeemed`, `RedemptionQueued`,
+/// `RedemptionReleased`, `UnlockRequested`, `SequenceUpheld` and `SequenceVoided`. Index 0 is the committee of epoch 0.
 interface IFastPay is IERC5267 {
     // ------------------------------------------------------------------------------------------ events
 
     /// @notice `epoch` began.
     /// @param authorities Its committee, in the order in which votes name its members.
-    /// @param guardian Who can pause from now on; zero if nobody can.
-    /// @param previousEpochEnds Until when, inclusive, votes of the epoch before count; zero at deployment.
+    /// @param guardian Can pause, postpone and endorse from now on; zero for nobody.
+    /// @param previousEpochEnds Votes of the epoch before count until this time, inclusive; zero if they do not count.
+    /// @param compromisedSince From this epoch on keys were out: votes of it and of later ended epochs do not count, and
+    /// redemptions that they queued need votes of the current epoch. Equal to `epoch` if no keys were out.
+    /// @param checkpoint The digest of the certified checkpoint that the announcement named; zero for none.
     event CommitteeInstalled(
-        uint64 indexed epoch, Authority[] authorities, address guardian, uint256 previousEpochEnds
+        uint64 indexed index,
+        uint64 indexed epoch,
+        Authority[] authorities,
+        address guardian,
+        uint256 previousEpochEnds,
+        uint64 compromisedSince,
+        bytes32 checkpoint
     );
 
     /// @notice The guardian stopped deposits, redemptions and claims, before `until`.
@@ -81,7 +105,14 @@ interface IFastPay is IERC5267 {
     /// @notice The guardian ended a pause before its time.
     event Unpaused();
 
-    /// @notice A deposit. `index` counts deposits of all assets from 1 without a gap.
+    /// @notice The guardian postponed the redemptions that were queued with votes of `epoch`.
+    /// @param total By how much in all, in seconds.
+    event Postponed(uint64 epoch, uint256 total);
+
+    /// @notice The deposit cap of `asset` was raised to `cap`, its exact value.
+    event CapRaised(address indexed asset, uint256 cap);
+
+    /// @notice A deposit.
     /// @param recipient The FastPay account that authorities credit.
     /// @param amount What arrived, which may be less than what was sent.
     event Funded(
@@ -90,43 +121,78 @@ interface IFastPay is IERC5267 {
 
     /// @notice A redemption was executed: `amount - fee` went to `recipient` and `fee` to `relayer`, each either
     /// paid or, if `ClaimCreated` follows, kept for them.
+    /// @param digest The EIP-712 digest of the order, which its sender signed.
     event Redeemed(
         bytes32 indexed sender,
-        uint64 sequence,
         address indexed recipient,
         address indexed asset,
-        uint128 amount,
-        uint128 fee,
-        address relayer
-    );
-
-    /// @notice A redemption waits, because it is more than the asset's outflow limit lets go at once. The order is
-    /// spent; from `executableAt` on, anyone can have it paid with `executeQueued`, and `Redeemed` follows then.
-    /// @param relayer Who brought it, and gets the fee when it is paid.
-    event RedemptionQueued(
-        bytes32 indexed sender,
+        uint64 index,
         uint64 sequence,
-        address indexed recipient,
-        address indexed asset,
         uint128 amount,
         uint128 fee,
         address relayer,
+        bytes32 digest
+    );
+
+    /// @notice A redemption waits, because it is more than the asset's outflow limit lets go at once. The order is
+    /// spent, and its amount stays in the asset's balance. From `executableAt` on, unless the guardian postpones it,
+    /// anyone can have it paid with `executeQueued`. `Redeemed` follows then, with an index of its own.
+    /// @param relayer Brought it, and gets the fee when it is paid.
+    /// @param digest The EIP-712 digest of the order, which its sender signed.
+    /// @param epoch The committee that voted for it.
+    event RedemptionQueued(
+        bytes32 indexed sender,
+        address indexed recipient,
+        address indexed asset,
+        uint64 index,
+        uint64 sequence,
+        uint128 amount,
+        uint128 fee,
+        address relayer,
+        bytes32 digest,
+        uint64 epoch,
         uint256 executableAt
     );
+
+    /// @notice A queued redemption of a compromised epoch was taken out of the queue and will not be paid. The order stays
+    /// spent; authorities credit its account with what the contract did not pay.
+    event RedemptionReleased(bytes32 indexed sender, uint64 index, uint64 sequence, bytes32 digest);
+
+    /// @notice The owner of `account` asks what became of order `sequence`. Authorities judge `authorization` where the
+    /// contract cannot.
+    /// @param voidableFrom From this time on a quorum can void the number.
+    event UnlockRequested(
+        uint64 indexed index,
+        bytes32 indexed account,
+        uint64 sequence,
+        uint256 voidableFrom,
+        bytes authorization
+    );
+
+    /// @notice The order with this digest holds under `sequence`, and no other does.
+    event SequenceUpheld(uint64 indexed index, bytes32 indexed account, uint64 sequence, bytes32 digest);
+
+    /// @notice No order holds under `sequence`.
+    event SequenceVoided(uint64 indexed index, bytes32 indexed account, uint64 sequence);
 
     /// @notice An item of a bundle or a batch was left out because it had been redeemed or queued before.
     event RedemptionSkipped(bytes32 indexed sender, uint64 sequence);
 
-    /// @notice A payout did not go through; `owner` can collect it with `claim` or `claimTo`.
+    /// @notice A payout did not go through. `owner` can collect it with `claim`, and anyone can send it to `owner` with
+    /// `claimFor`.
     event ClaimCreated(address indexed owner, address indexed asset, uint256 amount);
 
-    /// @notice All that `owner` could claim of `asset` was paid to `to`.
+    /// @notice A claim of `owner`, or a part of it, was paid to `to`.
     event Claimed(address indexed owner, address indexed asset, address indexed to, uint256 amount);
 
     // ------------------------------------------------------------- errors: deployment and committees
 
-    /// @notice The parameter `name` of `Brakes` is out of its bounds.
-    error InvalidBrake(string name, uint256 value, uint256 min, uint256 max);
+    /// @notice The safety parameter `name` is out of its bounds.
+    error InvalidSafetyParameter(string name, uint256 value, uint256 min, uint256 max);
+
+    /// @notice `cap` is zero at deployment, names an asset that has a cap already, or does not raise the cap.
+    /// @param current The cap that holds.
+    error InvalidCap(address asset, uint256 current, uint128 cap);
 
     /// @notice A committee has 4 to 255 members.
     error InvalidCommitteeSize(uint256 size);
@@ -143,6 +209,9 @@ interface IFastPay is IERC5267 {
     /// @notice No committee has ever been installed for `epoch`.
     error UnknownEpoch(uint64 epoch);
 
+    /// @notice Only `council()` may call this; `caller` is another.
+    error NotCouncil(address caller);
+
     // ----------------------------------------------------------------------------- errors: pauses
 
     /// @notice Deposits, redemptions and claims are stopped; at `until` they go on.
@@ -156,6 +225,9 @@ interface IFastPay is IERC5267 {
 
     /// @notice There is no pause to end.
     error NotPaused();
+
+    /// @notice The redemptions of `epoch` would be postponed by more than `max` in all.
+    error PostponedTooLong(uint64 epoch, uint256 total, uint256 max);
 
     // --------------------------------------------------------------------------- errors: deposits
 
@@ -178,10 +250,14 @@ interface IFastPay is IERC5267 {
     /// @notice Nothing of `asset` arrived.
     error NothingReceived(address asset);
 
-    /// @notice The contract would hold more of `asset` for accounts than it can count.
+    /// @notice The contract would hold more of `asset` for accounts than its deposit cap.
     /// @param held What it holds for accounts now.
-    /// @param cap 2^88 - 1 for ETH, 2^127 - 1 for a token.
+    /// @param cap See `depositCap`.
     error AssetCapExceeded(address asset, uint256 held, uint256 received, uint256 cap);
+
+    /// @notice The contract holds less of `asset` than it owes with this deposit: the token took something away, or paid
+    /// less than it said. A new deposit would pay for it.
+    error AssetUnderCollateralized(address asset, uint256 held, uint256 owed);
 
     /// @notice The token refused the permit, and what the payer allowed before does not suffice.
     error PermitRefused(address asset, uint256 allowance, uint256 amount);
@@ -201,7 +277,7 @@ interface IFastPay is IERC5267 {
     error BalanceTooLow(uint256 item, address asset, uint256 balance, uint128 amount);
 
     /// @notice Votes of `epoch` do not count any more. A current quorum has to vote again.
-    /// @param endedAt Until when they counted; zero if a later rotation cut them off.
+    /// @param endedAt They counted until then; zero if a later installation ended them.
     error EpochEnded(uint64 epoch, uint256 endedAt);
 
     /// @notice A batch without a redemption.
@@ -235,10 +311,25 @@ interface IFastPay is IERC5267 {
     /// @notice The redemption waits until `executableAt`.
     error TooEarly(uint256 executableAt);
 
+    /// @notice The redemption was queued with votes of `epoch`, whose keys were out. It needs votes of the current epoch:
+    /// a `redemptionBatchVoteDigest` of it alone.
+    error EpochCompromised(uint64 epoch);
+
+    /// @notice The redemption was queued with votes of `epoch`, which is not compromised; it cannot be released.
+    error EpochNotCompromised(uint64 epoch);
+
+    // ------------------------------------------------------------------------------ errors: unlocking
+
+    /// @notice The order is spent, so that its number cannot be voided.
+    error SequenceSpent(bytes32 account, uint64 sequence);
+
     // ----------------------------------------------------------------------------- errors: claims
 
     /// @notice `owner` has no claim of `asset`.
     error NothingToClaim(address owner, address asset);
+
+    /// @notice `amount` is zero, or more than the claim.
+    error InvalidClaimAmount(address owner, address asset, uint256 claimed, uint256 amount);
 
     /// @notice The payout of the claim did not go through; the claim stays.
     error ClaimRefused(address to, address asset, uint256 amount);
@@ -287,28 +378,64 @@ interface IFastPay is IERC5267 {
 
     /// @notice Pays a redemption that was queued, once its time has come. Anyone may call; the fee goes to the
     /// relayer that brought it.
-    function executeQueued(Redemption calldata redemption) external;
+    /// @param votes Empty, unless the redemption was queued with votes of a compromised epoch. Then a quorum of the current
+    /// epoch votes for it, as for a batch of one (`redemptionBatchVoteDigest`).
+    function executeQueued(Redemption calldata redemption, bytes calldata votes) external;
 
-    /// @notice Pays what the caller could not be paid earlier.
-    function claim(address asset) external;
+    /// @notice Takes a redemption of a compromised epoch out of the queue. The order stays spent. A pause does not stop it.
+    /// @param votes The votes of a quorum of the current epoch for `releaseVoteDigest`.
+    function releaseQueued(Redemption calldata redemption, bytes calldata votes) external;
 
-    /// @notice Pays what the caller could not be paid earlier to another address.
-    function claimTo(address asset, address to) external;
+    /// @notice Pays the caller's claim, or a part of it, to any address.
+    function claim(address asset, address to, uint256 amount) external;
 
-    // --------------------------------------------------------------------- the committee, the guardian
+    /// @notice Pays the claim of `owner`, or a part of it, to `owner`. Anyone may call. The payout may use all gas that the
+    /// caller sends.
+    function claimFor(address owner, address asset, uint256 amount) external;
 
-    /// @notice Begins the next epoch, which a quorum of the current one voted for (`committeeVoteDigest`). Anyone
-    /// may call; a pause neither stops it nor is ended by it.
-    /// @param authorities The next committee: 4 to 255 members, sorted by voting key.
-    /// @param guardian Who can pause from then on; zero for nobody.
-    /// @param votes The votes of exactly a quorum of the current committee, packed as those of a redemption.
-    function rotate(Authority[] calldata authorities, address guardian, bytes calldata votes) external;
+    // ---------------------------------------------------------------------------------- the guardian
 
     /// @notice Stops deposits, redemptions and claims for `pauseDuration`. Only the guardian may.
     function pause() external;
 
     /// @notice Ends a pause before its time; the cool-down counts from now. Only the guardian may.
     function unpause() external;
+
+    /// @notice Makes all redemptions that are queued with votes of `epoch`, now or later, wait longer. Only the guardian
+    /// may.
+    /// @param extra In seconds; in all at most 30 days for each epoch.
+    function postpone(uint64 epoch, uint256 extra) external;
+
+    // ----------------------------------------------------------------------------------- the council
+
+    /// @notice Begins the next epoch. Only `council()` may call; a pause does not stop it.
+    /// @param authorities The next committee: 4 to 255 members, sorted by voting key.
+    /// @param guardian The next guardian; zero for nobody.
+    /// @param compromisedSince Ends the votes of this and all later epochs at once; the epoch that begins, for none.
+    /// @param checkpoint For the event.
+    function install(
+        Authority[] calldata authorities,
+        address guardian,
+        uint64 compromisedSince,
+        bytes32 checkpoint
+    ) external;
+
+    /// @notice Raises a deposit cap. Only `council()` may call.
+    function setCap(address asset, uint128 cap) external;
+
+    /// @notice Gives an unlock request its place in the order. Only `council()` may call.
+    function requestUnlock(
+        bytes32 account,
+        uint64 sequence,
+        uint256 voidableFrom,
+        bytes calldata authorization
+    ) external;
+
+    /// @notice Gives an upheld number its place in the order. Only `council()` may call.
+    function uphold(bytes32 account, uint64 sequence, bytes32 digest) external;
+
+    /// @notice Gives a voided number its place in the order, and marks it as spent. Only `council()` may call.
+    function void(bytes32 account, uint64 sequence) external;
 
     // --------------------------------------------------------------------------------------- views
 
@@ -325,11 +452,17 @@ interface IFastPay is IERC5267 {
     /// @notice How many votes make a quorum of n: (n + f) / 2 + 1 with f = (n - 1) / 3, which is 2f + 1 for n = 3f + 1.
     function quorum(uint64 epoch) external view returns (uint256);
 
-    /// @notice Who can pause; zero if nobody can.
+    /// @notice Whether keys of `epoch` were out, as a later installation said. Its votes do not count.
+    function compromised(uint64 epoch) external view returns (bool);
+
+    /// @notice Can pause, postpone and endorse; zero for nobody.
     function guardian() external view returns (address);
 
-    /// @notice What brakes the contract, as fixed at deployment.
-    function brakes() external view returns (Brakes memory);
+    /// @notice The contract that installs committees, raises caps and settles unlock requests.
+    function council() external view returns (ICouncil);
+
+    /// @notice The safety parameters, as fixed at deployment.
+    function safetyParameters() external view returns (SafetyParameters memory);
 
     /// @notice The contract is paused before this time. Zero or in the past if it is not.
     function pausedUntil() external view returns (uint256);
@@ -337,32 +470,41 @@ interface IFastPay is IERC5267 {
     /// @notice From when on the guardian may pause.
     function nextPauseAt() external view returns (uint256);
 
-    /// @notice What the contract holds of `asset` for FastPay accounts: all deposits less all redemptions.
+    /// @notice What the contract holds of `asset` for FastPay accounts: all deposits less all redemptions that were executed.
     function totalBalance(address asset) external view returns (uint256);
+
+    /// @notice The most that the contract holds of `asset` for FastPay accounts; a deposit above it is refused. Without a cap
+    /// of its own it is 2^88 - 1 for ETH and 2^127 - 1 for a token.
+    function depositCap(address asset) external view returns (uint256);
 
     /// @notice What the contract holds of `asset` for claims.
     function totalClaims(address asset) external view returns (uint256);
 
-    /// @notice What the contract holds of `asset` for redemptions that wait.
+    /// @notice The sum of the redemptions of `asset` that wait. It is a part of `totalBalance`, and may be more than that
+    /// where stolen keys queued more than there is.
     function totalQueued(address asset) external view returns (uint256);
 
     /// @notice The most that one redemption of `asset` can be now without having to wait.
     function outflowAvailable(address asset) external view returns (uint256);
 
-    /// @notice When the redemption that waits under this number can be executed, and who gets its fee. Zeros if
-    /// none waits.
+    /// @notice The redemption that waits under this number. All zero if none waits.
+    /// @param sender The account that it debits.
+    /// @return executableAt It can be executed from then on, postponement included.
+    /// @return relayer Gets its fee.
+    /// @return epoch The committee that voted for it.
+    /// @return needsVotes Whether `executeQueued` needs votes of the current epoch, because `epoch` is compromised.
     function queued(bytes32 sender, uint64 sequence)
         external
         view
-        returns (uint256 executableAt, address relayer);
+        returns (uint256 executableAt, address relayer, uint64 epoch, bool needsVotes);
 
     /// @notice What `owner` can claim of `asset`.
     function claimOf(address owner, address asset) external view returns (uint256);
 
-    /// @notice The index of the last deposit, which is how many there were.
+    /// @notice The index of the last event of the order.
     function lastTransactionIndex() external view returns (uint64);
 
-    /// @notice Whether the order `sequence` of `sender` is spent: redeemed, or queued to be.
+    /// @notice Whether the order `sequence` of `sender` is spent: redeemed, queued, released or voided.
     function isRedeemed(bytes32 sender, uint64 sequence) external view returns (bool);
 
     /// @notice 256 answers of `isRedeemed` at once: bit i of word w is sequence 256 * w + i.
@@ -383,9 +525,6 @@ interface IFastPay is IERC5267 {
         view
         returns (bytes32);
 
-    /// @notice The EIP-712 digest that a member of the current committee signs to vote for the next one.
-    function committeeVoteDigest(Authority[] calldata authorities, address guardian)
-        external
-        view
-        returns (bytes32);
+    /// @notice The EIP-712 digest that a member of the committee of `epoch` signs to release `redemption` from the queue.
+    function releaseVoteDigest(uint64 epoch, Redemption calldata redemption) external view returns (bytes32);
 }

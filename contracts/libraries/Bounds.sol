@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
-import {Brakes, IFastPay} from "../interfaces/IFastPay.sol";
+import {IFastPay, SafetyParameters} from "../interfaces/IFastPay.sol";
 
-/// @title Between which bounds a contract may be braked
-/// @notice A brake that does not hold protects nobody; one that holds for too long denies what is due.
+/// @title The bounds of the safety parameters
+/// @notice A limit that is too loose protects nobody. One that is too tight denies people what is theirs.
 library Bounds {
-    /// @notice Reverts with `InvalidBrake` unless every parameter is within its bounds.
-    function check(Brakes memory brakes) internal pure {
-        _check("pauseDuration", brakes.pauseDuration, 1 hours, 7 days);
+    /// @notice Reverts with `InvalidSafetyParameter` unless every parameter is within its bounds.
+    function check(SafetyParameters memory parameters) internal pure {
+        _check("pauseDuration", parameters.pauseDuration, 1 hours, 7 days);
         // Not below the duration, so that the contract runs at least half of the time.
-        _check("pauseCooldown", brakes.pauseCooldown, brakes.pauseDuration, 365 days);
-        _check("outflowWindow", brakes.outflowWindow, 1 hours, 7 days);
-        _check("outflowShare", brakes.outflowShare, 100, 10_000);
-        _check("outflowDelay", brakes.outflowDelay, 1 hours, 7 days);
-        _check("votesValidity", brakes.votesValidity, 1 days, 90 days);
+        _check("pauseCooldown", parameters.pauseCooldown, parameters.pauseDuration, 365 days);
+        _check("outflowWindow", parameters.outflowWindow, 1 hours, 7 days);
+        _check("outflowShare", parameters.outflowShare, 100, 10_000);
+        // Longer than the short delay of an installation, so that a committee can be replaced before it is paid.
+        _check("outflowDelay", parameters.outflowDelay, 3 days, 14 days);
+        _check("unlockWindow", parameters.unlockWindow, 3 days, 30 days);
+        _check("votesValidity", parameters.votesValidity, 2 * uint256(parameters.unlockWindow), 90 days);
     }
 
     function _check(string memory name, uint256 value, uint256 min, uint256 max) private pure {
-        require(value >= min && value <= max, IFastPay.InvalidBrake(name, value, min, max));
+        require(value >= min && value <= max, IFastPay.InvalidSafetyParameter(name, value, min, max));
     }
 }

@@ -16,8 +16,8 @@ contract CommitteeCode {
 
 /// @title What a committee is, and how it is kept
 /// @dev The code is `STOP ‖ redemption keys ‖ voting keys`, a word per key. Redemption keys come first, so that
-/// checking votes reads nothing else. It stands where the contract's CREATE of that epoch puts it, so no slot has to
-/// say where: the contract creates nothing but committees, one for each epoch.
+/// checking votes reads nothing else. It stands where FastPay's CREATE of that epoch puts it, so no slot has to say
+/// where: FastPay creates `Council` first, and after it nothing but committees, one for each epoch.
 library Committees {
     /// @notice f = 1: the smallest committee that survives a fault.
     uint256 internal constant SIZE_MIN = 4;
@@ -25,25 +25,28 @@ library Committees {
     /// @notice A vote names its member in one byte, and 255 members fit into one contract's code.
     uint256 internal constant SIZE_MAX = 255;
 
-    // Hashed when compiled, which only literals are; hence the type that both need stands here twice.
-
-    bytes32 internal constant AUTHORITY_TYPE_HASH =
-        keccak256("Authority(bytes32 votingKey,address redemptionKey)");
-
-    bytes32 internal constant COMMITTEE_VOTE_TYPE_HASH = keccak256(
-        "CommitteeVote(uint64 epoch,Authority[] authorities,address guardian)"
-        "Authority(bytes32 votingKey,address redemptionKey)"
-    );
-
     bytes1 private constant STOP = 0x00;
 
     /// @notice Checks the committee of `epoch` and writes its keys.
     function install(Authority[] memory authorities, uint64 epoch) internal {
+        (address[] memory voters, bytes32[] memory names) = check(authorities);
+        CommitteeCode code = new CommitteeCode(abi.encodePacked(STOP, voters, names));
+        assert(address(code) == codeOf(address(this), epoch));
+    }
+
+    /// @notice Reverts unless the authorities can be a committee: 4 to 255, sorted by voting key, no key zero, none twice.
+    /// @return voters Their redemption keys.
+    /// @return names Their voting keys.
+    function check(Authority[] memory authorities)
+        internal
+        pure
+        returns (address[] memory voters, bytes32[] memory names)
+    {
         uint256 size = authorities.length;
         require(size >= SIZE_MIN && size <= SIZE_MAX, IFastPay.InvalidCommitteeSize(size));
 
-        address[] memory voters = new address[](size);
-        bytes32[] memory names = new bytes32[](size);
+        voters = new address[](size);
+        names = new bytes32[](size);
         bytes32 previous;
         for (uint256 i = 0; i < size; ++i) {
             (bytes32 votingKey, address redemptionKey) =
@@ -56,20 +59,19 @@ library Committees {
             (names[i], voters[i]) = (votingKey, redemptionKey);
             previous = votingKey;
         }
-        CommitteeCode code = new CommitteeCode(abi.encodePacked(STOP, voters, names));
-        assert(address(code) == codeOf(epoch));
     }
 
     /// @notice Where the committee of `epoch` is, whether or not there is one yet: the address of a contract is a
-    /// hash of its creator's address and of how many it has created, counted from 1.
-    function codeOf(uint64 epoch) internal view returns (address code) {
+    /// hash of its creator's address and of how many it has created, counted from 1. `Council` is the first.
+    /// @param fastPay The creator.
+    function codeOf(address fastPay, uint64 epoch) internal pure returns (address code) {
         // RLP of [address, nonce], from the highest byte of a word: 0xc0 + the length of what follows, 0x80 + 20, the
         // address; then the nonce as one byte if it is below 0x80, else 0x80 + its length and its bytes.
-        uint256 rlp = (0xd694 << 240) | (uint256(uint160(address(this))) << 80);
+        uint256 rlp = (0xd694 << 240) | (uint256(uint160(fastPay)) << 80);
         uint256 nonceBytes = 0; // beside the one byte that there is in any case
         // Nothing here can overflow: a nonce has at most 9 bytes.
         unchecked {
-            uint256 nonce = uint256(epoch) + 1;
+            uint256 nonce = uint256(epoch) + 2;
             if (nonce < 0x80) {
                 rlp |= nonce << 72;
             } else {
@@ -86,8 +88,8 @@ library Committees {
     }
 
     /// @notice The addresses whose votes count in `epoch`, by member. The epoch must have a committee.
-    function redemptionKeys(uint64 epoch) internal view returns (address[] memory keys) {
-        address code = codeOf(epoch);
+    function redemptionKeys(address fastPay, uint64 epoch) internal view returns (address[] memory keys) {
+        address code = codeOf(fastPay, epoch);
         // No other way to read code straight into an array. The array is made here, at the free memory's start, for as
         // many words as the code has keys of each kind: the first byte is not one. Each was written from an
         // `address`, and is therefore clean.
@@ -101,11 +103,11 @@ library Committees {
     }
 
     /// @notice Both keys of every member. The epoch must have a committee.
-    function members(uint64 epoch) internal view returns (Authority[] memory authorities) {
-        address[] memory keys = redemptionKeys(epoch);
+    function members(address fastPay, uint64 epoch) internal view returns (Authority[] memory authorities) {
+        address[] memory keys = redemptionKeys(fastPay, epoch);
         uint256 size = keys.length;
         bytes32[] memory votingKeys = new bytes32[](size);
-        address code = codeOf(epoch);
+        address code = codeOf(fastPay, epoch);
         // As in `redemptionKeys`, for the `size` words that follow those.
         assembly ("memory-safe") {
             extcodecopy(code, add(votingKeys, 0x20), add(1, mul(size, 0x20)), mul(size, 0x20))
@@ -114,21 +116,6 @@ library Committees {
         for (uint256 i = 0; i < size; ++i) {
             authorities[i] = Authority({votingKey: votingKeys[i], redemptionKey: keys[i]});
         }
-    }
-
-    /// @notice The EIP-712 struct hash of a vote for the committee and the guardian of `epoch`, which a member of the
-    /// epoch before signs.
-    function voteHash(uint64 epoch, Authority[] memory authorities, address guardian)
-        internal
-        pure
-        returns (bytes32)
-    {
-        bytes32[] memory hashes = new bytes32[](authorities.length);
-        for (uint256 i = 0; i < hashes.length; ++i) {
-            hashes[i] = keccak256(abi.encode(AUTHORITY_TYPE_HASH, authorities[i]));
-        }
-        bytes32 authoritiesHash = keccak256(abi.encodePacked(hashes));
-        return keccak256(abi.encode(COMMITTEE_VOTE_TYPE_HASH, epoch, authoritiesHash, guardian));
     }
 
     /// @notice How many of `size` members decide: (size + f) / 2 + 1, with f = (size - 1) / 3, all rounded down. For

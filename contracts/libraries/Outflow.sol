@@ -37,6 +37,32 @@ library Outflow {
         }
     }
 
+    /// @notice What a deposit does to the limit: as much more may leave as came in, rounded down, until the bucket is full.
+    /// So whoever brings an amount in and takes it out again leaves no less for others, and no more.
+    /// @param fullAt When the bucket is full as things are.
+    /// @param amount What came in: at least 1.
+    /// @param balance Before the deposit.
+    function refill(uint48 fullAt, uint128 amount, uint128 balance, uint256 share, uint256 window)
+        internal
+        view
+        returns (uint48 newFullAt)
+    {
+        uint256 time = block.timestamp << TIME_UNIT_BITS;
+        if (fullAt <= time) return fullAt;
+        // Before, (window - used) / window of balance × share is available; then that and the amount, of a balance that
+        // is larger by the amount. Nothing here can overflow: 34 bits of time, 128 of balance, 14 of basis points; and
+        // a difference below zero is not taken.
+        unchecked {
+            window <<= TIME_UNIT_BITS;
+            uint256 before = (fullAt - time) * share * balance;
+            uint256 paid = amount * (window * (BASIS_POINTS - share));
+            if (paid >= before) return uint48(time); // forge-lint: disable-line(unsafe-typecast) -- until the year 4147
+            uint256 divisor = share * (uint256(balance) + amount);
+            // forge-lint: disable-next-line(unsafe-typecast) -- not after `fullAt`
+            return uint48(time + (before - paid + divisor - 1) / divisor);
+        }
+    }
+
     /// @notice The largest amount for which `spend` says that it passes.
     function available(uint48 fullAt, uint128 balance, uint256 share, uint256 window)
         internal

@@ -9,25 +9,26 @@
 //! began. It is taken in slices while the shard goes on: an account that changes before its turn is
 //! copied first.
 //!
-//! Invariants: an account leaves memory only where the store has its newest state; there are never more
-//! than `accounts_max` in memory; nothing here takes time in proportion to all accounts. So slots come
+//! Invariants: an account leaves memory only where the store has its newest state and no decision under way needs it;
+//! there are never more than `accounts_max` in memory, or than the accounts of one record where that is more; nothing here takes time in proportion to all accounts. So slots come
 //! in chunks that never move, and the index is many small tables, of which one at a time grows.
 //!
 //! Which one leaves is decided by second chance: a hand goes round and takes the first that did not
 //! change since it last came by. Reading protects no account, and one that was only looked at gives its
 //! place to the next one: strangers who name many accounts push out none that is at work.
 
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, RandomState};
 
-use hashbrown::{DefaultHashBuilder, HashTable};
+use hashbrown::HashTable;
 
 use crate::account::Account;
 use crate::identity::AccountId;
+use crate::payout::PAYOUT_OUTPUTS_MAX;
 
 /// The least that a table holds: the accounts of one record, beside those of the one before.
 pub(crate) const ACCOUNTS_MIN: usize = 4;
-/// The accounts of one record must find room together.
-const ACCOUNTS_PER_RECORD_MAX: usize = 2;
+/// The accounts of one record find room together: a sender and the recipients of a payout.
+const ACCOUNTS_PER_RECORD_MAX: usize = PAYOUT_OUTPUTS_MAX + 1;
 const CHUNK_SLOTS: usize = 1_024;
 /// How many accounts a table of the index has on average, when all are full.
 const INDEX_TABLE_ACCOUNTS: usize = 1_024;
@@ -44,6 +45,8 @@ struct Mark {
     used: bool,
     /// The checkpoint under way has it as it is.
     taken: bool,
+    /// The decision under way needs it.
+    held: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -72,8 +75,11 @@ pub(crate) struct AccountTable {
     slots: u32,
     free: Vec<u32>,
     index: Vec<HashTable<u32>>,
-    hasher: DefaultHashBuilder,
+    /// SipHash under a random key: strangers choose the names of accounts.
+    hasher: RandomState,
     hand: u32,
+    /// The slots that the decision under way needs.
+    held: Vec<u32>,
     /// The number of the checkpoint that will have what changes now. From 1.
     next: u32,
     /// The slots that changed since the newest checkpoint began, each once.
@@ -92,8 +98,9 @@ impl AccountTable {
             slots: 0,
             free: Vec::new(),
             index: vec![HashTable::new(); tables],
-            hasher: DefaultHashBuilder::default(),
+            hasher: RandomState::new(),
             hand: 0,
+            held: Vec::new(),
             next: 1,
             changed: Vec::new(),
             under_way: None,
@@ -141,27 +148,43 @@ impl AccountTable {
         Some(account)
     }
 
-    /// Whether an account can be loaded: not where too many are newer than in the store.
-    pub(crate) fn has_room(&self) -> bool {
-        self.unstored().saturating_add(ACCOUNTS_PER_RECORD_MAX) <= self.accounts_max
+    /// Whether so many accounts, of one record, can be loaded together: not where too many are newer than in the
+    /// store.
+    pub(crate) fn has_room(&self, accounts: usize) -> bool {
+        let accounts = accounts.min(ACCOUNTS_PER_RECORD_MAX);
+        self.unstored().saturating_add(accounts) <= self.accounts_max.max(accounts)
     }
 
-    /// Brings in an account as the store has it, unless it is here already. Where the table is full, it
-    /// takes the place of another one that the store has: of the one that was loaded before it only where
-    /// that was here already, and then not of that one again.
+    /// Brings in an account as the store has it, unless it is here already, and holds it until [`Self::release`]. Where
+    /// the table is full, it takes the place of another one that the store has and that is not held.
     pub(crate) fn load(&mut self, id: AccountId, account: Account) {
         let hash = self.hasher.hash_one(id);
-        if self.find(hash, &id).is_some() {
+        if let Some(slot) = self.find(hash, &id) {
+            self.hold(slot);
             return;
         }
-        assert!(self.has_room(), "no account may leave memory before a checkpoint has it");
         let slot = self.vacate();
         let (mark, place) = parts_of(&mut self.chunks, slot);
-        *mark = Mark { checkpoint: 0, used: true, taken: false };
+        *mark = Mark { checkpoint: 0, used: true, taken: false, held: false };
         *place = (id, account);
         let (chunks, hasher) = (&self.chunks, &self.hasher);
         if let Some(table) = table_of(&mut self.index, hash) {
             table.insert_unique(hash, slot, |slot| hasher.hash_one(slot_of(chunks, *slot).0));
+        }
+        self.hold(slot);
+    }
+
+    fn hold(&mut self, slot: u32) {
+        let (mark, _) = parts_of(&mut self.chunks, slot);
+        if !std::mem::replace(&mut mark.held, true) {
+            self.held.push(slot);
+        }
+    }
+
+    /// No decision is under way: no account is held.
+    pub(crate) fn release(&mut self) {
+        for slot in self.held.drain(..) {
+            parts_of(&mut self.chunks, slot).0.held = false;
         }
     }
 
@@ -169,7 +192,9 @@ impl AccountTable {
     pub(crate) fn unload(&mut self, id: &AccountId) {
         let oldest_unstored = self.oldest_unstored();
         if let Some(slot) = self.find(self.hasher.hash_one(id), id)
-            && parts_of(&mut self.chunks, slot).0.checkpoint < oldest_unstored
+            && let (mark, _) = parts_of(&mut self.chunks, slot)
+            && mark.checkpoint < oldest_unstored
+            && !mark.held
         {
             self.remove(slot);
             self.free.push(slot);
@@ -231,9 +256,13 @@ impl AccountTable {
         if (self.slots as usize) < self.accounts_max {
             return self.add_slot();
         }
-        let slot = self.choose().expect("where there is room, the store has some of the accounts");
-        self.remove(slot);
-        slot
+        if let Some(slot) = self.choose() {
+            self.remove(slot);
+            return slot;
+        }
+        // All that are here belong to one record that has more accounts than the table is meant for.
+        assert!(self.unstored() == 0, "no account may leave memory before a checkpoint has it");
+        self.add_slot()
     }
 
     fn add_slot(&mut self) -> u32 {
@@ -259,7 +288,7 @@ impl AccountTable {
             let slot = self.hand;
             self.hand = if slot.wrapping_add(1) < self.slots { slot.wrapping_add(1) } else { 0 };
             let (mark, _) = parts_of(&mut self.chunks, slot);
-            if mark.checkpoint >= oldest_unstored {
+            if mark.checkpoint >= oldest_unstored || mark.held {
                 continue;
             }
             if !mark.used {

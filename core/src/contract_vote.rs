@@ -1,4 +1,4 @@
-//! Votes that only the contract counts: for many redemptions at once, and for the next committee. Unlike
+//! Votes that only the contract counts: for many redemptions at once, and for the statements of the council. Unlike
 //! a vote on an order they lock nothing: an authority gives them for what it has confirmed, or for what
 //! its operator has agreed to.
 
@@ -7,7 +7,7 @@ use borsh::{BorshDeserialize, BorshSerialize};
 use crate::Digest;
 use crate::amount::Epoch;
 use crate::committee::Committee;
-use crate::identity::{AuthorityName, PrimaryAddress};
+use crate::identity::AuthorityName;
 use crate::keys::AuthorityKeys;
 use crate::order::Redemption;
 use crate::signature::{BadSignature, EcdsaSignature, Signatory};
@@ -19,8 +19,7 @@ use crate::vote::VoteError;
 pub struct ContractVote {
     /// Who votes.
     pub authority: AuthorityName,
-    /// By its secp256k1 key, on the digest of a [`Domain::redemption_batch_vote_digest`] or
-    /// [`Domain::committee_vote_digest`].
+    /// By its secp256k1 key, on a [`Domain::redemption_batch_vote_digest`] or a [`Domain::council_digest`].
     pub signature: EcdsaSignature,
 }
 
@@ -32,27 +31,12 @@ pub fn sign_batch_vote(
     epoch: Epoch,
     redemptions: &[Redemption],
 ) -> ContractVote {
-    sign(keys, domain.redemption_batch_vote_digest(epoch, redemptions))
-}
-
-/// A vote for the committee that follows the signer's own, and for who may pause from then on.
-#[must_use]
-pub fn sign_committee_vote(
-    keys: &AuthorityKeys,
-    domain: &Domain,
-    next: &Committee,
-    guardian: PrimaryAddress,
-) -> ContractVote {
-    sign(keys, domain.committee_vote_digest(next, guardian))
-}
-
-fn sign(keys: &AuthorityKeys, digest: Digest) -> ContractVote {
-    ContractVote { authority: keys.public().name, signature: keys.sign_ecdsa(digest) }
+    let signature = keys.sign_ecdsa(domain.redemption_batch_vote_digest(epoch, redemptions));
+    ContractVote { authority: keys.public().name, signature }
 }
 
 impl ContractVote {
-    /// Checks the vote. `committee` is the one whose quorum the contract will count: for redemptions that of
-    /// the epoch in the digest, for the next committee the one before it.
+    /// Checks the vote. `committee` is the one whose quorum the contract will count.
     ///
     /// # Errors
     /// Where the authority is no member, or the signature is not by its key on this digest.

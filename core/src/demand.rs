@@ -2,8 +2,6 @@
 //! anyone may have it, so that a wallet can check them one by one and an authority many at once, less
 //! those that it knows to be met.
 
-use std::hash::{Hash, Hasher};
-
 use crate::Digest;
 use crate::amount::Epoch;
 use crate::identity::{AccountId, AuthorityName, PrimaryAddress};
@@ -13,7 +11,7 @@ use crate::statement::Domain;
 
 /// A signature that a message needs. Holds all that its verdict depends on, but for the deployment: equal
 /// demands are met or not alike.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Demand {
     /// The sender's, on its order. That the key owns the account has been checked.
     Order { sender: AccountId, digest: Digest, authorization: Authorization },
@@ -26,18 +24,6 @@ pub(crate) enum Demand {
         digest: Digest,
         signature: EcdsaSignature,
     },
-}
-
-/// By the signature alone, which hardly two demands share.
-impl Hash for Demand {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        match self {
-            Self::Order { authorization: Authorization::Ed25519 { signature, .. }, .. }
-            | Self::PaymentVote { signature, .. } => signature.hash(state),
-            Self::Order { authorization: Authorization::Ethereum { signature }, .. }
-            | Self::RedemptionVote { signature, .. } => signature.hash(state),
-        }
-    }
 }
 
 /// The same demand in terms of one of the two curves.

@@ -63,6 +63,21 @@ impl Committees {
         Ok(())
     }
 
+    /// A key of `next` that stood beside another key in an earlier epoch, or stands so in the current one: that epoch, the
+    /// pair in it, and the pair in `next`. A pair that stays as it was is none.
+    #[must_use]
+    pub fn other_pair(&self, next: &Committee) -> Option<(Epoch, Authority, Authority)> {
+        let shares_one_key = |before: &Authority, now: &Authority| {
+            (before.name == now.name) != (before.redemption_key == now.redemption_key)
+        };
+        self.iter().find_map(|committee| {
+            committee.members().iter().find_map(|before| {
+                let now = next.members().iter().find(|now| shares_one_key(before, now))?;
+                Some((committee.epoch(), *before, *now))
+            })
+        })
+    }
+
     /// All committees, from epoch 0.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Committee>> {
         self.past.iter().chain(std::iter::once(&self.current))
@@ -143,6 +158,29 @@ mod tests {
             assert_eq!(all.install(committee(epoch, 11)), Err(gap(1, epoch)));
         }
         assert_eq!(all, Committees::new(committee(0, 1)).unwrap());
+    }
+
+    #[test]
+    fn a_key_that_stood_in_another_pair_is_found_in_any_epoch() {
+        let mut all = Committees::new(committee(0, 1)).unwrap();
+        all.install(committee(1, 11)).unwrap();
+        let next = |change: &dyn Fn(&mut Authority)| {
+            let mut members = committee(2, 21).members().to_vec();
+            change(&mut members[0]);
+            Committee::new(Epoch(2), members).unwrap()
+        };
+        let found = |change: &dyn Fn(&mut Authority)| all.other_pair(&next(change)).map(|(epoch, ..)| epoch);
+        assert_eq!(found(&|_| ()), None);
+        let pair =
+            |byte| Authority { name: AuthorityName([byte; 32]), redemption_key: PrimaryAddress::repeat_byte(byte) };
+        for (epoch, byte) in [(0, 1), (0, 4), (1, 11)] {
+            assert_eq!(found(&|member| *member = pair(byte)), None, "the same pair again");
+            assert_eq!(found(&|member| member.name = pair(byte).name), Some(Epoch(epoch)));
+            assert_eq!(found(&|member| member.redemption_key = pair(byte).redemption_key), Some(Epoch(epoch)));
+        }
+        let mixed = Authority { redemption_key: pair(12).redemption_key, ..pair(11) };
+        let (_, before, now) = all.other_pair(&next(&|member| *member = mixed)).unwrap();
+        assert_eq!((before, now), (pair(11), mixed));
     }
 
     #[test]

@@ -31,8 +31,18 @@ pub enum Fault {
     LockStays,
     /// A credit between shards is applied each time it comes.
     CreditedAgain,
+    /// The first output of a payout is credited twice.
+    OutputCreditedTwice,
+    /// The last output of a payout is credited to nobody.
+    OutputDropped,
+    /// A payout is voted for where the balance covers its first output.
+    PayoutSumUnchecked,
+    /// Of the outputs that come from another shard half are credited, and all are acknowledged.
+    OutputsHalfCredited,
     /// A credit between shards is handed over once and never again.
     CreditNotResent,
+    /// A shard acknowledges credits before they are on disk.
+    AcknowledgedBeforeSync,
     /// Deposits are applied each time they come.
     DepositedAgain,
     /// What a batch says is said before it is on disk.
@@ -46,13 +56,15 @@ pub enum Fault {
     HighWaterRedemptions,
     /// A wallet sends an order that it has not written down.
     OrderNotWritten,
+    /// A wallet notes that a certificate is settled before it brings the certificate to anybody.
+    SettledBeforeBrought,
     /// A wallet does not look for the transactions that it left unfinished.
     TransactionForgotten,
 }
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 26] = [
         Self::QuorumTooSmall,
         Self::CertificateWithoutQuorum,
         Self::OrderUnsigned,
@@ -65,13 +77,19 @@ impl Fault {
         Self::ConfirmedAgain,
         Self::LockStays,
         Self::CreditedAgain,
+        Self::OutputCreditedTwice,
+        Self::OutputDropped,
+        Self::PayoutSumUnchecked,
+        Self::OutputsHalfCredited,
         Self::CreditNotResent,
+        Self::AcknowledgedBeforeSync,
         Self::DepositedAgain,
         Self::AnsweredBeforeSync,
         Self::CheckpointAhead,
         Self::TailIgnored,
         Self::HighWaterRedemptions,
         Self::OrderNotWritten,
+        Self::SettledBeforeBrought,
         Self::TransactionForgotten,
     ];
 }

@@ -30,6 +30,12 @@ use smallvec::SmallVec;
 )]
 pub struct JournalPosition(pub u64);
 
+impl JournalPosition {
+    /// In a link, where its own record stands: not known yet when the record is decided. An account that one record
+    /// credits several times has several entries in it.
+    pub(crate) const HERE: Self = Self(u64::MAX);
+}
+
 impl std::fmt::Display for JournalPosition {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.fmt(f)
@@ -78,8 +84,8 @@ impl BorshDeserialize for History {
 pub enum Find {
     /// It stands here.
     Found(JournalPosition),
-    /// Read the record here and ask its link.
-    Read(JournalPosition),
+    /// Read the record here and ask the link of its entry with this number.
+    Read(JournalPosition, u64),
     /// There is no such entry.
     Absent,
 }
@@ -131,13 +137,22 @@ impl History {
         }
         match best {
             Some((entry, position)) if entry == target => Find::Found(position),
-            Some((_, position)) => Find::Read(position),
+            Some((entry, position)) => Find::Read(position, entry.wrapping_sub(1)),
             None => Find::Absent,
         }
     }
 }
 
 impl Link {
+    /// The same, of a record that stands at `position`.
+    #[must_use]
+    pub(crate) fn standing_at(self, position: JournalPosition) -> Self {
+        let place = |link: Option<JournalPosition>| {
+            link.map(|link| if link == JournalPosition::HERE { position } else { link })
+        };
+        Self { number: self.number, previous: place(self.previous), skip: place(self.skip) }
+    }
+
     /// The next step towards entry `number`, from 0, from the entry that has this link.
     #[must_use]
     pub fn find(&self, number: u64) -> Find {
@@ -151,7 +166,7 @@ impl Link {
         let (entry, position) = if skipped >= target { (skipped, self.skip) } else { (self.number, self.previous) };
         match position {
             Some(position) if entry == target => Find::Found(position),
-            Some(position) => Find::Read(position),
+            Some(position) => Find::Read(position, entry.wrapping_sub(1)),
             None => Find::Absent,
         }
     }
@@ -174,9 +189,10 @@ mod tests {
             }
             for target in 0..=number {
                 let (mut step, mut reads) = (history.find(target), 0);
-                while let Find::Read(position) = step {
+                while let Find::Read(position, entry) = step {
                     reads += 1;
-                    step = links[usize::try_from(position.0 / 10).unwrap()].find(target);
+                    assert_eq!(position.0 / 10, entry);
+                    step = links[usize::try_from(entry).unwrap()].find(target);
                 }
                 assert_eq!(step, Find::Found(JournalPosition(target * 10)), "{target} of {number}");
                 assert!(reads <= 80, "{reads} reads for {target} of {number}");

@@ -8,7 +8,6 @@ use borsh::{BorshDeserialize, BorshSerialize};
 use crate::amount::{Amount, Asset, Balance, TransactionIndex};
 use crate::history::{History, JournalPosition};
 use crate::identity::ShardId;
-use crate::order::Payment;
 use crate::record::CrossShardCredit;
 
 /// Credits for one other shard that it has not yet acknowledged.
@@ -18,6 +17,15 @@ pub struct Outbox {
     pub issued: u64,
     /// Oldest first, numbered without gap up to `issued`.
     pub waiting: VecDeque<CrossShardCredit>,
+}
+
+impl Outbox {
+    /// The number of the newest credit that the other shard has acknowledged; 0 before the first. That shard has all
+    /// credits up to here on disk, and this one no longer keeps them.
+    #[must_use]
+    pub fn acknowledged(&self) -> u64 {
+        self.issued.saturating_sub(self.waiting.len() as u64)
+    }
 }
 
 /// Per asset, what went through this shard. `accounts` is summed from the accounts' own changes, so
@@ -57,13 +65,15 @@ impl ShardLedger {
         self.totals.entry(asset).or_default()
     }
 
-    /// Puts a payment's credit into the outbox for `to`.
-    pub(crate) fn forward(&mut self, from: ShardId, to: ShardId, number: u64, payment: &Payment) {
+    /// Puts a credit into the outbox for `to`.
+    pub(crate) fn forward(&mut self, to: ShardId, credit: CrossShardCredit) {
+        let asset = credit.asset();
+        let total = credit.receipts().fold(Balance::ZERO, |sum, paid| sum.credit(paid.payment.amount));
         let outbox = self.outboxes.entry(to).or_default();
-        outbox.issued = number;
-        outbox.waiting.push_back(CrossShardCredit { from, number, payment: payment.clone() });
-        let totals = self.totals_mut(payment.asset);
-        totals.forwarded = totals.forwarded.credit(payment.amount);
+        outbox.issued = credit.number;
+        outbox.waiting.push_back(credit);
+        let totals = self.totals_mut(asset);
+        totals.forwarded = totals.forwarded.plus(total);
     }
 
     /// The number that the next credit for `to` will have.

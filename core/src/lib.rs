@@ -21,6 +21,7 @@ mod amount;
 mod certificate;
 mod committee;
 mod contract_vote;
+mod council;
 mod demand;
 mod epochs;
 pub mod fault;
@@ -31,6 +32,7 @@ mod keys;
 mod ledger;
 mod merkle;
 mod order;
+mod payout;
 mod record;
 mod request;
 mod shard;
@@ -43,7 +45,8 @@ pub use account::{Account, Balances, PendingOrder};
 pub use amount::{Amount, Asset, Balance, Epoch, Memo, ParseAmountError, SequenceNumber, TransactionIndex};
 pub use certificate::{Certificate, CertificateError, VerifiedCertificate};
 pub use committee::{Authority, COMMITTEE_SIZE_MAX, COMMITTEE_SIZE_MIN, Committee, CommitteeError};
-pub use contract_vote::{ContractVote, VerifiedContractVote, sign_batch_vote, sign_committee_vote};
+pub use contract_vote::{ContractVote, VerifiedContractVote, sign_batch_vote};
+pub use council::{Announcement, CouncilStatement, PossessionError, PossessionProof, sign_council_vote};
 pub use epochs::{Committees, EpochsError};
 pub use genesis::{Genesis, GenesisBalance};
 pub use history::{Find, History, JournalPosition, Link};
@@ -54,7 +57,11 @@ pub use merkle::{MERKLE_LEAVES_MAX, MERKLE_PATH_LENGTH_MAX, MerklePath, MerkleTr
 pub use order::{
     Authorization, InvalidTransfer, OrderError, Payment, Redemption, Transfer, TransferOrder, VerifiedOrder,
 };
-pub use record::{CrossShardCredit, Deposit, Effect, Record, SynchronizationOrder};
+pub use payout::{Output, Outputs, PAYOUT_OUTPUTS_MAX, Payout, Receipt};
+pub use record::{
+    AppliedCredit, Chain, CrossShardCredit, Deposit, Destination, Effect, Forwarded, Record, ShardOutputs,
+    SynchronizationOrder,
+};
 pub use request::{Request, RequestError, VerifiedRequest};
 pub use shard::{Decision, Rejection, Shard};
 pub use signature::{BadSignature, EcdsaSignature, Ed25519Signature, Signatory};

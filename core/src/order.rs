@@ -1,6 +1,5 @@
 //! Transfer orders: what a sender signs to move value [FP §4.2].
 
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use borsh::{BorshDeserialize, BorshSerialize};
@@ -11,6 +10,7 @@ use crate::amount::{Amount, Asset, Memo, SequenceNumber};
 use crate::demand::{Deferred, Demand};
 use crate::fault::{Fault, is_planted};
 use crate::identity::{AccountId, PrimaryAddress};
+use crate::payout::{PAYOUT_OUTPUTS_MAX, Payout, Receipt};
 use crate::signature::{BadSignature, EcdsaSignature, Ed25519Signature};
 use crate::statement::Domain;
 
@@ -59,6 +59,8 @@ pub enum Transfer {
     Payment(Payment),
     /// To the Primary.
     Redemption(Redemption),
+    /// To many accounts of FastPay.
+    Payout(Payout),
 }
 
 impl Transfer {
@@ -68,6 +70,7 @@ impl Transfer {
         match self {
             Self::Payment(payment) => payment.sender,
             Self::Redemption(redemption) => redemption.sender,
+            Self::Payout(payout) => payout.sender,
         }
     }
 
@@ -77,6 +80,7 @@ impl Transfer {
         match self {
             Self::Payment(payment) => payment.asset,
             Self::Redemption(redemption) => redemption.asset,
+            Self::Payout(payout) => payout.asset,
         }
     }
 
@@ -86,6 +90,7 @@ impl Transfer {
         match self {
             Self::Payment(payment) => payment.amount,
             Self::Redemption(redemption) => redemption.amount,
+            Self::Payout(payout) => payout.outputs.total(),
         }
     }
 
@@ -95,6 +100,7 @@ impl Transfer {
         match self {
             Self::Payment(payment) => payment.sequence,
             Self::Redemption(redemption) => redemption.sequence,
+            Self::Payout(payout) => payout.sequence,
         }
     }
 
@@ -104,6 +110,7 @@ impl Transfer {
         match self {
             Self::Payment(payment) => payment.memo,
             Self::Redemption(redemption) => redemption.memo,
+            Self::Payout(payout) => payout.memo,
         }
     }
 
@@ -115,23 +122,57 @@ impl Transfer {
         if self.sequence().next().is_none() {
             return Err(InvalidTransfer::LastSequence);
         }
-        let recipient = match self {
-            Self::Payment(payment) => payment.recipient,
-            Self::Redemption(redemption) => AccountId::from_ethereum(redemption.recipient),
-        };
-        if recipient == AccountId::ZERO {
-            return Err(InvalidTransfer::ZeroRecipient);
-        }
-        if recipient == AccountId::from_ethereum(domain.contract()) {
-            return Err(InvalidTransfer::ContractRecipient);
-        }
         match self {
-            Self::Redemption(redemption) if redemption.fee > redemption.amount => {
-                Err(InvalidTransfer::FeeAboveAmount { amount: redemption.amount, fee: redemption.fee })
+            Self::Payment(payment) => check_recipient(payment.recipient, domain),
+            Self::Redemption(redemption) => {
+                check_recipient(AccountId::from_ethereum(redemption.recipient), domain)?;
+                let Redemption { amount, fee, .. } = *redemption;
+                if fee > amount { Err(InvalidTransfer::FeeAboveAmount { amount, fee }) } else { Ok(()) }
             }
-            _ => Ok(()),
+            Self::Payout(payout) => payout.outputs.numbered().try_for_each(|(output, paid)| {
+                if paid.amount == Amount::ZERO {
+                    return Err(InvalidTransfer::ZeroOutput { output });
+                }
+                check_recipient(paid.recipient, domain).map_err(|_| InvalidTransfer::OutputRecipient { output })
+            }),
         }
     }
+
+    /// The payment that it makes to an account of FastPay under this name: itself, or one output of a payout.
+    #[must_use]
+    pub fn payment(&self, output: Option<u16>) -> Option<Payment> {
+        match (self, output) {
+            (Self::Payment(payment), None) => Some(payment.clone()),
+            (Self::Payout(payout), Some(output)) => payout.payment(output),
+            _ => None,
+        }
+    }
+
+    /// All payments that it makes to accounts of FastPay, in order.
+    pub fn receipts(&self) -> impl Iterator<Item = Receipt> + use<'_> {
+        let (payment, payout) = match self {
+            Self::Payment(payment) => (Some(payment), None),
+            Self::Redemption(_) => (None, None),
+            Self::Payout(payout) => (None, Some(payout)),
+        };
+        let payment = payment.map(|payment| Receipt { payment: payment.clone(), output: None });
+        let outputs = payout.into_iter().flat_map(|payout| {
+            let numbers = payout.outputs.numbered().map(|(number, _)| number);
+            numbers.filter_map(|number| Some(Receipt { payment: payout.payment(number)?, output: Some(number) }))
+        });
+        payment.into_iter().chain(outputs)
+    }
+}
+
+/// Nobody may pay an account that cannot spend.
+fn check_recipient(recipient: AccountId, domain: &Domain) -> Result<(), InvalidTransfer> {
+    if recipient == AccountId::ZERO {
+        return Err(InvalidTransfer::ZeroRecipient);
+    }
+    if recipient == AccountId::from_ethereum(domain.contract()) {
+        return Err(InvalidTransfer::ContractRecipient);
+    }
+    Ok(())
 }
 
 impl From<Payment> for Transfer {
@@ -143,6 +184,12 @@ impl From<Payment> for Transfer {
 impl From<Redemption> for Transfer {
     fn from(redemption: Redemption) -> Self {
         Self::Redemption(redemption)
+    }
+}
+
+impl From<Payout> for Transfer {
+    fn from(payout: Payout) -> Self {
+        Self::Payout(payout)
     }
 }
 
@@ -169,6 +216,30 @@ pub enum InvalidTransfer {
     /// No number could follow it.
     #[error("sequence number 2^64 - 1 cannot be used")]
     LastSequence,
+    /// A payout that pays nobody.
+    #[error("the payout has no output; give at least one")]
+    NoOutputs,
+    /// A payout of too many outputs.
+    #[error("the payout has {found} outputs; at most {PAYOUT_OUTPUTS_MAX} fit into one order, so split it")]
+    TooManyOutputs {
+        /// How many it has.
+        found: usize,
+    },
+    /// The amounts of a payout do not add up to an amount.
+    #[error("the sum of the outputs has more than 128 bits; split the payout")]
+    SumTooLarge,
+    /// An output moves nothing.
+    #[error("the amount of output {output} is zero; order at least one of the asset's smallest unit")]
+    ZeroOutput {
+        /// Its number, from 0.
+        output: u16,
+    },
+    /// An output pays the zero address or the contract, and neither can spend: the value would be lost.
+    #[error("the recipient of output {output} cannot spend; give the recipient's account")]
+    OutputRecipient {
+        /// Its number, from 0.
+        output: u16,
+    },
 }
 
 /// The proof that the owner of the sender's account ordered a transfer.
@@ -189,22 +260,12 @@ pub enum Authorization {
 }
 
 /// A transfer and its owner's authorization, not yet checked.
-#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, BorshSerialize, BorshDeserialize)]
 pub struct TransferOrder {
     /// What is ordered.
     pub transfer: Transfer,
     /// That the owner ordered it.
     pub authorization: Authorization,
-}
-
-/// By the signature alone, which hardly two orders share.
-impl Hash for TransferOrder {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        match &self.authorization {
-            Authorization::Ed25519 { signature, .. } => signature.hash(state),
-            Authorization::Ethereum { signature } => signature.hash(state),
-        }
-    }
 }
 
 impl TransferOrder {

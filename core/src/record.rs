@@ -1,16 +1,19 @@
 //! The outcomes of the rules. A shard is a fold over its journal of these records, live and after a
 //! restart alike.
 
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
 use std::sync::Arc;
 
 use borsh::{BorshDeserialize, BorshSerialize};
 
 use crate::Digest;
-use crate::amount::{Amount, Asset, TransactionIndex};
+use crate::amount::{Amount, Asset, SequenceNumber, TransactionIndex};
 use crate::certificate::Certificate;
-use crate::history::Link;
+use crate::history::{JournalPosition, Link};
 use crate::identity::{AccountId, ShardId};
-use crate::order::{Payment, Transfer, TransferOrder};
+use crate::order::{Payment, TransferOrder};
+use crate::payout::{Output, Receipt};
 
 /// A deposit as the contract numbered it [FP §4.3].
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
@@ -36,19 +39,136 @@ pub struct SynchronizationOrder {
     pub deposit: Option<Deposit>,
 }
 
-/// The credit of a confirmed payment, on its way from the sender's shard to the recipient's.
+/// What a shard owes the accounts of another shard by one confirmed certificate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Forwarded {
+    /// A payment.
+    Payment(Payment),
+    /// The outputs of a payout that pay accounts of that shard.
+    Outputs(Arc<ShardOutputs>),
+}
+
+/// The outputs of one payout that pay accounts of one shard.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct ShardOutputs {
+    /// The digest of the payout.
+    pub digest: Digest,
+    /// Who pays.
+    pub sender: AccountId,
+    /// What is moved.
+    pub asset: Asset,
+    /// The number of the payout among the sender's.
+    pub sequence: SequenceNumber,
+    /// The outputs, each with its number in the payout, ascending.
+    pub outputs: Vec<(u16, Output)>,
+}
+
+/// The credit of a confirmed certificate, on its way from the sender's shard to the recipients'.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CrossShardCredit {
-    /// The shard that confirmed the payment.
+    /// The shard that confirmed the certificate.
     pub from: ShardId,
     /// Counts the credits from that shard to this one, from 1.
     pub number: u64,
     /// What was paid.
-    pub payment: Payment,
+    pub forwarded: Forwarded,
+}
+
+impl CrossShardCredit {
+    /// What is moved.
+    #[must_use]
+    pub fn asset(&self) -> Asset {
+        match &self.forwarded {
+            Forwarded::Payment(payment) => payment.asset,
+            Forwarded::Outputs(part) => part.asset,
+        }
+    }
+
+    /// How many payments it has.
+    fn len(&self) -> usize {
+        match &self.forwarded {
+            Forwarded::Payment(_) => 1,
+            Forwarded::Outputs(part) => part.outputs.len(),
+        }
+    }
+
+    /// Its payments, in order.
+    pub fn receipts(&self) -> impl Iterator<Item = Receipt> + use<'_> {
+        let (payment, part) = match &self.forwarded {
+            Forwarded::Payment(payment) => (Some(payment), None),
+            Forwarded::Outputs(part) => (None, Some(part)),
+        };
+        let payment = payment.map(|payment| Receipt { payment: payment.clone(), output: None });
+        let outputs = part.into_iter().flat_map(|part| {
+            let ShardOutputs { sender, asset, sequence, .. } = **part;
+            part.outputs.iter().map(move |(number, output)| {
+                let Output { recipient, amount, memo } = *output;
+                let payment = Payment { sender, recipient, asset, amount, sequence, memo };
+                Receipt { payment, output: Some(*number) }
+            })
+        });
+        payment.into_iter().chain(outputs)
+    }
+}
+
+/// In the encoding of a credit's number: outputs of a payout follow, not a payment. No number gets that high.
+const OUTPUTS_FOLLOW: u64 = 1 << 63;
+
+impl BorshSerialize for CrossShardCredit {
+    fn serialize<W: Write>(&self, writer: &mut W) -> std::io::Result<()> {
+        self.from.serialize(writer)?;
+        match &self.forwarded {
+            Forwarded::Payment(payment) => {
+                self.number.serialize(writer)?;
+                payment.serialize(writer)
+            }
+            Forwarded::Outputs(part) => {
+                (self.number | OUTPUTS_FOLLOW).serialize(writer)?;
+                part.serialize(writer)
+            }
+        }
+    }
+}
+
+impl BorshDeserialize for CrossShardCredit {
+    fn deserialize_reader<R: Read>(reader: &mut R) -> std::io::Result<Self> {
+        let (from, number) = (ShardId::deserialize_reader(reader)?, u64::deserialize_reader(reader)?);
+        let forwarded = if number & OUTPUTS_FOLLOW == 0 {
+            Forwarded::Payment(Payment::deserialize_reader(reader)?)
+        } else {
+            Forwarded::Outputs(Arc::deserialize_reader(reader)?)
+        };
+        Ok(Self { from, number: number & !OUTPUTS_FOLLOW, forwarded })
+    }
+}
+
+/// A credit from another shard, and where its payments stand in the histories of their recipients.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AppliedCredit {
+    /// The credit.
+    pub credit: CrossShardCredit,
+    /// For each of its payments, the link in the recipient's history of received payments.
+    pub received: Vec<Link>,
+}
+
+/// The credit, and as many links as it has payments.
+impl BorshSerialize for AppliedCredit {
+    fn serialize<W: Write>(&self, writer: &mut W) -> std::io::Result<()> {
+        self.credit.serialize(writer)?;
+        self.received.iter().try_for_each(|link| link.serialize(writer))
+    }
+}
+
+impl BorshDeserialize for AppliedCredit {
+    fn deserialize_reader<R: Read>(reader: &mut R) -> std::io::Result<Self> {
+        let credit = CrossShardCredit::deserialize_reader(reader)?;
+        let received: std::io::Result<_> = (0..credit.len()).map(|_| Link::deserialize_reader(reader)).collect();
+        Ok(Self { credit, received: received? })
+    }
 }
 
 /// Where the value of a confirmed certificate went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub enum Effect {
     /// To an account of the same shard.
     Credited {
@@ -67,6 +187,43 @@ pub enum Effect {
         /// In the shard's feed of redemptions.
         feed: Link,
     },
+    /// To the recipients of a payout.
+    PaidOut {
+        /// The payout's digest.
+        digest: Digest,
+        /// For each output, where it went.
+        outputs: Vec<Destination>,
+    },
+}
+
+/// Where one output of a payout went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub enum Destination {
+    /// To an account of the same shard.
+    Credited {
+        /// In the recipient's history of received payments.
+        received: Link,
+    },
+    /// Into the outbox for another shard, with all outputs that go there.
+    Forwarded {
+        /// The recipient's shard.
+        to: ShardId,
+        /// The number of the credit among those between the two shards.
+        number: u64,
+    },
+}
+
+/// A history that records are entries of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Chain {
+    /// What an account sent.
+    Sent,
+    /// What this account received.
+    Received(AccountId),
+    /// The deposits of an account.
+    Deposits,
+    /// The shard's feed of redemptions.
+    Redemptions,
 }
 
 /// One outcome, as the journal keeps it.
@@ -88,13 +245,8 @@ pub enum Record {
         /// What became of the value.
         effect: Effect,
     },
-    /// A payment confirmed by another shard arrives.
-    Credit {
-        /// The credit.
-        credit: CrossShardCredit,
-        /// In the recipient's history of received certificates.
-        received: Link,
-    },
+    /// What another shard confirmed arrives.
+    Credit(AppliedCredit),
     /// The shard follows the Primary one step further.
     Synchronization {
         /// The step.
@@ -105,82 +257,95 @@ pub enum Record {
 }
 
 impl Record {
-    /// Where a confirmation's credit goes, and under which number, if that is another shard.
+    /// The credits that a confirmation puts into outboxes: for which shard each is, and its number.
     #[must_use]
-    pub fn forwarded(&self) -> Option<(ShardId, u64)> {
+    pub fn forwarded(&self) -> Vec<(ShardId, u64)> {
         match self {
-            Self::Confirmation { effect: Effect::Forwarded { to, number }, .. } => Some((*to, *number)),
-            _ => None,
+            Self::Confirmation { effect: Effect::Forwarded { to, number }, .. } => vec![(*to, *number)],
+            Self::Confirmation { effect: Effect::PaidOut { outputs, .. }, .. } => {
+                let forwarded = outputs.iter().filter_map(|output| match output {
+                    Destination::Forwarded { to, number } => Some((*to, *number)),
+                    Destination::Credited { .. } => None,
+                });
+                forwarded.collect::<BTreeMap<_, _>>().into_iter().collect()
+            }
+            _ => Vec::new(),
         }
     }
 
-    /// The accounts of this shard whose state the record changes.
-    pub fn accounts(&self) -> impl Iterator<Item = AccountId> {
-        let (first, second) = match self {
-            Self::Lock { order, .. } => (Some(order.transfer.sender()), None),
-            Self::Confirmation { certificate, effect, .. } => {
-                let transfer = &certificate.order.transfer;
-                let recipient = match (effect, transfer) {
-                    (Effect::Credited { .. }, Transfer::Payment(payment)) => Some(payment.recipient),
-                    _ => None,
-                };
-                (Some(transfer.sender()), recipient)
+    /// The accounts of this shard whose state the record changes. One that is paid several times may be repeated.
+    #[must_use]
+    pub fn accounts(&self) -> Vec<AccountId> {
+        match self {
+            Self::Lock { order, .. } => vec![order.transfer.sender()],
+            Self::Confirmation { certificate, .. } => {
+                let sender = certificate.order.transfer.sender();
+                std::iter::once(sender).chain(self.received().map(|(paid, _)| paid.payment.recipient)).collect()
             }
-            Self::Credit { credit, .. } => (Some(credit.payment.recipient), None),
-            Self::Synchronization { order, .. } => (order.deposit.as_ref().map(|deposit| deposit.recipient), None),
+            Self::Credit(_) => self.received().map(|(paid, _)| paid.payment.recipient).collect(),
+            Self::Synchronization { order, .. } => order.deposit.iter().map(|deposit| deposit.recipient).collect(),
+        }
+    }
+
+    /// The payments that the record credits to accounts of this shard, in order, each with its link in the recipient's
+    /// history.
+    pub fn received(&self) -> impl Iterator<Item = (Receipt, Link)> + use<'_> {
+        let (confirmed, credited) = match self {
+            Self::Confirmation { certificate, effect, .. } => (Some((certificate, effect)), None),
+            Self::Credit(applied) => (None, Some(applied)),
+            _ => (None, None),
         };
-        first.into_iter().chain(second)
+        let confirmed = confirmed.into_iter().flat_map(|(certificate, effect)| {
+            let link = |at: usize| match effect {
+                Effect::Credited { received } => Some(*received),
+                Effect::PaidOut { outputs, .. } => match outputs.get(at) {
+                    Some(Destination::Credited { received }) => Some(*received),
+                    _ => None,
+                },
+                _ => None,
+            };
+            let receipts = certificate.order.transfer.receipts().enumerate();
+            receipts.filter_map(move |(at, receipt)| Some((receipt, link(at)?)))
+        });
+        let credited = credited
+            .into_iter()
+            .flat_map(|AppliedCredit { credit, received }| credit.receipts().zip(received.iter().copied()));
+        confirmed.chain(credited)
     }
 
-    /// The link of this record in its sender's history, where it has one.
+    /// The payment that is entry `number` in what `account` received, with its link.
+    fn entry_received(&self, account: AccountId, number: u64) -> Option<(Receipt, Link)> {
+        self.received().find(|(paid, link)| paid.payment.recipient == account && link.number == number)
+    }
+
+    /// The payment that is entry `number` in what `account` received, where it is in this record.
     #[must_use]
-    pub fn sent_link(&self) -> Option<Link> {
-        match self {
-            Self::Confirmation { sent, .. } => Some(*sent),
+    pub fn received_by(&self, account: AccountId, number: u64) -> Option<Receipt> {
+        self.entry_received(account, number).map(|(receipt, _)| receipt)
+    }
+
+    /// The link of entry `number` of a history, where that entry is in this record, which stands at `position`.
+    #[must_use]
+    pub fn link(&self, chain: Chain, number: u64, position: JournalPosition) -> Option<Link> {
+        let link = match (chain, self) {
+            (Chain::Sent, Self::Confirmation { sent, .. }) => Some(*sent),
+            (Chain::Received(account), _) => self.entry_received(account, number).map(|(_, link)| link),
+            (Chain::Deposits, Self::Synchronization { deposits, .. }) => *deposits,
+            (Chain::Redemptions, Self::Confirmation { effect: Effect::Redeemed { feed }, .. }) => Some(*feed),
             _ => None,
-        }
+        };
+        link.filter(|link| link.number == number).map(|link| link.standing_at(position))
     }
 
-    /// The link of this record in its recipient's history of certificates, where it has one.
+    /// The digest of the payout that the record executes or credits, where it is one.
     #[must_use]
-    pub fn received_link(&self) -> Option<Link> {
+    pub fn payout_digest(&self) -> Option<Digest> {
         match self {
-            Self::Confirmation { effect: Effect::Credited { received }, .. } | Self::Credit { received, .. } => {
-                Some(*received)
-            }
-            _ => None,
-        }
-    }
-
-    /// The link of this record in its recipient's history of deposits, where it has one.
-    #[must_use]
-    pub fn deposit_link(&self) -> Option<Link> {
-        match self {
-            Self::Synchronization { deposits, .. } => *deposits,
-            _ => None,
-        }
-    }
-
-    /// The link of this record in the shard's feed of redemptions, where it has one.
-    #[must_use]
-    pub fn redemption_link(&self) -> Option<Link> {
-        match self {
-            Self::Confirmation { effect: Effect::Redeemed { feed }, .. } => Some(*feed),
-            _ => None,
-        }
-    }
-
-    /// The payment that the record credits to an account of this shard, where it does.
-    #[must_use]
-    pub fn received_payment(&self) -> Option<&Payment> {
-        match self {
-            Self::Confirmation { certificate, effect: Effect::Credited { .. }, .. } => {
-                match &certificate.order.transfer {
-                    Transfer::Payment(payment) => Some(payment),
-                    Transfer::Redemption(_) => None,
-                }
-            }
-            Self::Credit { credit, .. } => Some(&credit.payment),
+            Self::Confirmation { effect: Effect::PaidOut { digest, .. }, .. } => Some(*digest),
+            Self::Credit(AppliedCredit { credit, .. }) => match &credit.forwarded {
+                Forwarded::Outputs(part) => Some(part.digest),
+                Forwarded::Payment(_) => None,
+            },
             _ => None,
         }
     }

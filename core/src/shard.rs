@@ -10,24 +10,31 @@
 //! creates or destroys value. The accounts in memory may be a part of all: a rule that needs another
 //! one answers [`Decision::Load`] and is asked again.
 
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use crate::Digest;
 use crate::account::{Account, PendingOrder};
 use crate::accounts::AccountTable;
 use crate::amount::{Amount, Asset, Balance, SequenceNumber, TransactionIndex};
 use crate::certificate::VerifiedCertificate;
 use crate::fault::{Fault, is_planted};
-use crate::history::JournalPosition;
+use crate::history::{History, JournalPosition, Link};
 use crate::identity::{AccountId, ShardId, ShardLayout};
 use crate::ledger::ShardLedger;
 use crate::order::{Payment, Transfer, TransferOrder, VerifiedOrder};
-use crate::record::{CrossShardCredit, Effect, Record, SynchronizationOrder};
+use crate::payout::{Output, Payout, Receipt};
+use crate::record::{
+    AppliedCredit, CrossShardCredit, Destination, Effect, Forwarded, Record, ShardOutputs, SynchronizationOrder,
+};
 
 /// What the rules say to a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// The account must be in memory first: load it and ask again.
-    Load(AccountId),
+    /// These accounts must be in memory together first: load each of them, also those that are there already, and ask
+    /// again.
+    Load(Vec<AccountId>),
     /// Commit this record and apply it, then answer that it is done.
     Commit(Box<Record>),
     /// It is done already: answer the same, and change nothing.
@@ -150,21 +157,26 @@ impl Shard {
         self.accounts.changed()
     }
 
-    /// Whether an account can be loaded. Not where too many are newer here than in the store: then a
+    /// Whether so many accounts can be loaded together. Not where too many are newer here than in the store: then a
     /// checkpoint must be finished first.
     #[must_use]
-    pub fn has_room(&self) -> bool {
-        self.accounts.has_room()
+    pub fn has_room(&self, accounts: usize) -> bool {
+        self.accounts.has_room(accounts)
     }
 
     /// Brings an account into memory, with the state that the store has for it (none: a new one). One
-    /// that is in memory already stays as it is. Where memory is full, another one leaves it that is in
-    /// the store as it is here.
+    /// that is in memory already stays as it is. It is held there until a record is applied or [`Shard::release`] is
+    /// called. Where memory is full, another one leaves it that is in the store as it is here and not held.
     ///
     /// # Panics
     /// Where there is no room.
     pub fn load(&mut self, id: AccountId, stored: Option<Account>) {
         self.accounts.load(id, stored.unwrap_or_default());
+    }
+
+    /// Holds no account in memory any longer: the decision that needed them is no record.
+    pub fn release(&mut self) {
+        self.accounts.release();
     }
 
     /// Drops an account from memory that did not change since it was loaded; its place is the next one
@@ -223,7 +235,7 @@ impl Shard {
             return Decision::Refuse(Rejection::NoPrimary);
         }
         let Some(account) = self.accounts.get(&sender) else {
-            return Decision::Load(sender);
+            return Decision::Load(vec![sender]);
         };
         if let Some(pending) = &account.pending {
             if pending.digest == order.digest() {
@@ -244,7 +256,13 @@ impl Shard {
             return Decision::Refuse(Rejection::AlreadyConfirmed { expected });
         }
         let balance = account.balance(transfer.asset());
-        if !balance.covers(transfer.amount()) && !is_planted(Fault::OverspentVote) {
+        let amount = match transfer {
+            Transfer::Payout(payout) if is_planted(Fault::PayoutSumUnchecked) => {
+                payout.outputs.first().map_or(Amount::ZERO, |output| output.amount)
+            }
+            _ => transfer.amount(),
+        };
+        if !balance.covers(amount) && !is_planted(Fault::OverspentVote) {
             return Decision::Refuse(Rejection::InsufficientBalance { balance, amount: transfer.amount() });
         }
         if is_planted(Fault::LockNotRecorded) {
@@ -263,7 +281,7 @@ impl Shard {
             return Decision::Refuse(rejection);
         }
         let Some(account) = self.accounts.get(&sender) else {
-            return Decision::Load(sender);
+            return Decision::Load(vec![sender]);
         };
         let expected = account.next_sequence();
         if transfer.sequence() > expected {
@@ -285,8 +303,16 @@ impl Shard {
                 } else if let Some(recipient) = self.accounts.get(&payment.recipient) {
                     Effect::Credited { received: recipient.received.next_link() }
                 } else {
-                    return Decision::Load(payment.recipient);
+                    return Decision::Load(vec![sender, payment.recipient]);
                 }
+            }
+            Transfer::Payout(payout) => {
+                let Some(outputs) = self.destinations(payout) else {
+                    let recipients = payout.outputs.iter().map(|output| output.recipient);
+                    let own = recipients.filter(|recipient| self.layout.shard_of(recipient) == self.id);
+                    return Decision::Load(std::iter::once(sender).chain(own).collect());
+                };
+                Effect::PaidOut { digest: certificate.digest(), outputs }
             }
         };
         Decision::Commit(Box::new(Record::Confirmation {
@@ -296,12 +322,27 @@ impl Shard {
         }))
     }
 
+    /// Where each output of a payout goes. None where a recipient of this shard is not in memory.
+    fn destinations(&self, payout: &Payout) -> Option<Vec<Destination>> {
+        let (mut arrivals, mut credits) = (Arrivals::at(&self.accounts), BTreeMap::new());
+        let destination = |output: &Output| {
+            let to = self.layout.shard_of(&output.recipient);
+            if to == self.id {
+                return Some(Destination::Credited { received: arrivals.next_link(&output.recipient)? });
+            }
+            let number = *credits.entry(to).or_insert_with(|| self.ledger.next_credit(to));
+            Some(Destination::Forwarded { to, number })
+        };
+        payout.outputs.iter().map(destination).collect()
+    }
+
     /// Takes a credit from another shard of the same authority. Commits to [`Record::Credit`].
     #[must_use]
     pub fn credit(&self, credit: &CrossShardCredit) -> Decision {
-        let recipient = credit.payment.recipient;
-        if let Err(rejection) = self.check_owner(recipient) {
-            return Decision::Refuse(rejection);
+        for paid in credit.receipts() {
+            if let Err(rejection) = self.check_owner(paid.payment.recipient) {
+                return Decision::Refuse(rejection);
+            }
         }
         let applied = self.ledger.inbox(credit.from);
         if credit.number <= applied && !is_planted(Fault::CreditedAgain) {
@@ -311,10 +352,19 @@ impl Shard {
         if credit.number > expected {
             return Decision::Refuse(Rejection::CreditGap { expected });
         }
-        let Some(account) = self.accounts.get(&recipient) else {
-            return Decision::Load(recipient);
+        let mut credit = credit.clone();
+        if is_planted(Fault::OutputsHalfCredited)
+            && let Forwarded::Outputs(part) = &mut credit.forwarded
+        {
+            let part = Arc::make_mut(part);
+            part.outputs.truncate(part.outputs.len() / 2);
+        }
+        let mut arrivals = Arrivals::at(&self.accounts);
+        let received: Option<_> = credit.receipts().map(|paid| arrivals.next_link(&paid.payment.recipient)).collect();
+        let Some(received) = received else {
+            return Decision::Load(credit.receipts().map(|paid| paid.payment.recipient).collect());
         };
-        Decision::Commit(Box::new(Record::Credit { credit: credit.clone(), received: account.received.next_link() }))
+        Decision::Commit(Box::new(Record::Credit(AppliedCredit { credit, received })))
     }
 
     /// Follows the Primary one step. Commits to [`Record::Synchronization`].
@@ -335,7 +385,7 @@ impl Shard {
                     return Decision::Refuse(rejection);
                 }
                 match self.accounts.get(&deposit.recipient) {
-                    None => return Decision::Load(deposit.recipient),
+                    None => return Decision::Load(vec![deposit.recipient]),
                     Some(account) => Some(account.deposits.next_link()),
                 }
             }
@@ -365,19 +415,32 @@ impl Shard {
                 self.debit(&transfer.sender(), transfer.asset(), transfer.amount());
                 match (effect, transfer) {
                     (Effect::Forwarded { to, number }, Transfer::Payment(payment)) => {
-                        self.ledger.forward(self.id, *to, *number, payment);
+                        let forwarded = Forwarded::Payment(payment.clone());
+                        self.ledger.forward(*to, CrossShardCredit { from: self.id, number: *number, forwarded });
                     }
-                    (_, Transfer::Payment(payment)) => self.receive(payment, position),
+                    (_, Transfer::Payment(Payment { recipient, asset, amount, .. })) => {
+                        self.receive(recipient, *asset, *amount, position);
+                        self.count(*asset, Balance::from(*amount));
+                    }
                     (_, Transfer::Redemption(redemption)) => {
                         self.ledger.redeem(redemption.asset, redemption.amount, position);
                     }
+                    (Effect::PaidOut { digest, outputs }, Transfer::Payout(payout)) => {
+                        self.pay_out(payout, *digest, outputs, position);
+                    }
+                    (_, Transfer::Payout(_)) => unreachable!("a payout is decided to be paid out"),
                 }
             }
-            Record::Credit { credit, .. } => {
+            Record::Credit(AppliedCredit { credit, .. }) => {
                 self.ledger.inboxes.insert(credit.from, credit.number);
-                let totals = self.ledger.totals_mut(credit.payment.asset);
-                totals.credited = totals.credited.credit(credit.payment.amount);
-                self.receive(&credit.payment, position);
+                let (asset, mut total) = (credit.asset(), Balance::ZERO);
+                for Receipt { payment, .. } in credit.receipts() {
+                    total = total.credit(payment.amount);
+                    self.receive(&payment.recipient, asset, payment.amount, position);
+                }
+                let totals = self.ledger.totals_mut(asset);
+                totals.credited = totals.credited.plus(total);
+                self.count(asset, total);
             }
             Record::Synchronization { order, .. } => {
                 self.ledger.synchronized = order.up_to;
@@ -389,17 +452,51 @@ impl Shard {
                 }
             }
         }
+        self.accounts.release();
     }
 
-    fn receive(&mut self, payment: &Payment, position: JournalPosition) {
-        self.account_mut(&payment.recipient).received.push(position);
-        self.fund(&payment.recipient, payment.asset, payment.amount);
+    /// Credits each output of a payout, or puts it into the credit for its shard.
+    fn pay_out(&mut self, payout: &Payout, digest: Digest, destinations: &[Destination], position: JournalPosition) {
+        let (mut total, mut parts) = (Balance::ZERO, BTreeMap::<_, Vec<_>>::new());
+        let dropped =
+            if is_planted(Fault::OutputDropped) { payout.outputs.len().saturating_sub(1) } else { usize::MAX };
+        for ((output, paid), destination) in payout.outputs.numbered().zip(destinations).take(dropped) {
+            match destination {
+                Destination::Credited { .. } => {
+                    let times = if is_planted(Fault::OutputCreditedTwice) && output == 0 { 2 } else { 1 };
+                    for _ in 0..times {
+                        total = total.credit(paid.amount);
+                        self.receive(&paid.recipient, payout.asset, paid.amount, position);
+                    }
+                }
+                Destination::Forwarded { to, number } => {
+                    parts.entry((*to, *number)).or_default().push((output, paid.clone()));
+                }
+            }
+        }
+        self.count(payout.asset, total);
+        let Payout { sender, asset, sequence, .. } = *payout;
+        for ((to, number), outputs) in parts {
+            let forwarded = Forwarded::Outputs(Arc::new(ShardOutputs { digest, sender, asset, sequence, outputs }));
+            self.ledger.forward(to, CrossShardCredit { from: self.id, number, forwarded });
+        }
+    }
+
+    fn receive(&mut self, recipient: &AccountId, asset: Asset, amount: Amount, position: JournalPosition) {
+        let account = self.account_mut(recipient);
+        account.received.push(position);
+        account.balances.change(asset, |balance| balance.credit(amount));
+    }
+
+    /// Adds what the accounts received to their total.
+    fn count(&mut self, asset: Asset, received: Balance) {
+        let totals = self.ledger.totals_mut(asset);
+        totals.accounts = totals.accounts.plus(received);
     }
 
     fn fund(&mut self, account: &AccountId, asset: Asset, amount: Amount) {
         self.account_mut(account).balances.change(asset, |balance| balance.credit(amount));
-        let totals = self.ledger.totals_mut(asset);
-        totals.accounts = totals.accounts.credit(amount);
+        self.count(asset, Balance::from(amount));
     }
 
     fn debit(&mut self, account: &AccountId, asset: Asset, amount: Amount) {
@@ -410,5 +507,29 @@ impl Shard {
 
     fn account_mut(&mut self, id: &AccountId) -> &mut Account {
         self.accounts.get_mut(id).expect("the accounts of a record are loaded before it is decided or replayed")
+    }
+}
+
+/// The links of what arrives by one record, also where it arrives several times at one account.
+struct Arrivals<'a> {
+    accounts: &'a AccountTable,
+    /// The histories as they will be.
+    histories: HashMap<AccountId, History>,
+}
+
+impl<'a> Arrivals<'a> {
+    fn at(accounts: &'a AccountTable) -> Self {
+        Self { accounts, histories: HashMap::new() }
+    }
+
+    /// None where the account is not in memory.
+    fn next_link(&mut self, recipient: &AccountId) -> Option<Link> {
+        let history = match self.histories.entry(*recipient) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(self.accounts.get(recipient)?.received.clone()),
+        };
+        let link = history.next_link();
+        history.push(JournalPosition::HERE);
+        Some(link)
     }
 }

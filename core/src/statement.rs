@@ -10,9 +10,11 @@ use alloy_sol_types::{Eip712Domain, SolStruct};
 
 use crate::Digest;
 use crate::amount::Epoch;
-use crate::committee::Committee;
-use crate::identity::{AuthorityName, PrimaryAddress};
+use crate::committee::{Authority, Committee};
+use crate::council::{Announcement, CouncilStatement};
+use crate::identity::AuthorityName;
 use crate::order::{Payment, Redemption, Transfer};
+use crate::payout::{Output, Payout};
 use crate::signature::EcdsaSignature;
 use crate::vote::{Vote, VoteSignature};
 
@@ -36,6 +38,18 @@ mod typed {
             uint64 sequence;
             bytes32 memo;
         }
+        struct Output {
+            bytes32 recipient;
+            uint128 amount;
+            bytes32 memo;
+        }
+        struct Payout {
+            bytes32 sender;
+            address asset;
+            Output[] outputs;
+            uint64 sequence;
+            bytes32 memo;
+        }
         struct PaymentVote {
             uint64 epoch;
             bytes32 root;
@@ -52,10 +66,41 @@ mod typed {
             bytes32 votingKey;
             address redemptionKey;
         }
-        struct CommitteeVote {
+        struct CommitteeAnnouncement {
             uint64 epoch;
             Authority[] authorities;
             address guardian;
+            address recovery;
+            uint64 compromisedSince;
+            bytes32 checkpoint;
+            uint64 deadline;
+        }
+        struct KeyPossession {
+            bytes32 votingKey;
+            address redemptionKey;
+        }
+        struct CommitteeAcceptance {
+            uint64 epoch;
+            bytes32 announcement;
+            bytes32 blockHash;
+        }
+        struct CapRaise {
+            uint64 epoch;
+            address asset;
+            uint128 cap;
+            uint64 deadline;
+        }
+        struct Heartbeat {
+            uint64 epoch;
+            bytes32 blockHash;
+        }
+        struct CheckpointAdoption {
+            uint64 epoch;
+            bytes32 checkpoint;
+        }
+        struct ReleaseVote {
+            uint64 epoch;
+            Redemption redemption;
         }
     }
 }
@@ -107,6 +152,7 @@ impl Domain {
         match transfer {
             Transfer::Payment(payment) => self.digest(*PAYMENT, &typed::Payment::from(payment)),
             Transfer::Redemption(redemption) => self.digest(*REDEMPTION, &typed::Redemption::from(redemption)),
+            Transfer::Payout(payout) => self.digest_of(payout_hash(payout)),
         }
     }
 
@@ -138,26 +184,55 @@ impl Domain {
         self.digest(*TYPE, &typed::RedemptionBatchVote { epoch: epoch.0, redemptionsHash: redemptions_hash })
     }
 
-    /// The digest that a member of the epoch before `next` signs with its secp256k1 key, so that the contract
-    /// installs `next` and this guardian (zero: nobody can pause).
+    /// The digest that members sign with their secp256k1 keys so that the contract counts a quorum for `statement`.
+    /// That of an announcement or a raised cap is its id on the contract.
     #[must_use]
-    pub fn committee_vote_digest(&self, next: &Committee, guardian: PrimaryAddress) -> Digest {
-        static TYPE: LazyLock<B256> = LazyLock::new(type_hash::<typed::CommitteeVote>);
-        let authorities = next
-            .members()
-            .iter()
-            .map(|member| typed::Authority { votingKey: member.name.0.into(), redemptionKey: member.redemption_key });
-        let vote = typed::CommitteeVote { epoch: next.epoch().0, authorities: authorities.collect(), guardian };
-        self.digest(*TYPE, &vote)
+    pub fn council_digest(&self, statement: &CouncilStatement<'_>) -> Digest {
+        match *statement {
+            CouncilStatement::Announcement(announcement) => {
+                self.rare_digest(&typed::CommitteeAnnouncement::from(announcement))
+            }
+            CouncilStatement::Acceptance { epoch, announcement, block_hash } => {
+                self.rare_digest(&typed::CommitteeAcceptance { epoch: epoch.0, announcement, blockHash: block_hash })
+            }
+            CouncilStatement::CapRaise { epoch, asset, cap, deadline } => {
+                self.rare_digest(&typed::CapRaise { epoch: epoch.0, asset: asset.0, cap: cap.0, deadline })
+            }
+            CouncilStatement::Heartbeat { epoch, block_hash } => {
+                self.rare_digest(&typed::Heartbeat { epoch: epoch.0, blockHash: block_hash })
+            }
+            CouncilStatement::CheckpointAdoption { epoch, checkpoint } => {
+                self.rare_digest(&typed::CheckpointAdoption { epoch: epoch.0, checkpoint })
+            }
+            CouncilStatement::Release { epoch, redemption } => {
+                self.rare_digest(&typed::ReleaseVote { epoch: epoch.0, redemption: redemption.into() })
+            }
+        }
+    }
+
+    /// The digest that both keys of an authority sign to prove that somebody has them.
+    #[must_use]
+    pub fn possession_digest(&self, authority: &Authority) -> Digest {
+        let Authority { name, redemption_key } = authority;
+        self.rare_digest(&typed::KeyPossession { votingKey: name.0.into(), redemptionKey: *redemption_key })
+    }
+
+    /// The digest of a statement that is too rare for its type's hash to be kept.
+    fn rare_digest<S: SolStruct>(&self, statement: &S) -> Digest {
+        self.digest(type_hash::<S>(), statement)
     }
 
     fn digest<S: SolStruct>(&self, type_hash: B256, statement: &S) -> Digest {
+        self.digest_of(struct_hash(type_hash, statement))
+    }
+
+    fn digest_of(&self, struct_hash: B256) -> Digest {
         let mut input = [0; 66];
         let (prefix, hashes) = input.split_at_mut(2);
         let (separator, hash) = hashes.split_at_mut(32);
         prefix.copy_from_slice(&[0x19, 0x01]);
         separator.copy_from_slice(self.separator.as_slice());
-        hash.copy_from_slice(struct_hash(type_hash, statement).as_slice());
+        hash.copy_from_slice(struct_hash.as_slice());
         keccak256(input)
     }
 }
@@ -169,8 +244,53 @@ fn struct_hash<S: SolStruct>(type_hash: B256, statement: &S) -> B256 {
     hasher.finalize()
 }
 
+/// The struct hash of a payout. Its outputs are under the hash that EIP-712 gives to an array of structs.
+fn payout_hash(payout: &Payout) -> B256 {
+    static TYPE: LazyLock<B256> = LazyLock::new(type_hash::<typed::Payout>);
+    let mut outputs = Keccak256::new();
+    for output in payout.outputs.iter() {
+        outputs.update(output_hash(output));
+    }
+    let mut words = [[0; 32]; 6];
+    let [type_hash, sender, asset, of_outputs, sequence, memo] = &mut words;
+    *type_hash = TYPE.0;
+    *sender = payout.sender.0;
+    *asset = payout.asset.0.into_word().0;
+    *of_outputs = outputs.finalize().0;
+    *sequence = U256::from(payout.sequence.0).to_be_bytes();
+    *memo = payout.memo.0;
+    keccak256(words.as_flattened())
+}
+
+/// The struct hash of an output.
+fn output_hash(output: &Output) -> B256 {
+    static TYPE: LazyLock<B256> = LazyLock::new(type_hash::<typed::Output>);
+    let words = [TYPE.0, output.recipient.0, U256::from(output.amount.0).to_be_bytes(), output.memo.0];
+    keccak256(words.as_flattened())
+}
+
 fn type_hash<S: SolStruct>() -> B256 {
     keccak256(S::eip712_encode_type().as_bytes())
+}
+
+impl From<&Authority> for typed::Authority {
+    fn from(authority: &Authority) -> Self {
+        Self { votingKey: authority.name.0.into(), redemptionKey: authority.redemption_key }
+    }
+}
+
+impl From<&Announcement> for typed::CommitteeAnnouncement {
+    fn from(announcement: &Announcement) -> Self {
+        Self {
+            epoch: announcement.committee.epoch().0,
+            authorities: announcement.committee.members().iter().map(Into::into).collect(),
+            guardian: announcement.guardian,
+            recovery: announcement.recovery,
+            compromisedSince: announcement.compromised_since.0,
+            checkpoint: announcement.checkpoint,
+            deadline: announcement.deadline,
+        }
+    }
 }
 
 impl From<&Payment> for typed::Payment {
@@ -245,16 +365,83 @@ mod tests {
             "RedemptionVote(uint64 epoch,Redemption redemption)Redemption(bytes32 sender,address recipient,\
              address asset,uint128 amount,uint128 fee,uint64 sequence,bytes32 memo)"
         );
+        assert_eq!(
+            typed::Payout::eip712_encode_type(),
+            "Payout(bytes32 sender,address asset,Output[] outputs,uint64 sequence,bytes32 memo)\
+             Output(bytes32 recipient,uint128 amount,bytes32 memo)"
+        );
         assert_eq!(typed::PaymentVote::eip712_encode_type(), "PaymentVote(uint64 epoch,bytes32 root)");
         assert_eq!(
             typed::RedemptionBatchVote::eip712_encode_type(),
             "RedemptionBatchVote(uint64 epoch,bytes32 redemptionsHash)"
         );
+    }
+
+    #[test]
+    fn type_strings_of_the_council_are_those_of_the_contract() {
+        let authority = "Authority(bytes32 votingKey,address redemptionKey)";
+        let redemption = "Redemption(bytes32 sender,address recipient,address asset,uint128 amount,uint128 fee,\
+                          uint64 sequence,bytes32 memo)";
         assert_eq!(
-            typed::CommitteeVote::eip712_encode_type(),
-            "CommitteeVote(uint64 epoch,Authority[] authorities,address guardian)\
-             Authority(bytes32 votingKey,address redemptionKey)"
+            typed::CommitteeAnnouncement::eip712_encode_type(),
+            format!(
+                "CommitteeAnnouncement(uint64 epoch,Authority[] authorities,address guardian,address recovery,\
+                 uint64 compromisedSince,bytes32 checkpoint,uint64 deadline){authority}"
+            )
         );
+        assert_eq!(
+            typed::KeyPossession::eip712_encode_type(),
+            "KeyPossession(bytes32 votingKey,address redemptionKey)"
+        );
+        assert_eq!(
+            typed::CommitteeAcceptance::eip712_encode_type(),
+            "CommitteeAcceptance(uint64 epoch,bytes32 announcement,bytes32 blockHash)"
+        );
+        assert_eq!(
+            typed::CapRaise::eip712_encode_type(),
+            "CapRaise(uint64 epoch,address asset,uint128 cap,uint64 deadline)"
+        );
+        assert_eq!(typed::Heartbeat::eip712_encode_type(), "Heartbeat(uint64 epoch,bytes32 blockHash)");
+        assert_eq!(
+            typed::CheckpointAdoption::eip712_encode_type(),
+            "CheckpointAdoption(uint64 epoch,bytes32 checkpoint)"
+        );
+        assert_eq!(
+            typed::ReleaseVote::eip712_encode_type(),
+            format!("ReleaseVote(uint64 epoch,Redemption redemption){redemption}")
+        );
+    }
+
+    #[test]
+    fn an_announcement_has_the_digest_that_the_library_computes() {
+        let contract = Address::repeat_byte(7);
+        let library =
+            Eip712Domain::new(Some("FastPay".into()), Some("1".into()), Some(U256::from(31337)), Some(contract), None);
+        let members = (1..=4)
+            .map(|byte| Authority { name: AuthorityName([byte; 32]), redemption_key: Address::repeat_byte(byte) });
+        let announcement = Announcement {
+            committee: Committee::new(Epoch(6), members.collect()).unwrap(),
+            guardian: Address::repeat_byte(9),
+            recovery: Address::repeat_byte(10),
+            compromised_since: Epoch(5),
+            checkpoint: B256::repeat_byte(11),
+            deadline: 12,
+        };
+        let authorities = (1..=4).map(|byte| typed::Authority {
+            votingKey: B256::repeat_byte(byte),
+            redemptionKey: Address::repeat_byte(byte),
+        });
+        let expected = typed::CommitteeAnnouncement {
+            epoch: 6,
+            authorities: authorities.collect(),
+            guardian: Address::repeat_byte(9),
+            recovery: Address::repeat_byte(10),
+            compromisedSince: 5,
+            checkpoint: B256::repeat_byte(11),
+            deadline: 12,
+        };
+        let digest = Domain::new(31337, contract).council_digest(&CouncilStatement::Announcement(&announcement));
+        assert_eq!(digest, expected.eip712_signing_hash(&library));
     }
 
     #[test]
@@ -275,6 +462,44 @@ mod tests {
         assert_eq!(domain.transfer_digest(&Transfer::Payment(payment)), expected);
         let vote = typed::PaymentVote { epoch: 9, root: B256::repeat_byte(1) };
         assert_eq!(domain.payment_vote_digest(Epoch(9), B256::repeat_byte(1)), vote.eip712_signing_hash(&library));
+    }
+
+    #[test]
+    fn a_payout_has_the_digest_that_the_library_computes() {
+        let contract = Address::repeat_byte(7);
+        let library =
+            Eip712Domain::new(Some("FastPay".into()), Some("1".into()), Some(U256::from(31337)), Some(contract), None);
+        for count in [1, 2, 3, 256_u16] {
+            let output = |number: u16| Output {
+                recipient: AccountId([number.to_be_bytes()[1]; 32]),
+                amount: Amount(u128::from(number) << 100 | 1),
+                memo: B256::repeat_byte(number.to_be_bytes()[1]),
+            };
+            let outputs: Vec<Output> = (0..count).map(output).collect();
+            let typed = typed::Payout {
+                sender: B256::repeat_byte(1),
+                asset: Address::repeat_byte(2),
+                outputs: outputs
+                    .iter()
+                    .map(|output| typed::Output {
+                        recipient: output.recipient.0.into(),
+                        amount: output.amount.0,
+                        memo: output.memo,
+                    })
+                    .collect(),
+                sequence: 3,
+                memo: B256::repeat_byte(4),
+            };
+            let payout = Payout {
+                sender: AccountId([1; 32]),
+                asset: Asset(Address::repeat_byte(2)),
+                outputs: outputs.try_into().unwrap(),
+                sequence: SequenceNumber(3),
+                memo: B256::repeat_byte(4),
+            };
+            let digest = Domain::new(31337, contract).transfer_digest(&payout.into());
+            assert_eq!(digest, typed.eip712_signing_hash(&library), "{count}");
+        }
     }
 
     /// What a vote on the array itself would be: EIP-712 hashes it to what the batch vote carries.
@@ -328,22 +553,5 @@ mod tests {
             let expected = vote.eip712_signing_hash(&library);
             assert_eq!(domain.redemption_batch_vote_digest(Epoch(5), &redemptions), expected, "{count}");
         }
-        let members = (1..=4).map(|byte| crate::Authority {
-            name: AuthorityName([byte; 32]),
-            redemption_key: Address::repeat_byte(byte),
-        });
-        let next = Committee::new(Epoch(6), members.collect()).unwrap();
-        let vote = typed::CommitteeVote {
-            epoch: 6,
-            authorities: (1..=4)
-                .map(|byte| typed::Authority {
-                    votingKey: B256::repeat_byte(byte),
-                    redemptionKey: Address::repeat_byte(byte),
-                })
-                .collect(),
-            guardian: Address::repeat_byte(9),
-        };
-        let expected = vote.eip712_signing_hash(&library);
-        assert_eq!(domain.committee_vote_digest(&next, Address::repeat_byte(9)), expected);
     }
 }

@@ -41,7 +41,7 @@ pub enum VoteSignature {
 }
 
 /// What every authority that votes for a transfer puts its signature to: with the path in its own vote,
-/// where it is a payment.
+/// where it is a payment or a payout.
 pub(crate) enum Ballot {
     Payment { epoch: Epoch, leaf: Digest },
     Redemption { digest: Digest },
@@ -51,7 +51,7 @@ impl Ballot {
     /// `digest` is that of the transfer.
     pub(crate) fn new(domain: &Domain, epoch: Epoch, transfer: &Transfer, digest: Digest) -> Self {
         match transfer {
-            Transfer::Payment(_) => Self::Payment { epoch, leaf: merkle::leaf(digest) },
+            Transfer::Payment(_) | Transfer::Payout(_) => Self::Payment { epoch, leaf: merkle::leaf(digest) },
             Transfer::Redemption(redemption) => {
                 Self::Redemption { digest: domain.redemption_vote_digest(epoch, redemption) }
             }
@@ -147,7 +147,7 @@ pub struct OwnSignature(pub(crate) Demand);
 #[must_use]
 pub fn sign_vote(keys: &AuthorityKeys, domain: &Domain, epoch: Epoch, transfer: &Transfer, digest: Digest) -> Vote {
     match transfer {
-        Transfer::Payment(_) => {
+        Transfer::Payment(_) | Transfer::Payout(_) => {
             let signature = keys.sign_ed25519(domain.payment_vote_digest(epoch, merkle::leaf(digest)));
             let signature = VoteSignature::Payment { signature, path: MerklePath::default() };
             Vote { authority: keys.public().name, signature }

@@ -144,6 +144,16 @@ impl Authority {
         std::fs::write(&self.config, format!("endpoints = {:?}\n{text}", file.display().to_string())).map_err(io)
     }
 
+    /// Gives it bounds of what strangers may take, as lines of TOML, from its next start on.
+    ///
+    /// # Errors
+    /// Where the configuration cannot be written.
+    pub fn set_limits(&self, lines: &str) -> Result<(), Failure> {
+        let io = |error| Failure::Io { path: self.config.clone(), error };
+        let text = std::fs::read_to_string(&self.config).map_err(io)?;
+        std::fs::write(&self.config, format!("{text}\n[limits]\n{lines}\n")).map_err(io)
+    }
+
     /// Has it ask these Ethereum nodes, from its next start on.
     ///
     /// # Errors
@@ -183,14 +193,33 @@ impl Authority {
         run(Command::new(program("fastpay-node")?).arg(command).arg("--config").arg(&self.config))
     }
 
-    /// Its operator votes for the next committee, into the file `vote`.
+    /// Its operator proves possession of the pair in a folder that [`Authority::add_keys`] made, into the file `out`.
     ///
     /// # Errors
     /// Where the command cannot be run.
-    pub fn vote_committee(&self, committee: &Path, vote: &Path) -> Result<Finished, Failure> {
+    pub fn prove(&self, folder: &str, out: &Path) -> Result<Finished, Failure> {
+        let mut command = self.committee_command("prove")?;
+        command.arg("--keys").arg(self.config.with_file_name(folder)).arg("--out").arg(out);
+        run(&mut command)
+    }
+
+    /// Its operator signs (`sign`) or accepts (`accept`) an announcement, into the file `out`.
+    ///
+    /// # Errors
+    /// Where the command cannot be run.
+    pub fn vote(&self, what: &str, announcement: &Path, proofs: &[PathBuf], out: &Path) -> Result<Finished, Failure> {
+        let mut command = self.committee_command(what)?;
+        command.arg("--announcement").arg(announcement).arg("--out").arg(out);
+        for proof in proofs {
+            command.arg("--proof").arg(proof);
+        }
+        run(&mut command)
+    }
+
+    fn committee_command(&self, what: &str) -> Result<Command, Failure> {
         let mut command = Command::new(program("fastpay-node")?);
-        command.arg("vote-committee").arg("--config").arg(&self.config).arg("--committee").arg(committee);
-        run(command.arg("--out").arg(vote))
+        command.args(["committee", what, "--config"]).arg(&self.config);
+        Ok(command)
     }
 
     /// Binds the process to one core, from its next start on.

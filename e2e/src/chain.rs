@@ -1,6 +1,6 @@
 //! The Primary: an anvil of its own, with the contract and a token deployed by the repository's own scripts.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -21,6 +21,11 @@ use crate::process::{Program, run};
 /// Anvil's own.
 pub const CHAIN_ID: u64 = 31_337;
 
+/// How long what exceeds the outflow limit is queued in the deployments here, in seconds.
+pub const OUTFLOW_DELAY_S: u64 = 259_200;
+/// How long votes of an epoch count after its end, in seconds.
+pub const VOTES_VALIDITY_S: u64 = 518_400;
+
 /// Keys of anvil's well-known mnemonic, each with 10,000 ETH on every anvil in the world. Worth nothing elsewhere.
 pub const RICH_KEYS: [&str; 4] = [
     "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80",
@@ -30,7 +35,7 @@ pub const RICH_KEYS: [&str; 4] = [
 ];
 const DEPLOYER_KEY: &str = RICH_KEYS[3];
 /// The address of that key; anvil signs for it.
-const DEPLOYER: Address = alloy::primitives::address!("0x90F79bf6EB2c4f870365E785982E1f101E93b906");
+pub(crate) const DEPLOYER: Address = alloy::primitives::address!("0x90F79bf6EB2c4f870365E785982E1f101E93b906");
 
 // Nothing takes this long, however busy the machine is.
 const START_PATIENCE: Duration = Duration::from_secs(120);
@@ -131,15 +136,17 @@ impl Chain {
             .iter()
             .map(|member| json!({ "votingKey": member.name, "redemptionKey": member.redemption_key }))
             .collect();
-        // All that is held of an asset may leave in an hour, so that nobody here waits who does not want to.
-        let brakes = json!({
+        // As short as the contract allows, and all that is held of an asset may leave in an hour.
+        let parameters = json!({
             "pauseDuration": 3600, "pauseCooldown": 3600, "outflowWindow": 3600, "outflowShare": 10_000,
-            "outflowDelay": 3600, "votesValidity": 86_400,
+            "outflowDelay": OUTFLOW_DELAY_S, "votesValidity": VOTES_VALIDITY_S, "unlockWindow": 259_200,
         });
-        let chain = json!({ "chainId": CHAIN_ID, "authorities": list, "guardian": DEPLOYER, "brakes": brakes });
+        let chain =
+            json!({ "chainId": CHAIN_ID, "authorities": list, "guardian": DEPLOYER, "safetyParameters": parameters });
         let committee = place.write("committee.json", chain.to_string())?;
         let deployment = place.path("deployment.json");
-        self.script(place, "script/Deploy.s.sol", &deployment, &[("COMMITTEE", &committee)])?;
+        let variables: [(&str, &Path); 2] = [("COMMITTEE", &committee), ("DEPLOYMENT", &deployment)];
+        self.script(place, "script/Deploy.s.sol", &[], &variables)?;
         Ok(read::<Deployment>(&deployment)?.contract)
     }
 
@@ -149,26 +156,23 @@ impl Chain {
     /// Where the script fails.
     pub fn deploy_token(&self, place: &Place) -> Result<Token, Failure> {
         let deployment = place.path("token.json");
-        self.script(place, "script/DeployDemoToken.s.sol", &deployment, &[])?;
+        self.script(place, "script/DeployDemoToken.s.sol", &[], &[("DEPLOYMENT", &deployment)])?;
         read(&deployment)
     }
 
-    /// Brings operators' votes for the next committee to the contract.
+    /// Runs a function of the script that brings operators' files to the council.
     ///
     /// # Errors
     /// Where the script fails.
-    pub fn rotate(&self, place: &Place, contract: Address, committee: &Path, votes: &[PathBuf]) -> Result<(), Failure> {
-        let files: Vec<_> = votes.iter().map(|path| path.display().to_string()).collect();
-        let (contract, votes) = (PathBuf::from(contract.to_string()), PathBuf::from(files.join(",")));
-        let variables: [(&str, &Path); 3] = [("CONTRACT", &contract), ("COMMITTEE", committee), ("VOTES", &votes)];
-        self.script(place, "script/Rotate.s.sol", &place.path("rotation.json"), &variables)
+    pub fn council(&self, place: &Place, function: &str, variables: &[(&str, &Path)]) -> Result<(), Failure> {
+        self.script(place, "script/Council.s.sol", &["--sig", &format!("{function}()")], variables)
     }
 
     fn script(
         &self,
         place: &Place,
         script: &str,
-        deployment: &Path,
+        arguments: &[&str],
         variables: &[(&str, &Path)],
     ) -> Result<(), Failure> {
         // Two of them at once would write each other's records.
@@ -176,7 +180,7 @@ impl Chain {
         let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let mut command = Command::new(foundry("forge")?);
         command.args(["script", script, "--rpc-url", &self.url, "--private-key", DEPLOYER_KEY, "--broadcast"]);
-        command.current_dir(root()).env("DEPLOYMENT", deployment).envs(variables.iter().copied());
+        command.args(arguments).current_dir(root()).envs(variables.iter().copied());
         command.env("FOUNDRY_BROADCAST", place.path("broadcast"));
         run(&mut command)?.success().map(drop)
     }
@@ -238,6 +242,17 @@ impl Chain {
     /// Where the chain refuses.
     pub async fn reorganise(&self, blocks: u64) -> Result<(), Failure> {
         self.request::<Value>("anvil_reorg", json!([blocks, []])).await.map(drop)
+    }
+
+    /// The newest block's time, in seconds since 1970.
+    ///
+    /// # Errors
+    /// Where the chain does not answer.
+    pub async fn time_s(&self) -> Result<u64, Failure> {
+        let block: Value = self.request("eth_getBlockByNumber", json!(["latest", false])).await?;
+        let time: U64 =
+            serde_json::from_value(block.get("timestamp").cloned().unwrap_or_default()).map_err(Failure::wrong)?;
+        Ok(time.to())
     }
 
     /// Lets the chain's clock go on by so many seconds.

@@ -22,10 +22,11 @@ mod place;
 mod ports;
 mod process;
 mod relayer;
+mod rotation;
 
 pub use audit::{AssetLine, audit, bring_all_up_to_date};
 pub use authority::{Authority, Cell};
-pub use chain::{CHAIN_ID, Chain, RICH_KEYS, Token};
+pub use chain::{CHAIN_ID, Chain, OUTFLOW_DELAY_S, RICH_KEYS, Token, VOTES_VALIDITY_S};
 pub use crowd::{Crowd, CrowdReport};
 pub use failure::{Failure, wait_for, within};
 pub use http::{http_get, http_post};
@@ -36,3 +37,4 @@ pub use place::{Place, program};
 pub use ports::Ports;
 pub use process::{Finished, Program, run};
 pub use relayer::Relayer;
+pub use rotation::Rotation;

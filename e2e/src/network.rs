@@ -7,7 +7,6 @@ use alloy::primitives::Address;
 use fastpay_core::{Authority as Member, Committee, Committees, Domain, Epoch, Genesis, GenesisBalance};
 use fastpay_rpc::{AuthorityClient, Endpoints};
 use fastpay_wallet::NetworkError;
-use serde_json::json;
 
 use crate::authority::{Authority, Cell};
 use crate::chain::{CHAIN_ID, Chain};
@@ -195,16 +194,6 @@ impl Network {
         self.chain.as_ref().ok_or_else(|| Failure::Wrong("this network has no chain".into()))
     }
 
-    /// Writes down who is to be the committee after the first, as its operators agreed. Answers with the file.
-    ///
-    /// # Errors
-    /// Where it cannot be written.
-    pub fn write_next_committee(&self, members: &[Member]) -> Result<PathBuf, Failure> {
-        let list = members.iter().map(|m| json!({"votingKey": m.name, "redemptionKey": m.redemption_key}));
-        let file = json!({ "epoch": 1, "authorities": list.collect::<Vec<_>>() });
-        self.place.write("next.json", file.to_string())
-    }
-
     /// What the committee's money is.
     #[must_use]
     pub fn primary(&self) -> &Primary {
@@ -273,7 +262,7 @@ impl Network {
 
 fn write_endpoints(place: &Place, authorities: &[Authority]) -> Result<(), Failure> {
     let list: Result<Vec<_>, _> = authorities.iter().map(|authority| authority.endpoints().cloned()).collect();
-    let endpoints = Endpoints { authorities: list? };
+    let endpoints = Endpoints { authorities: list?, relayers: Vec::new() };
     let text = serde_json::to_string_pretty(&endpoints).map_err(Failure::wrong)?;
     place.write("endpoints.json", text).map(drop)
 }

@@ -48,9 +48,10 @@ impl Relayer {
         let address = address.ok_or_else(|| Failure::Wrong(format!("no gas address in {:?}", made.out)))?;
         let io = |error| Failure::Io { path: config.clone(), error };
         let written = std::fs::read_to_string(&config).map_err(io)?;
-        let text = format!(
-            "poll_interval_ms = 200\n{written}\n[bundle]\nwait_ms_max = 300\n\n[sender]\npoll_interval_ms = 200\n"
-        );
+        // It works for nothing.
+        let paying = "below_cost = \"pay\"\nwait_ms_max = 300\n";
+        let written = written.replace("below_cost = \"leave\"\n", paying);
+        let text = format!("poll_interval_ms = 200\n{written}\n[sender]\npoll_interval_ms = 200\n");
         std::fs::write(&config, text).map_err(io)?;
         chain.give_ether(address, U256::from(GAS_WEI)).await?;
         Ok(Self { name: name.to_owned(), config, log: place.log(name), address, program: None })
@@ -66,6 +67,17 @@ impl Relayer {
     #[must_use]
     pub fn config(&self) -> &PathBuf {
         &self.config
+    }
+
+    /// Has it serve a token, too, whatever that is worth. It learns of that when it starts.
+    ///
+    /// # Errors
+    /// Where its configuration cannot be written.
+    pub fn serve(&self, token: Address) -> Result<(), Failure> {
+        let io = |error| Failure::Io { path: self.config.clone(), error };
+        let written = std::fs::read_to_string(&self.config).map_err(io)?;
+        let text = written.replace("[assets]\n", &format!("[assets]\n\"{token}\" = \"1\"\n"));
+        std::fs::write(&self.config, text).map_err(io)
     }
 
     /// Starts it.

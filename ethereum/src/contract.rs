@@ -1,9 +1,9 @@
 //! The contracts that FastPay speaks to, as Solidity declares them, and the way from core's types to
 //! theirs.
 //!
-//! `IFastPay` repeats `contracts/interfaces/IFastPay.sol`; a test compares the selectors of both.
+//! `IFastPay` and `ICouncil` repeat `contracts/interfaces/`; a test compares the selectors of both.
 
-use fastpay_core::{Authority, Certificate, Committee, Redemption, Transfer, encode_redemption_votes};
+use fastpay_core::{Announcement, Authority, Certificate, Committee, Redemption, Transfer, encode_redemption_votes};
 
 #[allow(missing_docs, clippy::too_many_arguments, clippy::indexing_slicing, clippy::unwrap_used)]
 mod abi {
@@ -33,58 +33,110 @@ mod abi {
         }
 
         #[derive(Debug, PartialEq, Eq)]
-        struct Brakes {
+        struct SafetyParameters {
             uint32 pauseDuration;
             uint32 pauseCooldown;
             uint32 outflowWindow;
             uint16 outflowShare;
             uint32 outflowDelay;
             uint32 votesValidity;
+            uint32 unlockWindow;
+        }
+
+        #[derive(Debug, PartialEq, Eq)]
+        struct AssetCap {
+            address asset;
+            uint128 cap;
+        }
+
+        #[derive(Debug, PartialEq, Eq)]
+        struct Announcement {
+            uint64 epoch;
+            Authority[] authorities;
+            address guardian;
+            address recovery;
+            uint64 compromisedSince;
+            bytes32 checkpoint;
+            uint64 deadline;
+        }
+
+        #[derive(Debug, PartialEq, Eq)]
+        struct CapRaise {
+            uint64 epoch;
+            address asset;
+            uint128 cap;
+            uint64 deadline;
         }
 
         #[derive(Debug, PartialEq, Eq)]
         interface IFastPay {
             event CommitteeInstalled(
-                uint64 indexed epoch, Authority[] authorities, address guardian, uint256 previousEpochEnds
+                uint64 indexed index,
+                uint64 indexed epoch,
+                Authority[] authorities,
+                address guardian,
+                uint256 previousEpochEnds,
+                uint64 compromisedSince,
+                bytes32 checkpoint
             );
             event Paused(uint256 until);
             event Unpaused();
+            event Postponed(uint64 epoch, uint256 total);
+            event CapRaised(address indexed asset, uint256 cap);
             event Funded(
                 uint64 indexed index, bytes32 indexed recipient, address indexed asset, uint128 amount, address payer
             );
             event Redeemed(
                 bytes32 indexed sender,
-                uint64 sequence,
                 address indexed recipient,
                 address indexed asset,
-                uint128 amount,
-                uint128 fee,
-                address relayer
-            );
-            event RedemptionQueued(
-                bytes32 indexed sender,
+                uint64 index,
                 uint64 sequence,
-                address indexed recipient,
-                address indexed asset,
                 uint128 amount,
                 uint128 fee,
                 address relayer,
+                bytes32 digest
+            );
+            event RedemptionQueued(
+                bytes32 indexed sender,
+                address indexed recipient,
+                address indexed asset,
+                uint64 index,
+                uint64 sequence,
+                uint128 amount,
+                uint128 fee,
+                address relayer,
+                bytes32 digest,
+                uint64 epoch,
                 uint256 executableAt
             );
+            event RedemptionReleased(bytes32 indexed sender, uint64 index, uint64 sequence, bytes32 digest);
+            event UnlockRequested(
+                uint64 indexed index,
+                bytes32 indexed account,
+                uint64 sequence,
+                uint256 voidableFrom,
+                bytes authorization
+            );
+            event SequenceUpheld(uint64 indexed index, bytes32 indexed account, uint64 sequence, bytes32 digest);
+            event SequenceVoided(uint64 indexed index, bytes32 indexed account, uint64 sequence);
             event RedemptionSkipped(bytes32 indexed sender, uint64 sequence);
             event ClaimCreated(address indexed owner, address indexed asset, uint256 amount);
             event Claimed(address indexed owner, address indexed asset, address indexed to, uint256 amount);
 
-            error InvalidBrake(string name, uint256 value, uint256 min, uint256 max);
+            error InvalidSafetyParameter(string name, uint256 value, uint256 min, uint256 max);
+            error InvalidCap(address asset, uint256 current, uint128 cap);
             error InvalidCommitteeSize(uint256 size);
             error ZeroKey(uint256 index);
             error VotingKeysNotAscending(uint256 index);
             error RepeatedRedemptionKey(uint256 first, uint256 second);
             error UnknownEpoch(uint64 epoch);
+            error NotCouncil(address caller);
             error PausedUntil(uint256 until);
             error NotGuardian(address caller);
             error PauseTooEarly(uint256 nextPauseAt);
             error NotPaused();
+            error PostponedTooLong(uint64 epoch, uint256 total, uint256 max);
             error ZeroRecipient();
             error RecipientIsContract();
             error SenderWithoutKey(address sender);
@@ -92,6 +144,7 @@ mod abi {
             error AssetWithoutCode(address asset);
             error NothingReceived(address asset);
             error AssetCapExceeded(address asset, uint256 held, uint256 received, uint256 cap);
+            error AssetUnderCollateralized(address asset, uint256 held, uint256 owed);
             error PermitRefused(address asset, uint256 allowance, uint256 amount);
             error AlreadyRedeemed(bytes32 sender, uint64 sequence);
             error ZeroRedemption(uint256 item);
@@ -108,7 +161,11 @@ mod abi {
             error InsufficientGas(uint256 available, uint256 required);
             error NotQueued(bytes32 sender, uint64 sequence);
             error TooEarly(uint256 executableAt);
+            error EpochCompromised(uint64 epoch);
+            error EpochNotCompromised(uint64 epoch);
+            error SequenceSpent(bytes32 account, uint64 sequence);
             error NothingToClaim(address owner, address asset);
+            error InvalidClaimAmount(address owner, address asset, uint256 claimed, uint256 amount);
             error ClaimRefused(address to, address asset, uint256 amount);
 
             function depositEther(bytes32 recipient) external payable;
@@ -125,30 +182,34 @@ mod abi {
             function redeem(Redemption calldata redemption, uint64 epoch, bytes calldata votes) external;
             function redeemMany(CertifiedRedemption[] calldata certified) external;
             function redeemBatch(Redemption[] calldata redemptions, uint64 epoch, bytes calldata votes) external;
-            function executeQueued(Redemption calldata redemption) external;
-            function claim(address asset) external;
-            function claimTo(address asset, address to) external;
+            function executeQueued(Redemption calldata redemption, bytes calldata votes) external;
+            function releaseQueued(Redemption calldata redemption, bytes calldata votes) external;
+            function claim(address asset, address to, uint256 amount) external;
+            function claimFor(address owner, address asset, uint256 amount) external;
 
-            function rotate(Authority[] calldata authorities, address guardian, bytes calldata votes) external;
             function pause() external;
             function unpause() external;
+            function postpone(uint64 epoch, uint256 extra) external;
 
             function epoch() external view returns (uint64);
             function epochValidUntil(uint64 epoch) external view returns (uint256);
             function committee(uint64 epoch) external view returns (Authority[] memory);
             function quorum(uint64 epoch) external view returns (uint256);
+            function compromised(uint64 epoch) external view returns (bool);
             function guardian() external view returns (address);
-            function brakes() external view returns (Brakes memory);
+            function council() external view returns (address);
+            function safetyParameters() external view returns (SafetyParameters memory);
             function pausedUntil() external view returns (uint256);
             function nextPauseAt() external view returns (uint256);
             function totalBalance(address asset) external view returns (uint256);
+            function depositCap(address asset) external view returns (uint256);
             function totalClaims(address asset) external view returns (uint256);
             function totalQueued(address asset) external view returns (uint256);
             function outflowAvailable(address asset) external view returns (uint256);
             function queued(bytes32 sender, uint64 sequence)
                 external
                 view
-                returns (uint256 executableAt, address relayer);
+                returns (uint256 executableAt, address relayer, uint64 epoch, bool needsVotes);
             function claimOf(address owner, address asset) external view returns (uint256);
             function lastTransactionIndex() external view returns (uint64);
             function isRedeemed(bytes32 sender, uint64 sequence) external view returns (bool);
@@ -162,10 +223,78 @@ mod abi {
                 external
                 view
                 returns (bytes32);
-            function committeeVoteDigest(Authority[] calldata authorities, address guardian)
+            function releaseVoteDigest(uint64 epoch, Redemption calldata redemption)
                 external
                 view
                 returns (bytes32);
+        }
+
+        #[derive(Debug, PartialEq, Eq)]
+        interface ICouncil {
+            event CommitteeAnnounced(bytes32 indexed id, Announcement announcement, bytes proofs);
+            event CapAnnounced(bytes32 indexed id, CapRaise raise);
+            event Endorsed(bytes32 indexed id);
+            event Matured(bytes32 indexed id, uint256 blockNumber);
+            event HeartbeatReceived(uint64 indexed epoch);
+            event CheckpointAdopted(uint64 indexed epoch, bytes32 checkpoint);
+
+            error WrongEpoch(uint64 epoch, uint64 expected);
+            error InvalidCompromisedSince(uint64 compromisedSince);
+            error InvalidDeadline(uint64 deadline, uint256 latest);
+            error WrongProofsLength(uint256 length, uint256 expected);
+            error NoPossession(uint256 member);
+            error AlreadyAnnounced(bytes32 id);
+            error NotAnnounced(bytes32 id);
+            error AnnouncementEnded(bytes32 id);
+            error AnnouncementLapsed(bytes32 id, uint256 lapsedAt);
+            error AlreadyEndorsed(bytes32 id);
+            error RecoveryNotEndorsable(bytes32 id);
+            error NotInstallable(bytes32 id, uint256 installableAt);
+            error AlreadyMatured(bytes32 id);
+            error NotMatured(bytes32 id);
+            error AcceptedTooEarly(uint256 blockNumber, uint256 maturedBlock);
+            error UnknownBlock(uint256 blockNumber);
+            error NotRecovery(address caller);
+            error CommitteeAlive(uint256 silentAt);
+            error NothingToAdopt(uint64 epoch);
+            error ZeroCheckpoint();
+
+            function announce(Announcement calldata announcement, bytes calldata proofs, bytes calldata votes) external;
+            function announceRecovery(Announcement calldata announcement, bytes calldata proofs) external;
+            function endorse(bytes32 id) external;
+            function mature(bytes32 id) external;
+            function install(Announcement calldata announcement, uint256 blockNumber, bytes calldata votes) external;
+            function announceCap(CapRaise calldata raise, bytes calldata votes) external;
+            function raiseCap(CapRaise calldata raise) external;
+            function heartbeat(uint256 blockNumber, bytes calldata votes) external;
+            function adopt(bytes32 checkpoint, bytes calldata votes) external;
+
+            function fastPay() external view returns (address);
+            function recovery() external view returns (address);
+            function lastHeartbeat() external view returns (uint256);
+            function installedAt() external view returns (uint256);
+            function adopted(uint64 epoch) external view returns (bytes32);
+            function clockOf(bytes32 id)
+                external
+                view
+                returns (
+                    uint64 epoch,
+                    uint256 announcedAt,
+                    uint256 endorsedAt,
+                    uint256 installableAt,
+                    uint256 lapsesAt,
+                    uint256 maturedBlock,
+                    bool isRecovery
+                );
+            function announcementDigest(Announcement calldata announcement) external view returns (bytes32);
+            function possessionDigest(Authority calldata authority) external view returns (bytes32);
+            function acceptanceDigest(uint64 epoch, bytes32 announcement, bytes32 blockHash)
+                external
+                view
+                returns (bytes32);
+            function capRaiseDigest(CapRaise calldata raise) external view returns (bytes32);
+            function heartbeatDigest(uint64 epoch, bytes32 blockHash) external view returns (bytes32);
+            function adoptionDigest(uint64 epoch, bytes32 checkpoint) external view returns (bytes32);
         }
 
         /// What FastPay uses of ERC-20, its metadata, ERC-2612 permits and the errors of ERC-6093.
@@ -200,7 +329,8 @@ mod abi {
 
 pub(crate) use abi::Permit;
 pub use abi::{
-    Authority as ContractAuthority, Brakes, CertifiedRedemption, IFastPay, IToken, Redemption as ContractRedemption,
+    Announcement as ContractAnnouncement, AssetCap, Authority as ContractAuthority, CapRaise, CertifiedRedemption,
+    ICouncil, IFastPay, IToken, Redemption as ContractRedemption, SafetyParameters,
 };
 
 impl From<&Redemption> for ContractRedemption {
@@ -220,6 +350,20 @@ impl From<&Redemption> for ContractRedemption {
 impl From<&Authority> for ContractAuthority {
     fn from(authority: &Authority) -> Self {
         Self { votingKey: authority.name.0.into(), redemptionKey: authority.redemption_key }
+    }
+}
+
+impl From<&Announcement> for ContractAnnouncement {
+    fn from(announcement: &Announcement) -> Self {
+        Self {
+            epoch: announcement.committee.epoch().0,
+            authorities: announcement.committee.members().iter().map(Into::into).collect(),
+            guardian: announcement.guardian,
+            recovery: announcement.recovery,
+            compromisedSince: announcement.compromised_since.0,
+            checkpoint: announcement.checkpoint,
+            deadline: announcement.deadline,
+        }
     }
 }
 

@@ -1,25 +1,23 @@
-//! Reads deposits from finalized blocks, for an authority's follower.
+//! Reads the contract's order from finalized blocks, for an authority's follower, and hands on the deposits.
 //!
 //! ```text
 //!  every node ─► final head ─► the cursor's block still the same? ─► logs of a range of whole blocks
 //!                                                                         │  all nodes agree?
 //!            DepositBatch { deposits, cursor } ◄── check (pure) ◄─────────┘  count of the contract?
 //! ```
-//! Stops rather than guesses: what cannot be explained by delay is an [`Alarm`], and no alarm is ever
-//! retried into silence. Everything else is retryable and loses nothing, because the cursor moves only
-//! with a batch.
+//! Never guesses: what cannot be explained by delay is an [`Alarm`]. The caller reads again, a bounded number of times,
+//! and then stops. Nothing is lost by reading again, because the cursor moves only with a batch.
 
 use alloy::primitives::B256;
 use alloy::rpc::types::Log;
-use alloy::sol_types::SolEvent;
 use fastpay_core::{Deposit, TransactionIndex};
 use serde::{Deserialize, Serialize};
 
 use crate::contract::IFastPay;
 use crate::endpoint::{At, Endpoint};
 use crate::error::PrimaryError;
+use crate::events::{Alarm, BlockRange, OrderEvent, check};
 use crate::finality::BlockHead;
-use crate::funded::{Alarm, BlockRange, check};
 use crate::primary::Primary;
 
 /// How many blocks are asked for at once by default: providers commonly refuse more.
@@ -34,14 +32,14 @@ pub struct Cursor {
     pub block_number: u64,
     /// Its hash: final, so it must not change.
     pub block_hash: B256,
-    /// The index of the last deposit in or before it.
+    /// The index of the last event of the order in or before it.
     pub last_index: TransactionIndex,
 }
 
 /// The deposits of a range of blocks, and where the next range starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DepositBatch {
-    /// In the order of their indices, which follow those before the batch.
+    /// In the order of their indices. The other events of the order were checked, and lie between them.
     pub deposits: Vec<Deposit>,
     /// The new cursor.
     pub cursor: Cursor,
@@ -75,13 +73,13 @@ pub enum DepositsError {
         block: u64,
     },
     /// The node says what cannot be true.
-    #[error("deposits are no longer taken: {0}")]
+    #[error("the Ethereum nodes say what cannot be true: {0}")]
     Alarm(#[from] Alarm),
 }
 
 impl DepositsError {
-    /// True where trying again later is right, and false where the follower must stop until a person
-    /// has looked.
+    /// True where trying again later is right, however often. False where the answer cannot be true, so that a person
+    /// must look if it stays.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {
@@ -186,14 +184,14 @@ impl DepositReader {
     }
 
     async fn read(&self, cursor: &Cursor, first: u64, last: u64, newest: u64) -> Result<DepositBatch, DepositsError> {
-        let mut agreed: Option<(B256, Vec<Log>, Vec<Deposit>)> = None;
+        let mut agreed: Option<(B256, Vec<Log>, Vec<OrderEvent>)> = None;
         for node in self.primary.endpoints() {
             let hash = block_hash(node, last).await?;
-            let mut logs = node.logs(IFastPay::Funded::SIGNATURE_HASH, first, last).await?;
+            let mut logs = node.logs(OrderEvent::TOPICS, first, last).await?;
             // Only some nodes add the time of the block, so it cannot be compared. Nothing rests on it.
             logs.iter_mut().for_each(|log| log.block_timestamp = None);
             if logs.len() > RANGE_LOGS_MAX && last > first {
-                let message = format!("more than {RANGE_LOGS_MAX} deposits");
+                let message = format!("more than {RANGE_LOGS_MAX} events");
                 let node = node.label().into();
                 return Err(PrimaryError::Refused { node, method: "eth_getLogs", code: 0, message }.into());
             }
@@ -203,20 +201,21 @@ impl DepositReader {
                 return Err(DepositsError::Moved { block: last });
             }
             let range = BlockRange { first, last, last_hash: hash };
-            let deposits = check(cursor.last_index, self.primary.contract(), &range, &logs, count)?;
+            let events = check(cursor.last_index, self.primary.contract(), &range, &logs, count)?;
             match &agreed {
-                None => agreed = Some((hash, logs, deposits)),
+                None => agreed = Some((hash, logs, events)),
                 Some((first_hash, first_logs, _)) if *first_hash == hash && *first_logs == logs => {}
                 Some(_) => return Err(Alarm::Disagreement { block: last, node: node.label().into() }.into()),
             }
         }
-        let (block_hash, _, deposits) = agreed.ok_or(PrimaryError::NoUrl)?;
-        let last_index = deposits.last().map_or(cursor.last_index, |deposit| deposit.index);
+        let (block_hash, _, events) = agreed.ok_or(PrimaryError::NoUrl)?;
+        let last_index = events.last().map_or(cursor.last_index, OrderEvent::index);
+        let deposits = events.iter().filter_map(OrderEvent::deposit).collect();
         let cursor = Cursor { block_number: last, block_hash, last_index };
         Ok(DepositBatch { deposits, cursor, final_block: newest })
     }
 
-    /// How many deposits the contract counted up to the block `hash`. None where the node no longer has
+    /// The index of the last event that the contract counted up to the block `hash`. None where the node no longer has
     /// the state of so old a block; the range that ends at the newest block is never without it, so an
     /// omitted log is found at the latest there.
     async fn count(

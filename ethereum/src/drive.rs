@@ -51,9 +51,9 @@ impl Sender {
         call: Call,
         progress: &mut (dyn FnMut(Progress) + Send),
     ) -> Result<Inclusion, SendError> {
-        let gas = self.simulate(&call).await?;
-        progress(Progress::Simulated { gas });
-        let submission = self.prepare_with_gas(call, gas).await?;
+        let tried = self.try_out(&call).await?;
+        progress(Progress::Simulated { gas: tried.estimate });
+        let submission = self.prepare_tried(call, tried).await?;
         self.drive(submission, &mut |_| Ok(()), progress).await
     }
 

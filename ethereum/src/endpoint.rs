@@ -130,16 +130,16 @@ impl Endpoint {
         head.ok_or_else(|| PrimaryError::NoFinalBlock { node: self.label().into() })
     }
 
-    /// The contract's logs of one event in whole blocks from `first` to `last`.
+    /// The contract's logs of these kinds of events in whole blocks from `first` to `last`.
     pub(crate) async fn logs(
         &self,
-        event: alloy::primitives::B256,
+        kinds: &[alloy::primitives::B256],
         first: u64,
         last: u64,
     ) -> Result<Vec<Log>, PrimaryError> {
         let filter = json!([{
             "address": self.contract,
-            "topics": [event],
+            "topics": [kinds],
             "fromBlock": U64::from(first),
             "toBlock": U64::from(last),
         }]);

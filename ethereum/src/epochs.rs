@@ -10,7 +10,7 @@ use crate::contract::IFastPay;
 use crate::deposits::{DepositsError, block_hash};
 use crate::endpoint::{At, Endpoint};
 use crate::error::PrimaryError;
-use crate::funded::Alarm;
+use crate::events::Alarm;
 use crate::primary::{Primary, checked_committee};
 
 /// At most so many epochs are read in one go, so that a node that claims many does not hold its reader up.

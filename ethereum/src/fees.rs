@@ -1,12 +1,16 @@
-//! What a transaction offers to be included (EIP-1559), and how the offer rises while it waits.
+//! What a transaction offers to be included (EIP-1559), how the offer rises while it waits, and how much gas it may use.
 
 use alloy::primitives::U256;
 use alloy::serde::quantity;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use crate::allowance::TRANSACTION_GAS_MAX;
 use crate::error::PrimaryError;
 use crate::primary::Primary;
+
+/// A transaction takes at most this part of a block, a half: a larger one may wait long for a block with room.
+const BLOCK_GAS_DIVISOR: u64 = 2;
 
 /// What is offered, in wei per gas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,11 +23,34 @@ pub struct Fees {
     pub max_priority_fee_per_gas: u128,
 }
 
-impl Fees {
-    /// What a unit of gas costs over this base fee, in wei.
+/// What a sender would offer now, and what the chain lets it use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// The newest block's base fee, in wei per gas.
+    pub base_fee: u128,
+    /// What is offered.
+    pub fees: Fees,
+    /// The most gas that one transaction may have here.
+    pub gas_max: u64,
+}
+
+impl Offer {
+    /// What a unit of gas costs now, in wei.
     #[must_use]
-    pub fn price(self, base_fee: u128) -> u128 {
-        base_fee.saturating_add(self.max_priority_fee_per_gas)
+    pub fn price(&self) -> u128 {
+        self.base_fee.saturating_add(self.fees.max_priority_fee_per_gas)
+    }
+
+    /// The most that so much gas can cost by this offer, in wei: a sender must have it.
+    #[must_use]
+    pub fn cost_max(&self, gas: u64) -> U256 {
+        U256::from(gas).saturating_mul(U256::from(self.fees.max_fee_per_gas))
+    }
+
+    /// How much gas these wei pay for by this offer.
+    #[must_use]
+    pub fn gas_for(&self, wei: U256) -> u64 {
+        wei.checked_div(U256::from(self.fees.max_fee_per_gas)).unwrap_or(U256::MAX).saturating_to()
     }
 }
 
@@ -79,15 +106,17 @@ impl SenderConfig {
 }
 
 impl Primary {
-    /// The newest base fee, in wei per gas, and what a sender of this configuration would offer now.
+    /// What a sender of this configuration would offer now.
     ///
     /// # Errors
     /// Where no node answers.
-    pub async fn current_offer(&self, config: &SenderConfig) -> Result<(u128, Fees), PrimaryError> {
+    pub async fn current_offer(&self, config: &SenderConfig) -> Result<Offer, PrimaryError> {
         let head = self.latest_head().await?;
         let base_fee = head.base_fee_per_gas.unwrap_or_default().saturating_to::<u128>();
         let suggested: U256 = self.request("eth_maxPriorityFeePerGas", json!([])).await?;
-        Ok((base_fee, config.first_offer(base_fee, suggested.saturating_to())))
+        let fees = config.first_offer(base_fee, suggested.saturating_to());
+        let gas_max = TRANSACTION_GAS_MAX.min(head.gas_limit() / BLOCK_GAS_DIVISOR);
+        Ok(Offer { base_fee, fees, gas_max })
     }
 }
 

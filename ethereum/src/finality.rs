@@ -29,6 +29,8 @@ pub struct BlockHead {
     pub base_fee_per_gas: Option<U256>,
     /// The chain's clock.
     timestamp: U64,
+    /// The most gas that its transactions may use together.
+    gas_limit: U64,
 }
 
 impl BlockHead {
@@ -42,6 +44,12 @@ impl BlockHead {
     #[must_use]
     pub fn timestamp(&self) -> u64 {
         self.timestamp.to()
+    }
+
+    /// The most gas that all its transactions may use together.
+    #[must_use]
+    pub fn gas_limit(&self) -> u64 {
+        self.gas_limit.to()
     }
 }
 

@@ -8,51 +8,58 @@
 //!                       └─► Sender ◄─ Call (deposit, approve, redeem, claim) ─► Inclusion
 //! ```
 //! Modules in reading order: `contract` (what the chain offers) and `revert` (how it says no), `label` (what nodes
-//! are called) and `error`, `finality`, `endpoint` (one node) and `primary` (all of them), `funded` (the rules of the deposit log)
-//! and `deposits` (reading it), `epochs` (committees), `brakes` (pause, outflow limit and queue), `redeemed` (who
-//! brought a redemption), `token`,
-//! `fees`, `submission`, `sender` and `drive`; and `keystore`, secret keys on disk.
+//! are called) and `error`, `finality`, `endpoint` (one node) and `primary` (all of them), `events` (the rules of the
+//! contract's order) and `deposits` (reading it), `epochs` (committees), `council` (announcements),
+//! `safety_parameters` (pause, outflow limit and queue), `redeemed` (who brought a redemption), `token`, `allowance` (of
+//! gas), `fees`, `submission`, `nonces`, `sender` and `drive`; and `keystore`, secret keys on disk.
 //!
 //! Invariants: nothing is believed before the configured [`Finality`]; deposits never rest on one node's
 //! word where several are configured; an error says whether trying again can help
 //! ([`PrimaryError::is_retryable`], [`DepositsError::is_retryable`], [`SendError::is_retryable`]).
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
 
-mod brakes;
+mod allowance;
 mod contract;
+mod council;
 mod deposits;
 mod drive;
 mod endpoint;
 mod epochs;
 mod error;
+mod events;
 mod fees;
 mod finality;
-mod funded;
+mod identity;
 pub mod keystore;
 mod label;
+mod nonces;
 mod primary;
 mod redeemed;
 mod revert;
+mod safety_parameters;
 mod sender;
 mod submission;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod token;
 
-pub use brakes::{Payout, Queued, utc};
+pub use allowance::{CALL_GAS, ETHER_GAS, TOKEN_GAS, TRANSACTION_GAS_MAX};
 pub use contract::{
-    Brakes, CertifiedRedemption, ContractAuthority, ContractRedemption, IFastPay, IToken, certified_redemption,
+    AssetCap, CapRaise, CertifiedRedemption, ContractAnnouncement, ContractAuthority, ContractRedemption, ICouncil,
+    IFastPay, IToken, SafetyParameters, certified_redemption,
 };
+pub use council::Clock;
 pub use deposits::{Cursor, DepositBatch, DepositReader, DepositsError, RANGE_BLOCKS_DEFAULT};
 pub use drive::Progress;
 pub use epochs::EpochReader;
 pub use error::PrimaryError;
-pub use fees::{Fees, SenderConfig};
+pub use events::{Alarm, OrderEvent};
+pub use fees::{Fees, Offer, SenderConfig};
 pub use finality::{BlockHead, Finality};
-pub use funded::Alarm;
 pub use primary::{Primary, PrimaryConfig, served_chain};
 pub use redeemed::PaidRedemption;
 pub use revert::Revert;
+pub use safety_parameters::{Payout, Queued, utc};
 pub use sender::{SendError, Sender, gas_limit};
 pub use submission::{Attempt, Call, Inclusion, Status, Submission};
 pub use token::{Permit, Token, TokenMetadata};

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use alloy::primitives::{Address, B256, U64, U256};
+use alloy::primitives::{Address, U64, U256};
 use alloy::rpc::client::RpcClient;
 use alloy::rpc::json_rpc::RpcRecv;
 use alloy::sol_types::SolCall;
@@ -169,6 +169,16 @@ impl Primary {
         &self.shared.endpoints
     }
 
+    /// How many nodes are configured.
+    #[must_use]
+    pub fn nodes(&self) -> usize {
+        self.shared.endpoints.len()
+    }
+
+    pub(crate) fn endpoint(&self, node: usize) -> Result<&Endpoint, PrimaryError> {
+        self.shared.endpoints.get(node).ok_or(PrimaryError::NoUrl)
+    }
+
     /// The answer of the first node that gives one.
     ///
     /// # Errors
@@ -254,21 +264,12 @@ impl Primary {
         checked_committee(epoch, &listed, quorum)
     }
 
-    /// Who may pause the contract; zero for nobody.
+    /// Who may pause the contract and endorse an announcement; zero for nobody.
     ///
     /// # Errors
     /// Where no node answers.
     pub async fn guardian(&self) -> Result<Address, PrimaryError> {
         self.view(self.contract(), &IFastPay::guardianCall {}).await
-    }
-
-    /// What the contract would check votes for the next committee against.
-    ///
-    /// # Errors
-    /// Where no node answers.
-    pub async fn committee_vote_digest(&self, next: &Committee, guardian: Address) -> Result<B256, PrimaryError> {
-        let authorities = next.members().iter().map(ContractAuthority::from).collect();
-        self.view(self.contract(), &IFastPay::committeeVoteDigestCall { authorities, guardian }).await
     }
 
     /// What the contract holds of `asset` for accounts: all deposits less all redemptions.
@@ -295,7 +296,7 @@ impl Primary {
         self.view(self.contract(), &IFastPay::claimOfCall { owner, asset: asset.0 }).await
     }
 
-    /// The number of deposits in the newest block.
+    /// The index of the last event of the contract's order in the newest block.
     ///
     /// # Errors
     /// Where no node answers.

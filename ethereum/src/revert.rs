@@ -5,14 +5,16 @@ use std::fmt;
 use alloy::primitives::{Bytes, U256};
 use alloy::sol_types::{Panic, Revert as ReasonString, SolError, SolInterface};
 
-use crate::brakes::utc;
-use crate::contract::{IFastPay::IFastPayErrors, IToken::ITokenErrors};
+use crate::contract::{ICouncil::ICouncilErrors, IFastPay::IFastPayErrors, IToken::ITokenErrors};
+use crate::safety_parameters::utc;
 
 /// What a reverted call returned.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Revert {
     /// An error of the FastPay contract.
     FastPay(IFastPayErrors),
+    /// An error of its council.
+    Council(ICouncilErrors),
     /// An error of a token.
     Token(ITokenErrors),
     /// A text, as most older contracts return.
@@ -29,6 +31,9 @@ impl Revert {
     pub fn decode(data: Bytes) -> Self {
         if let Ok(error) = IFastPayErrors::abi_decode(&data) {
             return Self::FastPay(error);
+        }
+        if let Ok(error) = ICouncilErrors::abi_decode(&data) {
+            return Self::Council(error);
         }
         if let Ok(error) = ITokenErrors::abi_decode(&data) {
             return Self::Token(error);
@@ -78,6 +83,29 @@ impl Revert {
         matches!(self, Self::FastPay(IFastPayErrors::EpochEnded(_)))
     }
 
+    /// True where the same call may have succeeded with more gas.
+    #[must_use]
+    pub fn is_lack_of_gas(&self) -> bool {
+        match self {
+            Self::FastPay(IFastPayErrors::InsufficientGas(_)) => true,
+            Self::Unknown(data) => data.is_empty(),
+            _ => false,
+        }
+    }
+
+    /// True where the reason is the moment, and nothing that is wrong with what was brought: the same succeeds at
+    /// another time, or under the votes of another epoch.
+    #[must_use]
+    pub fn is_of_the_moment(&self) -> bool {
+        use IFastPayErrors as E;
+        matches!(
+            self,
+            Self::FastPay(
+                E::PausedUntil(_) | E::EpochEnded(_) | E::EpochCompromised(_) | E::TooEarly(_) | E::AlreadyRedeemed(_)
+            )
+        )
+    }
+
     /// True where there is nothing left to do, because somebody else has done it.
     #[must_use]
     pub fn is_already_redeemed(&self) -> bool {
@@ -89,6 +117,7 @@ impl fmt::Display for Revert {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::FastPay(error) => describe(error, f),
+            Self::Council(error) => describe_council(error, f),
             Self::Token(error) => describe_token(error, f),
             Self::Reason(reason) => write!(f, "the contract says {reason:?}"),
             Self::Panic(code) => write!(f, "an assertion in the contract failed (panic code {code})"),
@@ -163,7 +192,32 @@ fn describe(error: &IFastPayErrors, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         E::InsufficientGas(e) => {
             write!(f, "too little gas: {} are left and {} needed; send again with more", e.available, e.required)
         }
-        E::InvalidBrake(e) => {
+        E::AssetUnderCollateralized(e) => write!(
+            f,
+            "the contract holds {} of {} and would owe {} with this deposit; the token took something away, so do not \
+             deposit it",
+            e.held, e.asset, e.owed
+        ),
+        E::EpochCompromised(e) => write!(
+            f,
+            "it was queued with votes of epoch {}, whose keys were out; have the current committee vote for it again",
+            e.epoch
+        ),
+        E::EpochNotCompromised(e) => {
+            write!(f, "it was queued with votes of epoch {}, which is not compromised; it cannot be released", e.epoch)
+        }
+        E::SequenceSpent(e) => write!(f, "order {} of {} is spent; it cannot be voided", e.sequence, e.account),
+        E::InvalidClaimAmount(e) => {
+            write!(f, "{} can claim {} of {}, not {}", e.owner, e.claimed, e.asset, e.amount)
+        }
+        E::PostponedTooLong(e) => {
+            write!(f, "epoch {} would be postponed by {} s in all, and {} s are allowed", e.epoch, e.total, e.max)
+        }
+        E::NotCouncil(e) => write!(f, "only the council may call this, and {} is not it", e.caller),
+        E::InvalidCap(e) => {
+            write!(f, "the deposit cap of {} cannot become {}; it is {} now", e.asset, e.cap, e.current)
+        }
+        E::InvalidSafetyParameter(e) => {
             write!(f, "{} is {}; it has to be {} to {}", e.name, e.value, e.min, e.max)
         }
         E::InvalidCommitteeSize(e) => write!(f, "a committee has 4 to 255 members, not {}", e.size),
@@ -210,6 +264,53 @@ fn describe_votes(error: &IFastPayErrors, f: &mut fmt::Formatter<'_>) -> fmt::Re
     }
 }
 
+fn describe_council(error: &ICouncilErrors, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    use ICouncilErrors as E;
+    match error {
+        E::WrongEpoch(e) => write!(f, "it is for epoch {}, and only epoch {} counts now", e.epoch, e.expected),
+        E::InvalidCompromisedSince(e) => {
+            write!(
+                f,
+                "keys cannot have been out since epoch {}: it is after the next, or this is a recovery",
+                e.compromisedSince
+            )
+        }
+        E::InvalidDeadline(e) => write!(
+            f,
+            "the deadline {} is over, or after {}; announce it with another one",
+            utc(e.deadline),
+            moment(e.latest)
+        ),
+        E::WrongProofsLength(e) => {
+            write!(f, "{} bytes of proofs of possession where the members have {}", e.length, e.expected)
+        }
+        E::NoPossession(e) => write!(f, "the member at {} did not prove that it has its redemption key", e.member),
+        E::AlreadyAnnounced(e) => write!(f, "{} is announced already; change the deadline to announce it anew", e.id),
+        E::NotAnnounced(e) => write!(f, "nothing was announced as {}", e.id),
+        E::AnnouncementEnded(e) => write!(f, "announcement {} has ended; announce it anew", e.id),
+        E::AnnouncementLapsed(e) => {
+            write!(f, "announcement {} lapsed at {}; announce it anew", e.id, moment(e.lapsedAt))
+        }
+        E::AlreadyEndorsed(e) => write!(f, "{} is endorsed already", e.id),
+        E::RecoveryNotEndorsable(e) => write!(f, "{} is a recovery: an endorsement does not shorten it", e.id),
+        E::NotInstallable(e) => {
+            write!(f, "announcement {} can be installed at {}; try again then", e.id, moment(e.installableAt))
+        }
+        E::AlreadyMatured(e) => write!(f, "announcement {} has matured already", e.id),
+        E::NotMatured(e) => write!(f, "announcement {} has not matured; call `mature` first", e.id),
+        E::AcceptedTooEarly(e) => {
+            write!(f, "the acceptance names block {}, before block {}", e.blockNumber, e.maturedBlock)
+        }
+        E::UnknownBlock(e) => {
+            write!(f, "the contract does not know the hash of block {}; sign with a newer block", e.blockNumber)
+        }
+        E::NotRecovery(e) => write!(f, "{} may not announce a recovery", e.caller),
+        E::CommitteeAlive(e) => write!(f, "the committee counts as alive until {}", moment(e.silentAt)),
+        E::NothingToAdopt(e) => write!(f, "epoch {} has no checkpoint to adopt", e.epoch),
+        E::ZeroCheckpoint(_) => f.write_str("the checkpoint is zero"),
+    }
+}
+
 fn describe_token(error: &ITokenErrors, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     use ITokenErrors as E;
     match error {
@@ -230,7 +331,7 @@ mod tests {
     use super::*;
     use alloy::primitives::{Address, B256};
 
-    use crate::contract::IFastPay;
+    use crate::contract::{ICouncil, IFastPay};
 
     #[test]
     fn every_kind_of_revert_is_read_and_says_what_happened() {
@@ -252,6 +353,10 @@ mod tests {
         assert_eq!(Revert::decode(Panic { code: U256::from(17) }.abi_encode().into()), Revert::Panic(U256::from(17)));
         assert!(Revert::decode(Bytes::new()).to_string().contains("too little gas"));
         assert!(matches!(Revert::decode(vec![1, 2, 3].into()), Revert::Unknown(_)));
+
+        let early = ICouncil::NotInstallable { id: B256::ZERO, installableAt: U256::from(60) };
+        let early = Revert::decode(early.abi_encode().into());
+        assert!(early.to_string().contains("at 1970-01-01T00:01:00Z"), "{early}");
     }
 
     #[test]

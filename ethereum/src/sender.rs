@@ -2,18 +2,21 @@
 //!
 //! ```text
 //!  Call ─► simulate ─► prepare ─► Submission ─► (caller stores it) ─► broadcast ─► status ─┬─► Final
-//!                                    ▲                                  ▲           │      └─► Superseded
-//!                                    └──── raise the offer if stuck ────┴── vanished┘
+//!                                    ▲                                  ▲ │         │      └─► Superseded
+//!                                    └──── raise the offer if stuck ────┴─┼ vanished┘
+//!                                                                         └─► Unsendable ─► release its nonce
 //! ```
 //! A submission keeps one nonce for life, so however often it is sent, raised, forgotten by a node or
-//! undone by a reorganisation, its call happens at most once. [`Sender::drive`] runs the whole loop
+//! undone by a reorganisation, its call happens at most once. Nothing is prepared with more gas than a transaction may
+//! have, or than its sender can pay for. A call is simulated with the fees and the gas of its transaction: a contract
+//! sees the same gas price in both. [`Sender::drive`] runs the whole loop
 //! (`drive`); a caller with many submissions under way uses its steps.
 //!
 //! The key must be used by one sender at a time: two would hand out the same nonce, and one of their
 //! transactions would be superseded.
 
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use alloy::consensus::{SignableTransaction, TxEip1559};
@@ -26,8 +29,10 @@ use serde_json::json;
 
 use crate::endpoint::{At, Endpoint};
 use crate::error::PrimaryError;
-use crate::fees::{Fees, SenderConfig};
+use crate::fees::{Fees, Offer, SenderConfig};
+use crate::nonces::Nonces;
 use crate::primary::Primary;
+use crate::revert::Revert;
 use crate::submission::{Attempt, Call, Inclusion, Status, Submission};
 
 /// So often, and so far apart, the chain must show no trace of a transaction whose nonce is used before it
@@ -39,6 +44,9 @@ const SUPERSEDED_LOOK_INTERVAL: Duration = Duration::from_millis(300);
 /// The least gas that a transaction may use beyond the estimate: three slots of storage that are empty again cost
 /// 17,100 more each. What is not used costs nothing.
 const SPARE_GAS_MIN: u64 = 60_000;
+
+/// No transaction costs less gas.
+const TRANSACTION_GAS_MIN: u64 = 21_000;
 
 /// How much gas a transaction may use for which a node estimates so much. More, because the state may change before the
 /// block: most of all where it is estimated on blocks that a reorganisation takes back, and what was written there has to be
@@ -99,6 +107,24 @@ pub enum SendError {
         /// The chain that is connected.
         chain_id: u64,
     },
+    /// No transaction may have so much gas.
+    #[error(
+        "the transaction would have {gas_limit} gas, and a transaction has {gas_max} at most here; make it smaller"
+    )]
+    TooMuchGas {
+        /// What it would have.
+        gas_limit: u64,
+        /// The most that a transaction may have.
+        gas_max: u64,
+    },
+    /// Every node refuses it, for a reason that will be the same tomorrow, and none has an earlier offer of it.
+    #[error("no Ethereum node will ever take transaction {hash}: {reason}")]
+    Unsendable {
+        /// The transaction's hash.
+        hash: B256,
+        /// What the first node said.
+        reason: Box<PrimaryError>,
+    },
     /// The submission could not be stored, so it was not sent.
     #[error("the transaction could not be stored and was not sent: {0}")]
     NotStored(#[from] io::Error),
@@ -118,6 +144,8 @@ impl SendError {
             | Self::Superseded { .. }
             | Self::OtherKey { .. }
             | Self::OtherChain { .. }
+            | Self::TooMuchGas { .. }
+            | Self::Unsendable { .. }
             | Self::NotStored(_)
             | Self::Signing(_) => false,
         }
@@ -130,8 +158,15 @@ pub struct Sender {
     primary: Primary,
     signer: PrivateKeySigner,
     config: SenderConfig,
-    /// The lowest nonce above all those that were broadcast here.
-    next_nonce: AtomicU64,
+    nonces: Mutex<Nonces>,
+}
+
+/// A call that succeeds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TriedOut {
+    offer: Offer,
+    /// The gas that a node estimates.
+    pub(crate) estimate: u64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -148,7 +183,7 @@ impl Sender {
     /// A sender for the key of `signer`.
     #[must_use]
     pub fn new(primary: Primary, signer: PrivateKeySigner, config: SenderConfig) -> Self {
-        Self { primary, signer, config, next_nonce: AtomicU64::new(0) }
+        Self { primary, signer, config, nonces: Mutex::default() }
     }
 
     /// Whose transactions these are.
@@ -160,7 +195,17 @@ impl Sender {
     /// Keeps the nonce of a stored submission from being given away again. For a caller that starts with
     /// submissions under way; broadcasting does the same.
     pub fn adopt(&self, submission: &Submission) {
-        self.next_nonce.fetch_max(submission.nonce.saturating_add(1), Ordering::AcqRel);
+        self.with_nonces(|nonces| nonces.adopt(submission.nonce));
+    }
+
+    /// Gives the nonce of a submission that is never sent again to the next one. Without it, nothing with a higher nonce
+    /// gets into the chain.
+    pub fn release(&self, nonce: u64) {
+        self.with_nonces(|nonces| nonces.release(nonce));
+    }
+
+    fn with_nonces<T>(&self, then: impl FnOnce(&mut Nonces) -> T) -> T {
+        then(&mut self.nonces.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The contract and its nodes.
@@ -175,17 +220,53 @@ impl Sender {
         &self.config
     }
 
-    /// Tries the call on the newest block without sending it, and estimates its gas.
+    /// Tries the call on the newest block as a transaction with this offer and at most so much gas, and estimates what it
+    /// needs. A contract sees the gas price that it will see, so it cannot tell the trial from the transaction by that.
     ///
     /// # Errors
-    /// [`PrimaryError::Reverted`] with the contract's reason, [`PrimaryError::InsufficientFunds`], or no
-    /// node answers.
-    pub async fn simulate(&self, call: &Call) -> Result<u64, PrimaryError> {
-        let transaction = json!({ "from": self.address(), "to": call.to, "value": call.value, "data": call.data });
+    /// [`PrimaryError::Reverted`] with the contract's reason, also where the gas does not suffice;
+    /// [`PrimaryError::InsufficientFunds`] where the sender cannot pay for so much gas; or no node answers.
+    pub async fn simulate(&self, call: &Call, offer: &Offer, gas_max: u64) -> Result<u64, PrimaryError> {
+        let transaction = self.trial(call, offer.fees, gas_max);
         // Asked first because its error names the reason at every node; an estimate's often does not.
-        let _: Bytes = self.primary.request("eth_call", json!([transaction, "latest"])).await?;
-        let gas: U64 = self.primary.request("eth_estimateGas", json!([transaction, "latest"])).await?;
-        Ok(gas.to())
+        let tried = self.primary.request::<Bytes>("eth_call", json!([transaction, At::Latest.to_json()])).await;
+        tried.map_err(out_of_gas_is_a_revert)?;
+        let gas = self.primary.request::<U64>("eth_estimateGas", json!([transaction, At::Latest.to_json()])).await;
+        Ok(gas.map_err(out_of_gas_is_a_revert)?.to())
+    }
+
+    /// Why a submission reverted in the block where it did: what the contract says to the same transaction after that
+    /// block. None where it would succeed there: then a callee behaves in a transaction as it does in no trial.
+    ///
+    /// # Errors
+    /// Where no node answers, or none has the state of that block any more.
+    pub async fn why_reverted(
+        &self,
+        submission: &Submission,
+        inclusion: &Inclusion,
+    ) -> Result<Option<Box<Revert>>, PrimaryError> {
+        let attempt = submission.attempts.iter().rev().find(|attempt| attempt.hash == inclusion.hash);
+        let Some(attempt) = attempt else { return Ok(None) };
+        let transaction = self.trial(&submission.call, attempt.fees, submission.gas_limit);
+        let at = At::Number(inclusion.block_number).to_json();
+        match self.primary.request::<Bytes>("eth_call", json!([transaction, at])).await.map_err(out_of_gas_is_a_revert)
+        {
+            Ok(_) => Ok(None),
+            Err(PrimaryError::Reverted(revert)) => Ok(Some(revert)),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn trial(&self, call: &Call, fees: Fees, gas: u64) -> serde_json::Value {
+        json!({
+            "from": self.address(),
+            "to": call.to,
+            "value": call.value,
+            "data": call.data,
+            "gas": U64::from(gas),
+            "maxFeePerGas": U128::from(fees.max_fee_per_gas),
+            "maxPriorityFeePerGas": U128::from(fees.max_priority_fee_per_gas),
+        })
     }
 
     /// Signs the call with the next nonce, after simulating it. Nothing is sent yet: store the submission,
@@ -195,21 +276,71 @@ impl Sender {
     /// # Errors
     /// As [`Sender::simulate`], and where fees are above the cap.
     pub async fn prepare(&self, call: Call) -> Result<Submission, SendError> {
-        let gas = self.simulate(&call).await?;
-        self.prepare_with_gas(call, gas).await
+        let trial = self.try_out(&call).await?;
+        self.prepare_tried(call, trial).await
     }
 
-    pub(crate) async fn prepare_with_gas(&self, call: Call, gas: u64) -> Result<Submission, SendError> {
-        let (base_fee, fees) = self.primary.current_offer(&self.config).await?;
-        if base_fee > fees.max_fee_per_gas {
-            let cap_gwei = self.config.max_fee_cap_gwei;
-            return Err(SendError::FeesTooHigh { base_fee_gwei: base_fee / 1_000_000_000, cap_gwei });
+    /// Simulates the call with all the gas that a transaction may have and the sender can pay for.
+    pub(crate) async fn try_out(&self, call: &Call) -> Result<TriedOut, SendError> {
+        let offer = self.current_offer().await?;
+        let balance = self.primary.ether_balance(self.address()).await?;
+        let affordable = offer.gas_for(balance.saturating_sub(call.value));
+        if balance < call.value || affordable < TRANSACTION_GAS_MIN {
+            return Err(PrimaryError::InsufficientFunds.into());
         }
-        let waiting = self.primary.transaction_count(self.address(), At::Pending).await?;
-        let nonce = waiting.max(self.next_nonce.load(Ordering::Acquire));
-        let mut submission =
-            Submission { call, from: self.address(), nonce, gas_limit: gas_limit(gas), attempts: Vec::new() };
-        self.add_attempt(&mut submission, fees)?;
+        let gas_max = affordable.min(offer.gas_max);
+        match self.simulate(call, &offer, gas_max).await {
+            // With more ETH it might have succeeded.
+            Err(PrimaryError::Reverted(revert)) if revert.is_lack_of_gas() && gas_max < offer.gas_max => {
+                Err(PrimaryError::InsufficientFunds.into())
+            }
+            Ok(estimate) if gas_limit(estimate).min(offer.gas_max) > gas_max => {
+                Err(PrimaryError::InsufficientFunds.into())
+            }
+            estimate => Ok(TriedOut { offer, estimate: estimate? }),
+        }
+    }
+
+    pub(crate) async fn prepare_tried(&self, call: Call, tried: TriedOut) -> Result<Submission, SendError> {
+        let TriedOut { offer, estimate } = tried;
+        self.prepare_within(call, &offer, gas_limit(estimate).min(offer.gas_max)).await
+    }
+
+    /// How many of its transactions are in the chain.
+    ///
+    /// # Errors
+    /// Where no node answers.
+    pub async fn mined(&self) -> Result<u64, PrimaryError> {
+        self.primary.transaction_count(self.address(), At::Latest).await
+    }
+
+    /// What is offered now.
+    ///
+    /// # Errors
+    /// Where no node answers, or the base fee is above the cap.
+    pub async fn current_offer(&self) -> Result<Offer, SendError> {
+        let offer = self.primary.current_offer(&self.config).await?;
+        if offer.base_fee > offer.fees.max_fee_per_gas {
+            let cap_gwei = self.config.max_fee_cap_gwei;
+            return Err(SendError::FeesTooHigh { base_fee_gwei: offer.base_fee / 1_000_000_000, cap_gwei });
+        }
+        Ok(offer)
+    }
+
+    /// As [`Sender::prepare`], for a call that the caller has simulated, with this offer and exactly so much gas.
+    ///
+    /// # Errors
+    /// Where that is more than a transaction may have, or no node answers.
+    pub async fn prepare_within(&self, call: Call, offer: &Offer, gas_limit: u64) -> Result<Submission, SendError> {
+        if gas_limit > offer.gas_max {
+            return Err(SendError::TooMuchGas { gas_limit, gas_max: offer.gas_max });
+        }
+        let from = self.address();
+        let mined = self.mined().await?;
+        let waiting = self.primary.transaction_count(from, At::Pending).await?;
+        let nonce = self.with_nonces(|nonces| nonces.choose(mined, waiting));
+        let mut submission = Submission { call, from, nonce, gas_limit, attempts: Vec::new() };
+        self.add_attempt(&mut submission, offer.fees)?;
         Ok(submission)
     }
 
@@ -220,7 +351,7 @@ impl Sender {
     /// Where no node answers, or the submission is of another key or chain.
     pub async fn raised(&self, submission: &Submission) -> Result<Option<Submission>, SendError> {
         self.sign_again(submission)?;
-        let (_, fresh) = self.primary.current_offer(&self.config).await?;
+        let fresh = self.primary.current_offer(&self.config).await?.fees;
         let offer = match submission.attempts.last() {
             Some(last) => self.config.next_offer(last.fees, fresh),
             None => Some(fresh),
@@ -235,24 +366,43 @@ impl Sender {
     /// good as one that takes it.
     ///
     /// # Errors
-    /// Where no node took it; it may then be sent again. Where the submission is of another key or chain; then it
-    /// was not sent.
+    /// Where no node took it; it may then be sent again, unless it is [`SendError::Unsendable`]. Where the submission
+    /// is of another key or chain; then it was not sent.
     pub async fn broadcast(&self, submission: &Submission) -> Result<(), SendError> {
         let Some(raw) = self.sign_again(submission)? else { return Ok(()) };
         self.adopt(submission);
-        let mut failure = None;
-        let mut taken = false;
+        let (mut taken, mut failure, mut refusal) = (false, None, None);
         for node in self.primary.endpoints() {
             match node.request::<B256>("eth_sendRawTransaction", json!([raw])).await {
                 Ok(_) => taken = true,
                 Err(PrimaryError::Refused { message, .. }) if is_harmless(&message) => taken = true,
+                Err(PrimaryError::Refused { node, method, code, message }) if is_for_good(&message) => {
+                    refusal = refusal.or(Some(PrimaryError::Refused { node, method, code, message }));
+                }
                 Err(error) => failure = failure.or(Some(error)),
             }
         }
-        match failure {
-            Some(error) if !taken => Err(error.into()),
+        match (failure, refusal, submission.attempts.last()) {
+            _ if taken => Ok(()),
+            (Some(error), ..) => Err(error.into()),
+            (None, Some(reason), Some(attempt)) if !self.is_known(submission).await? => {
+                Err(SendError::Unsendable { hash: attempt.hash, reason: Box::new(reason) })
+            }
+            // An earlier offer waits.
             _ => Ok(()),
         }
+    }
+
+    /// Whether any node has any of a submission's offers.
+    async fn is_known(&self, submission: &Submission) -> Result<bool, PrimaryError> {
+        for node in self.primary.endpoints() {
+            for attempt in &submission.attempts {
+                if is_known_at(node, attempt.hash).await? {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
     }
 
     /// What became of a submission.
@@ -268,6 +418,14 @@ impl Sender {
             }
         }
         Err(failure.unwrap_or(PrimaryError::NoUrl))
+    }
+
+    /// The same by the word of one of the configured nodes.
+    ///
+    /// # Errors
+    /// Where it does not answer, or there is no such node.
+    pub async fn status_by(&self, node: usize, submission: &Submission) -> Result<Status, PrimaryError> {
+        self.status_at(self.primary.endpoint(node)?, submission).await
     }
 
     /// What one node knows of it. Never parts of what two know: the nonce may be used at one that is ahead, and the
@@ -296,8 +454,7 @@ impl Sender {
         }
         let mut known = false;
         for attempt in submission.attempts.iter().rev() {
-            let found: Option<IgnoredAny> = node.request("eth_getTransactionByHash", json!([attempt.hash])).await?;
-            known |= found.is_some();
+            known |= is_known_at(node, attempt.hash).await?;
         }
         Ok(Status::Pending { known })
     }
@@ -362,11 +519,91 @@ async fn inclusion(node: &Endpoint, hash: B256) -> Result<Option<Inclusion>, Pri
     Ok(Some(Inclusion { hash, block_number, block_hash, success, gas_used: receipt.gas_used.to(), gas_price_wei }))
 }
 
+async fn is_known_at(node: &Endpoint, hash: B256) -> Result<bool, PrimaryError> {
+    let found: Option<IgnoredAny> = node.request("eth_getTransactionByHash", json!([hash])).await?;
+    Ok(found.is_some())
+}
+
+/// A trial that runs out of gas is told by some nodes as a revert, and by others in words of their own.
+fn out_of_gas_is_a_revert(error: PrimaryError) -> PrimaryError {
+    const WORDS: [&str; 3] = ["out of gas", "outofgas", "gas required exceeds"];
+    match &error {
+        PrimaryError::Refused { message, .. } if says(message, &WORDS) => {
+            PrimaryError::Reverted(Box::new(Revert::Unknown(Bytes::new())))
+        }
+        _ => error,
+    }
+}
+
+fn says(message: &str, any: &[&str]) -> bool {
+    let message = message.to_ascii_lowercase();
+    any.iter().any(|words| message.contains(words))
+}
+
+/// True for a refusal that does not depend on the state of the chain or of the node's pool: the same transaction is
+/// refused tomorrow. The words are those of geth, reth, Erigon, Nethermind, Besu and anvil.
+fn is_for_good(message: &str) -> bool {
+    const FOR_GOOD: [&str; 15] = [
+        // The gas limit, against the cap of EIP-7825 and against the block's.
+        "gas limit too high",
+        "is greater than the cap",
+        "gaslimitcapexceeded",
+        "exceeds block gas limit",
+        "gaslimitexceeded",
+        "tx.gas_limit > env",
+        "intrinsic gas",
+        "floor data gas",
+        "gas floor",
+        // What one transaction may cost by the node's own rule (geth's --rpc.txfeecap).
+        "exceeds the configured cap",
+        "fee cap exceeded",
+        "oversized data",
+        "transaction type not supported",
+        "rlp",
+        "cannot be decoded",
+    ];
+    says(message, &FOR_GOOD)
+}
+
 /// True for a refusal that means that the node has this transaction, a better one of the same nonce, or
 /// one already in a block. What really happened is then asked of the chain.
 fn is_harmless(message: &str) -> bool {
     const HARMLESS: [&str; 6] =
         ["already known", "already imported", "already in the pool", "nonce too low", "underpriced", "already exists"];
-    let message = message.to_ascii_lowercase();
-    HARMLESS.iter().any(|words| message.contains(words))
+    says(message, &HARMLESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_are_told_apart_by_what_to_do() {
+        for forever in [
+            "transaction gas limit too high (cap: 16777216, tx: 18493817)",
+            "transaction gas limit (18493817) is greater than the cap (16777216)",
+            "exceeds block gas limit",
+            "Transaction gas limit exceeds block gas limit",
+            "intrinsic gas too low: gas 20000, minimum needed 21000",
+            "intrinsic gas too high -- tx.gas_limit > env.block.gas_limit",
+            "insufficient gas for floor data gas cost: gas 100, minimum needed 200",
+            "tx fee (1.20 ether) exceeds the configured cap (1.00 ether)",
+            "GasLimitExceeded, Gas limit: 30000000, gas limit of rejected tx: 31000000",
+            "rlp: expected input list for types.DynamicFeeTx",
+        ] {
+            assert!(is_for_good(forever) && !is_harmless(forever), "{forever}");
+        }
+        for later in [
+            "replacement transaction underpriced",
+            "nonce too low: next nonce 5, tx nonce 4",
+            "already known",
+            "insufficient funds for gas * price + value",
+            "txpool is full",
+            "max fee per gas less than block base fee",
+            "account limit exceeded",
+            "too many requests",
+        ] {
+            assert!(!is_for_good(later), "{later}");
+        }
+    }
 }

@@ -79,22 +79,24 @@ impl Call {
         Self::of(contract, Amount::ZERO, &IFastPay::redeemBatchCall { redemptions, epoch: epoch.0, votes })
     }
 
-    /// Pays out a redemption that is in the contract's queue and due.
+    /// Pays out a redemption that is in the contract's queue and due. `votes` are empty unless it was queued with votes of a
+    /// compromised epoch: then they are of the current epoch, as for a batch of this redemption alone.
     #[must_use]
-    pub fn execute_queued(contract: Address, redemption: &Redemption) -> Self {
-        Self::of(contract, Amount::ZERO, &IFastPay::executeQueuedCall { redemption: redemption.into() })
+    pub fn execute_queued(contract: Address, redemption: &Redemption, votes: Bytes) -> Self {
+        let call = IFastPay::executeQueuedCall { redemption: redemption.into(), votes };
+        Self::of(contract, Amount::ZERO, &call)
     }
 
-    /// Collects what the sender could not be paid earlier.
+    /// Collects what the sender could not be paid earlier, or a part of it, to any address.
     #[must_use]
-    pub fn claim(contract: Address, asset: Asset) -> Self {
-        Self::of(contract, Amount::ZERO, &IFastPay::claimCall { asset: asset.0 })
+    pub fn claim(contract: Address, asset: Asset, to: Address, amount: U256) -> Self {
+        Self::of(contract, Amount::ZERO, &IFastPay::claimCall { asset: asset.0, to, amount })
     }
 
-    /// Collects what the sender could not be paid earlier, to another address.
+    /// Has `owner` paid what they could not be paid earlier, or a part of it. Anybody may send it.
     #[must_use]
-    pub fn claim_to(contract: Address, asset: Asset, to: Address) -> Self {
-        Self::of(contract, Amount::ZERO, &IFastPay::claimToCall { asset: asset.0, to })
+    pub fn claim_for(contract: Address, owner: Address, asset: Asset, amount: U256) -> Self {
+        Self::of(contract, Amount::ZERO, &IFastPay::claimForCall { owner, asset: asset.0, amount })
     }
 }
 

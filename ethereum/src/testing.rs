@@ -5,8 +5,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::missing_panics_doc, clippy::indexing_slicing)]
 
 mod lying_node;
+mod rotation;
 
 pub use lying_node::LyingNode;
+pub use rotation::{Rotation, Signers};
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -21,13 +23,13 @@ use alloy::rpc::json_rpc::RpcRecv;
 use alloy::rpc::types::Log;
 use alloy::signers::{SignerSync, local::PrivateKeySigner};
 use alloy::sol_types::SolValue;
-use fastpay_core::{Committee, Deposit, TransactionIndex};
+use fastpay_core::{Committee, TransactionIndex};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use url::Url;
 
-use crate::contract::{Brakes, ContractAuthority};
-use crate::funded::{Alarm, BlockRange, check};
+use crate::contract::{AssetCap, ContractAuthority, SafetyParameters};
+use crate::events::{Alarm, BlockRange, OrderEvent, check};
 use crate::primary::{Primary, PrimaryConfig};
 use crate::sender::Sender;
 use crate::{Finality, SenderConfig};
@@ -35,31 +37,36 @@ use crate::{Finality, SenderConfig};
 /// Anvil's chain id.
 pub const CHAIN_ID: u64 = 31_337;
 
-/// Who can pause a contract that [`Anvil::deploy`] made.
-pub const GUARDIAN: Address = Address::repeat_byte(0x6a);
+/// The guardian of a contract that [`Anvil::deploy`] made. Its key is [`rich_key`] number [`GUARDIAN_KEY`].
+pub const GUARDIAN: Address = alloy::primitives::address!("0x23618e81E3f5cdF7f54C3d65f7FBc0aBf5B21E8f");
 
-/// What brakes it. All that is held of an asset may leave in an hour, so that only a test about waiting waits.
-pub const BRAKES: Brakes = Brakes {
+/// The number of the guardian's key.
+pub const GUARDIAN_KEY: u32 = 8;
+
+/// Its safety parameters, as short as the contract allows. All that is held of an asset may leave in an hour, so that only
+/// a test about waiting waits.
+pub const SAFETY_PARAMETERS: SafetyParameters = SafetyParameters {
     pauseDuration: 3_600,
     pauseCooldown: 3_600,
     outflowWindow: 3_600,
     outflowShare: 10_000,
-    outflowDelay: 3_600,
-    votesValidity: 86_400,
+    outflowDelay: 3 * 86_400,
+    votesValidity: 6 * 86_400,
+    unlockWindow: 3 * 86_400,
 };
 
 /// What [`crate::DepositReader`] makes of the logs that one node gives for whole blocks, for tests that make up logs.
 ///
 /// # Errors
 /// See [`Alarm`].
-pub fn check_deposits(
+pub fn check_order(
     contract: Address,
     after: TransactionIndex,
     blocks: std::ops::RangeInclusive<u64>,
     last_hash: B256,
     logs: &[Log],
     count: Option<TransactionIndex>,
-) -> Result<Vec<Deposit>, Alarm> {
+) -> Result<Vec<OrderEvent>, Alarm> {
     let range = BlockRange { first: *blocks.start(), last: *blocks.end(), last_hash };
     check(after, contract, &range, logs, count)
 }
@@ -167,7 +174,7 @@ impl Anvil {
 
     /// Deploys FastPay with this committee, and mines the block where mining is manual.
     pub async fn deploy(&self, committee: &Committee) -> Address {
-        self.deploy_code(fastpay_code(committee, GUARDIAN, BRAKES)).await
+        self.deploy_code(fastpay_code(committee, GUARDIAN, SAFETY_PARAMETERS)).await
     }
 
     /// Deploys what Foundry compiled to `out/<artifact>`, with these encoded arguments.
@@ -202,6 +209,44 @@ impl Anvil {
         panic!("transaction {hash} is not mined");
     }
 
+    /// Installs the next committee of `contract`, announced, endorsed and a day later accepted. The newest block is that of
+    /// the installation.
+    pub async fn rotate(&self, contract: Address, now: Signers<'_>, next: Signers<'_>) {
+        self.install(&Rotation::new(contract, now, next, self.time_s().await + 86_400)).await;
+    }
+
+    /// Takes a rotation all the way.
+    pub async fn install(&self, rotation: &Rotation) {
+        for call in [rotation.announce(), rotation.endorse()] {
+            self.call_as_guardian(call).await;
+        }
+        self.pass(rotation.delay_s()).await;
+        let matured = self.call_as_guardian(rotation.mature()).await;
+        let hash = matured["blockHash"].as_str().unwrap().parse().unwrap();
+        let number: U64 = serde_json::from_value(matured["blockNumber"].clone()).unwrap();
+        self.call_as_guardian(rotation.install(number.to(), hash)).await;
+    }
+
+    /// Has the guardian make a call, and waits until it is mined. Answers with the receipt.
+    pub async fn call_as_guardian(&self, call: crate::Call) -> Value {
+        let key = rich_key(GUARDIAN_KEY);
+        let nonce: U64 = self.request("eth_getTransactionCount", json!([key.address(), "latest"])).await;
+        let hash = self.send_raw(&key, nonce.to(), call.to.into(), call.value, call.data).await;
+        self.mined_receipt(hash).await
+    }
+
+    /// The newest block's time, in seconds since 1970.
+    pub async fn time_s(&self) -> u64 {
+        let block: Value = self.request("eth_getBlockByNumber", json!(["latest", false])).await;
+        serde_json::from_value::<U64>(block["timestamp"].clone()).unwrap().to()
+    }
+
+    /// The chain's clock goes on by so many seconds, to a new block.
+    pub async fn pass(&self, seconds: u64) {
+        let _: Value = self.request("evm_increaseTime", json!([seconds])).await;
+        self.mine(1).await;
+    }
+
     /// How to reach `contract` here.
     #[must_use]
     pub fn config(&self, contract: Address) -> PrimaryConfig {
@@ -227,11 +272,12 @@ impl Drop for Anvil {
     }
 }
 
-/// What creates a FastPay contract.
+/// What creates a FastPay contract, which nobody can recover and which has no deposit caps.
 #[must_use]
-pub fn fastpay_code(committee: &Committee, guardian: Address, brakes: Brakes) -> Bytes {
+pub fn fastpay_code(committee: &Committee, guardian: Address, parameters: SafetyParameters) -> Bytes {
     let members: Vec<_> = committee.members().iter().map(ContractAuthority::from).collect();
-    creation_code("FastPay.sol/FastPay.json", &(members, guardian, brakes).abi_encode_params())
+    let arguments = (members, guardian, Address::ZERO, parameters, Vec::<AssetCap>::new());
+    creation_code("FastPay.sol/FastPay.json", &arguments.abi_encode_params())
 }
 
 /// What creates the contract that Foundry compiled to `out/<artifact>`, with these encoded arguments.

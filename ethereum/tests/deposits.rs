@@ -2,8 +2,10 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use alloy::primitives::{Address, U64, U256};
-use fastpay_core::{AccountId, Amount, Asset, Authority, AuthorityName, Committee, Epoch, TransactionIndex};
-use fastpay_ethereum::testing::{Anvil, LyingNode, Mining};
+use fastpay_core::{
+    AccountId, Amount, Asset, Authority, AuthorityKeys, AuthorityName, Committee, Epoch, TransactionIndex,
+};
+use fastpay_ethereum::testing::{Anvil, LyingNode, Mining, Signers};
 use fastpay_ethereum::{
     Alarm, Call, Cursor, DepositReader, DepositsError, Finality, Primary, PrimaryConfig, PrimaryError,
 };
@@ -50,16 +52,19 @@ impl Scene {
         DepositReader::new(Primary::connect(self.config()).await.unwrap(), 100)
     }
 
-    /// Three deposits, all final, and a reader at the start.
+    /// Three deposits, all final, and a reader that has read the deployment.
     async fn with_deposits() -> (Self, DepositReader, Cursor) {
         let mut scene = Self::new().await;
+        scene.anvil.mine(2).await;
+        let mut reader = scene.reader().await;
+        let start = reader.start().await.unwrap();
+        let deployed = reader.next(&start).await.unwrap();
+        assert!(deployed.deposits.is_empty() && deployed.cursor.block_number > start.block_number);
         for wei in [100, 200, 300] {
             scene.deposit(wei).await;
         }
         scene.anvil.mine(2).await;
-        let reader = scene.reader().await;
-        let start = reader.start().await.unwrap();
-        (scene, reader, start)
+        (scene, reader, deployed.cursor)
     }
 }
 
@@ -93,6 +98,38 @@ async fn deposits_are_read_once_in_order_and_only_when_final() {
     let second = reader.next(&first.cursor).await.unwrap();
     assert_eq!(second.deposits[0].index, TransactionIndex(2));
     assert_eq!(second.final_block, second.cursor.block_number);
+}
+
+#[tokio::test]
+async fn other_events_of_the_order_lie_between_deposits() {
+    let (mut scene, mut reader, start) = Scene::with_deposits().await;
+    let first = reader.next(&start).await.unwrap();
+    assert_eq!(first.cursor.last_index, TransactionIndex(3));
+    let keys: Vec<_> = (1..=4_u8).map(|n| AuthorityKeys::from_secrets([n; 32], [n + 10; 32]).unwrap()).collect();
+    let contract = scene.anvil.deploy(&signed_committee(0, &keys)).await;
+    scene.contract = contract;
+    scene.anvil.mine(2).await;
+    let mut reader = scene.reader().await;
+    let start = reader.start().await.unwrap();
+    scene.nonce = 3;
+    scene.deposit(100).await;
+    let (now, next) = (signed_committee(0, &keys), signed_committee(1, &keys));
+    let mut keys = keys;
+    keys.sort_by_key(|keys| keys.public().name);
+    let signers = |committee| Signers { committee, keys: &keys };
+    scene.anvil.rotate(contract, signers(&now), signers(&next)).await;
+    scene.deposit(200).await;
+    scene.anvil.mine(2).await;
+    let batch = reader.next(&start).await.unwrap();
+    let indices: Vec<_> = batch.deposits.iter().map(|deposit| deposit.index.0).collect();
+    assert_eq!((indices, batch.cursor.last_index), (vec![1, 3], TransactionIndex(3)), "2 began epoch 1");
+    // Without it there is a gap.
+    scene.node.lie_about_logs(|logs| logs.retain(|log| log["topics"].as_array().unwrap().len() != 3));
+    assert!(matches!(alarm(reader.next(&start).await), Alarm::Gap { .. } | Alarm::CountDiffers { .. }));
+}
+
+fn signed_committee(epoch: u64, keys: &[AuthorityKeys]) -> Committee {
+    Committee::new(Epoch(epoch), keys.iter().map(AuthorityKeys::public).collect()).unwrap()
 }
 
 #[tokio::test]

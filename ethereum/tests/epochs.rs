@@ -1,13 +1,14 @@
 //! Committees are followed on a real chain, through nodes that lag, lie, leave and return.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
-use alloy::primitives::{Address, U256, hex};
+use alloy::primitives::{Address, B256, hex};
 use alloy::sol_types::SolCall;
-use fastpay_core::{AuthorityKeys, Committee, Committees, Domain, Epoch, VerifiedContractVote, sign_committee_vote};
-use fastpay_ethereum::testing::{Anvil, CHAIN_ID, GUARDIAN, LyingNode, Mining};
-use fastpay_ethereum::{
-    Alarm, ContractAuthority, DepositsError, EpochReader, Finality, IFastPay, Primary, PrimaryConfig,
+use fastpay_core::{
+    Amount, Announcement, Asset, AuthorityKeys, Committee, Committees, CouncilStatement, Domain, Epoch, Redemption,
+    SequenceNumber,
 };
+use fastpay_ethereum::testing::{Anvil, CHAIN_ID, GUARDIAN, LyingNode, Mining, Signers};
+use fastpay_ethereum::{Alarm, DepositsError, EpochReader, Finality, IFastPay, Primary, PrimaryConfig};
 use serde_json::{Value, json};
 
 /// The keys of the authorities in an epoch, in the order of their names.
@@ -32,7 +33,6 @@ struct Scene {
     anvil: Anvil,
     node: LyingNode,
     contract: Address,
-    nonce: u64,
 }
 
 impl Scene {
@@ -40,26 +40,15 @@ impl Scene {
         let anvil = Anvil::start(Mining::Manual);
         let contract = anvil.deploy(&committee(0)).await;
         let node = LyingNode::start(&anvil.url());
-        Self { anvil, node, contract, nonce: 0 }
+        Self { anvil, node, contract }
     }
 
-    /// Installs the committee of this epoch, in a block of its own.
-    async fn rotate(&mut self, epoch: u8) {
+    /// Installs the committee of this epoch. The installation is in the newest block.
+    async fn rotate(&self, epoch: u8) {
         let (now, next) = (committee(epoch - 1), committee(epoch));
-        let domain = Domain::new(CHAIN_ID, self.contract);
-        let digest = domain.committee_vote_digest(&next, GUARDIAN);
-        let votes: Vec<_> = keys(epoch - 1)
-            .iter()
-            .map(|keys| sign_committee_vote(keys, &domain, &next, GUARDIAN).verify(&now, digest).unwrap())
-            .collect();
-        let votes = VerifiedContractVote::quorum(&now, digest, &votes).unwrap().into();
-        let authorities = next.members().iter().map(ContractAuthority::from).collect();
-        let call = IFastPay::rotateCall { authorities, guardian: GUARDIAN, votes };
-        let key = self.anvil.rich_key(0);
-        let input = call.abi_encode().into();
-        let hash = self.anvil.send_raw(&key, self.nonce, self.contract.into(), U256::ZERO, input).await;
-        self.nonce += 1;
-        self.anvil.mined_receipt(hash).await;
+        let (now_keys, next_keys) = (keys(epoch - 1), keys(epoch));
+        let now = Signers { committee: &now, keys: &now_keys };
+        self.anvil.rotate(self.contract, now, Signers { committee: &next, keys: &next_keys }).await;
     }
 
     fn config(&self) -> PrimaryConfig {
@@ -93,7 +82,7 @@ fn alarm(result: Result<Committees, DepositsError>) -> Alarm {
 
 #[tokio::test]
 async fn committees_are_learned_when_final_and_all_of_them_however_long_one_was_away() {
-    let mut scene = Scene::new().await;
+    let scene = Scene::new().await;
     let reader = scene.reader().await;
     let early = reader.read(None).await.unwrap_err();
     assert!(matches!(early, DepositsError::Lagging { .. }) && early.is_retryable(), "{early}");
@@ -112,13 +101,49 @@ async fn committees_are_learned_when_final_and_all_of_them_however_long_one_was_
     }
     let primary = scene.anvil.primary(scene.contract, Finality::Confirmations(0)).await;
     assert_eq!(primary.guardian().await.unwrap(), GUARDIAN);
-    let digest = Domain::new(CHAIN_ID, scene.contract).committee_vote_digest(&committee(4), GUARDIAN);
-    assert_eq!(primary.committee_vote_digest(&committee(4), GUARDIAN).await.unwrap(), digest);
+}
+
+#[tokio::test]
+async fn the_contract_has_the_digests_of_core() {
+    let scene = Scene::new().await;
+    let primary = scene.anvil.primary(scene.contract, Finality::Confirmations(0)).await;
+    assert_eq!(primary.council().await.unwrap(), scene.contract.create(1));
+    assert_eq!(primary.recovery().await.unwrap(), Address::ZERO);
+    assert_eq!(primary.clock_of(B256::repeat_byte(1)).await.unwrap(), None);
+    let announcement = Announcement {
+        committee: committee(1),
+        guardian: Address::repeat_byte(1),
+        recovery: Address::repeat_byte(2),
+        compromised_since: Epoch(1),
+        checkpoint: B256::repeat_byte(3),
+        deadline: 4,
+    };
+    let redemption = Redemption {
+        sender: fastpay_core::AccountId([5; 32]),
+        recipient: Address::repeat_byte(6),
+        asset: Asset(Address::repeat_byte(7)),
+        amount: Amount(8),
+        fee: Amount(1),
+        sequence: SequenceNumber(9),
+        memo: B256::repeat_byte(10),
+    };
+    let (epoch, hash) = (Epoch(11), B256::repeat_byte(12));
+    for statement in [
+        CouncilStatement::Announcement(&announcement),
+        CouncilStatement::Acceptance { epoch, announcement: B256::repeat_byte(13), block_hash: hash },
+        CouncilStatement::CapRaise { epoch, asset: redemption.asset, cap: Amount(14), deadline: 15 },
+        CouncilStatement::Heartbeat { epoch, block_hash: hash },
+        CouncilStatement::CheckpointAdoption { epoch, checkpoint: hash },
+        CouncilStatement::Release { epoch, redemption: &redemption },
+    ] {
+        let digest = Domain::new(CHAIN_ID, scene.contract).council_digest(&statement);
+        assert_eq!(primary.council_digest(&statement).await.unwrap(), digest, "{statement:?}");
+    }
 }
 
 #[tokio::test]
 async fn one_lying_node_of_two_raises_the_alarm_and_none_that_is_away() {
-    let mut scene = Scene::new().await;
+    let scene = Scene::new().await;
     scene.rotate(1).await;
     scene.anvil.mine(2).await;
     let reader = scene.reader().await;
@@ -150,7 +175,7 @@ async fn one_lying_node_of_two_raises_the_alarm_and_none_that_is_away() {
 
 #[tokio::test]
 async fn a_node_behind_the_deployment_or_without_it_is_waited_for() {
-    let mut scene = Scene::new().await;
+    let scene = Scene::new().await;
     scene.rotate(1).await;
     scene.anvil.mine(2).await;
     let reader = scene.reader().await;

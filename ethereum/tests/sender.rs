@@ -119,7 +119,7 @@ async fn what_would_revert_is_not_sent_and_says_why() {
     check(sender.send_and_wait(to_nobody, &mut silent).await.unwrap_err(), "recipient is zero");
     let nothing = sender.send_and_wait(scene.deposit(0), &mut silent).await.unwrap_err();
     check(nothing, "deposit more than zero");
-    let claim = Call::claim(scene.contract, Asset::ETHER);
+    let claim = Call::claim(scene.contract, Asset::ETHER, Address::repeat_byte(4), U256::from(1));
     check(sender.send_and_wait(claim, &mut silent).await.unwrap_err(), "nothing of");
     let no_token = Call::deposit_token(scene.contract, ALICE, Asset(Address::repeat_byte(3)), Amount(1));
     check(sender.send_and_wait(no_token, &mut silent).await.unwrap_err(), "there is no token at");
@@ -272,6 +272,54 @@ async fn a_transaction_that_reverts_on_the_chain_is_reported() {
     scene.anvil.mine(3).await;
     let error = sender.drive(late, &mut |_| Ok(()), &mut |_| ()).await.unwrap_err();
     assert!(matches!(error, SendError::RevertedOnChain { .. }) && !error.is_retryable(), "{error}");
+}
+
+#[tokio::test]
+async fn a_trial_sees_the_price_of_gas_that_the_transaction_will_see() {
+    let scene = Scene::new().await;
+    let sender = scene.sender().await;
+    let callee = Address::repeat_byte(0xab);
+    // Reverts where gas costs nothing.
+    let _: Value = scene.anvil.request("anvil_setCode", json!([callee, "0x3a60095760006000fd5b00"])).await;
+    let call = Call { to: callee, value: U256::ZERO, data: Default::default() };
+    let submission = sender.prepare(call.clone()).await.unwrap();
+    // Burns what it gets: told as a revert, whatever the node calls it.
+    let _: Value = scene.anvil.request("anvil_setCode", json!([callee, "0x5b600056"])).await;
+    let error = sender.prepare(call).await.unwrap_err();
+    assert!(matches!(error, SendError::Primary(PrimaryError::Reverted(_))), "{error}");
+    assert!(submission.gas_limit < 200_000);
+}
+
+#[tokio::test]
+async fn nothing_is_prepared_that_cannot_be_sent_and_what_no_node_takes_is_said_so() {
+    let scene = Scene::new().await;
+    let sender = scene.sender().await;
+    let offer = sender.current_offer().await.unwrap();
+    let error = sender.prepare_within(scene.deposit(5), &offer, offer.gas_max + 1).await.unwrap_err();
+    assert!(matches!(error, SendError::TooMuchGas { .. }) && !error.is_retryable(), "{error}");
+    assert!(sender.prepare_within(scene.deposit(5), &offer, offer.gas_max).await.is_ok());
+    // As it was prepared once: with more gas than a block has.
+    let submission = sender.prepare(scene.deposit(5)).await.unwrap();
+    let large = Submission { gas_limit: 31_000_000, attempts: vec![], ..submission.clone() };
+    let large = sender.raised(&large).await.unwrap().unwrap();
+    let error = sender.broadcast(&large).await.unwrap_err();
+    assert!(matches!(error, SendError::Unsendable { .. }) && !error.is_retryable(), "{error}");
+    // Nothing is concluded where one of two nodes does not answer, or has an earlier offer.
+    let away = LyingNode::start(&scene.anvil.url());
+    let config = PrimaryConfig { rpc_urls: vec![scene.anvil.url(), away.url()], ..scene.anvil.config(scene.contract) };
+    let both = Sender::new(Primary::connect(config).await.unwrap(), scene.anvil.rich_key(0), SenderConfig::default());
+    away.go_away(true);
+    assert!(both.broadcast(&large).await.unwrap_err().is_retryable());
+    sender.broadcast(&submission).await.unwrap();
+    let attempts = [submission.attempts.clone(), large.attempts.clone()].concat();
+    sender.broadcast(&Submission { attempts, ..large.clone() }).await.unwrap();
+    // Its nonce is the next one's.
+    scene.anvil.request::<Value>("anvil_dropAllTransactions", json!([])).await;
+    let after = Submission { nonce: large.nonce + 1, attempts: vec![], ..submission.clone() };
+    sender.broadcast(&sender.raised(&after).await.unwrap().unwrap()).await.unwrap();
+    assert_eq!(sender.prepare(scene.deposit(5)).await.unwrap().nonce, large.nonce + 2);
+    sender.release(large.nonce);
+    assert_eq!(sender.prepare(scene.deposit(5)).await.unwrap().nonce, large.nonce);
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use alloy::primitives::{Address, B256, Bytes, LogData};
 use alloy::rpc::types::Log;
 use alloy::sol_types::{SolCall, SolEvent};
 use fastpay_core::TransactionIndex;
-use fastpay_ethereum::testing::check_deposits;
+use fastpay_ethereum::testing::check_order;
 use fastpay_ethereum::{BlockHead, IFastPay, IToken, Revert};
 
 use crate::tagged;
@@ -41,24 +41,21 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-/// What is taken for deposits are all logs, of the contract, of the blocks asked for, in order and without gap.
+/// What is taken for the order are all logs, of the contract, of the blocks asked for, in order and without gap.
 fn deposits(logs: &[Log], count: Option<TransactionIndex>) {
     let after = TransactionIndex(4);
-    let Ok(deposits) = check_deposits(CONTRACT, after, FIRST..=LAST, block_hash(LAST), logs, count) else { return };
-    assert_eq!(deposits.len(), logs.len());
+    let Ok(events) = check_order(CONTRACT, after, FIRST..=LAST, block_hash(LAST), logs, count) else { return };
+    assert_eq!(events.len(), logs.len());
     let mut place = None;
-    for ((index, deposit), log) in (after.0 + 1..).zip(&deposits).zip(logs) {
-        assert!(deposit.index.0 == index && deposit.amount.0 > 0, "{deposit:?}");
-        assert!(
-            log.address() == CONTRACT
-                && !log.removed
-                && log.topics()[1] == B256::left_padding_from(&index.to_be_bytes())
-        );
+    for ((index, event), log) in (after.0 + 1..).zip(&events).zip(logs) {
+        assert!(event.index().0 == index, "{event:?}");
+        assert!(event.deposit().is_none_or(|deposit| deposit.amount.0 > 0), "{event:?}");
+        assert!(log.address() == CONTRACT && !log.removed, "{log:?}");
         let next = Some((log.block_number.unwrap(), log.log_index.unwrap()));
         assert!((FIRST..=LAST).contains(&log.block_number.unwrap()) && place < next, "{log:?}");
         place = next;
     }
-    assert!(count.is_none_or(|count| count.0 == after.0 + deposits.len() as u64));
+    assert!(count.is_none_or(|count| count.0 == after.0 + events.len() as u64));
 }
 
 fn block_hash(number: u64) -> B256 {
@@ -101,7 +98,7 @@ fn views(bytes: &[u8]) {
         }
     }
     view::<IFastPay::committeeCall>(bytes);
-    view::<IFastPay::brakesCall>(bytes);
+    view::<IFastPay::safetyParametersCall>(bytes);
     view::<IFastPay::queuedCall>(bytes);
     view::<IFastPay::epochCall>(bytes);
     view::<IFastPay::quorumCall>(bytes);
@@ -116,7 +113,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
     let logs: Vec<Log> = good.iter().map(|bytes| log(*bytes)).collect();
     let error = alloy::sol_types::SolError::abi_encode(&IFastPay::PausedUntil { until: alloy::primitives::U256::MAX });
     let members: Vec<_> = crate::signed::SIGNED.committee.committee.members().iter().map(Into::into).collect();
-    let head = br#"{"number":"0x14","hash":"0x0000000000000000000000000000000000000000000000000000000000000014","baseFeePerGas":"0x7","timestamp":"0x9"}"#;
+    let head = br#"{"number":"0x14","hash":"0x0000000000000000000000000000000000000000000000000000000000000014","baseFeePerGas":"0x7","timestamp":"0x9","gasLimit":"0x1c9c380"}"#;
     vec![
         tagged(0, &serde_json::to_vec(&logs).unwrap()),
         tagged(1, &tagged(14, &good.concat())),

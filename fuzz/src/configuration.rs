@@ -32,7 +32,7 @@ pub fn run(bytes: &[u8]) {
             let path = scratch.put("relayer.toml", bytes);
             if let Ok(config) = fastpay_relayer::Config::read(&path, Default::default()) {
                 assert!(config.bundle.items_max > 0 && config.bundle.in_flight_max > 0);
-                let _ = config.minimum_fee(Asset::ETHER);
+                let _ = config.assets.worth(Asset::ETHER, Amount(u128::MAX));
             }
         }
         2 => {
@@ -99,7 +99,6 @@ finality = { confirmations = 3 }
 const RELAYER: &str = r#"
 endpoints = "e.json"
 data_dir = "/data"
-default_minimum_fee = "7"
 [key]
 file = "gas.key"
 passphrase_file = "p"
@@ -107,8 +106,9 @@ passphrase_file = "p"
 items_max = 9
 patient_above_gwei = 20
 below_cost = "leave"
-[minimum_fees]
-"0x0000000000000000000000000000000000000000" = "1000"
+[assets]
+"0x0000000000000000000000000000000000000000" = "1"
+"0x0101010101010101010101010101010101010101" = "0.0004"
 [traces]
 endpoint = "http://127.0.0.1:4317"
 ratio = 0.5
@@ -128,7 +128,8 @@ pub fn seeds() -> Vec<Vec<u8>> {
         http: Some("http://127.0.0.1:9100".into()),
         tls_ca: Some("ca.pem".into()),
     };
-    let endpoints = Endpoints { authorities: vec![authority] };
+    let relayers = vec!["https://relayer.example".into()];
+    let endpoints = Endpoints { authorities: vec![authority], relayers };
     let committees = Committees::new(SIGNED.committee.committee.clone()).unwrap();
     vec![
         tagged(0, NODE.as_bytes()),

@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
+use alloy::primitives::U256;
 use fastpay_core::{AccountId, Asset, Committees, Digest, PrimaryAddress, Transfer};
 use fastpay_ethereum::{Attempt, Call, Fees, Submission};
 use fastpay_node::guard::Floors;
-use fastpay_relayer::{Bundle, Decision, Item, State, Totals};
+use fastpay_relayer::{Bundle, Decision, Item, Left, State, Totals};
 use fastpay_wallet::folder::{Errand, Folder, KnownCommittees, OrderState, TransactionState};
 use serde_json::json;
 
@@ -110,7 +111,7 @@ fn read_wallet(folder: &Folder) {
     let _ = orders.next_sequence().unwrap();
     let inbox = folder.inbox(owner());
     for received in inbox.payments().into_iter().flatten() {
-        if let Ok(Some(certificate)) = inbox.certificate(received.payment.sender, received.payment.sequence) {
+        if let Ok(Some(certificate)) = inbox.certificate(&received.name()) {
             SIGNED.check_certificate(certificate);
         }
     }
@@ -127,7 +128,7 @@ fn read_wallet(folder: &Folder) {
 
 /// A transaction that the wallet or the relayer sent.
 fn submission() -> Submission {
-    let call = Call::claim(CONTRACT, Asset::ETHER);
+    let call = Call::claim(CONTRACT, Asset::ETHER, CONTRACT, U256::from(1));
     let fees = Fees { max_fee_per_gas: 9, max_priority_fee_per_gas: 1 };
     let attempts = vec![Attempt { hash: Digest::repeat_byte(1), fees }];
     Submission { call, from: OWNER_ON_PRIMARY, nonce: 3, gas_limit: 100_000, attempts }
@@ -139,6 +140,7 @@ fn relayer_state() -> State {
     let verified = certificate.clone().verify(&SIGNED.committee.domain, &SIGNED.committee.committee).unwrap();
     let item = Item::new(&verified, &SIGNED.committee.committee, 5).expect("the second order is a redemption");
     let bundle = Bundle { submission: submission(), items: vec![item.id()] };
+    let left = Left { item: item.id(), reason: "it reverted".into(), transaction: Some(Digest::repeat_byte(2)) };
     State {
         version: 1,
         chain_id: SIGNED.committee.domain.chain_id(),
@@ -148,6 +150,8 @@ fn relayer_state() -> State {
         cursors: [(SIGNED.committee.committee.members()[0].name, vec![1, 2])].into(),
         items: vec![item],
         bundles: vec![bundle],
+        free_nonces: vec![2],
+        left: vec![left],
         totals: Totals::default(),
         decision: Decision::default(),
         paused_until: Some(7),
@@ -164,7 +168,7 @@ fn sound_files() -> Vec<(u8, Vec<u8>)> {
     let certified = hexadecimal(&borsh::to_vec(certificate).unwrap());
     let payment = match &order.transfer {
         Transfer::Payment(payment) => payment.clone(),
-        Transfer::Redemption(_) => unreachable!("the first order is a payment"),
+        Transfer::Redemption(_) | Transfer::Payout(_) => unreachable!("the first order is a payment"),
     };
     let committees = Committees::new(signed.committee.committee.clone()).unwrap();
     let known = KnownCommittees::new(&signed.committee.domain, committees);
@@ -176,7 +180,9 @@ fn sound_files() -> Vec<(u8, Vec<u8>)> {
         json!({ "receivedAtMs": 4, "payment": payment, "certificate": certified }),
         json!(known),
         json!({ "0x0000000000000000000000000000000000000000": { "symbol": "ETH", "decimals": 18 } }),
-        json!({ "created_at_ms": 5, "errand": Errand::Claim { asset: Asset::ETHER, to: None, amount: None },
+        json!({ "created_at_ms": 5, "errand": Errand::Claim {
+                owner: PrimaryAddress::repeat_byte(7), asset: Asset::ETHER, to: PrimaryAddress::repeat_byte(8), amount: U256::from(9),
+            },
             "submission": submission() }),
         json!(TransactionState::Reverted),
     ];

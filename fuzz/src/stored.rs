@@ -2,8 +2,9 @@
 
 use borsh::{BorshDeserialize, BorshSerialize};
 use fastpay_core::{
-    Account, Certificate, CrossShardCredit, Deposit, Effect, History, PendingOrder, Record, ShardId, ShardLedger,
-    SynchronizationOrder, TransactionIndex, Transfer, TransferOrder, Vote,
+    Account, AccountId, AppliedCredit, Certificate, Chain, CrossShardCredit, Deposit, Destination, Effect, Forwarded,
+    History, JournalPosition, Output, PendingOrder, Record, ShardId, ShardLedger, ShardOutputs, SynchronizationOrder,
+    TransactionIndex, Transfer, TransferOrder, Vote,
 };
 
 use crate::signed::SIGNED;
@@ -15,9 +16,14 @@ pub fn run(bytes: &[u8]) {
     match tag % 6 {
         0 => {
             if let Some(record) = canonical::<Record>(bytes) {
-                let _ = (record.accounts().count(), record.received_payment(), record.redemption_link());
-                let links = [record.sent_link(), record.received_link(), record.deposit_link()];
-                links.into_iter().flatten().for_each(|link| {
+                let (accounts, _) = (record.accounts(), (record.forwarded(), record.payout_digest()));
+                let account = accounts.first().copied().unwrap_or(AccountId::ZERO);
+                let chains = [Chain::Sent, Chain::Received(account), Chain::Deposits, Chain::Redemptions];
+                let here = JournalPosition(0);
+                let numbers = record.received().map(|(_, link)| link.number).chain([0]).collect::<Vec<_>>();
+                let links =
+                    chains.iter().flat_map(|chain| numbers.iter().map(|number| record.link(*chain, *number, here)));
+                links.flatten().for_each(|link| {
                     let _ = (link.find(0), link.find(u64::MAX));
                 });
             }
@@ -71,19 +77,31 @@ pub fn seeds() -> Vec<Vec<u8>> {
     let link = History::default().next_link();
     let synchronization =
         SynchronizationOrder { after: TransactionIndex(1), up_to: TransactionIndex(2), deposit: Some(deposit) };
-    let credit = CrossShardCredit { from: ShardId(1), number: 1, payment: payment.clone() };
+    let credit = CrossShardCredit { from: ShardId(1), number: 1, forwarded: Forwarded::Payment(payment.clone()) };
+    let output = Output { recipient: payment.recipient, amount: payment.amount, memo: payment.memo };
+    let part = ShardOutputs {
+        digest,
+        sender: payment.sender,
+        asset: payment.asset,
+        sequence: payment.sequence,
+        outputs: vec![(0, output.clone()), (7, output)],
+    };
+    let outputs = CrossShardCredit { from: ShardId(1), number: 2, forwarded: Forwarded::Outputs(part.into()) };
+    let paid_out = vec![Destination::Credited { received: link }, Destination::Forwarded { to: ShardId(1), number: 1 }];
     let confirmation = |effect| Record::Confirmation { certificate: certificate.clone().into(), sent: link, effect };
     let records = [
         Record::Lock { order: order.clone().into(), digest },
         confirmation(Effect::Credited { received: link }),
         confirmation(Effect::Forwarded { to: ShardId(1), number: 1 }),
         confirmation(Effect::Redeemed { feed: link }),
-        Record::Credit { credit: credit.clone(), received: link },
+        confirmation(Effect::PaidOut { digest, outputs: paid_out }),
+        Record::Credit(AppliedCredit { credit: credit.clone(), received: vec![link] }),
+        Record::Credit(AppliedCredit { credit: outputs.clone(), received: vec![link, link] }),
         Record::Synchronization { order: synchronization, deposits: Some(link) },
     ];
     let pending = Some(Box::new(PendingOrder { order: order.clone().into(), digest }));
     let mut ledger = ShardLedger { synchronized: TransactionIndex(2), ..Default::default() };
-    ledger.outboxes.entry(ShardId(1)).or_default().waiting.push_back(credit);
+    ledger.outboxes.entry(ShardId(1)).or_default().waiting.extend([credit, outputs]);
     ledger.inboxes.insert(ShardId(1), 3);
     ledger.totals.insert(payment.asset, Default::default());
     let encode = |tag: u8, value: &dyn Fn() -> Vec<u8>| tagged(tag, &value());

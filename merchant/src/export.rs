@@ -27,6 +27,7 @@ struct Row {
     sequence: Option<SequenceNumber>,
     received_at_ms: Option<u64>,
     late: Option<bool>,
+    output: Option<u16>,
 }
 
 impl Row {
@@ -51,6 +52,7 @@ impl Row {
             payment_amount: Some(arrival.amount),
             sender: Some(arrival.sender),
             sequence: Some(arrival.sequence),
+            output: arrival.output,
             received_at_ms: Some(arrival.received_at_ms),
             late,
             ..self

@@ -50,8 +50,11 @@ pub struct NewInvoice {
 pub struct Payment {
     /// Who paid.
     sender: Account,
-    /// The sender's number of it. Both together are the payment's identity.
+    /// The sender's number of it. Sender, number and output are the payment's identity.
     sequence: u64,
+    /// The output's number, where it is an output of a payout.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output: Option<u16>,
     /// How much, in the asset's smallest unit.
     amount: Uint128,
     /// When it was seen first, in milliseconds since 1970.
@@ -65,6 +68,7 @@ impl Payment {
         Self {
             sender: arrival.sender.into(),
             sequence: arrival.sequence.0,
+            output: arrival.output,
             amount: Decimal(arrival.amount.0),
             received_at_ms: arrival.received_at_ms,
             late: arrival.is_late(terms),

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use fastpay_core::{AccountId, Amount, Asset, Memo, SequenceNumber};
-use fastpay_wallet::folder::ReceivedPayment;
+use fastpay_wallet::folder::{PaymentName, ReceivedPayment};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -33,8 +33,11 @@ pub struct Terms {
 pub struct Arrival {
     /// Who paid.
     pub sender: AccountId,
-    /// The sender's number of it. Both together are the payment's identity.
+    /// The sender's number of it. Sender, number and output are the payment's identity.
     pub sequence: SequenceNumber,
+    /// The output's number, where it is an output of a payout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<u16>,
     /// What was paid.
     pub asset: Asset,
     /// How much of it.
@@ -55,12 +58,19 @@ impl Arrival {
         Self {
             sender: payment.sender,
             sequence: payment.sequence,
+            output: received.output,
             asset: payment.asset,
             amount: payment.amount,
             memo: payment.memo,
             received_at_ms: received.received_at_ms,
             after_ms,
         }
+    }
+
+    /// What it is known by.
+    #[must_use]
+    pub fn name(&self) -> PaymentName {
+        PaymentName { sender: self.sender, sequence: self.sequence, output: self.output }
     }
 
     /// Whether it certainly came after the end. A payment that came while nobody looked is taken as in time.
@@ -162,6 +172,7 @@ pub(crate) mod tests {
         Arrival {
             sender: AccountId([7; 32]),
             sequence: SequenceNumber(sequence),
+            output: None,
             asset: Asset::ETHER,
             amount: Amount(amount),
             memo: Memo::repeat_byte(1),

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use fastpay_core::{AccountId, SequenceNumber};
+use fastpay_core::AccountId;
 use fastpay_ethereum::utc;
-use fastpay_wallet::folder::{FolderError, Lock, ReceivedPayment};
+use fastpay_wallet::folder::{FolderError, Lock, PaymentName, ReceivedPayment};
 use tokio::sync::Notify;
 
 use crate::archive::{Archive, ArchiveError};
@@ -109,8 +109,8 @@ impl Ledger {
 
     /// Whether a payment was taken in.
     #[must_use]
-    pub fn has(&self, sender: AccountId, sequence: SequenceNumber) -> bool {
-        self.read(|inner| inner.book.has(sender, sequence))
+    pub fn has(&self, name: &PaymentName) -> bool {
+        self.read(|inner| inner.book.has(name))
     }
 
     /// Takes in what the wallet received, and tells of what follows. The wallet began at `looked_at_ms` to look for
@@ -121,7 +121,7 @@ impl Ledger {
     pub fn take_in(&self, received: &[ReceivedPayment], looked_at_ms: u64) -> Result<(), LedgerError> {
         self.with(|inner| {
             let arrivals = received.iter().map(|received| Arrival::new(received, inner.looked_at_ms));
-            let is_new = |arrival: &Arrival| !inner.book.has(arrival.sender, arrival.sequence);
+            let is_new = |arrival: &Arrival| !inner.book.has(&arrival.name());
             let new = arrivals.filter(is_new).map(Entry::Arrived).collect();
             inner.commit(new)?;
             inner.looked_at_ms = inner.looked_at_ms.max(looked_at_ms);
@@ -341,5 +341,51 @@ mod tests {
         assert_eq!(ledger.undelivered(|_| true, 9), []);
         let told = expire(&ledger, "order 3");
         assert_eq!(ledger.undelivered(|_| true, 9), [told]);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn nothing_is_said_that_the_journal_does_not_have() {
+        let folder = tempfile::tempdir().unwrap();
+        let ledger = open(folder.path(), true).await;
+        let waiting = expire(&ledger, "order 1");
+        let (asset, amount, memo) = (Asset::ETHER, Amount(5), None);
+        let request = |reference: &str| Request { reference: reference.into(), asset, amount, memo, expires_in: 1 };
+        ledger.create(&request("order 2"), 9).unwrap();
+        ledger.break_journal();
+        assert!(ledger.create(&request("order 3"), 9).is_err());
+        assert!(ledger.attempted(&waiting.event.id, Outcome::Delivered).is_err());
+        // By then the second has expired, too.
+        assert!(ledger.take_in(&[], now_ms() + 60_000).is_err());
+        let references: Vec<_> = ledger.read_book(|book, _| {
+            book.invoices_after(None).unwrap().map(|invoice| invoice.terms.reference.clone()).collect()
+        });
+        assert_eq!(references, ["order 1", "order 2"]);
+        assert_eq!(ledger.undelivered(|_| true, 9), [waiting], "what was not noted is told again, and nothing else");
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_cannot_be_archived_stays_in_the_journal() {
+        let (folder, blocked) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let link = PaymentLink::new(AccountId([7; 32]), &Domain::new(1, [5; 20].into()), Asset::ETHER);
+        let open = async || {
+            let base = LinkBase { link: link.clone(), page: None };
+            Ledger::open(folder.path(), base, Duration::ZERO, false).await.unwrap()
+        };
+        let count = |ledger: &Ledger| ledger.read_book(|book, _| book.invoices_after(None).unwrap().count());
+        let ledger = open().await;
+        expire(&ledger, "order 1");
+        ledger.take_in(&[], now_ms() + 60_000).unwrap();
+        // In the way of the archive's folder.
+        std::fs::write(folder.path().join("archive"), b"").unwrap();
+        ledger.with(Inner::compact).unwrap();
+        assert_eq!(count(&ledger), 1);
+        drop(ledger);
+        let ledger = open().await;
+        assert_eq!(count(&ledger), 1, "the journal on disk has it still");
+        std::fs::rename(folder.path().join("archive"), blocked.path().join("archive")).unwrap();
+        ledger.take_in(&[], now_ms() + 60_000).unwrap();
+        ledger.with(Inner::compact).unwrap();
+        assert_eq!(count(&ledger), 0);
+        assert_eq!(std::fs::read_dir(folder.path().join("archive")).unwrap().count(), 1);
     }
 }

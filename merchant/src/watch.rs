@@ -88,7 +88,7 @@ pub async fn look(wallet: &Wallet, ledger: &Ledger) -> Result<Option<Blindness>,
 /// Takes in what the book lacks of the inbox.
 fn take_in(wallet: &Wallet, ledger: &Ledger, looked_at_ms: u64) -> Result<(), WatchError> {
     let inbox = wallet.folder().inbox(ledger.account());
-    let lacking = block_in_place(|| inbox.payments_beyond(|sender, sequence| ledger.has(sender, sequence)));
+    let lacking = block_in_place(|| inbox.payments_beyond(|name| ledger.has(name)));
     Ok(ledger.take_in(&lacking.map_err(WalletError::from)?, looked_at_ms)?)
 }
 
@@ -115,7 +115,7 @@ mod tests {
             http: None,
             tls_ca: None,
         });
-        let endpoints = Endpoints { authorities: away.collect() };
+        let endpoints = Endpoints { authorities: away.collect(), relayers: vec![] };
         let committees = Committees::new(committee.committee.clone()).unwrap();
         let network = Network::new(committee.domain, committees, &endpoints).unwrap();
         let wallet = Wallet::new(Folder::new(folder.path().join("wallet")), network, DriveOptions::default());

@@ -12,7 +12,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use fastpay_core::{
-    AuthorityKeys, AuthorityName, Domain, EpochsError, Genesis, JournalPosition, ShardId, ShardLayout, TransactionIndex,
+    AuthorityKeys, AuthorityName, Domain, EpochsError, Genesis, JournalPosition, Shard, ShardId, ShardLayout,
+    TransactionIndex,
 };
 use fastpay_ethereum::{Primary, PrimaryError};
 use fastpay_rpc::Endpoints;
@@ -24,14 +25,16 @@ use tokio::task::JoinSet;
 use crate::config::{Config, ConfigError};
 use crate::deployment::{self, Deployment, DeploymentError, folder_identity};
 use crate::follower::{Feed, Follower, Progress};
-use crate::guard::{CatchUp, Floors, Guard, Memory, NoticeError, PeersError, Question, Witness};
+use crate::guard::{self, CatchUp, Floors, Guard, Memory, NoticeError, PeersError, Question, Suspicion, Witness};
 use crate::http::{self, HttpContext, HttpLimits};
 use crate::index::{Index, Indexer};
 use crate::metrics::Metrics;
 use crate::network::{self, NetworkLimits, ShardContext};
 use crate::payouts::Payouts;
 use crate::rotation::{Rotation, RotationError, remembered_names};
-use crate::shard::{self, Command, HistoryReader, RecoveredShard, ShardError, ShardHandle, ShardLimits, ShardSettings};
+use crate::shard::{
+    self, AddressBudgets, Command, HistoryReader, RecoveredShard, ShardError, ShardHandle, ShardLimits, ShardSettings,
+};
 use crate::standing::{Standing, StandingError, StandingSeen};
 use crate::storage::{DataFolder, StorageError};
 use crate::tls::{Tls, TlsError};
@@ -84,6 +87,24 @@ pub enum AuthorityError {
         /// The newest credit that the one has sent.
         issued: u64,
         /// The newest credit that the other has applied.
+        applied: u64,
+    },
+    /// A shard has lost credits that it had acknowledged, so the shard that sent them no longer keeps them.
+    #[error(
+        "shard {to} has applied {applied} credits of shard {from} and had acknowledged {acknowledged}: its journal has \
+         lost its end, or the copy was made while the node ran. Restore a copy that was made while the node was \
+         stopped. Without such a copy, move shard-{:03}/checkpoint out of the data folder and start again: shard \
+         {from} then sends all its credits again, from its journal",
+        .from.0
+    )]
+    LostCredits {
+        /// The shard that sent the credits.
+        from: ShardId,
+        /// The shard that has lost them.
+        to: ShardId,
+        /// The newest credit that `to` had acknowledged.
+        acknowledged: u64,
+        /// The newest credit that `to` has applied.
         applied: u64,
     },
     /// A shard cannot start, or ended.
@@ -160,13 +181,25 @@ pub async fn run(
     let (tracer, export) = traces(&config, standing.public().name)?;
     let layout = ShardLayout::new(config.shards);
     let with_primary = deployment.genesis().is_none();
-    let limits =
-        ShardLimits { accounts_in_memory_max: config.accounts_in_memory_per_shard(), ..ShardLimits::default() };
+    let in_use = tokio::select! {
+        in_use = used_before(&config, &deployment, &standing, &folder) => in_use?,
+        _ = stop.wait_for(|stop| *stop) => return Ok(()),
+    };
+    let limits = ShardLimits {
+        accounts_in_memory_max: config.accounts_in_memory_per_shard(),
+        disk_reserve_bytes: config.limits.disk_reserve_bytes,
+        account_journal_bytes_per_day: config.limits.account_journal_bytes_per_day,
+        ..ShardLimits::default()
+    };
     let recovered = recover(&folder, layout, with_primary, limits).await?;
-    check_credits(&recovered)?;
+    if let Err(error) = check_credits(recovered.iter().map(RecoveredShard::shard)) {
+        // A journal has lost its end, and votes with it. This stays known, whatever is done about the credits.
+        guard::mark_as_cut(&folder)?;
+        return Err(error);
+    }
     let histories: Vec<HistoryReader> = recovered.iter().map(RecoveredShard::history).collect();
     let witness = Arc::new(Witness::of(&config.data, config.witness())?);
-    let guard = guard(&witness, &folder, &journal_ends(&histories))?;
+    let guard = guard(&witness, &folder, &journal_ends(&histories), in_use)?;
     let (guard, questions) = guard.map(|(guard, questions)| (Arc::new(guard), questions)).unzip();
     let rotation = Rotation::new(folder.clone(), standing.guarded(guard.clone()))?;
     let (index, indexer) = index(&config, deployment.domain(), &histories)?.unzip();
@@ -180,7 +213,8 @@ pub async fn run(
     if let (Some(guard), Some(questions)) = (guard, questions) {
         catch_up(&config, &parts, guard, questions, &remembered_names(&folder)?)?;
     }
-    let threads = start_shards(&parts, recovered, limits)?;
+    let addresses = shard::address_budgets(config.limits.address_journal_bytes_per_day);
+    let threads = start_shards(&parts, recovered, limits, &addresses)?;
     let noting = tokio::spawn(note_journal_ends(witness.clone(), histories.clone()));
     let outcome = serve(&config, &parts, deployment, rotation, &threads, histories.clone(), stop).await;
     let ended = end_shards(threads).await;
@@ -231,15 +265,25 @@ async fn recover(
     Ok(recovered)
 }
 
-/// Every credit that a shard has applied was on another one's disk before. Where it is not there any more, that one
-/// would number others the same, and they would be lost.
-fn check_credits(recovered: &[RecoveredShard]) -> Result<(), AuthorityError> {
-    for to in recovered.iter().map(RecoveredShard::shard) {
-        for from in recovered.iter().map(RecoveredShard::shard) {
-            let issued = from.ledger().outboxes.get(&to.id()).map_or(0, |outbox| outbox.issued);
+/// Checks that no journal has lost credits between the shards of one authority. A shard sends a credit, and
+/// acknowledges one, only once it is on disk. So for each pair of shards, acknowledged ≤ applied ≤ issued. Where
+/// applied > issued, the sender would use the lost numbers again; where acknowledged > applied, nobody would ever send
+/// the credits between the two again. Either would lose money in silence.
+///
+/// # Errors
+/// [`AuthorityError::TornCopy`], [`AuthorityError::LostCredits`].
+pub fn check_credits<'a>(shards: impl Iterator<Item = &'a Shard> + Clone) -> Result<(), AuthorityError> {
+    for to in shards.clone() {
+        for from in shards.clone() {
+            let outbox = from.ledger().outboxes.get(&to.id());
+            let (issued, acknowledged) = outbox.map_or((0, 0), |outbox| (outbox.issued, outbox.acknowledged()));
             let applied = to.ledger().inbox(from.id());
+            let (from, to) = (from.id(), to.id());
             if applied > issued {
-                return Err(AuthorityError::TornCopy { from: from.id(), to: to.id(), issued, applied });
+                return Err(AuthorityError::TornCopy { from, to, issued, applied });
+            }
+            if acknowledged > applied {
+                return Err(AuthorityError::LostCredits { from, to, acknowledged, applied });
             }
         }
     }
@@ -250,13 +294,28 @@ fn journal_ends(histories: &[HistoryReader]) -> Vec<JournalPosition> {
     histories.iter().map(HistoryReader::end).collect()
 }
 
+/// Why a new folder may lack votes that its authority gave with another one. None where it is not new.
+async fn used_before(
+    config: &Config,
+    deployment: &Deployment,
+    standing: &Standing,
+    folder: &DataFolder,
+) -> Result<Option<Suspicion>, AuthorityError> {
+    if !guard::is_new(folder)? {
+        return Ok(None);
+    }
+    let names = remembered_names(folder)?;
+    Ok(guard::in_use(deployment, standing.epoch(), config.endpoints.as_deref(), &names).await?)
+}
+
 /// The guard, where the data folder may be older than what was said with it.
 fn guard(
     witness: &Witness,
     folder: &DataFolder,
     ends: &[JournalPosition],
+    in_use: Option<Suspicion>,
 ) -> Result<Option<(Guard, mpsc::Receiver<Question>)>, AuthorityError> {
-    let Memory::Older { since, why } = witness.judge(folder, ends)? else { return Ok(None) };
+    let Memory::Older { since, why } = witness.judge(folder, ends, in_use)? else { return Ok(None) };
     tracing::warn!(
         since,
         why,
@@ -311,13 +370,19 @@ fn start_shards(
     parts: &Parts,
     recovered: Vec<RecoveredShard>,
     limits: ShardLimits,
+    addresses: &AddressBudgets,
 ) -> Result<Vec<ShardThread>, AuthorityError> {
     let queues: Vec<_> = parts.metrics.shards.iter().map(|m| ShardHandle::new(&limits, m.clone())).collect();
     let handles: BTreeMap<ShardId, ShardHandle> =
         parts.layout.shards().zip(&queues).map(|(id, (handle, _))| (id, handle.clone())).collect();
     let mut threads = Vec::new();
     for ((id, shard), (handle, queue)) in parts.layout.shards().zip(recovered).zip(queues) {
-        let settings = ShardSettings { domain: parts.domain, standing: parts.standing.clone(), limits };
+        let settings = ShardSettings {
+            domain: parts.domain,
+            standing: parts.standing.clone(),
+            limits,
+            addresses: addresses.clone(),
+        };
         let mut siblings = handles.clone();
         siblings.remove(&id);
         let thread = shard::start(settings, shard, queue, handle.clone(), siblings)
@@ -398,7 +463,7 @@ async fn serve(
     if let Deployment::StandAlone(genesis) = deployment {
         followers.spawn(apply_genesis(genesis, feed, progress));
     } else if let Some(primary) = primary {
-        let cursor_file = config.data.join("follower.json");
+        let cursor_file = crate::follower::cursor_file(&config.data);
         let follower = Follower::new(primary, feed, rotation, cursor_file, parts.metrics.follower.clone(), progress);
         followers.spawn(follower.run(ended.clone()));
     }

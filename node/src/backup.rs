@@ -200,7 +200,7 @@ mod tests {
 
     fn memory(data: &Path, witness: PathBuf) -> Memory {
         let folder = DataFolder::open(data, &identity()).unwrap();
-        Witness::of(data, witness).unwrap().judge(&folder, &[JournalPosition(0)]).unwrap()
+        Witness::of(data, witness).unwrap().judge(&folder, &[JournalPosition(0)], None).unwrap()
     }
 
     #[test]
@@ -260,6 +260,18 @@ mod tests {
         fs::copy(data.join(META_FILE), backup.join(META_FILE)).unwrap();
         fs::create_dir(scene.path("second.restoring")).unwrap();
         restore(&backup, &scene.path("second")).unwrap();
+    }
+
+    #[test]
+    fn a_copy_that_could_not_be_marked_is_no_data_folder() {
+        let scene = Scene::new();
+        let (data, backup) = (scene.path("data"), scene.path("backup"));
+        // The mark first removes what others said. Here that is a folder, which it cannot remove.
+        fs::remove_file(data.join("floors")).unwrap();
+        fs::create_dir(data.join("floors")).unwrap();
+        assert!(matches!(back_up(&data, &backup), Err(BackupError::Mark(_))));
+        let refused = restore(&backup, &scene.path("second")).unwrap_err();
+        assert!(matches!(refused, BackupError::Storage(StorageError::NotCreated { .. })), "{refused}");
     }
 
     #[test]

@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 
 use crate::config::{Config, Overrides, TlsFiles};
 use crate::deployment::{self, Deployment, folder_identity};
-use crate::guard::{Memory, Witness, marked};
+use crate::guard::{Memory, Witness, is_new, marked};
 use crate::keys;
 use crate::rotation::remembered_names;
 use crate::standing::Standing;
@@ -194,6 +194,11 @@ fn witness(config: &Config, folder: &DataFolder, findings: &mut Findings) {
     };
     // Without the journals' ends: those are found by recovering them.
     let suspicion = Witness::of(&config.data, config.witness()).map(|witness| witness.suspicion(&[]));
+    if let Ok(true) = is_new(folder) {
+        let message = "the folder is new: its first start finds out whether the deployment was in use before";
+        findings.note("memory", Level::Ok, message);
+        return;
+    }
     match suspicion.and_then(|suspicion| Ok((suspicion, marked(folder.path())?))) {
         Ok((None, Memory::Whole)) => {
             findings.note("memory", Level::Ok, "the witness is this folder's, and it is not marked")

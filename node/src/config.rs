@@ -2,7 +2,7 @@
 //! by flag or environment.
 
 use std::net::SocketAddr;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::path::{Path, PathBuf};
 
 use fastpay_ethereum::PrimaryConfig;
@@ -13,6 +13,7 @@ use crate::guard::default_witness;
 use crate::http::HttpLimits;
 use crate::keys::KeyFiles;
 use crate::network::NetworkLimits;
+use crate::shard::{ADDRESS_JOURNAL_BYTES_PER_DAY, ShardLimits};
 
 /// Each shard is a thread with its own journal, store and port.
 const SHARDS_MAX: u32 = 64;
@@ -72,6 +73,12 @@ pub struct Limits {
     pub http_connections_max: usize,
     /// At most so many streams of events there, and from one address as many as are free.
     pub event_streams_max: usize,
+    /// Where less of the disk is free, no new orders are voted for.
+    pub disk_reserve_bytes: u64,
+    /// So many bytes of journal a day are written for the orders of one account.
+    pub account_journal_bytes_per_day: NonZeroU64,
+    /// So many are written for what clients at one address send.
+    pub address_journal_bytes_per_day: NonZeroU64,
 }
 
 impl Default for Limits {
@@ -80,6 +87,9 @@ impl Default for Limits {
             shard_connections_max: NetworkLimits::default().connections_max,
             http_connections_max: HttpLimits::default().connections_max,
             event_streams_max: HttpLimits::default().streams_max,
+            disk_reserve_bytes: ShardLimits::default().disk_reserve_bytes,
+            account_journal_bytes_per_day: ShardLimits::default().account_journal_bytes_per_day,
+            address_journal_bytes_per_day: ADDRESS_JOURNAL_BYTES_PER_DAY,
         }
     }
 }
@@ -311,9 +321,17 @@ mod tests {
     fn bounds_are_as_they_come_but_for_those_that_are_named() {
         let config = read(GOOD, Overrides::default()).unwrap();
         assert_eq!((config.limits, config.index), (Limits::default(), true));
-        let named = format!("index = false\n{GOOD}\n[limits]\nshard_connections_max = 64\nevent_streams_max = 0\n");
+        let named = format!(
+            "index = false\n{GOOD}\n[limits]\nshard_connections_max = 64\nevent_streams_max = 0\ndisk_reserve_bytes = 0\naddress_journal_bytes_per_day = 7\n"
+        );
         let named = read(&named, Overrides::default()).unwrap();
-        let expected = Limits { shard_connections_max: 64, event_streams_max: 0, ..Limits::default() };
+        let expected = Limits {
+            shard_connections_max: 64,
+            event_streams_max: 0,
+            disk_reserve_bytes: 0,
+            address_journal_bytes_per_day: 7.try_into().unwrap(),
+            ..Limits::default()
+        };
         assert_eq!((named.limits, named.index), (expected, false));
         let traces = format!("{GOOD}\n[traces]\nendpoint = \"http://127.0.0.1:4317\"\nratio = 0.5\n");
         assert_eq!(read(&traces, Overrides::default()).unwrap().traces.unwrap().ratio.get(), 0.5);
@@ -334,6 +352,7 @@ mod tests {
         check(GOOD.replace(":9000", ":65535"), "no port for every shard");
         check(format!("{GOOD}\n[limits]\nhttp_connections_max = 15\n"), "http_connections_max is 15; at least 16");
         check(format!("{GOOD}\n[limits]\nshard_connections_max = 0\n"), "shard_connections_max is 0; at least 16");
+        check(format!("{GOOD}\n[limits]\naccount_journal_bytes_per_day = 0\n"), "nonzero");
         check(format!("{GOOD}\n[limits]\nconnections_max = 99\n"), "unknown field `connections_max`");
         check(format!("{GOOD}\n[traces]\nratio = 0.5\n"), "missing field `endpoint`");
         let traces = format!("{GOOD}\n[traces]\nendpoint = \"http://127.0.0.1:4317\"\n");

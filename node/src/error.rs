@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use fastpay_ethereum::keystore::KeystoreError;
 use fastpay_node::authority::AuthorityError;
 use fastpay_node::backup::BackupError;
+use fastpay_node::committee::CommitteeError;
 use fastpay_node::config::ConfigError;
 use fastpay_node::deployment::DeploymentError;
 use fastpay_node::guard::NoticeError;
@@ -14,7 +15,6 @@ use fastpay_node::setup::SetupError;
 use fastpay_node::shard::ShardError;
 use fastpay_node::status::StatusError;
 use fastpay_node::storage::StorageError;
-use fastpay_node::vote_committee::VoteCommitteeError;
 use fastpay_rpc::ClientError;
 use fastpay_telemetry::console::LostAnswer;
 use fastpay_telemetry::{ErrorKind, TraceError};
@@ -30,7 +30,10 @@ pub enum CommandError {
     #[error(transparent)]
     Authority(Box<AuthorityError>),
     #[error(transparent)]
-    Vote(#[from] VoteCommitteeError),
+    Committee(#[from] CommitteeError),
+    /// A command of an earlier version.
+    #[error("there is no command `{old}` any more; use `{new}`")]
+    Replaced { old: &'static str, new: &'static str },
     #[error("cannot write {path}: {error}")]
     Unwritten { path: PathBuf, error: io::Error },
     /// `config check`: so many things stand in the way.
@@ -62,7 +65,8 @@ impl CommandError {
             Self::Key(_) => ErrorKind::Key,
             Self::Setup(error) => of_setup(error),
             Self::Authority(error) => of_authority(error),
-            Self::Vote(error) => of_vote(error),
+            Self::Committee(error) => of_committee(error),
+            Self::Replaced { .. } => ErrorKind::Argument,
             Self::Unwritten { error, .. } if error.kind() == io::ErrorKind::AlreadyExists => ErrorKind::Argument,
             Self::Unwritten { .. } => ErrorKind::Storage,
             Self::Backup(error) => of_backup(error),
@@ -100,6 +104,7 @@ fn of_authority(error: &AuthorityError) -> ErrorKind {
         AuthorityError::Storage(error) => of_storage(error),
         AuthorityError::Memory(error) => of_notice(error),
         AuthorityError::Epochs(_) | AuthorityError::Floors(_) | AuthorityError::TornCopy { .. } => ErrorKind::Storage,
+        AuthorityError::LostCredits { .. } => ErrorKind::Storage,
         AuthorityError::Shard { error, .. } => of_shard(error),
         AuthorityError::Primary(_) => ErrorKind::Primary,
         AuthorityError::Traces(TraceError::Exporter(_)) => ErrorKind::Config,
@@ -151,14 +156,19 @@ fn of_backup(error: &BackupError) -> ErrorKind {
     }
 }
 
-fn of_vote(error: &VoteCommitteeError) -> ErrorKind {
+fn of_committee(error: &CommitteeError) -> ErrorKind {
+    use CommitteeError as E;
     match error {
-        VoteCommitteeError::NoPrimary | VoteCommitteeError::OtherDigest => ErrorKind::Config,
-        VoteCommitteeError::File { .. } | VoteCommitteeError::Committee(_) => ErrorKind::Argument,
-        VoteCommitteeError::Epoch { .. } | VoteCommitteeError::Chain { .. } => ErrorKind::Argument,
-        VoteCommitteeError::Guardian { .. } => ErrorKind::Argument,
-        VoteCommitteeError::NotAMember(_) => ErrorKind::Key,
-        VoteCommitteeError::Disagreement { .. } | VoteCommitteeError::Primary(_) => ErrorKind::Primary,
+        E::NoPrimary | E::OtherDigest | E::Config(_) => ErrorKind::Config,
+        E::File { .. } | E::NotACommittee(_) | E::Epoch { .. } | E::Chain { .. } => ErrorKind::Argument,
+        E::CompromisedSince(_) | E::Deadline(_) | E::GuardianIsMember(_) => ErrorKind::Argument,
+        E::MissingProof(_) | E::Proof(_) | E::OtherPair { .. } => ErrorKind::Argument,
+        E::NotAnnounced(_) | E::NotMatured(_) | E::Lapsed(_) | E::BlockTooEarly { .. } => ErrorKind::Argument,
+        E::NotQueued | E::NotCompromised(_) | E::Confirmed => ErrorKind::Argument,
+        E::NotAMember(_) => ErrorKind::Key,
+        E::Node { .. } | E::NotSynchronized { .. } => ErrorKind::Unreachable,
+        E::NotFinal { .. } | E::OtherChain(_) | E::Disagreement { .. } => ErrorKind::Primary,
+        E::Primary(_) | E::Committees(_) => ErrorKind::Primary,
     }
 }
 
@@ -198,9 +208,10 @@ mod tests {
             (NoticeError::Witnessed(path()).into(), ErrorKind::Config),
             (BackupError::Inside(path()).into(), ErrorKind::Argument),
             (BackupError::Unfinished { from: path(), unfinished: path() }.into(), ErrorKind::Argument),
-            (VoteCommitteeError::NoPrimary.into(), ErrorKind::Config),
-            (VoteCommitteeError::NotAMember(Epoch(1)).into(), ErrorKind::Key),
-            (VoteCommitteeError::Disagreement { node: "n".into() }.into(), ErrorKind::Primary),
+            (CommitteeError::NoPrimary.into(), ErrorKind::Config),
+            (CommitteeError::NotAMember(Epoch(1)).into(), ErrorKind::Key),
+            (CommitteeError::Disagreement { node: "n".into() }.into(), ErrorKind::Primary),
+            (CommandError::Replaced { old: "a", new: "b" }, ErrorKind::Argument),
             (away(no_address).into(), ErrorKind::Config),
             (away(ClientError::Unreachable("no".into())).into(), ErrorKind::Unreachable),
             (written(io::ErrorKind::AlreadyExists), ErrorKind::Argument),

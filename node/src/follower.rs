@@ -5,10 +5,10 @@
 //!  it on disk ─► cursor on disk ─► next batch
 //! ```
 //! Every shard keeps the index up to which it has applied its deposits, so repeating a batch changes
-//! nothing; the cursor on disk only saves reading the chain again. What the Ethereum node says that
-//! cannot be true stops the follower with an alarm; payments go on.
+//! nothing; the cursor on disk only saves reading the chain again. Where the Ethereum nodes say what cannot be true,
+//! the follower reads again for some minutes (`suspicion`), and then stops with an alarm; payments go on.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::TrySendError;
 use std::time::Duration;
@@ -21,6 +21,7 @@ use crate::metrics::FollowerMetrics;
 use crate::rotation::{Rotation, RotationError};
 use crate::shard::{Command, ShardHandle};
 use crate::storage::replace_file;
+use crate::suspicion::{REREADS_MAX, Suspicion};
 
 /// How long to wait where nothing new is final.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -36,8 +37,26 @@ pub enum Progress {
     CatchingUp,
     /// Has been at the final head.
     AtHead,
+    /// Read what cannot be true, and reads it again before it stops.
+    Rereading(String),
     /// Stopped: a person must look.
     Stopped(String),
+}
+
+/// How far the follower of the authority with this data folder has come; none where it has not begun. The node may run.
+#[must_use]
+pub fn read_cursor(data: &Path) -> Option<Cursor> {
+    read_cursor_file(&cursor_file(data))
+}
+
+/// Where an authority with this data folder keeps its cursor.
+#[must_use]
+pub fn cursor_file(data: &Path) -> PathBuf {
+    data.join("follower.json")
+}
+
+fn read_cursor_file(file: &Path) -> Option<Cursor> {
+    serde_json::from_slice(&std::fs::read(file).ok()?).ok()
 }
 
 /// The shards have ended: so does the follower.
@@ -129,7 +148,7 @@ async fn synchronize(handle: &ShardHandle, orders: Vec<SynchronizationOrder>) ->
     }
 }
 
-/// Follows one contract until told to stop, or until its Ethereum node cannot be right.
+/// Follows one contract until told to stop, or until its Ethereum nodes have contradicted themselves for minutes.
 pub struct Follower {
     reader: DepositReader,
     epochs: EpochReader,
@@ -170,11 +189,14 @@ impl Follower {
     async fn follow(&mut self) {
         let Ok(applied) = self.feed.synchronized().await else { return };
         let mut cursor = self.stored_cursor(applied);
-        let mut wait = POLL_INTERVAL;
+        let (mut wait, mut suspicion) = (POLL_INTERVAL, Suspicion::default());
         loop {
             match self.step(&mut cursor, applied).await {
                 Ok(Some(again_at_once)) => {
                     wait = POLL_INTERVAL;
+                    if suspicion.clear() {
+                        self.trust_again();
+                    }
                     if !again_at_once {
                         tokio::time::sleep(POLL_INTERVAL).await;
                     }
@@ -189,14 +211,38 @@ impl Follower {
                     tokio::time::sleep(wait).await;
                     wait = wait.saturating_mul(2).min(RETRY_WAIT_MAX);
                 }
-                Err(error) => {
-                    tracing::error!(%error, "the follower stops: no deposit is credited and no new committee taken up until an operator has looked");
-                    self.metrics.alarm.set(1);
-                    self.progress.send_replace(Progress::Stopped(error.to_string()));
-                    return;
-                }
+                Err(error) => match suspicion.raise().filter(|_| error.is_of_the_nodes()) {
+                    Some(wait) => {
+                        tracing::warn!(%error, wait_s = wait.as_secs(), rereads_max = REREADS_MAX, "the Ethereum nodes say what cannot be true; reading again before the follower stops");
+                        self.metrics.rereads.inc();
+                        self.metrics.rereading.set(1);
+                        self.progress.send_replace(Progress::Rereading(error.to_string()));
+                        tokio::time::sleep(wait).await;
+                    }
+                    None => return self.stop(&error),
+                },
             }
         }
+    }
+
+    /// What could not be true was read again, and is consistent.
+    fn trust_again(&self) {
+        tracing::info!("the Ethereum nodes are consistent again");
+        self.metrics.rereading.set(0);
+        self.progress.send_if_modified(|progress| {
+            let rereading = matches!(progress, Progress::Rereading(_));
+            if rereading {
+                *progress = Progress::CatchingUp;
+            }
+            rereading
+        });
+    }
+
+    fn stop(&self, error: &RotationError) {
+        tracing::error!(%error, "the follower stops: no deposit is credited and no new committee taken up until an operator has looked");
+        self.metrics.rereading.set(0);
+        self.metrics.alarm.set(1);
+        self.progress.send_replace(Progress::Stopped(error.to_string()));
     }
 
     /// Reads and applies one batch. Says whether more is waiting; none where the shards have ended.
@@ -243,9 +289,7 @@ impl Follower {
     /// The cursor of an earlier run, unless it is missing, unreadable, or ahead of a shard: then the
     /// chain is read from the start, which only takes time.
     fn stored_cursor(&self, applied: TransactionIndex) -> Option<Cursor> {
-        let bytes = std::fs::read(&self.cursor_file).ok()?;
-        let cursor: Option<Cursor> = serde_json::from_slice(&bytes).ok();
-        cursor.filter(|cursor| cursor.last_index <= applied)
+        read_cursor_file(&self.cursor_file).filter(|cursor| cursor.last_index <= applied)
     }
 
     fn store_cursor(&self, cursor: &Cursor) {
@@ -353,5 +397,137 @@ mod tests {
         let mut orphan = follower(PathBuf::from("/nowhere/follower.json"));
         orphan.feed.shards = vec![handle];
         orphan.run(stopped).await;
+    }
+
+    /// A contract on a simulated chain, a node that shows it, and a follower with a shard that takes all deposits. Time
+    /// is virtual.
+    struct Scene {
+        primary: fastpay_testkit::primary::SimulatedPrimary,
+        contract: fastpay_testkit::primary::SimulatedContract,
+        node: fastpay_testkit::primary::SimulatedNode,
+        metrics: Arc<FollowerMetrics>,
+        progress: watch::Receiver<Progress>,
+        credited: watch::Receiver<Vec<u128>>,
+        _folder: tempfile::TempDir,
+        _stop: watch::Sender<bool>,
+    }
+
+    impl Scene {
+        async fn new() -> Self {
+            let primary = fastpay_testkit::primary::SimulatedPrimary::new(Default::default());
+            let contract = primary.deploy(&fastpay_testkit::TestCommittee::new(4).committee);
+            primary.finalize();
+            let node = primary.node("first", 0);
+            let connection =
+                primary.connect(std::slice::from_ref(&node), contract.address(), fastpay_ethereum::Finality::Finalized);
+            let limits = crate::shard::ShardLimits::default();
+            let arrivals = Arc::new(tokio::sync::Notify::new());
+            let shard_metrics = crate::metrics::Metrics::new(1).shards[0].clone();
+            let (handle, queue) = ShardHandle::stepped(&limits, shard_metrics, arrivals.clone());
+            let (credit, credited) = watch::channel(Vec::new());
+            tokio::spawn(async move {
+                let mut applied = TransactionIndex(0);
+                loop {
+                    while let Some(Command::Synchronize(orders, reply)) = queue.try_recv() {
+                        for order in orders {
+                            assert_eq!(order.after, applied);
+                            applied = order.up_to;
+                            credit.send_modify(|amounts| amounts.extend(order.deposit.map(|deposit| deposit.amount.0)));
+                        }
+                        let _ = reply.send(applied);
+                    }
+                    arrivals.notified().await;
+                }
+            });
+            let (folder, metrics) = (tempfile::tempdir().unwrap(), crate::metrics::Metrics::new(1).follower);
+            let ((progress, seen), (stop, stopped)) = (watch::channel(Progress::CatchingUp), watch::channel(false));
+            let feed = Feed::new(ShardLayout::new(std::num::NonZeroU32::MIN), vec![handle]);
+            let file = folder.path().join("follower.json");
+            let follower = Follower::new(connection, feed, rotation(), file, metrics.clone(), progress);
+            tokio::spawn(follower.run(stopped));
+            Self { primary, contract, node, metrics, progress: seen, credited, _folder: folder, _stop: stop }
+        }
+
+        /// Deposits in one block, which is final.
+        fn deposit(&self, amounts: &[u128]) {
+            let key = fastpay_ethereum::testing::rich_key(1);
+            for wei in amounts {
+                self.contract.deposit_ether(&key, AccountId::from_ed25519(&[1; 32]), Amount(*wei));
+            }
+            self.primary.mine(1);
+            self.primary.finalize();
+        }
+
+        fn lie(&self, lies: Vec<fastpay_testkit::primary::LogLie>) {
+            self.node.behave(|behaviour| behaviour.lies = lies);
+        }
+
+        async fn wait_for(&mut self, what: impl FnMut(&Progress) -> bool) -> Progress {
+            self.progress.wait_for(what).await.unwrap().clone()
+        }
+    }
+
+    fn is_rereading(progress: &Progress) -> bool {
+        matches!(progress, Progress::Rereading(_))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_inconsistent_answer_is_read_again_and_the_follower_goes_on_by_itself() {
+        let mut scene = Scene::new().await;
+        scene.wait_for(|progress| *progress == Progress::AtHead).await;
+        for (number, lie) in (1..).zip(fastpay_testkit::primary::LogLie::all(0)) {
+            // An answer with another amount is consistent: only a second node can tell.
+            use fastpay_testkit::primary::LogLie::{Amount, Recipient};
+            if matches!(lie, Amount(_) | Recipient(_)) {
+                continue;
+            }
+            scene.lie(vec![lie]);
+            let (before, rereads) = (scene.credited.borrow().clone(), scene.metrics.rereads.get());
+            // Two logs, or their order could not be reversed.
+            let amounts = [number, number + 100];
+            scene.deposit(&amounts);
+            scene.wait_for(is_rereading).await;
+            assert_eq!((scene.metrics.rereading.get(), scene.metrics.alarm.get()), (1, 0), "{lie:?}");
+            // For minutes, and nothing is credited.
+            while scene.metrics.rereads.get() < rereads + u64::from(REREADS_MAX) {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+            assert_eq!(*scene.credited.borrow(), before, "{lie:?}");
+            scene.lie(Vec::new());
+            scene.wait_for(|progress| *progress == Progress::AtHead).await;
+            assert_eq!(scene.metrics.rereading.get(), 0, "{lie:?}");
+            assert_eq!(*scene.credited.borrow(), [&before[..], &amounts].concat(), "{lie:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_inconsistency_that_stays_stops_the_follower_for_good() {
+        let mut scene = Scene::new().await;
+        scene.wait_for(|progress| *progress == Progress::AtHead).await;
+        scene.lie(vec![fastpay_testkit::primary::LogLie::AllWithheld]);
+        scene.deposit(&[5]);
+        let stopped = scene.wait_for(|progress| matches!(progress, Progress::Stopped(_))).await;
+        assert!(format!("{stopped:?}").contains("the contract counts 1"), "{stopped:?}");
+        let metrics = &scene.metrics;
+        assert_eq!((metrics.rereads.get(), metrics.rereading.get(), metrics.alarm.get()), (REREADS_MAX.into(), 0, 1));
+        scene.lie(Vec::new());
+        tokio::time::sleep(Duration::from_secs(3_600)).await;
+        assert!(scene.credited.borrow().is_empty(), "a person has to look");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_final_block_that_is_another_one_is_read_again_before_the_follower_stops() {
+        let mut scene = Scene::new().await;
+        scene.deposit(&[5]);
+        scene.credited.wait_for(|amounts| amounts == &[5]).await.unwrap();
+        scene.wait_for(|progress| *progress == Progress::AtHead).await;
+        // Below finality: the deposit is in another block now.
+        scene.primary.reorganise(4, |_| fastpay_testkit::primary::Fate::Again);
+        scene.primary.mine(1);
+        let rereading = scene.wait_for(is_rereading).await;
+        assert!(format!("{rereading:?}").contains("was final as"), "{rereading:?}");
+        scene.wait_for(|progress| matches!(progress, Progress::Stopped(_))).await;
+        assert_eq!(scene.metrics.rereads.get(), u64::from(REREADS_MAX));
+        assert_eq!(*scene.credited.borrow(), [5]);
     }
 }

@@ -4,6 +4,7 @@
 pub mod authority;
 pub mod backup;
 pub mod check;
+pub mod committee;
 pub mod config;
 pub mod deployment;
 pub mod follower;
@@ -20,5 +21,5 @@ pub mod shard;
 pub mod standing;
 pub mod status;
 pub mod storage;
+pub mod suspicion;
 pub mod tls;
-pub mod vote_committee;

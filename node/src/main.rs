@@ -6,13 +6,13 @@ mod error;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use fastpay_node::config::{Config, Overrides};
 use fastpay_node::keys::{self, KeyFiles, passphrase_source};
-use fastpay_node::{authority, backup, check, guard, setup, status, vote_committee};
+use fastpay_node::{authority, backup, check, committee, guard, setup, status};
 use fastpay_telemetry::configuration::NodeUrl;
 use fastpay_telemetry::console::{LogFormat, Shell, answer, complain, completions, end_at_arguments, fail, start_log};
 use serde::Serialize;
@@ -58,25 +58,14 @@ enum Command {
         #[command(flatten)]
         overrides: Overrides,
     },
-    /// Sign the next committee, and print the vote for whoever submits the rotation to the contract
+    /// Prove, announce and accept the next committee, show that this one is there, release what it does not know
+    #[command(subcommand)]
+    Committee(CommitteeCommand),
+    /// Replaced by `committee sign`
+    #[command(hide = true, disable_help_flag = true)]
     VoteCommittee {
-        /// The configuration
-        #[arg(long, default_value = "authority.toml")]
-        config: PathBuf,
-        /// The next committee: {"authorities": [{"votingKey", "redemptionKey"}, …]}, the same file for all voters
-        #[arg(long)]
-        committee: PathBuf,
-        /// Who may pause from then on, zero for nobody; without it, and without one in the file, the present guardian
-        #[arg(long)]
-        guardian: Option<fastpay_core::PrimaryAddress>,
-        /// Write the vote to this file instead; never overwritten
-        #[arg(long)]
-        out: Option<PathBuf>,
-        /// Read the passphrase from the first line of this file instead of FASTPAY_PASSPHRASE or the terminal
-        #[arg(long)]
-        passphrase_file: Option<PathBuf>,
-        #[command(flatten)]
-        overrides: Overrides,
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        _arguments: Vec<String>,
     },
     /// Look at the configuration
     #[command(subcommand)]
@@ -119,6 +108,89 @@ enum Command {
         /// For which shell
         shell: Shell,
     },
+}
+
+#[derive(Subcommand)]
+enum CommitteeCommand {
+    /// Prove that this member has both keys of a pair, which an announcement needs of each
+    Prove {
+        /// The configuration: it names the chain and the contract
+        #[arg(long, default_value = "authority.toml")]
+        config: PathBuf,
+        /// The folder of the pair, as `keygen` made it
+        #[arg(long)]
+        keys: PathBuf,
+        #[command(flatten)]
+        signing: SigningArguments,
+    },
+    /// Check an announcement and its members' proofs, and sign it with the pair that votes in the current epoch
+    Sign {
+        #[command(flatten)]
+        next: NextArguments,
+        #[command(flatten)]
+        signing: SigningArguments,
+    },
+    /// Accept an announcement that has matured on the contract, with the pair that votes in the epoch that it begins
+    Accept {
+        #[command(flatten)]
+        next: NextArguments,
+        /// The block that all acceptances name; without it that in which the announcement matured
+        #[arg(long)]
+        block: Option<u64>,
+        #[command(flatten)]
+        signing: SigningArguments,
+    },
+    /// Show that this committee is there: a quorum's heartbeats end an announced recovery
+    Heartbeat {
+        /// The configuration
+        #[arg(long, default_value = "authority.toml")]
+        config: PathBuf,
+        /// A recent final block, the same for all
+        #[arg(long)]
+        block: u64,
+        #[command(flatten)]
+        signing: SigningArguments,
+    },
+    /// Vote to take a redemption of a compromised epoch out of the contract's queue. Needs the running node, which must not
+    /// have confirmed it
+    Release {
+        /// The configuration
+        #[arg(long, default_value = "authority.toml")]
+        config: PathBuf,
+        /// The redemption: {"sender", "recipient", "asset", "amount", "fee", "sequence", "memo"}
+        #[arg(long)]
+        redemption: PathBuf,
+        #[command(flatten)]
+        signing: SigningArguments,
+    },
+}
+
+/// An announcement and the proofs of its members.
+#[derive(clap::Args)]
+struct NextArguments {
+    /// The configuration
+    #[arg(long, default_value = "authority.toml")]
+    config: PathBuf,
+    /// The announcement, the same file for all: {"chainId", "authorities", "guardian", "recovery", "epoch",
+    /// "compromisedSince", "checkpoint", "deadline"}
+    #[arg(long)]
+    announcement: PathBuf,
+    /// A member's proof, as `committee prove` made it; one for each member
+    #[arg(long = "proof", required = true)]
+    proofs: Vec<PathBuf>,
+}
+
+/// What every signature needs.
+#[derive(clap::Args)]
+struct SigningArguments {
+    /// Write the answer to this file instead; never overwritten
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// Read the passphrase from the first line of this file instead of FASTPAY_PASSPHRASE or the terminal
+    #[arg(long)]
+    passphrase_file: Option<PathBuf>,
+    #[command(flatten)]
+    overrides: Overrides,
 }
 
 #[derive(Subcommand)]
@@ -225,19 +297,9 @@ fn execute(command: Command, log_format: LogFormat) -> Result<(), CommandError> 
             let keys = keys::read_all(&config.keys, &passphrase_source(passphrase_file))?;
             runtime()?.block_on(async { Ok(authority::run(config, keys, stop_signal()?).await?) })
         }
-        Command::VoteCommittee { config, committee, guardian, out, passphrase_file, overrides } => {
-            let config = Config::read(&config, overrides)?;
-            let keys = keys::read_all(&config.keys, &passphrase_source(passphrase_file))?;
-            let ballot = runtime()?.block_on(vote_committee::vote(&config, &keys, &committee, guardian))?;
-            complain(&ballot);
-            let vote = document(&ballot.vote);
-            match out {
-                None => answer(vote)?,
-                Some(path) => std::fs::File::create_new(&path)
-                    .and_then(|mut file| writeln!(file, "{vote}"))
-                    .map_err(|error| CommandError::Unwritten { path, error })?,
-            }
-            Ok(())
+        Command::Committee(command) => sign_for_committee(command),
+        Command::VoteCommittee { .. } => {
+            Err(CommandError::Replaced { old: "vote-committee", new: "fastpay-node committee sign" })
         }
         Command::Config(ConfigCommand::Check { config, json, passphrase_file, overrides }) => {
             let passphrase = passphrase_source(passphrase_file);
@@ -283,6 +345,50 @@ fn execute(command: Command, log_format: LogFormat) -> Result<(), CommandError> 
             Ok(answer(if json { page(&report) } else { report.to_string() })?)
         }
         Command::Completions { shell } => Ok(answer(completions(shell, Arguments::command()))?),
+    }
+}
+
+fn sign_for_committee(command: CommitteeCommand) -> Result<(), CommandError> {
+    let setting = |config: &Path, signing: &SigningArguments| -> Result<_, CommandError> {
+        let config = Config::read(config, signing.overrides.clone())?;
+        let keys = keys::read_all(&config.keys, &passphrase_source(signing.passphrase_file.clone()))?;
+        Ok((config, keys, runtime()?))
+    };
+    let (ballot, out) = match command {
+        CommitteeCommand::Prove { config, keys: folder, signing } => {
+            let SigningArguments { out, passphrase_file, overrides } = signing;
+            let pair = keys::read(&KeyFiles::in_folder(&folder), &passphrase_source(passphrase_file))?;
+            let proof = committee::prove(&Config::read(&config, overrides)?, &pair)?;
+            return write_out(&document(&proof), out);
+        }
+        CommitteeCommand::Sign { next: NextArguments { config, announcement, proofs }, signing } => {
+            let (config, keys, runtime) = setting(&config, &signing)?;
+            (runtime.block_on(committee::sign(&config, &keys, &announcement, &proofs))?, signing.out)
+        }
+        CommitteeCommand::Accept { next: NextArguments { config, announcement, proofs }, block, signing } => {
+            let (config, keys, runtime) = setting(&config, &signing)?;
+            (runtime.block_on(committee::accept(&config, &keys, &announcement, &proofs, block))?, signing.out)
+        }
+        CommitteeCommand::Heartbeat { config, block, signing } => {
+            let (config, keys, runtime) = setting(&config, &signing)?;
+            (runtime.block_on(committee::heartbeat(&config, &keys, block))?, signing.out)
+        }
+        CommitteeCommand::Release { config, redemption, signing } => {
+            let (config, keys, runtime) = setting(&config, &signing)?;
+            (runtime.block_on(committee::release(&config, &keys, &redemption))?, signing.out)
+        }
+    };
+    complain(&ballot.text);
+    write_out(&document(&ballot.vote), out)
+}
+
+/// Answers, or writes the answer to a new file.
+fn write_out(text: &str, out: Option<PathBuf>) -> Result<(), CommandError> {
+    match out {
+        None => Ok(answer(text)?),
+        Some(path) => std::fs::File::create_new(&path)
+            .and_then(|mut file| writeln!(file, "{text}"))
+            .map_err(|error| CommandError::Unwritten { path, error }),
     }
 }
 

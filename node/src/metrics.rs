@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fastpay_core::{Asset, AssetTotals, Balance, JournalPosition, Shard, ShardLedger, Vote};
+use fastpay_rpc::Refusal;
 use fastpay_telemetry::Tracer;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -54,9 +55,40 @@ pub struct ShardMetrics {
     redemptions: Gauge,
     checkpoint_timestamp: Gauge,
     peer_vote_timestamp: Timestamps,
+    disk_free: Gauge,
+    disk_reserve: Gauge,
+    locks_refused: LocksRefused,
+}
+
+/// New locks for which there was no room, by reason.
+#[derive(Debug, Default)]
+struct LocksRefused {
+    disk: Counter,
+    account_budget: Counter,
+    address_budget: Counter,
 }
 
 impl ShardMetrics {
+    /// Takes how many bytes of the disk are free.
+    pub fn observe_disk(&self, free: u64) {
+        self.disk_free.set(signed(free));
+    }
+
+    /// Takes how many of them are kept for what is under way.
+    pub fn observe_reserve(&self, reserve: u64) {
+        self.disk_reserve.set(signed(reserve));
+    }
+
+    /// Counts an order for which there was no room.
+    pub fn refused_lock(&self, why: &Refusal) {
+        match why {
+            Refusal::DiskLow(_) => drop(self.locks_refused.disk.inc()),
+            Refusal::AccountBudget(_) => drop(self.locks_refused.account_budget.inc()),
+            Refusal::AddressBudget(_) => drop(self.locks_refused.address_budget.inc()),
+            _ => {}
+        }
+    }
+
     /// Counts a commit of `records` records.
     pub fn committed(&self, records: u64, duration: Duration) {
         self.records.inc_by(records);
@@ -120,6 +152,10 @@ pub struct FollowerMetrics {
     pub deposits: Gauge,
     /// Failures after which it tries again.
     pub retries: Counter,
+    /// Readings of what could not be true, each of which was followed by another one.
+    pub rereads: Counter,
+    /// 1 while it reads again what cannot be true.
+    pub rereading: Gauge,
     /// 1 where it stopped because its Ethereum node cannot be right.
     pub alarm: Gauge,
 }
@@ -335,6 +371,8 @@ fn follower(registry: &mut Registry) -> FollowerMetrics {
         polled_timestamp: Gauge::default(),
         deposits: Gauge::default(),
         retries: Counter::default(),
+        rereads: Counter::default(),
+        rereading: Gauge::default(),
         alarm: Gauge::default(),
     };
     registry.register("follower_block", "The newest finalized block that was read", metrics.block.clone());
@@ -343,6 +381,8 @@ fn follower(registry: &mut Registry) -> FollowerMetrics {
     registry.register_with_unit("follower_polled_timestamp", "When the Primary last answered", Unit::Seconds, polled);
     registry.register("follower_deposits", "The index of the newest deposit", metrics.deposits.clone());
     registry.register("follower_retries", "Failures that were retried", metrics.retries.clone());
+    registry.register("follower_rereads", "Inconsistent answers that were read again", metrics.rereads.clone());
+    registry.register("follower_rereading", "1 while an inconsistent answer is read again", metrics.rereading.clone());
     registry.register("follower_alarm", "1 where the follower has stopped", metrics.alarm.clone());
     metrics
 }
@@ -370,6 +410,9 @@ fn shard(registry: &mut Registry, id: u32, peer_vote_timestamp: &Timestamps, tra
         redemptions: Gauge::default(),
         checkpoint_timestamp: Gauge::default(),
         peer_vote_timestamp: peer_vote_timestamp.clone(),
+        disk_free: Gauge::default(),
+        disk_reserve: Gauge::default(),
+        locks_refused: LocksRefused::default(),
     };
     registry.register("queued", "Commands that wait", metrics.queued.clone());
     registry.register("votes", "Votes given", metrics.votes.clone());
@@ -404,6 +447,14 @@ fn shard(registry: &mut Registry, id: u32, peer_vote_timestamp: &Timestamps, tra
         Unit::Seconds,
         checkpoint,
     );
+    let (free, reserve) = (metrics.disk_free.clone(), metrics.disk_reserve.clone());
+    registry.register_with_unit("disk_free", "Free where the journal is", Unit::Bytes, free);
+    registry.register_with_unit("disk_reserve", "Below this, no new order is voted for", Unit::Bytes, reserve);
+    let LocksRefused { disk, account_budget, address_budget } = &metrics.locks_refused;
+    for (reason, counter) in [("disk", disk), ("account-budget", account_budget), ("address-budget", address_budget)] {
+        let registry = registry.sub_registry_with_label(("reason".into(), reason.into()));
+        registry.register("locks_refused", "Orders not voted for because there was no room", counter.clone());
+    }
     metrics
 }
 

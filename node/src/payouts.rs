@@ -197,7 +197,7 @@ impl Queue {
                     primary.is_redeemed_in(block, sender, sequence).await?
                 }
                 // Only a file that somebody has changed says so.
-                Transfer::Payment(_) => true,
+                Transfer::Payment(_) | Transfer::Payout(_) => true,
             };
             if taken {
                 paid.push(*number);

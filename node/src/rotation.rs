@@ -43,6 +43,12 @@ impl RotationError {
             Self::Standing(_) => false,
         }
     }
+
+    /// True where the Ethereum nodes are at fault, so that reading again may help.
+    #[must_use]
+    pub fn is_of_the_nodes(&self) -> bool {
+        matches!(self, Self::Primary(_))
+    }
 }
 
 /// This authority's standing, and what it takes to change it.
@@ -141,13 +147,16 @@ mod tests {
         assert_eq!(seen.borrow().voter().unwrap().public(), pair(1).public());
 
         committees.install(committee(1, [11, 12, 13, 14])).unwrap();
-        // Where it cannot be written nobody hears of it.
-        let (file, away) = (path.join("meta.json"), path.join("meta.away"));
-        std::fs::rename(&file, &away).unwrap();
         let now = seen.borrow().clone();
-        let failed = rotation.take_up(&now, committees.clone()).unwrap_err();
-        assert!(failed.is_retryable() && !seen.has_changed().unwrap(), "{failed}");
-        std::fs::rename(&away, &file).unwrap();
+        // While either of the two files cannot be written, the standing stays what it was. A folder stands where
+        // the new bytes would go.
+        for file in [".committees.json.tmp", ".meta.json.tmp"] {
+            std::fs::create_dir(path.join(file)).unwrap();
+            let failed = rotation.take_up(&now, committees.clone()).unwrap_err();
+            assert!(failed.is_retryable() && !seen.has_changed().unwrap(), "{file}: {failed}");
+            assert!(Rotation::new(folder.clone(), now.among(committees.clone(), &names).unwrap()).is_err(), "{file}");
+            std::fs::remove_dir(path.join(file)).unwrap();
+        }
         rotation.take_up(&now, committees.clone()).unwrap();
         assert_eq!(seen.borrow().voter().unwrap().public(), pair(11).public());
         drop((rotation, folder));

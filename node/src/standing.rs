@@ -19,7 +19,7 @@ pub enum StandingError {
     /// The keys are not those of a member.
     #[error("authority {0} is not a member of the committee; were the right keys configured, and the right contract?")]
     NotAMember(AuthorityName),
-    /// A committee lists another redemption key.
+    /// No committee lists a pair of these keys, and one lists a voting key of them beside another redemption key.
     #[error("the committee lists another redemption key for authority {0}; configure the key that was deployed")]
     OtherRedemptionKey(AuthorityName),
     /// No keys at all.
@@ -44,26 +44,29 @@ impl Standing {
     /// of them is a member of epoch 0: a memory that begins later does not know what was voted for before, and
     /// there is no way yet to hand that over.
     ///
+    /// A pair counts as a whole: another member may list one of these voting keys beside a redemption key of its own,
+    /// and an authority may change one key of its pair.
+    ///
     /// # Errors
-    /// Where no known committee lists any of the keys, or one lists a name with another redemption key.
+    /// Where no known committee lists any of the pairs.
     pub fn new(
         committees: Committees,
         keys: Vec<Arc<AuthorityKeys>>,
         remembered: &[AuthorityName],
     ) -> Result<Self, StandingError> {
         let first = keys.first().ok_or(StandingError::NoKeys)?.public();
-        let mut newest = None;
+        let (mut newest, mut refusal) = (None, StandingError::NotAMember(first.name));
         for committee in committees.iter() {
             for pair in &keys {
                 let own = pair.public();
                 match committee.member(&own.name) {
                     Some((_, member)) if *member == own => newest = Some((committee.epoch(), pair)),
-                    Some(_) => return Err(StandingError::OtherRedemptionKey(own.name)),
+                    Some(_) => refusal = StandingError::OtherRedemptionKey(own.name),
                     None => {}
                 }
             }
         }
-        let (epoch, newest) = newest.ok_or(StandingError::NotAMember(first.name))?;
+        let (epoch, newest) = newest.ok_or(refusal)?;
         let founders = committees.get(Epoch(0)).ok_or(StandingError::NotAMember(first.name))?;
         let remembers_all = remembered.iter().any(|name| founders.member(name).is_some());
         let votes = epoch == committees.current().epoch() && remembers_all;
@@ -101,10 +104,12 @@ impl Standing {
         self.voter.as_ref()
     }
 
-    /// Whether a name is one of this authority's own.
+    /// Whether the member of this name in this epoch is this authority. Another one may have registered a voting key of
+    /// it beside its own redemption key.
     #[must_use]
-    pub fn is_own(&self, name: &AuthorityName) -> bool {
-        self.keys.iter().any(|keys| keys.public().name == *name)
+    pub fn is_own(&self, epoch: Epoch, name: &AuthorityName) -> bool {
+        let member = self.committees.get(epoch).and_then(|committee| committee.member(name));
+        member.is_some_and(|(_, member)| self.keys.iter().any(|keys| keys.public() == *member))
     }
 
     /// This authority as the newest committee that it is in lists it.
@@ -186,12 +191,49 @@ mod tests {
         assert_eq!(voter(&[FIRST, [1, 2, 3, 5]], &[3], &[3]), Some(names(&[3])[0]));
     }
 
+    /// The voting key of one pair and the redemption key of another.
+    fn mixed(voting: u64, redemption: u64) -> Arc<AuthorityKeys> {
+        Arc::new(AuthorityKeys::from_secrets(secret(3, voting), secret(4, redemption)).unwrap())
+    }
+
+    fn after_founders(next: Vec<Authority>) -> Committees {
+        let mut all = committees(&[FIRST]);
+        all.install(Committee::new(Epoch(1), next).unwrap()).unwrap();
+        all
+    }
+
+    #[test]
+    fn a_redemption_key_that_changes_beside_its_voting_key_is_followed() {
+        let next = [1, 2, 3, 4].map(|number| mixed(number, number + 20).public());
+        let all = after_founders(next.to_vec());
+        let standing =
+            |keys: Vec<Arc<AuthorityKeys>>| Standing::new(all.clone(), keys, &names(&[1])).unwrap().voter().cloned();
+        let new = Some(mixed(1, 21).public());
+        for keys in [vec![mixed(1, 21)], vec![pair(1), mixed(1, 21)], vec![mixed(1, 21), pair(1)]] {
+            assert_eq!(standing(keys).map(|keys| keys.public()), new);
+        }
+        assert!(standing(vec![pair(1)]).is_none(), "its pair is of epoch 0 alone");
+    }
+
+    #[test]
+    fn a_member_that_registers_the_voting_key_of_another_does_not_stop_it() {
+        // Authority 4 names authority 1's old voting key beside a redemption key of its own.
+        let rogue = mixed(1, 99).public();
+        let next = vec![pair(11).public(), pair(12).public(), pair(13).public(), rogue];
+        let all = after_founders(next);
+        let victim = Standing::new(all.clone(), vec![pair(1), pair(11)], &names(&[1])).unwrap();
+        assert_eq!(victim.voter().map(|keys| keys.public()), Some(pair(11).public()));
+        assert!(victim.is_own(Epoch(0), &rogue.name) && !victim.is_own(Epoch(1), &rogue.name));
+        assert!(victim.is_own(Epoch(1), &pair(11).public().name) && !victim.is_own(Epoch(2), &rogue.name));
+        let behind = Standing::new(all, vec![pair(1)], &names(&[1])).unwrap();
+        assert!(behind.voter().is_none());
+    }
+
     #[test]
     fn keys_of_no_member_are_refused_with_the_reason() {
         let new = |keys: Vec<Arc<AuthorityKeys>>| Standing::new(committees(&[FIRST, SECOND]), keys, &[]).err();
         assert_eq!(new(vec![pair(9)]), Some(StandingError::NotAMember(names(&[9])[0])));
         assert_eq!(new(Vec::new()), Some(StandingError::NoKeys));
-        let mixed = Arc::new(AuthorityKeys::from_secrets(secret(3, 11), secret(4, 12)).unwrap());
-        assert_eq!(new(vec![mixed]), Some(StandingError::OtherRedemptionKey(names(&[11])[0])));
+        assert_eq!(new(vec![mixed(11, 12)]), Some(StandingError::OtherRedemptionKey(names(&[11])[0])));
     }
 }

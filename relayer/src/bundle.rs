@@ -1,5 +1,5 @@
-//! Which redemptions go into one transaction: as many as succeed together, so that no bad one can hold up
-//! the good.
+//! Which redemptions go into one transaction: as many as succeed together, so that no bad one can hold up the good.
+//! Nothing is held against a redemption but that it fails by itself.
 
 use std::collections::VecDeque;
 
@@ -11,17 +11,27 @@ use crate::item::Item;
 /// What simulation says of some items.
 #[derive(Debug, Default)]
 pub(crate) struct Sifted {
-    /// Succeed together, in this call.
-    pub(crate) good: Option<(Vec<Item>, Call)>,
+    /// Succeed together, in this transaction.
+    pub(crate) good: Option<(Vec<Item>, Ready)>,
     /// Fail by themselves, and why.
     pub(crate) bad: Vec<(Item, String)>,
+}
+
+/// A call that succeeds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Ready {
+    pub(crate) call: Call,
+    /// The gas of its transaction.
+    pub(crate) gas_limit: u64,
 }
 
 /// The outcome of trying some items together.
 #[derive(Debug)]
 pub(crate) enum Trial {
-    /// This call succeeds.
-    Succeeds(Call),
+    /// This succeeds.
+    Succeeds(Ready),
+    /// It needs more gas than a transaction may have.
+    TooLarge,
     /// The contract refuses.
     Reverts(Box<Revert>),
     /// There is no call, as too few authorities vote for these.
@@ -38,7 +48,7 @@ pub(crate) fn by_certificates(contract: PrimaryAddress, items: &[Item]) -> Call 
 }
 
 /// Finds the items at fault by asking `attempt`, until what is left of one part succeeds. Parts that were
-/// not reached are in neither list and are for next time. At most about two attempts per item.
+/// not reached are in neither list and are for next time. At most about two attempts for each item.
 pub(crate) async fn sift(
     items: Vec<Item>,
     mut attempt: impl AsyncFnMut(&[Item]) -> Result<Trial, PrimaryError>,
@@ -50,11 +60,15 @@ pub(crate) async fn sift(
             continue;
         }
         let revert = match attempt(&part).await? {
-            Trial::Succeeds(call) => {
-                sifted.good = Some((part, call));
+            Trial::Succeeds(ready) => {
+                sifted.good = Some((part, ready));
                 break;
             }
             Trial::Unsigned => continue,
+            Trial::TooLarge => {
+                halve(part, &mut parts);
+                continue;
+            }
             // That is no item's fault.
             Trial::Reverts(revert) if revert.paused_until().is_some() => return Err(PrimaryError::Reverted(revert)),
             Trial::Reverts(revert) => revert,
@@ -67,18 +81,25 @@ pub(crate) async fn sift(
             continue;
         }
         match named(&revert, part.len()) {
+            // Tried by itself first: another one may have taken what it needs.
             Some(position) => {
-                sifted.bad.push((part.remove(position), revert.to_string()));
+                let named = part.remove(position);
                 parts.push_front(part);
+                parts.push_front(vec![named]);
             }
-            None => {
-                let second = part.split_off(part.len() / 2);
-                parts.push_front(second);
-                parts.push_front(part);
-            }
+            None => halve(part, &mut parts),
         }
     }
     Ok(sifted)
+}
+
+/// Puts both halves of a part at the front. Nothing comes of a part of one.
+fn halve(mut part: Vec<Item>, parts: &mut VecDeque<Vec<Item>>) {
+    let second = part.split_off(part.len().div_ceil(2));
+    if !second.is_empty() {
+        parts.push_front(second);
+        parts.push_front(part);
+    }
 }
 
 /// The item that the contract blames, if there is such an item.
@@ -102,15 +123,18 @@ mod tests {
         let attempt = async |items: &[Item]| {
             calls += 1;
             let fault = items.iter().position(|item| bad.contains(&item.redemption.sequence.0));
-            let Some(position) = fault else { return Ok(Trial::Succeeds(by_certificates(CONTRACT, items))) };
+            let Some(position) = fault else {
+                let call = by_certificates(CONTRACT, items);
+                return Ok(Trial::Succeeds(Ready { call, gas_limit: 7 }));
+            };
             let named = IFastPay::ZeroRedemption { item: U256::from(position) }.abi_encode();
             let data = if says_which { named } else { Vec::new() };
             Ok(Trial::Reverts(Box::new(Revert::decode(data.into()))))
         };
         let sifted = sift((0..count).map(item).collect(), attempt).await.unwrap();
         let sequence = |item: &Item| item.redemption.sequence.0;
-        let good = sifted.good.map_or(Vec::new(), |(items, call)| {
-            assert_eq!(call, by_certificates(CONTRACT, &items));
+        let good = sifted.good.map_or(Vec::new(), |(items, ready)| {
+            assert_eq!(ready.call, by_certificates(CONTRACT, &items));
             items.iter().map(sequence).collect()
         });
         (good, sifted.bad.iter().map(|(item, _)| sequence(item)).collect(), calls)
@@ -123,13 +147,48 @@ mod tests {
 
     #[tokio::test]
     async fn named_faults_are_taken_out_one_by_one() {
-        assert_eq!(run(5, &[1, 4], true).await, (vec![0, 2, 3], vec![1, 4], 3));
+        assert_eq!(run(5, &[1, 4], true).await, (vec![0, 2, 3], vec![1, 4], 5));
+    }
+
+    #[tokio::test]
+    async fn one_that_is_blamed_and_succeeds_alone_is_not_at_fault() {
+        let attempt = async |items: &[Item]| {
+            let blamed = IFastPay::BalanceTooLow {
+                item: U256::from(1),
+                asset: Default::default(),
+                balance: U256::ZERO,
+                amount: 1,
+            };
+            Ok(match items {
+                [_] => Trial::Succeeds(Ready { call: by_certificates(CONTRACT, items), gas_limit: 7 }),
+                _ => Trial::Reverts(Box::new(Revert::decode(blamed.abi_encode().into()))),
+            })
+        };
+        let sifted = sift(vec![item(0), item(1)], attempt).await.unwrap();
+        assert_eq!(sifted.good.unwrap().0, [item(1)]);
+        assert!(sifted.bad.is_empty());
+    }
+
+    #[tokio::test]
+    async fn what_is_too_large_together_goes_in_parts_and_is_not_at_fault() {
+        let sizes = std::cell::RefCell::new(Vec::new());
+        let attempt = async |items: &[Item]| {
+            sizes.borrow_mut().push(items.len());
+            let ready = || Ready { call: by_certificates(CONTRACT, items), gas_limit: 7 };
+            Ok(if items.len() > 2 { Trial::TooLarge } else { Trial::Succeeds(ready()) })
+        };
+        let sifted = sift((0..7).map(item).collect(), attempt).await.unwrap();
+        assert_eq!((sifted.good.unwrap().0.len(), sizes.take()), (2, vec![7, 4, 2]));
+        assert!(sifted.bad.is_empty());
+        let sifted = sift(vec![item(0), item(1)], async |_: &[Item]| Ok(Trial::TooLarge)).await.unwrap();
+        assert!(sifted.good.is_none() && sifted.bad.is_empty());
     }
 
     #[tokio::test]
     async fn unnamed_faults_are_found_by_halving() {
         assert_eq!(run(4, &[0], false).await, (vec![1], vec![0], 4));
         assert_eq!(run(4, &[3], false).await, (vec![0, 1], vec![], 2));
+        assert_eq!(run(5, &[0], false).await, (vec![1], vec![0], 5));
         let (good, mut bad, calls) = run(8, &[0, 1, 2, 3, 4, 5, 6, 7], false).await;
         bad.sort_unstable();
         assert_eq!((good, bad), (vec![], (0..8).collect()));

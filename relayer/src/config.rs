@@ -1,19 +1,23 @@
 //! The relayer's configuration: a TOML file, with single values overridden by flags or environment.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use fastpay_core::{Amount, Asset};
 use fastpay_ethereum::{PrimaryConfig, SenderConfig};
 use fastpay_rpc::REDEMPTION_BATCH_MAX;
 use fastpay_telemetry::{TraceSettings, configuration};
 use serde::Deserialize;
 use url::Url;
 
+use crate::assets::Assets;
 use crate::policy::{BelowCost, Policy};
 
 const WEI_PER_GWEI: u128 = 1_000_000_000;
+
+/// Keys of releases before, and what to write in their place.
+const GONE: [(&str, &str); 2] = [("default_minimum_fee", MINIMUM_FEES_NOW), ("minimum_fees", MINIMUM_FEES_NOW)];
+const MINIMUM_FEES_NOW: &str = "[assets] lists the assets that are served, each with the wei of ETH that its smallest \
+    unit is worth, and [bundle] below_cost says what becomes of a fee that does not cover the gas";
 
 /// Everything that the relayer is told. Paths are relative to the file's folder.
 #[derive(Clone, Debug, Deserialize)]
@@ -29,6 +33,8 @@ pub struct Config {
     pub key: KeyConfig,
     /// Where metrics are served; nowhere where it is not given. Keep it private.
     pub metrics: Option<SocketAddr>,
+    /// Where wallets are told the fees (`GET /v1/fees`); nowhere where it is not given. It is for everybody.
+    pub http: Option<SocketAddr>,
     /// Where traces of redemptions go; nowhere where it is not given.
     pub traces: Option<TraceSettings>,
     /// How transactions are paid for.
@@ -37,21 +43,13 @@ pub struct Config {
     /// What goes into one transaction.
     #[serde(default)]
     pub bundle: BundleConfig,
-    /// The least fee for which an asset's redemptions are submitted, in its smallest unit, by the asset's
-    /// address. An asset that is not listed has `default_minimum_fee`.
+    /// The assets that are served, by address, each with the wei of ETH that its smallest unit is worth. ETH alone where
+    /// nothing is given; a list replaces that, so it names ETH too.
     #[serde(default)]
-    pub minimum_fees: BTreeMap<Asset, Amount>,
-    /// The least fee for other assets. With the default of 0 the relayer works for nothing, at the cost
-    /// of its gas.
-    #[serde(default = "no_fee")]
-    pub default_minimum_fee: Amount,
+    pub assets: Assets,
     /// How often feeds and chain are looked at, in milliseconds.
     #[serde(default = "default_poll_interval_ms")]
     pub poll_interval_ms: u64,
-}
-
-fn no_fee() -> Amount {
-    Amount::ZERO
 }
 
 fn default_poll_interval_ms() -> u64 {
@@ -81,7 +79,7 @@ pub struct BundleConfig {
     pub wait_ms_max: u64,
     /// Above this gas price (base fee and tip, in gwei) everything waits as long as it may.
     pub patient_above_gwei: Option<u64>,
-    /// What becomes of a redemption of ETH whose fee does not cover its share of the gas after that time.
+    /// What becomes of a redemption whose fee does not cover its share of the gas after that time.
     pub below_cost: BelowCost,
     /// Execute queued redemptions that other relayers brought, too: they get the fees.
     pub execute_others: bool,
@@ -95,7 +93,7 @@ impl Default for BundleConfig {
             items_max: 100,
             wait_ms_max: 60_000,
             patient_above_gwei: None,
-            below_cost: BelowCost::Pay,
+            below_cost: BelowCost::default(),
             execute_others: false,
             in_flight_max: 16,
         }
@@ -134,6 +132,9 @@ pub struct Overrides {
     /// Serve metrics here.
     #[arg(long, env = "FASTPAY_RELAYER_METRICS")]
     pub metrics: Option<SocketAddr>,
+    /// Tell wallets the fees here.
+    #[arg(long, env = "FASTPAY_RELAYER_HTTP")]
+    pub http: Option<SocketAddr>,
     /// A file whose first line is the passphrase of the gas key.
     #[arg(long, env = "FASTPAY_RELAYER_PASSPHRASE_FILE")]
     pub passphrase_file: Option<PathBuf>,
@@ -171,7 +172,13 @@ impl Config {
         let text =
             std::fs::read_to_string(path).map_err(|error| ConfigError::Unreadable { path: path.to_owned(), error })?;
         let malformed = |error: String| ConfigError::Malformed { path: path.to_owned(), error };
+        if let Some((key, now)) = gone(&text) {
+            return Err(malformed(format!("`{key}` is no key any more: {now}")));
+        }
         let mut config: Self = configuration::read(&text).map_err(|error| malformed(error.to_string()))?;
+        if config.assets.is_empty() {
+            return Err(malformed("[assets] must list an asset".into()));
+        }
         if config.bundle.items_max == 0 || config.bundle.in_flight_max == 0 {
             return Err(malformed("bundle.items_max and bundle.in_flight_max must be at least 1".into()));
         }
@@ -188,7 +195,7 @@ impl Config {
     }
 
     fn apply(&mut self, overrides: Overrides) {
-        let Overrides { rpc_urls, endpoints, data_dir, key_file, metrics, passphrase_file } = overrides;
+        let Overrides { rpc_urls, endpoints, data_dir, key_file, metrics, http, passphrase_file } = overrides;
         if !rpc_urls.is_empty() {
             self.primary.rpc_urls = rpc_urls;
         }
@@ -196,19 +203,21 @@ impl Config {
         self.data_dir = data_dir.unwrap_or(std::mem::take(&mut self.data_dir));
         self.key.file = key_file.unwrap_or(std::mem::take(&mut self.key.file));
         self.metrics = metrics.or(self.metrics);
+        self.http = http.or(self.http);
         self.key.passphrase_file = passphrase_file.or(self.key.passphrase_file.take());
     }
+}
 
-    /// The least fee for a redemption of `asset`.
-    #[must_use]
-    pub fn minimum_fee(&self, asset: Asset) -> Amount {
-        self.minimum_fees.get(&asset).copied().unwrap_or(self.default_minimum_fee)
-    }
+/// The first key that a release before understood and this one does not.
+fn gone(text: &str) -> Option<(&'static str, &'static str)> {
+    let table: toml::Table = text.parse().ok()?;
+    GONE.into_iter().find(|(key, _)| table.contains_key(*key))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fastpay_core::{Amount, Asset};
 
     const MINIMAL: &str = r#"
         endpoints = "endpoints.json"
@@ -233,20 +242,20 @@ mod tests {
         let (folder, config) = read(MINIMAL, Overrides::default()).unwrap();
         assert_eq!(config.endpoints, folder.join("endpoints.json"));
         assert_eq!(config.data_dir, Path::new("/data"));
-        assert_eq!(config.minimum_fee(Asset::ETHER), Amount::ZERO);
-        assert_eq!(config.bundle.items_max, 100);
+        assert_eq!(config.assets, Assets::default());
+        assert_eq!((config.bundle.items_max, config.bundle.below_cost), (100, BelowCost::Leave));
     }
 
     #[test]
-    fn fees_and_finality_are_read() {
+    fn assets_and_finality_are_read() {
         let text = format!(
-            "default_minimum_fee = \"7\"\n{}\n[minimum_fees]\n\"{}\" = \"1000\"\n",
+            "{}\n[assets]\n\"{}\" = \"0.5\"\n",
             MINIMAL.replace("[primary]", "[primary]\nfinality = { confirmations = 3 }"),
-            Asset::ETHER
+            Asset([1; 20].into())
         );
         let (_, config) = read(&text, Overrides::default()).unwrap();
-        assert_eq!(config.minimum_fee(Asset::ETHER), Amount(1000));
-        assert_eq!(config.minimum_fee(Asset([1; 20].into())), Amount(7));
+        assert_eq!(config.assets.worth(Asset([1; 20].into()), Amount(7)), Some(3));
+        assert!(!config.assets.serves(Asset::ETHER), "a list replaces the default");
         assert_eq!(config.primary.finality, fastpay_ethereum::Finality::Confirmations(3));
     }
 
@@ -290,6 +299,15 @@ mod tests {
         check(&format!("{MINIMAL}\n[bundle]\nitems_max = 0\n"), "at least 1");
         check(&format!("{MINIMAL}\n[bundle]\nitems_max = 257\n"), "at most 256");
         check(&format!("{MINIMAL}\n[bundle]\nbelow_cost = \"maybe\"\n"), "`pay` or `leave`");
+        check(&format!("{MINIMAL}\n[assets]\n"), "must list an asset");
+        check(&format!("{MINIMAL}\n[assets]\n\"{}\" = \"0\"\n", Asset::ETHER), "is no rate");
+        for old in
+            ["default_minimum_fee = \"0\"\n".to_owned(), format!("[minimum_fees]\n\"{}\" = \"1\"\n", Asset::ETHER)]
+        {
+            let text = if old.starts_with('[') { format!("{MINIMAL}\n{old}") } else { format!("{old}{MINIMAL}") };
+            check(&text, "is no key any more: [assets] lists the assets");
+            check(&text, "below_cost");
+        }
         let secret =
             MINIMAL.replace("rpc_urls = [\"http://127.0.0.1:8545\"]", "rpc_urls = \"https://eth.example/v3/0123\"");
         let error = read(&secret, Overrides::default()).unwrap_err();

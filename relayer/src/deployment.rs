@@ -85,7 +85,8 @@ mod tests {
     }
 
     fn under_way(id: ItemId) -> Bundle {
-        let call = Call::claim([3; 20].into(), fastpay_core::Asset::ETHER);
+        let call =
+            Call::claim([3; 20].into(), fastpay_core::Asset::ETHER, [5; 20].into(), alloy::primitives::U256::from(1));
         let from = [4; 20].into();
         Bundle { submission: Submission { call, from, nonce: 3, gas_limit: 1, attempts: Vec::new() }, items: vec![id] }
     }
@@ -141,7 +142,7 @@ mod tests {
         let known = Committees::new(ours.committee.clone()).unwrap();
         let mut state = of_before(&ours);
         // In the contract's queue, without votes; and of an epoch that is not known yet.
-        state.items[0].enqueue(Queued { executable_at: 1, relayer: [4; 20].into() });
+        state.items[0].enqueue(Queued { executable_at: 1, relayer: [4; 20].into(), epoch: 0, needs_votes: false });
         state.items[1].epoch = Epoch(70);
         state.bundles.clear();
         assert_eq!(state.bind(&ours.domain, &known), Binding::New);

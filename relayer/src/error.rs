@@ -21,6 +21,8 @@ pub enum CommandError {
     Relayer(#[from] RelayerError),
     #[error("cannot serve metrics on {0}: {1}")]
     Metrics(SocketAddr, std::io::Error),
+    #[error("cannot tell wallets the fees on {0}: {1}")]
+    Http(SocketAddr, std::io::Error),
     #[error("the system refuses: {0}")]
     System(#[from] std::io::Error),
     #[error(transparent)]
@@ -37,7 +39,7 @@ impl CommandError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Unwritten { error, .. } if error.kind() != std::io::ErrorKind::AlreadyExists => ErrorKind::Storage,
-            Self::Config(_) | Self::Unwritten { .. } | Self::Metrics(..) => ErrorKind::Config,
+            Self::Config(_) | Self::Unwritten { .. } | Self::Metrics(..) | Self::Http(..) => ErrorKind::Config,
             Self::Key(error) if error.is_of_passphrase() => ErrorKind::Passphrase,
             Self::Key(_) => ErrorKind::Key,
             Self::Relayer(error) => of_relayer(error),
@@ -90,6 +92,7 @@ mod tests {
             (RelayerError::from(other_key).into(), ErrorKind::Key),
             (RelayerError::NoAuthority.into(), ErrorKind::Unreachable),
             (CommandError::Metrics(([127, 0, 0, 1], 1).into(), io::ErrorKind::AddrInUse.into()), ErrorKind::Config),
+            (CommandError::Http(([127, 0, 0, 1], 1).into(), io::ErrorKind::AddrInUse.into()), ErrorKind::Config),
             (io::Error::from(io::ErrorKind::OutOfMemory).into(), ErrorKind::System),
             (LostAnswer::from(io::Error::from(io::ErrorKind::StorageFull)).into(), ErrorKind::Output),
         ] {

@@ -1,14 +1,27 @@
-//! From transactions to final ones: sent again, with a better offer, and settled by what the chain says.
+//! From transactions to final ones: sent again, with a better offer, taken apart where no node will ever take them, and
+//! settled by what the nodes agree on.
 
 use std::time::Duration;
 
-use fastpay_ethereum::{Inclusion, Payout, PrimaryError, Status, Submission};
+use fastpay_ethereum::{Inclusion, Payout, PrimaryError, SendError, Status, Submission};
 use tokio::time::Instant;
 
 use crate::item::ItemId;
 use crate::relayer::{Relayer, RelayerError, wait_or_stop};
-use crate::store::Bundle;
+use crate::store::{Bundle, Left};
 use crate::submit::wait_or_stop_sending;
+
+/// Who is to blame for a final transaction that reverted.
+enum Fault {
+    /// It did not.
+    None,
+    /// It had several items.
+    Unknown,
+    /// Its one item is not at fault: a pause, another epoch, another relayer.
+    Moment(String),
+    /// Its one item failed by itself.
+    Item(String),
+}
 
 /// What a final transaction did for an item, in a word.
 fn outcome(state: &Payout, was_queued: bool, success: bool) -> Result<&'static str, &'static str> {
@@ -29,11 +42,11 @@ impl Relayer {
         let mut index = 0;
         while let Some(submission) = self.state.bundles.get(index).map(|bundle| bundle.submission.clone()) {
             match self.sender.status(&submission).await {
-                Ok(Status::Final(inclusion)) => {
-                    if let Err(error) = self.settle(index, &inclusion).await {
-                        return wait_or_stop(error);
-                    }
-                }
+                Ok(Status::Final(inclusion)) => match self.settle(index, &inclusion).await {
+                    Ok(true) => {}
+                    Ok(false) => index = index.saturating_add(1),
+                    Err(error) => return wait_or_stop(error),
+                },
                 Ok(Status::Superseded) => {
                     tracing::warn!(nonce = submission.nonce, "another transaction of the gas key took this nonce");
                     self.drop_bundle(index);
@@ -44,8 +57,9 @@ impl Relayer {
                     index = index.saturating_add(1);
                 }
                 Ok(Status::Pending { known }) => {
-                    self.push_on(index, submission, known).await?;
-                    index = index.saturating_add(1);
+                    if self.push_on(index, submission, known).await? {
+                        index = index.saturating_add(1);
+                    }
                 }
                 Err(error) => return wait_or_stop(error),
             }
@@ -54,17 +68,34 @@ impl Relayer {
         Ok(())
     }
 
-    /// Forgets a final transaction, and the items that it redeemed. Others wait again.
-    async fn settle(&mut self, index: usize, inclusion: &Inclusion) -> Result<(), PrimaryError> {
-        let Some(Bundle { submission, items }) = self.state.bundles.get(index) else { return Ok(()) };
-        let (nonce, items) = (submission.nonce, items.clone());
-        let final_block = self.sender.primary().final_head().await?.number();
-        let mut states = Vec::with_capacity(items.len());
-        for id in items {
-            states.push((id, self.sender.primary().payout_at(id.sender, id.sequence, final_block).await?));
+    /// Forgets a final transaction, and the items that it redeemed. Others wait again, or are left. False where the nodes
+    /// do not agree on what happened: then nothing is forgotten.
+    async fn settle(&mut self, index: usize, inclusion: &Inclusion) -> Result<bool, PrimaryError> {
+        let Some(bundle) = self.state.bundles.get(index).cloned() else { return Ok(false) };
+        let Bundle { submission, items } = bundle;
+        let sender = &self.sender;
+        let agreed = self.witnesses.agree(async |node| {
+            Ok(match sender.status_by(node, &submission).await? {
+                Status::Final(seen) => Some((seen.hash, seen.success)),
+                _ => None,
+            })
+        });
+        if agreed.await? != Some(Some((inclusion.hash, inclusion.success))) {
+            tracing::info!(transaction = %inclusion.hash, "not every Ethereum node has it in a final block");
+            return Ok(false);
         }
+        let mut states = Vec::with_capacity(items.len());
+        for id in &items {
+            let Some(state) = self.final_payout(id).await? else { return Ok(false) };
+            states.push((*id, state));
+        }
+        let fault = match &*items {
+            _ if inclusion.success => Fault::None,
+            [_] => self.fault(&submission, inclusion).await?,
+            _ => Fault::Unknown,
+        };
         self.trace_included(index, inclusion);
-        let included_at = self.traces.forget(nonce);
+        let included_at = self.traces.forget(submission.nonce);
         self.drop_bundle(index);
         self.metrics.observe_gas(inclusion);
         if !inclusion.success {
@@ -80,12 +111,64 @@ impl Relayer {
                 (Payout::Done, true) => self.finish_by_us(id, was_queued, inclusion),
                 (Payout::Done, false) => self.finish_by_others(id),
                 (Payout::Queued(queued), _) if !was_queued => self.take_queued(id, queued),
-                // Not seen by the node that was asked; it will be, or the item is tried again.
-                (_, true) => self.park(id, format!("transaction {} is final and had no effect yet", inclusion.hash)),
-                (_, false) => self.park(id, format!("transaction {} reverted", inclusion.hash)),
+                (_, true) => self.postpone(id, format!("transaction {} had no effect on it", inclusion.hash)),
+                (_, false) => self.blame(id, &fault, inclusion),
             }
         }
-        Ok(())
+        Ok(true)
+    }
+
+    /// What is to be concluded from a transaction of one item that reverted.
+    async fn fault(&self, submission: &Submission, inclusion: &Inclusion) -> Result<Fault, PrimaryError> {
+        let unexplained = "and nothing explains it: its payee or its token may behave in transactions as in no trial";
+        Ok(match self.sender.why_reverted(submission, inclusion).await {
+            Ok(Some(revert)) if revert.is_of_the_moment() => Fault::Moment(revert.to_string()),
+            Ok(Some(revert)) => Fault::Item(revert.to_string()),
+            Ok(None) => Fault::Item(unexplained.into()),
+            // The node does not have the state of that block any more, and never will again.
+            Err(PrimaryError::Refused { .. }) => Fault::Item(unexplained.into()),
+            Err(error) => return Err(error),
+        })
+    }
+
+    /// Deals with an item whose transaction reverted.
+    fn blame(&mut self, id: ItemId, fault: &Fault, inclusion: &Inclusion) {
+        let transaction = inclusion.hash;
+        match fault {
+            Fault::None | Fault::Unknown => self.set_alone(id),
+            Fault::Moment(reason) => self.postpone(id, format!("transaction {transaction} reverted: {reason}")),
+            Fault::Item(reason) => {
+                let reason = format!("its own transaction {transaction} reverted: {reason}");
+                tracing::error!(sender = %id.sender, sequence = %id.sequence, reason, "left to its owner");
+                self.state.totals.failed_alone = self.state.totals.failed_alone.saturating_add(1);
+                self.state.remember(Left { item: id, reason, transaction: Some(transaction) });
+                self.finish(id);
+            }
+        }
+    }
+
+    /// From now on an item has transactions of its own.
+    fn set_alone(&mut self, id: ItemId) {
+        if let Some(item) = self.state.position(&id).and_then(|position| self.state.items.get_mut(position)) {
+            item.alone = true;
+            self.changed = true;
+        }
+    }
+
+    /// Gives up a transaction that no node will ever take. Its items go singly from now on, and its nonce goes to the next
+    /// transaction. An item that was by itself waits a while: the fault is not its own.
+    pub(crate) fn take_apart(&mut self, index: usize, reason: &str) {
+        let Some(Bundle { submission, items }) = self.state.bundles.get(index).cloned() else { return };
+        let nonce = submission.nonce;
+        tracing::error!(nonce, items = items.len(), reason, "no Ethereum node takes a transaction; it is taken apart");
+        self.drop_bundle(index);
+        self.sender.release(nonce);
+        self.state.free_nonces.push(nonce);
+        self.metrics.taken_apart.inc();
+        match *items {
+            [id] => self.postpone(id, format!("no Ethereum node takes its transaction: {reason}")),
+            _ => items.into_iter().for_each(|id| self.set_alone(id)),
+        }
     }
 
     fn trace_included(&mut self, index: usize, inclusion: &Inclusion) {
@@ -101,8 +184,9 @@ impl Relayer {
         self.changed = true;
     }
 
-    /// Sends a transaction again that the nodes forgot, or with a better offer where it waits too long.
-    async fn push_on(&mut self, index: usize, mut submission: Submission, known: bool) -> Result<(), RelayerError> {
+    /// Sends a transaction again that the nodes forgot, or with a better offer where it waits too long. False where it was
+    /// taken apart.
+    async fn push_on(&mut self, index: usize, mut submission: Submission, known: bool) -> Result<bool, RelayerError> {
         let offered_at = *self.offered_at.entry(submission.nonce).or_insert_with(Instant::now);
         let stuck = offered_at.elapsed() >= Duration::from_millis(self.sender.config().stuck_after_ms);
         let mut send = !known;
@@ -122,10 +206,18 @@ impl Relayer {
                 Err(error) => wait_or_stop_sending(error)?,
             }
         }
-        if send && let Err(error) = self.sender.broadcast(&submission).await {
-            wait_or_stop_sending(error)?;
+        if !send {
+            return Ok(true);
         }
-        Ok(())
+        match self.sender.broadcast(&submission).await {
+            Ok(()) => {}
+            Err(SendError::Unsendable { reason, .. }) => {
+                self.take_apart(index, &reason.to_string());
+                return Ok(false);
+            }
+            Err(error) => wait_or_stop_sending(error)?,
+        }
+        Ok(true)
     }
 
     fn finish_by_us(&mut self, id: ItemId, was_queued: bool, inclusion: &Inclusion) {
@@ -149,8 +241,9 @@ impl Relayer {
         self.changed = true;
         let now_ms = self.clock.now_ms();
         let Some(position) = self.state.position(&id) else { return };
-        let again = self.state.items.get_mut(position).is_some_and(|item| item.park(reason, now_ms));
+        let again = self.state.items.get_mut(position).is_some_and(|item| item.park(reason.clone(), now_ms));
         if !again {
+            self.state.remember(Left { item: id, reason, transaction: None });
             tracing::error!(sender = %id.sender, sequence = %id.sequence, "given up; its owner can still redeem it");
             self.state.totals.given_up = self.state.totals.given_up.saturating_add(1);
             self.finish(id);
@@ -171,6 +264,14 @@ impl Relayer {
     pub(crate) fn leave(&mut self, id: ItemId) {
         tracing::info!(sender = %id.sender, sequence = %id.sequence, "left to others: the fee does not cover the gas");
         self.state.totals.below_cost = self.state.totals.below_cost.saturating_add(1);
+        self.finish(id);
+    }
+
+    /// Leaves an item to others and to its owner, because the operator does not serve its asset.
+    pub(crate) fn leave_unserved(&mut self, id: ItemId) {
+        tracing::info!(sender = %id.sender, sequence = %id.sequence, "left to others: its asset is not in [assets]");
+        self.state.totals.not_served = self.state.totals.not_served.saturating_add(1);
+        self.changed = true;
         self.finish(id);
     }
 }

@@ -1,15 +1,74 @@
 //! What a transaction will cost, before anything is asked of anyone: a line through the figures that the
-//! contract's own tests measure (`snapshots/gas.json`). It decides between plans and whether waiting pays;
-//! what is really offered comes from the node's estimate.
+//! contract's own tests measure (`snapshots/gas.json`). It decides between plans and whether waiting pays.
+//!
+//! And what a transaction can cost at most, whatever payees and tokens do: its gas limit. Each payout's whole allowance is
+//! in it, so no payee can make a transaction run out of gas. Gas that is not used costs nothing.
+
+use fastpay_core::{Amount, Asset, Redemption};
+use fastpay_ethereum::{CALL_GAS, ETHER_GAS, TOKEN_GAS};
 
 /// A transaction by itself, and what its first redemption touches that the others share.
 const TRANSACTION: u64 = 29_400;
 /// One vote: its calldata, the recovery of its signer.
 const VOTE: u64 = 4_420;
+/// At most.
+const VOTE_MAX: u64 = 6_000;
 /// One redemption with votes of its own, less the votes.
-const CERTIFIED: u64 = 22_800;
+const CERTIFIED: u64 = 24_100;
 /// One redemption among those that one quorum voted for together.
-const BATCHED: u64 = 21_400;
+const BATCHED: u64 = 22_460;
+
+/// A fee is a payout of its own: in ETH, and in a token.
+const ETHER_FEE: u64 = 7_100;
+const TOKEN_FEE: u64 = 15_000;
+/// A payout in a token, beyond one in ETH.
+const TOKEN_PAYOUT: u64 = 8_500;
+
+/// At most, a transaction by itself, with what its redemptions share and the rounding of a call's gas.
+const TRANSACTION_MAX: u64 = 75_000;
+/// At most, a redemption without its payouts: calldata, checks, events, and storage that it writes for the first time.
+const ORDER_MAX: u64 = 36_000;
+/// At most, a payout beyond its allowance: the call, and the claim that it becomes where it is refused.
+const PAYOUT_MAX: u64 = 42_000;
+/// At most, what a token adds: its own balance at the contract, and the sum of its claims.
+const ASSET_MAX: u64 = 45_000;
+/// At most, a fee in ETH: it goes to our own address, which runs no code.
+const OWN_PAYOUT_MAX: u64 = 12_000;
+
+/// What a redemption pays out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Payouts {
+    pub(crate) is_token: bool,
+    pub(crate) has_fee: bool,
+}
+
+impl Payouts {
+    pub(crate) fn of(redemption: &Redemption) -> Self {
+        Self { is_token: redemption.asset != Asset::ETHER, has_fee: redemption.fee != Amount::ZERO }
+    }
+
+    /// The gas beyond that of a payout of ETH without a fee, by the model.
+    pub(crate) fn gas(self) -> u64 {
+        match (self.is_token, self.has_fee) {
+            (false, false) => 0,
+            (false, true) => ETHER_FEE,
+            (true, false) => TOKEN_PAYOUT,
+            (true, true) => TOKEN_PAYOUT.saturating_add(TOKEN_FEE),
+        }
+    }
+
+    /// The most that they take, where every callee burns its allowance and refuses.
+    fn gas_max(self) -> u64 {
+        const ETHER: u64 = ETHER_GAS + PAYOUT_MAX;
+        const TOKEN: u64 = TOKEN_GAS + PAYOUT_MAX;
+        match (self.is_token, self.has_fee) {
+            (false, false) => ETHER,
+            (false, true) => ETHER + OWN_PAYOUT_MAX,
+            (true, false) => ASSET_MAX + TOKEN,
+            (true, true) => ASSET_MAX + TOKEN + TOKEN,
+        }
+    }
+}
 
 /// How redemptions are brought to the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -32,6 +91,25 @@ impl Plan {
             Self::Batch => BATCHED.saturating_mul(count).saturating_add(votes),
         };
         TRANSACTION.saturating_add(items)
+    }
+
+    /// The most gas that a transaction without redemptions takes, with what the contract wants to see left at its last
+    /// payout.
+    pub(crate) fn base_gas_max(self, quorum: usize) -> u64 {
+        let votes = if self == Self::Batch { VOTE_MAX.saturating_mul(to_u64(quorum)) } else { 0 };
+        TRANSACTION_MAX.saturating_add(CALL_GAS).saturating_add(votes)
+    }
+
+    /// The most gas that a redemption adds.
+    pub(crate) fn item_gas_max(self, quorum: usize, payouts: Payouts) -> u64 {
+        let votes = if self == Self::Certificates { VOTE_MAX.saturating_mul(to_u64(quorum)) } else { 0 };
+        ORDER_MAX.saturating_add(payouts.gas_max()).saturating_add(votes)
+    }
+
+    /// The gas limit of a transaction with these redemptions.
+    pub(crate) fn gas_max(self, quorum: usize, items: impl IntoIterator<Item = Payouts>) -> u64 {
+        let items = items.into_iter().map(|payouts| self.item_gas_max(quorum, payouts));
+        items.fold(self.base_gas_max(quorum), u64::saturating_add)
     }
 
     /// The share of each of them, rounded up.
@@ -88,6 +166,35 @@ mod tests {
             let (found, expected) = (plan.gas_each(quorum(n), count), measured[name]);
             assert!(found.abs_diff(expected) * 20 <= expected, "{name}: {found} by the model, {expected} measured");
         }
+    }
+
+    #[test]
+    fn fees_and_tokens_cost_what_is_measured() {
+        // Whole transactions, by the contract's measurements.
+        let check = |is_token, has_fee, expected: u64| {
+            let found = Plan::Certificates.gas(3, 1) + Payouts { is_token, has_fee }.gas();
+            assert!(found.abs_diff(expected) * 20 <= expected, "{found} by the model, {expected} measured");
+        };
+        check(false, false, 66_800);
+        check(false, true, 73_900);
+        check(true, false, 75_300);
+    }
+
+    #[test]
+    fn the_most_is_never_below_what_is_expected() {
+        for (_, quorum) in QUORUMS {
+            for plan in [Plan::Certificates, Plan::Batch] {
+                for (is_token, has_fee) in [(false, false), (false, true), (true, false), (true, true)] {
+                    let payouts = Payouts { is_token, has_fee };
+                    for count in [1, 2, 50] {
+                        let most = plan.gas_max(quorum, vec![payouts; count]);
+                        let burned = count as u64 * if is_token { TOKEN_GAS } else { ETHER_GAS };
+                        assert!(most > plan.gas(quorum, count) + count as u64 * payouts.gas() + burned);
+                    }
+                }
+            }
+        }
+        assert_eq!(Plan::Batch.gas_max(usize::MAX, []), u64::MAX);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! From the authorities' feeds to waiting items: verified, worth their fee, not yet redeemed, not known.
+//! From the authorities' feeds to waiting items: verified, of an asset that is served, not yet redeemed, not known.
 
 use fastpay_core::{Certificate, Committee, Epoch, Transfer};
 use fastpay_ethereum::{DepositsError, Payout, PrimaryError, Queued};
@@ -23,7 +23,7 @@ enum Taken {
 pub(crate) enum OnChain {
     /// Not redeemed.
     Open,
-    /// Redeemed or queued in a block that may still change.
+    /// Redeemed or queued in a block that may still change, or by the word of some nodes only.
     Settling,
     /// In the contract's queue for good.
     Queued(Queued),
@@ -135,12 +135,10 @@ impl Relayer {
             self.state.totals.invalid = self.state.totals.invalid.saturating_add(1);
             return Ok(Taken::Dealt);
         };
-        let (id, fee) = (item.id(), item.redemption.fee);
-        let minimum = self.config.minimum_fee(item.redemption.asset);
-        if fee < minimum {
-            tracing::info!(sender = %id.sender, sequence = %id.sequence, %fee, %minimum, "left to others: fee too small");
-            self.state.totals.below_minimum = self.state.totals.below_minimum.saturating_add(1);
-            self.finished.insert(id);
+        let (id, fee, asset) = (item.id(), item.redemption.fee, item.redemption.asset);
+        if !self.config.assets.serves(asset) {
+            tracing::debug!(%asset, "not in [assets]");
+            self.leave_unserved(id);
             return Ok(Taken::Dealt);
         }
         match self.on_chain(&id).await? {
@@ -192,17 +190,21 @@ impl Relayer {
         self.state.counts().0 >= ITEMS_MAX
     }
 
-    /// Where an item stands on the chain.
-    pub(crate) async fn on_chain(&self, id: &ItemId) -> Result<OnChain, PrimaryError> {
-        let primary = self.sender.primary();
-        if primary.payout(id.sender, id.sequence).await? == Payout::Open {
+    /// Where an item stands on the chain. One node's word is enough to go on with it, and never to end it.
+    pub(crate) async fn on_chain(&mut self, id: &ItemId) -> Result<OnChain, PrimaryError> {
+        if self.sender.primary().payout(id.sender, id.sequence).await? == Payout::Open {
             return Ok(OnChain::Open);
         }
-        let final_block = primary.final_head().await?.number();
-        Ok(match primary.payout_at(id.sender, id.sequence, final_block).await? {
-            Payout::Open => OnChain::Settling,
-            Payout::Queued(queued) => OnChain::Queued(queued),
-            Payout::Done => OnChain::Done,
+        Ok(match self.final_payout(id).await? {
+            None | Some(Payout::Open) => OnChain::Settling,
+            Some(Payout::Queued(queued)) => OnChain::Queued(queued),
+            Some(Payout::Done) => OnChain::Done,
         })
+    }
+
+    /// What became of an item in final blocks; none where the nodes do not agree.
+    pub(crate) async fn final_payout(&mut self, id: &ItemId) -> Result<Option<Payout>, PrimaryError> {
+        let primary = self.sender.primary();
+        self.witnesses.agree(async |node| primary.final_payout_by(node, id.sender, id.sequence).await).await
     }
 }

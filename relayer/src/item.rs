@@ -2,8 +2,8 @@
 
 use alloy::primitives::Bytes;
 use fastpay_core::{
-    AccountId, Asset, Committee, ContractVote, Domain, EcdsaSignature, Epoch, Redemption, SequenceNumber,
-    VerifiedCertificate, VerifiedContractVote,
+    AccountId, Committee, ContractVote, Domain, EcdsaSignature, Epoch, Redemption, SequenceNumber, VerifiedCertificate,
+    VerifiedContractVote,
 };
 use fastpay_ethereum::{CertifiedRedemption, Queued, certified_redemption};
 use serde::{Deserialize, Serialize};
@@ -43,6 +43,9 @@ pub struct Item {
     /// Set while it is left out because it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parked: Option<Parked>,
+    /// Set where a transaction that it shared with others did nothing: from then on it has transactions of its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub alone: bool,
     /// Set once the contract has it in its queue, in a final block: from then on it is to be executed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queued: Option<Queued>,
@@ -68,7 +71,7 @@ impl Item {
         let fastpay_core::Transfer::Redemption(redemption) = &certificate.order.transfer else { return None };
         let votes = certified_redemption(certificate, committee)?.votes;
         let (redemption, epoch) = (redemption.clone(), certificate.epoch);
-        Some(Self { redemption, epoch, votes, seen_at_ms: now_ms, parked: None, queued: None })
+        Some(Self { redemption, epoch, votes, seen_at_ms: now_ms, parked: None, alone: false, queued: None })
     }
 
     /// Its name.
@@ -95,12 +98,6 @@ impl Item {
     pub fn certified(&self) -> CertifiedRedemption {
         let Self { redemption, epoch, votes, .. } = self;
         CertifiedRedemption { redemption: redemption.into(), epoch: epoch.0, votes: votes.clone() }
-    }
-
-    /// Its fee in wei; none where it is in a token.
-    #[must_use]
-    pub fn fee_wei(&self) -> Option<u128> {
-        (self.redemption.asset == Asset::ETHER).then_some(self.redemption.fee.0)
     }
 
     /// Notes that the contract has it in its queue. Votes are not needed again, nor counts its past.
@@ -143,7 +140,7 @@ impl Item {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use fastpay_core::Amount;
+    use fastpay_core::{Amount, Asset};
 
     pub(crate) fn item(sequence: u64) -> Item {
         let redemption = Redemption {
@@ -155,7 +152,8 @@ pub(crate) mod tests {
             sequence: SequenceNumber(sequence),
             memo: Default::default(),
         };
-        Item { redemption, epoch: Epoch(0), votes: vec![7; 66].into(), seen_at_ms: 1_000, parked: None, queued: None }
+        let votes = vec![7; 66].into();
+        Item { redemption, epoch: Epoch(0), votes, seen_at_ms: 1_000, parked: None, alone: false, queued: None }
     }
 
     #[test]

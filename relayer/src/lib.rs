@@ -8,16 +8,20 @@
 //!   paid ◄─ final ◄─ status, replace, send again ◄─ broadcast ◄─ State on disk ◄─ simulated
 //!            └► in the contract's queue ─► executed when due, in the same way
 //! ```
-//! Modules in reading order: `config`, `clock`, `key`, `item` (one redemption), `store` (what survives a restart) and
-//! `deployment` (of which contract that is), `feeds` (reading the authorities) and `intake` (what is taken from them), `gas`
-//! and `policy` (when to submit what: pure), `votes` (of the committee for many together), `bundle` (what succeeds together),
-//! `submit`, `queue` and `follow`, `relayer` (the loop), `purse`, `status`, `metrics` and `traces` (for the operator).
+//! Modules in reading order: `config` and `assets` (what is served), `clock`, `key`, `item` (one redemption), `store` (what
+//! survives a restart) and `deployment` (of which contract that is), `feeds` (reading the authorities), `witnesses` (what the
+//! Ethereum nodes agree on) and `intake` (what is taken from the feeds), `gas` and `policy` (when to submit what: pure),
+//! `means` (what there is for gas), `votes` (of the committee for many together), `bundle` (what succeeds together),
+//! `submit`, `queue` and `follow`, `relayer` (the loop), `quote` (for wallets), `purse`, `status`, `metrics` and `traces` (for
+//! the operator).
 //!
-//! Invariants: nothing is sent that is not on disk; an item is forgotten only when it is paid in a final
-//! block, is not worth its gas by the operator's rules, or failed too often (its owner can always redeem it
-//! alone); no item can hold up others; the relayer holds a gas key and nothing else.
+//! Invariants: nothing is sent that is not on disk; an item is forgotten only when the Ethereum nodes agree that it is paid
+//! in a final block, is not worth its gas by the operator's rules, or failed by itself (its owner can always redeem it
+//! alone); no item can hold up others: a transaction has gas for whatever its payees do, and one that no node takes is
+//! taken apart; the relayer holds a gas key and nothing else.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
 
+mod assets;
 mod bundle;
 mod clock;
 mod config;
@@ -28,17 +32,21 @@ mod gas;
 mod intake;
 mod item;
 mod key;
+mod means;
 mod metrics;
 mod policy;
 mod purse;
 mod queue;
+mod quote;
 mod relayer;
 mod status;
 mod store;
 mod submit;
 mod traces;
 mod votes;
+mod witnesses;
 
+pub use assets::{Assets, Rate};
 pub use clock::Clock;
 pub use config::{BundleConfig, Config, ConfigError, KeyConfig, Overrides};
 pub use gas::Plan;
@@ -47,6 +55,7 @@ pub use key::{create_key, read_key};
 pub use metrics::{Metrics, serve as serve_metrics};
 pub use policy::{BelowCost, Decision, Reason};
 pub use purse::{Funds, Purse};
+pub use quote::{Quote, QuoteReader, serve as serve_quotes};
 pub use relayer::{Relayer, RelayerError, Tick, authorities};
 pub use status::{status_json, status_text};
-pub use store::{Bundle, State, StoreError, Totals};
+pub use store::{Bundle, Left, State, StoreError, Totals};

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
-use fastpay_core::{Amount, PrimaryAddress};
+use fastpay_core::PrimaryAddress;
 use fastpay_relayer::{
-    Config, Overrides, Purse, Relayer, State, authorities, create_key, read_key, serve_metrics, status_json,
-    status_text,
+    BelowCost, Config, Overrides, Purse, Relayer, State, authorities, create_key, read_key, serve_metrics,
+    serve_quotes, status_json, status_text,
 };
 use fastpay_telemetry::configuration::NodeUrl;
 use fastpay_telemetry::console::{LogFormat, Shell, answer, completions, end_at_arguments, fail, start_log};
@@ -127,8 +127,13 @@ fn initialise(path: &Path, init: &Init) -> Result<(), CommandError> {
     let text = format!(
         "# The relayer's configuration. Paths are relative to this file.\n\
          endpoints = {}\ndata_dir = \"relayer-data\"\n\
-         # The least fee per redemption, in the asset's smallest unit. With 0 anyone can spend this relayer's\n\
-         # gas on redemptions that pay nothing.\ndefault_minimum_fee = \"0\"\n\n\
+         # Wallets ask here for the fees: put its public address into the file of endpoints, as \"relayers\".\n\
+         # http = \"127.0.0.1:9300\"\n\n\
+         # The assets that are served, each with the wei of ETH that its smallest unit is worth.\n\
+         [assets]\n\"0x0000000000000000000000000000000000000000\" = \"1\" # ETH\n\
+         # \"0xA0b8…\" = \"400000000\" # a token of six decimals that is worth 0.0004 ETH\n\n\
+         # What becomes of a redemption whose fee does not cover its gas: \"leave\" it, or \"pay\" for it.\n\
+         # With \"pay\" anyone can spend this relayer's gas.\n[bundle]\nbelow_cost = \"leave\"\n\n\
          [primary]\nrpc_urls = [{}]\nchain_id = {}\ncontract = {}\nfinality = \"finalized\"\n\n\
          [key]\nfile = \"gas.key\"\n{passphrase}\n\
          # Traces of one in a hundred redemptions, for a collector on this machine (docs/OPERATIONS.md, Traces):\n\
@@ -144,12 +149,12 @@ fn initialise(path: &Path, init: &Init) -> Result<(), CommandError> {
 }
 
 fn run(config: Config, once: bool) -> Result<(), CommandError> {
-    if config.default_minimum_fee == Amount::ZERO {
-        tracing::warn!("default_minimum_fee is 0: anyone can spend this relayer's gas on redemptions that pay nothing");
+    if config.bundle.below_cost == BelowCost::Pay {
+        tracing::warn!("below_cost is \"pay\": anyone can spend this relayer's gas on redemptions that pay nothing");
     }
     let key = read_key(&config.key.file, config.key.passphrase_file.as_deref())?;
     runtime()?.block_on(async {
-        let metrics = config.metrics;
+        let (metrics, http) = (config.metrics, config.http);
         let (stopping, stop) = tokio::sync::watch::channel(false);
         let mut relayer = Relayer::open(config, key).await?;
         if once {
@@ -164,7 +169,13 @@ fn run(config: Config, once: bool) -> Result<(), CommandError> {
             let listener = tokio::net::TcpListener::bind(address).await;
             let listener = listener.map_err(|error| CommandError::Metrics(address, error))?;
             tracing::info!(%address, "serving metrics");
-            tokio::spawn(serve_metrics(listener, relayer.metrics(), stop));
+            tokio::spawn(serve_metrics(listener, relayer.metrics(), stop.clone()));
+        }
+        if let Some(address) = http {
+            let listener = tokio::net::TcpListener::bind(address).await;
+            let listener = listener.map_err(|error| CommandError::Http(address, error))?;
+            tracing::info!(%address, "telling wallets the fees");
+            tokio::spawn(serve_quotes(listener, relayer.quotes(), stop));
         }
         relayer.run(stop_signal()).await?;
         stopping.send_replace(true);

@@ -37,6 +37,8 @@ pub struct Metrics {
     pub submitted: Counter,
     /// Final transactions that did nothing.
     pub reverted: Counter,
+    /// Transactions that no Ethereum node would take.
+    pub taken_apart: Counter,
     gas_used: Counter,
     gas_cost: Counter<f64, AtomicU64>,
     gas_balance: Gauge<f64, AtomicU64>,
@@ -44,7 +46,8 @@ pub struct Metrics {
     redeemed_by_others: Counter,
     executed: Counter,
     given_up: Counter,
-    below_minimum: Counter,
+    failed_alone: Counter,
+    not_served: Counter,
     below_cost: Counter,
     invalid: Counter,
     spans_exported: Counter,
@@ -72,12 +75,18 @@ impl Metrics {
         for (name, help, counter) in [
             ("submitted", "Transactions submitted", &metrics.submitted),
             ("reverted", "Final transactions that reverted", &metrics.reverted),
+            ("taken_apart", "Transactions that no Ethereum node would take", &metrics.taken_apart),
             ("gas_used", "Gas of final transactions", &metrics.gas_used),
             ("redeemed", "Redemptions brought to a final block", &metrics.redeemed),
             ("redeemed_by_others", "Redemptions that somebody else brought", &metrics.redeemed_by_others),
             ("executed", "Queued redemptions brought to a final block", &metrics.executed),
-            ("given_up", "Redemptions that failed too often", &metrics.given_up),
-            ("below_minimum", "Redemptions left to others for their fee", &metrics.below_minimum),
+            ("given_up", "Redemptions that failed too often before they were sent", &metrics.given_up),
+            (
+                "failed_alone",
+                "Redemptions left to their owners after their own transaction failed",
+                &metrics.failed_alone,
+            ),
+            ("not_served", "Redemptions left to others for their asset", &metrics.not_served),
             ("below_cost", "Redemptions left to others for the gas", &metrics.below_cost),
             ("invalid", "Feed entries that are no valid certificates", &metrics.invalid),
             ("spans_exported", "Spans that the collector took", &metrics.spans_exported),
@@ -135,7 +144,8 @@ impl Metrics {
             (&self.redeemed_by_others, totals.redeemed_by_others),
             (&self.executed, totals.executed),
             (&self.given_up, totals.given_up),
-            (&self.below_minimum, totals.below_minimum),
+            (&self.failed_alone, totals.failed_alone),
+            (&self.not_served, totals.not_served),
             (&self.below_cost, totals.below_cost),
             (&self.invalid, totals.invalid),
         ] {
@@ -209,9 +219,9 @@ mod tests {
         let (mut first, mut second, mut third) = (item(0), item(1), item(2));
         (first.seen_at_ms, second.seen_at_ms) = (40_000, 70_000);
         // One that is due, one that is not yet.
-        third.enqueue(Queued { executable_at: 95, relayer: Default::default() });
+        third.enqueue(Queued { executable_at: 95, relayer: Default::default(), epoch: 0, needs_votes: false });
         let mut fourth = item(3);
-        fourth.enqueue(Queued { executable_at: 500, relayer: Default::default() });
+        fourth.enqueue(Queued { executable_at: 500, relayer: Default::default(), epoch: 0, needs_votes: false });
         let mut state = State::new(1, Default::default());
         state.items = vec![second, first, third, fourth];
         (state.totals.redeemed, state.paused_until) = (7, Some(1_000));

@@ -4,21 +4,20 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::gas::Plan;
+use crate::gas::{Payouts, Plan};
 
 /// Company is enough where a full transaction would save each redemption less than this part of its gas: a
 /// tenth.
 const SAVING_MIN_DIVISOR: u64 = 10;
 
-/// What becomes of a redemption whose fee, in ETH, does not cover its share of the gas once it has waited as
-/// long as it may.
+/// What becomes of a redemption whose fee does not cover its share of the gas once it has waited as long as it may.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BelowCost {
-    /// It is submitted at a loss: what the minimum fees admit is served.
-    #[default]
+    /// It is submitted at a loss. Anyone can spend the relayer's gas then.
     Pay,
     /// It is left to other relayers and to its owner.
+    #[default]
     Leave,
 }
 
@@ -36,8 +35,9 @@ pub(crate) struct Policy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Waiting {
     pub(crate) waited_ms: u64,
-    /// Its fee in wei; none where it is in a token, whose worth is not known here.
-    pub(crate) fee_wei: Option<u128>,
+    /// What its fee is worth.
+    pub(crate) fee_wei: u128,
+    pub(crate) payouts: Payouts,
     /// Its certificate is of an epoch that the contract no longer takes.
     pub(crate) needs_batch: bool,
 }
@@ -48,6 +48,23 @@ pub(crate) struct Conditions {
     pub(crate) quorum: usize,
     /// The newest base fee and the tip that is offered, in wei per gas.
     pub(crate) gas_price_wei: u128,
+    pub(crate) room: Room,
+}
+
+/// How much gas a transaction may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Room {
+    /// With one redemption.
+    pub(crate) alone: u64,
+    /// With several.
+    pub(crate) together: u64,
+}
+
+impl Room {
+    /// With so many.
+    pub(crate) fn of(self, count: usize) -> u64 {
+        if count > 1 { self.together } else { self.alone }
+    }
 }
 
 /// What to do, as positions in the list that was judged.
@@ -96,6 +113,8 @@ pub enum Reason {
     WaitsForCheaperGas,
     /// Waits: the fees do not cover the gas.
     WaitsForFees,
+    /// Waits: the gas key cannot pay for a transaction.
+    WaitsForFunds,
     /// Waits: the contract is paused.
     Paused,
 }
@@ -112,6 +131,7 @@ impl Reason {
             Self::WaitsForCompany => "waits: more company would save gas",
             Self::WaitsForCheaperGas => "waits: gas is dearer than patient_above_gwei",
             Self::WaitsForFees => "waits: the fees do not cover the gas",
+            Self::WaitsForFunds => "waits: the gas key cannot pay for a transaction",
             Self::Paused => "waits: the contract is paused",
         }
     }
@@ -125,7 +145,7 @@ pub(crate) fn judge(waiting: &[Waiting], conditions: Conditions, policy: Policy)
     // Each that goes changes the share of the others, so until nothing changes.
     let shares = loop {
         let shares = Shares::of(waiting, &chosen, conditions, policy);
-        let covers = |item: &Waiting| item.fee_wei.is_none_or(|fee| fee >= shares.cost_each);
+        let covers = |item: &Waiting| item.fee_wei >= shares.cost_of(item, conditions);
         let (kept, out): (Vec<usize>, Vec<usize>) = chosen.iter().partition(|index| {
             waiting
                 .get(**index)
@@ -138,7 +158,9 @@ pub(crate) fn judge(waiting: &[Waiting], conditions: Conditions, policy: Policy)
             break shares;
         }
     };
-    chosen.truncate(policy.items_max);
+    let fees_suffice = !chosen.is_empty();
+    let is_full = shares.count < chosen.len() || shares.count >= policy.items_max;
+    chosen.truncate(shares.count);
     let decide = |reason| Decision {
         reason,
         plan: (!chosen.is_empty()).then_some(shares.plan),
@@ -150,12 +172,16 @@ pub(crate) fn judge(waiting: &[Waiting], conditions: Conditions, policy: Policy)
     let full = shares.plan.gas_each(conditions.quorum, policy.items_max);
     let saving = shares.gas_each.saturating_sub(full);
     let reason = if chosen.is_empty() {
-        if leave.len() == waiting.len() { Reason::NothingToDo } else { Reason::WaitsForFees }
+        match leave.len() == waiting.len() {
+            _ if fees_suffice => Reason::WaitsForFunds,
+            true => Reason::NothingToDo,
+            false => Reason::WaitsForFees,
+        }
     } else if chosen_items().any(is_due) {
         Reason::WaitedLongEnough
     } else if policy.patient_above_wei.is_some_and(|most| conditions.gas_price_wei > most) {
         Reason::WaitsForCheaperGas
-    } else if chosen.len() >= policy.items_max {
+    } else if is_full {
         Reason::Full
     } else if saving.saturating_mul(SAVING_MIN_DIVISOR) < shares.gas_each {
         Reason::EnoughCompany
@@ -170,18 +196,39 @@ pub(crate) fn judge(waiting: &[Waiting], conditions: Conditions, policy: Policy)
 /// What each of some redemptions costs.
 struct Shares {
     plan: Plan,
+    /// So many of them, the first ones, fit into one transaction.
+    count: usize,
     gas_each: u64,
-    cost_each: u128,
 }
 
 impl Shares {
     fn of(waiting: &[Waiting], chosen: &[usize], conditions: Conditions, policy: Policy) -> Self {
-        let mut first = chosen.iter().take(policy.items_max).filter_map(|index| waiting.get(*index));
-        let (count, needs_batch) = (chosen.len().min(policy.items_max), first.any(|item| item.needs_batch));
+        let items = || chosen.iter().take(policy.items_max).filter_map(|index| waiting.get(*index));
+        let count = fitting(items().map(|item| item.payouts), conditions);
+        let needs_batch = items().take(count).any(|item| item.needs_batch);
         let plan = if needs_batch { Plan::Batch } else { Plan::cheapest(conditions.quorum, count) };
-        let gas_each = plan.gas_each(conditions.quorum, count);
-        Self { plan, gas_each, cost_each: u128::from(gas_each).saturating_mul(conditions.gas_price_wei) }
+        Self { plan, count, gas_each: plan.gas_each(conditions.quorum, count) }
     }
+
+    fn cost_of(&self, item: &Waiting, conditions: Conditions) -> u128 {
+        let gas = self.gas_each.saturating_add(item.payouts.gas());
+        u128::from(gas).saturating_mul(conditions.gas_price_wei)
+    }
+}
+
+/// How many redemptions, from the first, fit into one transaction with the whole allowance of each payout.
+fn fitting(items: impl Iterator<Item = Payouts>, conditions: Conditions) -> usize {
+    let Conditions { quorum, room, .. } = conditions;
+    let mut gas = Plan::Batch.base_gas_max(quorum);
+    let mut count = 0_usize;
+    for payouts in items {
+        gas = gas.saturating_add(Plan::Batch.item_gas_max(quorum, payouts));
+        if gas > room.of(count.saturating_add(1)) {
+            break;
+        }
+        count = count.saturating_add(1);
+    }
+    count
 }
 
 #[cfg(test)]
@@ -191,11 +238,17 @@ mod tests {
     const GWEI: u128 = 1_000_000_000;
     const POLICY: Policy =
         Policy { items_max: 50, wait_ms_max: 1_000, patient_above_wei: None, below_cost: BelowCost::Pay };
-    const CHEAP: Conditions = Conditions { quorum: 3, gas_price_wei: GWEI };
+    const ROOM: Room = Room { alone: 1 << 24, together: 1 << 24 };
+    const CHEAP: Conditions = Conditions { quorum: 3, gas_price_wei: GWEI, room: ROOM };
     /// Covers any share at one gwei.
-    const GOOD: Waiting = Waiting { waited_ms: 0, fee_wei: Some(100_000 * GWEI), needs_batch: false };
-    const TOKEN: Waiting = Waiting { fee_wei: None, ..GOOD };
-    const FREE: Waiting = Waiting { fee_wei: Some(0), ..GOOD };
+    const GOOD: Waiting = Waiting {
+        waited_ms: 0,
+        fee_wei: 100_000 * GWEI,
+        payouts: Payouts { is_token: false, has_fee: false },
+        needs_batch: false,
+    };
+    const TOKEN: Waiting = Waiting { payouts: Payouts { is_token: true, has_fee: true }, ..GOOD };
+    const FREE: Waiting = Waiting { fee_wei: 0, ..GOOD };
 
     fn due(item: Waiting) -> Waiting {
         Waiting { waited_ms: 1_000, ..item }
@@ -247,21 +300,57 @@ mod tests {
         // It neither holds the others up nor goes along early.
         check(&[FREE, due(GOOD)], POLICY, Reason::WaitedLongEnough, Some((Plan::Certificates, &[1])), &[]);
         check(&[due(FREE), GOOD], leaving, Reason::WaitsForCompany, None, &[0]);
-        // Tokens have their own minimum fees.
+        // The same for a token, by what its fee is worth.
         check(&[due(TOKEN)], leaving, Reason::WaitedLongEnough, Some((Plan::Certificates, &[0])), &[]);
+        check(&[due(Waiting { fee_wei: 0, ..TOKEN })], leaving, Reason::NothingToDo, None, &[0]);
     }
 
     #[test]
     fn a_fee_that_needs_company_goes_only_with_company() {
         let alone = Plan::Certificates.gas_each(3, 1);
         let together = Plan::Batch.gas_each(3, 2);
-        let tight = Waiting { fee_wei: Some(u128::from(together) * GWEI), ..GOOD };
+        let tight = Waiting { fee_wei: u128::from(together) * GWEI, ..GOOD };
         assert!(together < alone);
         let two = Policy { items_max: 2, ..POLICY };
         check(&[tight, tight], two, Reason::Full, Some((Plan::Batch, &[0, 1])), &[]);
         check(&[tight], two, Reason::WaitsForFees, None, &[]);
         // Where the second does not go, the share of the first grows beyond its fee.
         check(&[tight, FREE], two, Reason::WaitsForFees, None, &[]);
+    }
+
+    #[test]
+    fn what_a_fee_and_a_token_cost_is_asked_of_the_one_that_has_them() {
+        let share = Plan::Certificates.gas_each(3, 1);
+        for payouts in [Payouts { is_token: false, has_fee: true }, Payouts { is_token: true, has_fee: true }] {
+            let leaving = Policy { below_cost: BelowCost::Leave, ..POLICY };
+            let cost = u128::from(share + payouts.gas()) * GWEI;
+            let just = Waiting { fee_wei: cost, payouts, ..GOOD };
+            check(&[due(just)], leaving, Reason::WaitedLongEnough, Some((Plan::Certificates, &[0])), &[]);
+            let less = Waiting { fee_wei: cost - 1, ..just };
+            check(&[due(less)], leaving, Reason::NothingToDo, None, &[0]);
+        }
+    }
+
+    #[test]
+    fn a_transaction_holds_the_whole_allowance_of_each_payout() {
+        let gas = |item: Waiting, count| Plan::Batch.gas_max(3, vec![item.payouts; count]);
+        let many = Policy { items_max: 256, ..POLICY };
+        for (item, most) in [(GOOD, 200), (TOKEN, 30)] {
+            let judged = judge(&[item; 256], CHEAP, many);
+            let (_, chosen) = judged.submit.unwrap();
+            assert_eq!(judged.decision.reason, Reason::Full);
+            assert!((10..most).contains(&chosen.len()), "{}", chosen.len());
+            assert!(gas(item, chosen.len()) <= 1 << 24 && gas(item, chosen.len() + 1) > 1 << 24);
+        }
+        // One by itself may have more than several together.
+        let room = Room { alone: gas(TOKEN, 1), together: gas(TOKEN, 1) - 1 };
+        let judged = judge(&[TOKEN, TOKEN], Conditions { room, ..CHEAP }, many);
+        assert_eq!(judged.submit, Some((Plan::Certificates, vec![0])));
+        // One that does not fit does not take the place of nobody.
+        let poor = Room { alone: gas(TOKEN, 1) - 1, together: gas(TOKEN, 1) - 1 };
+        let judged = judge(&[due(TOKEN)], Conditions { room: poor, ..CHEAP }, many);
+        assert_eq!((judged.submit, judged.decision.reason), (None, Reason::WaitsForFunds));
+        assert!(judged.leave.is_empty());
     }
 
     #[test]

@@ -2,10 +2,10 @@
 //! stand.
 
 use alloy::primitives::{Address, U256};
-use fastpay_ethereum::{Primary, PrimaryConfig, PrimaryError, gas_limit};
+use fastpay_ethereum::{Primary, PrimaryConfig, PrimaryError};
 
 use crate::config::Config;
-use crate::gas::Plan;
+use crate::gas::{Payouts, Plan};
 use crate::store::State;
 
 /// The gas key.
@@ -45,18 +45,19 @@ impl Funds {
         let primary = Primary::connect(primary).await?;
         let balance_wei = primary.ether_balance(address).await?;
         let quorum = primary.committee(primary.epoch().await?).await?.quorum();
-        let (base_fee, offer) = primary.current_offer(&config.sender).await?;
-        let gas_price_wei = offer.price(base_fee);
-        let gas = Plan::Certificates.gas(quorum, 1);
-        let redemptions = suffices_for(balance_wei, gas, gas_price_wei, offer.max_fee_per_gas);
+        let offer = primary.current_offer(&config.sender).await?;
+        let gas_price_wei = offer.price();
+        let payouts = Payouts { is_token: false, has_fee: true };
+        let gas = Plan::Certificates.gas(quorum, 1).saturating_add(payouts.gas());
+        let gas_max = Plan::Certificates.gas_max(quorum, [payouts]);
+        let redemptions = suffices_for(balance_wei, gas, gas_price_wei, offer.cost_max(gas_max));
         Ok(Self { balance_wei, gas_price_wei, redemptions })
     }
 }
 
 /// For how many transactions of so much gas a balance suffices. A node takes the last one only where all that is offered for
 /// it is there, though it costs less.
-fn suffices_for(balance_wei: U256, gas: u64, price_wei: u128, offer_wei: u128) -> Option<u64> {
-    let offered = U256::from(gas_limit(gas)).saturating_mul(U256::from(offer_wei));
+fn suffices_for(balance_wei: U256, gas: u64, price_wei: u128, offered: U256) -> Option<u64> {
     let cost = U256::from(gas).saturating_mul(U256::from(price_wei));
     if cost.is_zero() {
         return None;
@@ -71,11 +72,10 @@ mod tests {
 
     #[test]
     fn what_is_offered_for_the_last_one_must_be_there() {
-        let (gas, price, offer) = (65_000, 10, 21);
+        let (gas, price, offer) = (65_000, 10, U256::from(125_000 * 21));
         let check = |balance: u64, expected: Option<u64>| {
             assert_eq!(suffices_for(U256::from(balance), gas, price, offer), expected, "{balance}");
         };
-        // 60,000 gas are spare: see `gas_limit`.
         let (needed, cost) = (125_000 * 21, 650_000);
         check(0, Some(0));
         check(needed - 1, Some(0));
@@ -84,6 +84,6 @@ mod tests {
         check(needed + 9 * cost, Some(10));
         assert_eq!(suffices_for(U256::MAX, gas, price, offer), Some(u64::MAX));
         assert_eq!(suffices_for(U256::MAX, gas, 0, offer), None);
-        assert_eq!(suffices_for(U256::from(u128::MAX), u64::MAX, u128::MAX, u128::MAX), Some(0));
+        assert_eq!(suffices_for(U256::from(u128::MAX), u64::MAX, u128::MAX, U256::MAX), Some(0));
     }
 }

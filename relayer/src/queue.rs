@@ -2,12 +2,17 @@
 //! have them paid. We do that for those that we brought, since their fees are ours, and for others where the
 //! operator wishes.
 
-use fastpay_ethereum::{Call, PrimaryError, Queued, SendError, utc};
+use alloy::primitives::Bytes;
+use fastpay_ethereum::{Call, Queued, utc};
 
+use crate::bundle::{Ready, Trial};
+use crate::gas::Plan;
 use crate::intake::OnChain;
 use crate::item::{Item, ItemId};
+use crate::means::Means;
 use crate::relayer::{Relayer, RelayerError};
 use crate::store::QUEUED_MAX;
+use crate::submit::Trials;
 
 impl Relayer {
     /// Whether a redemption in the contract's queue is ours to execute.
@@ -40,23 +45,30 @@ impl Relayer {
         self.changed = true;
     }
 
-    /// Has what is due paid, by the chain's clock `now` in seconds.
-    pub(crate) async fn execute_due(&mut self, now: u64) -> Result<(), RelayerError> {
+    /// What is due to be paid, by the chain's clock `now` in seconds.
+    pub(crate) fn due(&self, now: u64) -> Vec<Item> {
         let at_ms = self.clock.now_ms();
-        let due: Vec<Item> = self
-            .state
-            .items
-            .iter()
-            .filter(|item| item.queued.is_some_and(|queued| queued.executable_at <= now))
-            .filter(|item| !item.is_parked(at_ms) && !self.state.is_under_way(&item.id()))
-            .cloned()
-            .collect();
+        let is_due = |item: &&Item| {
+            item.queued.is_some_and(|queued| queued.executable_at <= now)
+                && !item.is_parked(at_ms)
+                && !self.state.is_under_way(&item.id())
+        };
+        self.state.items.iter().filter(is_due).cloned().collect()
+    }
+
+    /// Has what is due paid.
+    pub(crate) async fn execute_due(
+        &mut self,
+        due: Vec<Item>,
+        quorum: usize,
+        means: &mut Means,
+    ) -> Result<(), RelayerError> {
         for item in due {
-            if self.state.bundles.len() >= self.config.bundle.in_flight_max {
+            if !self.has_place() {
                 break;
             }
             match self.on_chain(&item.id()).await? {
-                OnChain::Queued(_) => self.execute(item).await?,
+                OnChain::Queued(queued) => self.execute(item, queued.needs_votes, quorum, means).await?,
                 OnChain::Done => self.finish_by_others(item.id()),
                 OnChain::Open | OnChain::Settling => {}
             }
@@ -64,15 +76,41 @@ impl Relayer {
         Ok(())
     }
 
-    async fn execute(&mut self, item: Item) -> Result<(), RelayerError> {
-        let call = Call::execute_queued(self.sender.primary().contract(), &item.redemption);
-        match self.sender.prepare(call).await {
-            Ok(submission) => self.send(submission, &[item]).await,
-            Err(SendError::Primary(PrimaryError::Reverted(revert))) if revert.paused_until().is_none() => {
+    /// Has one paid. Where it was queued with votes of a compromised epoch, the current committee votes for it first.
+    async fn execute(
+        &mut self,
+        item: Item,
+        needs_votes: bool,
+        quorum: usize,
+        means: &mut Means,
+    ) -> Result<(), RelayerError> {
+        let votes = match needs_votes {
+            false => Bytes::new(),
+            true => {
+                self.follow_committees().await?;
+                let Some(committees) = self.committees.clone() else { return Ok(()) };
+                let domain = self.sender.primary().domain();
+                let (agreement, _) = self.voters.agree(&domain, &committees, vec![item.clone()]).await;
+                let Some(agreement) = agreement else {
+                    self.postpone(item.id(), "too few authorities of the current committee vote for it again".into());
+                    return Ok(());
+                };
+                agreement.votes
+            }
+        };
+        let call = Call::execute_queued(self.sender.primary().contract(), &item.redemption, votes);
+        let trials = Trials::with(&self.sender, Plan::Certificates, quorum, means);
+        match trials.attempt(std::slice::from_ref(&item), call).await? {
+            Trial::Succeeds(Ready { call, gas_limit }) => {
+                let submission = self.sender.prepare_within(call, &means.offer, gas_limit).await?;
+                means.spend(gas_limit);
+                self.send(submission, &[item]).await
+            }
+            Trial::Reverts(revert) if revert.paused_until().is_none() => {
                 self.park(item.id(), revert.to_string());
                 Ok(())
             }
-            Err(error) => Err(error.into()),
+            Trial::Reverts(_) | Trial::TooLarge | Trial::Unsigned => Ok(()),
         }
     }
 }

@@ -16,9 +16,11 @@ use crate::config::Config;
 use crate::feeds::{Feeds, OPTIONS};
 use crate::item::ItemId;
 use crate::metrics::Metrics;
+use crate::quote::Quotes;
 use crate::store::{State, Store, StoreError};
 use crate::traces::Traces;
 use crate::votes::Voters;
+use crate::witnesses::Witnesses;
 
 /// So many finished items are remembered in memory, to recognise them in the feeds of other authorities
 /// without asking the chain.
@@ -80,6 +82,7 @@ pub struct Relayer {
     pub(crate) sender: Sender,
     pub(crate) feeds: Feeds,
     pub(crate) voters: Voters,
+    pub(crate) witnesses: Witnesses,
     store: Store,
     pub(crate) state: State,
     /// True while the state differs from the file.
@@ -95,6 +98,7 @@ pub struct Relayer {
     /// Sends what the traces are told, as long as it lives.
     _export: Option<Export>,
     balance_asked_at: Option<Instant>,
+    pub(crate) quotes: Quotes,
 }
 
 impl Relayer {
@@ -129,10 +133,14 @@ impl Relayer {
     ) -> Result<Self, RelayerError> {
         let (store, mut state) = Store::open(&config.data_dir, primary.chain_id(), primary.contract())?;
         state.items.iter_mut().for_each(|item| item.take_up(clock.now_ms()));
+        let witnesses = Witnesses::new(primary.nodes());
+        let mut finished = Finished::default();
+        state.left.iter().for_each(|left| finished.insert(left.item));
         let epochs = EpochReader::new(primary.clone());
         let domain = primary.domain();
         let sender = Sender::new(primary, key, config.sender.clone());
         state.bundles.iter().for_each(|bundle| sender.adopt(&bundle.submission));
+        state.free_nonces.iter().for_each(|nonce| sender.release(*nonce));
         let changed = state.address.replace(sender.address()) != Some(sender.address());
         let (tracer, export) = start_traces(&config, sender.address())?;
         let traces = Traces::new(tracer, domain);
@@ -144,17 +152,19 @@ impl Relayer {
             sender,
             voters: Voters::new(authorities.clone()),
             feeds: Feeds::new(authorities),
+            witnesses,
             store,
             state,
             changed,
             committees: None,
             epochs,
-            finished: Finished::default(),
+            finished,
             offered_at: HashMap::new(),
             metrics: Arc::new(Metrics::new()),
             traces,
             _export: export,
             balance_asked_at: None,
+            quotes: Quotes::default(),
         })
     }
 
@@ -188,6 +198,7 @@ impl Relayer {
                 let tick = self.tick(false).await?;
                 tracing::debug!(?tick, "round done");
                 self.look_at_balance().await;
+                self.look_at_fees().await;
                 tokio::time::sleep(pause).await;
                 Ok::<_, RelayerError>(())
             };

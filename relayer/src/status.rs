@@ -6,9 +6,11 @@ use serde_json::{Value, json};
 
 use crate::item::{Item, ItemId, Parked};
 use crate::purse::Purse;
-use crate::store::{State, Totals};
+use crate::store::{Left, State, Totals};
 
 const WEI_PER_GWEI: u128 = 1_000_000_000;
+/// So many of those that are left for good are shown to people, the newest first.
+const LEFT_SHOWN: usize = 20;
 
 /// For people.
 #[must_use]
@@ -30,14 +32,17 @@ pub fn status_text(state: &State, purse: Option<&Purse>) -> String {
         lines.push(format!("               {} order {}: due {}", id.sender, id.sequence, utc(queued.executable_at)));
     }
     lines.push(format!(
-        "left out       {} for a while, {} for good, {} for their fee, {} for the gas",
+        "left out       {} for a while, {} for good, {} for their asset, {} for the gas",
         parked(state).count(),
-        t.given_up,
-        t.below_minimum,
+        t.given_up.saturating_add(t.failed_alone),
+        t.not_served,
         t.below_cost
     ));
     for (id, parked) in parked(state) {
         lines.push(format!("               {} order {}: {}", id.sender, id.sequence, parked.reason));
+    }
+    for Left { item, reason, .. } in state.left.iter().rev().take(LEFT_SHOWN) {
+        lines.push(format!("               {} order {}, for good: {reason}", item.sender, item.sequence));
     }
     lines.join("\n")
 }
@@ -54,6 +59,10 @@ pub fn status_json(state: &State, purse: Option<&Purse>) -> Value {
         let Parked { reason, attempts, until_ms } = parked;
         json!({ "item": id, "reason": reason, "attempts": attempts, "untilMs": until_ms })
     });
+    let left = state.left.iter().map(|left| {
+        let Left { item, reason, transaction } = left;
+        json!({ "item": item, "reason": reason, "transaction": transaction })
+    });
     json!({
         "chainId": state.chain_id,
         "contract": state.contract,
@@ -65,6 +74,8 @@ pub fn status_json(state: &State, purse: Option<&Purse>) -> Value {
         "transactions": transactions.collect::<Vec<_>>(),
         "queued": queue.collect::<Vec<_>>(),
         "parked": parked.collect::<Vec<_>>(),
+        "left": left.collect::<Vec<_>>(),
+        "freeNonces": state.free_nonces,
         "cursors": state.cursors,
     })
 }
@@ -76,7 +87,8 @@ fn totals_json(totals: &Totals) -> Value {
         "queued": totals.queued,
         "executed": totals.executed,
         "givenUp": totals.given_up,
-        "belowMinimum": totals.below_minimum,
+        "failedAlone": totals.failed_alone,
+        "notServed": totals.not_served,
         "belowCost": totals.below_cost,
         "invalid": totals.invalid,
     })

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use alloy::primitives::Address;
+use alloy::primitives::{Address, B256};
 use fastpay_core::{Authority, AuthorityName};
 use fastpay_ethereum::Submission;
 use serde::{Deserialize, Serialize};
@@ -23,6 +23,9 @@ const VERSION: u32 = 1;
 pub(crate) const ITEMS_MAX: usize = 2_000;
 /// At most so many items wait in the contract's queue: without votes they are small. Others may execute more.
 pub(crate) const QUEUED_MAX: usize = 5_000;
+/// So many of the redemptions that were left for good are remembered, the newest. Each cost a transaction, or ten trials
+/// over hours, so nobody flushes them out for nothing.
+const LEFT_MAX: usize = 1_000;
 
 /// All that survives a restart.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,6 +50,12 @@ pub struct State {
     pub items: Vec<Item>,
     /// The transactions that are not final yet.
     pub bundles: Vec<Bundle>,
+    /// Nonces of transactions that no node takes, of which none has been used since: the next transactions get them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub free_nonces: Vec<u64>,
+    /// The redemptions that failed by themselves and are left to their owners, the newest last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left: Vec<Left>,
     /// What was done so far.
     pub totals: Totals,
     /// What was decided last about what waits.
@@ -67,20 +76,36 @@ pub struct Bundle {
     pub items: Vec<ItemId>,
 }
 
-/// Counts since the state was created.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// A redemption that is left to its owner.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+pub struct Left {
+    /// Which.
+    pub item: ItemId,
+    /// Why.
+    pub reason: String,
+    /// The transaction in which it failed by itself; none where it never got that far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transaction: Option<B256>,
+}
+
+/// Counts since the state was created. Counts of earlier releases that are not kept any more are passed over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
     /// Redemptions that were brought to a final block by us.
     pub redeemed: u64,
     /// Redemptions that somebody else brought there.
     pub redeemed_by_others: u64,
-    /// Redemptions left to others because their fee is too small.
-    pub below_minimum: u64,
+    /// Redemptions left to others because their asset is not served.
+    #[serde(default)]
+    pub not_served: u64,
     /// Feed entries that are no valid redemption certificates.
     pub invalid: u64,
-    /// Redemptions that failed too often.
+    /// Redemptions that failed too often before they were sent.
     pub given_up: u64,
+    /// Redemptions whose own transaction did nothing.
+    #[serde(default)]
+    pub failed_alone: u64,
     /// Redemptions left to others because their fee does not cover the gas.
     #[serde(default)]
     pub below_cost: u64,
@@ -128,6 +153,7 @@ pub enum StoreError {
 impl State {
     pub(crate) fn new(chain_id: u64, contract: Address) -> Self {
         let (cursors, items, bundles) = (BTreeMap::new(), Vec::new(), Vec::new());
+        let (free_nonces, left) = (Vec::new(), Vec::new());
         let (totals, decision) = (Totals::default(), Decision::default());
         let (first_committee, address, paused_until) = (None, None, None);
         Self {
@@ -139,6 +165,8 @@ impl State {
             cursors,
             items,
             bundles,
+            free_nonces,
+            left,
             totals,
             decision,
             paused_until,
@@ -173,6 +201,20 @@ impl State {
     pub fn counts(&self) -> (usize, usize) {
         let queued = self.items.iter().filter(|item| item.queued.is_some()).count();
         (self.items.len().saturating_sub(queued), queued)
+    }
+
+    /// Remembers that an item is left to its owner.
+    pub(crate) fn remember(&mut self, left: Left) {
+        if self.left.len() >= LEFT_MAX {
+            self.left.remove(0);
+        }
+        self.left.push(left);
+    }
+
+    /// True where a transaction waits that cannot get into the chain before one with a free nonce does.
+    pub(crate) fn has_gap(&self) -> bool {
+        let highest = self.bundles.iter().map(|bundle| bundle.submission.nonce).max();
+        self.free_nonces.iter().any(|free| highest.is_some_and(|highest| *free < highest))
     }
 
     /// True while a transaction that redeems it is not final.
@@ -261,9 +303,37 @@ mod tests {
         let size = serde_json::to_vec(&item(u64::MAX)).unwrap().len() + 85 * 66 * 2;
         assert!(size * ITEMS_MAX < 32 << 20, "{size} bytes for an item of a committee of 127");
         let mut queued = item(u64::MAX);
-        queued.enqueue(Queued { executable_at: u64::MAX, relayer: Address::repeat_byte(9) });
+        queued.enqueue(Queued {
+            executable_at: u64::MAX,
+            relayer: Address::repeat_byte(9),
+            epoch: 0,
+            needs_votes: false,
+        });
+        let mut state = State::new(1, Address::ZERO);
+        for sequence in 0..LEFT_MAX as u64 + 5 {
+            let (reason, transaction) = ("x".repeat(300), Some(B256::ZERO));
+            state.remember(Left { item: item(sequence).id(), reason, transaction });
+        }
+        assert_eq!((state.left.len(), state.left[0].item), (LEFT_MAX, item(5).id()));
+        assert!(serde_json::to_vec(&state.left).unwrap().len() < 1 << 20);
         let size = serde_json::to_vec(&queued).unwrap().len();
         assert!(size * QUEUED_MAX < 4 << 20, "{size} bytes for an item in the queue");
+    }
+
+    #[test]
+    fn a_free_nonce_is_a_gap_where_something_waits_above_it() {
+        let call = fastpay_ethereum::Call { to: Address::ZERO, value: Default::default(), data: Default::default() };
+        let at = |nonce| Bundle {
+            submission: Submission { call: call.clone(), from: Address::ZERO, nonce, gas_limit: 1, attempts: vec![] },
+            items: vec![],
+        };
+        let mut state = State::new(1, Address::ZERO);
+        state.free_nonces = vec![5];
+        assert!(!state.has_gap());
+        state.bundles = vec![at(4)];
+        assert!(!state.has_gap());
+        state.bundles.push(at(6));
+        assert!(state.has_gap());
     }
 
     #[test]
@@ -273,9 +343,10 @@ mod tests {
         for new in ["first_committee", "address", "decision", "paused_until"] {
             old.as_object_mut().unwrap().remove(new).unwrap();
         }
-        for new in ["below_cost", "queued", "executed"] {
+        for new in ["below_cost", "queued", "executed", "not_served", "failed_alone"] {
             old["totals"].as_object_mut().unwrap().remove(new).unwrap();
         }
+        old["totals"]["below_minimum"] = 3.into();
         std::fs::write(folder.path().join("state.json"), old.to_string()).unwrap();
         assert_eq!(State::read(folder.path()).unwrap(), State::new(1, Address::ZERO));
     }

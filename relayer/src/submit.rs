@@ -1,41 +1,59 @@
-//! From waiting items to transactions: when the policy says so, by the cheapest plan that the authorities
-//! support.
+//! From waiting items to transactions: when the policy says so, by the cheapest plan that the authorities support. Items
+//! that shared a transaction which did nothing have one each from then on.
 
 use std::collections::{BTreeSet, HashSet};
 
 use fastpay_core::{Committees, Epoch};
-use fastpay_ethereum::{Call, PrimaryError, SendError, Sender, Submission, utc};
+use fastpay_ethereum::{Call, Offer, PrimaryError, SendError, Sender, Submission, gas_limit, utc};
 
-use crate::bundle::{Sifted, Trial, by_certificates, sift};
-use crate::gas::Plan;
+use crate::bundle::{Ready, Sifted, Trial, by_certificates, sift};
+use crate::gas::{Payouts, Plan};
 use crate::intake::OnChain;
 use crate::item::{Item, ItemId};
-use crate::policy::{Conditions, Decision, Reason, Waiting, judge};
+use crate::means::Means;
+use crate::policy::{Conditions, Decision, Reason, Room, Waiting, judge};
 use crate::relayer::{Relayer, RelayerError, wait_or_stop};
 use crate::store::Bundle;
 
 /// Votes of an epoch that ends within so many seconds are not relied on: a transaction may wait for its block.
 const ENDING_MARGIN_S: u64 = 600;
 
+/// The gas of a transaction that does nothing: a payment of nothing to ourselves costs 21,000, and more where the key is
+/// delegated to code (EIP-7702).
+const FILLER_GAS: u64 = 100_000;
+
 /// How the chain stands.
 struct Outlook {
     committees: Committees,
     /// Epochs of waiting items whose votes the contract takes no longer, or hardly.
     ended: BTreeSet<Epoch>,
-    gas_price_wei: u128,
+    means: Means,
+}
+
+impl Outlook {
+    fn quorum(&self) -> usize {
+        self.committees.current().quorum()
+    }
 }
 
 impl Relayer {
     /// Submits what is due in the contract's queue, and what waits where the policy says so.
     pub(crate) async fn submit_bundles(&mut self, eager: bool) -> Result<(), RelayerError> {
-        match self.submit_all(eager).await {
-            Err(RelayerError::Primary(error)) => wait_or_stop(error),
-            Err(RelayerError::Send(error)) => wait_or_stop_sending(error),
-            outcome => outcome,
+        let submitted = self.submit_all(eager).await;
+        // The next transaction has the free nonce; where there is none, nothing above it may wait for one.
+        let filled = self.fill_gap().await;
+        for outcome in [submitted, filled] {
+            match outcome {
+                Err(RelayerError::Primary(error)) => wait_or_stop(error)?,
+                Err(RelayerError::Send(error)) => wait_or_stop_sending(error)?,
+                outcome => outcome?,
+            }
         }
+        Ok(())
     }
 
     async fn submit_all(&mut self, eager: bool) -> Result<(), RelayerError> {
+        self.leave_what_is_not_served();
         let (open, queued) = (self.open_items(), self.state.counts().1);
         if open.is_empty() && queued == 0 {
             self.note_pause(None);
@@ -51,17 +69,68 @@ impl Relayer {
             self.note_decision(decision);
             return Ok(());
         }
-        self.execute_due(now).await?;
-        if open.is_empty() {
+        let due = self.due(now);
+        if open.is_empty() && due.is_empty() {
             self.note_decision(Decision::default());
             return Ok(());
         }
         self.follow_committees().await?;
         let Some(committees) = self.committees.clone() else { return Ok(()) };
         let ended = self.ended(&committees, &open, now).await?;
-        let (base_fee, offer) = self.sender.primary().current_offer(&self.config.sender).await?;
-        let outlook = Outlook { committees, ended, gas_price_wei: offer.price(base_fee) };
-        while self.state.bundles.len() < self.config.bundle.in_flight_max && self.submit_some(&outlook, eager).await? {}
+        let mut outlook = Outlook { committees, ended, means: self.means().await? };
+        let quorum = outlook.quorum();
+        self.execute_due(due, quorum, &mut outlook.means).await?;
+        if open.is_empty() {
+            self.note_decision(Decision::default());
+            return Ok(());
+        }
+        self.submit_singly(&mut outlook).await?;
+        while self.has_place() && self.submit_some(&mut outlook, eager).await? {}
+        Ok(())
+    }
+
+    /// Whether one more transaction may be under way.
+    pub(crate) fn has_place(&self) -> bool {
+        self.state.bundles.len() < self.config.bundle.in_flight_max
+    }
+
+    /// Uses a free nonce for a transaction that does nothing, where others wait above it.
+    async fn fill_gap(&mut self) -> Result<(), RelayerError> {
+        if !self.state.has_gap() {
+            return Ok(());
+        }
+        let offer = self.sender.current_offer().await?;
+        let call = Call { to: self.address(), value: Default::default(), data: Default::default() };
+        let submission = self.sender.prepare_within(call, &offer, FILLER_GAS).await?;
+        tracing::info!(nonce = submission.nonce, "a transaction that does nothing takes a free nonce");
+        self.send(submission, &[]).await
+    }
+
+    /// Leaves what came before the operator's list of assets changed.
+    fn leave_what_is_not_served(&mut self) {
+        let is_left =
+            |item: &&Item| !self.config.assets.serves(item.redemption.asset) && !self.state.is_under_way(&item.id());
+        let left: Vec<_> = self.state.items.iter().filter(is_left).map(Item::id).collect();
+        left.into_iter().for_each(|id| self.leave_unserved(id));
+    }
+
+    /// Gives each item that shared a transaction which did nothing one of its own. It was worth its gas once, so it is not
+    /// judged again.
+    async fn submit_singly(&mut self, outlook: &mut Outlook) -> Result<(), RelayerError> {
+        let alone: Vec<Item> = self.open_items().into_iter().filter(|item| item.alone).collect();
+        for item in alone {
+            if !self.has_place() {
+                break;
+            }
+            if !self.is_open(item.id()).await? {
+                continue;
+            }
+            if outlook.ended.contains(&item.epoch) {
+                self.submit_batch(outlook, vec![item]).await?;
+            } else {
+                self.submit_certificates(outlook, vec![item]).await?;
+            }
+        }
         Ok(())
     }
 
@@ -86,20 +155,22 @@ impl Relayer {
     }
 
     /// Submits one transaction, or finds that none is to be submitted now.
-    async fn submit_some(&mut self, outlook: &Outlook, eager: bool) -> Result<bool, RelayerError> {
-        let conditions =
-            Conditions { quorum: outlook.committees.current().quorum(), gas_price_wei: outlook.gas_price_wei };
+    async fn submit_some(&mut self, outlook: &mut Outlook, eager: bool) -> Result<bool, RelayerError> {
+        let means = &outlook.means;
+        let (quorum, gas_price_wei, room) = (outlook.quorum(), means.offer.price(), means.room());
+        let conditions = Conditions { quorum, gas_price_wei, room };
         let policy = self.config.bundle.policy();
         let (mut settling, mut checked) = (HashSet::new(), HashSet::new());
         let (plan, items) = loop {
             let mut open = self.open_items();
-            open.retain(|item| !settling.contains(&item.id()));
+            open.retain(|item| !item.alone && !settling.contains(&item.id()));
             let now = self.clock.now_ms();
             let waiting: Vec<_> = open
                 .iter()
                 .map(|item| Waiting {
                     waited_ms: if eager { u64::MAX } else { now.saturating_sub(item.seen_at_ms) },
-                    fee_wei: item.fee_wei(),
+                    fee_wei: self.config.assets.worth(item.redemption.asset, item.redemption.fee).unwrap_or_default(),
+                    payouts: Payouts::of(&item.redemption),
                     needs_batch: outlook.ended.contains(&item.epoch),
                 })
                 .collect();
@@ -124,7 +195,7 @@ impl Relayer {
             }
         };
         match plan {
-            Plan::Certificates => self.submit_certificates(items).await,
+            Plan::Certificates => self.submit_certificates(outlook, items).await,
             Plan::Batch => self.submit_batch(outlook, items).await,
         }
     }
@@ -141,18 +212,19 @@ impl Relayer {
         Ok(false)
     }
 
-    async fn submit_certificates(&mut self, items: Vec<Item>) -> Result<bool, RelayerError> {
-        let sender = &self.sender;
-        let contract = sender.primary().contract();
-        let sifted = sift(items, async |part| attempt(sender, by_certificates(contract, part)).await).await?;
-        self.submit_sifted(sifted).await
+    async fn submit_certificates(&mut self, outlook: &mut Outlook, items: Vec<Item>) -> Result<bool, RelayerError> {
+        let contract = self.sender.primary().contract();
+        let trials = Trials::new(&self.sender, Plan::Certificates, outlook);
+        let sifted = sift(items, async |part| trials.attempt(part, by_certificates(contract, part)).await).await?;
+        self.submit_sifted(outlook, sifted).await
     }
 
     /// Has the current committee vote for the items together. What it does not vote for goes by certificates,
     /// where the contract still takes them.
-    async fn submit_batch(&mut self, outlook: &Outlook, items: Vec<Item>) -> Result<bool, RelayerError> {
+    async fn submit_batch(&mut self, outlook: &mut Outlook, items: Vec<Item>) -> Result<bool, RelayerError> {
         let (domain, contract) = (self.sender.primary().domain(), self.sender.primary().contract());
-        let (sender, voters, committees) = (&self.sender, &mut self.voters, &outlook.committees);
+        let trials = Trials::new(&self.sender, Plan::Batch, outlook);
+        let (voters, committees) = (&mut self.voters, &outlook.committees);
         let (agreement, refused) = voters.agree(&domain, committees, items).await;
         let sifted = match agreement {
             None => Sifted::default(),
@@ -170,12 +242,12 @@ impl Relayer {
                     };
                     let redemptions: Vec<_> = part.iter().map(|item| item.redemption.clone()).collect();
                     let call = Call::redeem_batch(contract, &redemptions, agreement.epoch, agreement.votes);
-                    attempt(sender, call).await
+                    trials.attempt(part, call).await
                 };
                 sift(agreed, trial).await?
             }
         };
-        let sent = self.submit_sifted(sifted).await?;
+        let sent = self.submit_sifted(outlook, sifted).await?;
         if refused.is_empty() {
             return Ok(sent);
         }
@@ -184,16 +256,17 @@ impl Relayer {
         for item in ended {
             self.postpone(item.id(), "its epoch has ended, and too few authorities vote for it again".into());
         }
-        Ok(self.submit_certificates(live).await? || sent)
+        Ok(self.submit_certificates(outlook, live).await? || sent)
     }
 
-    async fn submit_sifted(&mut self, sifted: Sifted) -> Result<bool, RelayerError> {
+    async fn submit_sifted(&mut self, outlook: &mut Outlook, sifted: Sifted) -> Result<bool, RelayerError> {
         for (item, reason) in sifted.bad {
             self.park(item.id(), reason);
         }
         self.save()?;
-        let Some((items, call)) = sifted.good else { return Ok(false) };
-        let submission = self.sender.prepare(call).await?;
+        let Some((items, Ready { call, gas_limit })) = sifted.good else { return Ok(false) };
+        let submission = self.sender.prepare_within(call, &outlook.means.offer, gas_limit).await?;
+        outlook.means.spend(gas_limit);
         self.send(submission, &items).await?;
         Ok(true)
     }
@@ -206,12 +279,19 @@ impl Relayer {
         let items = items.iter().map(Item::id).collect();
         self.offered_at.insert(submission.nonce, tokio::time::Instant::now());
         self.metrics.submitted.inc();
+        // Free ones below it were used by somebody else.
+        self.state.free_nonces.retain(|free| *free > nonce);
         self.state.bundles.push(Bundle { submission: submission.clone(), items });
         self.changed = true;
         // On disk before it leaves: a restart finds the same transaction, not a second one.
         self.save()?;
         match self.sender.broadcast(&submission).await {
             Ok(()) => Ok(()),
+            Err(SendError::Unsendable { reason, .. }) => {
+                let newest = self.state.bundles.len().saturating_sub(1);
+                self.take_apart(newest, &reason.to_string());
+                self.save()
+            }
             Err(error) => wait_or_stop_sending(error),
         }
     }
@@ -241,12 +321,39 @@ impl Relayer {
     }
 }
 
-/// Tries a call without sending it.
-async fn attempt(sender: &Sender, call: Call) -> Result<Trial, PrimaryError> {
-    match sender.simulate(&call).await {
-        Ok(_) => Ok(Trial::Succeeds(call)),
-        Err(PrimaryError::Reverted(revert)) => Ok(Trial::Reverts(revert)),
-        Err(error) => Err(error),
+/// Tries calls without sending them, each with the offer and the gas of its transaction.
+pub(crate) struct Trials<'a> {
+    sender: &'a Sender,
+    plan: Plan,
+    quorum: usize,
+    offer: Offer,
+    room: Room,
+}
+
+impl<'a> Trials<'a> {
+    fn new(sender: &'a Sender, plan: Plan, outlook: &Outlook) -> Self {
+        Self::with(sender, plan, outlook.quorum(), &outlook.means)
+    }
+
+    pub(crate) fn with(sender: &'a Sender, plan: Plan, quorum: usize, means: &Means) -> Self {
+        Self { sender, plan, quorum, offer: means.offer, room: means.room() }
+    }
+
+    pub(crate) async fn attempt(&self, items: &[Item], call: Call) -> Result<Trial, PrimaryError> {
+        let most = self.plan.gas_max(self.quorum, items.iter().map(|item| Payouts::of(&item.redemption)));
+        let room = self.room.of(items.len());
+        if most > room {
+            return Ok(Trial::TooLarge);
+        }
+        match self.sender.simulate(&call, &self.offer, room).await {
+            // The node's word counts where it wants more: prices of gas may have changed since this was written.
+            Ok(estimate) => {
+                let gas_limit = most.max(gas_limit(estimate));
+                Ok(if gas_limit > room { Trial::TooLarge } else { Trial::Succeeds(Ready { call, gas_limit }) })
+            }
+            Err(PrimaryError::Reverted(revert)) => Ok(Trial::Reverts(revert)),
+            Err(error) => Err(error),
+        }
     }
 }
 

@@ -59,7 +59,8 @@ struct Ballot {
     names: Vec<(AccountId, SequenceNumber)>,
     committee: Arc<Committee>,
     digest: Digest,
-    votes: Vec<VerifiedContractVote>,
+    /// By who signed: an authority counts once, however often and by whomever its vote is shown.
+    votes: BTreeMap<AuthorityName, VerifiedContractVote>,
 }
 
 impl Ballot {
@@ -67,11 +68,16 @@ impl Ballot {
         let redemptions: Vec<Redemption> = items.iter().map(|item| item.redemption.clone()).collect();
         let names = items.iter().map(|item| (item.redemption.sender, item.redemption.sequence)).collect();
         let digest = domain.redemption_batch_vote_digest(committee.epoch(), &redemptions);
-        Self { names, committee, digest, votes: Vec::new() }
+        Self { names, committee, digest, votes: BTreeMap::new() }
+    }
+
+    fn count(&mut self, vote: VerifiedContractVote) {
+        self.votes.insert(vote.vote().authority, vote);
     }
 
     fn quorum(&self) -> Option<Bytes> {
-        VerifiedContractVote::quorum(&self.committee, self.digest, &self.votes).map(Bytes::from)
+        let votes: Vec<_> = self.votes.values().cloned().collect();
+        VerifiedContractVote::quorum(&self.committee, self.digest, &votes).map(Bytes::from)
     }
 }
 
@@ -153,7 +159,7 @@ impl Voters {
             match answer {
                 Ok(BatchAnswer::Vote { epoch, vote }) if epoch == ballot.committee.epoch() => {
                     match vote.verify(&ballot.committee, ballot.digest) {
-                        Ok(vote) => ballot.votes.push(vote),
+                        Ok(vote) => ballot.count(vote),
                         Err(error) => self.distrust(authority, &error.to_string()),
                     }
                     if ballot.quorum().is_some() {
@@ -286,6 +292,20 @@ fn in_the_way(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::item::tests::item;
+    use fastpay_core::sign_batch_vote;
+
+    #[test]
+    fn an_authority_votes_once_however_often_its_vote_is_shown() {
+        let committee = fastpay_testkit::TestCommittee::new(4);
+        let mut ballot = Ballot::new(&committee.domain, Arc::new(committee.committee.clone()), &[item(0)]);
+        let redemptions = [item(0).redemption];
+        for (voter, counted) in [(0, 1), (0, 1), (1, 2), (1, 2), (0, 2), (2, 3)] {
+            let vote = sign_batch_vote(&committee.keys[voter], &committee.domain, Epoch(0), &redemptions);
+            ballot.count(vote.verify(&committee.committee, ballot.digest).unwrap());
+            assert_eq!((ballot.votes.len(), ballot.quorum().is_some()), (counted, counted == 3));
+        }
+    }
 
     fn check(count: usize, signed: usize, missing: &[&[usize]], expected: Option<&[usize]>) {
         let missing = (1..).zip(missing).map(|(name, list)| (AuthorityName([name; 32]), list.to_vec())).collect();

@@ -8,7 +8,7 @@ use alloy::primitives::U256;
 use alloy::sol_types::SolCall;
 use fastpay_core::{Amount, Asset, Transfer};
 use fastpay_ethereum::IFastPay;
-use fastpay_ethereum::testing::Mining;
+use fastpay_ethereum::testing::{Mining, SAFETY_PARAMETERS};
 use fastpay_relayer::{BelowCost, BundleConfig, Reason, Relayer, status_json, status_text};
 use scene::authority::Part;
 use scene::{ETHER, RECIPIENT, Scene};
@@ -128,7 +128,7 @@ async fn a_certificate_of_an_ended_epoch_is_voted_for_again_and_never_given_up()
 
     let old = scene.certify(Transfer::Redemption(scene.redemption(5, 1)));
     scene.rotate().await;
-    scene.pass(90_000).await;
+    scene.pass(u64::from(SAFETY_PARAMETERS.votesValidity) + 3_600).await;
     scene.authorities.iter().for_each(|authority| authority.publish(&old));
     for authority in &scene.authorities[..2] {
         authority.play(Part::BadSignature);
@@ -216,7 +216,7 @@ async fn what_another_relayer_had_queued_is_left_to_it_unless_told_otherwise() {
     scene.config.bundle.execute_others = true;
     let mut relayer = scene.relayer().await;
     relayer.tick(true).await.unwrap();
-    scene.pass(3_700).await;
+    scene.pass(u64::from(SAFETY_PARAMETERS.outflowDelay) + 100).await;
     relayer.tick(true).await.unwrap();
     assert_eq!(calls(&relayer), [("executeQueued", 1)]);
     settle(&scene, &mut relayer).await;

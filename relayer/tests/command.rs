@@ -114,10 +114,10 @@ fn a_relayer_that_works_for_nothing_is_warned() {
     let path = folder.path().join("relayer.toml");
     let text = std::fs::read_to_string(&path).unwrap();
     assert!(text.contains("anyone can spend this relayer's"), "{text}");
-    let warning = "default_minimum_fee is 0";
+    let warning = "below_cost is \"pay\": anyone can spend";
+    assert!(!run(folder.path(), &["run"]).1.contains(warning), "it does not by default");
+    std::fs::write(&path, text.replace("below_cost = \"leave\"", "below_cost = \"pay\"")).unwrap();
     assert_eq!(run(folder.path(), &["run"]).1.matches(warning).count(), 1);
-    std::fs::write(&path, text.replace("= \"0\"", "= \"1\"")).unwrap();
-    assert!(!run(folder.path(), &["run"]).1.contains(warning));
     let help = run(folder.path(), &["--help"]).0.stdout;
     assert!(String::from_utf8_lossy(&help).starts_with("Bring redemptions of FastPay"));
 }
@@ -176,6 +176,9 @@ fn a_shell_learns_to_complete_it() {
 fn a_log_has_colours_on_a_terminal_alone_and_is_json_where_asked() {
     let folder = tempfile::tempdir().unwrap();
     assert!(init(folder.path(), &["--unencrypted-key"]).status.success());
+    let path = folder.path().join("relayer.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replace("below_cost = \"leave\"", "below_cost = \"pay\"")).unwrap();
     let (_, words) = run(folder.path(), &["run"]);
     assert!(words.contains(" WARN ") && !words.contains('\u{1b}'), "{words}");
     let (_, words) = run(folder.path(), &["--log-format", "json", "run"]);
@@ -204,7 +207,8 @@ async fn once_redeems_what_there_is_and_status_shows_it() {
     let path = folder.path().join("relayer.toml");
     let contract = scene.primary.contract().to_string();
     let text = std::fs::read_to_string(&path).unwrap();
-    std::fs::write(&path, text.replace("0x0101010101010101010101010101010101010101", &contract)).unwrap();
+    let text = text.replace("0x0101010101010101010101010101010101010101", &contract);
+    std::fs::write(&path, text.replace("below_cost = \"leave\"", "below_cost = \"pay\"")).unwrap();
     let (url, endpoints) = (scene.anvil.url().to_string(), scene.config.endpoints.display().to_string());
     let here = folder.path().to_owned();
     let run_once = move || run(&here, &["run", "--once", "--rpc-url", &url, "--endpoints", &endpoints]);

@@ -8,10 +8,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use alloy::primitives::U256;
-use fastpay_core::{Amount, Asset, Epoch, Redemption, SequenceNumber, Transfer};
+use fastpay_core::{Amount, Epoch, Redemption, SequenceNumber, Transfer};
 use fastpay_ethereum::testing::{LyingNode, Mining};
 use fastpay_ethereum::{Call, CertifiedRedemption};
-use fastpay_relayer::{BundleConfig, Config, Reason, Relayer, RelayerError, State, StoreError};
+use fastpay_relayer::{
+    Assets, BelowCost, BundleConfig, Config, Rate, Reason, Relayer, RelayerError, State, StoreError, status_json,
+    status_text,
+};
 use scene::{ETHER, RECIPIENT, Scene, UNFUNDED};
 
 #[tokio::test]
@@ -145,18 +148,49 @@ async fn a_redemption_that_fails_is_left_out_and_holds_nobody_up() {
 }
 
 #[tokio::test]
-async fn a_fee_below_the_minimum_is_left_to_others() {
+async fn an_asset_that_is_not_served_is_left_to_others() {
     let mut scene = Scene::new(Mining::EveryMs(100)).await;
-    scene.config.minimum_fees.insert(Asset::ETHER, Amount(5));
-    for (sequence, fee) in [(0, 4), (1, 5)] {
-        let certificate = scene.certify(Transfer::Redemption(scene.redemption(sequence, fee)));
-        scene.authorities.iter().for_each(|authority| authority.publish(&certificate));
-    }
+    scene.config.assets = Assets::default();
+    let junk = Redemption { asset: UNFUNDED, ..scene.redemption(0, 100) };
+    scene.show(&scene.certify(Transfer::Redemption(junk)));
+    scene.publish([1]);
     let mut relayer = scene.relayer().await;
     relayer.run_once().await.unwrap();
-    assert_eq!((relayer.state().totals.below_minimum, scene.paid_out().await), (1, 100));
+    assert_eq!((relayer.state().totals.not_served, scene.paid_out().await), (1, 100));
+    assert!(status_text(relayer.state(), None).contains("1 for their asset"));
+    assert_eq!(status_json(relayer.state(), None)["totals"]["notServed"], 1);
     let sender = scene.redemption(0, 0).sender;
     assert!(!scene.primary.is_redeemed(sender, SequenceNumber(0)).await.unwrap());
+}
+
+#[tokio::test]
+async fn what_waits_when_its_asset_is_taken_off_the_list_is_left() {
+    let mut scene = Scene::new(Mining::Manual).await;
+    let hopeless = Redemption { asset: UNFUNDED, ..scene.redemption(0, 1) };
+    scene.show(&scene.certify(Transfer::Redemption(hopeless)));
+    let mut relayer = scene.relayer().await;
+    assert_eq!(relayer.tick(true).await.unwrap().parked, 1);
+    drop(relayer);
+    scene.config.assets = Assets::default();
+    let mut relayer = scene.relayer().await;
+    relayer.tick(true).await.unwrap();
+    assert_eq!((relayer.state().items.len(), relayer.state().totals.not_served), (0, 1));
+}
+
+#[tokio::test]
+async fn a_fee_in_a_token_counts_by_what_the_operator_says_it_is_worth() {
+    for (rate, below_cost) in [("1000000000000000000", 0), ("0.000001", 1)] {
+        let mut scene = Scene::new(Mining::Manual).await;
+        scene.config.bundle.below_cost = BelowCost::Leave;
+        let rate = Rate::try_from(rate.to_owned()).unwrap();
+        scene.config.assets = [(UNFUNDED, rate)].into_iter().collect();
+        scene.show(&scene.certify(Transfer::Redemption(Redemption { asset: UNFUNDED, ..scene.redemption(0, 5) })));
+        let mut relayer = scene.relayer().await;
+        relayer.tick(true).await.unwrap();
+        // What is worth its gas is tried, and found to be hopeless.
+        let parked = relayer.state().items.iter().filter(|item| item.parked.is_some()).count();
+        assert_eq!((relayer.state().totals.below_cost, parked), (below_cost, 1 - below_cost as usize));
+    }
 }
 
 /// Redeems like another relayer would.

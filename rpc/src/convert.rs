@@ -4,8 +4,9 @@
 use bytes::Bytes;
 use fastpay_core::{
     AccountId, Amount, Asset, AuthorityName, Authorization, Balance, Certificate, ContractVote, Deposit,
-    EcdsaSignature, Ed25519Signature, Epoch, MERKLE_PATH_LENGTH_MAX, MerklePath, Payment, PrimaryAddress, Redemption,
-    SequenceNumber, TransactionIndex, Transfer, TransferOrder, Vote, VoteSignature,
+    EcdsaSignature, Ed25519Signature, Epoch, InvalidTransfer, MERKLE_PATH_LENGTH_MAX, MerklePath, Output, Outputs,
+    Payment, Payout, PrimaryAddress, Redemption, SequenceNumber, TransactionIndex, Transfer, TransferOrder, Vote,
+    VoteSignature,
 };
 
 use crate::{REDEMPTION_BATCH_MAX, proto};
@@ -29,6 +30,9 @@ pub enum Malformed {
     /// A number or a list beyond its bound.
     #[error("field {0} is out of range")]
     OutOfRange(&'static str),
+    /// Outputs that are no payout.
+    #[error(transparent)]
+    Outputs(#[from] InvalidTransfer),
 }
 
 fn array<const N: usize>(field: &'static str, bytes: &[u8]) -> Result<[u8; N], Malformed> {
@@ -119,12 +123,50 @@ impl TryFrom<proto::Redemption> for Redemption {
     }
 }
 
+impl From<&Payout> for proto::Payout {
+    fn from(payout: &Payout) -> Self {
+        let outputs = payout.outputs.iter().map(|output| proto::Output {
+            recipient: copy(&output.recipient.0),
+            amount: copy(&output.amount.0.to_be_bytes()),
+            memo: copy(output.memo.as_slice()),
+        });
+        Self {
+            sender: copy(&payout.sender.0),
+            asset: copy(payout.asset.0.as_slice()),
+            outputs: outputs.collect(),
+            sequence: payout.sequence.0,
+            memo: copy(payout.memo.as_slice()),
+        }
+    }
+}
+
+impl TryFrom<proto::Payout> for Payout {
+    type Error = Malformed;
+    fn try_from(payout: proto::Payout) -> Result<Self, Malformed> {
+        let outputs = payout.outputs.into_iter().map(|output| {
+            Ok(Output {
+                recipient: account("recipient", &output.recipient)?,
+                amount: amount("amount", &output.amount)?,
+                memo: array("memo", &output.memo)?.into(),
+            })
+        });
+        Ok(Self {
+            sender: account("sender", &payout.sender)?,
+            asset: asset(&payout.asset)?,
+            outputs: Outputs::new(outputs.collect::<Result<_, Malformed>>()?)?,
+            sequence: SequenceNumber(payout.sequence),
+            memo: array("memo", &payout.memo)?.into(),
+        })
+    }
+}
+
 impl From<&TransferOrder> for proto::TransferOrder {
     fn from(order: &TransferOrder) -> Self {
         use proto::transfer_order::{Authorization as WireAuthorization, Transfer as WireTransfer};
         let transfer = match &order.transfer {
             Transfer::Payment(payment) => WireTransfer::Payment(payment.into()),
             Transfer::Redemption(redemption) => WireTransfer::Redemption(redemption.into()),
+            Transfer::Payout(payout) => WireTransfer::Payout(payout.into()),
         };
         let authorization = match &order.authorization {
             Authorization::Ed25519 { key, signature } => WireAuthorization::Ed25519(proto::Ed25519Authorization {
@@ -144,6 +186,7 @@ impl TryFrom<proto::TransferOrder> for TransferOrder {
         let transfer = match order.transfer.ok_or(Malformed::Missing("transfer"))? {
             WireTransfer::Payment(payment) => Transfer::Payment(payment.try_into()?),
             WireTransfer::Redemption(redemption) => Transfer::Redemption(redemption.try_into()?),
+            WireTransfer::Payout(payout) => Transfer::Payout(payout.try_into()?),
         };
         let authorization = match order.authorization.ok_or(Malformed::Missing("authorization"))? {
             WireAuthorization::Ed25519(by) => Authorization::Ed25519 {

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 
 /// At most so many shards of one authority are listed.
 const SHARDS_MAX: usize = 1024;
+/// At most so many relayers are listed: a wallet asks all of them.
+const RELAYERS_MAX: usize = 16;
 
 /// How one authority is reached.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,12 +28,16 @@ pub struct AuthorityEndpoints {
     pub tls_ca: Option<PathBuf>,
 }
 
-/// The authorities of one committee.
+/// The authorities of one committee, and the relayers that are known to serve its accounts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Endpoints {
     /// One entry for each authority, in any order.
     pub authorities: Vec<AuthorityEndpoints>,
+    /// Where relayers say what fees they take, as `http://host:port` or `https://host:port`: a wallet asks them before it
+    /// proposes a fee. Anyone may relay, so the list decides nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub relayers: Vec<String>,
 }
 
 impl Endpoints {
@@ -60,7 +66,14 @@ impl Endpoints {
                 return Err(EndpointsError::Repeated(authority.name));
             }
         }
-        Ok(())
+        if self.relayers.len() > RELAYERS_MAX {
+            return Err(EndpointsError::Relayers);
+        }
+        let is_http = |url: &str| url.starts_with("http://") || url.starts_with("https://");
+        match self.relayers.iter().find(|url| !is_http(url)) {
+            Some(url) => Err(EndpointsError::RelayerUrl(url.clone())),
+            None => Ok(()),
+        }
     }
 }
 
@@ -89,6 +102,12 @@ pub enum EndpointsError {
     /// No shard, or far too many.
     #[error("authority {0} must list between 1 and {SHARDS_MAX} shards")]
     Shards(AuthorityName),
+    /// Far too many relayers.
+    #[error("more than {RELAYERS_MAX} relayers are listed; keep those that people use")]
+    Relayers,
+    /// A relayer's address of another kind.
+    #[error("{0} is not the address of a relayer: it begins with http:// or https://")]
+    RelayerUrl(String),
     /// Two entries for one authority.
     #[error("authority {0} is listed twice")]
     Repeated(AuthorityName),

@@ -37,8 +37,8 @@ pub const MESSAGE_BYTES_MAX: usize = 1 << 20;
 /// have to hold one for each stream of each connection, so it is no longer than a certificate needs.
 #[must_use]
 pub const fn request_bytes_max(quorum: usize) -> usize {
-    // An order with its envelope, and each vote with the longest Merkle path: about 440 bytes.
-    let certificate = 1_024 + quorum * 512;
+    // An order with its envelope and outputs, 89 bytes each, and each vote with the longest Merkle path: about 440 bytes.
+    let certificate = 1_024 + fastpay_core::PAYOUT_OUTPUTS_MAX * 96 + quorum * 512;
     let batch = REDEMPTION_BATCH_MAX * 48;
     if certificate > batch { certificate } else { batch }
 }

@@ -69,16 +69,54 @@ pub enum Refusal {
         }
     )]
     CatchingUp(Option<SequenceNumber>),
+    /// Its disk is nearly full, until its operator makes room. It still confirms. To be asked again after so long.
+    #[error(
+        "the authority's disk is nearly full: it votes for no new order, and confirms certificates; ask the others, or it again after {} s",
+        .0.as_secs()
+    )]
+    DiskLow(Duration),
+    /// The account's orders have filled their share of the authority's disk. It has room again after so long.
+    #[error(
+        "this account's payments have filled their share of the authority's disk; send the same again after {} ms",
+        .0.as_millis()
+    )]
+    AccountBudget(Duration),
+    /// The same of all orders from the client's address.
+    #[error(
+        "payments from this network address have filled their share of the authority's disk; send the same again after {} ms",
+        .0.as_millis()
+    )]
+    AddressBudget(Duration),
     /// It does not know the committee of the certificate's epoch yet.
     #[error("the authority does not know epoch {0} yet; send the same again later")]
     UnknownEpoch(Epoch),
 }
 
 impl Refusal {
+    /// How long to wait before the same is sent again, where the authority says so.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Busy(wait) | Self::DiskLow(wait) | Self::AccountBudget(wait) | Self::AddressBudget(wait) => {
+                Some(*wait)
+            }
+            _ => None,
+        }
+    }
+
     /// True where the same request may be accepted later, without anything else being done.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
-        matches!(self, Self::Busy(_) | Self::Stopping | Self::UnknownEpoch(_) | Self::CatchingUp(None))
+        matches!(
+            self,
+            Self::Busy(_)
+                | Self::Stopping
+                | Self::UnknownEpoch(_)
+                | Self::CatchingUp(None)
+                | Self::DiskLow(_)
+                | Self::AccountBudget(_)
+                | Self::AddressBudget(_)
+        )
     }
 }
 
@@ -132,10 +170,10 @@ impl From<&Refusal> for proto::Refused {
                 Code::MissingCertificate
             }
             Refusal::NoPrimary => Code::NoPrimary,
-            Refusal::Busy(retry_after) => {
-                refused.retry_after_ms = u32::try_from(retry_after.as_millis()).unwrap_or(u32::MAX);
-                Code::Busy
-            }
+            Refusal::Busy(_) => Code::Busy,
+            Refusal::DiskLow(_) => Code::DiskLow,
+            Refusal::AccountBudget(_) => Code::AccountBudget,
+            Refusal::AddressBudget(_) => Code::AddressBudget,
             Refusal::Stopping => Code::Stopping,
             Refusal::NotVoting(epoch) => {
                 refused.epoch = epoch.0;
@@ -151,6 +189,9 @@ impl From<&Refusal> for proto::Refused {
                 Code::UnknownEpoch
             }
         };
+        if let Some(wait) = refusal.retry_after() {
+            refused.retry_after_ms = u32::try_from(wait.as_millis()).unwrap_or(u32::MAX);
+        }
         refused.set_code(code);
         refused
     }
@@ -160,6 +201,7 @@ impl TryFrom<proto::Refused> for Refusal {
     type Error = Malformed;
     fn try_from(refused: proto::Refused) -> Result<Self, Malformed> {
         let expected = SequenceNumber(refused.expected_sequence);
+        let retry_after = Duration::from_millis(refused.retry_after_ms.into());
         Ok(match refused.code() {
             Code::Unspecified => return Err(Malformed::Missing("refused.code")),
             Code::Malformed => Self::Malformed(printable(&refused.message)),
@@ -176,7 +218,10 @@ impl TryFrom<proto::Refused> for Refusal {
             }
             Code::MissingCertificate => Self::MissingCertificate(expected),
             Code::NoPrimary => Self::NoPrimary,
-            Code::Busy => Self::Busy(Duration::from_millis(refused.retry_after_ms.into())),
+            Code::Busy => Self::Busy(retry_after),
+            Code::DiskLow => Self::DiskLow(retry_after),
+            Code::AccountBudget => Self::AccountBudget(retry_after),
+            Code::AddressBudget => Self::AddressBudget(retry_after),
             Code::Stopping => Self::Stopping,
             Code::NotVoting => Self::NotVoting(Epoch(refused.epoch)),
             Code::CatchingUp => Self::CatchingUp((expected.0 > 0).then_some(expected)),

@@ -46,6 +46,24 @@ MUTANTS = {
         "",
         "check_WhatWaitsIsPaidOnce",
     ),
+    "compromised-and-paid": (
+        "contracts/FastPay.sol",
+        "if (_isCompromised(waiting.epoch)) {",
+        "if (false) {",
+        "check_WhatACompromisedEpochQueuedNeedsAQuorum",
+    ),
+    "anyone-installs": (
+        "contracts/base/Roles.sol",
+        "require(msg.sender == address(COUNCIL), NotCouncil(msg.sender));",
+        "",
+        "check_OnlyTheCouncilInstalls",
+    ),
+    "votes-for-anything": (
+        "contracts/Council.sol",
+        "Votes.check(votes, digest, Committees",
+        "Votes.check(votes, digest ^ digest, Committees",
+        "check_AnAnnouncementNeedsAQuorum",
+    ),
     "anyone-pauses": (
         "contracts/base/Roles.sol",
         "require(msg.sender == guardian, NotGuardian(msg.sender));",

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Halmos, with the addresses that the chain gives to created contracts.
 
-Halmos itself numbers them from 0xaaaa0001. FastPay computes where its committees are from its own address and
-their number (contracts/libraries/Committees.sol), so that a proof about it needs the real rule: the last 20 bytes
+Halmos itself numbers them from 0xaaaa0001. FastPay computes where its committees are from its own address and their
+number (contracts/libraries/Committees.sol), after the council's, so a proof about it needs the real rule: the last 20 bytes
 of keccak256(rlp([creator, nonce])), the nonce counted from 1 (EIP-161).
 """
 

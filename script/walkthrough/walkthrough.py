@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Runs the commands of steps.txt on a real localnet and records what they print, for README.md.
+"""Runs the commands of steps.txt on a real localnet and records what they print, for docs/WALKTHROUGH.md.
 
-`walkthrough.py PROGRAMS` writes the blocks of README.md that its markers name, and docs/images: the terminal as
+`walkthrough.py PROGRAMS` writes the blocks of docs/WALKTHROUGH.md that its markers name, and docs/images: the terminal as
 walkthrough.svg and .cast, and pictures of the web wallet. The block `demo` is what `fastpay-demo` prints. `walkthrough.py --check PROGRAMS` writes nothing: it fails where a command no
-longer works as the list says, or prints lines of another shape than README.md shows. PROGRAMS is the folder of the built
+longer works as the list says, or prints lines of another shape than docs/WALKTHROUGH.md shows. PROGRAMS is the folder of the built
 programs. Long output is shortened by the rules in words.py, never by hand.
 """
 
@@ -27,7 +27,7 @@ from shell import PATIENCE_SECONDS, Shell
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-README = ROOT / "README.md"
+PAGE = ROOT / "docs" / "WALKTHROUGH.md"
 IMAGES = ROOT / "docs" / "images"
 # Pictures of the web wallet that README.md shows, and the tests that take them.
 PICTURES = {"received": "alice pays bob", "explorer-payment": "anyone finds a payment by digest"}
@@ -158,7 +158,7 @@ def perform(programs, commands, and_then=lambda: None):
 
 
 def sections(commands):
-    """The lines of README.md for each section."""
+    """The lines of docs/WALKTHROUGH.md for each section."""
     blocks = {}
     for command in commands:
         lines = blocks.setdefault(command.section, [])
@@ -180,35 +180,35 @@ def demo(programs):
 
 
 def check(blocks):
-    """The exit code: 1 where README.md shows something else."""
-    page, wrong = README.read_text(), 0
+    """The exit code: 1 where docs/WALKTHROUGH.md shows something else."""
+    page, wrong = PAGE.read_text(), 0
     shown = {name: words.block(page, name) for name in blocks}
     pairs = [(f"block {name}", words.shape(shown[name]), words.shape(lines)) for name, lines in blocks.items()]
     # Which progress is seen depends on the machine's pace; that there is such progress does not.
     now, then = (words.progress(sum(of.values(), [])) for of in (blocks, shown))
     for name, before, after in pairs + [("progress", sorted(then), sorted(then & now))]:
-        difference = difflib.unified_diff(before, after, f"README.md, {name}", "what is printed now", lineterm="")
+        difference = difflib.unified_diff(before, after, f"docs/WALKTHROUGH.md, {name}", "what is printed now", lineterm="")
         for line in difference:
             print(line, file=sys.stderr)
             wrong = 1
     if wrong:
-        print("README.md shows what is no longer so: run make walkthrough, and read what it changes", file=sys.stderr)
+        print("docs/WALKTHROUGH.md shows what is no longer so: run make walkthrough, and read what it changes", file=sys.stderr)
     return wrong
 
 
 def write(blocks, commands):
-    """README.md and the pictures of the terminal."""
-    page = README.read_text()
+    """docs/WALKTHROUGH.md and the pictures of the terminal."""
+    page = PAGE.read_text()
     for name, lines in blocks.items():
         page = words.put(page, name, lines)
-    README.write_text(page)
+    PAGE.write_text(page)
     (IMAGES / "walkthrough.svg").write_text(picture.svg(commands))
     (IMAGES / "walkthrough.cast").write_text(picture.asciicast(commands))
 
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--check", action="store_true", help="compare with README.md, and write nothing")
+    arguments.add_argument("--check", action="store_true", help="compare with docs/WALKTHROUGH.md, and write nothing")
     arguments.add_argument("programs", type=Path, help="the folder of the built programs")
     options = arguments.parse_args()
     programs, commands = options.programs.resolve(), read_steps()

@@ -1,4 +1,4 @@
-"""What becomes of recorded output in README.md, and what of it is compared: rules, never a hand."""
+"""What becomes of recorded output in docs/WALKTHROUGH.md, and what of it is compared: rules, never a hand."""
 
 import re
 
@@ -38,7 +38,7 @@ def put(page, name, lines):
     text = "\n".join(lines)
     page, count = re.subn(BLOCK.format(name=name), lambda block: block[1] + text + block[3], page, flags=re.DOTALL)
     if count != 1:
-        raise SystemExit(f"README.md has {count} blocks `<!-- recorded by make walkthrough: {name} -->`, not one")
+        raise SystemExit(f"docs/WALKTHROUGH.md has {count} blocks `<!-- recorded by make walkthrough: {name} -->`, not one")
     return page
 
 
@@ -46,7 +46,7 @@ def block(page, name):
     """The lines of a block."""
     found = re.search(BLOCK.format(name=name), page, flags=re.DOTALL)
     if not found:
-        raise SystemExit(f"README.md has no block `<!-- recorded by make walkthrough: {name} -->`")
+        raise SystemExit(f"docs/WALKTHROUGH.md has no block `<!-- recorded by make walkthrough: {name} -->`")
     return found[2].split("\n")
 
 

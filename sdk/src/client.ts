@@ -86,6 +86,17 @@ export interface RedeemIntent {
   readonly memo?: Hex;
 }
 
+/** What is to be collected. */
+export interface ClaimIntent {
+  readonly asset: Address;
+  /** How much; all of it where nothing is said. */
+  readonly amount?: bigint;
+  /** Who is paid; the wallet's address where nothing is said. Only of one's own claim. */
+  readonly to?: Address;
+  /** Whose claim it is; the wallet's own where nothing is said. Anybody else's is paid to them alone. */
+  readonly owner?: Address;
+}
+
 /** How a transfer is watched and given up. Giving up loses nothing: `resume` goes on. */
 export interface TransferOptions {
   readonly onProgress?: (progress: TransferProgress) => void;
@@ -115,7 +126,10 @@ export interface FastPayClient {
    * signed, and nothing was sent.
    */
   pay(signer: Signer, intent: PayIntent, options?: TransferOptions): Promise<Receipt>;
-  /** Redeems to the Primary; as `pay`. A relayer brings the certificate to the contract, or `redeemOnChain`. */
+  /**
+   * Redeems to the Primary; as `pay`. A relayer brings the certificate to the contract, or `redeemOnChain`. Throws
+   * `recipient-is-fastpay` before anything is signed where the recipient is a contract of FastPay.
+   */
   redeem(signer: Signer, intent: RedeemIntent, options?: TransferOptions): Promise<Receipt>;
   /** Finishes what is unfinished, here and of other copies of this wallet. No key is needed. */
   resume(account: AccountId, options?: TransferOptions): Promise<Resumed[]>;
@@ -168,17 +182,25 @@ export interface FastPayClient {
   forgetTransaction(sent: TransactionName): Promise<void>;
   /** How far a deposit is, by its transaction. */
   depositStatus(hash: Hex): Promise<DepositStatus>;
-  /** A deposit by its index, as f + 1 authorities tell it; none where they do not. */
+  /** A deposit by its index (not every index is a deposit's), as f + 1 authorities tell it; none where they do not. */
   depositByIndex(index: bigint): Promise<DepositEntry | undefined>;
   /** Brings a redemption to the contract oneself. A transaction that was sent for it and is on its way is followed instead. */
   redeemOnChain(wallet: WalletClient, certificate: VerifiedCertificate, options?: ChainOptions): Promise<PayoutReceipt>;
-  /** Has a redemption paid that waited in the contract's queue and is due; as `redeemOnChain`. */
+  /**
+   * Has a redemption paid that waited in the contract's queue and is due; as `redeemOnChain`. Where its status says
+   * `needsVotes`, the current committee votes for it first.
+   */
   executeQueued(wallet: WalletClient, redemption: Redemption, options?: ChainOptions): Promise<PayoutReceipt>;
   redemptionStatus(sender: AccountId, sequence: bigint): Promise<RedemptionStatus>;
   /** What could not be paid out to `owner` earlier. */
   claimable(owner: Address, asset: Address): Promise<bigint>;
-  /** Collects it, to another address where one is given; as `redeemOnChain`. */
-  claim(wallet: WalletClient, asset: Address, to?: Address, options?: ChainOptions): Promise<ClaimReceipt>;
+  /** Collects it, or a part of it; as `redeemOnChain`. */
+  claim(wallet: WalletClient, intent: ClaimIntent, options?: ChainOptions): Promise<ClaimReceipt>;
+  /**
+   * True where an address is one of FastPay's own contracts, of this deployment or another on this chain: money that is
+   * redeemed to it is lost.
+   */
+  isFastPay(address: Address): Promise<boolean>;
   contractStatus(): Promise<ContractStatus>;
   assetStatus(asset: Address): Promise<AssetStatus>;
   assetInfo(asset: Address): Promise<AssetInfo>;

@@ -67,6 +67,8 @@ export type FastPayErrorCode =
   | "wrong-chain"
   /** There is no FastPay contract at this address, or not yet in a final block. */
   | "wrong-contract"
+  /** The recipient is a contract of FastPay: what is paid to it is lost. */
+  | "recipient-is-fastpay"
   /** The contract refused the transaction. */
   | "reverted"
   /** The Ethereum node does not answer. */

@@ -20,7 +20,7 @@ import type { Context } from "./wallet/context.js";
 import { deposit, depositStatus, followDeposit } from "./wallet/deposits.js";
 import { findDeposit, gatherEvidence } from "./wallet/evidence.js";
 import { readHistory } from "./wallet/history.js";
-import { claim, executeQueued, followClaim, redeemOnChain, redemptionCost, resumePayout } from "./wallet/payouts.js";
+import { checkRecipient, claim, executeQueued, followClaim, redeemOnChain, redemptionCost, resumePayout } from "./wallet/payouts.js";
 import { resume, send, signerUntil, type Intent } from "./wallet/send.js";
 import { forgetTransaction, unfinishedTransactions } from "./wallet/transactions.js";
 import { watchAccount } from "./wallet/watch.js";
@@ -141,8 +141,10 @@ function clientOf(context: Context): FastPayClient {
 
     pay: (signer, intent, { onProgress, signal } = {}) =>
       send(context, signerUntil(signer, intent.expires), payment(signer, intent), timed<TransferStep>(onProgress), signal),
-    redeem: (signer, intent, { onProgress, signal } = {}) =>
-      send(context, signer, redemption(signer, intent), timed<TransferStep>(onProgress), signal),
+    redeem: async (signer, intent, { onProgress, signal } = {}) => {
+      await checkRecipient(contract, intent.recipient);
+      return send(context, signer, redemption(signer, intent), timed<TransferStep>(onProgress), signal);
+    },
     resume: (account, { onProgress, signal } = {}) => resume(context, account, timed<TransferStep>(onProgress), signal),
     orders: (account) => listOrders(context, account),
     unfinished: (account) => listUnfinished(context, account),
@@ -168,8 +170,9 @@ function clientOf(context: Context): FastPayClient {
       executeQueued(context, wallet, of, timed<ChainStep>(onProgress), signal),
     redemptionStatus: (sender, sequence) => contract.redemptionStatus(sender, sequence),
     claimable: (owner, asset) => contract.view("claimOf", [owner, asset]),
-    claim: (wallet, asset, to, { onProgress, signal } = {}) =>
-      claim(context, wallet, lower(asset), to, timed<ChainStep>(onProgress), signal),
+    claim: (wallet, intent, { onProgress, signal } = {}) =>
+      claim(context, wallet, { ...intent, asset: lower(intent.asset) }, timed<ChainStep>(onProgress), signal),
+    isFastPay: (address) => contract.isFastPay(address),
     contractStatus: () => contract.status(),
     assetStatus: (asset: Address) => contract.assetStatus(asset),
     assetInfo: (asset: Address) => assetInfo(contract, lower(asset)),

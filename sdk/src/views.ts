@@ -103,7 +103,7 @@ export interface ReceivedEntry {
 
 /** A deposit that f + 1 authorities have credited alike. */
 export interface DepositEntry {
-  /** The contract's number of it. */
+  /** Its index in the one numbering of the contract's events: deposits share it with redemptions and committees. */
   readonly index: bigint;
   readonly recipient: AccountId;
   readonly asset: Address;
@@ -145,8 +145,8 @@ export type ChainPurpose =
   | { readonly type: "deposit"; readonly asset: Address; readonly amount: bigint }
   /** The payout of the account's redemption of that number, which stood so when it was sent. */
   | { readonly type: "payout"; readonly sequence: bigint; readonly from: "open" | "queued" }
-  /** Collecting what could not be paid out to the account's address. */
-  | { readonly type: "claim"; readonly asset: Address };
+  /** Collecting what could not be paid out to the account's address, or a part of it. */
+  | { readonly type: "claim"; readonly asset: Address; readonly amount: bigint };
 
 /** Whose transaction it is, and which of theirs: at most one of them is ever in a block. */
 export interface Place {
@@ -192,7 +192,16 @@ export type RedemptionStatus =
   /** Not brought there yet. */
   | { readonly state: "open" }
   /** Above the outflow limit: it waits, and can be executed from then on. */
-  | { readonly state: "queued"; readonly executableAt: bigint; readonly relayer: Address }
+  | {
+      readonly state: "queued";
+      /** With what the guardian has postponed it by. */
+      readonly executableAt: bigint;
+      readonly relayer: Address;
+      /** Whose votes brought it. */
+      readonly epoch: bigint;
+      /** The keys of that epoch were stolen: the current committee has to vote for it once more. */
+      readonly needsVotes: boolean;
+    }
   /** Paid; or kept as a claim where the payout was refused. */
   | { readonly state: "paid" };
 
@@ -207,6 +216,8 @@ export interface PayoutReceipt {
 export interface ClaimReceipt {
   readonly hash: Hex;
   readonly amount: bigint;
+  /** Who was paid. */
+  readonly to: Address;
 }
 
 /** What became of a transaction, by what it was sent for. */
@@ -218,7 +229,8 @@ export interface ContractStatus {
   /** 0 where it is not paused. */
   readonly pausedUntil: bigint;
   readonly guardian: Address;
-  readonly deposits: bigint;
+  /** The index of the newest event in the order: deposits, redemptions, committees. */
+  readonly lastTransactionIndex: bigint;
   readonly outflowShareBasisPoints: number;
   readonly outflowWindow: number;
   readonly outflowDelay: number;
@@ -232,6 +244,7 @@ export interface AssetStatus {
   /** Held for accounts. */
   readonly totalBalance: bigint;
   readonly totalClaims: bigint;
+  /** What waits in the queue. It is a part of `totalBalance` until it is paid. */
   readonly totalQueued: bigint;
   /** What can be redeemed at once now; more waits. */
   readonly outflowAvailable: bigint;

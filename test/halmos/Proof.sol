@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
-import {Authority, Brakes, IFastPay, Redemption} from "../../contracts/interfaces/IFastPay.sol";
+import {ICouncil} from "../../contracts/interfaces/ICouncil.sol";
+import {
+    AssetCap,
+    Authority,
+    IFastPay,
+    Redemption,
+    SafetyParameters
+} from "../../contracts/interfaces/IFastPay.sol";
 import {Vm} from "forge-std/Vm.sol";
 
 /// @dev What Halmos adds to Foundry's cheat codes.
@@ -27,34 +34,39 @@ abstract contract Proof {
     uint256 private constant STATE_SLOT = 3;
 
     IFastPay internal fastPay;
+    ICouncil internal council;
 
     function setUp() public {
         Authority[] memory members = new Authority[](MEMBERS);
         for (uint256 i = 0; i < MEMBERS; ++i) {
             members[i] = Authority({votingKey: bytes32(i + 1), redemptionKey: _key(i)});
         }
-        Brakes memory brakes = Brakes({
+        SafetyParameters memory parameters = SafetyParameters({
             pauseDuration: 1 days,
             pauseCooldown: 7 days,
             outflowWindow: 1 days,
             outflowShare: 1000,
-            outflowDelay: 2 days,
-            votesValidity: 7 days
+            outflowDelay: 3 days,
+            votesValidity: 14 days,
+            unlockWindow: 7 days
         });
         // By the name of its artifact, so that the contract is proven as it is compiled to be deployed.
         fastPay = IFastPay(
             payable(_create(
                     bytes.concat(
                         vm.getCode("target/halmos/out/FastPay.sol/FastPay.json"),
-                        abi.encode(members, address(0x6a), brakes)
+                        abi.encode(members, address(0x6a), address(0x4ec), parameters, new AssetCap[](0))
                     )
                 ))
         );
         vm.deal(address(fastPay), 1 << 120);
+        council = fastPay.council();
         svm.enableSymbolicStorage(address(fastPay));
+        svm.enableSymbolicStorage(address(council));
         bytes memory state = abi.encodePacked(
-            uint176(svm.createUint(176, "ether and times")),
-            uint32(0),
+            uint152(svm.createUint(152, "ether")),
+            // 36 bits of `pausedUntil`, 20 of the epoch
+            uint56(svm.createUint(36, "pausedUntil") << 20),
             uint48(svm.createUint(48, "lastTransactionIndex"))
         );
         vm.store(address(fastPay), bytes32(STATE_SLOT), bytes32(state));

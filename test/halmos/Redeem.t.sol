@@ -11,14 +11,17 @@ contract RedeemProof is Proof {
         bytes memory votes = _anyVotes();
         bool spent = fastPay.isRedeemed(order.sender, order.sequence);
         (uint256 held, uint256 total) = (address(fastPay).balance, fastPay.totalBalance(ETHER));
+        uint256 waiting = fastPay.totalQueued(ETHER);
         bool success = _call(abi.encodeCall(IFastPay.redeem, (order, 0, votes)));
         if (success) {
             assert(!spent);
             assert(order.fee <= order.amount);
             assert(fastPay.isRedeemed(order.sender, order.sequence));
             _assertQuorum(votes, fastPay.redemptionVoteDigest(0, order));
-            assert(total - fastPay.totalBalance(ETHER) == order.amount);
-            assert(held - address(fastPay).balance <= order.amount);
+            // It left the balance, or it waits in it.
+            uint256 left = total - fastPay.totalBalance(ETHER);
+            assert(left + (fastPay.totalQueued(ETHER) - waiting) == order.amount);
+            assert(held - address(fastPay).balance <= left);
         } else {
             assert(address(fastPay).balance == held);
         }

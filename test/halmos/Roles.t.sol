@@ -18,7 +18,11 @@ contract RolesProof is Proof {
         uint256 index;
     }
 
-    function check_RotationNeedsAQuorum(address guardian) public {
+    /// @dev Whoever calls, only the council installs a committee. What the council asks for is for other tests.
+    function check_OnlyTheCouncilInstalls(address caller, address guardian, uint64 since, bytes32 checkpoint)
+        public
+    {
+        vm.assume(caller != address(fastPay.council()));
         Authority[] memory next = new Authority[](MEMBERS);
         for (uint256 i = 0; i < MEMBERS; ++i) {
             next[i] = Authority({
@@ -26,15 +30,26 @@ contract RolesProof is Proof {
                 redemptionKey: address(uint160(svm.createUint(160, "redemptionKey")))
             });
         }
-        bytes memory votes = _someVotes();
-        bytes32 digest = fastPay.committeeVoteDigest(next, guardian);
-        address before = fastPay.guardian();
-        if (_call(abi.encodeCall(IFastPay.rotate, (next, guardian, votes)))) {
-            _assertQuorum(votes, digest);
-            assert(fastPay.epoch() == 1 && fastPay.guardian() == guardian);
-        } else {
-            assert(fastPay.epoch() == 0 && fastPay.guardian() == before);
-        }
+        _onlyTheCouncil(caller, abi.encodeCall(IFastPay.install, (next, guardian, since, checkpoint)));
+    }
+
+    function check_OnlyTheCouncilRaisesCaps(address caller, address asset, uint128 cap) public {
+        _onlyTheCouncil(caller, abi.encodeCall(IFastPay.setCap, (asset, cap)));
+    }
+
+    function check_OnlyTheCouncilUnlocks(address caller, bytes32 account, uint64 sequence, bytes32 digest)
+        public
+    {
+        _onlyTheCouncil(caller, abi.encodeCall(IFastPay.uphold, (account, sequence, digest)));
+        _onlyTheCouncil(caller, abi.encodeCall(IFastPay.void, (account, sequence)));
+        _onlyTheCouncil(caller, abi.encodeCall(IFastPay.requestUnlock, (account, sequence, 0, "")));
+    }
+
+    function _onlyTheCouncil(address caller, bytes memory call) private {
+        vm.assume(caller != address(fastPay.council()));
+        vm.prank(caller);
+        (bool success,) = address(fastPay).call(call);
+        assert(!success);
     }
 
     function check_OnlyTheGuardianPauses(
@@ -93,7 +108,7 @@ contract RolesProof is Proof {
         view
         returns (World memory world)
     {
-        (uint256 executableAt,) = fastPay.queued(sender, sequence);
+        (uint256 executableAt,,,) = fastPay.queued(sender, sequence);
         return World({
             held: address(fastPay).balance,
             balance: fastPay.totalBalance(asset),

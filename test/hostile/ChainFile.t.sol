@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
-import {Authority, Brakes} from "../../contracts/interfaces/IFastPay.sol";
+import {Authority, SafetyParameters} from "../../contracts/interfaces/IFastPay.sol";
 import {ChainFile} from "../../script/ChainFile.sol";
 import {Test} from "forge-std/Test.sol";
 
 /// @title Files that deploy, or nearly
 contract HostileChainFileTest is Test {
-    string[6] private _names =
-        ["pauseDuration", "pauseCooldown", "outflowWindow", "outflowShare", "outflowDelay", "votesValidity"];
+    string[7] private _names = [
+        "pauseDuration",
+        "pauseCooldown",
+        "outflowWindow",
+        "outflowShare",
+        "outflowDelay",
+        "votesValidity",
+        "unlockWindow"
+    ];
 
     /// forge-config: default.fuzz.runs = 32
     function testFuzz_AuthoritiesAreReadAsTheyWereWritten(uint256 size, uint256 seed) public view {
@@ -30,17 +37,19 @@ contract HostileChainFileTest is Test {
         }
     }
 
-    function testFuzz_BrakesAreReadAsTheyWereWritten(Brakes memory given) public view {
-        assertEq(abi.encode(this.brakes(_file(given, 6, 0))), abi.encode(given));
+    function testFuzz_ParametersAreReadAsTheyWereWritten(SafetyParameters memory given) public view {
+        assertEq(abi.encode(this.parameters(_file(given, 7, 0))), abi.encode(given));
     }
 
-    function testFuzz_RevertIf_AParameterDoesNotFitItsType(Brakes memory given, uint256 which, uint256 value)
-        public
-    {
-        which = bound(which, 0, 5);
+    function testFuzz_RevertIf_AParameterDoesNotFitItsType(
+        SafetyParameters memory given,
+        uint256 which,
+        uint256 value
+    ) public {
+        which = bound(which, 0, 6);
         value = bound(value, which == 3 ? 1 << 16 : 1 << 32, type(uint256).max);
         vm.expectRevert();
-        this.brakes(_file(given, which, value));
+        this.parameters(_file(given, which, value));
     }
 
     /// @dev Nothing is taken for a committee that is none; where it is not JSON, it says so.
@@ -72,8 +81,8 @@ contract HostileChainFileTest is Test {
         return ChainFile.authorities(json);
     }
 
-    function brakes(string memory json) external view returns (Brakes memory) {
-        return ChainFile.brakes(json);
+    function parameters(string memory json) external view returns (SafetyParameters memory) {
+        return ChainFile.safetyParameters(json);
     }
 
     function _authority(string memory votingKey, string memory redemptionKey)
@@ -84,24 +93,25 @@ contract HostileChainFileTest is Test {
         return string.concat('{"votingKey":"', votingKey, '","redemptionKey":"', redemptionKey, '"}');
     }
 
-    /// @dev A file with these brakes, and another value in the place of the one at `which`.
-    function _file(Brakes memory given, uint256 which, uint256 value)
+    /// @dev A file with these parameters, and another value in the place of the one at `which`.
+    function _file(SafetyParameters memory given, uint256 which, uint256 value)
         private
         view
         returns (string memory list)
     {
-        uint256[6] memory values = [
+        uint256[7] memory values = [
             uint256(given.pauseDuration),
             given.pauseCooldown,
             given.outflowWindow,
             given.outflowShare,
             given.outflowDelay,
-            given.votesValidity
+            given.votesValidity,
+            given.unlockWindow
         ];
-        for (uint256 i = 0; i < 6; ++i) {
+        for (uint256 i = 0; i < 7; ++i) {
             string memory number = vm.toString(i == which ? value : values[i]);
             list = string.concat(list, i == 0 ? "" : ",", '"', _names[i], '":', number);
         }
-        return string.concat('{"brakes":{', list, "}}");
+        return string.concat('{"safetyParameters":{', list, "}}");
     }
 }

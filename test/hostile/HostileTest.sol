@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
-import {Authority, CertifiedRedemption, IFastPay, Redemption} from "../../contracts/interfaces/IFastPay.sol";
+import {CertifiedRedemption, IFastPay, Redemption} from "../../contracts/interfaces/IFastPay.sol";
 import {TreeTest} from "../trees/TreeTest.sol";
 import {HostileToken} from "./HostileToken.sol";
 
@@ -36,8 +36,6 @@ abstract contract HostileTest is TreeTest {
         many[0] = certifiedIn(0, item);
         Redemption[] memory batch = new Redemption[](1);
         batch[0] = item;
-        Authority[] memory next = committeeOf(1);
-        bytes memory rotation = votesIn(0, fastPay.committeeVoteDigest(next, guardian));
         calls = new bytes[](13);
         calls[0] = abi.encodeCall(IFastPay.depositEther, (ACCOUNT));
         calls[1] = abi.encodeCall(IFastPay.depositToken, (ACCOUNT, token, 1));
@@ -45,10 +43,10 @@ abstract contract HostileTest is TreeTest {
         calls[3] = abi.encodeCall(IFastPay.redeem, (item, 0, many[0].votes));
         calls[4] = abi.encodeCall(IFastPay.redeemMany, (many));
         calls[5] = abi.encodeCall(IFastPay.redeemBatch, (batch, 0, batchVotes(0, batch)));
-        calls[6] = abi.encodeCall(IFastPay.executeQueued, (item));
-        calls[7] = abi.encodeCall(IFastPay.claim, (ETHER));
-        calls[8] = abi.encodeCall(IFastPay.claimTo, (ETHER, alice));
-        calls[9] = abi.encodeCall(IFastPay.rotate, (next, guardian, rotation));
+        calls[6] = abi.encodeCall(IFastPay.executeQueued, (item, ""));
+        calls[7] = abi.encodeCall(IFastPay.claim, (ETHER, alice, 1));
+        calls[8] = abi.encodeCall(IFastPay.claimFor, (alice, ETHER, 1));
+        calls[9] = abi.encodeCall(IFastPay.releaseQueued, (item, ""));
         calls[10] = abi.encodeCall(IFastPay.pause, ());
         calls[11] = abi.encodeCall(IFastPay.unpause, ());
         calls[12] = ""; // receive

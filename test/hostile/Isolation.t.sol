@@ -56,10 +56,10 @@ contract IsolationTest is HostileTest {
         refused.recipient = address(_refuser);
         redeem(refused);
         _interfere(3, harm, turnsAt, amount);
-        wait(2 days);
-        fastPay.executeQueued(order(2 * LIMIT, 2));
+        wait(3 days);
+        fastPay.executeQueued(order(2 * LIMIT, 2), "");
         _interfere(4, harm, turnsAt, amount);
-        _refuser.claimTo(fastPay, ETHER, alice);
+        _refuser.claim(fastPay, ETHER, alice, 0.9 ether);
         fundToken(token, 5);
         _interfere(5, harm, turnsAt, amount);
         fundEther(1 ether);
@@ -88,9 +88,9 @@ contract IsolationTest is HostileTest {
         CertifiedRedemption[] memory many = new CertifiedRedemption[](1);
         many[0] = certificate;
         _try(address(fastPay), abi.encodeCall(IFastPay.redeemMany, (many)));
-        _try(address(fastPay), abi.encodeCall(IFastPay.executeQueued, (item)));
+        _try(address(fastPay), abi.encodeCall(IFastPay.executeQueued, (item, "")));
         vm.prank(bob);
-        _try(address(fastPay), abi.encodeCall(IFastPay.claim, (address(hostile))));
+        _try(address(fastPay), abi.encodeCall(IFastPay.claim, (address(hostile), bob, 1)));
     }
 
     function _try(address target, bytes memory call) private {
@@ -116,7 +116,7 @@ contract IsolationTest is HostileTest {
             }
         }
         for (uint64 sequence = 0; sequence < 4; ++sequence) {
-            (uint256 executableAt, address by) = fastPay.queued(ACCOUNT, sequence);
+            (uint256 executableAt, address by,,) = fastPay.queued(ACCOUNT, sequence);
             known = abi.encode(known, executableAt, by);
         }
         known = abi.encode(known, fastPay.redeemedBitmap(ACCOUNT, 0), fastPay.redeemedBitmap(ACCOUNT, 1));

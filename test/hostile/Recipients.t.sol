@@ -26,8 +26,8 @@ contract HostileRecipientsTest is HostileTest {
             Redemption memory late = order(2 * LIMIT, 2);
             late.recipient = recipient;
             redeem(late);
-            wait(2 days);
-            fastPay.executeQueued{gas: 1_000_000}(late);
+            wait(3 days);
+            fastPay.executeQueued{gas: 1_000_000}(late, "");
 
             uint256 due = 0.9 ether + late.amount - late.fee;
             assertEq(recipient.balance, pays ? due : 0);
@@ -69,7 +69,7 @@ contract HostileRecipientsTest is HostileTest {
 
     function test_EtherWaitingAtTheNextCommitteesAddressStopsNoRotation() public {
         // The address follows from the contract's own, so anyone can send ether there first.
-        vm.deal(vm.computeCreateAddress(address(fastPay), 2), 1 ether);
+        vm.deal(vm.computeCreateAddress(address(fastPay), 3), 1 ether);
         rotate();
         assertEq(fastPay.epoch(), 1);
         assertEq(abi.encode(fastPay.committee(1)), abi.encode(committeeOf(1)));

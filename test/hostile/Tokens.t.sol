@@ -91,7 +91,7 @@ contract HostileTokensTest is HostileTest {
         assertEq(fastPay.claimOf(bob, _asset), 900);
         assertEq(hostile.balanceOf(relayer), 100);
         vm.prank(bob);
-        fastPay.claimTo(_asset, alice);
+        fastPay.claim(_asset, alice, 900);
         assertEq(hostile.balanceOf(alice), 900);
         assertHolding(_asset, HELD - 1000, 0);
     }
@@ -209,7 +209,7 @@ contract HostileTokensTest is HostileTest {
         redeem(orderOf(_asset, 1000, 0));
         _callsBackIntoEachFunction();
         vm.prank(bob);
-        fastPay.claim(_asset);
+        fastPay.claim(_asset, bob, 900);
         assertEq(hostile.calls(), 13);
         _assertNothingWentThrough();
         assertEq(hostile.balanceOf(bob), 900);
@@ -245,11 +245,11 @@ contract HostileTokensTest is HostileTest {
         assertHolding(_asset, HELD - 1000, 1000);
         vm.expectRevert(abi.encodeWithSelector(IFastPay.ClaimRefused.selector, bob, _asset, 900));
         vm.prank(bob);
-        fastPay.claim{gas: 1_000_000}(_asset);
+        fastPay.claim{gas: 1_000_000}(_asset, bob, 900);
         hostile.turn(HostileToken.Harm.None);
         hostile.blockAddress(address(fastPay), false);
         vm.prank(bob);
-        fastPay.claim(_asset);
+        fastPay.claim(_asset, bob, 900);
         assertEq(hostile.balanceOf(bob), 900);
         assertHolding(_asset, HELD - 1000, 100);
     }

@@ -29,7 +29,7 @@ contract Handler is CommonBase, StdUtils {
     mapping(address asset => uint256) public claimed; // what claims were paid
     mapping(address asset => uint256) public paid; // what left the contract, by its own balance
     mapping(bytes32 sender => mapping(uint64 sequence => uint256)) public payments; // times that a number was paid
-    uint256 public deposits;
+    uint256 public events;
 
     constructor(IFastPay fastPay_, uint256[3] memory keys) {
         fastPay = fastPay_;
@@ -54,7 +54,7 @@ contract Handler is CommonBase, StdUtils {
             fastPay.depositEther{value: amount}(_account(account));
         }
         deposited[address(0)] += amount;
-        ++deposits;
+        ++events;
     }
 
     function depositToken(uint256 account, uint256 which, uint256 amount) external {
@@ -67,7 +67,7 @@ contract Handler is CommonBase, StdUtils {
         asset.approve(address(fastPay), amount);
         try fastPay.depositToken(_account(account), asset, uint128(amount)) {
             deposited[address(asset)] += asset.balanceOf(address(fastPay)) - before;
-            ++deposits;
+            ++events;
         } catch {
             require(address(asset) == address(_moody), "a deposit of a token that behaves failed");
         }
@@ -120,6 +120,7 @@ contract Handler is CommonBase, StdUtils {
             if (payments[order.sender][order.sequence] == 0) {
                 ++payments[order.sender][order.sequence];
                 redeemed[order.asset] += order.amount;
+                ++events;
             }
         }
         for (uint256 i = 0; i < assets.length; ++i) {
@@ -152,8 +153,8 @@ contract Handler is CommonBase, StdUtils {
         // With a bound, for a mood may burn all gas that there is.
         (bool success,) = address(fastPay).call{gas: 1_000_000}(
             elsewhere
-                ? abi.encodeCall(IFastPay.claimTo, (asset, payees[1]))
-                : abi.encodeCall(IFastPay.claim, (asset))
+                ? abi.encodeCall(IFastPay.claim, (asset, payees[1], owed))
+                : abi.encodeCall(IFastPay.claimFor, (owner, asset, owed))
         );
         if (!success) return;
         require(owed > 0, "an empty claim was paid");
@@ -204,6 +205,7 @@ contract Handler is CommonBase, StdUtils {
     function _count(Redemption memory order, uint256 before) private {
         ++payments[order.sender][order.sequence];
         redeemed[order.asset] += order.amount;
+        ++events;
         paid[order.asset] += before - _held(order.asset);
     }
 

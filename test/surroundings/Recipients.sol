@@ -36,12 +36,13 @@ contract MoodyRecipient {
         (mood, target, data) = (Mood.Calls, target_, data_);
     }
 
+    /// @dev Claims all that there is, to itself.
     function claim(IFastPay fastPay, address asset) external {
-        fastPay.claim(asset);
+        fastPay.claim(asset, address(this), fastPay.claimOf(address(this), asset));
     }
 
-    function claimTo(IFastPay fastPay, address asset, address to) external {
-        fastPay.claimTo(asset, to);
+    function claim(IFastPay fastPay, address asset, address to, uint256 amount) external {
+        fastPay.claim(asset, to, amount);
     }
 
     receive() external payable {
@@ -65,13 +66,52 @@ contract MoodyRecipient {
 }
 
 /// @title Spends a fixed amount of gas on each receipt of ETH, and remembers that it did
-/// @dev Costs about 44,000: two new storage slots. A test for allowances near the bound.
+/// @dev Costs about 110,000: five new storage slots. A test for allowances near the bound.
 contract CostlyRecipient {
     uint256 public receipts;
     mapping(uint256 => uint256) public amounts;
 
     receive() external payable {
-        amounts[receipts] = msg.value;
+        for (uint256 i = 0; i < 4; ++i) {
+            amounts[4 * receipts + i] = msg.value;
+        }
         receipts += 1;
     }
+}
+
+/// @title An ordinary payment splitter that notes each receipt, and has no function that could call `claim`
+contract Splitter {
+    uint256 private immutable _slots;
+    uint256[] private _notes;
+
+    /// @param slots How many new storage slots a receipt takes.
+    constructor(uint256 slots) {
+        _slots = slots;
+    }
+
+    receive() external payable {
+        for (uint256 i = 0; i < _slots; ++i) {
+            _notes.push(msg.value);
+        }
+    }
+}
+
+/// @title Refuses ETH while anybody uses it, as contracts with a guard against re-entry do
+contract Vault {
+    bool private _entered;
+
+    modifier guarded() {
+        require(!_entered, "entered");
+        _entered = true;
+        _;
+        _entered = false;
+    }
+
+    /// @dev As a flash loan does, it calls whatever its user wants.
+    function poke(address target, bytes calldata data) external guarded {
+        (bool success,) = target.call(data);
+        require(success);
+    }
+
+    receive() external payable guarded {}
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
-import {IFastPay} from "../../contracts/interfaces/IFastPay.sol";
+import {AssetCap, IFastPay} from "../../contracts/interfaces/IFastPay.sol";
 import {TreeTest} from "./TreeTest.sol";
 
 contract DepositEtherTreeTest is TreeTest {
@@ -28,6 +28,28 @@ contract DepositEtherTreeTest is TreeTest {
             ETHER_CAP,
             abi.encodeWithSelector(IFastPay.AssetCapExceeded.selector, ETHER, HELD, ETHER_CAP, ETHER_CAP)
         );
+    }
+
+    function test_RevertWhen_ItIsMoreThanTheDepositCap() external {
+        AssetCap[] memory caps = new AssetCap[](1);
+        caps[0] = AssetCap({asset: ETHER, cap: 256});
+        fastPay = deploy(4, tight(), caps);
+        _fails(ACCOUNT, 257, abi.encodeWithSelector(IFastPay.AssetCapExceeded.selector, ETHER, 0, 257, 256));
+        fundEther(256);
+    }
+
+    function test_GivenAPartOfTheOutflowLimitIsUsed() external {
+        redeem(order(LIMIT, 0));
+        assertEq(fastPay.outflowAvailable(ETHER), 0);
+        fundEther(4 ether);
+        assertLe(fastPay.outflowAvailable(ETHER), 4 ether);
+        assertApproxEqRel(fastPay.outflowAvailable(ETHER), 4 ether, 1e10);
+    }
+
+    function test_GivenLessOfTheOutflowLimitIsUsedThanComesIn() external {
+        redeem(order(LIMIT / 10, 0));
+        fundEther(21 ether);
+        assertEq(fastPay.outflowAvailable(ETHER), 12 ether);
     }
 
     function test_WhenEtherComesForAnAccount() external {

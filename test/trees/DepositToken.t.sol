@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
-import {IFastPay} from "../../contracts/interfaces/IFastPay.sol";
+import {AssetCap, IFastPay} from "../../contracts/interfaces/IFastPay.sol";
 import {
     BlackHoleToken,
     CallbackToken,
@@ -88,6 +88,62 @@ contract DepositTokenTreeTest is TreeTest {
         token.approve(address(fastPay), 1);
         vm.expectRevert(IFastPay.RecipientIsContract.selector);
         fastPay.depositToken(bytes32(uint256(uint160(address(fastPay)))), token, 1);
+    }
+
+    function test_RevertWhen_TheTokenHasLessThanItOwesToAccounts() external {
+        fundToken(token, 100);
+        vm.prank(address(fastPay)); // as a rebase down does
+        token.transfer(bob, 30);
+        token.transfer(alice, 10);
+        vm.startPrank(alice);
+        token.approve(address(fastPay), 10);
+        vm.expectRevert(
+            abi.encodeWithSelector(IFastPay.AssetUnderCollateralized.selector, address(token), 80, 110)
+        );
+        fastPay.depositToken(ACCOUNT, token, 10);
+        vm.stopPrank();
+        token.transfer(address(fastPay), 30); // anybody can make it good
+        fundToken(token, 10);
+        assertHolding(address(token), 110, 0);
+    }
+
+    function test_RevertWhen_TheTokenHasLessThanItOwesToAccountsAndClaims() external {
+        MoodyToken moody = new MoodyToken();
+        moody.mint(alice, 2000);
+        fundToken(moody, 1000);
+        moody.setMood(MoodyToken.Mood.Reverts);
+        redeem(redemption(address(moody), 100, 0, 0));
+        moody.setMood(MoodyToken.Mood.Good);
+        vm.prank(address(fastPay));
+        moody.transfer(bob, 1);
+        vm.startPrank(alice);
+        moody.approve(address(fastPay), 50);
+        vm.expectRevert(
+            abi.encodeWithSelector(IFastPay.AssetUnderCollateralized.selector, address(moody), 1049, 1050)
+        );
+        fastPay.depositToken(ACCOUNT, moody, 50);
+        vm.stopPrank();
+        moody.mint(address(fastPay), 1);
+        fundToken(moody, 50);
+        assertHolding(address(moody), 950, 100);
+    }
+
+    function test_RevertWhen_ItIsMoreThanTheDepositCap() external {
+        AssetCap[] memory caps = new AssetCap[](1);
+        caps[0] = AssetCap({asset: address(token), cap: 500});
+        fastPay = deploy(4, tight(), caps);
+        assertEq(fastPay.depositCap(address(token)), 500);
+        fundToken(token, 400);
+        token.transfer(alice, 101);
+        vm.startPrank(alice);
+        token.approve(address(fastPay), 101);
+        vm.expectRevert(
+            abi.encodeWithSelector(IFastPay.AssetCapExceeded.selector, address(token), 400, 101, 500)
+        );
+        fastPay.depositToken(ACCOUNT, token, 101);
+        fastPay.depositToken(ACCOUNT, token, 100);
+        vm.stopPrank();
+        assertHolding(address(token), 500, 0);
     }
 
     function test_WhenLessArrivesThanWasSent() external {

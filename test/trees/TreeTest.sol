@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
-import {Authority, Brakes, CertifiedRedemption, Redemption} from "../../contracts/interfaces/IFastPay.sol";
+import {
+    Authority,
+    CertifiedRedemption,
+    Redemption,
+    SafetyParameters
+} from "../../contracts/interfaces/IFastPay.sol";
 import {FastPayTest} from "../FastPayTest.sol";
 import {MoodyRecipient} from "../surroundings/Recipients.sol";
 
@@ -11,21 +16,24 @@ import {MoodyRecipient} from "../surroundings/Recipients.sol";
 abstract contract TreeTest is FastPayTest {
     uint128 internal constant HELD = 100 ether;
     uint128 internal constant LIMIT = 10 ether;
+    /// @dev Where the contract keeps the holdings of tokens.
+    uint256 internal constant HOLDINGS_SLOT = 6;
 
     function setUp() public virtual override {
         super.setUp();
-        fastPay = deploy(4, brakes());
+        fastPay = deploy(4, tight());
         fundEther(HELD);
     }
 
-    function brakes() internal pure returns (Brakes memory) {
-        return Brakes({
+    function tight() internal pure returns (SafetyParameters memory) {
+        return SafetyParameters({
             pauseDuration: 1 days,
             pauseCooldown: 7 days,
             outflowWindow: 1 days,
             outflowShare: 1000,
-            outflowDelay: 2 days,
-            votesValidity: 7 days
+            outflowDelay: 3 days,
+            votesValidity: 14 days,
+            unlockWindow: 7 days
         });
     }
 
@@ -60,9 +68,7 @@ abstract contract TreeTest is FastPayTest {
 
     /// @dev Begins the next epoch, with the same guardian.
     function rotate() internal {
-        uint64 current = fastPay.epoch();
-        Authority[] memory next = committeeOf(current + 1);
-        fastPay.rotate(next, guardian, votesIn(current, fastPay.committeeVoteDigest(next, guardian)));
+        rotate(committeeOf(fastPay.epoch() + 1), guardian);
     }
 
     // -------------------------------------------------------------------------------- redemptions

@@ -41,7 +41,7 @@ contract ViewsTreeTest is TreeTest {
 
     function test_EpochValidUntil_WhenTheEpochIsThePreviousOne() external {
         rotate();
-        assertEq(fastPay.epochValidUntil(0), vm.getBlockTimestamp() + 7 days);
+        assertEq(fastPay.epochValidUntil(0), vm.getBlockTimestamp() + 14 days);
     }
 
     function test_EpochValidUntil_WhenTheEpochIsAnyOther() external {
@@ -76,15 +76,15 @@ contract ViewsTreeTest is TreeTest {
     }
 
     function test_Queued_GivenNothingWaits() external view {
-        (uint256 executableAt, address by) = fastPay.queued(ACCOUNT, 0);
+        (uint256 executableAt, address by,,) = fastPay.queued(ACCOUNT, 0);
         assertEq(executableAt, 0);
         assertEq(by, address(0));
     }
 
     function test_Queued_GivenARedemptionWaits() external {
         enqueue(0);
-        (uint256 executableAt, address by) = fastPay.queued(ACCOUNT, 0);
-        assertEq(executableAt, vm.getBlockTimestamp() + 2 days);
+        (uint256 executableAt, address by,,) = fastPay.queued(ACCOUNT, 0);
+        assertEq(executableAt, vm.getBlockTimestamp() + 3 days);
         assertEq(by, relayer);
     }
 
@@ -113,8 +113,7 @@ contract ViewsTreeTest is TreeTest {
     function test_Digests_WhenAFieldDiffers() external view {
         assertNotEq(_one(0, 0), _one(0, 1));
         assertNotEq(
-            fastPay.committeeVoteDigest(committeeOf(1), guardian),
-            fastPay.committeeVoteDigest(committeeOf(1), alice)
+            fastPay.releaseVoteDigest(0, order(1 ether, 0)), fastPay.releaseVoteDigest(0, order(1 ether, 1))
         );
     }
 

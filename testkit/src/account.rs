@@ -1,8 +1,8 @@
 //! Account owners, and what they order.
 
 use fastpay_core::{
-    AccountId, AccountKey, Amount, Asset, Domain, Memo, Payment, PrimaryAddress, Redemption, SequenceNumber, Transfer,
-    TransferOrder,
+    AccountId, AccountKey, Amount, Asset, Domain, Memo, Output, Outputs, Payment, Payout, PrimaryAddress, Redemption,
+    SequenceNumber, Transfer, TransferOrder,
 };
 
 use crate::secret;
@@ -57,6 +57,21 @@ pub fn payment(sender: AccountId, recipient: AccountId, amount: u128, sequence: 
         sequence: SequenceNumber(sequence),
         memo: Memo::ZERO,
     }
+}
+
+/// A payout of ETH without memos. Other fields: `Payout { memo, ..payout(…) }`.
+///
+/// # Panics
+/// Where these are no outputs of a payout.
+#[must_use]
+pub fn payout(sender: AccountId, outputs: &[(AccountId, u128)], sequence: u64) -> Payout {
+    let output = |(recipient, amount): &(AccountId, u128)| Output {
+        recipient: *recipient,
+        amount: Amount(*amount),
+        memo: Memo::ZERO,
+    };
+    let outputs = Outputs::new(outputs.iter().map(output).collect()).expect("outputs of a payout");
+    Payout { sender, asset: Asset::ETHER, outputs, sequence: SequenceNumber(sequence), memo: Memo::ZERO }
 }
 
 /// A redemption of ETH without fee and memo. Other fields: `Redemption { fee, ..redemption(…) }`.

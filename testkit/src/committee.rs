@@ -2,7 +2,7 @@
 
 use fastpay_core::{
     AuthorityKeys, Certificate, Committee, Domain, Epoch, PrimaryAddress, TransferOrder, VerifiedCertificate,
-    VerifiedContractVote, VerifiedOrder, Vote, sign_committee_vote, sign_vote,
+    VerifiedOrder, Vote, sign_vote,
 };
 
 use crate::secret;
@@ -55,18 +55,6 @@ impl TestCommittee {
         let members = keys.iter().map(AuthorityKeys::public).collect();
         let committee = Committee::new(epoch, members).expect("test authorities are distinct");
         Self { domain, committee, keys }
-    }
-
-    /// What installs `next` in the contract: the votes of a quorum of this committee, for a contract that nobody
-    /// can pause from then on.
-    #[must_use]
-    pub fn votes_for(&self, next: &Committee) -> Vec<u8> {
-        let guardian = PrimaryAddress::ZERO;
-        let digest = self.domain.committee_vote_digest(next, guardian);
-        let votes = self.keys.iter().map(|keys| sign_committee_vote(keys, &self.domain, next, guardian));
-        let votes: Vec<_> =
-            votes.map(|vote| vote.verify(&self.committee, digest).expect("a member's own vote")).collect();
-        VerifiedContractVote::quorum(&self.committee, digest, &votes).expect("all members voted")
     }
 
     /// The vote of the member at `index`, whatever it is for.

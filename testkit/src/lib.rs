@@ -21,7 +21,7 @@ mod shard;
 #[cfg(feature = "simulation")]
 pub mod sim;
 
-pub use account::{TestAccount, payment, redemption};
+pub use account::{TestAccount, payment, payout, redemption};
 pub use authority::{Refusal, TestAuthority};
 pub use committee::{TestCommittee, test_domain};
 pub use journal::MemoryJournal;

@@ -101,9 +101,10 @@ impl TestShard {
     fn drive(&mut self, decide: impl Fn(&Shard) -> Decision) -> Result<Outcome, Rejection> {
         loop {
             match decide(&self.shard) {
-                Decision::Load(account) => {
-                    assert!(self.shard.account(&account).is_none(), "asked to load what is in memory");
-                    self.load(account, self.journal.end());
+                Decision::Load(accounts) => {
+                    let missing = accounts.iter().any(|account| self.shard.account(account).is_none());
+                    assert!(missing, "asked to load what is in memory");
+                    self.load(accounts, self.journal.end());
                 }
                 Decision::Commit(record) => {
                     let position = self.journal.append(&record);
@@ -111,19 +112,27 @@ impl TestShard {
                     self.shard.apply(&record, position);
                     return Ok(Outcome::Committed);
                 }
-                Decision::Already => return Ok(Outcome::Already),
-                Decision::Refuse(rejection) => return Err(rejection),
+                Decision::Already => {
+                    self.shard.release();
+                    return Ok(Outcome::Already);
+                }
+                Decision::Refuse(rejection) => {
+                    self.shard.release();
+                    return Err(rejection);
+                }
             }
         }
     }
 
-    /// Brings an account into memory, after a checkpoint of all records before `end` where there is no
+    /// Brings the accounts of a record into memory, after a checkpoint of all records before `end` where there is no
     /// room without.
-    fn load(&mut self, account: AccountId, end: JournalPosition) {
-        while !self.shard.has_room() {
+    fn load(&mut self, accounts: Vec<AccountId>, end: JournalPosition) {
+        while !self.shard.has_room(accounts.len()) {
             self.checkpoint(end);
         }
-        self.shard.load(account, self.stored_account(&account));
+        for account in accounts {
+            self.shard.load(account, self.stored_account(&account));
+        }
     }
 
     fn stored_account(&self, id: &AccountId) -> Option<Account> {
@@ -185,9 +194,7 @@ impl TestShard {
         (self.stored, self.under_way) = (checkpoint, None);
         let tail: Vec<_> = self.journal.records_from(start).collect();
         for (position, record) in tail {
-            while let Some(account) = record.accounts().find(|account| self.shard.account(account).is_none()) {
-                self.load(account, position);
-            }
+            self.load(record.accounts(), position);
             self.shard.apply(&record, position);
         }
     }

@@ -24,7 +24,7 @@ fn plan(seed: u64) -> Plan {
         checkpoint_bytes: 1_000,
         accounts_in_memory: 5,
         relayers: 2,
-        minimum_fee: 0,
+        relayed_at_a_loss: true,
     }
 }
 

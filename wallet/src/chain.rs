@@ -11,8 +11,7 @@ use alloy::signers::SignerSync;
 use fastpay_core::fault::{Fault, is_planted};
 use fastpay_core::{AccountId, AccountKey, Amount, Asset, Redemption};
 use fastpay_ethereum::{
-    Call, Inclusion, Payout, Primary, PrimaryError, PrivateKeySigner, Progress, Queued, SendError, Sender,
-    SenderConfig, Token,
+    Call, Inclusion, Payout, Primary, PrimaryError, PrivateKeySigner, Progress, SendError, Sender, SenderConfig, Token,
 };
 use tokio::sync::Notify;
 
@@ -32,6 +31,19 @@ pub struct ChainAccount {
     sender: Sender,
     signer: PrivateKeySigner,
     listener: Option<ChainListener>,
+}
+
+/// What is to be collected of what could not be paid out earlier.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Claim {
+    /// What: ETH, or a token.
+    pub asset: Asset,
+    /// How much; all of it where it is not given.
+    pub amount: Option<Amount>,
+    /// Whose claim; one's own where it is not given. Anybody else's is paid to them alone.
+    pub owner: Option<Address>,
+    /// Where one's own is paid; to oneself where it is not given.
+    pub to: Option<Address>,
 }
 
 /// A transaction that is final.
@@ -215,21 +227,26 @@ impl ChainAccount {
     /// Where the Primary refuses.
     pub async fn redeem(&self, redemption: &Redemption, call: Call) -> Result<Option<Finished>, WalletError> {
         let (sender, sequence) = (redemption.sender, redemption.sequence);
-        self.pay_out(Errand::Redeem { sender, sequence }, call, Payout::Open).await
+        self.pay_out(Errand::Redeem { sender, sequence }, call, |payout| *payout == Payout::Open).await
     }
 
-    /// Has a redemption paid that is in the contract's queue and due. None where it has been paid already.
+    /// Has a redemption paid that is in the contract's queue and due, with the call of
+    /// [`crate::Wallet::execution_call`]. None where it has been paid already.
     ///
     /// # Errors
     /// Where the Primary refuses.
-    pub async fn execute(&self, redemption: &Redemption, queued: Queued) -> Result<Option<Finished>, WalletError> {
+    pub async fn execute(&self, redemption: &Redemption, call: Call) -> Result<Option<Finished>, WalletError> {
         let (sender, sequence) = (redemption.sender, redemption.sequence);
-        let call = Call::execute_queued(self.primary().contract(), redemption);
-        self.pay_out(Errand::Execute { sender, sequence }, call, Payout::Queued(queued)).await
+        self.pay_out(Errand::Execute { sender, sequence }, call, |payout| matches!(payout, Payout::Queued(_))).await
     }
 
     /// Carries out an errand that anyone can do, as long as the redemption stands where it did.
-    async fn pay_out(&self, errand: Errand, call: Call, from: Payout) -> Result<Option<Finished>, WalletError> {
+    async fn pay_out(
+        &self,
+        errand: Errand,
+        call: Call,
+        stands: impl Fn(&Payout) -> bool,
+    ) -> Result<Option<Finished>, WalletError> {
         let (Errand::Redeem { sender, sequence } | Errand::Execute { sender, sequence }) = errand else {
             return Err(WalletError::Argument("this pays nobody out".into()));
         };
@@ -238,43 +255,52 @@ impl ChainAccount {
         if let Some(same) = finished.into_iter().find(|finished| finished.entry.errand == errand) {
             return Ok(Some(same));
         }
-        if self.primary().payout(sender, sequence).await? != from {
+        if !stands(&self.primary().payout(sender, sequence).await?) {
             return Ok(None);
         }
         match self.run(&journal, errand, call).await {
             // A relayer may have come first.
             Err(WalletError::Send(
                 SendError::RevertedOnChain { .. } | SendError::Primary(PrimaryError::Reverted(_)),
-            )) if self.primary().payout(sender, sequence).await? != from => Ok(None),
+            )) if !stands(&self.primary().payout(sender, sequence).await?) => Ok(None),
             outcome => outcome.map(Some),
         }
     }
 
-    /// Collects what could not be paid out earlier, to oneself where `to` is none. Where the same claim is
-    /// unfinished from before, that one is finished and no second one made; the errand of what is returned
-    /// says where it went.
+    /// Collects what could not be paid out earlier. Where the same claim is unfinished from before, that one is finished
+    /// and no second one made; the errand of what is returned says what was collected.
     ///
     /// # Errors
     /// Where there is nothing to claim, or the Primary refuses.
-    pub async fn claim(&self, asset: Asset, to: Option<Address>) -> Result<Finished, WalletError> {
-        let journal = self.begin().await?;
+    pub async fn claim(&self, claim: &Claim) -> Result<Finished, WalletError> {
+        let (journal, asset) = (self.begin().await?, claim.asset);
+        let owner = claim.owner.unwrap_or_else(|| self.address());
+        let to = claim.to.unwrap_or(owner);
+        if owner != self.address() && to != owner {
+            let error = format!("only {owner} can have this claim paid to another address; leave --to out");
+            return Err(WalletError::Argument(error));
+        }
         let finished = self.finish_all(&journal).await?;
-        let is_same = |errand: &Errand| matches!(errand, Errand::Claim { asset: of, .. } if *of == asset);
-        let same = finished.into_iter().find(|finished| is_same(&finished.entry.errand));
-        let amount = self.primary().claim_of(self.address(), asset).await?;
-        // It took all that there was, wherever to, unless something was added since.
-        if let Some(same) = same
-            && amount.is_zero()
-        {
+        let left = self.primary().claim_of(owner, asset).await?;
+        let is_same = |errand: &Errand| match errand {
+            // One of all that there was took it, wherever to, unless something was added since.
+            Errand::Claim { owner: of, asset: what, to: whereto, amount } => {
+                let is_asked = |asked: Amount| (*whereto, *amount) == (to, U256::from(asked.0));
+                (*of, *what) == (owner, asset) && claim.amount.map_or_else(|| left.is_zero(), is_asked)
+            }
+            _ => false,
+        };
+        if let Some(same) = finished.into_iter().find(|finished| is_same(&finished.entry.errand)) {
             return Ok(same);
         }
-        let errand = Errand::Claim { asset, to: Some(to.unwrap_or_else(|| self.address())), amount: Some(amount) };
+        let amount = claim.amount.map_or(left, |amount| U256::from(amount.0));
         let contract = self.primary().contract();
-        let call = match to {
-            Some(to) => Call::claim_to(contract, asset, to),
-            None => Call::claim(contract, asset),
+        let call = if owner == self.address() {
+            Call::claim(contract, asset, to, amount)
+        } else {
+            Call::claim_for(contract, owner, asset, amount)
         };
-        self.run(&journal, errand, call).await
+        self.run(&journal, Errand::Claim { owner, asset, to, amount }, call).await
     }
 
     async fn run(&self, journal: &TransactionJournal, errand: Errand, call: Call) -> Result<Finished, WalletError> {

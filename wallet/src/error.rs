@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use fastpay_core::{AccountId, Amount, Asset, Balance, PrimaryAddress};
+use fastpay_core::{AccountId, Amount, Asset, Balance, PrimaryAddress, SequenceNumber};
 use fastpay_ethereum::{DepositsError, PrimaryError, SendError, utc};
 use fastpay_telemetry::ErrorKind;
 use fastpay_telemetry::console::LostAnswer;
@@ -130,6 +130,26 @@ pub enum WalletError {
         /// In seconds since 1970.
         until: u64,
     },
+    /// What is paid to a contract of FastPay is lost.
+    #[error(
+        "{recipient} is a contract of FastPay: nobody could move what is paid to it; nothing was signed. Give your own \
+         address with --to. To move money between accounts, use `fastpay pay`"
+    )]
+    RecipientIsFastPay {
+        /// Who was to be paid.
+        recipient: PrimaryAddress,
+    },
+    /// The keys that queued a redemption were stolen, and the committee votes only for what it has confirmed.
+    #[error(
+        "the keys that queued #{sequence} of account {account} were stolen, and no authority has a certificate of it; \
+         if you signed this redemption, ask the operators of the committee"
+    )]
+    NotCertified {
+        /// Whose redemption.
+        account: AccountId,
+        /// Its number.
+        sequence: SequenceNumber,
+    },
     /// An argument makes no sense.
     #[error("{0}")]
     Argument(String),
@@ -162,7 +182,9 @@ impl WalletError {
             }
             Self::Primary(PrimaryError::InsufficientFunds) => ErrorKind::Funds,
             Self::Send(SendError::Primary(PrimaryError::InsufficientFunds)) => ErrorKind::Funds,
-            Self::Drive(DriveError::NoQuorum { .. }) | Self::TooFewAnswers { .. } => ErrorKind::Unreachable,
+            Self::Drive(DriveError::NoQuorum { .. }) | Self::TooFewAnswers { .. } | Self::NotCertified { .. } => {
+                ErrorKind::Unreachable
+            }
             Self::Paused { .. } => ErrorKind::Paused,
             Self::Primary(PrimaryError::Reverted(revert))
             | Self::Send(SendError::Primary(PrimaryError::Reverted(revert)))
@@ -174,6 +196,7 @@ impl WalletError {
                 ErrorKind::Primary
             }
             Self::Amount(_) | Self::Order(_) | Self::Link(_) | Self::Argument(_) => ErrorKind::Argument,
+            Self::RecipientIsFastPay { .. } => ErrorKind::Argument,
             Self::TimedOut { .. } => ErrorKind::Timeout,
             Self::Audit(_) => ErrorKind::Audit,
             Self::Output(_) => ErrorKind::Output,

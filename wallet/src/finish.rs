@@ -13,6 +13,7 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
 
+use fastpay_core::fault::{Fault, is_planted};
 use fastpay_core::{AccountId, SequenceNumber, Transfer, VerifiedCertificate, VerifiedOrder};
 use fastpay_rpc::AccountState;
 use fastpay_telemetry::{Attribute, Side, Span};
@@ -78,7 +79,7 @@ impl Wallet {
     }
 
     /// The certificate of the number of `order`: of this order, or of whichever competitor can still get one.
-    async fn certify_one(
+    pub(crate) async fn certify_one(
         &self,
         order: &VerifiedOrder,
         first: VerifiedOrder,
@@ -135,7 +136,7 @@ impl Wallet {
     }
 
     /// Has a certificate settled. The whole way from `begun_at` on, where that is traced, is the root of its trace.
-    async fn settle(
+    pub(crate) async fn settle(
         &self,
         journal: &OrderJournal,
         certificate: VerifiedCertificate,
@@ -143,6 +144,9 @@ impl Wallet {
         resumed: bool,
     ) -> Result<Receipt, WalletError> {
         let (start, certified_at) = (Instant::now(), self.driver().tracer().now());
+        if is_planted(Fault::SettledBeforeBrought) {
+            journal.settle(certificate.transfer().sequence())?;
+        }
         let settled = self.driver().settle(&certificate).await?;
         journal.settle(certificate.transfer().sequence())?;
         let (certified_after, settled_after) = (Duration::ZERO, start.elapsed());
@@ -156,6 +160,7 @@ impl Wallet {
         let name = match certificate.transfer() {
             Transfer::Payment(_) => "fastpay.payment",
             Transfer::Redemption(_) => "fastpay.redemption",
+            Transfer::Payout(_) => "fastpay.payout",
         };
         let tracer = self.driver().tracer();
         let span = Span::new(name, Side::Inside, begun_at).with(Attribute::Resumed(resumed));

@@ -7,7 +7,7 @@
 //!  ChainAccount ─► the Primary: deposit, redeem by oneself, claim; written ahead as well
 //! ```
 //! Modules in reading order: `network`, `drive`, `standing` (rules for answers of which some are lies),
-//! `folder`, `wallet`, `finish`, `receive`, `view`, `chain`, `payout`, `arrival`, `audit`, `open`, `memo`,
+//! `folder`, `wallet`, `finish`, `many`, `receive`, `view`, `chain`, `payout`, `arrival`, `audit`, `open`, `memo`,
 //! `money`, `link`.
 //!
 //! Invariants: what an authority says is verified or agreed by f + 1 before it is acted on; an order is on
@@ -26,6 +26,7 @@ mod error;
 mod finish;
 pub mod folder;
 mod link;
+mod many;
 mod memo;
 mod money;
 mod network;
@@ -41,7 +42,7 @@ pub use audit::{
     AssetAudit, AuditListener, AuditProgress, AuditReport, AuthorityAudit, Backing, Behind, Proof, ProofError,
     SignedVote, Solvency,
 };
-pub use chain::{ChainAccount, ChainListener, Finished};
+pub use chain::{ChainAccount, ChainListener, Claim, Finished};
 pub use decimal::{DecimalError, format_units, parse_amount};
 pub use drive::{
     CertificateSource, Contender, Contest, DriveError, DriveOptions, Driver, Listener, NoCertificates, Progress,
@@ -50,11 +51,12 @@ pub use drive::{
 pub use error::WalletError;
 pub use fastpay_telemetry::ErrorKind;
 pub use link::{LABEL_LENGTH_MAX, LINK_LENGTH_MAX, LabelTooLong, LinkError, PaymentLink, check_label};
+pub use many::{PageState, PageStates, PayoutPage};
 pub use memo::{MemoError, format_memo, parse_memo};
 pub use money::Money;
 pub use network::{Answers, BogusCertificate, Names, Network, NetworkError};
 pub use open::{learn_chain_id, read_genesis, set_up};
-pub use payout::{QueuedRedemption, check_not_paused, queued_redemption, would_queue};
+pub use payout::{QueuedRedemption, check_not_paused, check_recipient, queued_redemption, would_queue};
 pub use receive::Collected;
 pub use standing::AgreedBalance;
 pub use view::{AccountView, AuthorityView, assets_of};

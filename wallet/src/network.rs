@@ -13,11 +13,13 @@ use std::time::Duration;
 
 use fastpay_core::{
     AccountId, Asset, AuthorityName, Certificate, CertificateError, Committee, CommitteeError, Committees, Domain,
-    Epoch, EpochsError, Genesis, SequenceNumber, Transfer, VerifiedCertificate,
+    Epoch, EpochsError, Genesis, SequenceNumber, VerifiedCertificate,
 };
 use fastpay_rpc::{AccountState, AuthorityClient, ClientError, ClientOptions, Endpoints, EndpointsError, ShardStatus};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
+
+use crate::folder::PaymentName;
 
 /// After a quorum has answered a read, the others get this much longer.
 pub(crate) const GRACE: Duration = Duration::from_millis(100);
@@ -342,9 +344,9 @@ impl Network {
         &self,
         account: AccountId,
         lister: AuthorityName,
-        sender: AccountId,
-        sequence: SequenceNumber,
+        name: &PaymentName,
     ) -> Option<VerifiedCertificate> {
+        let PaymentName { sender, sequence, output } = *name;
         let authorities = self.authorities();
         let mut asked = JoinSet::new();
         let ask = |asked: &mut JoinSet<_>, is_lister: bool| {
@@ -360,10 +362,8 @@ impl Network {
                 self.first_valid(&mut asked, sender, sequence).await?
             }
         };
-        match certificate.transfer() {
-            Transfer::Payment(payment) if payment.recipient == account => Some(certificate),
-            _ => None,
-        }
+        let payment = certificate.transfer().payment(output)?;
+        (payment.recipient == account).then_some(certificate)
     }
 
     /// The first valid certificate that comes from those who were asked; none where no one gives any, or a quorum has

@@ -1,9 +1,9 @@
 //! A redemption's way out of the contract: by its certificate; where its epoch has ended, by new votes of the
 //! current committee; and, above the outflow limit, through the contract's queue.
 
-use alloy::primitives::U256;
+use alloy::primitives::{Address, Bytes, U256};
 use fastpay_core::{
-    AccountId, Amount, Asset, Redemption, SequenceNumber, Transfer, VerifiedCertificate, VerifiedContractVote,
+    AccountId, Amount, Asset, Epoch, Redemption, SequenceNumber, Transfer, VerifiedCertificate, VerifiedContractVote,
 };
 use fastpay_ethereum::{Call, Payout, Primary, Queued, certified_redemption};
 use fastpay_rpc::{AuthorityClient, BatchAnswer, ClientError};
@@ -39,6 +39,17 @@ pub async fn check_not_paused(primary: &Primary) -> Result<(), WalletError> {
         Some(until) => Err(WalletError::Paused { until }),
         None => Ok(()),
     }
+}
+
+/// Refuses to have FastPay's own contracts paid: nobody could move the money.
+///
+/// # Errors
+/// [`WalletError::RecipientIsFastPay`], or the Primary does not answer.
+pub async fn check_recipient(primary: &Primary, recipient: Address) -> Result<(), WalletError> {
+    if primary.is_fastpay(recipient).await? {
+        return Err(WalletError::RecipientIsFastPay { recipient });
+    }
+    Ok(())
 }
 
 /// A redemption as it stands in the contract's queue; none where it is not there.
@@ -88,20 +99,39 @@ impl Wallet {
         let now = primary.latest_head().await?.timestamp();
         let is_taken = is_current || primary.epoch_valid_until(epoch).await? >= now.saturating_add(ENDING_MARGIN_S);
         if !is_taken {
-            return self.vote_again(primary, certificate, redemption).await;
+            let (epoch, votes) = self.vote_again(certificate, redemption).await?;
+            return Ok(Call::redeem_batch(primary.contract(), std::slice::from_ref(redemption), epoch, votes));
         }
         let committee = committees.get(epoch).ok_or(WalletError::OtherCommittee)?;
         let certified = certified_redemption(certificate_of, committee).ok_or_else(payment)?;
         Ok(Call::redeem(primary.contract(), certified))
     }
 
-    /// Has the current committee vote for a redemption that was certified in an ended epoch.
+    /// The call that has a queued redemption paid: without votes, or with votes of the current committee where the keys
+    /// of the epoch that queued it were stolen.
+    ///
+    /// # Errors
+    /// Where no authority has its certificate, or too few vote.
+    pub async fn execution_call(&self, primary: &Primary, item: &QueuedRedemption) -> Result<Call, WalletError> {
+        let redemption = &item.redemption;
+        let votes = if item.queued.needs_votes {
+            let (sender, sequence) = (redemption.sender, redemption.sequence);
+            let certificate = self.certificate(sender, sequence).await;
+            let certificate = certificate.filter(|found| *found.transfer() == Transfer::Redemption(redemption.clone()));
+            let certificate = certificate.ok_or(WalletError::NotCertified { account: sender, sequence })?;
+            self.vote_again(&certificate, redemption).await?.1
+        } else {
+            Bytes::new()
+        };
+        Ok(Call::execute_queued(primary.contract(), redemption, votes))
+    }
+
+    /// Has the current committee vote for a redemption again, as for a batch of it alone.
     async fn vote_again(
         &self,
-        primary: &Primary,
         certificate: &VerifiedCertificate,
         redemption: &Redemption,
-    ) -> Result<Call, WalletError> {
+    ) -> Result<(Epoch, Bytes), WalletError> {
         // They vote for what they have confirmed.
         self.driver().settle(certificate).await?;
         let committee = self.network().committee();
@@ -126,7 +156,7 @@ impl Wallet {
                 }
             }
             if let Some(votes) = VerifiedContractVote::quorum(&committee, digest, &votes) {
-                return Ok(Call::redeem_batch(primary.contract(), &redemptions, epoch, votes.into()));
+                return Ok((epoch, votes.into()));
             }
             if Instant::now() >= deadline {
                 let (heard, quorum, what) = (votes.len(), committee.quorum(), "votes of the current committee");
@@ -146,7 +176,7 @@ impl Wallet {
         let transfers = entries.iter().rev().filter_map(|entry| Some(&entry.certificate.as_ref()?.order.transfer));
         let redemptions = transfers.filter_map(|transfer| match transfer {
             Transfer::Redemption(redemption) => Some(redemption),
-            Transfer::Payment(_) => None,
+            Transfer::Payment(_) | Transfer::Payout(_) => None,
         });
         let mut found = Vec::new();
         for redemption in redemptions.take(LOOKED_AT_MAX) {

@@ -13,13 +13,13 @@ use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use fastpay_core::{AccountId, AuthorityName, SequenceNumber, VerifiedCertificate};
+use fastpay_core::{AccountId, AuthorityName, VerifiedCertificate};
 use fastpay_rpc::{AuthorityClient, ClientError, PAGE_ENTRIES_MAX, Page, Received, ShardClient};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
 use crate::error::WalletError;
-use crate::folder::{Cursor, FolderError, Inbox, InboxJournal, ReceivedPayment};
+use crate::folder::{Cursor, FolderError, Inbox, InboxJournal, PaymentName, ReceivedPayment};
 use crate::network::GRACE;
 use crate::wallet::{LOCK_PATIENCE, READ_PATIENCE, Wallet};
 
@@ -39,11 +39,8 @@ pub struct Collected {
     pub is_whole: bool,
 }
 
-/// Sender and number: what a payment is known by.
-type Name = (AccountId, SequenceNumber);
-
-fn name_of(entry: &Received) -> Name {
-    (entry.payment.sender, entry.payment.sequence)
+fn name_of(entry: &Received) -> PaymentName {
+    PaymentName { sender: entry.payment.sender, sequence: entry.payment.sequence, output: entry.output }
 }
 
 /// What an authority lists beyond the wallet's cursor.
@@ -62,7 +59,7 @@ impl List {
     /// Looks how far all of it is in the inbox. True where that is its end.
     fn is_proven(&mut self, inbox: &Inbox) -> bool {
         let rest = self.entries.get(self.proven..).unwrap_or_default().iter().map(name_of);
-        let known = rest.take_while(|(sender, sequence)| inbox.has(*sender, *sequence)).count();
+        let known = rest.take_while(|name| inbox.has(name)).count();
         self.proven = self.proven.saturating_add(known);
         self.is_whole && self.proven == self.entries.len()
     }
@@ -74,7 +71,7 @@ impl List {
 }
 
 /// What the tasks have set about, and what came of it.
-type Taken = HashMap<Name, Option<(ReceivedPayment, VerifiedCertificate)>>;
+type Taken = HashMap<PaymentName, Option<(ReceivedPayment, VerifiedCertificate)>>;
 
 /// One going through the lists of all authorities.
 struct Intake {
@@ -89,7 +86,7 @@ impl Intake {
     }
 
     /// True where no task has set about this yet. Then this one has.
-    fn sets_about(&self, name: Name) -> bool {
+    fn sets_about(&self, name: PaymentName) -> bool {
         match self.taken().entry(name) {
             Entry::Vacant(free) => free.insert(None).is_none(),
             Entry::Occupied(_) => false,
@@ -100,11 +97,12 @@ impl Intake {
     /// certificate out of reach now.
     async fn take_in(self: Arc<Self>, lister: AuthorityName, entries: Arc<[Received]>) -> Result<(), FolderError> {
         let inbox = self.journal.inbox();
-        for (sender, sequence) in entries.iter().map(name_of) {
-            if inbox.has(sender, sequence) || !self.sets_about((sender, sequence)) {
+        for name in entries.iter().map(name_of) {
+            if inbox.has(&name) || !self.sets_about(name) {
                 continue;
             }
-            let found = self.wallet.network().find_received(inbox.account(), lister, sender, sequence).await;
+            let PaymentName { sender, sequence, .. } = name;
+            let found = self.wallet.network().find_received(inbox.account(), lister, &name).await;
             let Some(certificate) = found else {
                 tracing::warn!(
                     authority = %lister, %sender, %sequence,
@@ -112,8 +110,8 @@ impl Intake {
                 );
                 return Ok(());
             };
-            if let Some(received) = self.journal.add(&certificate)? {
-                self.taken().insert((sender, sequence), Some((received, certificate)));
+            for received in self.journal.add(&certificate)? {
+                self.taken().insert(received.name(), Some((received, certificate.clone())));
             }
         }
         Ok(())
@@ -167,8 +165,8 @@ impl Wallet {
         if cursors != before {
             journal.move_cursors(&cursors)?;
         }
-        let mut counts: HashMap<Name, usize> = HashMap::new();
-        let listed: Vec<Name> = lists.iter().flat_map(|(_, list)| list.entries.iter().map(name_of)).collect();
+        let mut counts: HashMap<PaymentName, usize> = HashMap::new();
+        let listed: Vec<PaymentName> = lists.iter().flat_map(|(_, list)| list.entries.iter().map(name_of)).collect();
         for name in &listed {
             let count = counts.entry(*name).or_default();
             *count = count.saturating_add(1);

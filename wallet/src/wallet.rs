@@ -31,7 +31,7 @@ use crate::standing::{claims_above, supported_balance};
 /// How long a command waits for another one that uses the same account.
 pub const LOCK_PATIENCE: Duration = Duration::from_secs(10);
 /// So many unfinished orders of other copies are finished before a new one is signed.
-const ADOPTIONS_MAX: usize = 8;
+pub(crate) const ADOPTIONS_MAX: usize = 8;
 /// How long reads may take in all.
 pub(crate) const READ_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -285,7 +285,7 @@ impl Wallet {
     /// The number for a new order, after checking that nothing stands in its way: better to find out
     /// before a number is bound to an order that cannot be paid. None where something is to be finished first that
     /// another copy of this wallet began.
-    async fn check_standing(
+    pub(crate) async fn check_standing(
         &self,
         journal: &OrderJournal,
         intent: &Intent,

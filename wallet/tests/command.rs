@@ -410,3 +410,67 @@ async fn killed_at_any_moment_it_signs_one_order_for_each_number_and_loses_none(
     }
     assert!(orders.values().all(|orders| orders.len() == 1), "{orders:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_is_checked_whole_and_paid_once() {
+    let committee = Committee::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path();
+    set_up(&committee, home);
+    let (alice, bob) = (new_key(home, "alice", "--ed25519"), new_key(home, "bob", "--ed25519"));
+    let carol = new_key(home, "carol", "--ethereum");
+    committee.fund(1, alice, 10 * ETHER, &[0, 1, 2, 3]);
+    let list = home.join("list.csv");
+    let path = list.to_str().unwrap();
+    let pay = |more: &[&'static str]| json(home, &[&["pay", "--csv", path, "--from", "alice"], more].concat());
+
+    // All errors at once, each with its line.
+    std::fs::write(
+        &list,
+        "recipient,amount,memo\nbob,1,\nnobody,1,\nbob,0,\n\nbob,-1\nbob\nbob,1,a memo of more than 32 bytes in all\n",
+    )
+    .unwrap();
+    let (refused, code) = pay(&["--yes"]);
+    let message = refused["error"]["message"].as_str().unwrap();
+    assert_eq!(code, 2, "{refused}");
+    for line in ["line 3:", "line 4:", "line 6:", "line 7:", "line 8:", "5 lines are wrong", "nothing was signed"] {
+        assert!(message.contains(line), "{line} {message}");
+    }
+    assert_eq!(pay(&["--max-outputs", "257"]).1, 2);
+
+    // A dry run and a question that nobody can answer sign nothing.
+    let lines = [format!("{bob},0.5,first"), format!("{carol},0.25,"), "bob,1,third".into()];
+    std::fs::write(&list, format!("# November\n{}\n", lines.join("\n"))).unwrap();
+    let (dry, code) = pay(&["--dry-run", "--max-outputs", "2"]);
+    assert_eq!((code, dry["orders"].as_u64(), dry["payments"].as_u64()), (0, Some(2), Some(3)), "{dry}");
+    assert_eq!((&dry["values"][0]["value"]["amount"], &dry["lines"][0]["status"]), (&"1.75".into(), &"open".into()));
+    assert_eq!(pay(&[]).1, 2);
+    assert_eq!(committee.fakes[0].next_sequence(alice), 0);
+
+    let (paid, code) = pay(&["--yes", "--max-outputs", "2"]);
+    assert_eq!(code, 0, "{paid}");
+    let line = |number: usize| (paid["lines"][number]["status"].as_str(), paid["lines"][number]["sequence"].as_u64());
+    assert_eq!(
+        [line(0), line(1), line(2)],
+        [(Some("settled"), Some(0)), (Some("settled"), Some(0)), (Some("settled"), Some(1))]
+    );
+    let result = std::fs::read_to_string(home.join("list.csv.result.csv")).unwrap();
+    assert!(result.starts_with("line,recipient,asset,units,memo,status,sequence,output,digest\n"), "{result}");
+    assert!(result.lines().skip(1).all(|line| line.contains(",settled,")) && result.lines().count() == 4, "{result}");
+
+    // The same file again, with other options too, pays nobody again; by another key it is refused.
+    assert_eq!(pay(&["--yes"]).0["lines"], paid["lines"]);
+    assert_eq!(committee.fakes[0].next_sequence(alice), 2);
+    let (refused, code) = json(home, &["pay", "--csv", path, "--from", "bob", "--yes"]);
+    assert_eq!(code, 2, "{refused}");
+    let (received, _) = json(home, &["receive", "--from", "bob"]);
+    let amounts: BTreeMap<_, _> = received["payments"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|paid| (paid["output"].as_u64(), paid["memo"].as_str()))
+        .collect();
+    assert_eq!(amounts.len(), 1, "{received}");
+    let (balance, _) = json(home, &["balance", "--from", "bob"]);
+    assert_eq!(balance["balances"][0]["amount"], "1.5");
+}

@@ -15,11 +15,12 @@ use fastpay_ethereum::{
 };
 use fastpay_testkit::{TestAccount, TestCommittee, redemption};
 use fastpay_wallet::folder::{Errand, Folder, TransactionState};
-use fastpay_wallet::{ChainAccount, ErrorKind, WalletError};
+use fastpay_wallet::{ChainAccount, Claim, ErrorKind, WalletError};
 
 alloy::sol! {
     function mint(address to, uint256 amount) external;
     function transfer(address to, uint256 amount) external returns (bool);
+    function setMood(uint8 mood) external;
 }
 
 struct Scene {
@@ -48,9 +49,13 @@ impl Scene {
 
     /// As a new process would have it.
     async fn account(&self) -> ChainAccount {
+        self.account_of(1).await
+    }
+
+    async fn account_of(&self, key: u32) -> ChainAccount {
         let config = SenderConfig { poll_interval_ms: 20, ..SenderConfig::default() };
-        let folder = Folder::new(self.home.path());
-        ChainAccount::new(&folder, self.primary().await, "test", &self.key, config).unwrap()
+        let (folder, key) = (Folder::new(self.home.path()), AccountKey::ethereum(rich_key(key).to_bytes().0).unwrap());
+        ChainAccount::new(&folder, self.primary().await, "test", &key, config).unwrap()
     }
 
     async fn token(&self, artifact: &str) -> Asset {
@@ -127,7 +132,7 @@ async fn a_deposit_of_another_chain_is_neither_sent_nor_given_up() {
         let outcomes = [
             account().await.finish_pending().await.map(drop),
             account().await.deposit(recipient(), Asset::ETHER, amount).await.map(drop),
-            account().await.claim(Asset::ETHER, None).await.map(drop),
+            account().await.claim(&Claim::default()).await.map(drop),
         ];
         for outcome in outcomes {
             let Err(WalletError::Send(error)) = outcome else { panic!("{outcome:?}") };
@@ -191,15 +196,46 @@ async fn a_claim_that_was_unfinished_is_told_as_it_was_sent() {
     let submission = sender.prepare(Call::deposit_ether(scene.contract, recipient(), Amount(1))).await.unwrap();
     let journal = Folder::new(scene.home.path()).transactions(rich_key(1).address());
     let (first, second) = (Address::repeat_byte(1), Address::repeat_byte(2));
-    let errand = Errand::Claim { asset: Asset::ETHER, to: Some(first), amount: Some(U256::from(7)) };
+    let owner = rich_key(1).address();
+    let errand = Errand::Claim { owner, asset: Asset::ETHER, to: first, amount: U256::from(7) };
     journal.lock(Duration::ZERO).await.unwrap().create(errand.clone(), submission).unwrap();
-    let finished = scene.account().await.claim(Asset::ETHER, Some(second)).await.unwrap();
+    let all = Claim { to: Some(second), ..Claim::default() };
+    let finished = scene.account().await.claim(&all).await.unwrap();
     assert!(finished.resumed);
     assert_eq!(finished.entry.errand, errand);
-    // One that was written down before this was kept is still read.
-    let old = serde_json::json!({ "kind": "claim", "asset": Asset::ETHER });
-    let old: Errand = serde_json::from_value(old).unwrap();
-    assert_eq!(old, Errand::Claim { asset: Asset::ETHER, to: None, amount: None });
+}
+
+#[tokio::test]
+async fn a_claim_is_collected_in_parts_elsewhere_and_by_anybody_for_its_owner() {
+    let scene = Scene::new(Mining::Each).await;
+    let (owner, elsewhere) = (rich_key(1).address(), Address::repeat_byte(7));
+    let account = AccountId::from_ethereum(owner);
+    let asset = scene.token("MoodyToken").await;
+    scene.account().await.deposit(account, asset, Amount(300)).await.unwrap();
+    let transfer = fastpay_core::Redemption { asset, ..redemption(account, owner, 100, 0) };
+    let order = scene.key.order(&scene.committee.domain, Transfer::Redemption(transfer.clone()));
+    let certificate = scene.committee.certified(&order);
+    let certified = certified_redemption(certificate.certificate(), &scene.committee.committee).unwrap();
+    // The token refuses, and is in a better mood later.
+    scene.call(8, asset.0, setMoodCall { mood: 6 }.abi_encode()).await;
+    scene.account().await.redeem(&transfer, Call::redeem(scene.contract, certified)).await.unwrap();
+    scene.call(8, asset.0, setMoodCall { mood: 0 }.abi_encode()).await;
+    let token = Token::new(scene.primary().await, asset.0);
+    let held = async |of| token.balance_of(of).await.unwrap();
+    let before = held(owner).await;
+    let claim = |amount: Option<u128>| Claim { asset, amount: amount.map(Amount), ..Claim::default() };
+
+    scene.account().await.claim(&claim(Some(30))).await.unwrap();
+    assert_eq!(held(owner).await, before + U256::from(30));
+    scene.account().await.claim(&Claim { to: Some(elsewhere), ..claim(Some(20)) }).await.unwrap();
+    assert_eq!(held(elsewhere).await, U256::from(20));
+    let stranger = scene.account_of(2).await;
+    let stolen = Claim { owner: Some(owner), to: Some(elsewhere), ..claim(None) };
+    assert_eq!(stranger.claim(&stolen).await.unwrap_err().kind(), ErrorKind::Argument);
+    let finished = stranger.claim(&Claim { owner: Some(owner), ..claim(None) }).await.unwrap();
+    assert_eq!(finished.entry.errand, Errand::Claim { owner, asset, to: owner, amount: U256::from(50) });
+    assert_eq!(held(owner).await, before + U256::from(80));
+    assert!(scene.primary().await.claim_of(owner, asset).await.unwrap().is_zero());
 }
 
 #[tokio::test]
@@ -241,7 +277,7 @@ async fn what_the_contract_would_refuse_is_not_sent() {
     let scene = Scene::new(Mining::Each).await;
     let error = scene.account().await.deposit(AccountId::ZERO, Asset::ETHER, Amount(1)).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Primary, "{error}");
-    let error = scene.account().await.claim(Asset::ETHER, None).await.unwrap_err();
+    let error = scene.account().await.claim(&Claim::default()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Primary, "{error}");
     let error = scene.account().await.deposit(recipient(), Asset::ETHER, Amount(u128::MAX)).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Funds, "{error}");

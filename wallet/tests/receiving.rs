@@ -35,7 +35,7 @@ async fn payments_are_taken_in_once_with_their_proof() {
     assert!(bobs.collect(bob().account()).await.unwrap().new.is_empty());
     let inbox = bobs.folder().inbox(bob().account());
     assert_eq!(inbox.payments().unwrap().len(), 3);
-    let certificate = inbox.certificate(alice().account(), fastpay_core::SequenceNumber(0)).unwrap().unwrap();
+    let certificate = inbox.certificate(&inbox.payments().unwrap()[0].name()).unwrap().unwrap();
     certificate.verify(&committee.committee.domain, &committee.committee.committee).unwrap();
 }
 

@@ -10,11 +10,11 @@ use std::time::Duration;
 use alloy::primitives::{Address, B256, Bytes, U256};
 use alloy::sol_types::SolCall;
 use fastpay_core::{AccountKey, Amount, Asset, Committees, Domain, Epoch, Memo, SequenceNumber, Transfer};
-use fastpay_ethereum::testing::{Anvil, CHAIN_ID, GUARDIAN, Mining, rich_key};
-use fastpay_ethereum::{Call, ContractAuthority, Finality, IFastPay, Payout, Primary, Sender, SenderConfig};
+use fastpay_ethereum::testing::{Anvil, CHAIN_ID, GUARDIAN, Mining, SAFETY_PARAMETERS, Signers, rich_key};
+use fastpay_ethereum::{Call, Finality, IFastPay, Payout, Primary, Sender, SenderConfig};
 use fastpay_testkit::TestCommittee;
 use fastpay_wallet::folder::{AssetInfo, Config, Errand, Folder, KeyKind, KnownCommittees, PrimarySettings};
-use fastpay_wallet::{ChainAccount, ErrorKind, Intent, Resumed, Wallet, WalletError, set_up};
+use fastpay_wallet::{ChainAccount, ErrorKind, Intent, Resumed, Wallet, WalletError, check_recipient, set_up};
 use serde_json::{Value, json};
 use support::{Committee, alice, bob, options, pay};
 
@@ -72,10 +72,10 @@ impl Scene {
 
     /// Installs the next epoch in the contract; the authorities have not followed yet.
     async fn rotate(&self) -> TestCommittee {
-        let (next, votes) = self.committee.next_epoch();
-        let authorities = next.committee.members().iter().map(ContractAuthority::from).collect();
-        let call = IFastPay::rotateCall { authorities, guardian: Address::ZERO, votes: votes.into() };
-        self.send(6, 0, call.abi_encode()).await;
+        let (now, next) = self.committee.next_epoch();
+        let now = Signers { committee: &now.committee, keys: &now.keys };
+        let then = Signers { committee: &next.committee, keys: &next.keys };
+        self.anvil.rotate(self.contract, now, then).await;
         next
     }
 
@@ -183,7 +183,7 @@ async fn a_redemption_of_an_ended_epoch_is_voted_for_again_and_paid() {
     let Transfer::Redemption(redemption) = certificate.transfer().clone() else { panic!() };
     let by_certificate = wallet.redemption_call(&primary, &certificate).await.unwrap();
     assert_eq!(by_certificate.data[..4], IFastPay::redeemCall::SELECTOR);
-    scene.pass(90_000).await;
+    scene.pass(u64::from(SAFETY_PARAMETERS.votesValidity) + 3_600).await;
     let by_votes = wallet.redemption_call(&primary, &certificate).await.unwrap();
     assert_eq!(by_votes.data[..4], IFastPay::redeemBatchCall::SELECTOR);
     let account = scene.chain_account().await;
@@ -224,14 +224,46 @@ async fn what_exceeds_the_outflow_limit_is_queued_shown_and_executed() {
         (0, 0, &json!(due))
     );
     let (audit, _) = scene.fastpay(&["audit", "--wait", "1"]).await;
-    assert_eq!(audit["assets"][0]["backing"]["queued"], json!((3 * ETHER).to_string()), "{audit}");
+    let asset = &audit["assets"][0];
+    // The contract's total has it until it is paid.
+    assert_eq!(asset["backing"]["queued"], json!((3 * ETHER).to_string()), "{audit}");
+    assert_eq!(asset["contractTotal"], json!((4 * ETHER).to_string()), "{audit}");
+    assert_eq!(
+        (&asset["solvency"]["redeemable"], &asset["ok"]),
+        (&json!((3 * ETHER).to_string()), &json!(true)),
+        "{audit}"
+    );
 
-    scene.pass(3_700).await;
+    scene.pass(u64::from(SAFETY_PARAMETERS.outflowDelay) + 100).await;
     let (done, code) = scene.fastpay(&execute).await;
     assert_eq!((code, done["executed"][0]["value"]["amount"].as_str()), (0, Some("3")), "{done}");
     assert_eq!(scene.primary().await.ether_balance(OUT).await.unwrap(), U256::from(9 * ETHER));
     let (nothing, code) = scene.fastpay(&execute[..5]).await;
     assert_eq!((code, &nothing["executed"], &nothing["queued"]), (0, &json!([]), &json!([])));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn money_is_not_redeemed_to_a_contract_of_fastpay() {
+    let scene = Scene::new().await;
+    scene.deposit(&alice(), 10 * ETHER).await;
+    let keys = Folder::new(scene.home.path()).keys();
+    keys.import("alice", KeyKind::Ed25519, &alice().to_secret_bytes(), "the passphrase").unwrap();
+    let primary = scene.primary().await;
+    let council = primary.council().await.unwrap();
+    let other = scene.anvil.deploy(&scene.committee.committee.committee).await;
+    let its_council = scene.anvil.primary(other, Finality::Confirmations(0)).await.council().await.unwrap();
+    for lost in [scene.contract, council, other, its_council] {
+        let (answer, code) = scene.fastpay(&["redeem", "1", "--from", "alice", "--to", &lost.to_string()]).await;
+        assert_eq!((code, &answer["error"]["kind"]), (2, &json!("argument")), "{lost}: {answer}");
+        let error = check_recipient(&primary, lost).await.unwrap_err();
+        assert!(matches!(error, WalletError::RecipientIsFastPay { recipient } if recipient == lost), "{error}");
+    }
+    let orders = Folder::new(scene.home.path()).orders(alice().account());
+    assert!(orders.entries().unwrap().is_empty(), "nothing was signed");
+    let token = scene.anvil.deploy_artifact("WeirdTokens.sol/FeeToken.json", &[]).await;
+    for good in [OUT, token] {
+        check_recipient(&primary, good).await.unwrap();
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -290,7 +322,8 @@ impl History {
                 let call = Call::deposit_ether(scene.contract, bob().account(), Amount(5));
                 let submission = sender.prepare(call).await.unwrap();
                 let journal = folder.transactions(rich_key(1).address()).lock(Duration::ZERO).await.unwrap();
-                journal.create(Errand::Claim { asset: Asset::ETHER, to: None, amount: None }, submission).unwrap();
+                let (owner, to, amount) = (Address::ZERO, OUT, U256::from(1));
+                journal.create(Errand::Claim { owner, asset: Asset::ETHER, to, amount }, submission).unwrap();
             }
         }
     }

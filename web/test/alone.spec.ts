@@ -3,13 +3,13 @@
 import type { Page } from "@playwright/test";
 import { parseEther } from "viem";
 
-import { balanceOnChain, deployToken, epochIsFinal, network, passTime } from "./support/net";
+import { balanceOnChain, deployToken, epochIsFinal, network, OUTFLOW_DELAY_S, passTime, postpone } from "./support/net";
 import { useOwnNetwork } from "./support/own-network";
 import { activity, addAndDeposit, expect, goTo, picture, test } from "./support/people";
 
 const OUT = "0x000000000000000000000000000000000000bEEF";
 /** How long the deployment takes votes of an epoch that has ended. */
-const VOTES_VALIDITY_S = 86_400;
+const VOTES_VALIDITY_S = 6 * 86_400;
 
 const ownNetwork = useOwnNetwork("alone");
 
@@ -50,7 +50,13 @@ test("what has waited in the contract's queue is paid out by a button, and not b
     await expect(redemptions(page).getByText(state)).toBeVisible();
   }
   await expect(page.getByRole("button", { name: "Have it paid out" })).toHaveCount(0);
-  await passTime(3_700);
+  const until = redemptions(page).getByText(/^It waits in the contract until/);
+  const before = await until.textContent();
+  await postpone(86_400);
+  await expect(until).not.toHaveText(before ?? "");
+  await passTime(OUTFLOW_DELAY_S + 100);
+  await expect(page.getByRole("button", { name: "Have it paid out" })).toHaveCount(0);
+  await passTime(86_400);
   await expect(redemptions(page).getByText("It has waited long enough.")).toBeVisible();
   await picture(page, "due");
   await redemptions(page).getByRole("button", { name: "Have it paid out" }).click();

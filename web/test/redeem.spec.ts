@@ -1,7 +1,7 @@
 import { parseEther } from "viem";
 
 import { activity, addAndDeposit, expect, goTo, inFastPay, picture, redeemAlone, test } from "./support/people";
-import { balanceOnChain, deployMoodyToken, deployToken, passTime, setMood } from "./support/net";
+import { balanceOnChain, contracts, deployMoodyToken, deployToken, OUTFLOW_DELAY_S, passTime, setMood } from "./support/net";
 
 const OUT = "0x000000000000000000000000000000000000bEEF";
 
@@ -53,15 +53,17 @@ test("a token that the page does not know is added; what exceeds its outflow lim
     await page.getByLabel("Amount", { exact: true }).fill(amount);
     await page.getByLabel("To (an Ethereum address)").fill(OUT);
     if (state === "Queued") {
-      await expect(page.getByText("This will wait 60 min on Ethereum")).toBeVisible();
+      await expect(page.getByText("This will wait 3 days on Ethereum")).toBeVisible();
       await picture(page, "redeem-queue");
     }
+    // No relayer serves a token that its operator does not know.
+    await page.getByLabel("I do, by a transaction of my own").check();
     await page.getByRole("button", { name: `Redeem ${amount} NEW` }).click();
     await expect(page.getByRole("region", { name: "Your redemptions" }).getByText(state)).toBeVisible();
   }
   await picture(page, "queued");
-  await passTime(3_700);
-  // The relayer has it paid out as soon as it is due, unless the person is faster.
+  await passTime(OUTFLOW_DELAY_S + 100);
+  await page.getByRole("button", { name: "Have it paid out" }).click();
   await expect(page.getByRole("region", { name: "Your redemptions" }).getByText("Paid on Ethereum")).toHaveCount(2);
   expect(await balanceOnChain(OUT, token)).toBe(500_000_000n);
 });
@@ -78,8 +80,42 @@ test("a token without permits is deposited by an approval; a payout that it refu
   await expect(claims).toContainText("3 ZOO");
   await picture(page, "claim");
   await setMood(wallet.key, token, "good");
-  await claims.getByRole("button", { name: "Collect" }).click();
-  await expect(activity(page, "Collect 3 ZOO").getByText("Done", { exact: true })).toBeVisible();
+  // A part of it goes elsewhere, the rest to the wallet's own address.
+  await claims.getByRole("button", { name: "A part, or elsewhere" }).click();
+  await page.getByLabel("Amount to collect").fill("4");
+  await expect(claims).toContainText("Not enough money");
+  await page.getByLabel("Amount to collect").fill("1");
+  const collect = claims.getByRole("button", { name: "Collect", exact: true });
+  for (const lost of await contracts()) {
+    await page.getByLabel("Collect to (an Ethereum address)").fill(lost);
+    await expect(claims).toContainText("This is a contract of FastPay itself");
+    await expect(collect).toBeDisabled();
+  }
+  await page.getByLabel("Collect to (an Ethereum address)").fill(OUT);
+  await picture(page, "claim-part");
+  await collect.click();
+  await expect(activity(page, "Collect 1 ZOO").getByText("Done", { exact: true })).toBeVisible();
+  await expect(claims).toContainText("2 ZOO");
+  expect(await balanceOnChain(OUT, token)).toBe(parseEther("1"));
+  await page.getByLabel("Amount to collect").fill("");
+  await page.getByLabel("Collect to (an Ethereum address)").fill("");
+  await collect.click();
+  await expect(activity(page, "Collect 2 ZOO").getByText("Done", { exact: true })).toBeVisible();
   await expect(claims).toBeHidden();
-  expect(await balanceOnChain(wallet.key.address, token)).toBe(parseEther("9"));
+  expect(await balanceOnChain(wallet.key.address, token)).toBe(parseEther("8"));
+});
+
+test("nothing is redeemed to a contract of FastPay", async ({ page, person }) => {
+  await person({ deposit: "1" });
+  await goTo(page, "Redeem");
+  await page.getByLabel("Amount", { exact: true }).fill("1");
+  const order = page.getByRole("button", { name: "Redeem 1 ETH" });
+  for (const lost of await contracts()) {
+    await page.getByLabel("To (an Ethereum address)").fill(lost);
+    await expect(page.getByText("This is a contract of FastPay itself")).toBeVisible();
+    await expect(order).toBeDisabled();
+  }
+  await picture(page, "redeem-to-fastpay");
+  await page.getByLabel("To (an Ethereum address)").fill(OUT);
+  await expect(order).toBeEnabled();
 });

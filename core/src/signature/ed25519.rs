@@ -61,6 +61,16 @@ pub(super) fn decode(encoding: &[u8; 32]) -> Option<EdwardsPoint> {
     CompressedEdwardsY(*encoding).decompress()
 }
 
+/// Whether the key's point is of small order, so that anybody can sign in its name; none where it is no point.
+pub(crate) fn is_small_order(key: &[u8; 32]) -> Option<bool> {
+    decode(key).map(|point| point.is_small_order())
+}
+
+/// Whether the key signed `digest`.
+pub(crate) fn verify_ed25519(key: &[u8; 32], signature: &Ed25519Signature, digest: Digest) -> bool {
+    Equation::new(key, signature, digest).is_some_and(|equation| equation.holds())
+}
+
 /// Whether a sum of equations is zero, times the cofactor.
 pub(super) fn vanishes(sum: &EdwardsPoint) -> bool {
     sum.mul_by_cofactor().is_identity()

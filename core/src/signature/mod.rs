@@ -15,7 +15,7 @@ pub(crate) use curve::KeyPoint;
 pub use ecdsa::EcdsaSignature;
 pub(crate) use ecdsa::ethereum_address;
 pub use ed25519::Ed25519Signature;
-pub(crate) use ed25519::Equation;
+pub(crate) use ed25519::{Equation, is_small_order, verify_ed25519};
 
 use crate::identity::{AccountId, AuthorityName};
 

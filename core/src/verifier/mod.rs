@@ -15,6 +15,9 @@
 
 mod recent;
 mod round;
+#[cfg(test)]
+mod tests;
+mod work;
 
 use std::sync::Arc;
 
@@ -26,18 +29,20 @@ use crate::demand::{Deferred, Demand};
 use crate::epochs::Committees;
 use crate::fault::{Fault, is_planted};
 use crate::merkle::Nodes;
-use crate::order::{OrderError, TransferOrder};
+use crate::order::{OrderError, Transfer, TransferOrder};
 use crate::request::{Request, RequestError, VerifiedRequest};
 use crate::signature::KeyPoint;
 use crate::statement::Domain;
 use crate::vote::OwnSignature;
-use recent::Recent;
+use recent::{KeyHash, Recent};
 use round::Round;
 
 /// How many orders that stand up are remembered in a generation, of about 300 bytes each, and how many good votes,
 /// of about 180: more than a shard votes for in a second, which is longer than it takes until an order's
 /// certificate comes. Seven eighths of a power of two, which is what fits into a hash table without growing it.
 const SIGNATURES_PER_GENERATION_MAX: usize = 57_344;
+/// Of payouts, which take up to 21,000 bytes each, only so many: about as much memory as of other orders.
+const PAYOUTS_PER_GENERATION_MAX: usize = 896;
 /// How many keys are remembered as points in a generation, of about 200 bytes each: those of senders that
 /// are active, and of authorities.
 const KEYS_PER_GENERATION_MAX: usize = 57_344;
@@ -46,8 +51,8 @@ const KEYS_PER_GENERATION_MAX: usize = 57_344;
 #[derive(Debug)]
 pub struct Verifier {
     domain: Domain,
-    /// Orders that stand up, and their digests.
-    orders: Recent<Arc<TransferOrder>, Digest>,
+    /// Orders that stand up, and their digests: of one payment or redemption, and of payouts.
+    orders: [Recent<Arc<TransferOrder>, Digest>; 2],
     /// Votes' demands that are met.
     votes: Recent<Demand, ()>,
     keys: Recent<[u8; 32], KeyPoint>,
@@ -64,7 +69,8 @@ impl Verifier {
     /// As [`Verifier::new`], with the given bounds on what is remembered: of each kind at most twice as many.
     #[must_use]
     pub fn with_memory(domain: Domain, signatures_per_generation_max: usize, keys_per_generation_max: usize) -> Self {
-        let orders = Recent::new(signatures_per_generation_max);
+        let payouts_max = signatures_per_generation_max.min(PAYOUTS_PER_GENERATION_MAX);
+        let orders = [Recent::new(signatures_per_generation_max), Recent::new(payouts_max)];
         let votes = Recent::new(signatures_per_generation_max);
         Self { domain, orders, votes, keys: Recent::new(keys_per_generation_max), nodes: Nodes::remembered() }
     }
@@ -72,7 +78,8 @@ impl Verifier {
     /// Remembers a signature of the authority's own, so that it is not checked when it comes back in a
     /// certificate.
     pub fn remember(&mut self, own: OwnSignature) {
-        self.votes.insert(own.0, ());
+        let hash = self.votes.hash(&own.0);
+        self.votes.insert(hash, own.0, ());
     }
 
     /// Checks requests together. The verdicts are in the order of `requests`, and each is what the request would
@@ -87,15 +94,23 @@ impl Verifier {
         let drafts: Vec<_> = requests.into_iter().map(|request| self.draft(request, committees, &mut round)).collect();
         round.judge(&mut self.keys, rng);
         let verdicts = drafts.into_iter().map(|draft| self.settle(draft?, &round)).collect();
-        for demand in round.into_votes_met() {
-            self.votes.insert(demand, ());
+        for (hash, demand) in round.into_votes_met() {
+            self.votes.insert(hash, demand, ());
         }
         verdicts
     }
 
+    /// Where such an order is remembered.
+    fn memory_of(&mut self, order: &TransferOrder) -> &mut Recent<Arc<TransferOrder>, Digest> {
+        let [single, payouts] = &mut self.orders;
+        if matches!(order.transfer, Transfer::Payout(_)) { payouts } else { single }
+    }
+
     /// Checks all of a request but its signatures, and adds to the round those that are not known to be good.
     fn draft(&mut self, request: Request, committees: &Committees, round: &mut Round) -> Result<Draft, RequestError> {
-        let known = self.orders.get(request.order());
+        let orders = self.memory_of(request.order());
+        let order_hash = orders.hash(request.order());
+        let known = orders.get(order_hash, request.order());
         let Deferred { value, demands } = match request {
             Request::Order(order) => order.prepare(&self.domain, known)?.map(VerifiedRequest::Order),
             Request::Certificate(certificate) => {
@@ -109,17 +124,18 @@ impl Verifier {
         };
         let mut needs = Vec::new();
         for demand in demands {
-            if demand.is_vote() && self.votes.get(&demand).is_some() {
+            let hash = demand.is_vote().then(|| self.votes.hash(&demand));
+            if hash.is_some_and(|hash| self.votes.get(hash, &demand).is_some()) {
                 continue;
             }
-            let place = round.place(demand, &self.domain, &mut self.keys);
+            let place = round.place(demand, hash, &self.domain, &mut self.keys);
             needs.push(place);
             // The first bad signature is the verdict: the others would be checked for nothing.
             if round.is_bad(place) {
                 break;
             }
         }
-        Ok(Draft { value, needs, order_known: known.is_some() })
+        Ok(Draft { value, needs, order_known: known.is_some(), order_hash })
     }
 
     /// The verdict on a request whose signatures are judged. An order that stands up is remembered until its
@@ -132,11 +148,14 @@ impl Verifier {
         };
         match &verified {
             VerifiedRequest::Order(order) if !draft.order_known => {
-                self.orders.insert(order.shared(), order.digest());
+                self.memory_of(order.order()).insert(draft.order_hash, order.shared(), order.digest());
             }
             VerifiedRequest::Order(_) => {}
             // It is hardly asked for again: so only orders under way are remembered, and few are quickly found.
-            VerifiedRequest::Certificate(certificate) => self.orders.remove(&certificate.certificate().order),
+            VerifiedRequest::Certificate(certificate) => {
+                let order = &certificate.certificate().order;
+                self.memory_of(order).remove(draft.order_hash, order);
+            }
         }
         Ok(verified)
     }
@@ -147,4 +166,5 @@ struct Draft {
     value: VerifiedRequest,
     needs: Vec<usize>,
     order_known: bool,
+    order_hash: KeyHash,
 }

@@ -1,8 +1,11 @@
 //! A bounded memory of what was seen lately.
 
 use std::borrow::Borrow;
-use std::collections::HashMap;
-use std::hash::Hash;
+use std::hash::{BuildHasher, Hash, RandomState};
+
+use hashbrown::HashTable;
+
+use super::work;
 
 /// Remembers values in two generations. New ones go to the young one; when that is full it becomes the old
 /// one, and the old one is forgotten. What is asked for again is young again.
@@ -10,46 +13,90 @@ use std::hash::Hash;
 /// So the last `generation_max` different values that were put in or found are always remembered: whoever
 /// wants another's value forgotten has to have that many of its own put in, and all that it gains is
 /// that the other's is worked out once more.
+///
+/// Strangers choose the keys. So they are hashed by SipHash under a random key of this process, over everything that
+/// tells two keys apart: without that random key nobody can choose keys that collide. The caller hashes a key once
+/// and passes the hash along.
 #[derive(Debug)]
 pub(super) struct Recent<K, V> {
-    young: HashMap<K, V>,
-    old: HashMap<K, V>,
+    hasher: RandomState,
+    young: HashTable<Entry<K, V>>,
+    old: HashTable<Entry<K, V>>,
     generation_max: usize,
 }
 
-impl<K: Eq + Hash, V: Copy> Recent<K, V> {
+/// The hash of a key, as one [`Recent`] makes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct KeyHash(pub(super) u64);
+
+#[derive(Debug)]
+struct Entry<K, V> {
+    hash: KeyHash,
+    key: K,
+    value: V,
+}
+
+impl<K: Eq, V: Copy> Recent<K, V> {
     /// An empty memory of at most twice `generation_max` values.
     pub(super) fn new(generation_max: usize) -> Self {
-        Self { young: HashMap::new(), old: HashMap::new(), generation_max }
+        Self { hasher: RandomState::new(), young: HashTable::new(), old: HashTable::new(), generation_max }
     }
 
-    pub(super) fn get<Q: Eq + Hash + ?Sized>(&mut self, key: &Q) -> Option<V>
+    /// The hash under which this memory keeps a key.
+    pub(super) fn hash<Q: Hash + ?Sized>(&self, key: &Q) -> KeyHash
     where
         K: Borrow<Q>,
     {
-        if let Some(value) = self.young.get(key) {
-            return Some(*value);
+        KeyHash(self.hasher.hash_one(key))
+    }
+
+    pub(super) fn get<Q: Eq + ?Sized>(&mut self, hash: KeyHash, key: &Q) -> Option<V>
+    where
+        K: Borrow<Q>,
+    {
+        if let Some(entry) = self.young.find(hash.0, is(key)) {
+            return Some(entry.value);
         }
-        let (key, value) = self.old.remove_entry(key)?;
-        self.insert(key, value);
+        let (entry, _) = self.old.find_entry(hash.0, is(key)).ok()?.remove();
+        let value = entry.value;
+        self.add(entry);
         Some(value)
     }
 
-    pub(super) fn remove<Q: Eq + Hash + ?Sized>(&mut self, key: &Q)
+    pub(super) fn remove<Q: Eq + ?Sized>(&mut self, hash: KeyHash, key: &Q)
     where
         K: Borrow<Q>,
     {
-        if self.young.remove(key).is_none() {
-            self.old.remove(key);
+        for generation in [&mut self.young, &mut self.old] {
+            if let Ok(entry) = generation.find_entry(hash.0, is(key)) {
+                entry.remove();
+                return;
+            }
         }
     }
 
-    pub(super) fn insert(&mut self, key: K, value: V) {
-        if self.young.len() >= self.generation_max && !self.young.contains_key(&key) {
+    pub(super) fn insert(&mut self, hash: KeyHash, key: K, value: V) {
+        match self.young.find_mut(hash.0, is(&key)) {
+            Some(entry) => entry.value = value,
+            None => self.add(Entry { hash, key, value }),
+        }
+    }
+
+    /// Adds an entry that is not in the young generation.
+    fn add(&mut self, entry: Entry<K, V>) {
+        if self.young.len() >= self.generation_max {
             std::mem::swap(&mut self.young, &mut self.old);
             self.young.clear();
         }
-        self.young.insert(key, value);
+        self.young.insert_unique(entry.hash.0, entry, |entry| entry.hash.0);
+    }
+}
+
+/// Whether an entry is that of a key.
+fn is<K: Borrow<Q>, Q: Eq + ?Sized, V>(key: &Q) -> impl Fn(&Entry<K, V>) -> bool {
+    move |entry| {
+        work::compared();
+        entry.key.borrow() == key
     }
 }
 
@@ -57,37 +104,50 @@ impl<K: Eq + Hash, V: Copy> Recent<K, V> {
 mod tests {
     use super::*;
 
+    fn insert<V: Copy>(recent: &mut Recent<i32, V>, key: i32, value: V) {
+        let hash = recent.hash(&key);
+        recent.insert(hash, key, value);
+    }
+
+    fn get<V: Copy>(recent: &mut Recent<i32, V>, key: i32) -> Option<V> {
+        let hash = recent.hash(&key);
+        recent.get(hash, &key)
+    }
+
     #[test]
     fn the_newest_are_remembered_and_no_more_than_the_bound() {
         let mut recent = Recent::new(3);
         for number in 0..100 {
-            recent.insert(number, -number);
+            insert(&mut recent, number, -number);
             for newest in (number - 2).max(0)..=number {
-                assert!(recent.young.contains_key(&newest) || recent.old.contains_key(&newest), "{newest} of {number}");
+                let holds =
+                    |generation: &HashTable<Entry<i32, i32>>| generation.iter().any(|entry| entry.key == newest);
+                assert!(holds(&recent.young) || holds(&recent.old), "{newest} of {number}");
             }
             assert!(recent.young.len() <= 3 && recent.old.len() <= 3);
         }
-        assert_eq!((recent.get(&99), recent.get(&90)), (Some(-99), None));
+        assert_eq!((get(&mut recent, 99), get(&mut recent, 90)), (Some(-99), None));
     }
 
     #[test]
     fn what_is_removed_is_forgotten() {
         let mut recent = Recent::new(2);
         for number in 0..3 {
-            recent.insert(number, ());
+            insert(&mut recent, number, ());
         }
         for number in [0, 2, 3] {
-            recent.remove(&number);
+            let hash = recent.hash(&number);
+            recent.remove(hash, &number);
         }
-        assert_eq!((recent.get(&0), recent.get(&1), recent.get(&2)), (None, Some(()), None));
+        assert_eq!((get(&mut recent, 0), get(&mut recent, 1), get(&mut recent, 2)), (None, Some(()), None));
     }
 
     #[test]
     fn what_is_asked_for_stays() {
         let mut recent = Recent::new(2);
         for number in 0..100 {
-            recent.insert(number, ());
-            assert_eq!(recent.get(&0), Some(()), "after {number}");
+            insert(&mut recent, number, ());
+            assert_eq!(get(&mut recent, 0), Some(()), "after {number}");
         }
     }
 }

@@ -1,10 +1,10 @@
 //! One round of checks: what the requests of a batch demand and nobody knows yet.
 
-use std::collections::HashMap;
-
+use hashbrown::HashTable;
 use rand_core::CryptoRng;
 
-use super::recent::Recent;
+use super::recent::{KeyHash, Recent};
+use super::work;
 use crate::demand::{Demand, Proof};
 use crate::signature::{BadSignature, Batch, Equation, KeyPoint};
 use crate::statement::Domain;
@@ -14,14 +14,16 @@ use crate::statement::Domain;
 #[derive(Default)]
 pub(super) struct Round {
     items: Vec<Item>,
-    /// Of the votes' demands.
-    places: HashMap<Demand, usize>,
+    /// Where the votes' demands are in `items`.
+    votes: HashTable<(KeyHash, usize)>,
     /// The equations of the open items, in their order.
     batch: Batch,
 }
 
 struct Item {
     demand: Demand,
+    /// Of a vote.
+    hash: Option<KeyHash>,
     state: State,
 }
 
@@ -35,17 +37,22 @@ enum State {
 }
 
 impl Round {
-    /// The place of a demand in this round. secp256k1 signatures are checked at once: they gain nothing from
+    /// The place of a demand in this round. A vote's comes with its hash. secp256k1 signatures are checked at once: they gain nothing from
     /// company.
-    pub(super) fn place(&mut self, demand: Demand, domain: &Domain, keys: &mut Recent<[u8; 32], KeyPoint>) -> usize {
-        let is_vote = demand.is_vote();
-        if is_vote && let Some(place) = self.places.get(&demand) {
-            return *place;
+    pub(super) fn place(
+        &mut self,
+        demand: Demand,
+        hash: Option<KeyHash>,
+        domain: &Domain,
+        keys: &mut Recent<[u8; 32], KeyPoint>,
+    ) -> usize {
+        if let Some(known) = hash.and_then(|hash| self.vote_place(hash, &demand)) {
+            return known;
         }
         let state = match demand.proof(domain) {
             Proof::Ed25519 { key, digest, signature } => match Equation::new(key, signature, digest) {
                 Some(equation) => {
-                    self.batch.push(equation, keys.get(key));
+                    self.batch.push(equation, keys.get(keys.hash(key), key));
                     State::Open { key: *key }
                 }
                 None => State::Bad,
@@ -54,11 +61,20 @@ impl Round {
             Proof::Ecdsa { .. } => State::Bad,
         };
         let place = self.items.len();
-        if is_vote {
-            self.places.insert(demand.clone(), place);
+        if let Some(hash) = hash {
+            self.votes.insert_unique(hash.0, (hash, place), |(hash, _)| hash.0);
         }
-        self.items.push(Item { demand, state });
+        self.items.push(Item { demand, hash, state });
         place
+    }
+
+    /// The place of a vote's demand with this hash, where it is in the round.
+    fn vote_place(&self, hash: KeyHash, demand: &Demand) -> Option<usize> {
+        let is_same = |(_, place): &(KeyHash, usize)| {
+            work::compared();
+            self.item(*place).demand == *demand
+        };
+        self.votes.find(hash.0, is_same).map(|(_, place)| *place)
     }
 
     /// Checks the equations. The keys of those that hold are remembered.
@@ -70,7 +86,7 @@ impl Round {
             if let (State::Open { key }, Some(point), true) =
                 (std::mem::replace(&mut item.state, state), verdict.new_key, verdict.holds)
             {
-                keys.insert(key, point);
+                keys.insert(keys.hash(&key), key, point);
             }
         }
     }
@@ -82,15 +98,14 @@ impl Round {
 
     /// The signature at this place where it was not found to be good.
     pub(super) fn bad(&self, place: usize) -> Option<BadSignature> {
-        let Item { demand, state } = self.item(place);
+        let Item { demand, state, .. } = self.item(place);
         (!matches!(state, State::Met)).then(|| BadSignature(demand.by()))
     }
 
     /// The votes' demands that are met.
-    pub(super) fn into_votes_met(self) -> impl Iterator<Item = Demand> {
-        let Self { items, places, .. } = self;
-        let met = move |place: usize| items.get(place).is_some_and(|item| matches!(item.state, State::Met));
-        places.into_iter().filter(move |(_, place)| met(*place)).map(|(demand, _)| demand)
+    pub(super) fn into_votes_met(self) -> impl Iterator<Item = (KeyHash, Demand)> {
+        let met = self.items.into_iter().filter(|item| matches!(item.state, State::Met));
+        met.filter_map(|item| Some((item.hash?, item.demand)))
     }
 
     fn item(&self, place: usize) -> &Item {

@@ -2,8 +2,8 @@
 
 use alloy_primitives::B256;
 use fastpay_core::{
-    Amount, Asset, Authority, AuthorityKeys, Committee, Domain, Epoch, PrimaryAddress, Redemption, SequenceNumber,
-    Transfer, VoteSignature, sign_batch_vote, sign_committee_vote, sign_vote,
+    Amount, Asset, AuthorityKeys, Committee, Domain, Epoch, PrimaryAddress, Redemption, SequenceNumber, Transfer,
+    VoteSignature, sign_batch_vote, sign_vote,
 };
 use fastpay_testkit::{TestAccount, secret};
 use rand::RngExt;
@@ -45,7 +45,6 @@ impl Signers {
 pub enum Function {
     Redeem,
     RedeemBatch,
-    Rotate,
 }
 
 /// Signs for one case: what was really said, before anything is altered.
@@ -55,8 +54,6 @@ pub struct Statement {
     pub domain: Domain,
     pub epoch: Epoch,
     pub redemptions: Vec<Redemption>,
-    /// The next committee, where `function` is `Rotate`.
-    pub next: Vec<Authority>,
     pub guardian: PrimaryAddress,
 }
 
@@ -71,10 +68,6 @@ impl Statement {
                 signature.0
             }
             Function::RedeemBatch => sign_batch_vote(keys, &self.domain, self.epoch, &self.redemptions).signature.0,
-            Function::Rotate => {
-                let next = Committee::new(Epoch(self.epoch.0 + 1), self.next.clone()).unwrap();
-                sign_committee_vote(keys, &self.domain, &next, self.guardian).signature.0
-            }
         }
     }
 }
@@ -101,15 +94,10 @@ impl Case {
     pub fn random(random: &mut StdRng) -> Self {
         let epochs: Vec<Signers> =
             (0..random.random_range(1..=3)).map(|epoch| Signers::random(random, epoch)).collect();
-        let function =
-            *[Function::Redeem, Function::Redeem, Function::RedeemBatch, Function::Rotate].choose(random).unwrap();
+        let function = *[Function::Redeem, Function::Redeem, Function::RedeemBatch].choose(random).unwrap();
         let current = epochs.len() - 1;
         // Mostly the current epoch, sometimes one that has ended.
-        let epoch = if function == Function::Rotate || random.random_bool(0.7) {
-            current
-        } else {
-            random.random_range(0..=current)
-        };
+        let epoch = if random.random_bool(0.7) { current } else { random.random_range(0..=current) };
         let domain = Domain::new(random.random_range(1..1 << 40), PrimaryAddress::from(random.random::<[u8; 20]>()));
         let count = if function == Function::RedeemBatch { random.random_range(1..=5) } else { 1 };
         let mut call = Statement {
@@ -117,7 +105,6 @@ impl Case {
             domain,
             epoch: Epoch(epoch as u64),
             redemptions: (0..count).map(|_| redemption(random)).collect(),
-            next: Signers::random(random, 0).committee.members().to_vec(),
             guardian: PrimaryAddress::from(random.random::<[u8; 20]>()),
         };
         let mutation = Mutation::random(random, function);

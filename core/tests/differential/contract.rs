@@ -5,9 +5,8 @@ use std::process::Command;
 
 use alloy_primitives::hex;
 use alloy_sol_types::{SolValue, sol};
-use fastpay_core::{AuthorityKeys, Epoch};
 
-use crate::case::{Case, Function, Signers, Statement, VOTES_VALIDITY};
+use crate::case::{Case, Function, VOTES_VALIDITY};
 
 sol! {
     struct Authority {
@@ -29,12 +28,10 @@ sol! {
         address deployment;
         uint32 votesValidity;
         Authority[][] epochs;
-        bytes[] rotations;
         uint256 sinceRotation;
         uint8 callee;
         Redemption[] redemptions;
         uint64 epoch;
-        Authority[] next;
         address guardian;
         bytes votes;
     }
@@ -82,32 +79,21 @@ fn read(line: &str) -> Verdict {
 
 fn encode(case: &Case) -> ContractCase {
     let call = &case.call;
-    let rotations = case.epochs.windows(2).map(|pair| rotation(call, &pair[0], &pair[1]).into());
     ContractCase {
         chainId: alloy_primitives::U256::from(call.domain.chain_id()),
         deployment: call.domain.contract(),
         votesValidity: u32::try_from(VOTES_VALIDITY).unwrap(),
         epochs: case.epochs.iter().map(|signers| authorities(signers.committee.members())).collect(),
-        rotations: rotations.collect(),
         sinceRotation: alloy_primitives::U256::from(case.since_rotation),
         callee: match call.function {
             Function::Redeem => 0,
             Function::RedeemBatch => 1,
-            Function::Rotate => 2,
         },
         redemptions: call.redemptions.iter().map(redemption).collect(),
         epoch: call.epoch.0,
-        next: sorted(&call.next),
         guardian: call.guardian,
         votes: case.votes.clone().into(),
     }
-}
-
-/// The contract takes a committee in the order of names only.
-fn sorted(members: &[fastpay_core::Authority]) -> Vec<Authority> {
-    let mut members = members.to_vec();
-    members.sort_by_key(|member| member.name);
-    authorities(&members)
 }
 
 fn authorities(members: &[fastpay_core::Authority]) -> Vec<Authority> {
@@ -124,17 +110,4 @@ fn redemption(order: &fastpay_core::Redemption) -> Redemption {
         sequence: order.sequence.0,
         memo: order.memo,
     }
-}
-
-/// Good votes of the first quorum for the next committee, so that the case's epochs exist.
-fn rotation(call: &Statement, from: &Signers, to: &Signers) -> Vec<u8> {
-    let epoch = Epoch(to.committee.epoch().0 - 1);
-    let next = to.committee.members().to_vec();
-    let statement = Statement { function: Function::Rotate, epoch, next, ..call.clone() };
-    let vote = |(index, keys): (usize, &AuthorityKeys)| {
-        let mut vote = vec![u8::try_from(index).unwrap()];
-        vote.extend(statement.sign(keys));
-        vote
-    };
-    from.keys.iter().enumerate().take(from.committee.quorum()).flat_map(vote).collect()
 }

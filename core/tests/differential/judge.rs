@@ -1,7 +1,7 @@
 //! What core says of a case, and what the contract must then say.
 
 use fastpay_core::{
-    AuthorityName, BadSignature, Certificate, CertificateError, Committee, ContractVote, EcdsaSignature, Epoch,
+    AuthorityName, BadSignature, Certificate, CertificateError, Committee, ContractVote, EcdsaSignature,
     InvalidTransfer, OrderError, Redemption, Signatory, Transfer, TransferOrder, VerifiedContractVote, Vote,
     VoteSignature,
 };
@@ -53,7 +53,6 @@ pub fn judge(case: &Case) -> Expected {
     let expected = match case.call.function {
         Function::Redeem => redeem(case, committee, &votes),
         Function::RedeemBatch => redeem_batch(case, committee, &votes),
-        Function::Rotate => rotate(case, committee, &votes),
     };
     if expected.accepted_by_contract() && ended(case) {
         return Expected::ByDesign { core: Design::EpochEnded, accepted_by_contract: false };
@@ -117,18 +116,6 @@ fn redeem_batch(case: &Case, committee: &Committee, votes: &[Signature]) -> Expe
         Some(core) => Expected::ByDesign { core, accepted_by_contract: accepted },
         None if accepted => Expected::Accepted,
         None => Expected::Refused("no quorum for the batch".into()),
-    }
-}
-
-fn rotate(case: &Case, committee: &Committee, votes: &[Signature]) -> Expected {
-    let Ok(next) = Committee::new(Epoch(case.call.epoch.0 + 1), case.call.next.clone()) else {
-        return Expected::Refused("no committee".into());
-    };
-    let digest = case.call.domain.committee_vote_digest(&next, case.call.guardian);
-    if is_quorum(committee, digest, votes, &case.votes) {
-        Expected::Accepted
-    } else {
-        Expected::Refused("no quorum for the committee".into())
     }
 }
 

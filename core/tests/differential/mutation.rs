@@ -31,7 +31,6 @@ pub enum Mutation {
     UnknownEpoch,
     OtherChain,
     OtherContract,
-    OtherGuardian,
     // No quorum.
     VoteMissing,
     VoteTooMany,
@@ -97,7 +96,6 @@ impl Mutation {
             Function::RedeemBatch => {
                 &[M::ReorderedBatch, M::UnknownEpoch, M::ZeroAmount, M::FeeAboveAmount, M::NotOrdered]
             }
-            Function::Rotate => &[M::OtherGuardian],
         };
         match random.random_range(0..10) {
             0..3 => M::None,
@@ -186,7 +184,6 @@ impl Mutation {
                     Domain::new(signed.domain.chain_id(), PrimaryAddress::from(random.random::<[u8; 20]>()));
             }
             Self::AlteredField => alter(random, call),
-            Self::OtherGuardian => call.guardian = PrimaryAddress::from(random.random::<[u8; 20]>()),
             Self::ReorderedBatch => call.redemptions.reverse(),
             _ => {}
         }
@@ -196,11 +193,6 @@ impl Mutation {
 
 /// Changes one field of what is called, so that it stays something that could be ordered.
 fn alter(random: &mut StdRng, call: &mut Statement) {
-    if call.function == Function::Rotate {
-        let place = random.random_range(0..call.next.len());
-        call.next[place].redemption_key = PrimaryAddress::from(random.random::<[u8; 20]>());
-        return;
-    }
     let place = random.random_range(0..call.redemptions.len());
     let redemption = &mut call.redemptions[place];
     match random.random_range(0..6) {

@@ -6,22 +6,26 @@ use fastpay_core::{
     Account, AccountId, Certificate, Digest, History, MERKLE_LEAVES_MAX, MerkleTree, Record, ShardLedger,
     TransferOrder, Vote, VoteSignature, sign_payment_votes,
 };
-use fastpay_testkit::{TestAccount, TestCommittee, payment, redemption};
+use fastpay_testkit::{TestAccount, TestCommittee, payment, payout, redemption};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 use crate::config;
 use crate::world::{World, step};
 
-/// A certificate of either kind; one of payments has votes from a batch.
-fn certificate(redeems: bool, batch: u64) -> Certificate {
+/// A certificate of each kind; one of payments or payouts has votes from a batch.
+fn certificate(kind: u8, batch: u64) -> Certificate {
     let committee = TestCommittee::new(4);
     let owner = TestAccount::numbered(batch);
-    if redeems {
+    if kind == 0 {
         let order = owner.sign(&committee.domain, redemption(owner.id(), [0xBE; 20].into(), 9, batch));
         return committee.certificate(&order);
     }
-    let order = owner.sign(&committee.domain, payment(owner.id(), TestAccount::numbered(7).id(), 9, batch));
+    let to = TestAccount::numbered(7).id();
+    let order = match kind {
+        1 => owner.sign(&committee.domain, payment(owner.id(), to, 9, batch)),
+        _ => owner.sign(&committee.domain, payout(owner.id(), &[(to, 9), (owner.id(), 1), (to, 2)], batch)),
+    };
     let digest = committee.domain.transfer_digest(&order.transfer);
     let digests: Vec<Digest> = (0..batch).map(|other| keccak256(other.to_be_bytes())).chain([digest]).collect();
     let vote = |index: usize| {
@@ -66,7 +70,7 @@ proptest! {
 
     #[test]
     fn records_accounts_and_ledgers_survive_storage(steps in vec(step(), 1..60)) {
-        let mut world = World::new();
+        let mut world = World::new(4, u8::MAX);
         steps.iter().for_each(|step| world.take(step));
         for shard in world.authorities.iter().flat_map(|authority| &authority.shards) {
             for (_, record) in shard.journal().records() {
@@ -82,8 +86,8 @@ proptest! {
     }
 
     #[test]
-    fn certificates_survive_transport(redeems: bool, batch in 0_u64..40) {
-        let certificate = certificate(redeems, batch);
+    fn certificates_survive_transport(kind in 0..3_u8, batch in 0_u64..40) {
+        let certificate = certificate(kind, batch);
         let bytes = borsh::to_vec(&certificate).unwrap();
         let read = Certificate::try_from_slice(&bytes).unwrap();
         prop_assert_eq!(&read, &certificate);
@@ -92,8 +96,8 @@ proptest! {
     }
 
     #[test]
-    fn no_other_bytes_are_the_same_certificate(redeems: bool, batch in 0_u64..20, at: prop::sample::Index, bit in 0_u8..8) {
-        let mut bytes = borsh::to_vec(&certificate(redeems, batch)).unwrap();
+    fn no_other_bytes_are_the_same_certificate(kind in 0..3_u8, batch in 0_u64..20, at: prop::sample::Index, bit in 0_u8..8) {
+        let mut bytes = borsh::to_vec(&certificate(kind, batch)).unwrap();
         *at.get_mut(&mut bytes) ^= 1 << bit;
         if let Ok(read) = Certificate::try_from_slice(&bytes) {
             let committee = TestCommittee::new(4);
@@ -102,8 +106,8 @@ proptest! {
     }
 
     #[test]
-    fn truncated_and_changed_bytes_harm_nobody(redeems: bool, batch in 0_u64..20, at: prop::sample::Index, byte: u8, end: prop::sample::Index) {
-        let mut bytes = borsh::to_vec(&certificate(redeems, batch)).unwrap();
+    fn truncated_and_changed_bytes_harm_nobody(kind in 0..3_u8, batch in 0_u64..20, at: prop::sample::Index, byte: u8, end: prop::sample::Index) {
+        let mut bytes = borsh::to_vec(&certificate(kind, batch)).unwrap();
         *at.get_mut(&mut bytes) = byte;
         read_all(&bytes);
         read_all(&bytes[..end.index(bytes.len())]);

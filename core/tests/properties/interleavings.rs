@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use fastpay_core::Epoch;
 use proptest::collection::vec;
+use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
 use crate::config;
@@ -13,9 +14,11 @@ use crate::world::{World, step};
 #[test]
 fn whatever_happens_in_whatever_order() {
     let (cases, certificates, rotated) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
+    // Committees with one faulty member and with two, in whose first epoch the keys of some of them are out.
+    let cases_of = (prop_oneof![3 => Just(4), 1 => Just(7)], any::<u8>(), vec(step(), 60..300));
     TestRunner::new(config(128))
-        .run(&vec(step(), 60..300), |steps| {
-            let mut world = World::new();
+        .run(&cases_of, |(size, out, steps)| {
+            let mut world = World::new(size, out);
             steps.iter().for_each(|step| world.take(step));
             world.settle();
             cases.fetch_add(1, Ordering::Relaxed);

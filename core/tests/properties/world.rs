@@ -1,22 +1,26 @@
-//! A chain, three honest authorities of 1, 2 and 3 shards, a Byzantine one that votes for everything in every
-//! epoch, and a few owners, some of whom sign conflicting orders. All authorities change their keys from time to
-//! time, and hear of it at different times. Nothing happens but what a step says.
+//! A chain, the authorities of a committee with 1, 2 or 3 shards each, and a few owners, some of whom sign conflicting
+//! orders. All authorities change their keys from time to time, and hear of it at different times. Nothing happens but
+//! what a step says.
+//!
+//! The last f members are faulty: in some epochs, the keys of some of them are out, and a thief votes for everything
+//! with them. Each epoch has its own choice. Their own nodes know nothing of that and go on as honest ones, in epochs
+//! where their keys are out and in all others.
 
 use std::collections::{BTreeMap, HashMap};
 
 use fastpay_core::{
-    AccountId, Amount, Asset, Balance, Certificate, CrossShardCredit, Deposit, Digest, Epoch, Payment, PrimaryAddress,
-    Redemption, Rejection, SequenceNumber, ShardId, ShardLedger, SynchronizationOrder, TransactionIndex, Transfer,
-    TransferOrder, VerifiedVote, Vote,
+    AccountId, Amount, Asset, Balance, Certificate, Chain, CrossShardCredit, Deposit, Digest, Epoch, Find, History,
+    Payment, Payout, PrimaryAddress, Receipt, Redemption, Rejection, SequenceNumber, ShardId, ShardLedger,
+    SynchronizationOrder, TransactionIndex, Transfer, TransferOrder, VerifiedVote, Vote,
 };
-use fastpay_testkit::{Outcome, Refusal, TestAccount, TestAuthority, TestCommittee, TestShard, payment, redemption};
+use fastpay_testkit::{
+    Outcome, Refusal, TestAccount, TestAuthority, TestCommittee, TestShard, payment, payout, redemption,
+};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-/// Shards of each honest authority.
+/// Shards of the authorities, in turn.
 const SHARD_COUNTS: [u32; 3] = [1, 2, 3];
-/// The member that votes for everything.
-const BYZANTINE: usize = 3;
 const OWNERS: u64 = 5;
 pub const ASSETS: [Asset; 2] = [Asset::ETHER, Asset(PrimaryAddress::repeat_byte(0x70))];
 
@@ -31,7 +35,7 @@ pub enum Step {
     FollowAll { mask: u8 },
     /// An owner signs an order: with the next number (or goes on with the order that has it), or in
     /// conflict with that order, or with a number too high, or one used before.
-    Sign { owner: Index, to: Index, asset: Index, amount: u8, number: u8, redeems: bool },
+    Sign { owner: Index, to: Index, asset: Index, amount: u8, number: u8, redeems: bool, others: Vec<(Index, u8)> },
     /// A recent order is sent to authorities.
     Submit { order: Index, mask: u8 },
     /// A recent certificate is sent to authorities.
@@ -41,8 +45,9 @@ pub enum Step {
     Deliver { authority: Index, credit: Index, acknowledge: bool },
     /// A credit that was delivered long ago comes again.
     DeliverAgain { authority: Index, credit: Index },
-    /// The contract installs the next committee: the same authorities with new keys.
-    Rotate,
+    /// The contract installs the next committee: the same authorities with new keys, of which those of these faulty
+    /// members are out.
+    Rotate { out: u8 },
     /// Authorities hear of the next committee that they do not know.
     Hear { mask: u8 },
     /// A shard takes its accounts out of memory.
@@ -51,6 +56,11 @@ pub enum Step {
     Checkpoint { authority: Index, shard: Index, accounts: usize },
     /// A shard crashes, and starts from its checkpoint and the journal's tail, or the journal alone.
     Crash { authority: Index, shard: Index, from_checkpoint: bool },
+}
+
+/// Further recipients and amounts, with which a payment is a payout; often none.
+fn others() -> impl Strategy<Value = Vec<(Index, u8)>> {
+    prop_oneof![2 => Just(Vec::new()), 1 => prop::collection::vec((any::<Index>(), 1..20_u8), 1..8)]
 }
 
 /// Some authorities, often all.
@@ -65,8 +75,10 @@ pub fn step() -> impl Strategy<Value = Step> {
         2 => (index(), index(), 1..100_u8).prop_map(|(owner, asset, amount)| Step::Deposit { owner, asset, amount }),
         3 => (index(), index(), prop::bool::weighted(0.2))
             .prop_map(|(authority, shard, again)| Step::Follow { authority, shard, again }),
-        4 => (index(), index(), index(), 1..60_u8, any::<u8>(), prop::bool::weighted(0.3)).prop_map(
-            |(owner, to, asset, amount, number, redeems)| Step::Sign { owner, to, asset, amount, number, redeems }
+        4 => (index(), index(), index(), 1..60_u8, any::<u8>(), prop::bool::weighted(0.3), others()).prop_map(
+            |(owner, to, asset, amount, number, redeems, others)| {
+                Step::Sign { owner, to, asset, amount, number, redeems, others }
+            }
         ),
         3 => mask().prop_map(|mask| Step::FollowAll { mask }),
         8 => (index(), mask()).prop_map(|(order, mask)| Step::Submit { order, mask }),
@@ -74,7 +86,7 @@ pub fn step() -> impl Strategy<Value = Step> {
         3 => (index(), index(), any::<bool>())
             .prop_map(|(authority, credit, acknowledge)| Step::Deliver { authority, credit, acknowledge }),
         1 => (index(), index()).prop_map(|(authority, credit)| Step::DeliverAgain { authority, credit }),
-        1 => Just(Step::Rotate),
+        1 => any::<u8>().prop_map(|out| Step::Rotate { out }),
         2 => any::<u8>().prop_map(|mask| Step::Hear { mask }),
         1 => (index(), index()).prop_map(|(authority, shard)| Step::Evict { authority, shard }),
         4 => (index(), index(), 1..4_usize)
@@ -88,6 +100,8 @@ pub fn step() -> impl Strategy<Value = Step> {
 pub struct World {
     /// By epoch.
     pub committees: Vec<TestCommittee>,
+    /// By epoch, the members with whose keys a thief votes.
+    out: Vec<Vec<usize>>,
     pub authorities: Vec<TestAuthority>,
     owners: Vec<TestAccount>,
     deposits: Vec<Deposit>,
@@ -95,27 +109,37 @@ pub struct World {
     pub certificates: Vec<Certificate>,
     /// Which transfer has the certificate of a number.
     certified: HashMap<(AccountId, SequenceNumber), Digest>,
-    /// Per honest authority, what it voted for.
+    /// Per authority, what its node voted for.
     voted: Vec<HashMap<(AccountId, SequenceNumber), Digest>>,
-    /// Per honest authority, the credits that reached their shards.
+    /// Per authority, the credits that reached their shards.
     delivered: Vec<Vec<(ShardId, CrossShardCredit)>>,
 }
 
 impl World {
-    pub fn new() -> Self {
-        let committee = TestCommittee::new(4);
-        let authorities = TestAuthority::all(&committee, &SHARD_COUNTS);
+    /// With a committee of this size, in whose first epoch the keys of these faulty members are out.
+    pub fn new(size: usize, out: u8) -> Self {
+        let committee = TestCommittee::new(size);
         Self {
-            authorities: authorities.into_iter().take(BYZANTINE).collect(),
+            authorities: TestAuthority::all(&committee, &SHARD_COUNTS),
+            out: vec![faulty(size, out)],
             committees: vec![committee],
             owners: (0..OWNERS).map(TestAccount::numbered).collect(),
             deposits: Vec::new(),
             orders: Vec::new(),
             certificates: Vec::new(),
             certified: HashMap::new(),
-            voted: vec![HashMap::new(); BYZANTINE],
-            delivered: vec![Vec::new(); BYZANTINE],
+            voted: vec![HashMap::new(); size],
+            delivered: vec![Vec::new(); size],
         }
+    }
+
+    fn size(&self) -> usize {
+        self.authorities.len()
+    }
+
+    /// The authorities of a mask.
+    fn chosen(&self, mask: u8) -> impl Iterator<Item = usize> + use<> {
+        (0..self.size()).filter(move |at| mask >> at & 1 == 1)
     }
 
     /// Does what the step says, and checks what must hold where it was done.
@@ -128,51 +152,53 @@ impl World {
                 self.deposits.push(Deposit { index, recipient, asset, amount });
             }
             Step::Follow { authority, shard, again } => {
-                let at = authority.index(BYZANTINE);
+                let at = authority.index(self.size());
                 let shard = shard.index(self.authorities[at].shards.len());
                 self.follow(at, shard, *again);
             }
             Step::FollowAll { mask } => {
-                for at in chosen(*mask) {
+                for at in self.chosen(*mask) {
                     (0..self.authorities[at].shards.len()).for_each(|shard| self.follow(at, shard, false));
                 }
             }
-            Step::Sign { owner, to, asset, amount, number, redeems } => {
-                self.sign(owner.index(self.owners.len()), to, *asset.get(&ASSETS), *amount, *number, *redeems);
+            Step::Sign { owner, to, asset, amount, number, redeems, others } => {
+                let paid: Vec<_> =
+                    std::iter::once((to, amount)).chain(others.iter().map(|(to, amount)| (to, amount))).collect();
+                self.sign(owner.index(self.owners.len()), &paid, *asset.get(&ASSETS), *number, *redeems);
             }
             Step::Submit { order, mask } => {
                 if let Some(order) = recent(order, self.orders.len()) {
-                    chosen(*mask).for_each(|at| self.submit(order, at));
+                    self.chosen(*mask).for_each(|at| self.submit(order, at));
                 }
             }
             Step::Confirm { certificate, mask } => {
                 if let Some(certificate) = recent(certificate, self.certificates.len()) {
-                    chosen(*mask).for_each(|at| self.confirm(certificate, at));
+                    self.chosen(*mask).for_each(|at| self.confirm(certificate, at));
                 }
             }
             Step::Deliver { authority, credit, acknowledge } => {
-                let at = authority.index(BYZANTINE);
+                let at = authority.index(self.size());
                 let waiting = self.authorities[at].credits_waiting();
                 if !waiting.is_empty() {
                     self.deliver(at, credit.get(&waiting), *acknowledge);
                 }
             }
             Step::DeliverAgain { authority, credit } => {
-                let at = authority.index(BYZANTINE);
+                let at = authority.index(self.size());
                 if !self.delivered[at].is_empty() {
                     let (to, credit) = credit.get(&self.delivered[at]).clone();
                     assert_eq!(self.authorities[at].deliver(to, &credit), Ok(Outcome::Already));
                 }
             }
-            Step::Rotate => self.rotate(),
-            Step::Hear { mask } => chosen(*mask).for_each(|at| self.hear(at)),
+            Step::Rotate { out } => self.rotate(*out),
+            Step::Hear { mask } => self.chosen(*mask).for_each(|at| self.hear(at)),
             Step::Evict { authority, shard } => self.shard(authority, shard).evict(),
             Step::Checkpoint { authority, shard, accounts } => {
                 self.shard(authority, shard).take_part_of_checkpoint(*accounts);
             }
             Step::Crash { authority, shard, from_checkpoint } => {
                 crash(self.shard(authority, shard), *from_checkpoint);
-                self.check_locks(authority.index(BYZANTINE));
+                self.check_locks(authority.index(self.size()));
             }
         }
         self.authorities.iter().flat_map(|authority| &authority.shards).for_each(check_totals);
@@ -180,13 +206,14 @@ impl World {
     }
 
     fn shard(&mut self, authority: &Index, shard: &Index) -> &mut TestShard {
-        let shards = &mut self.authorities[authority.index(BYZANTINE)].shards;
+        let at = authority.index(self.size());
+        let shards = &mut self.authorities[at].shards;
         let shard = shard.index(shards.len());
         &mut shards[shard]
     }
 
     fn follow(&mut self, at: usize, shard: usize, again: bool) {
-        let layout = fastpay_core::ShardLayout::new(SHARD_COUNTS[at].try_into().unwrap());
+        let layout = fastpay_core::ShardLayout::new(SHARD_COUNTS[at % SHARD_COUNTS.len()].try_into().unwrap());
         let shard = &mut self.authorities[at].shards[shard];
         let synchronized = shard.ledger().synchronized;
         let up_to = TransactionIndex(if again { synchronized.0 } else { synchronized.0 + 1 });
@@ -206,7 +233,7 @@ impl World {
         assert_eq!(shard.synchronize(&skipping), Err(Rejection::SynchronizationGap { synchronized }));
     }
 
-    fn sign(&mut self, owner: usize, to: &Index, asset: Asset, amount: u8, number: u8, redeems: bool) {
+    fn sign(&mut self, owner: usize, paid: &[(&Index, &u8)], asset: Asset, number: u8, redeems: bool) {
         let owner = &self.owners[owner];
         let next = self.certified.keys().filter(|(account, _)| *account == owner.id()).count() as u64;
         let sequence = match number {
@@ -223,26 +250,29 @@ impl World {
             self.orders.push(begun);
             return;
         }
-        let amount = u128::from(amount);
-        let transfer: Transfer = if redeems {
-            let recipient = PrimaryAddress::repeat_byte(number | 1);
-            Redemption { asset, ..redemption(owner.id(), recipient, amount, sequence) }.into()
-        } else {
-            Payment { asset, ..payment(owner.id(), to.get(&self.owners).id(), amount, sequence) }.into()
+        let paid: Vec<_> = paid.iter().map(|(to, amount)| (to.get(&self.owners).id(), u128::from(**amount))).collect();
+        let transfer: Transfer = match &paid[..] {
+            [(_, amount), ..] if redeems => {
+                let recipient = PrimaryAddress::repeat_byte(number | 1);
+                Redemption { asset, ..redemption(owner.id(), recipient, *amount, sequence) }.into()
+            }
+            [(to, amount)] => Payment { asset, ..payment(owner.id(), *to, *amount, sequence) }.into(),
+            outputs => Payout { asset, ..payout(owner.id(), outputs, sequence) }.into(),
         };
         let order = owner.sign(&self.committees[0].domain, transfer);
-        let votes = self.committees.iter().map(|committee| check(committee, committee.vote(BYZANTINE, &order), &order));
+        let votes = self.committees.iter().zip(&self.out).flat_map(|(committee, out)| stolen(committee, out, &order));
         let votes = votes.collect();
         self.orders.push((order, votes));
     }
 
-    /// The Byzantine authority votes at once, in the new epoch, for every order that there ever was.
-    fn rotate(&mut self) {
-        let next = self.committees[self.committees.len() - 1].rotated();
+    /// The thief votes at once, in the new epoch, for every order that there ever was.
+    fn rotate(&mut self, out: u8) {
+        let (next, out) = (self.committees[self.committees.len() - 1].rotated(), faulty(self.size(), out));
         for (order, votes) in &mut self.orders {
-            votes.push(check(&next, next.vote(BYZANTINE, order), order));
+            votes.extend(stolen(&next, &out, order));
         }
         self.committees.push(next);
+        self.out.push(out);
     }
 
     fn hear(&mut self, at: usize) {
@@ -257,7 +287,7 @@ impl World {
         &self.committees[usize::try_from(epoch.0).unwrap()]
     }
 
-    /// Asks an honest authority for its vote, and makes a certificate once there is a quorum.
+    /// Asks an authority's node for its vote, and makes a certificate once there is a quorum.
     fn submit(&mut self, order: usize, at: usize) {
         let committee = self.committee(self.authorities[at].epoch()).clone();
         let (order, votes) = &mut self.orders[order];
@@ -279,7 +309,7 @@ impl World {
         let number = (order.transfer.sender(), order.transfer.sequence());
         assert_eq!(*self.voted[at].entry(number).or_insert(digest), digest, "authority {at} voted for two orders");
         let verified = committee.verified(order);
-        if votes.iter().all(|known: &VerifiedVote| known.vote().authority != vote.authority) {
+        if votes.iter().all(|known| known.vote().authority != vote.authority) {
             votes.push(check(&committee, vote, order));
         }
         if let Some(certificate) = Certificate::from_votes(&verified, &committee.committee, votes) {
@@ -328,12 +358,12 @@ impl World {
         }
     }
 
-    /// Everything that is under way arrives everywhere; then all honest authorities must agree, and
+    /// Everything that is under way arrives everywhere; then all authorities must agree, and
     /// nothing may be lost, made or owed.
     pub fn settle(&mut self) {
         let mut certificates: Vec<usize> = (0..self.certificates.len()).collect();
         certificates.sort_by_key(|at| self.certificates[*at].order.transfer.sequence());
-        for at in 0..BYZANTINE {
+        for at in 0..self.size() {
             (0..self.committees.len()).for_each(|_| self.hear(at));
             for shard in 0..self.authorities[at].shards.len() {
                 (0..self.deposits.len()).for_each(|_| self.follow(at, shard, false));
@@ -344,10 +374,10 @@ impl World {
             self.check_locks(at);
             self.authorities[at].shards.iter().for_each(check_totals);
             self.check_value(at);
+            self.check_receipts(at);
         }
         let views: Vec<_> = self.authorities.iter().map(|authority| self.view(authority)).collect();
-        assert_eq!(views[0], views[1]);
-        assert_eq!(views[0], views[2]);
+        assert!(views.iter().all(|view| *view == views[0]), "authorities differ: {views:?}");
         for (account, sequence) in self.certified.keys() {
             assert!(self.authorities[0].account(account).next_sequence() > *sequence, "a certificate is not settled");
         }
@@ -368,6 +398,25 @@ impl World {
             let balances: Vec<Balance> = balances.collect();
             assert!(balances.iter().all(|balance| *balance >= Balance::ZERO), "an account owes: {balances:?}");
             assert_eq!(balances.into_iter().fold(redeemed, Balance::plus), deposited, "{asset}");
+        }
+    }
+
+    /// Each account received every payment of every certificate once, whole payouts, and its history leads to each.
+    fn check_receipts(&self, at: usize) {
+        let mut expected: BTreeMap<AccountId, Vec<Receipt>> = BTreeMap::new();
+        for receipt in self.certificates_once().flat_map(|certificate| certificate.order.transfer.receipts()) {
+            expected.entry(receipt.payment.recipient).or_default().push(receipt);
+        }
+        let name = |receipt: &Receipt| (receipt.payment.sender, receipt.payment.sequence, receipt.output);
+        for owner in &self.owners {
+            let id = owner.id();
+            let shard = self.authorities[at].shards.iter().find(|shard| shard.rules().check_owner(id).is_ok()).unwrap();
+            let history = shard.account(&id).received;
+            let mut received: Vec<_> = (0..history.count()).map(|number| entry(shard, &history, id, number)).collect();
+            let mut expected = expected.remove(&id).unwrap_or_default();
+            received.sort_by_key(name);
+            expected.sort_by_key(name);
+            assert_eq!(received, expected);
         }
     }
 
@@ -392,14 +441,35 @@ impl World {
     }
 }
 
+/// What stands under a number in what an account received, along the links of the journal.
+fn entry(shard: &TestShard, history: &History, account: AccountId, number: u64) -> Receipt {
+    let mut step = history.find(number);
+    loop {
+        match step {
+            Find::Found(position) => return shard.journal().read(position).received_by(account, number).unwrap(),
+            Find::Read(position, entry) => {
+                let record = shard.journal().read(position);
+                step = record.link(Chain::Received(account), entry, position).unwrap().find(number);
+            }
+            Find::Absent => panic!("entry {number} of {account} is lost"),
+        }
+    }
+}
+
 fn check(committee: &TestCommittee, vote: Vote, order: &TransferOrder) -> VerifiedVote {
     let verified = committee.verified(order);
     vote.verify(&committee.domain, &committee.committee, &verified).expect("a member's vote is valid")
 }
 
-/// The honest authorities of a mask.
-fn chosen(mask: u8) -> impl Iterator<Item = usize> {
-    (0..BYZANTINE).filter(move |at| mask >> at & 1 == 1)
+/// Those of the last f members that a mask picks.
+fn faulty(size: usize, mask: u8) -> Vec<usize> {
+    let first = size - (size - 1) / 3;
+    (first..size).filter(|at| mask >> (at - first) & 1 == 1).collect()
+}
+
+/// A thief's votes for an order, with the keys of these members.
+fn stolen(committee: &TestCommittee, out: &[usize], order: &TransferOrder) -> Vec<VerifiedVote> {
+    out.iter().map(|at| check(committee, committee.vote(*at, order), order)).collect()
 }
 
 /// One of the newest few of `count`.

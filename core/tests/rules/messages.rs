@@ -3,10 +3,11 @@
 
 use fastpay_core::{
     AccountId, Amount, Asset, Authorization, BadSignature, Certificate, CertificateError, Domain, Epoch,
-    InvalidTransfer, MERKLE_LEAVES_MAX, Memo, MerklePath, OrderError, Payment, PrimaryAddress, Redemption,
-    SequenceNumber, Signatory, Transfer, TransferOrder, Vote, VoteError, VoteSignature, sign_payment_votes,
+    InvalidTransfer, MERKLE_LEAVES_MAX, Memo, MerklePath, OrderError, Output, Outputs, PAYOUT_OUTPUTS_MAX, Payment,
+    Payout, PrimaryAddress, Redemption, SequenceNumber, Signatory, Transfer, TransferOrder, Vote, VoteError,
+    VoteSignature, sign_payment_votes,
 };
-use fastpay_testkit::{TestAccount, TestCommittee, payment, redemption, test_domain};
+use fastpay_testkit::{TestAccount, TestCommittee, payment, payout, redemption, test_domain};
 
 /// One owner of each kind.
 fn owners() -> [TestAccount; 2] {
@@ -25,6 +26,10 @@ fn bad_sender(owner: &TestAccount) -> OrderError {
     OrderError::Signature(BadSignature(Signatory::Sender(owner.id())))
 }
 
+fn plain_payout(owner: &TestAccount) -> Payout {
+    payout(owner.id(), &[(TestAccount::numbered(8).id(), 100), (TestAccount::numbered(9).id(), 7)], 3)
+}
+
 #[track_caller]
 fn check_order(order: TransferOrder, expected: Result<(), OrderError>) {
     assert_eq!(order.verify(&test_domain()).map(drop), expected);
@@ -33,7 +38,7 @@ fn check_order(order: TransferOrder, expected: Result<(), OrderError>) {
 #[test]
 fn good_orders_pass() {
     for owner in owners() {
-        for transfer in [Transfer::from(plain(&owner)), plain_redemption(&owner).into()] {
+        for transfer in [Transfer::from(plain(&owner)), plain_redemption(&owner).into(), plain_payout(&owner).into()] {
             let order = owner.sign(&test_domain(), transfer);
             let verified = order.clone().verify(&test_domain()).unwrap();
             assert_eq!(verified.digest(), test_domain().transfer_digest(&order.transfer));
@@ -387,6 +392,7 @@ fn certificate_of_an_order_that_its_owner_did_not_sign() {
     let alter = |order: &TransferOrder| match order.transfer.clone() {
         Transfer::Payment(payment) => Transfer::Payment(Payment { amount: Amount(101), ..payment }),
         Transfer::Redemption(redemption) => Transfer::Redemption(Redemption { amount: Amount(101), ..redemption }),
+        Transfer::Payout(payout) => Transfer::Payout(Payout { memo: Memo::repeat_byte(1), ..payout }),
     };
     // A whole committee that votes for it cannot make up for the owner's signature.
     let forged = TransferOrder { transfer: alter(&setting.payment), ..setting.payment.clone() };
@@ -407,4 +413,97 @@ fn certificate_of_an_order_that_nobody_may_make() {
     let order = owner.sign(&test_domain(), Payment { amount: Amount::ZERO, ..plain(&owner) });
     let expected = CertificateError::Order(OrderError::Transfer(InvalidTransfer::ZeroAmount));
     setting.check_certificate(setting.committee.certificate(&order), Err(expected));
+}
+
+fn outputs(count: usize, amount: u128) -> Vec<Output> {
+    let recipient = TestAccount::numbered(8).id();
+    vec![Output { recipient, amount: Amount(amount), memo: Memo::ZERO }; count]
+}
+
+#[test]
+fn outputs_are_counted_and_added_up() {
+    assert_eq!(Outputs::new(Vec::new()), Err(InvalidTransfer::NoOutputs));
+    let found = PAYOUT_OUTPUTS_MAX + 1;
+    assert_eq!(Outputs::new(outputs(found, 1)), Err(InvalidTransfer::TooManyOutputs { found }));
+    assert_eq!(Outputs::new(outputs(PAYOUT_OUTPUTS_MAX, 3)).unwrap().total(), Amount(3 * 256));
+    assert_eq!(Outputs::new(outputs(2, 1 << 127)), Err(InvalidTransfer::SumTooLarge));
+    let [mut most, one] = [outputs(1, u128::MAX - 1), outputs(1, 1)];
+    most.extend(one);
+    assert_eq!(Outputs::new(most).unwrap().total(), Amount(u128::MAX));
+}
+
+#[test]
+fn outputs_are_read_as_they_may_be_made() {
+    for bad in [Vec::new(), outputs(PAYOUT_OUTPUTS_MAX + 1, 1), outputs(2, 1 << 127)] {
+        let bytes = borsh::to_vec(&bad).unwrap();
+        assert!(borsh::from_slice::<Outputs>(&bytes).is_err());
+        assert!(serde_json::from_value::<Outputs>(serde_json::to_value(&bad).unwrap()).is_err());
+    }
+    let good = outputs(3, 5);
+    let read: Outputs = borsh::from_slice(&borsh::to_vec(&good).unwrap()).unwrap();
+    assert_eq!((read.total(), borsh::to_vec(&read).unwrap()), (Amount(15), borsh::to_vec(&good).unwrap()));
+    assert_eq!(serde_json::from_value::<Outputs>(serde_json::to_value(&read).unwrap()).unwrap(), read);
+    // A count that no memory holds is refused before anything is allocated.
+    assert!(borsh::from_slice::<Outputs>(&[0xFF; 4]).is_err());
+}
+
+#[test]
+fn a_payout_is_refused_as_a_whole_for_one_bad_output() {
+    let with = |owner: &TestAccount, at: usize, change: &dyn Fn(&mut Output)| {
+        let mut outputs: Vec<Output> = plain_payout(owner).outputs.into();
+        change(&mut outputs[at]);
+        Payout { outputs: Outputs::new(outputs).unwrap(), ..plain_payout(owner) }.into()
+    };
+    for output in [0, 1] {
+        let at = usize::from(output);
+        check_transfer(
+            |owner| with(owner, at, &|output| output.amount = Amount::ZERO),
+            InvalidTransfer::ZeroOutput { output },
+        );
+        check_transfer(
+            |owner| with(owner, at, &|output| output.recipient = AccountId::ZERO),
+            InvalidTransfer::OutputRecipient { output },
+        );
+        let contract = AccountId::from_ethereum(test_domain().contract());
+        check_transfer(
+            |owner| with(owner, at, &|output| output.recipient = contract),
+            InvalidTransfer::OutputRecipient { output },
+        );
+    }
+    let last = SequenceNumber(u64::MAX);
+    check_transfer(|owner| Payout { sequence: last, ..plain_payout(owner) }.into(), InvalidTransfer::LastSequence);
+    let nothing = |owner: &TestAccount| Payout { outputs: Outputs::new(outputs(2, 0)).unwrap(), ..plain_payout(owner) };
+    check_transfer(|owner| nothing(owner).into(), InvalidTransfer::ZeroAmount);
+}
+
+#[test]
+fn every_part_of_a_payout_is_signed() {
+    for owner in owners() {
+        let good = owner.sign(&test_domain(), plain_payout(&owner));
+        let payout = plain_payout(&owner);
+        let outputs: Vec<Output> = payout.outputs.clone().into();
+        let of = |outputs: Vec<Output>| Payout { outputs: Outputs::new(outputs).unwrap(), ..payout.clone() };
+        let (mut swapped, mut memo, mut amount, mut recipient) =
+            (outputs.clone(), outputs.clone(), outputs.clone(), outputs.clone());
+        swapped.swap(0, 1);
+        memo[1].memo = Memo::repeat_byte(1);
+        amount[0].amount = Amount(99);
+        recipient[1].recipient = TestAccount::numbered(6).id();
+        let altered = [
+            of(swapped),
+            of(memo),
+            of(amount),
+            of(recipient),
+            of(outputs[..1].to_vec()),
+            of([outputs.clone(), outputs.clone()].concat()),
+            Payout { memo: Memo::repeat_byte(1), ..payout.clone() },
+            Payout { asset: Asset([1; 20].into()), ..payout.clone() },
+            Payout { sequence: SequenceNumber(4), ..payout.clone() },
+        ];
+        for altered in altered {
+            let order = TransferOrder { transfer: altered.into(), ..good.clone() };
+            check_order(order, Err(bad_sender(&owner)));
+        }
+        check_order(good, Ok(()));
+    }
 }

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use fastpay_core::{
-    AccountId, Amount, Asset, Balance, CrossShardCredit, Decision, Deposit, Effect, Find, Payment, PrimaryAddress,
-    Record, Redemption, Rejection, SequenceNumber, Shard, ShardId, ShardLayout, ShardLedger, SynchronizationOrder,
-    TransactionIndex, Transfer, TransferOrder,
+    AccountId, Amount, AppliedCredit, Asset, Balance, Chain, CrossShardCredit, Decision, Deposit, Effect, Find,
+    Forwarded, JournalPosition, Link, Payment, PrimaryAddress, Record, Redemption, Rejection, SequenceNumber, Shard,
+    ShardId, ShardLayout, ShardLedger, ShardOutputs, SynchronizationOrder, TransactionIndex, Transfer, TransferOrder,
 };
-use fastpay_testkit::{Outcome, TestAccount, TestCommittee, TestShard, payment, redemption};
+use fastpay_testkit::{Outcome, TestAccount, TestCommittee, TestShard, payment, payout, redemption};
 
 /// The first of two shards, with one account that holds 1,000.
 struct Setting {
@@ -69,8 +69,8 @@ impl Setting {
     }
 
     fn credit(&mut self, number: u64, amount: u128) -> Result<Outcome, Rejection> {
-        let payment = payment(self.remote.id(), self.owner.id(), amount, number - 1);
-        self.shard.credit(&CrossShardCredit { from: ShardId(1), number, payment })
+        let forwarded = Forwarded::Payment(payment(self.remote.id(), self.owner.id(), amount, number - 1));
+        self.shard.credit(&CrossShardCredit { from: ShardId(1), number, forwarded })
     }
 
     fn balance(&self, of: &TestAccount) -> Balance {
@@ -106,15 +106,16 @@ fn a_rule_asks_for_the_account_that_it_needs() {
     let mut shard = Shard::new(ShardId(0), layout, true, ShardLedger::default(), 100);
     let order = owner.sign(&committee.domain, payment(owner.id(), neighbour.id(), 1, 0));
     let certificate = committee.certified(&order);
-    assert_eq!(shard.lock(&committee.verified(&order)), Decision::Load(owner.id()));
-    assert_eq!(shard.confirm(&certificate), Decision::Load(owner.id()));
-    let credit = CrossShardCredit { from: ShardId(1), number: 1, payment: payment(owner.id(), owner.id(), 1, 0) };
-    assert_eq!(shard.credit(&credit), Decision::Load(owner.id()));
+    assert_eq!(shard.lock(&committee.verified(&order)), Decision::Load(vec![owner.id()]));
+    assert_eq!(shard.confirm(&certificate), Decision::Load(vec![owner.id()]));
+    let forwarded = Forwarded::Payment(payment(owner.id(), owner.id(), 1, 0));
+    let credit = CrossShardCredit { from: ShardId(1), number: 1, forwarded };
+    assert_eq!(shard.credit(&credit), Decision::Load(vec![owner.id()]));
     let (after, up_to) = (TransactionIndex(0), TransactionIndex(1));
     let step = SynchronizationOrder { after, up_to, deposit: Some(deposit(1, owner.id(), 1)) };
-    assert_eq!(shard.synchronize(&step), Decision::Load(owner.id()));
+    assert_eq!(shard.synchronize(&step), Decision::Load(vec![owner.id()]));
     shard.load(owner.id(), None);
-    assert_eq!(shard.confirm(&certificate), Decision::Load(neighbour.id()));
+    assert_eq!(shard.confirm(&certificate), Decision::Load(vec![owner.id(), neighbour.id()]));
 }
 
 #[test]
@@ -152,7 +153,7 @@ fn wrong_shard() {
     assert_eq!(setting.unchanged(|setting| setting.confirm(&order)), Err(wrong.clone()));
     assert_eq!(setting.unchanged(|setting| setting.deposit(2, remote.id(), 1)), Err(wrong.clone()));
     let payment = payment(setting.owner.id(), remote.id(), 1, 0);
-    let credit = CrossShardCredit { from: ShardId(1), number: 1, payment };
+    let credit = CrossShardCredit { from: ShardId(1), number: 1, forwarded: Forwarded::Payment(payment) };
     assert_eq!(setting.unchanged(|setting| setting.shard.credit(&credit)), Err(wrong));
 }
 
@@ -268,8 +269,12 @@ fn a_confirmation_moves_the_value_and_frees_the_account() {
     setting.confirm(&setting.pay(&remote, 200, 1)).unwrap();
     setting.confirm(&setting.pay(&remote, 100, 2)).unwrap();
     let outbox = &setting.shard.ledger().outboxes[&ShardId(1)];
-    let waiting: Vec<_> = outbox.waiting.iter().map(|credit| (credit.number, credit.payment.amount)).collect();
-    assert_eq!((outbox.issued, waiting), (2, vec![(1, Amount(200)), (2, Amount(100))]));
+    let waiting: Vec<_> = outbox
+        .waiting
+        .iter()
+        .map(|credit| (credit.number, credit.receipts().map(|paid| paid.payment.amount).collect::<Vec<_>>()))
+        .collect();
+    assert_eq!((outbox.issued, waiting), (2, vec![(1, vec![Amount(200)]), (2, vec![Amount(100)])]));
 
     // Out: nobody is credited, and the certificate is in the feed.
     setting.confirm(&setting.redeem(400, 3)).unwrap();
@@ -403,8 +408,9 @@ fn every_certificate_of_an_account_is_found_by_its_number() {
     for order in &orders {
         let number = order.transfer.sequence().0;
         let mut step = sent.find(number);
-        while let Find::Read(position) = step {
-            step = setting.shard.journal().read(position).sent_link().unwrap().find(number);
+        while let Find::Read(position, entry) = step {
+            let record = setting.shard.journal().read(position);
+            step = record.link(Chain::Sent, entry, position).unwrap().find(number);
         }
         let Find::Found(position) = step else { panic!("certificate {number} is absent") };
         let Record::Confirmation { certificate, .. } = setting.shard.journal().read(position) else {
@@ -446,4 +452,168 @@ fn a_redemption_debits_its_fee_within_the_amount() {
     assert_eq!(setting.lock(&order), Ok(Outcome::Committed));
     assert_eq!(setting.confirm(&order), Ok(Outcome::Committed));
     assert_eq!(setting.balance(&setting.owner), Balance::ZERO);
+}
+
+impl Setting {
+    fn pay_out(&self, outputs: &[(&TestAccount, u128)], sequence: u64) -> TransferOrder {
+        let outputs: Vec<_> = outputs.iter().map(|(to, amount)| (to.id(), *amount)).collect();
+        self.owner.sign(&self.committee.domain, payout(self.owner.id(), &outputs, sequence))
+    }
+
+    /// What stands under a number in what an account of this shard received.
+    fn received(&self, of: &TestAccount, number: u64) -> (u128, Option<u16>) {
+        let mut step = self.shard.account(&of.id()).received.find(number);
+        loop {
+            match step {
+                Find::Found(position) => {
+                    let record = self.shard.journal().read(position);
+                    let receipt = record.received_by(of.id(), number).unwrap();
+                    return (receipt.payment.amount.0, receipt.output);
+                }
+                Find::Read(position, entry) => {
+                    let record = self.shard.journal().read(position);
+                    step = record.link(Chain::Received(of.id()), entry, position).unwrap().find(number);
+                }
+                Find::Absent => panic!("entry {number} is lost"),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_payout_is_locked_for_its_sum_and_executed_as_a_whole() {
+    let mut setting = setting();
+    let (neighbour, remote) = (setting.neighbour.clone(), setting.remote.clone());
+    let too_much = setting.pay_out(&[(&neighbour, 600), (&remote, 401)], 0);
+    let refusal = Rejection::InsufficientBalance { balance: held(1_000), amount: Amount(1_001) };
+    setting.check_lock_refused(&too_much, refusal);
+    let order = setting.pay_out(&[(&neighbour, 600), (&remote, 300), (&remote, 100)], 0);
+    assert_eq!(setting.lock(&order), Ok(Outcome::Committed));
+    assert_eq!(setting.unchanged(|setting| setting.lock(&order)), Ok(Outcome::Already));
+    assert_eq!(setting.balance(&setting.owner), held(1_000));
+    assert_eq!(setting.confirm(&order), Ok(Outcome::Committed));
+    assert_eq!((setting.balance(&setting.owner), setting.balance(&neighbour)), (held(0), held(600)));
+    assert!(setting.shard.account(&setting.owner.id()).pending.is_none());
+    // One credit has all outputs for the other shard.
+    let outbox = &setting.shard.ledger().outboxes[&ShardId(1)];
+    assert_eq!((outbox.issued, outbox.waiting.len()), (1, 1));
+    let paid: Vec<_> = outbox.waiting[0].receipts().collect();
+    assert_eq!(
+        paid.iter().map(|paid| (paid.output, paid.payment.amount.0)).collect::<Vec<_>>(),
+        [(Some(1), 300), (Some(2), 100)]
+    );
+    assert!(paid.iter().all(|paid| paid.payment.recipient == remote.id()));
+    assert_eq!(setting.unchanged(|setting| setting.confirm(&order)), Ok(Outcome::Already));
+    let totals = setting.shard.ledger().totals[&Asset::ETHER];
+    assert_eq!((totals.accounts, totals.forwarded), (held(600), held(400)));
+}
+
+#[test]
+fn a_payout_without_cover_is_confirmed_all_the_same() {
+    let mut setting = setting();
+    let neighbour = setting.neighbour.clone();
+    let order = setting.pay_out(&[(&neighbour, 600), (&neighbour, 601)], 0);
+    assert_eq!(setting.confirm(&order), Ok(Outcome::Committed));
+    assert_eq!(
+        (setting.balance(&setting.owner), setting.balance(&neighbour)),
+        (held(1_000).debit(Amount(1_201)), held(1_201))
+    );
+}
+
+#[test]
+fn who_is_paid_several_times_by_one_payout_finds_each_payment() {
+    let mut setting = setting();
+    let (owner, neighbour) = (setting.owner.clone(), setting.neighbour.clone());
+    let before = setting.pay(&neighbour, 5, 0);
+    setting.confirm(&before).unwrap();
+    // The sender is among the recipients.
+    let paid = [(&neighbour, 1), (&owner, 2), (&neighbour, 3), (&neighbour, 4), (&owner, 6), (&neighbour, 7)];
+    let order = setting.pay_out(&paid, 1);
+    setting.confirm(&order).unwrap();
+    let after = setting.pay(&neighbour, 8, 2);
+    setting.confirm(&after).unwrap();
+    for _ in 0..2 {
+        let received: Vec<_> = (0..6).map(|number| setting.received(&neighbour, number)).collect();
+        assert_eq!(received, [(5, None), (1, Some(0)), (3, Some(2)), (4, Some(3)), (7, Some(5)), (8, None)]);
+        assert_eq!([0, 1].map(|number| setting.received(&owner, number)), [(2, Some(1)), (6, Some(4))]);
+        assert_eq!(setting.balance(&neighbour), held(5 + 1 + 3 + 4 + 7 + 8));
+        setting.shard.restart_from_journal();
+    }
+}
+
+#[test]
+fn outputs_from_another_shard_are_credited_together_and_once() {
+    let mut setting = setting();
+    let (owner, neighbour, remote) = (setting.owner.clone(), setting.neighbour.clone(), setting.remote.clone());
+    let outputs = |to: [&TestAccount; 3]| {
+        let part = ShardOutputs {
+            digest: Default::default(),
+            sender: remote.id(),
+            asset: Asset::ETHER,
+            sequence: SequenceNumber(0),
+            outputs: payout(remote.id(), &to.map(|to| (to.id(), 7)), 0)
+                .outputs
+                .numbered()
+                .map(|(number, output)| (number * 2, output.clone()))
+                .collect(),
+        };
+        CrossShardCredit { from: ShardId(1), number: 1, forwarded: Forwarded::Outputs(part.into()) }
+    };
+    let wrong = outputs([&owner, &neighbour, &remote]);
+    let refused = setting.unchanged(|setting| setting.shard.credit(&wrong));
+    assert_eq!(refused, Err(Rejection::WrongShard { account: remote.id(), shard: ShardId(1) }));
+    let credit = outputs([&owner, &neighbour, &owner]);
+    assert_eq!(setting.shard.credit(&credit), Ok(Outcome::Committed));
+    assert_eq!(setting.unchanged(|setting| setting.shard.credit(&credit)), Ok(Outcome::Already));
+    assert_eq!((setting.balance(&owner), setting.balance(&neighbour)), (held(1_014), held(7)));
+    assert_eq!([0, 1].map(|number| setting.received(&owner, number)), [(7, Some(0)), (7, Some(4))]);
+    assert_eq!(setting.received(&neighbour, 0), (7, Some(2)));
+    assert_eq!(setting.shard.ledger().totals[&Asset::ETHER].credited, held(21));
+    let gap = CrossShardCredit { number: 3, ..credit };
+    assert_eq!(setting.unchanged(|setting| setting.shard.credit(&gap)), Err(Rejection::CreditGap { expected: 2 }));
+}
+
+#[test]
+fn a_record_with_the_most_accounts_finds_room_in_the_smallest_memory() {
+    let layout = ShardLayout::new(1.try_into().unwrap());
+    let committee = TestCommittee::new(4);
+    let mut shard = TestShard::new(ShardId(0), layout, true);
+    let owner = TestAccount::numbered(0);
+    let order = SynchronizationOrder {
+        after: TransactionIndex(0),
+        up_to: TransactionIndex(1),
+        deposit: Some(deposit(1, owner.id(), 100_000)),
+    };
+    shard.synchronize(&order).unwrap();
+    for sequence in 0..3 {
+        let outputs: Vec<_> = (0..256_u64)
+            .map(|number| (AccountId([(number + sequence * 100).to_be_bytes(); 4].concat().try_into().unwrap()), 1))
+            .collect();
+        // The zero account is nobody's.
+        let outputs: Vec<_> = outputs.into_iter().filter(|(id, _)| *id != AccountId::ZERO).collect();
+        let order = owner.sign(&committee.domain, payout(owner.id(), &outputs, sequence));
+        assert_eq!(shard.lock(&committee.verified(&order)), Ok(Outcome::Committed));
+        assert_eq!(shard.confirm(&committee.certified(&order)), Ok(Outcome::Committed));
+    }
+    let accounts = shard.accounts();
+    shard.restart_from_journal();
+    assert_eq!(shard.accounts(), accounts);
+    assert_eq!(shard.account(&owner.id()).balance(Asset::ETHER), held(100_000 - 255 - 256 - 256));
+}
+
+/// The bytes on disk of before there were payouts are read as they were written.
+#[test]
+fn records_of_payments_have_the_bytes_that_they_always_had() {
+    let setting = setting();
+    let paid = payment(setting.remote.id(), setting.owner.id(), 7, 2);
+    let credit = CrossShardCredit { from: ShardId(1), number: 9, forwarded: Forwarded::Payment(paid.clone()) };
+    let link = Link { number: 3, previous: Some(JournalPosition(5)), skip: None };
+    let record = Record::Credit(AppliedCredit { credit: credit.clone(), received: vec![link] });
+    let bytes = [&[2][..], &borsh::to_vec(&(ShardId(1), 9_u64, &paid, link)).unwrap()].concat();
+    assert_eq!(borsh::to_vec(&record).unwrap(), bytes);
+    assert_eq!(borsh::from_slice::<Record>(&bytes).unwrap(), record);
+    let order = setting.pay(&setting.remote, 1, 0);
+    assert_eq!(borsh::to_vec(&order).unwrap()[0], 0, "a payment is the first kind of a transfer");
+    let outbox = borsh::to_vec(&(1_u64, vec![(ShardId(1), 9_u64, &paid)])).unwrap();
+    assert_eq!(borsh::from_slice::<fastpay_core::Outbox>(&outbox).unwrap().waiting, [credit]);
 }

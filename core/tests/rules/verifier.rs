@@ -75,8 +75,11 @@ fn a_garbage_signature_over_a_remembered_root_is_refused() {
     for order in orders() {
         let mut setting = Setting::new();
         let good = setting.certificate_in_batches(&order);
-        let good =
-            if matches!(order.transfer, Transfer::Payment(_)) { good } else { setting.committee.certificate(&order) };
+        let good = if matches!(order.transfer, Transfer::Payment(_) | Transfer::Payout(_)) {
+            good
+        } else {
+            setting.committee.certificate(&order)
+        };
         setting.accept(Request::Certificate(good.clone()));
         for index in 0..3 {
             for byte in 0..64 {
@@ -124,6 +127,7 @@ fn a_remembered_signature_of_a_sender_with_other_bytes_is_refused() {
         let another = match order.transfer.clone() {
             Transfer::Payment(payment) => fastpay_core::Payment { memo: Digest::repeat_byte(1), ..payment }.into(),
             Transfer::Redemption(redeem) => fastpay_core::Redemption { memo: Digest::repeat_byte(1), ..redeem }.into(),
+            Transfer::Payout(payout) => fastpay_core::Payout { memo: Digest::repeat_byte(1), ..payout }.into(),
         };
         let moved = TransferOrder { transfer: another, ..order };
         setting.refuse(Request::Order(moved), OrderError::Signature(bad));
@@ -137,7 +141,7 @@ fn an_own_vote_counts_only_as_it_was_signed() {
         let digest = test_domain().transfer_digest(&order.transfer);
         let mut certificate = setting.committee.certificate(&order);
         let (votes, own) = match &order.transfer {
-            Transfer::Payment(_) => setting.votes(1, &[Digest::ZERO, digest]),
+            Transfer::Payment(_) | Transfer::Payout(_) => setting.votes(1, &[Digest::ZERO, digest]),
             Transfer::Redemption(redemption) => {
                 let (vote, own) =
                     sign_redemption_vote(&setting.committee.keys[1], &test_domain(), Epoch(0), redemption);

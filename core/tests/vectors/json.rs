@@ -55,10 +55,45 @@ pub struct Redemption {
 }
 
 #[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Output {
+    pub recipient: B256,
+    pub amount: String,
+    pub memo: B256,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Payout {
+    pub sender: B256,
+    pub asset: Address,
+    pub outputs: Vec<Output>,
+    pub sequence: String,
+    pub memo: B256,
+}
+
+impl From<&core::Output> for Output {
+    fn from(output: &core::Output) -> Self {
+        Self { recipient: output.recipient.0.into(), amount: output.amount.to_string(), memo: output.memo }
+    }
+}
+
+impl Output {
+    pub fn read(&self) -> core::Output {
+        core::Output {
+            recipient: core::AccountId(self.recipient.0),
+            amount: self.amount.parse().unwrap(),
+            memo: self.memo,
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Transfer {
     Payment(Payment),
     Redemption(Redemption),
+    Payout(Payout),
 }
 
 impl From<&core::Redemption> for Redemption {
@@ -101,6 +136,13 @@ impl From<&core::Transfer> for Transfer {
                 sequence: payment.sequence.to_string(),
                 memo: payment.memo,
             }),
+            core::Transfer::Payout(payout) => Self::Payout(Payout {
+                sender: payout.sender.0.into(),
+                asset: payout.asset.0,
+                outputs: payout.outputs.iter().map(Into::into).collect(),
+                sequence: payout.sequence.to_string(),
+                memo: payout.memo,
+            }),
         }
     }
 }
@@ -116,6 +158,14 @@ impl Transfer {
                 amount: payment.amount.parse().unwrap(),
                 sequence: core::SequenceNumber(payment.sequence.parse().unwrap()),
                 memo: payment.memo,
+            }
+            .into(),
+            Self::Payout(payout) => core::Payout {
+                sender: core::AccountId(payout.sender.0),
+                asset: core::Asset(payout.asset),
+                outputs: core::Outputs::new(payout.outputs.iter().map(Output::read).collect()).unwrap(),
+                sequence: core::SequenceNumber(payout.sequence.parse().unwrap()),
+                memo: payout.memo,
             }
             .into(),
         }

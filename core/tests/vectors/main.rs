@@ -9,6 +9,7 @@ mod curve;
 mod ecdsa;
 mod json;
 mod payments;
+mod payouts;
 mod redemptions;
 
 use fastpay_core::Ed25519Signature;

@@ -3,9 +3,10 @@
 
 use alloy_primitives::{Address, B256, Bytes};
 use fastpay_core::{
-    AccountId, Amount, Asset, Authority, AuthorityKeys, Authorization, Certificate, Committee, ContractVote, Domain,
-    EcdsaSignature, Epoch, PrimaryAddress, Redemption, SequenceNumber, Transfer, VerifiedContractVote, Vote,
-    VoteSignature, encode_redemption_votes, sign_batch_vote, sign_committee_vote, sign_vote,
+    AccountId, Amount, Announcement, Asset, Authority, AuthorityKeys, Authorization, Certificate, Committee,
+    ContractVote, CouncilStatement, Domain, EcdsaSignature, Ed25519Signature, Epoch, PossessionProof, PrimaryAddress,
+    Redemption, SequenceNumber, Transfer, VerifiedContractVote, Vote, VoteSignature, encode_redemption_votes,
+    sign_batch_vote, sign_council_vote, sign_vote,
 };
 use fastpay_testkit::{TestAccount, TestCommittee, redemption, secret, test_domain};
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,7 @@ struct File {
     cases: Vec<Case>,
     batches: Vec<Batch>,
     rotations: Vec<Rotation>,
+    statements: Statements,
 }
 
 /// Redemptions under one vote of a quorum each.
@@ -35,7 +37,7 @@ struct Batch {
     valid: bool,
 }
 
-/// The committee's votes for the one that is to follow it.
+/// The committee's votes for the one that is to follow it, and the members' proofs as `announce` takes them.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Rotation {
@@ -43,9 +45,36 @@ struct Rotation {
     epoch: String,
     authorities: Vec<Authority>,
     guardian: PrimaryAddress,
+    recovery: PrimaryAddress,
+    compromised_since: String,
+    checkpoint: B256,
+    deadline: String,
+    /// The announcement's id.
     vote_digest: B256,
     votes: Bytes,
+    /// Each member's digest of possession.
+    possession_digests: Vec<B256>,
+    proofs: Bytes,
     valid: bool,
+}
+
+/// The digests of all other statements of the council.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Statements {
+    epoch: String,
+    announcement: B256,
+    block_hash: B256,
+    acceptance_digest: B256,
+    heartbeat_digest: B256,
+    checkpoint: B256,
+    adoption_digest: B256,
+    asset: Address,
+    cap: String,
+    deadline: String,
+    cap_raise_digest: B256,
+    /// Of the first case's redemption.
+    release_vote_digest: B256,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -92,13 +121,21 @@ fn redemptions() {
         );
     }
     for rotation in &file.rotations {
-        let epoch = Epoch(rotation.epoch.parse().unwrap());
-        let next = Committee::new(epoch, rotation.authorities.clone()).unwrap();
-        assert_eq!(next.members(), rotation.authorities, "{}", rotation.name);
-        let digest = domain.committee_vote_digest(&next, rotation.guardian);
+        let announcement = rotation.read();
+        assert_eq!(announcement.committee.members(), rotation.authorities, "{}", rotation.name);
+        let digest = domain.council_digest(&CouncilStatement::Announcement(&announcement));
         assert_eq!(digest, rotation.vote_digest, "{}", rotation.name);
-        assert_eq!(is_quorum(&committee, digest, &rotation.votes), rotation.valid, "{}", rotation.name);
+        let possession = rotation.authorities.iter().map(|member| domain.possession_digest(member));
+        assert_eq!(possession.collect::<Vec<_>>(), rotation.possession_digests, "{}", rotation.name);
+        let follows = announcement.committee.epoch() == Epoch(file.epoch + 1);
+        let judged = follows && is_quorum(&committee, digest, &rotation.votes) && rotation.is_proven(&domain);
+        assert_eq!(judged, rotation.valid, "{}", rotation.name);
     }
+    let first = file.cases[0].redemption.read();
+    assert_eq!(
+        serde_json::to_value(&file.statements).unwrap(),
+        serde_json::to_value(statements(&domain, &first)).unwrap()
+    );
     let valid = file.cases.iter().filter(|case| case.valid).count();
     assert!(valid >= 8 && file.cases.len() - valid >= 25);
 }
@@ -162,6 +199,7 @@ fn build() -> File {
         cases: cases.collect(),
         batches: batches(&committee),
         rotations: rotations(&committee),
+        statements: statements(&committee.domain, &plain()),
     }
 }
 
@@ -203,39 +241,157 @@ fn batches(committee: &TestCommittee) -> Vec<Batch> {
     ]
 }
 
+impl Rotation {
+    fn read(&self) -> Announcement {
+        let epoch = Epoch(self.epoch.parse().unwrap());
+        Announcement {
+            committee: Committee::new(epoch, self.authorities.clone()).unwrap(),
+            guardian: self.guardian,
+            recovery: self.recovery,
+            compromised_since: Epoch(self.compromised_since.parse().unwrap()),
+            checkpoint: self.checkpoint,
+            deadline: self.deadline.parse().unwrap(),
+        }
+    }
+
+    /// Whether each member has proven both keys. The contract sees the half of the redemption key alone.
+    fn is_proven(&self, domain: &Domain) -> bool {
+        let (proofs, rest) = self.proofs.as_chunks::<129>();
+        let proven = |(member, bytes): (&Authority, &[u8; 129])| {
+            let proof = PossessionProof {
+                authority: *member,
+                redemption_signature: EcdsaSignature(bytes[..65].try_into().unwrap()),
+                voting_signature: Ed25519Signature(bytes[65..].try_into().unwrap()),
+            };
+            proof.verify(domain).is_ok()
+        };
+        rest.is_empty() && proofs.len() == self.authorities.len() && self.authorities.iter().zip(proofs).all(proven)
+    }
+}
+
+/// What a member's proof is in `announce`.
+fn proof(keys: &AuthorityKeys, domain: &Domain) -> Vec<u8> {
+    let proof = PossessionProof::new(keys, domain);
+    [proof.redemption_signature.0.as_slice(), &proof.voting_signature.0].concat()
+}
+
 fn rotations(committee: &TestCommittee) -> Vec<Rotation> {
     let domain = committee.domain;
     let (next, larger) = (committee.rotated(), committee.rotated_to(7));
-    let (guardian, nobody) = (PrimaryAddress::repeat_byte(0x6A), PrimaryAddress::ZERO);
-    let votes = |next: &Committee, guardian: PrimaryAddress, members: &[usize]| -> Vec<u8> {
-        let sign = |index: &usize| {
-            packed(*index, sign_committee_vote(&committee.keys[*index], &domain, next, guardian).signature)
-        };
+    let plain = Announcement {
+        committee: next.committee.clone(),
+        guardian: PrimaryAddress::repeat_byte(0x6A),
+        recovery: PrimaryAddress::repeat_byte(0x4E),
+        compromised_since: Epoch(1),
+        checkpoint: B256::ZERO,
+        // In the year 2100; the test's clock is a week before.
+        deadline: 4_102_444_800,
+    };
+    let votes = |announcement: &Announcement, members: &[usize]| -> Vec<u8> {
+        let statement = CouncilStatement::Announcement(announcement);
+        let sign =
+            |index: &usize| packed(*index, sign_council_vote(&committee.keys[*index], &domain, &statement).signature);
         members.iter().flat_map(sign).collect()
     };
-    let rotation = |name: &str, next: &Committee, guardian, votes: Vec<u8>, valid: bool| Rotation {
-        name: name.into(),
-        epoch: next.epoch().to_string(),
-        authorities: next.members().to_vec(),
-        guardian,
-        vote_digest: domain.committee_vote_digest(next, guardian),
-        votes: votes.into(),
-        valid,
+    let proofs = |of: &TestCommittee| of.keys.iter().flat_map(|keys| proof(keys, &domain)).collect::<Vec<_>>();
+    let rotation = |name: &str, announcement: &Announcement, votes: Vec<u8>, proofs: Vec<u8>, valid: bool| {
+        let members = announcement.committee.members();
+        Rotation {
+            name: name.into(),
+            epoch: announcement.committee.epoch().to_string(),
+            authorities: members.to_vec(),
+            guardian: announcement.guardian,
+            recovery: announcement.recovery,
+            compromised_since: announcement.compromised_since.to_string(),
+            checkpoint: announcement.checkpoint,
+            deadline: announcement.deadline.to_string(),
+            vote_digest: domain.council_digest(&CouncilStatement::Announcement(announcement)),
+            votes: votes.into(),
+            possession_digests: members.iter().map(|member| domain.possession_digest(member)).collect(),
+            proofs: proofs.into(),
+            valid,
+        }
     };
-    let (next, larger) = (next.committee, larger.committee);
-    let after_next = Committee::new(Epoch(2), next.members().to_vec()).unwrap();
+    let nobody = Announcement { guardian: PrimaryAddress::ZERO, recovery: PrimaryAddress::ZERO, ..plain.clone() };
+    let since = Announcement { compromised_since: Epoch(0), checkpoint: B256::repeat_byte(0xC4), ..plain.clone() };
+    let more = Announcement { committee: larger.committee.clone(), ..plain.clone() };
+    let after = Announcement {
+        committee: Committee::new(Epoch(2), next.committee.members().to_vec()).unwrap(),
+        ..plain.clone()
+    };
     let quorum = [0, 1, 2];
+    let good = proofs(&next);
+    let case =
+        |name: &str, said: &Announcement, votes: Vec<u8>, valid| rotation(name, said, votes, good.clone(), valid);
+    let mut swapped = good.clone();
+    swapped[..65].copy_from_slice(&good[129..194]);
+    let elsewhere = next.keys.iter().flat_map(|keys| proof(keys, &Domain::new(1, domain.contract()))).collect();
     vec![
-        rotation("new keys", &next, guardian, votes(&next, guardian, &quorum), true),
-        rotation("new keys, and nobody who can pause", &next, nobody, votes(&next, nobody, &[1, 2, 3]), true),
-        rotation("more authorities", &larger, guardian, votes(&larger, guardian, &[0, 1, 3]), true),
-        rotation("too few votes", &next, guardian, votes(&next, guardian, &[0, 1]), false),
-        rotation("too many votes", &next, guardian, votes(&next, guardian, &[0, 1, 2, 3]), false),
-        rotation("a vote twice", &next, guardian, votes(&next, guardian, &[0, 0, 1]), false),
-        rotation("another guardian", &next, nobody, votes(&next, guardian, &quorum), false),
-        rotation("other authorities", &next, guardian, votes(&larger, guardian, &quorum), false),
-        rotation("votes for the epoch after", &next, guardian, votes(&after_next, guardian, &quorum), false),
+        case("new keys", &plain, votes(&plain, &quorum), true),
+        case("nobody who can pause or recover", &nobody, votes(&nobody, &[1, 2, 3]), true),
+        case("keys were out since epoch 0", &since, votes(&since, &quorum), true),
+        rotation("more authorities", &more, votes(&more, &[0, 1, 3]), proofs(&larger), true),
+        case("too few votes", &plain, votes(&plain, &[0, 1]), false),
+        case("too many votes", &plain, votes(&plain, &[0, 1, 2, 3]), false),
+        case("a vote twice", &plain, votes(&plain, &[0, 0, 1]), false),
+        case(
+            "another guardian",
+            &nobody,
+            votes(&Announcement { recovery: nobody.recovery, ..plain.clone() }, &quorum),
+            false,
+        ),
+        case(
+            "another recovery",
+            &nobody,
+            votes(&Announcement { guardian: nobody.guardian, ..plain.clone() }, &quorum),
+            false,
+        ),
+        case(
+            "another deadline",
+            &plain,
+            votes(&Announcement { deadline: plain.deadline - 1, ..plain.clone() }, &quorum),
+            false,
+        ),
+        case(
+            "compromised since another epoch",
+            &plain,
+            votes(&Announcement { compromised_since: Epoch(0), ..plain.clone() }, &quorum),
+            false,
+        ),
+        case(
+            "another checkpoint",
+            &plain,
+            votes(&Announcement { checkpoint: since.checkpoint, ..plain.clone() }, &quorum),
+            false,
+        ),
+        case("other authorities", &plain, votes(&more, &quorum), false),
+        case("votes for the epoch after", &plain, votes(&after, &quorum), false),
+        case("an announcement of the epoch after", &after, votes(&after, &quorum), false),
+        rotation("no proofs", &plain, votes(&plain, &quorum), Vec::new(), false),
+        rotation("a proof too few", &plain, votes(&plain, &quorum), good[..3 * 129].to_vec(), false),
+        rotation("a byte too many in the proofs", &plain, votes(&plain, &quorum), [&good[..], &[0]].concat(), false),
+        rotation("a proof of another member", &plain, votes(&plain, &quorum), swapped, false),
+        rotation("proofs for another chain", &plain, votes(&plain, &quorum), elsewhere, false),
     ]
+}
+
+fn statements(domain: &Domain, redemption: &Redemption) -> Statements {
+    let (epoch, announcement, block_hash) = (Epoch(7), B256::repeat_byte(0xA1), B256::repeat_byte(0xB1));
+    let (checkpoint, asset, cap, deadline) = (B256::repeat_byte(0xC1), TOKEN, Amount(1 << 70), 4_102_444_800);
+    Statements {
+        epoch: epoch.to_string(),
+        announcement,
+        block_hash,
+        acceptance_digest: domain.council_digest(&CouncilStatement::Acceptance { epoch, announcement, block_hash }),
+        heartbeat_digest: domain.council_digest(&CouncilStatement::Heartbeat { epoch, block_hash }),
+        checkpoint,
+        adoption_digest: domain.council_digest(&CouncilStatement::CheckpointAdoption { epoch, checkpoint }),
+        asset: asset.0,
+        cap: cap.to_string(),
+        deadline: deadline.to_string(),
+        cap_raise_digest: domain.council_digest(&CouncilStatement::CapRaise { epoch, asset, cap, deadline }),
+        release_vote_digest: domain.council_digest(&CouncilStatement::Release { epoch, redemption }),
+    }
 }
 
 fn case(name: &str, redemption: &Redemption, epoch: u64, votes: Vec<u8>, valid: bool) -> Case {

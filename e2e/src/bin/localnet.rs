@@ -14,6 +14,8 @@ use fastpay_e2e::{CHAIN_ID, Failure, Layout, Network, Person, Place, RICH_KEYS, 
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
+/// The folder of each authority's keys of the epoch after the first.
+const NEXT_KEYS: &str = "keys-1";
 const LAYOUT: Layout = Layout { authorities: 4, shards: 2, block_time: Duration::from_secs(1) };
 const TOKENS: u64 = 20_000;
 /// Whose Ethereum keys are anvil's first ones.
@@ -70,8 +72,9 @@ async fn serve(folder: &str, with_relayer: bool) -> Result<(), Failure> {
     let mut rotations = signal(SignalKind::user_defined1()).map_err(Failure::wrong)?;
     let mut network = Network::prepare(Place::fixed(folder)?, LAYOUT).await?;
     let token = network.chain()?.deploy_token(network.place())?;
+    network.relayer()?.serve(token.address)?;
     // Of the epoch after the first: beside the others from the start, so that nobody need be restarted for them.
-    let next: Vec<_> = network.authorities.iter_mut().map(|a| a.add_keys("keys-1")).collect::<Result<_, _>>()?;
+    let next: Vec<_> = network.authorities.iter_mut().map(|a| a.add_keys(NEXT_KEYS)).collect::<Result<_, _>>()?;
     network.start_authorities().await?;
     if with_relayer {
         network.start_relayer()?;
@@ -93,7 +96,7 @@ async fn serve(folder: &str, with_relayer: bool) -> Result<(), Failure> {
     loop {
         tokio::select! {
             () = tokio::time::sleep(Duration::from_millis(500)) => {}
-            Some(()) = rotations.recv() => rotate(&network, &next)?,
+            Some(()) = rotations.recv() => rotate(&network, &next).await?,
         }
         for authority in &mut network.authorities {
             authority.program()?.check()?;
@@ -107,17 +110,11 @@ async fn serve(folder: &str, with_relayer: bool) -> Result<(), Failure> {
     }
 }
 
-/// Has the committee change its keys, as operators do: a quorum votes for the next one, and anyone brings the votes to the
-/// contract.
-fn rotate(network: &Network, next: &[Member]) -> Result<(), Failure> {
-    let file = network.write_next_committee(next)?;
-    let mut votes = Vec::new();
-    for authority in network.authorities.iter().take(network.committee().quorum()) {
-        let vote = network.place().path(format!("vote-of-{}.json", authority.name()));
-        authority.vote_committee(&file, &vote)?.success()?;
-        votes.push(vote);
-    }
-    network.chain()?.rotate(network.place(), network.contract()?, &file, &votes)?;
+/// Has the committee change its keys, as operators do: a quorum votes for the next one, a day later a quorum of it accepts,
+/// and anyone brings the votes to the contract.
+async fn rotate(network: &Network, next: &[Member]) -> Result<(), Failure> {
+    let voters: Vec<usize> = (0..network.committee().quorum()).collect();
+    network.rotate(NEXT_KEYS, next, &voters).await?;
     println!("the committee has changed its keys");
     Ok(())
 }

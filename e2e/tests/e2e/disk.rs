@@ -3,14 +3,26 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fastpay_core::{Amount, Asset, GenesisBalance};
+use fastpay_core::{Amount, Asset, Certificate, Epoch, GenesisBalance, SequenceNumber, TransferOrder, Vote};
 use fastpay_e2e::{Cell, Crowd, Namespace, Network, Own, Place, wait_for};
+use fastpay_rpc::{AuthorityClient, ClientError, Refusal};
 
 use crate::crashes::assert_all_paid;
-use crate::scene::{START, build, key, layout, skip};
+use crate::scene::{START, build, key, layout, payment, skip};
 
 const CROWD: u8 = 6;
 const EACH: usize = 20;
+
+/// Has all but the first authority vote for an order, and brings the certificate to the first one.
+async fn bring(clients: &[AuthorityClient], order: TransferOrder) -> Result<SequenceNumber, ClientError> {
+    let sender = order.transfer.sender();
+    let mut votes: Vec<Vote> = Vec::new();
+    for client in &clients[1..] {
+        votes.push(client.shard_of(&sender).order(&order).await?.1);
+    }
+    votes.sort_by_key(|vote| vote.authority);
+    clients[0].shard_of(&sender).confirm(&Certificate { order, epoch: Epoch(0), votes }).await
+}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_authority_whose_disk_is_full_says_nothing_more_and_loses_nothing_that_it_said() {
@@ -24,10 +36,13 @@ async fn an_authority_whose_disk_is_full_says_nothing_more_and_loses_nothing_tha
     let data = data.display();
     namespace.shell(&format!("mkdir -p {data} && mount -t tmpfs -o size=96m tmpfs {data}")).unwrap();
     let accounts: Vec<_> = (0..CROWD).map(|number| key(number).account()).collect();
-    let balances =
-        accounts.iter().map(|account| GenesisBalance { account: *account, asset: Asset::ETHER, amount: Amount(START) });
+    // Those that are not of the crowd.
+    let others = || (CROWD..200).map(key);
+    let funded = accounts.iter().copied().chain(others().map(|other| other.account()));
+    let balances = funded.map(|account| GenesisBalance { account, asset: Asset::ETHER, amount: Amount(START) });
     let cell = Cell { host: "127.0.0.1".into(), namespace: namespace.clone() };
     let mut network = Network::prepare_apart(place, layout(), balances.collect(), vec![cell]).unwrap();
+    network.authorities[0].set_limits("disk_reserve_bytes = 33554432").unwrap();
     network.start_authorities().await.unwrap();
     let crowd = Crowd::new(&network, CROWD).unwrap();
     let paying = tokio::spawn({
@@ -37,11 +52,34 @@ async fn an_authority_whose_disk_is_full_says_nothing_more_and_loses_nothing_tha
     while crowd.settled() < usize::from(CROWD) * EACH / 4 {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
+    // Into the reserve: no new order is voted for there, and what the others certify is confirmed.
+    let kibibytes = format!("$(($(df --output=avail -k {data} | tail -1) - 16384))");
+    namespace.shell(&format!("dd if=/dev/zero of={data}/first bs=1k count={kibibytes} 2>/dev/null")).unwrap();
+    let domain = *network.domain();
+    let clients: Vec<_> = network.authorities.iter().map(|authority| authority.client().unwrap()).collect();
+    // Each tries once: an order that was voted for before the node looked at the disk gets its vote again.
+    let mut trying = others();
+    let order = wait_for(Duration::from_secs(60), || {
+        let owner = trying.next().expect("the node looks at its disk each second");
+        let order = owner.order(&domain, payment(&owner, key(200).account(), 1, 0));
+        let shard = clients[0].shard_of(&owner.account()).clone();
+        async move {
+            match shard.order(&order).await {
+                Err(ClientError::Refused(Refusal::DiskLow(wait))) if !wait.is_zero() => Ok(order),
+                answer => Err(format!("{answer:?}")),
+            }
+        }
+    });
+    let order = order.await.unwrap();
+    assert_eq!(bring(&clients, order).await.unwrap(), SequenceNumber(1));
     // To the last byte.
     namespace.shell(&format!("dd if=/dev/zero of={data}/filler bs=4k 2>/dev/null || dd if=/dev/zero of={data}/rest bs=1 2>/dev/null || true")).unwrap();
     let free = namespace.shell(&format!("df --output=avail {data} | tail -1")).unwrap();
     assert_eq!(free.trim(), "0", "the disk is full");
-    // It ends rather than say what is not on disk; the others go on without it.
+    // Whatever is brought now finds no room. It ends rather than say what is not on disk; the others go on without it.
+    for owner in trying.by_ref().take(20) {
+        let _ = bring(&clients, owner.order(&domain, payment(&owner, key(200).account(), 1, 0))).await;
+    }
     let authority = network.authority(0).unwrap();
     let ended = wait_for(Duration::from_secs(60), || {
         let ended = authority.program().unwrap().ended();
@@ -59,7 +97,7 @@ async fn an_authority_whose_disk_is_full_says_nothing_more_and_loses_nothing_tha
 
     let authority = network.authority(0).unwrap();
     authority.kill();
-    namespace.shell(&format!("rm -f {data}/filler {data}/rest")).unwrap();
+    namespace.shell(&format!("rm -f {data}/first {data}/filler {data}/rest")).unwrap();
     authority.start().unwrap();
     authority.wait_ready().await.unwrap();
     crowd.bring_all_up_to_date(&accounts).await.unwrap();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use alloy::primitives::{Address, U256};
 use alloy::sol_types::{SolCall, SolEvent};
 use fastpay_core::{AccountId, Asset};
-use fastpay_e2e::{Network, Person, audit, bring_all_up_to_date, http_get, wait_for};
+use fastpay_e2e::{Network, OUTFLOW_DELAY_S, Person, audit, bring_all_up_to_date, http_get, wait_for};
 use fastpay_ethereum::IFastPay;
 use serde_json::{Value, json};
 
@@ -144,7 +144,7 @@ async fn a_batch_a_queue_and_a_pause_end_in_payouts() {
     .await
     .unwrap();
     wait_until_paid(&network, 3).await;
-    network.chain().unwrap().pass(3_700).await.unwrap();
+    network.chain().unwrap().pass(OUTFLOW_DELAY_S + 100).await.unwrap();
     wait_until_paid(&network, 8).await;
     assert_eq!(ways_of_paying(&network).await.last(), Some(&IFastPay::executeQueuedCall::SELECTOR));
 

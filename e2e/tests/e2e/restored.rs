@@ -6,7 +6,7 @@ use std::time::Duration;
 use fastpay_core::{
     AccountKey, Amount, Asset, Certificate, Epoch, Memo, SequenceNumber, TransferOrder, Vote, sign_vote,
 };
-use fastpay_e2e::{Crowd, Network, program, run, wait_for};
+use fastpay_e2e::{Crowd, Finished, Network, program, run, wait_for};
 use fastpay_rpc::{AuthorityClient, ClientError, Refusal};
 use fastpay_wallet::Intent;
 
@@ -29,6 +29,16 @@ impl Scene {
 
     fn order(&self, owner: &AccountKey, amount: u128, sequence: u64) -> TransferOrder {
         owner.order(self.network.domain(), payment(owner, key(2).account(), amount, sequence))
+    }
+
+    /// Makes an authority's data folder anew, with its keys.
+    fn init_again(&self, number: usize) -> Finished {
+        let (place, authority) = (self.network.place(), &self.network.authorities[number]);
+        let mut init = Command::new(program("fastpay-node").unwrap());
+        init.args(["init", "--listen", "127.0.0.1:1", "--http", "127.0.0.1:9", "--shards", "2", "--config"]);
+        init.arg(place.path("again.toml")).arg("--keys").arg(authority.keys_folder());
+        init.arg("--data").arg(authority.data()).arg("--genesis").arg(place.path("genesis.json"));
+        run(&mut init).unwrap()
     }
 
     async fn start(&mut self, number: usize) {
@@ -172,6 +182,40 @@ async fn an_authority_that_forgot_its_votes_gives_no_second_one_and_votes_again_
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_authority_that_lost_its_disk_begins_anew_as_an_older_copy() {
+    let mut scene = Scene::new("lost-disk");
+    for authority in &scene.network.authorities {
+        authority.set_endpoints(&scene.network.endpoints_file()).unwrap();
+    }
+    scene.network.start_authorities().await.unwrap();
+    // The first start of a whole committee takes no word of its operators.
+    let (first, second) = (scene.order(&scene.payer, 1, 0), scene.order(&scene.payer, 2, 0));
+    let saved = scene.order(&scene.saver, 1, 0);
+    let saved = scene.certify([0, 1, 2], &saved).await;
+    scene.confirm(1, &saved).await;
+    // A vote that nobody else knows of.
+    scene.ask(0, &first).await.unwrap();
+
+    scene.network.authority(0).unwrap().kill();
+    let data = scene.network.authorities[0].data();
+    std::fs::remove_dir_all(&data).unwrap();
+    std::fs::remove_file(data.with_file_name("data.witness")).unwrap();
+    scene.init_again(0).success().unwrap();
+    scene.start(0).await;
+    let log = scene.network.authority(0).unwrap().program().unwrap().log_text();
+    assert!(log.contains("this data folder may be older") && log.contains("the deployment is in use at"), "{log}");
+    assert_eq!(scene.answer(0, &second).await, catching_up(1));
+    // The verdict outlives the process.
+    scene.network.authority(0).unwrap().kill();
+    scene.start(0).await;
+    assert_eq!(scene.answer(0, &second).await, catching_up(1));
+    // The others finish what it may have voted for, and from then on it votes.
+    let certificate = scene.certify([1, 2, 3], &first).await;
+    assert_eq!(scene.confirm(0, &certificate).await, SequenceNumber(1));
+    scene.answer(0, &scene.order(&scene.payer, 3, 1)).await.unwrap();
+}
+
 /// A peer that lies about how far the account is needs a certificate for it, so it cannot keep the authority from
 /// voting; and the operator's word counts where nothing can be noticed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -260,12 +304,7 @@ async fn neither_a_copy_of_two_times_nor_an_empty_folder_is_started_on() {
     assert!(refused > 0, "the payments went between the shards");
 
     // Without its folder the authority cannot begin anew, whatever its configuration is called.
-    let authority = &scene.network.authorities[0];
-    std::fs::remove_dir_all(authority.data()).unwrap();
-    let mut init = Command::new(program("fastpay-node").unwrap());
-    init.args(["init", "--listen", "127.0.0.1:1", "--http", "127.0.0.1:9", "--shards", "2", "--config"]);
-    init.arg(scene.network.place().path("again.toml")).arg("--keys").arg(authority.keys_folder());
-    init.arg("--data").arg(authority.data()).arg("--genesis").arg(scene.network.place().path("genesis.json"));
-    let again = run(&mut init).unwrap();
+    std::fs::remove_dir_all(scene.network.authorities[0].data()).unwrap();
+    let again = scene.init_again(0);
     assert!(!again.status.success() && again.err.contains("must not begin with an empty memory"), "{}", again.err);
 }

@@ -1,6 +1,7 @@
 //! All authorities of a committee change their keys while payments go on.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,7 +13,7 @@ use fastpay_core::{
     PrimaryAddress, Redemption, SequenceNumber, Transfer, TransferOrder, VerifiedCertificate, VerifiedContractVote,
     VerifiedVote,
 };
-use fastpay_e2e::{Network, http_get, wait_for};
+use fastpay_e2e::{Network, VOTES_VALIDITY_S, http_get, wait_for};
 use fastpay_ethereum::{ContractRedemption, IFastPay, certified_redemption};
 use fastpay_rpc::{AuthorityClient, BatchAnswer, ClientError};
 use serde_json::json;
@@ -21,8 +22,8 @@ use tokio::sync::watch;
 use crate::scene::{key, on_chain, payment};
 
 const PATIENCE: Duration = Duration::from_secs(120);
-/// The `votesValidity` of the deployments here, in seconds.
-pub const VOTES_VALIDITY: u64 = 86_400;
+/// The council's short delay, in seconds.
+const DELAY_S: u64 = 86_400;
 const RECIPIENT: PrimaryAddress = PrimaryAddress::repeat_byte(0xBE);
 
 /// What a client of the committee needs: it follows the epochs by the epoch that comes with each vote.
@@ -126,24 +127,39 @@ fn redeem(certificate: &Certificate, committee: &Committee) -> Bytes {
     call.abi_encode().into()
 }
 
-/// Every operator whose number is given votes; anyone brings the votes to the contract.
-pub fn rotate(network: &Network, voters: &[usize], members: &[Member]) -> Committee {
-    let file = network.write_next_committee(members).unwrap();
+/// Operators announce the committee of epoch 1, and accept and install it a day later. `pass` lets that day pass.
+pub async fn rotate(network: &Network, voters: &[usize], members: &[Member], pass: impl AsyncFnOnce(u64)) -> Committee {
     let next = Committee::new(Epoch(1), members.to_vec()).unwrap();
-    let vote_of = |voter: usize| network.place().path(format!("vote-{voter}.json"));
-    for voter in voters {
-        let done = network.authorities[*voter].vote_committee(&file, &vote_of(*voter)).unwrap().success().unwrap();
-        for shown in ["epoch 1 with 4 authorities, quorum 3", "new keys", "no longer", "guardian: 0x"] {
-            assert!(done.err.contains(shown), "{shown} is not in {}", done.err);
+    let rotation = network.propose("keys-1", members, voters, (1, 1)).await.unwrap();
+    for said in network.sign(&rotation).unwrap() {
+        for shown in ["epoch 1 with 4 authorities, quorum 3", "new keys", "no longer", "guardian: 0x", "(now nobody)"] {
+            assert!(said.err.contains(shown), "{shown} is not in {}", said.err);
         }
     }
-    let again = network.authorities[voters[0]].vote_committee(&file, &vote_of(voters[0])).unwrap();
-    assert!(!again.status.success() && again.err.contains("cannot write"), "{}", again.err);
-    let votes: Vec<_> = voters.iter().map(|voter| vote_of(*voter)).collect();
-    network.chain().unwrap().rotate(network.place(), network.contract().unwrap(), &file, &votes).unwrap();
-    // The same file is for no epoch any more.
-    let late = network.authorities[voters[0]].vote_committee(&file, &vote_of(9)).unwrap();
-    assert!(!late.status.success() && late.err.contains("only 2 can be voted for"), "{}", late.err);
+    let voter = &network.authorities[voters[0]];
+    let sign = |proofs: &[PathBuf], out: &str| {
+        let refused = voter.vote("sign", &rotation.announcement, proofs, &network.place().path(out)).unwrap();
+        assert!(!refused.status.success(), "{}", refused.err);
+        refused.err
+    };
+    let again = sign(&rotation.proofs, &format!("sign-1-{}.json", voters[0]));
+    assert!(again.contains("cannot write"), "{again}");
+    let unproven = sign(&rotation.proofs[1..], "unproven.json");
+    assert!(unproven.contains("there is no proof of"), "{unproven}");
+    network.announce(&rotation).await.unwrap();
+    let early = voter.vote("accept", &rotation.announcement, &rotation.proofs, &network.place().path("early.json"));
+    let early = early.unwrap().err;
+    assert!(early.contains("can be installed from"), "{early}");
+    pass(DELAY_S + 1).await;
+    network.install(&rotation).await.unwrap();
+    // The same file is for no epoch any more, once the installation is final.
+    wait_for(PATIENCE, async || {
+        let late = voter.vote("sign", &rotation.announcement, &rotation.proofs, &network.place().path("late.json"));
+        let said = late.unwrap().err;
+        if said.contains("only 2 can be announced") { Ok(()) } else { Err(said) }
+    })
+    .await
+    .unwrap();
     next
 }
 
@@ -211,7 +227,8 @@ async fn keys_are_rotated_under_load_and_nothing_certified_is_stranded() {
         authority.start().unwrap();
         authority.wait_ready().await.unwrap();
     }
-    let second = rotate(&network, &[0, 1, 2], &members);
+    let pass = async |seconds| network.chain().unwrap().pass(seconds).await.unwrap();
+    let second = rotate(&network, &[0, 1, 2], &members, pass).await;
     clients.committees.lock().unwrap().install(second.clone()).unwrap();
     for number in 0..3 {
         wait_for_epoch(&network, number, 1).await;
@@ -234,7 +251,7 @@ async fn keys_are_rotated_under_load_and_nothing_certified_is_stranded() {
     network.authority(2).unwrap().start().unwrap();
 
     // After the time of the old votes they count no more; those who have confirmed it vote again.
-    network.chain().unwrap().pass(VOTES_VALIDITY + 1).await.unwrap();
+    network.chain().unwrap().pass(VOTES_VALIDITY_S + 1).await.unwrap();
     let call = json!([{ "to": contract, "data": redeem(&late, &first) }, "latest"]);
     let refused =
         network.chain().unwrap().request::<serde_json::Value>("eth_call", call).await.unwrap_err().to_string();
@@ -296,4 +313,62 @@ async fn keys_are_rotated_under_load_and_nothing_certified_is_stranded() {
             there.await.unwrap();
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_emergency_ends_the_stolen_keys_votes_at_once_and_a_recovery_is_followed() {
+    let mut network = on_chain("emergency").await;
+    let mut pairs = |folder: &str| -> Vec<Member> {
+        network.authorities.iter_mut().map(|authority| authority.add_keys(folder).unwrap()).collect()
+    };
+    let (second, third) = (pairs("keys-1"), pairs("keys-2"));
+    network.start_authorities().await.unwrap();
+    let (first, contract) = (network.committee().clone(), network.contract().unwrap());
+    let clients = Clients {
+        authorities: network.clients().unwrap(),
+        committees: Arc::new(Mutex::new(Committees::new(first.clone()).unwrap())),
+        domain: *network.domain(),
+    };
+    let owner = key(0);
+    deposit(&network, &owner, 1_000_000).await;
+    let late = clients.do_it(&owner, redeems(&owner, 100, 0).into()).await;
+
+    // The keys of epoch 0 were out.
+    let rotation = network.propose("keys-1", &second, &[0, 1, 2], (1, 0)).await.unwrap();
+    let said = network.sign(&rotation).unwrap();
+    assert!(said[0].err.contains("keys were out since epoch 0"), "{}", said[0].err);
+    network.announce(&rotation).await.unwrap();
+    network.chain().unwrap().pass(DELAY_S + 1).await.unwrap();
+    network.install(&rotation).await.unwrap();
+    clients.committees.lock().unwrap().install(Committee::new(Epoch(1), second).unwrap()).unwrap();
+    let call = json!([{ "to": contract, "data": redeem(&late, &first) }, "latest"]);
+    let refused =
+        network.chain().unwrap().request::<serde_json::Value>("eth_call", call).await.unwrap_err().to_string();
+    assert!(refused.contains(&alloy::primitives::hex::encode(IFastPay::EpochEnded::SELECTOR)), "{refused}");
+    for number in 0..4 {
+        wait_for_epoch(&network, number, 1).await;
+    }
+    // Who has confirmed it votes for it again.
+    clients.settle_at(4, &late).await;
+    let wanted = [redeems(&owner, 100, 0)];
+    let (epoch, votes) = clients.batch(&wanted).await;
+    let redemptions = wanted.iter().map(ContractRedemption::from).collect();
+    let call = IFastPay::redeemBatchCall { redemptions, epoch: epoch.0, votes: votes.into() };
+    network.chain().unwrap().send(contract, U256::ZERO, call.abi_encode().into()).await.unwrap();
+
+    // The committee shows no sign of life for 120 days; 30 days later the recovery is installed.
+    network.chain().unwrap().pass(120 * DELAY_S).await.unwrap();
+    let rotation = network.propose("keys-2", &third, &[1, 2, 3], (2, 0)).await.unwrap();
+    network.announce_recovery(&rotation).unwrap();
+    network.chain().unwrap().pass(30 * DELAY_S).await.unwrap();
+    network.install(&rotation).await.unwrap();
+    clients.committees.lock().unwrap().install(Committee::new(Epoch(2), third).unwrap()).unwrap();
+    for number in 0..4 {
+        wait_for_epoch(&network, number, 2).await;
+    }
+    let certificate = clients.do_it(&owner, redeems(&owner, 50, 1).into()).await;
+    assert_eq!(certificate.epoch, Epoch(2));
+    let committee = clients.committee(Epoch(2)).unwrap();
+    network.chain().unwrap().send(contract, U256::ZERO, redeem(&certificate, &committee)).await.unwrap();
+    assert_eq!(network.chain().unwrap().ether_of(RECIPIENT).await.unwrap(), U256::from(150));
 }

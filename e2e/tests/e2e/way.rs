@@ -108,7 +108,7 @@ async fn a_committee_without_a_primary_pays_and_says_that_it_cannot_redeem() {
     }
 }
 
-const README: &str = include_str!("../../../README.md");
+const WALKTHROUGH: &str = include_str!("../../../docs/WALKTHROUGH.md");
 
 /// Lines without their numbers and names.
 fn shape(text: &str) -> Vec<String> {
@@ -116,9 +116,9 @@ fn shape(text: &str) -> Vec<String> {
     text.lines().map(|line| line.split_whitespace().map(plain).collect::<Vec<_>>().join(" ")).collect()
 }
 
-/// README.md shows all of it but the table of steps, which says again what was said before it.
-fn assert_shown_in_readme(said: &str) {
-    let block = README.split_once("<!-- recorded by make walkthrough: demo -->\n```text\n").unwrap().1;
+/// docs/WALKTHROUGH.md shows all of the output but the table of steps, which repeats it.
+fn assert_shown_in_walkthrough(said: &str) {
+    let block = WALKTHROUGH.split_once("<!-- recorded by make walkthrough: demo -->\n```text\n").unwrap().1;
     let shown = block.split("\n```").next().unwrap();
     let paragraphs: Vec<_> = said.trim().split("\n\n").filter(|paragraph| !paragraph.starts_with("step ")).collect();
     assert_eq!(shape(shown), shape(&paragraphs.join("\n\n")), "run `make walkthrough`");
@@ -131,7 +131,7 @@ async fn the_demo_tells_its_story_and_writes_it_down() {
     let demo = demo.await.unwrap().unwrap();
     let said = String::from_utf8_lossy(&demo.stdout);
     assert!(demo.status.success(), "{said}{}", String::from_utf8_lossy(&demo.stderr));
-    assert_shown_in_readme(&said);
+    assert_shown_in_walkthrough(&said);
     let written = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../target/demo.json")).unwrap();
     let outcome: Value = serde_json::from_slice(&written).unwrap();
     assert_eq!(outcome["ok"], true);

@@ -1,5 +1,9 @@
 //! The book in fewer entries: without the attempts that came to an end, and without what ended long ago.
 
+use std::collections::BTreeMap;
+
+use fastpay_wallet::folder::PaymentName;
+
 use super::{Book, Compaction, Entry, Invoice};
 use crate::invoice::Arrival;
 
@@ -24,7 +28,9 @@ impl Book {
         let mut forgotten = Book::default();
         let (mut archived, mut retired) = (self.archived.clone(), self.retired.clone());
         let mut kept = Vec::new();
-        let mut archive = |arrival: &Arrival| archived.entry(arrival.sender).or_default().push(arrival.sequence);
+        let mut archive = |arrival: &Arrival| {
+            archived.insert(arrival.name());
+        };
         // Before all invoices, so that none of them takes a payment that came before it was made.
         for arrival in &self.unmatched {
             if arrival.received_at_ms < forget_before_ms {
@@ -43,7 +49,16 @@ impl Book {
                 kept.extend(self.entries(invoice));
             }
         }
-        kept.extend(archived.into_iter().map(|(sender, sequences)| Entry::Archived { sender, sequences }));
+        let mut by_sender = BTreeMap::<_, (Vec<_>, Vec<_>)>::new();
+        for PaymentName { sender, sequence, output } in archived {
+            let (sequences, outputs) = by_sender.entry(sender).or_default();
+            match output {
+                None => sequences.push(sequence),
+                Some(output) => outputs.push((sequence, output)),
+            }
+        }
+        let of_sender = |(sender, (sequences, outputs))| Entry::Archived { sender, sequences, outputs };
+        kept.extend(by_sender.into_iter().map(of_sender));
         kept.extend(retired.into_iter().map(|(reference, id)| Entry::Retired { reference, id }));
         let lines = kept.len().saturating_add(1);
         kept.insert(0, Entry::Compacted(Compaction { generation, lines, looked_at_ms: self.looked_at_ms }));

@@ -27,6 +27,9 @@ pub enum Entry {
         sender: AccountId,
         /// Their numbers.
         sequences: Vec<SequenceNumber>,
+        /// Those that are outputs of payouts: the payout's number and the output's.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        outputs: Vec<(SequenceNumber, u16)>,
     },
     /// An invoice that is in the archive: its reference makes no second one.
     Retired {

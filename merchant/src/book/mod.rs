@@ -5,7 +5,8 @@ mod entry;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use fastpay_core::{AccountId, Amount, Asset, Memo, SequenceNumber};
+use fastpay_core::{Amount, Asset, Memo};
+use fastpay_wallet::folder::PaymentName;
 
 use crate::invoice::{Arrival, State, Terms, state};
 pub use compact::Compacted;
@@ -88,7 +89,7 @@ pub struct Book {
     unpaid: BTreeSet<(u64, String)>,
     /// Of payments that were not announced yet.
     touched: BTreeSet<String>,
-    seen: HashSet<(AccountId, SequenceNumber)>,
+    seen: HashSet<PaymentName>,
     unmatched: Vec<Arrival>,
     deliveries: BTreeMap<String, Delivery>,
     /// The oldest first: by when the wallet had looked, and then in the order of the entries.
@@ -97,7 +98,7 @@ pub struct Book {
     /// How often the journal was written anew.
     generation: u64,
     /// Payments that are in the archive.
-    archived: BTreeMap<AccountId, Vec<SequenceNumber>>,
+    archived: BTreeSet<PaymentName>,
     /// Ids of invoices that are in the archive, by their references.
     retired: BTreeMap<String, String>,
 }
@@ -131,9 +132,14 @@ impl Book {
                 self.looked_at_ms = self.looked_at_ms.max(compaction.looked_at_ms);
             }
             Entry::Told(delivery) => self.told(delivery),
-            Entry::Archived { sender, sequences } => {
-                self.archived.entry(sender).or_default().extend(sequences.iter().copied());
-                self.seen.extend(sequences.into_iter().map(|sequence| (sender, sequence)));
+            Entry::Archived { sender, sequences, outputs } => {
+                let payments = sequences.into_iter().map(|sequence| (sequence, None));
+                let outputs = outputs.into_iter().map(|(sequence, output)| (sequence, Some(output)));
+                for (sequence, output) in payments.chain(outputs) {
+                    let name = PaymentName { sender, sequence, output };
+                    self.archived.insert(name);
+                    self.seen.insert(name);
+                }
             }
             Entry::Retired { reference, id } => drop(self.retired.insert(reference, id)),
         }
@@ -158,7 +164,7 @@ impl Book {
 
     fn arrived(&mut self, arrival: Arrival) {
         self.looked_at_ms = self.looked_at_ms.max(arrival.after_ms);
-        if !self.seen.insert((arrival.sender, arrival.sequence)) {
+        if !self.seen.insert(arrival.name()) {
             return;
         }
         let invoice = self.by_memo.get(&arrival.memo).and_then(|id| self.invoices.get_mut(id));
@@ -215,8 +221,8 @@ impl Book {
 
     /// Whether this payment is known.
     #[must_use]
-    pub fn has(&self, sender: AccountId, sequence: SequenceNumber) -> bool {
-        self.seen.contains(&(sender, sequence))
+    pub fn has(&self, name: &PaymentName) -> bool {
+        self.seen.contains(name)
     }
 
     /// The invoices of which the shop is to be told, and what they are, when the wallet had looked last at

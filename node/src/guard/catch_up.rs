@@ -18,7 +18,7 @@ use crate::standing::StandingSeen;
 
 /// At most so many accounts are asked about at a time.
 const ACCOUNTS_AT_A_TIME: usize = 32;
-const OPTIONS: ClientOptions =
+pub(super) const OPTIONS: ClientOptions =
     ClientOptions { connect_timeout: Duration::from_secs(2), request_timeout: Duration::from_secs(5) };
 
 /// Why the other authorities cannot be asked.

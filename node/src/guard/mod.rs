@@ -2,7 +2,8 @@
 //! with must not vote for a second order of a number.
 //!
 //! ```text
-//!  start: witness beside the folder ─► older, or a copy? ─► mark in the folder ─► Guard
+//!  start: new folder ─► deployment in use? ────────────────┬─► mark in the folder ─► Guard
+//!         witness beside the folder ─► older, or a copy? ─┘
 //!  order ─► shard ─► Guard: votes from? ── unknown ─► refused for now; catch-up asks the peers ─► floor
 //!                         └── below ─► refused: ask the others   └── from there on ─► vote
 //! ```
@@ -15,6 +16,7 @@
 //! learned before a folder was copied back is never believed after it.
 
 mod catch_up;
+mod first_start;
 mod floors;
 mod notice;
 
@@ -26,9 +28,10 @@ use fastpay_rpc::Refusal;
 use tokio::sync::mpsc;
 
 pub use catch_up::{CatchUp, PeersError};
+pub use first_start::in_use;
 pub use floors::Floors;
-pub use notice::{Memory, NoticeError, Suspicion, Witness, default_witness, distrust, vouch};
-pub(crate) use notice::{mark_as_copy, marked};
+pub use notice::{Memory, NoticeError, Suspicion, Witness, default_witness, distrust, is_new, vouch};
+pub(crate) use notice::{mark_as_copy, mark_as_cut, marked};
 
 /// At most so many accounts wait until the peers are asked about them; others are told to come again.
 const QUESTIONS_MAX: usize = 4_096;

@@ -5,6 +5,9 @@
 //! journal was committed. Every few seconds it is written anew where that has changed, always behind the journals,
 //! so that a crash makes it say less than there is and never more.
 //!
+//! A folder is *new* until it was judged once: a file in it says so, from before it can be used. Whether the deployment
+//! was in use by then is part of that first verdict (`first_start`).
+//!
 //! The *mark* is a file in the data folder: while it is there, the authority does not rely on its memory. It is
 //! written when the witness does not fit the folder, or at the operator's word, and taken away at the operator's
 //! word only.
@@ -16,11 +19,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use fastpay_core::{JournalPosition, ShardId};
+use fastpay_core::{AuthorityName, Epoch, JournalPosition, ShardId, TransactionIndex};
 use serde::{Deserialize, Serialize};
 
 use super::floors::FLOORS_FILE;
-use crate::storage::{DataFolder, LOCK_FILE, StorageError, replace_file, sync_folder};
+use crate::storage::{DataFolder, LOCK_FILE, NEW_FILE, StorageError, replace_file, sync_folder};
 
 const MARK_FILE: &str = "restored.json";
 
@@ -46,6 +49,24 @@ pub enum Suspicion {
         /// Where the witness says that it ended at least.
         committed: JournalPosition,
     },
+    /// A shard has lost credits that another one had from it, or that it had acknowledged.
+    #[error("a shard's journal has lost credits at its end")]
+    Cut,
+    /// It is new, and the deployment has changed its committee.
+    #[error(
+        "it is new, and the deployment is in use: it is in epoch {0}; this authority may have voted with a lost folder"
+    )]
+    LaterEpoch(Epoch),
+    /// It is new, and something was deposited.
+    #[error(
+        "it is new, and the deployment is in use: the contract has {0} events; this authority may have voted with a lost folder"
+    )]
+    Events(TransactionIndex),
+    /// It is new, and a peer is at work.
+    #[error(
+        "it is new, and the deployment is in use at authority {0}; this authority may have voted with a lost folder"
+    )]
+    Peer(AuthorityName),
     /// It was made as a copy.
     #[error("it was made from a backup")]
     Backup,
@@ -143,15 +164,22 @@ impl Witness {
     }
 
     /// Whether the memory of a folder whose journals end at `ends` is whole. Where it is not, the folder is marked,
-    /// durably, and what was learned before is forgotten. The witness speaks of this folder from then on.
+    /// durably, and what was learned before is forgotten. The witness speaks of this folder from then on. A new folder
+    /// comes with why its deployment counts as in use, where it does; it is new no more once the verdict is on disk.
     ///
     /// # Errors
     /// Where a file cannot be read or written.
-    pub fn judge(&self, folder: &DataFolder, ends: &[JournalPosition]) -> Result<Memory, NoticeError> {
-        if let Some(suspicion) = self.suspicion(ends) {
+    pub fn judge(
+        &self,
+        folder: &DataFolder,
+        ends: &[JournalPosition],
+        in_use: Option<Suspicion>,
+    ) -> Result<Memory, NoticeError> {
+        if let Some(suspicion) = in_use.or_else(|| self.suspicion(ends)) {
             mark(folder.path(), &suspicion)?;
         }
         self.write(Some(positions(ends)))?;
+        remove(folder.path(), NEW_FILE)?;
         marked(folder.path())
     }
 
@@ -269,6 +297,14 @@ pub(crate) fn mark_as_copy(copy: &Path) -> Result<(), NoticeError> {
     mark(copy, &Suspicion::Backup)
 }
 
+/// Marks a data folder in which a shard's journal has lost its end.
+///
+/// # Errors
+/// Where it cannot be written.
+pub(crate) fn mark_as_cut(folder: &DataFolder) -> Result<(), NoticeError> {
+    mark(folder.path(), &Suspicion::Cut)
+}
+
 /// The operator says that nothing is forgotten: the folder was moved as a whole while the node was stopped, or
 /// whatever was under way when it was copied is long finished.
 ///
@@ -279,14 +315,23 @@ pub fn vouch(data: &Path, witness: PathBuf) -> Result<(), NoticeError> {
     // First: without it, the mark would be back at the next start.
     Witness::of(data, witness)?.write(None)?;
     remove(folder.path(), FLOORS_FILE)?;
-    remove(folder.path(), MARK_FILE)
+    remove(folder.path(), MARK_FILE)?;
+    remove(folder.path(), NEW_FILE)
+}
+
+/// Whether a folder was never judged.
+///
+/// # Errors
+/// Where that cannot be read.
+pub fn is_new(folder: &DataFolder) -> Result<bool, NoticeError> {
+    let path = folder.path().join(NEW_FILE);
+    path.try_exists().map_err(|error| NoticeError::Io { path, error })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::storage::FolderIdentity;
-    use std::process::Command;
 
     struct Scene {
         parent: tempfile::TempDir,
@@ -313,7 +358,7 @@ mod tests {
         /// As at a start with these journals.
         fn judge(&self, ends: [u64; 2]) -> Memory {
             let folder = DataFolder::hold(&self.data()).unwrap();
-            Witness::of(&self.data(), self.witness()).unwrap().judge(&folder, &ends.map(JournalPosition)).unwrap()
+            Witness::of(&self.data(), self.witness()).unwrap().judge(&folder, &ends.map(JournalPosition), None).unwrap()
         }
 
         fn why(&self, ends: [u64; 2]) -> String {
@@ -323,8 +368,17 @@ mod tests {
             }
         }
 
+        /// Without a process of its own: one that is being started holds the locks of other tests for a moment.
         fn copy(&self, from: &Path, to: &Path) {
-            assert!(Command::new("cp").arg("-a").args([from, to]).status().unwrap().success());
+            if from.is_file() {
+                fs::copy(from, to).unwrap();
+                return;
+            }
+            fs::create_dir(to).unwrap();
+            for entry in fs::read_dir(from).unwrap() {
+                let name = entry.unwrap().file_name();
+                self.copy(&from.join(&name), &to.join(&name));
+            }
         }
     }
 
@@ -392,6 +446,77 @@ mod tests {
         assert!(floors.exists());
         scene.why([98, 200]);
         assert!(!floors.exists());
+    }
+
+    #[test]
+    fn a_mark_that_cannot_be_written_leaves_the_folder_suspect() {
+        let scene = Scene::new();
+        assert_eq!(scene.judge([100, 200]), Memory::Whole);
+        let (floors, unwritten) = (scene.data().join(FLOORS_FILE), scene.data().join(format!(".{MARK_FILE}.tmp")));
+        // A folder stands where the mark would be written.
+        fs::create_dir(&unwritten).unwrap();
+        let folder = DataFolder::hold(&scene.data()).unwrap();
+        let witness = Witness::of(&scene.data(), scene.witness()).unwrap();
+        witness.judge(&folder, &[99, 200].map(JournalPosition), None).unwrap_err();
+        drop(folder);
+        // What the peers said is forgotten before there is a mark that makes it count …
+        fs::write(&floors, b"learned").unwrap();
+        distrust(&scene.data()).unwrap_err();
+        assert!(!floors.exists());
+        fs::remove_dir(&unwritten).unwrap();
+        // … and the witness speaks of the folder as it is only once the mark is there.
+        assert!(scene.why([99, 200]).contains("shard 0"));
+    }
+
+    #[test]
+    fn a_new_folder_is_judged_once_by_whether_its_deployment_is_in_use() {
+        let judge = |scene: &Scene, in_use| {
+            let folder = DataFolder::hold(&scene.data()).unwrap();
+            let memory = Witness::of(&scene.data(), scene.witness()).unwrap().judge(&folder, &[], in_use).unwrap();
+            assert!(!is_new(&folder).unwrap());
+            memory
+        };
+        let is_new_in = |scene: &Scene| is_new(&DataFolder::hold(&scene.data()).unwrap()).unwrap();
+        let scene = Scene::new();
+        assert!(is_new_in(&scene));
+        assert_eq!(judge(&scene, None), Memory::Whole);
+        for in_use in [
+            Suspicion::LaterEpoch(Epoch(3)),
+            Suspicion::Events(TransactionIndex(7)),
+            Suspicion::Peer(AuthorityName([1; 32])),
+        ] {
+            let scene = Scene::new();
+            let Memory::Older { why, .. } = judge(&scene, Some(in_use.clone())) else { panic!("{in_use}") };
+            assert_eq!(why, in_use.to_string());
+            assert!(matches!(judge(&scene, None), Memory::Older { .. }), "the verdict stays");
+            // Its operator knows better.
+            vouch(&scene.data(), scene.witness()).unwrap();
+            assert_eq!(judge(&scene, None), Memory::Whole);
+        }
+        // By the operator's word it is new no more, either: nobody is asked.
+        let scene = Scene::new();
+        vouch(&scene.data(), scene.witness()).unwrap();
+        assert!(!is_new_in(&scene));
+    }
+
+    #[test]
+    fn a_verdict_on_a_new_folder_that_cannot_be_written_leaves_it_new() {
+        let scene = Scene::new();
+        let judge = || {
+            let folder = DataFolder::hold(&scene.data()).unwrap();
+            let in_use = Some(Suspicion::Events(TransactionIndex(7)));
+            let judged = Witness::of(&scene.data(), scene.witness()).unwrap().judge(&folder, &[], in_use);
+            (judged, is_new(&folder).unwrap())
+        };
+        // A folder stands where the mark would be written, then where the witness would be.
+        let mark = scene.data().join(format!(".{MARK_FILE}.tmp"));
+        let witness = scene.parent.path().join(".data.witness.tmp");
+        for unwritten in [mark, witness] {
+            fs::create_dir(&unwritten).unwrap();
+            assert!(matches!(judge(), (Err(_), true)), "{}", unwritten.display());
+            fs::remove_dir(&unwritten).unwrap();
+        }
+        assert!(matches!(judge(), (Ok(Memory::Older { .. }), false)));
     }
 
     #[test]

@@ -98,6 +98,7 @@ fn follower(node: &Node) -> Follower {
         (false, _) => (FollowerState::None, None),
         (true, Progress::AtHead) => (FollowerState::AtHead, None),
         (true, Progress::CatchingUp) => (FollowerState::CatchingUp, None),
+        (true, Progress::Rereading(reason)) => (FollowerState::Rereading, Some(reason)),
         (true, Progress::Stopped(reason)) => (FollowerState::Stopped, Some(reason)),
     };
     // None was read before the first range of blocks.
@@ -116,6 +117,7 @@ pub(super) async fn ready(State(node): SharedNode) -> impl IntoResponse {
     let (code, state, reason) = match progress {
         Progress::AtHead => (StatusCode::OK, "ready", None),
         Progress::CatchingUp => (StatusCode::SERVICE_UNAVAILABLE, "catching up with the Primary", None),
+        Progress::Rereading(reason) => (StatusCode::SERVICE_UNAVAILABLE, "reading the Primary again", Some(reason)),
         Progress::Stopped(reason) => (StatusCode::SERVICE_UNAVAILABLE, "follower stopped", Some(reason)),
     };
     let standing = node.context.standing.borrow();

@@ -2,10 +2,10 @@
 
 use axum::Json;
 use axum::extract::State;
-use fastpay_core::{Record, SequenceNumber, TransferOrder};
+use fastpay_core::{AccountId, Chain, Record, SequenceNumber, TransferOrder};
 use fastpay_rpc::json::{
     Account, AccountState, Bytes20, Certificate, Decimal, Deposit, DepositPage, ProblemCode, ReceivedPage,
-    ReceivedPayment, SentPage, SentTransfer, Uint64,
+    ReceivedPayment, SentPage, SentTransfer, Transfer, Uint64,
 };
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -73,6 +73,10 @@ pub(super) async fn certificate(
     }
 }
 
+/// A page of what an account sent ends before a payout with which it would have more outputs than this, but has at least
+/// one transfer.
+const OUTPUTS_PER_PAGE_MAX: usize = 1_024;
+
 /// What an account sent
 ///
 /// Transfers confirmed here, oldest first.
@@ -87,8 +91,18 @@ pub(super) async fn sent(
     let shard = node.shard_of(&id.0);
     let account = shard.account(id.0).await?;
     let total = Decimal(account.sent.count());
-    let entries = shard.page(account.sent, page.start(), page.limit(), Record::sent_link).await?;
-    let transfers = entries.iter().filter_map(|(_, record)| sent_transfer(&node.context.domain, record)).collect();
+    let entries = shard.page(account.sent, page.start(), page.limit(), Chain::Sent).await?;
+    let (mut transfers, mut outputs) = (Vec::new(), 0_usize);
+    for (_, record) in &entries {
+        let Some(sent) = sent_transfer(&node.context.domain, record) else { continue };
+        if let Transfer::Payout { outputs: paid, .. } = &sent.transfer {
+            outputs = outputs.saturating_add(paid.len());
+        }
+        if outputs > OUTPUTS_PER_PAGE_MAX && !transfers.is_empty() {
+            break;
+        }
+        transfers.push(sent);
+    }
     Ok(Json(SentPage { start: Decimal(page.start()), total, transfers }))
 }
 
@@ -106,10 +120,9 @@ pub(super) async fn received(
     let shard = node.shard_of(&id.0);
     let account = shard.account(id.0).await?;
     let total = Decimal(account.received.count());
-    let entries = shard.page(account.received, page.start(), page.limit(), Record::received_link).await?;
-    let payments = entries.iter().filter_map(|(number, record)| {
-        record.received_payment().map(|payment| ReceivedPayment::new(&node.context.domain, *number, payment))
-    });
+    let entries = shard.page(account.received, page.start(), page.limit(), Chain::Received(id.0)).await?;
+    let payments =
+        entries.iter().filter_map(|(number, record)| received_payment(&node.context.domain, id.0, *number, record));
     Ok(Json(ReceivedPage { total, payments: payments.collect() }))
 }
 
@@ -127,9 +140,19 @@ pub(super) async fn deposits(
     let shard = node.shard_of(&id.0);
     let account = shard.account(id.0).await?;
     let total = Decimal(account.deposits.count());
-    let entries = shard.page(account.deposits, page.start(), page.limit(), Record::deposit_link).await?;
+    let entries = shard.page(account.deposits, page.start(), page.limit(), Chain::Deposits).await?;
     let deposits = entries.iter().filter_map(|(_, record)| deposit(record)).collect();
     Ok(Json(DepositPage { total, deposits }))
+}
+
+pub(super) fn received_payment(
+    domain: &fastpay_core::Domain,
+    account: AccountId,
+    number: u64,
+    record: &Record,
+) -> Option<ReceivedPayment> {
+    let receipt = record.received_by(account, number)?;
+    Some(ReceivedPayment::new(domain, number, &receipt, record.payout_digest()))
 }
 
 pub(super) fn sent_transfer(domain: &fastpay_core::Domain, record: &Record) -> Option<SentTransfer> {

@@ -15,8 +15,8 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Sse;
 use axum::response::sse::{Event, KeepAlive};
-use fastpay_core::{Account, AccountId, History, Link, Record};
-use fastpay_rpc::json::{self, ProblemCode, ReceivedPayment, Uint64};
+use fastpay_core::{Account, AccountId, Chain, History, Record};
+use fastpay_rpc::json::{self, ProblemCode, Uint64};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 use tokio_stream::Stream;
@@ -24,7 +24,7 @@ use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 use utoipa::IntoParams;
 
-use super::accounts::{deposit, sent_transfer};
+use super::accounts::{deposit, received_payment, sent_transfer};
 use super::connections::Caller;
 use super::extract::{Path, Query};
 use super::problem::{OfEvents, Rejection};
@@ -185,21 +185,20 @@ impl Speaker {
     /// Says what of an account's lists is behind the cursor.
     async fn say(&mut self, account: &Account) -> Result<(), Ended> {
         let domain = self.node.context.domain;
-        while let Some(entries) = self.page(&account.sent, self.cursor.sent, Record::sent_link).await? {
+        while let Some(entries) = self.page(&account.sent, self.cursor.sent, Chain::Sent).await? {
             for (number, record) in entries {
                 self.cursor.sent = number.saturating_add(1);
                 self.event("confirmed", sent_transfer(&domain, &record)).await?;
             }
         }
-        while let Some(entries) = self.page(&account.received, self.cursor.received, Record::received_link).await? {
+        while let Some(entries) = self.page(&account.received, self.cursor.received, Chain::Received(self.id)).await? {
             for (number, record) in entries {
                 self.cursor.received = number.saturating_add(1);
-                let payment = record.received_payment();
-                let payment = payment.map(|payment| ReceivedPayment::new(&domain, number, payment));
+                let payment = received_payment(&domain, self.id, number, &record);
                 self.event("received", payment).await?;
             }
         }
-        while let Some(entries) = self.page(&account.deposits, self.cursor.deposits, Record::deposit_link).await? {
+        while let Some(entries) = self.page(&account.deposits, self.cursor.deposits, Chain::Deposits).await? {
             for (number, record) in entries {
                 self.cursor.deposits = number.saturating_add(1);
                 self.event("deposited", deposit(&record)).await?;
@@ -209,17 +208,12 @@ impl Speaker {
     }
 
     /// The next entries of a list, or none.
-    async fn page(
-        &self,
-        history: &History,
-        start: u64,
-        select: fn(&Record) -> Option<Link>,
-    ) -> Result<Option<Vec<(u64, Record)>>, Ended> {
+    async fn page(&self, history: &History, start: u64, chain: Chain) -> Result<Option<Vec<(u64, Record)>>, Ended> {
         if start >= history.count() {
             return Ok(None);
         }
         let _turn = self.peer.read().await;
-        let entries = self.node.shard_of(&self.id).page(history.clone(), start, 0, select).await.map_err(|_| Ended)?;
+        let entries = self.node.shard_of(&self.id).page(history.clone(), start, 0, chain).await.map_err(|_| Ended)?;
         Ok((!entries.is_empty()).then_some(entries))
     }
 

@@ -80,7 +80,14 @@ pub(super) async fn no_such_method() -> Rejection {
 
 /// Whether a problem comes with a time to wait.
 fn waits(code: ProblemCode) -> bool {
-    matches!(code, ProblemCode::Busy | ProblemCode::TooManyStreams)
+    matches!(
+        code,
+        ProblemCode::Busy
+            | ProblemCode::TooManyStreams
+            | ProblemCode::DiskLow
+            | ProblemCode::AccountBudget
+            | ProblemCode::AddressBudget
+    )
 }
 
 /// The same where what is not found may be found in a moment.
@@ -92,7 +99,7 @@ fastpay_rpc::problem_sets! {
     ProblemCode, waits;
     /// Of an order.
     OfOrder: Malformed, Invalid, OrderPending, SequenceTooHigh, AlreadyConfirmed, InsufficientBalance, NoPrimary, Busy,
-        Stopping, NotVoting, CatchingUp, RequestTimeout, TooLarge, UnsupportedMediaType;
+        Stopping, NotVoting, CatchingUp, DiskLow, AccountBudget, AddressBudget, RequestTimeout, TooLarge, UnsupportedMediaType;
     /// Of a certificate.
     OfCertificate: Malformed, Invalid, MissingCertificate, Busy, Stopping, UnknownEpoch, RequestTimeout, TooLarge,
         UnsupportedMediaType;

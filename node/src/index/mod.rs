@@ -179,7 +179,9 @@ impl Keeper {
                 (newest, count) = (position, count.saturating_add(1));
                 match &record {
                     Record::Confirmation { certificate, .. } => {
-                        entries.transfer(&self.domain.transfer_digest(&certificate.order.transfer), position);
+                        let digest = record.payout_digest();
+                        let digest = digest.unwrap_or_else(|| self.domain.transfer_digest(&certificate.order.transfer));
+                        entries.transfer(&digest, position);
                     }
                     Record::Synchronization { order, .. } => {
                         order.deposit.iter().for_each(|deposit| entries.deposit(deposit.index, position));

@@ -5,7 +5,8 @@
 use std::collections::BTreeMap;
 
 use fastpay_core::{
-    AccountId, ContractVote, Domain, Epoch, History, Record, Redemption, SequenceNumber, Transfer, sign_batch_vote,
+    AccountId, Chain, ContractVote, Domain, Epoch, History, Record, Redemption, SequenceNumber, Transfer,
+    sign_batch_vote,
 };
 
 use super::layout_of;
@@ -67,11 +68,11 @@ async fn confirmed_redemptions(
     let read = reads.blocking(move || {
         let find = |(account, sequence): &(AccountId, SequenceNumber)| {
             let Some((history, reader)) = sent.get(account) else { return Ok(None) };
-            let entry = reader.entry(history, sequence.0, Record::sent_link)?;
+            let entry = reader.entry(history, sequence.0, Chain::Sent)?;
             Ok(entry.and_then(|record| match record {
                 Record::Confirmation { certificate, .. } => match &certificate.order.transfer {
                     Transfer::Redemption(redemption) => Some(redemption.clone()),
-                    Transfer::Payment(_) => None,
+                    Transfer::Payment(_) | Transfer::Payout(_) => None,
                 },
                 _ => None,
             }))

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::TrySendError;
 
-use fastpay_core::{Account, AccountId, Asset, Certificate, History, Link, Record, SequenceNumber, ShardLedger};
+use fastpay_core::{Account, AccountId, Asset, Certificate, Chain, History, Record, SequenceNumber, ShardLedger};
 use fastpay_rpc::{MESSAGE_BYTES_MAX, PAGE_ENTRIES_MAX};
 use tokio::sync::{Semaphore, oneshot};
 
@@ -63,7 +63,7 @@ impl Reads {
         sent: History,
         sequence: SequenceNumber,
     ) -> Result<Option<Arc<Certificate>>, ReadError> {
-        let read = move |reader: &HistoryReader| reader.entry(&sent, sequence.0, Record::sent_link);
+        let read = move |reader: &HistoryReader| reader.entry(&sent, sequence.0, Chain::Sent);
         Ok(self.history(read).await?.and_then(into_certificate))
     }
 
@@ -73,10 +73,10 @@ impl Reads {
         history: History,
         start: u64,
         limit: u32,
-        select: fn(&Record) -> Option<Link>,
+        chain: Chain,
     ) -> Result<Vec<(u64, Record)>, ReadError> {
         let limit = if limit == 0 { PAGE_ENTRIES_MAX } else { limit.min(PAGE_ENTRIES_MAX) };
-        self.history(move |reader| reader.page(&history, start, limit, select)).await
+        self.history(move |reader| reader.page(&history, start, limit, chain)).await
     }
 
     /// Certificates of the feed of redemptions, of which each has at most `votes_max` votes: as many as surely fit
@@ -91,7 +91,7 @@ impl Reads {
         let bytes_each = 512_usize.saturating_add(votes_max.saturating_mul(128));
         let fit = u32::try_from(MESSAGE_BYTES_MAX / bytes_each).unwrap_or(PAGE_ENTRIES_MAX);
         let limit = if limit == 0 { fit } else { limit.min(fit) };
-        let entries = self.page(ledger.redemptions.clone(), start, limit, Record::redemption_link).await?;
+        let entries = self.page(ledger.redemptions.clone(), start, limit, Chain::Redemptions).await?;
         Ok(entries.into_iter().filter_map(|(_, record)| into_certificate(record)).collect())
     }
 

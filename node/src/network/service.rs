@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use fastpay_core::{Account, AccountId, Asset, Record, SequenceNumber, TransferOrder};
+use fastpay_core::{Account, AccountId, Asset, Chain, Receipt, Record, SequenceNumber, TransferOrder};
 use fastpay_rpc::proto;
 use fastpay_rpc::proto::shard_server::Shard as ShardRpc;
 use fastpay_rpc::{Malformed, Refusal};
@@ -124,12 +124,12 @@ impl ShardRpc for ShardService {
         request: Request<proto::AccountPageRequest>,
     ) -> Result<Response<proto::ReceivedPage>, Status> {
         let request = request.into_inner();
-        let (_, account) = self.account(&request.account).await?;
+        let (id, account) = self.account(&request.account).await?;
         let total = account.received.count();
-        let entries = self.reads.page(account.received, request.start, request.limit, Record::received_link).await?;
-        let payments = entries.iter().map(|(number, record)| proto::Received {
-            number: *number,
-            payment: record.received_payment().map(Into::into),
+        let entries = self.reads.page(account.received, request.start, request.limit, Chain::Received(id)).await?;
+        let payments = entries.iter().filter_map(|(number, record)| {
+            let Receipt { payment, output } = record.received_by(id, *number)?;
+            Some(proto::Received { number: *number, payment: Some((&payment).into()), output: output.map(u32::from) })
         });
         Ok(Response::new(proto::ReceivedPage { payments: payments.collect(), total }))
     }
@@ -141,7 +141,7 @@ impl ShardRpc for ShardService {
         let request = request.into_inner();
         let (_, account) = self.account(&request.account).await?;
         let total = account.deposits.count();
-        let entries = self.reads.page(account.deposits, request.start, request.limit, Record::deposit_link).await?;
+        let entries = self.reads.page(account.deposits, request.start, request.limit, Chain::Deposits).await?;
         let deposits = entries.iter().filter_map(|(_, record)| match record {
             Record::Synchronization { order, .. } => order.deposit.as_ref().map(Into::into),
             _ => None,

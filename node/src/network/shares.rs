@@ -4,10 +4,10 @@
 //! the next one half of that, and so on.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::shard::Peer;
+use crate::shard::{Address, Peer};
 
 /// The connections of one port, by the address of their peers.
 pub(crate) struct Shares {
@@ -23,24 +23,9 @@ struct Held {
 
 /// What there is of an address: while it is connected, and longer where it sent something worthless, so that nobody
 /// clears a bad name by connecting anew for each request.
-#[derive(Default)]
 struct Known {
     connections: usize,
     peer: Arc<Peer>,
-}
-
-/// An IPv4 address, or the 64 bits of an IPv6 address that its holder did not choose: who has one such address has all
-/// that begin like it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Address(IpAddr);
-
-impl From<IpAddr> for Address {
-    fn from(address: IpAddr) -> Self {
-        Self(match address.to_canonical() {
-            IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
-            address => address,
-        })
-    }
 }
 
 impl Shares {
@@ -62,7 +47,8 @@ impl Shares {
         if held.by_address.len() > self.max.saturating_mul(2) {
             held.by_address.retain(|_, known| known.connections > 0);
         }
-        let known = held.by_address.entry(address).or_default();
+        let new = || Known { connections: 0, peer: Arc::new(Peer::at(address)) };
+        let known = held.by_address.entry(address).or_insert_with(new);
         known.connections = own.saturating_add(1);
         Some(Share { shares: self.clone(), address, peer: known.peer.clone() })
     }

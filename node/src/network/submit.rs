@@ -18,6 +18,7 @@ use std::vec::IntoIter;
 use fastpay_core::Request;
 use fastpay_rpc::proto::submit_request::Request as WireRequest;
 use fastpay_rpc::proto::submit_response::Response as WireResponse;
+use fastpay_rpc::proto::transfer_order::Transfer as WireTransfer;
 use fastpay_rpc::proto::{Confirmed, SubmitRequest, SubmitResponse};
 use fastpay_rpc::{Malformed, Refusal, STREAM_REQUESTS_IN_FLIGHT_MAX};
 use tokio::sync::{Semaphore, mpsc, watch};
@@ -150,11 +151,13 @@ impl Intake {
             }
         }
         let admitted = self.context.handle.admit(&self.stream, REQUESTS_PER_TURN_MAX);
-        while arrived.len() < REQUESTS_PER_TURN_MAX.min(admitted.saturating_add(REFUSED_PER_TURN_MAX)) {
+        let mut taken = arrived.first().map_or(0, weight_of);
+        while taken < REQUESTS_PER_TURN_MAX.min(admitted.saturating_add(REFUSED_PER_TURN_MAX)) {
             let Ok(permit) = self.room.try_acquire() else { break };
             match poll_now(&mut self.requests) {
                 Poll::Ready(Some(Ok(request))) => {
                     permit.forget();
+                    taken = taken.saturating_add(weight_of(&request));
                     arrived.push(request);
                 }
                 Poll::Ready(Some(Err(status))) => {
@@ -176,18 +179,32 @@ impl Intake {
     /// Queues what has arrived. Says how long the stream is not to be read.
     fn queue(&self, Turn { arrived, admitted }: Turn) -> Duration {
         let handle = &self.context.handle;
-        let is_full = arrived.len() > admitted;
-        let unread = if is_full { unread_for(handle.retry_after()) } else { Duration::ZERO };
+        let retry_after = handle.retry_after();
         let arrived = arrived.into_iter().map(|SubmitRequest { id, request }| (id, request));
         let refused = queue(handle, &self.context.metrics, &self.stream, arrived, admitted, convert);
+        let is_full = refused.iter().any(|(_, answer)| matches!(answer, Answer::Refused(Refusal::Busy(_))));
         if !refused.is_empty() {
             self.stream.send(refused);
         }
-        unread
+        if is_full { unread_for(retry_after) } else { Duration::ZERO }
     }
 }
 
-/// Queues the `admitted` ones, and refuses the others before any work is done for them.
+/// What a request takes of the room that was admitted.
+fn weight_of(request: &SubmitRequest) -> usize {
+    let order = match &request.request {
+        Some(WireRequest::Order(order)) => Some(order),
+        Some(WireRequest::Certificate(certificate)) => certificate.order.as_ref(),
+        None => None,
+    };
+    match order.and_then(|order| order.transfer.as_ref()) {
+        Some(WireTransfer::Payout(payout)) => shard::weight_of_outputs(payout.outputs.len()),
+        _ => 1,
+    }
+}
+
+/// Queues what `admitted` has room for, and refuses the others before any work is done for them. The last one that finds
+/// room may take more than there is: else a payout would find none where little is left.
 fn queue<R>(
     handle: &ShardHandle,
     metrics: &NetworkMetrics,
@@ -199,20 +216,22 @@ fn queue<R>(
     let (retry_after, mut malformed) = (handle.retry_after(), 0_usize);
     let room = admitted.min(arrived.size_hint().0);
     let (mut ids, mut requests, mut refused) = (Vec::with_capacity(room), Vec::with_capacity(room), Vec::new());
-    for (index, (id, request)) in arrived.enumerate() {
-        if index >= admitted {
+    let mut taken = 0_usize;
+    for (id, request) in arrived {
+        if taken >= admitted {
             metrics.busy.inc();
             refused.push((id, Answer::Refused(Refusal::Busy(retry_after))));
             continue;
         }
         match convert(request) {
             Ok(request) => {
+                taken = taken.saturating_add(shard::weight(&request));
                 ids.push(id);
                 requests.push(request);
             }
             Err(reason) => {
                 metrics.malformed.inc();
-                malformed = malformed.saturating_add(1);
+                (taken, malformed) = (taken.saturating_add(1), malformed.saturating_add(1));
                 refused.push((id, Answer::Refused(Refusal::Malformed(reason))));
             }
         }

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use fastpay_core::fault::{Fault, is_planted};
 use fastpay_core::{
-    Account, AccountId, CrossShardCredit, Decision, Record, Shard, ShardId, SynchronizationOrder, TransactionIndex,
-    VerifiedCertificate, VerifiedOrder, VerifiedRequest,
+    Account, AccountId, Certificate, CrossShardCredit, Decision, Record, SequenceNumber, Shard, ShardId,
+    SynchronizationOrder, TransactionIndex, Transfer, VerifiedCertificate, VerifiedOrder, VerifiedRequest,
 };
 use fastpay_rpc::Refusal;
 use tokio::sync::oneshot;
@@ -25,6 +25,7 @@ use super::commit::{CommitStage, Commits};
 use super::outbox::{Deliveries, REDELIVERY_AFTER};
 use super::queue::{ShardHandle, ShardQueue};
 use super::recovery::{RecoveredShard, stored_account};
+use super::room::Room;
 use super::settings::{ShardLimits, ShardSettings};
 use super::signer::Signer;
 use super::traces::Traces;
@@ -61,6 +62,7 @@ pub(super) struct Actor<C> {
     verification: Verification,
     signer: Signer,
     limits: ShardLimits,
+    room: Room,
     traces: Traces,
     metrics: Arc<ShardMetrics>,
     queue: ShardQueue,
@@ -68,8 +70,8 @@ pub(super) struct Actor<C> {
     batch: Batch,
     /// A record's bytes; kept for its room.
     encoded: Vec<u8>,
-    /// Records so far.
-    appended: u64,
+    /// The bytes that all records so far take in journals.
+    appended_bytes: u64,
     /// Whether the batch's first certificate was looked at for who voted in it: one of each is enough to see who is up.
     voters_seen: bool,
 }
@@ -79,6 +81,23 @@ pub(super) struct Actor<C> {
 enum Next {
     GoOn,
     Stop,
+}
+
+/// What a request is about.
+fn transfer(request: &VerifiedRequest) -> &Transfer {
+    match request {
+        VerifiedRequest::Order(order) => order.transfer(),
+        VerifiedRequest::Certificate(certificate) => certificate.transfer(),
+    }
+}
+
+/// Whether an account pays itself: that fills the journal and is of use to nobody.
+fn is_circular(transfer: &Transfer) -> bool {
+    match transfer {
+        Transfer::Payment(payment) => payment.recipient == payment.sender,
+        Transfer::Payout(payout) => payout.outputs.iter().all(|output| output.recipient == payout.sender),
+        Transfer::Redemption(_) => false,
+    }
 }
 
 impl Actor<CommitStage> {
@@ -123,6 +142,7 @@ impl<C: Commits> Actor<C> {
                 recovered.checkpoint,
                 metrics.clone(),
             ),
+            room: Room::new(&settings.limits, settings.addresses, metrics.clone()),
             traces: Traces::new(metrics.tracer.clone(), recovered.shard.id()),
             shard: recovered.shard,
             journal: recovered.journal,
@@ -133,7 +153,7 @@ impl<C: Commits> Actor<C> {
             commits,
             batch: Batch::default(),
             encoded: Vec::new(),
-            appended: 0,
+            appended_bytes: 0,
             voters_seen: false,
         }
     }
@@ -197,11 +217,13 @@ impl<C: Commits> Actor<C> {
     fn serve(&mut self, first: Command) -> Result<Next, ShardError> {
         let (begun, taken_at) = (Instant::now(), self.traces.now());
         self.signer.look();
+        self.room.look(&self.journal);
         self.voters_seen = false;
         let mut commands = self.take(first);
-        let mut requests = Vec::new();
+        let (mut requests, mut weight) = (Vec::new(), 0_usize);
         for command in &mut commands {
             if let Command::Submit(submission, _) = command {
+                weight = weight.saturating_add(submission.weight());
                 requests.append(&mut submission.requests);
             }
         }
@@ -212,12 +234,23 @@ impl<C: Commits> Actor<C> {
             match command {
                 Command::Submit(submission, queued_at) => {
                     self.traces.look_at(queued_at, taken_at);
-                    let (requests, before) = (submission.ids.len(), self.appended);
+                    let (requests, mut useful, first) = (submission.ids.len(), 0_usize, self.appended_bytes);
+                    self.room.turn_to(submission.stream.peer());
                     for (id, verified) in submission.ids.into_iter().zip(verified.by_ref()) {
+                        let transfer = verified.as_ref().ok().map(transfer);
+                        let sender = transfer.map(Transfer::sender);
+                        let is_circular = transfer.is_some_and(is_circular);
+                        let before = self.appended_bytes;
                         self.request(&submission.stream, id, verified)?;
+                        let bytes = self.appended_bytes.wrapping_sub(before);
+                        if let (Some(sender), 1..) = (sender, bytes) {
+                            self.room.spend(sender, bytes);
+                            useful = useful.saturating_add(usize::from(!is_circular));
+                        }
                     }
-                    let useful = usize::try_from(self.appended.wrapping_sub(before)).unwrap_or(usize::MAX);
-                    self.judge(&submission.stream, requests, useful);
+                    self.room.spend_at(submission.stream.peer(), self.appended_bytes.wrapping_sub(first));
+                    submission.stream.peer().judge(useful, false);
+                    submission.stream.peer().judge(requests.saturating_sub(useful), true);
                 }
                 Command::Credit(credits) => self.credit(&credits)?,
                 Command::Acknowledge { by, number } => {
@@ -235,7 +268,7 @@ impl<C: Commits> Actor<C> {
         }
         if count > 0 {
             self.metrics.batch_requests.observe(count as f64);
-            self.queue.observe_pace(count, begun.elapsed());
+            self.queue.observe_pace(weight, begun.elapsed());
         }
         Ok(next)
     }
@@ -303,7 +336,7 @@ impl<C: Commits> Actor<C> {
         if !std::mem::replace(&mut self.voters_seen, true) {
             self.metrics.saw_votes(&certificate.certificate().votes);
         }
-        let (is_locked, forwarded) = (Cell::new(true), Cell::new(None));
+        let (is_locked, forwarded) = (Cell::new(true), Cell::new(Vec::new()));
         let confirmed = self.decide_and_apply(|shard| {
             let decision = shard.confirm(certificate);
             if let Decision::Commit(record) = &decision {
@@ -314,11 +347,12 @@ impl<C: Commits> Actor<C> {
             }
             decision
         });
-        if let Some((to, number)) = forwarded.get() {
+        for (to, number) in forwarded.take() {
             self.traces.forwarded(&certificate.digest(), to, number);
         }
         let standing = self.signer.standing();
-        let has_own_vote = || certificate.certificate().votes.iter().any(|vote| standing.is_own(&vote.authority));
+        let Certificate { epoch, votes, .. } = certificate.certificate();
+        let has_own_vote = || votes.iter().any(|vote| standing.is_own(*epoch, &vote.authority));
         let forgotten = !is_locked.get() && standing.guard().is_none() && has_own_vote();
         // Said once; how often it happens is counted.
         if forgotten && self.metrics.forgotten_votes.inc() == 0 {
@@ -329,38 +363,23 @@ impl<C: Commits> Actor<C> {
         confirmed
     }
 
-    /// Takes note of how many of a client's requests changed something. Not where this authority votes for nobody, or
-    /// not for all: that is not the client's fault.
-    fn judge(&self, stream: &ClientStream, requests: usize, useful: usize) {
-        if self.signer.refusal().is_none() && self.signer.standing().guard().is_none() {
-            stream.peer().judge(useful, false);
-            stream.peer().judge(requests.saturating_sub(useful), true);
-        }
-    }
-
     /// Locks the sender's account on an order, where this authority has a vote for it.
     fn lock(&mut self, order: &VerifiedOrder) -> Result<Result<(), Refusal>, ShardError> {
         if let Some(refusal) = self.signer.refusal() {
             return Ok(Err(refusal));
         }
-        if let Some(refusal) = self.forgotten_vote(order)? {
-            return Ok(Err(refusal));
-        }
-        self.decide_and_apply(|shard| shard.lock(order))
+        let (sender, sequence) = (order.transfer().sender(), order.transfer().sequence());
+        self.decide_and_apply_unless(|shard| shard.lock(order), |actor| actor.new_lock_refusal(sender, sequence))
     }
 
-    /// Why an order whose turn it is gets no vote: there may be one for another order that was forgotten.
-    fn forgotten_vote(&self, order: &VerifiedOrder) -> Result<Option<Refusal>, ShardError> {
-        let Some(guard) = self.signer.standing().guard() else { return Ok(None) };
-        let (sender, sequence) = (order.transfer().sender(), order.transfer().sequence());
-        if self.shard.check_owner(sender).is_err() {
-            return Ok(None);
-        }
-        let account = self.account(&sender)?;
-        // A vote that is remembered is given again; the rules refuse what is out of turn, or not covered.
-        let is_new = account.pending.is_none() && account.next_sequence() == sequence;
-        let covered = account.balance(order.transfer().asset()).covers(order.transfer().amount());
-        Ok(if is_new && covered { guard.refusal(sender, sequence) } else { None })
+    /// Why an account gets no new lock, although the rules allow it: there may be a vote for another order that was
+    /// forgotten, or there is no room. A vote that is remembered is given again in any case.
+    fn new_lock_refusal(&self, sender: AccountId, sequence: SequenceNumber) -> Option<Refusal> {
+        let guard = self.signer.standing().guard();
+        guard.and_then(|guard| guard.refusal(sender, sequence)).or_else(|| {
+            let refusal = self.room.refusal(&sender, &self.journal);
+            refusal.inspect(|refusal| self.metrics.refused_lock(refusal))
+        })
     }
 
     fn credit(&mut self, credits: &[CrossShardCredit]) -> Result<(), ShardError> {
@@ -376,7 +395,12 @@ impl<C: Commits> Actor<C> {
         }
         if let Some(from) = acknowledged {
             let number = self.shard.ledger().inbox(from);
-            self.batch.messages.extend(self.deliveries.acknowledgement(self.shard.id(), from, number));
+            let message = self.deliveries.acknowledgement(self.shard.id(), from, number);
+            if is_planted(Fault::AcknowledgedBeforeSync) {
+                message.into_iter().for_each(|(sibling, message)| drop(sibling.try_send(message)));
+            } else {
+                self.batch.messages.extend(message);
+            }
         }
         Ok(())
     }
@@ -400,17 +424,26 @@ impl<C: Commits> Actor<C> {
     /// Asks a rule, with the accounts that it needs in memory, and applies its record. Accounts that
     /// were only looked at do not stay.
     fn decide_and_apply(&mut self, rule: impl Fn(&Shard) -> Decision) -> Result<Result<(), Refusal>, ShardError> {
+        self.decide_and_apply_unless(rule, |_| None)
+    }
+
+    /// The same, unless there is a reason to refuse what the rule allows.
+    fn decide_and_apply_unless(
+        &mut self,
+        rule: impl Fn(&Shard) -> Decision,
+        refusal: impl FnOnce(&Self) -> Option<Refusal>,
+    ) -> Result<Result<(), Refusal>, ShardError> {
         let mut loaded = Vec::new();
         let result = loop {
             match rule(&self.shard) {
-                Decision::Load(id) => {
-                    self.load(id)?;
-                    loaded.push(id);
-                }
-                Decision::Commit(record) => {
-                    self.append(&record)?;
-                    return Ok(Ok(()));
-                }
+                Decision::Load(accounts) => self.load(accounts, &mut loaded)?,
+                Decision::Commit(record) => match refusal(self) {
+                    Some(refusal) => break Err(refusal),
+                    None => {
+                        self.append(&record)?;
+                        return Ok(Ok(()));
+                    }
+                },
                 Decision::Already => break Ok(()),
                 Decision::Refuse(rejection) => {
                     self.metrics.refused.inc();
@@ -418,23 +451,30 @@ impl<C: Commits> Actor<C> {
                 }
             }
         };
+        self.shard.release();
         for id in loaded {
             self.shard.unload(&id);
         }
         Ok(result)
     }
 
-    /// Brings an account into memory. Where there is no room before a checkpoint is written, that is
-    /// waited for: its disk is too slow for what changes.
-    fn load(&mut self, id: AccountId) -> Result<(), ShardError> {
-        while !self.shard.has_room() {
+    /// Brings the accounts of a decision into memory together, and notes which were not there. Where there is no room
+    /// before a checkpoint is written, that is waited for: its disk is too slow for what changes.
+    fn load(&mut self, accounts: Vec<AccountId>, loaded: &mut Vec<AccountId>) -> Result<(), ShardError> {
+        while !self.shard.has_room(accounts.len()) {
             // A checkpoint may state nothing that is not on disk.
             self.hand_over()?;
             self.drain()?;
             self.checkpointer.make_room(&mut self.shard, self.journal.end())?;
         }
-        let stored = stored_account(&*self.store, &id)?;
-        self.shard.load(id, stored);
+        for id in accounts {
+            let mut stored = None;
+            if self.shard.account(&id).is_none() {
+                stored = stored_account(&*self.store, &id)?;
+                loaded.push(id);
+            }
+            self.shard.load(id, stored);
+        }
         Ok(())
     }
 
@@ -450,7 +490,9 @@ impl<C: Commits> Actor<C> {
         };
         self.shard.apply(record, position);
         self.queue.subscriptions().of(record, &mut self.batch.alarms);
-        self.appended = self.appended.wrapping_add(1);
+        // What is forwarded is written about once more, by the shards that it goes to.
+        let writers = 1 + u64::from(!record.forwarded().is_empty());
+        self.appended_bytes = self.appended_bytes.wrapping_add(writers.saturating_mul(self.encoded.len() as u64));
         Ok(())
     }
 

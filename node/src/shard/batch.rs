@@ -54,7 +54,7 @@ impl Batch {
     pub fn vote(&mut self, stream: &Arc<ClientStream>, id: u64, order: &VerifiedOrder) {
         let redemption = match order.transfer() {
             Transfer::Redemption(redemption) => Some(redemption.clone()),
-            Transfer::Payment(_) => None,
+            Transfer::Payment(_) | Transfer::Payout(_) => None,
         };
         let vote = PendingVote { place: self.place_of(stream), id, digest: order.digest(), redemption };
         self.votes.push(vote);

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use fastpay_core::{
     Account, AccountId, CrossShardCredit, Epoch, Request, SequenceNumber, ShardId, ShardLedger, SynchronizationOrder,
-    TransactionIndex, Vote,
+    TransactionIndex, Transfer, Vote,
 };
 use fastpay_rpc::Refusal;
 use tokio::sync::{mpsc, oneshot};
@@ -119,11 +119,34 @@ pub enum Command {
     Stop,
 }
 
+/// So many outputs of a payout cost a shard about as much as one payment.
+const OUTPUTS_PER_REQUEST: usize = 8;
+
+/// What a request takes of a shard's queue and batch, in payments: a payout is one order, and counts as what it costs.
+pub(crate) fn weight(request: &Request) -> usize {
+    weight_of_outputs(match &request.order().transfer {
+        Transfer::Payout(payout) => payout.outputs.len(),
+        Transfer::Payment(_) | Transfer::Redemption(_) => 0,
+    })
+}
+
+/// The same for an order with so many outputs.
+pub(crate) fn weight_of_outputs(outputs: usize) -> usize {
+    (outputs / OUTPUTS_PER_REQUEST).saturating_add(1)
+}
+
+impl Submission {
+    /// What it takes of the queue's bound.
+    pub(super) fn weight(&self) -> usize {
+        self.requests.iter().map(weight).fold(0, usize::saturating_add)
+    }
+}
+
 impl Command {
     /// How much of the queue's bound it takes.
     pub(super) fn requests(&self) -> usize {
         match self {
-            Self::Submit(submission, _) => submission.ids.len().max(1),
+            Self::Submit(submission, _) => submission.weight().max(1),
             _ => 1,
         }
     }

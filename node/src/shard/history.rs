@@ -1,12 +1,9 @@
 //! Reading the journal along the links of a history. Runs beside the shard, never in its thread.
 
 use borsh::BorshDeserialize;
-use fastpay_core::{Find, History, JournalPosition, Link, Record};
+use fastpay_core::{Chain, Find, History, JournalPosition, Link, Record};
 
 use crate::storage::{JournalError, JournalRead, JournalReader};
-
-/// Which of a record's links is followed.
-type SelectLink = fn(&Record) -> Option<Link>;
 
 /// Reads entries of histories from one shard's journal.
 #[derive(Clone)]
@@ -44,9 +41,10 @@ impl HistoryReader {
         self.journal.is_slow()
     }
 
-    fn read(&self, position: JournalPosition, select: SelectLink) -> Result<(Record, Link), HistoryError> {
+    /// The record of entry `number` of a chain.
+    fn read(&self, position: JournalPosition, number: u64, chain: Chain) -> Result<(Record, Link), HistoryError> {
         let record = self.record(position)?;
-        let link = select(&record).ok_or(HistoryError::BrokenLink(position))?;
+        let link = record.link(chain, number, position).ok_or(HistoryError::BrokenLink(position))?;
         Ok((record, link))
     }
 
@@ -75,13 +73,17 @@ impl HistoryReader {
     ///
     /// # Errors
     /// See [`HistoryError`].
-    pub fn entry(&self, history: &History, number: u64, select: SelectLink) -> Result<Option<Record>, HistoryError> {
+    pub fn entry(&self, history: &History, number: u64, chain: Chain) -> Result<Option<Record>, HistoryError> {
+        Ok(self.entry_at(history, number, chain)?.map(|(record, _)| record))
+    }
+
+    fn entry_at(&self, history: &History, number: u64, chain: Chain) -> Result<Option<(Record, Link)>, HistoryError> {
         let mut step = history.find(number);
         loop {
             match step {
                 Find::Absent => return Ok(None),
-                Find::Found(position) => return self.read(position, select).map(|(record, _)| Some(record)),
-                Find::Read(position) => step = self.read(position, select)?.1.find(number),
+                Find::Found(position) => return self.read(position, number, chain).map(Some),
+                Find::Read(position, entry) => step = self.read(position, entry, chain)?.1.find(number),
             }
         }
     }
@@ -95,18 +97,17 @@ impl HistoryReader {
         history: &History,
         start: u64,
         limit: u32,
-        select: SelectLink,
+        chain: Chain,
     ) -> Result<Vec<(u64, Record)>, HistoryError> {
         let end = start.saturating_add(limit.into()).min(history.count());
         let mut entries = Vec::new();
         let Some(last) = end.checked_sub(1).filter(|last| *last >= start) else { return Ok(entries) };
-        let mut next = self.entry(history, last, select)?;
-        while let Some(record) = next.take() {
-            let Some(link) = select(&record) else { break };
-            if let Some(previous) = link.previous.filter(|_| link.number > start) {
-                next = Some(self.read(previous, select)?.0);
+        let mut next = self.entry_at(history, last, chain)?.map(|entry| (last, entry));
+        while let Some((number, (record, link))) = next.take() {
+            if let (Some(previous), Some(before)) = (link.previous, number.checked_sub(1).filter(|it| *it >= start)) {
+                next = Some((before, self.read(previous, before, chain)?));
             }
-            entries.push((link.number, record));
+            entries.push((number, record));
         }
         entries.reverse();
         Ok(entries)

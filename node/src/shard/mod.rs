@@ -14,6 +14,7 @@
 
 mod actor;
 mod batch;
+mod budget;
 mod checkpoint;
 mod command;
 mod commit;
@@ -22,6 +23,7 @@ mod outbox;
 mod peer;
 mod queue;
 mod recovery;
+mod room;
 mod settings;
 mod signer;
 mod stepped;
@@ -35,11 +37,13 @@ use crate::storage::{CheckpointError, JournalError};
 
 pub use actor::start;
 pub use command::{Answer, Answers, ClientStream, Command, Submission};
+pub(crate) use command::{weight, weight_of_outputs};
 pub use history::{HistoryError, HistoryReader};
-pub use peer::Peer;
+pub use peer::{Address, Peer};
 pub use queue::{ShardHandle, ShardQueue};
 pub use recovery::{RecoveredShard, ShardStorage, recover, recover_on};
-pub use settings::{ShardLimits, ShardSettings};
+pub use room::{AddressBudgets, address_budgets};
+pub use settings::{ADDRESS_JOURNAL_BYTES_PER_DAY, ShardLimits, ShardSettings};
 pub use stepped::SteppedShard;
 pub use subscriptions::Subscription;
 

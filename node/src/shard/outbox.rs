@@ -120,7 +120,7 @@ fn hand_over(
 
 #[cfg(test)]
 mod tests {
-    use fastpay_core::{AccountId, Amount, Asset, Memo, Outbox, Payment, SequenceNumber};
+    use fastpay_core::{AccountId, Amount, Asset, Forwarded, Memo, Outbox, Payment, SequenceNumber};
 
     use super::*;
     use crate::metrics::Metrics;
@@ -159,8 +159,11 @@ mod tests {
             sequence: SequenceNumber(0),
             memo: Memo::ZERO,
         };
-        let waiting =
-            numbers.into_iter().map(|number| CrossShardCredit { from: ShardId(0), number, payment: payment.clone() });
+        let waiting = numbers.into_iter().map(|number| CrossShardCredit {
+            from: ShardId(0),
+            number,
+            forwarded: Forwarded::Payment(payment.clone()),
+        });
         let outbox = Outbox { issued, waiting: waiting.collect() };
         ShardLedger { outboxes: BTreeMap::from([(TO, outbox)]), ..ShardLedger::default() }
     }

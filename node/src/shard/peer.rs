@@ -1,24 +1,23 @@
 //! One address of clients, and what its requests have been worth of late.
 //!
-//! Requests that change nothing (forged, not covered, out of turn, repeated) cost an authority about as much as those
-//! that do. Whoever sends hardly anything else is on probation: few of its requests wait at a time, and its streams
-//! are read one after the other with pauses, so that others keep nearly all of the shard. It is still served, and
-//! requests that change something again end the probation. Honest clients send few worthless requests for each good
-//! one, and one that is taken for a bad one by mistake is slower, not shut out.
+//! Requests that change nothing (forged, not covered, out of turn, repeated) and payments of an account to itself cost
+//! an authority about as much as those that are of use. An address whose last 1,000 requests were mostly of that kind is
+//! on probation: few of its requests wait at a time, and its streams are read one after the other with pauses, so that
+//! others keep nearly all of the shard. It is still served, and useful requests end the probation. Honest clients send
+//! few worthless requests for each good one, and one that is taken for a bad one by mistake is slower, not shut out.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 
-/// About so many of the last requests of an address are remembered.
-const REMEMBERED: u64 = 512;
-/// All of them.
-const WHOLE: u64 = 1 << 16;
-/// Above this share of worthless requests an address is on probation. A wallet that repeats a certificate to be sure
-/// of it, or asks twice, is far below.
-const WORTHLESS_MAX: u64 = WHOLE * 7 / 8;
+/// An address is judged by so many of its last requests.
+const JUDGED_REQUESTS: usize = 1_000;
+/// An address with more worthless ones among them is on probation. A wallet that repeats a certificate to be sure of
+/// it, asks twice, or pays at an authority that votes for nobody is far below.
+const WORTHLESS_MAX: usize = JUDGED_REQUESTS * 3 / 4;
 /// At most so many requests of an address on probation wait in the shard's queue.
 const WAITING_ON_PROBATION_MAX: usize = 16;
 /// So long one of its streams pauses before another one is read: some hundred requests a second. A few forged signatures
@@ -27,12 +26,29 @@ const PAUSE_ON_PROBATION: Duration = Duration::from_millis(50);
 /// At most so many reads of one address at a time; further ones wait unread.
 const READS_MAX: usize = 64;
 
+/// An IPv4 address, or the 64 bits of an IPv6 address that its holder did not choose: who has one such address has all
+/// that begin like it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Address(IpAddr);
+
+impl From<IpAddr> for Address {
+    fn from(address: IpAddr) -> Self {
+        Self(match address.to_canonical() {
+            IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
+            address => address,
+        })
+    }
+}
+
 /// An address, while it is connected and as long as it has a bad name.
 #[derive(Debug)]
 pub struct Peer {
+    /// None of one that is not on a network.
+    address: Option<Address>,
     waiting: AtomicUsize,
-    /// The share of worthless requests, of [`WHOLE`].
-    worthless: AtomicU32,
+    record: std::sync::Mutex<Record>,
+    /// How many requests of the record are worthless, to be read without its lock.
+    worthless: AtomicUsize,
     turn: Mutex<()>,
     reads: Arc<Semaphore>,
 }
@@ -40,18 +56,59 @@ pub struct Peer {
 impl Default for Peer {
     fn default() -> Self {
         let reads = Arc::new(Semaphore::new(READS_MAX));
-        Self { waiting: AtomicUsize::new(0), worthless: AtomicU32::new(0), turn: Mutex::new(()), reads }
+        let record = std::sync::Mutex::new(Record::default());
+        Self {
+            address: None,
+            waiting: AtomicUsize::new(0),
+            record,
+            worthless: AtomicUsize::new(0),
+            turn: Mutex::new(()),
+            reads,
+        }
+    }
+}
+
+/// What each of the last requests was worth, the oldest replaced by the newest. Those that were never sent count as
+/// good.
+#[derive(Debug, Default)]
+struct Record {
+    /// A bit for each request: set where it was worthless.
+    bits: [u64; JUDGED_REQUESTS.div_ceil(64)],
+    next: usize,
+    worthless: usize,
+}
+
+impl Record {
+    fn push(&mut self, is_worthless: bool) {
+        let bit = 1_u64 << (self.next % 64);
+        if let Some(bits) = self.bits.get_mut(self.next / 64) {
+            let without_oldest = self.worthless.saturating_sub((*bits & bit != 0).into());
+            self.worthless = without_oldest.saturating_add(is_worthless.into());
+            *bits = if is_worthless { *bits | bit } else { *bits & !bit };
+        }
+        self.next = self.next.saturating_add(1) % JUDGED_REQUESTS;
     }
 }
 
 impl Peer {
-    /// True where nearly all of its requests of late were worthless.
+    /// One at an address.
     #[must_use]
-    pub fn is_on_probation(&self) -> bool {
-        u64::from(self.worthless.load(Ordering::Relaxed)) > WORTHLESS_MAX
+    pub fn at(address: Address) -> Self {
+        Self { address: Some(address), ..Self::default() }
     }
 
-    /// True where nothing worthless came from it of late.
+    /// Where it is.
+    pub(super) fn address(&self) -> Option<Address> {
+        self.address
+    }
+
+    /// True where most of its last requests were worthless.
+    #[must_use]
+    pub fn is_on_probation(&self) -> bool {
+        self.worthless.load(Ordering::Relaxed) > WORTHLESS_MAX
+    }
+
+    /// True where none of its last requests was worthless.
     #[must_use]
     pub fn is_blameless(&self) -> bool {
         self.worthless.load(Ordering::Relaxed) == 0
@@ -72,12 +129,12 @@ impl Peer {
 
     /// Takes note of what a number of requests were worth, all of them much or nothing.
     pub fn judge(&self, requests: usize, worthless: bool) {
-        let requests = (requests as u64).min(REMEMBERED);
-        let found = if worthless { WHOLE } else { 0 };
-        let share = u64::from(self.worthless.load(Ordering::Relaxed));
-        let (old, new) = (share.saturating_mul(REMEMBERED), found.saturating_mul(requests));
-        let share = old.saturating_add(new) / REMEMBERED.saturating_add(requests);
-        self.worthless.store(u32::try_from(share).unwrap_or(u32::MAX), Ordering::Relaxed);
+        if requests == 0 {
+            return;
+        }
+        let mut record = self.record.lock().unwrap_or_else(PoisonError::into_inner);
+        (0..requests.min(JUDGED_REQUESTS)).for_each(|_| record.push(worthless));
+        self.worthless.store(record.worthless, Ordering::Relaxed);
     }
 
     /// How many more of its requests may wait.
@@ -113,20 +170,38 @@ mod tests {
         peer.queued(WAITING_ON_PROBATION_MAX + 1);
         assert_eq!(peer.room(), 0);
         peer.taken(1);
-        (0..200).for_each(|_| peer.judge(1, false));
+        (0..250).for_each(|_| peer.judge(1, false));
         assert_eq!(peer.room(), usize::MAX);
     }
 
     #[test]
-    fn one_good_request_among_four_is_enough() {
+    fn one_good_request_among_four_is_enough_and_one_among_eight_is_not() {
+        let judged = |every: usize| {
+            let peer = Peer::default();
+            (0..10_000).for_each(|number| peer.judge(1, number % every != 0));
+            peer.is_on_probation()
+        };
+        assert_eq!([4, 5, 8, 9].map(judged), [false, true, true, true]);
+    }
+
+    #[test]
+    fn exactly_the_last_thousand_requests_count() {
         let peer = Peer::default();
-        (0..10_000).for_each(|number| peer.judge(1, number % 4 != 0));
-        assert!(!peer.is_on_probation());
         // Many at once count as many.
         peer.judge(usize::MAX, true);
-        peer.judge(usize::MAX, true);
-        peer.judge(usize::MAX, true);
-        peer.judge(usize::MAX, true);
         assert!(peer.is_on_probation());
+        peer.judge(JUDGED_REQUESTS - WORTHLESS_MAX - 1, false);
+        assert!(peer.is_on_probation());
+        peer.judge(1, false);
+        assert!(!peer.is_on_probation());
+        // The next one pushes a worthless one out.
+        peer.judge(1, true);
+        assert!(!peer.is_on_probation());
+        peer.judge(WORTHLESS_MAX - 1, false);
+        assert!(!peer.is_blameless());
+        peer.judge(JUDGED_REQUESTS - WORTHLESS_MAX, false);
+        assert!(!peer.is_blameless(), "one is left");
+        peer.judge(1, false);
+        assert!(peer.is_blameless());
     }
 }

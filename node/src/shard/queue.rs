@@ -115,16 +115,19 @@ impl ShardHandle {
         admitted
     }
 
-    /// Queues requests of a stream, of which `admitted` were let in; the others turned out to be none.
+    /// Queues requests of a stream, for which `admitted` were let in; the others turned out to be none, or the last one
+    /// is a payout that takes more room than was left.
     ///
     /// # Errors
     /// The client's numbers of the requests, where the shard has ended.
     pub fn submit(&self, submission: Submission, admitted: usize) -> Result<(), Vec<u64>> {
-        let requests = submission.ids.len();
-        let given_back = admitted.saturating_sub(requests);
+        let requests = submission.weight();
+        let (given_back, owed) = (admitted.saturating_sub(requests), requests.saturating_sub(admitted));
         self.load.waiting.fetch_sub(given_back, Ordering::Relaxed);
+        self.load.waiting.fetch_add(owed, Ordering::Relaxed);
         submission.stream.taken(given_back);
-        if requests == 0 {
+        submission.stream.queued(owed);
+        if submission.ids.is_empty() {
             return Ok(());
         }
         let queued_at = self.metrics.tracer.now();
@@ -259,7 +262,7 @@ mod tests {
         assert!(flood * 10 < served, "{flood} of {}", flood + served);
         // It is served all the same, and more of it once it has sent something of worth.
         assert!(flood > 0);
-        (0..200).for_each(|_| bad.judge(1, false));
+        (0..250).for_each(|_| bad.judge(1, false));
         assert_eq!(handle.admit(&streams[0], 100), 100);
     }
 
@@ -305,6 +308,47 @@ mod tests {
         assert!((Duration::from_millis(90)..=Duration::from_millis(100)).contains(&wait), "{wait:?}");
         queue.observe_pace(1, Duration::from_secs(60));
         assert_eq!(handle.retry_after(), RETRY_AFTER_MAX);
+    }
+
+    #[test]
+    fn a_payout_takes_as_much_room_as_it_costs() {
+        let (handle, queue) = queue(100);
+        let stream = stream();
+        let send = |outputs: usize, admitted: usize| {
+            let requests = vec![payout_request(outputs)];
+            handle.submit(Submission { stream: stream.clone(), ids: vec![1], requests }, admitted).unwrap();
+        };
+        assert_eq!(handle.admit(&stream, 1), 1);
+        send(256, 1);
+        assert_eq!(
+            (stream.waiting(), handle.load.waiting.load(Ordering::Relaxed)),
+            (33, 33),
+            "more than it was let in for"
+        );
+        assert_eq!(handle.admit(&stream, 100), 17, "less is left for its sender");
+        send(256, 17);
+        assert_eq!((stream.waiting(), handle.admit(&stream, 100)), (66, 0), "and then nothing");
+        assert!(handle.admit(&self::stream(), 100) > 0, "others find room");
+        while queue.try_recv().is_some() {}
+        assert_eq!(stream.waiting(), 0);
+    }
+
+    fn payout_request(outputs: usize) -> fastpay_core::Request {
+        let key = fastpay_core::AccountKey::ed25519([1; 32]);
+        let output = fastpay_core::Output {
+            recipient: key.account(),
+            amount: fastpay_core::Amount(1),
+            memo: fastpay_core::Memo::ZERO,
+        };
+        let payout = fastpay_core::Payout {
+            sender: key.account(),
+            asset: fastpay_core::Asset::ETHER,
+            outputs: fastpay_core::Outputs::new(vec![output; outputs]).unwrap(),
+            sequence: fastpay_core::SequenceNumber(0),
+            memo: fastpay_core::Memo::ZERO,
+        };
+        let domain = fastpay_core::Domain::new(1, fastpay_core::PrimaryAddress::ZERO);
+        fastpay_core::Request::Order(key.order(&domain, payout.into()))
     }
 
     fn some_request() -> fastpay_core::Request {

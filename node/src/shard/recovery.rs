@@ -120,13 +120,14 @@ pub fn recover_on(
         let record = Record::try_from_slice(&bytes).map_err(|_| ShardError::Record(position))?;
         // Where much is replayed, a store that was lost is rebuilt on the way.
         let due = position.0.saturating_sub(checkpoint.0) >= limits.checkpoint_journal_bytes;
-        if due || !shard.has_room() {
+        let accounts = record.accounts();
+        if due || !shard.has_room(accounts.len()) {
             write_checkpoint(&*store, &mut shard, position)?;
             checkpoint = position;
         }
-        // One may take the place of the other, but not twice.
-        while let Some(account) = record.accounts().find(|account| shard.account(account).is_none()) {
-            shard.load(account, stored_account(&*store, &account)?);
+        for account in accounts {
+            let stored = if shard.account(&account).is_some() { None } else { stored_account(&*store, &account)? };
+            shard.load(account, stored);
         }
         shard.apply(&record, position);
         replayed = replayed.saturating_add(1);

@@ -1,9 +1,11 @@
 //! What a shard is told when it starts.
 
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 use fastpay_core::Domain;
 
+use super::room::AddressBudgets;
 use crate::standing::StandingSeen;
 
 /// Sizes that bound a shard's memory and its batches.
@@ -22,7 +24,18 @@ pub struct ShardLimits {
     pub checkpoint_slice_accounts: usize,
     /// Never more accounts than this are in memory. A checkpoint is due where a quarter of them changed.
     pub accounts_in_memory_max: usize,
+    /// Where less of the disk is free, no new orders are voted for.
+    pub disk_reserve_bytes: u64,
+    /// So many bytes of journal a day are written for the orders of one account.
+    pub account_journal_bytes_per_day: NonZeroU64,
 }
+
+/// A gibibyte.
+const GIB: NonZeroU64 = NonZeroU64::new(1 << 30).expect("not zero");
+
+/// For the orders of one address: as much as for sixteen accounts. It is above what honest people behind one address
+/// send, and fills a disk of a terabyte in two months.
+pub const ADDRESS_JOURNAL_BYTES_PER_DAY: NonZeroU64 = GIB.saturating_mul(NonZeroU64::new(16).expect("not zero"));
 
 impl Default for ShardLimits {
     fn default() -> Self {
@@ -36,6 +49,10 @@ impl Default for ShardLimits {
             checkpoint_interval: Duration::from_secs(60),
             checkpoint_slice_accounts: 1_024,
             accounts_in_memory_max: 8_000_000,
+            // A million confirmations of what is under way, and room for checkpoints to be rewritten.
+            disk_reserve_bytes: GIB.get(),
+            // A million payments.
+            account_journal_bytes_per_day: GIB,
         }
     }
 }
@@ -49,4 +66,6 @@ pub struct ShardSettings {
     pub standing: StandingSeen,
     /// Bounds.
     pub limits: ShardLimits,
+    /// What clients at each address had written.
+    pub addresses: AddressBudgets,
 }

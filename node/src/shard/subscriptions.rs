@@ -35,7 +35,7 @@ impl Subscriptions {
             return;
         }
         let by_account = self.by_account();
-        alarms.extend(record.accounts().filter_map(|account| by_account.get(&account).cloned()));
+        alarms.extend(record.accounts().into_iter().filter_map(|account| by_account.get(&account).cloned()));
     }
 
     fn by_account(&self) -> MutexGuard<'_, HashMap<AccountId, Alarm>> {

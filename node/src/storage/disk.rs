@@ -20,6 +20,9 @@ pub trait Disk: Send + Sync {
     /// Creates or replaces a whole small file; see [`replace_file`].
     fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()>;
 
+    /// How many bytes of the file system that a folder is on are free for this process.
+    fn free_bytes(&self, folder: &Path) -> io::Result<u64>;
+
     /// Whether a read may take a while: then it is left to a thread that nobody else waits for.
     fn is_slow(&self) -> bool {
         true
@@ -62,6 +65,11 @@ impl Disk for RealDisk {
 
     fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         replace_file(path, bytes)
+    }
+
+    fn free_bytes(&self, folder: &Path) -> io::Result<u64> {
+        let found = rustix::fs::statvfs(folder)?;
+        Ok(found.f_bavail.saturating_mul(found.f_frsize))
     }
 }
 
@@ -145,6 +153,13 @@ mod tests {
         fs::write(folder.path().join(".small.tmp"), b"a half writ").unwrap();
         replace_file(&path, b"whole").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"whole");
+    }
+
+    #[test]
+    fn a_real_disk_says_how_much_of_it_is_free() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(RealDisk.free_bytes(folder.path()).unwrap() > 0);
+        assert!(RealDisk.free_bytes(&folder.path().join("nowhere")).is_err());
     }
 
     #[test]

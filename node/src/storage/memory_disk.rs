@@ -186,6 +186,10 @@ impl Disk for MemoryDisk {
         Ok(())
     }
 
+    fn free_bytes(&self, _: &Path) -> io::Result<u64> {
+        Ok(self.state().bytes_free.map_or(u64::MAX, |bytes| bytes as u64))
+    }
+
     fn is_slow(&self) -> bool {
         false
     }

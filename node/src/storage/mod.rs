@@ -31,7 +31,7 @@ mod memory_disk;
 
 pub use checkpoint::{Checkpoint, CheckpointError, CheckpointOptions, CheckpointStore, Checkpoints, StoreKey};
 pub use data_folder::{DataFolder, FolderIdentity, ShardFolders, StorageError};
-pub(crate) use data_folder::{LOCK_FILE, META_FILE};
+pub(crate) use data_folder::{LOCK_FILE, META_FILE, NEW_FILE};
 pub(crate) use disk::sync_folder;
 pub use disk::{Disk, RealDisk, SegmentFile, replace_file};
 pub use fastpay_core::JournalPosition;

@@ -167,7 +167,7 @@ impl Running {
 }
 
 /// How a start ends that must not succeed.
-async fn refused(config: Config, keys: AuthorityKeys) -> AuthorityError {
+pub async fn refused(config: Config, keys: AuthorityKeys) -> AuthorityError {
     Running::begin(config, keys).task.await.unwrap().unwrap_err()
 }
 
@@ -314,8 +314,11 @@ async fn an_authority_starts_with_the_committee_it_knows_while_its_primary_is_aw
     (primary.finality, primary.request_timeout_ms) = (Finality::Confirmations(1), 500);
     let data = scene.folder.path().join("data-of-contract");
     let shards = 2.try_into().unwrap();
-    drop(DataFolder::create(&data, &folder_identity(&[scene.keys().public().name], shards, &domain)).unwrap());
+    let folder = DataFolder::create(&data, &folder_identity(&[scene.keys().public().name], shards, &domain)).unwrap();
     Witness::create(&data, default_witness(&data)).unwrap();
+    // It has been at work before.
+    Witness::of(&data, default_witness(&data)).unwrap().judge(&folder, &[], None).unwrap();
+    drop(folder);
     let config = Config { data: data.clone(), genesis: None, primary: Some(primary), ..scene.config() };
 
     let unknown = refused(config.clone(), scene.keys()).await;

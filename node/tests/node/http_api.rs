@@ -267,6 +267,31 @@ async fn who_is_not_served_now_is_told_when() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn that_there_is_no_room_for_an_order_is_a_problem_with_a_time_to_wait() {
+    let low = fastpay_node::shard::ShardLimits { disk_reserve_bytes: u64::MAX, ..FORGETFUL };
+    let least = std::num::NonZeroU64::MIN;
+    let spent = fastpay_node::shard::ShardLimits { account_journal_bytes_per_day: least, ..FORGETFUL };
+    for (limits, code, status, pays) in [(low, "disk-low", 503, 0), (spent, "account-budget", 429, 1)] {
+        let served = HttpServed::with(1, HttpLimits::default(), limits, true).await;
+        let (alice, bob) = (TestAccount::ethereum(0), TestAccount::ed25519(1));
+        let owner = alice.id();
+        let shards = served.shards.feed();
+        let deposits = crate::scene::deposits_after(fastpay_core::TransactionIndex(0), &[(owner, 10)]);
+        assert!(shards.apply(fastpay_core::TransactionIndex(0), &deposits, fastpay_core::TransactionIndex(1)).await);
+        let sign = |sequence| alice.sign(&served.shards.committee.domain, payment(owner, bob.id(), 1, sequence));
+        for sequence in 0..pays {
+            order(&served, &sign(sequence)).await.good::<json::VoteAnswer>();
+            confirm(&served, &served.shards.committee.certificate(&sign(sequence))).await.good::<json::Confirmed>();
+        }
+        let problem = order(&served, &sign(pays)).await.problem(code);
+        assert_eq!((problem.retry, problem.status), (Retry::Later, status));
+        assert!(problem.retry_after_ms.is_some_and(|wait| wait > 0));
+        confirm(&served, &served.shards.committee.certificate(&sign(pays))).await.good::<json::Confirmed>();
+        served.end().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_shard_that_has_ended_is_stopping() {
     let served = HttpServed::start(1).await;
     let alice = TestAccount::ethereum(0);

@@ -89,7 +89,7 @@ async fn whoever_sends_nothing_of_worth_gets_little_room_however_often_it_connec
     let limits = ShardLimits { queue_requests_max: 10_000, ..FORGETFUL };
     let served = HttpServed::with(1, HttpLimits::default(), limits, false).await;
     let json_type = [("content-type", "application/json")];
-    let long = vec![b' '; 64 << 10];
+    let long = vec![b' '; 256 << 10];
     for _ in 0..450 {
         ask(served.address, "POST", "/v1/orders", &json_type, b"{}").await.problem("malformed");
         ask(served.address, "POST", "/v1/orders", &[], b"{}").await.problem("unsupported-media-type");

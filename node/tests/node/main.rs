@@ -4,9 +4,12 @@
 
 mod alarm;
 mod authority;
+mod committee;
 mod credits;
 mod durability;
+mod durable_before_visible;
 mod feed;
+mod first_start;
 mod floods;
 mod guard;
 mod history;
@@ -19,9 +22,10 @@ mod http_scene;
 mod network;
 mod operator;
 mod payouts;
+mod probation;
 mod process;
+mod room;
 mod rotation;
 mod scene;
 mod shard;
 mod traces;
-mod vote_committee;

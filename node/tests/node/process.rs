@@ -288,9 +288,16 @@ fn what_cannot_be_run_is_refused_with_what_to_do() {
 }
 
 #[test]
+fn the_command_that_committee_sign_replaced_names_it() {
+    let output = node(&["vote-committee", "--config", "authority.toml", "--committee", "next.json"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("fastpay-node committee sign"), "{said}");
+}
+
+#[test]
 fn a_shell_learns_to_complete_it() {
     let script = succeeds(&node(&["completions", "fish"]).output().unwrap());
-    assert!(script.contains("fastpay-node") && script.contains("vote-committee"), "{script}");
+    assert!(script.contains("fastpay-node") && script.contains("committee"), "{script}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

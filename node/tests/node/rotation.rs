@@ -189,7 +189,7 @@ async fn a_batch_of_none_or_too_many_or_of_no_accounts_is_malformed() {
         panic!("none of them is there")
     };
     assert_eq!(missing.positions.len(), REDEMPTION_BATCH_MAX);
-    let too_long = grpc.vote_redemption_batch(request(vec![name(32); 2 * REDEMPTION_BATCH_MAX])).await.unwrap_err();
+    let too_long = grpc.vote_redemption_batch(request(vec![name(32); 4 * REDEMPTION_BATCH_MAX])).await.unwrap_err();
     assert_eq!(too_long.code(), Code::OutOfRange);
     served.end().await;
 }

@@ -13,8 +13,9 @@ use fastpay_core::{
 use fastpay_node::follower::Feed;
 use fastpay_node::metrics::Metrics;
 use fastpay_node::shard::{
-    self, Answer, Answers, ClientStream, Command, HistoryReader, RecoveredShard, ShardError, ShardHandle, ShardLimits,
-    ShardQueue, ShardSettings, ShardStorage, Submission,
+    self, ADDRESS_JOURNAL_BYTES_PER_DAY, AddressBudgets, Answer, Answers, ClientStream, Command, HistoryReader, Peer,
+    RecoveredShard, ShardError, ShardHandle, ShardLimits, ShardQueue, ShardSettings, ShardStorage, Submission,
+    address_budgets,
 };
 use fastpay_node::standing::Standing;
 use fastpay_node::storage::{DataFolder, FolderIdentity, MemoryDisk, ShardFolders};
@@ -34,6 +35,8 @@ pub const FORGETFUL: ShardLimits = ShardLimits {
     checkpoint_interval: Duration::ZERO,
     checkpoint_slice_accounts: 1,
     accounts_in_memory_max: 4,
+    disk_reserve_bytes: 0,
+    account_journal_bytes_per_day: std::num::NonZeroU64::MAX,
 };
 
 /// Waits until `done`, or fails.
@@ -101,6 +104,8 @@ pub struct Shards {
     /// How many records each shard replayed.
     pub replayed: Vec<u64>,
     limits: ShardLimits,
+    /// What addresses had written.
+    pub addresses: AddressBudgets,
     idle: Vec<(RecoveredShard, ShardQueue)>,
     threads: Vec<JoinHandle<Result<(), ShardError>>>,
 }
@@ -180,6 +185,7 @@ impl Shards {
             folder: folder.to_owned(),
             replayed: recovered.iter().map(|shard| shard.replayed).collect(),
             limits,
+            addresses: address_budgets(ADDRESS_JOURNAL_BYTES_PER_DAY),
             idle: recovered.into_iter().zip(queues).collect(),
             threads: Vec::new(),
         }
@@ -204,6 +210,7 @@ impl Shards {
                 domain: self.committee.domain,
                 standing: self.standing.subscribe(),
                 limits: self.limits,
+                addresses: self.addresses.clone(),
             };
             self.threads.push(shard::start(settings, recovered, queue, self.handles[&id].clone(), siblings).unwrap());
         }
@@ -229,6 +236,23 @@ impl Shards {
         let queued_at = self.metrics.shards[0].tracer.now();
         queue(self.handle_of(sender), Command::Submit(submission, queued_at));
         Pending(answers)
+    }
+
+    /// Submits requests about accounts of one shard together, as a client at this address, and waits for all answers.
+    pub fn submit_as(&self, peer: &Arc<Peer>, requests: Vec<Request>) -> Vec<Answer> {
+        let Some(first) = requests.first() else { return Vec::new() };
+        let shard = self.handle_of(&first.order().transfer.sender());
+        let (stream, mut received) = ClientStream::of(peer.clone(), requests.len());
+        let (ids, count) = ((0..requests.len() as u64).collect(), requests.len());
+        queue(shard, Command::Submit(Submission { stream, ids, requests }, None));
+        let mut answers = BTreeMap::new();
+        eventually("all answers", || {
+            while let Ok(given) = received.try_recv() {
+                answers.extend(given);
+            }
+            answers.len() == count
+        });
+        answers.into_values().collect()
     }
 
     pub fn send_order(&self, order: &TransferOrder) -> Pending {

@@ -12,11 +12,11 @@ use alloy::primitives::{Address, B256, Bytes, U256};
 use alloy::sol_types::SolCall;
 use fastpay_core::{
     AccountKey, Amount, Asset, AuthorityKeys, Certificate, Committee, Domain, Epoch, Payment, Redemption,
-    SequenceNumber, Transfer, VerifiedContractVote, sign_committee_vote, sign_vote,
+    SequenceNumber, Transfer, VerifiedOrder, sign_vote,
 };
-use fastpay_ethereum::testing::{Anvil, CHAIN_ID, GUARDIAN, Mining};
-use fastpay_ethereum::{Call, ContractAuthority, Finality, IFastPay, Primary, PrimaryConfig, SenderConfig};
-use fastpay_relayer::{BundleConfig, Config, KeyConfig, Relayer};
+use fastpay_ethereum::testing::{Anvil, CHAIN_ID, GUARDIAN, Mining, Signers};
+use fastpay_ethereum::{Call, Finality, IFastPay, Primary, PrimaryConfig, SenderConfig};
+use fastpay_relayer::{Assets, BelowCost, BundleConfig, Config, KeyConfig, Rate, Relayer};
 use fastpay_rpc::proto::shard_server;
 
 use authority::Authority;
@@ -102,12 +102,32 @@ impl Scene {
 
     /// A valid certificate, whatever it says.
     pub fn certify(&self, transfer: Transfer) -> Certificate {
-        let order = AccountKey::ed25519([9; 32]).order(&self.domain, transfer).verify(&self.domain).unwrap();
+        self.certificate_of(&AccountKey::ed25519([9; 32]).order(&self.domain, transfer).verify(&self.domain).unwrap())
+    }
+
+    fn certificate_of(&self, order: &VerifiedOrder) -> Certificate {
         let epoch = self.committee.epoch();
         let vote = |keys| sign_vote(keys, &self.domain, epoch, order.transfer(), order.digest());
-        let verified = |keys| vote(keys).verify(&self.domain, &self.committee, &order).unwrap();
+        let verified = |keys| vote(keys).verify(&self.domain, &self.committee, order).unwrap();
         let votes: Vec<_> = self.keys.iter().map(verified).collect();
-        Certificate::from_votes(&order, &self.committee, &votes).unwrap().into_certificate()
+        Certificate::from_votes(order, &self.committee, &votes).unwrap().into_certificate()
+    }
+
+    /// A valid certificate of a redemption by the owner with this secret, who is nobody that deposited.
+    pub fn certify_of(&self, owner: &AccountKey, redemption: Redemption) -> Certificate {
+        let redemption = Redemption { sender: owner.account(), ..redemption };
+        let order = owner.order(&self.domain, redemption.into()).verify(&self.domain).unwrap();
+        self.certificate_of(&order)
+    }
+
+    /// Publishes a certificate at every authority.
+    pub fn show(&self, certificate: &Certificate) {
+        self.authorities.iter().for_each(|authority| authority.publish(certificate));
+    }
+
+    /// Puts code at an address.
+    pub async fn set_code(&self, at: Address, code: &str) {
+        let _: serde_json::Value = self.anvil.request("anvil_setCode", serde_json::json!([at, code])).await;
     }
 
     /// Certifies and publishes redemptions of 100 wei with these sequence numbers, at every authority.
@@ -128,25 +148,9 @@ impl Scene {
     /// Installs the next epoch, with the same authorities.
     pub async fn rotate(&mut self) {
         let next = Committee::new(Epoch(self.committee.epoch().0 + 1), self.committee.members().to_vec()).unwrap();
-        let digest = self.domain.committee_vote_digest(&next, Address::ZERO);
-        let votes = self.keys.iter().map(|keys| {
-            sign_committee_vote(keys, &self.domain, &next, Address::ZERO).verify(&self.committee, digest).unwrap()
-        });
-        let votes = VerifiedContractVote::quorum(&self.committee, digest, &votes.collect::<Vec<_>>()).unwrap();
-        let authorities = next.members().iter().map(ContractAuthority::from).collect();
-        let call = IFastPay::rotateCall { authorities, guardian: Address::ZERO, votes: votes.into() };
-        let key = self.anvil.rich_key(4);
-        let hash = self
-            .anvil
-            .send_raw(
-                &key,
-                self.committee.epoch().0,
-                self.primary.contract().into(),
-                U256::ZERO,
-                call.abi_encode().into(),
-            )
-            .await;
-        self.anvil.mined_receipt(hash).await;
+        let (now, then) =
+            (Signers { committee: &self.committee, keys: &self.keys }, Signers { committee: &next, keys: &self.keys });
+        self.anvil.rotate(self.primary.contract(), now, then).await;
         self.anvil.mine(2).await;
         for authority in &self.authorities {
             authority.votes_in(next.epoch());
@@ -190,6 +194,11 @@ impl Scene {
     }
 }
 
+/// ETH, and these tokens at the same rate.
+pub fn serving(tokens: impl IntoIterator<Item = Asset>) -> Assets {
+    tokens.into_iter().chain([Asset::ETHER]).map(|asset| (asset, Rate::ONE)).collect()
+}
+
 /// Of a relayer that works for nothing, at once, in this folder.
 pub fn config(folder: &Path, primary: PrimaryConfig) -> Config {
     Config {
@@ -197,12 +206,12 @@ pub fn config(folder: &Path, primary: PrimaryConfig) -> Config {
         data_dir: folder.join("data"),
         key: KeyConfig { file: PathBuf::new(), passphrase_file: None },
         sender: SenderConfig { stuck_after_ms: 60_000, ..SenderConfig::default() },
-        bundle: BundleConfig { wait_ms_max: 0, ..BundleConfig::default() },
-        minimum_fees: Default::default(),
+        bundle: BundleConfig { wait_ms_max: 0, below_cost: BelowCost::Pay, ..BundleConfig::default() },
+        assets: serving([UNFUNDED]),
         traces: None,
-        default_minimum_fee: Amount::ZERO,
         poll_interval_ms: 20,
         metrics: None,
+        http: None,
         primary,
     }
 }

@@ -39,6 +39,8 @@ pub struct Received {
     pub number: u64,
     /// The payment. Its certificate is at the sender's shard.
     pub payment: Payment,
+    /// The output's number, where it is an output of a payout.
+    pub output: Option<u16>,
 }
 
 /// What an authority answers to a batch of redemptions.

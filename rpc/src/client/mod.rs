@@ -184,7 +184,8 @@ impl ShardClient {
         let answer = self.in_time(self.grpc.clone().list_received(account_page(account, start))).await?;
         let entries = answer.payments.into_iter().map(|entry| {
             let payment = entry.payment.ok_or(Malformed::Missing("payment"))?.try_into()?;
-            Ok(Received { number: entry.number, payment })
+            let output = entry.output.map(u16::try_from).transpose().map_err(|_| Malformed::OutOfRange("output"))?;
+            Ok(Received { number: entry.number, payment, output })
         });
         Ok(Page { entries: entries.collect::<Result<_, Malformed>>()?, total: answer.total })
     }

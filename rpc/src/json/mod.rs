@@ -10,7 +10,7 @@ mod reads;
 mod text;
 mod vote;
 
-pub use order::{Authorization, Transfer, TransferOrder};
+pub use order::{Authorization, Output, Outputs, Transfer, TransferOrder};
 pub use problem::{Problem, ProblemCode, Retry};
 pub use reads::{
     AccountState, AssetTotals, Committee, CommitteeMember, Confirmed, ConfirmedTransfer, Deposit, DepositPage,
@@ -23,9 +23,9 @@ pub use vote::{Certificate, RedemptionBatch, RedemptionBatchVote, RedemptionName
 /// The longest JSON of an order, a certificate with so many votes, or a batch of redemptions, in bytes.
 #[must_use]
 pub const fn json_bytes_max(votes: usize) -> usize {
-    // An order takes about 800 bytes, a vote with the longest path 1,100, a redemption's name 120; all with room for
-    // spaces.
-    let certificate = 4_096 + votes * 2_048;
+    // An order takes about 800 bytes, an output 240, a vote with the longest path 1,100, a redemption's name 120; all
+    // with room for spaces.
+    let certificate = 4_096 + fastpay_core::PAYOUT_OUTPUTS_MAX * 512 + votes * 2_048;
     let batch = 1_024 + crate::REDEMPTION_BATCH_MAX * 160;
     if certificate > batch { certificate } else { batch }
 }

@@ -42,6 +42,69 @@ pub enum Transfer {
         /// Free for the user.
         memo: Bytes32,
     },
+    /// To many accounts in FastPay, entirely or not at all.
+    Payout {
+        /// Who pays.
+        sender: Account,
+        /// The address of an ERC-20, or zero for ETH.
+        asset: Bytes20,
+        /// The payments, 1 to 256.
+        outputs: Outputs,
+        /// The sender's next number, from 0.
+        sequence: Uint64,
+        /// Free for the user.
+        memo: Bytes32,
+    },
+}
+
+/// One payment of a payout.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Output {
+    /// Who is paid.
+    pub recipient: Account,
+    /// In the asset's smallest unit, above 0.
+    pub amount: Uint128,
+    /// Free for the user.
+    pub memo: Bytes32,
+}
+
+/// The payments of a payout, 1 to 256, of which the sum has no more than 128 bits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(try_from = "Vec<Output>", into = "Vec<Output>")]
+#[schema(value_type = Vec<Output>, min_items = 1, max_items = 256)]
+pub struct Outputs(core::Outputs);
+
+impl Outputs {
+    /// How many there are.
+    #[expect(clippy::len_without_is_empty, reason = "there is at least one")]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl TryFrom<Vec<Output>> for Outputs {
+    type Error = core::InvalidTransfer;
+    fn try_from(outputs: Vec<Output>) -> Result<Self, core::InvalidTransfer> {
+        let outputs = outputs.into_iter().map(|Output { recipient, amount, memo }| core::Output {
+            recipient: recipient.0,
+            amount: Amount(amount.0),
+            memo: memo.0.into(),
+        });
+        core::Outputs::new(outputs.collect()).map(Self)
+    }
+}
+
+impl From<Outputs> for Vec<Output> {
+    fn from(Outputs(outputs): Outputs) -> Self {
+        let output = |output: &core::Output| Output {
+            recipient: Account(output.recipient),
+            amount: Decimal(output.amount.0),
+            memo: Hex(output.memo.0),
+        };
+        outputs.iter().map(output).collect()
+    }
 }
 
 /// The proof that the sender ordered it: a signature over the EIP-712 digest of the transfer.
@@ -98,6 +161,13 @@ impl From<&core::Transfer> for Transfer {
                 sequence: Decimal(redemption.sequence.0),
                 memo: Hex(redemption.memo.0),
             },
+            core::Transfer::Payout(payout) => Self::Payout {
+                sender: Account(payout.sender),
+                asset: payout.asset.into(),
+                outputs: Outputs(payout.outputs.clone()),
+                sequence: Decimal(payout.sequence.0),
+                memo: Hex(payout.memo.0),
+            },
         }
     }
 }
@@ -124,6 +194,13 @@ impl From<Transfer> for core::Transfer {
                     memo: memo.0.into(),
                 })
             }
+            Transfer::Payout { sender, asset, outputs, sequence, memo } => Self::Payout(core::Payout {
+                sender: sender.0,
+                asset: asset.into(),
+                outputs: outputs.0,
+                sequence: SequenceNumber(sequence.0),
+                memo: memo.0.into(),
+            }),
         }
     }
 }

@@ -67,6 +67,15 @@ crate::problem_kinds! {
     /// Restored from an older copy, it votes for the account from `expectedSequence` on, where it knows that already.
     CatchingUp "catching-up" 503 Later "The authority may have voted for another order of this number",
         "Ask the others for their votes; this one votes for the account again from expectedSequence on.";
+    /// No new order is voted for, and certificates are confirmed.
+    DiskLow "disk-low" 503 Later "The authority's disk is nearly full",
+        "Ask the others for their votes; this one votes again when its operator has made room.";
+    /// Its orders have filled their share of the disk.
+    AccountBudget "account-budget" 429 Later "The account's payments have filled their share of the disk",
+        "Send the same again after retryAfterMs, and order less often.";
+    /// The orders from there have.
+    AddressBudget "address-budget" 429 Later "Payments from this address have filled their share of the disk",
+        "Send the same again after retryAfterMs. Operators can raise the share of an address.";
     /// There is none here.
     NotFound "not-found" 404 AfterChange "Not found here",
         "Check what was asked for. Another authority may have it already, or this one later.";
@@ -179,6 +188,9 @@ impl From<&Refusal> for ProblemCode {
             Refusal::NotVoting(_) => Self::NotVoting,
             Refusal::CatchingUp(_) => Self::CatchingUp,
             Refusal::UnknownEpoch(_) => Self::UnknownEpoch,
+            Refusal::DiskLow(_) => Self::DiskLow,
+            Refusal::AccountBudget(_) => Self::AccountBudget,
+            Refusal::AddressBudget(_) => Self::AddressBudget,
         }
     }
 }
@@ -194,7 +206,10 @@ impl From<&Refusal> for Problem {
             | Refusal::AlreadyConfirmed(expected)
             | Refusal::MissingCertificate(expected) => Self { expected_sequence: expecting(expected.0), ..problem },
             Refusal::InsufficientBalance(balance) => Self { balance: Some(Decimal(*balance)), ..problem },
-            Refusal::Busy(wait) => problem.retry_after(*wait),
+            Refusal::Busy(wait)
+            | Refusal::DiskLow(wait)
+            | Refusal::AccountBudget(wait)
+            | Refusal::AddressBudget(wait) => problem.retry_after(*wait),
             Refusal::NotVoting(epoch) | Refusal::UnknownEpoch(epoch) => {
                 Self { epoch: Some(Decimal(epoch.0)), ..problem }
             }

@@ -89,9 +89,13 @@ answers! {
     ReceivedPayment {
         /// By the order of arrival at this authority, from 0.
         number: Uint64,
-        /// The payment. Its certificate is found under its sender and sequence number.
+        /// The payment, for an output of a payout with the output's own memo. Its certificate is found under its sender
+        /// and sequence number.
         payment: Transfer,
-        /// Its EIP-712 digest.
+        /// The number of the output in its payout, from 0; absent for a payment that is an order of its own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        output: Option<u16>,
+        /// The EIP-712 digest of the payment, or of the payout.
         digest: Bytes32,
     }
 
@@ -267,6 +271,8 @@ pub enum FollowerState {
     AtHead,
     /// It reads what is behind.
     CatchingUp,
+    /// Its Ethereum nodes contradicted themselves: it reads again for some minutes before it stops.
+    Rereading,
     /// Its Ethereum node cannot be right: no deposit is credited until an operator looks.
     Stopped,
     /// There is no Primary.
@@ -295,11 +301,12 @@ impl SentTransfer {
 }
 
 impl ReceivedPayment {
-    /// The payment that arrived under a number.
+    /// The payment that arrived under a number. Of an output, with the digest of its `payout`.
     #[must_use]
-    pub fn new(domain: &Domain, number: u64, payment: &core::Payment) -> Self {
-        let digest: Digest = domain.transfer_digest(&payment.clone().into());
-        Self { number: Decimal(number), payment: payment.into(), digest: Hex(digest.0) }
+    pub fn new(domain: &Domain, number: u64, receipt: &core::Receipt, payout: Option<Digest>) -> Self {
+        let core::Receipt { payment, output } = receipt;
+        let digest = payout.unwrap_or_else(|| domain.transfer_digest(&payment.clone().into()));
+        Self { number: Decimal(number), payment: payment.into(), output: *output, digest: Hex(digest.0) }
     }
 }
 

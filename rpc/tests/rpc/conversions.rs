@@ -2,9 +2,11 @@
 
 use bytes::Bytes;
 use fastpay_core::{
-    AccountId, Certificate, Deposit, Payment, Redemption, SequenceNumber, Transfer, TransferOrder, Vote,
+    AccountId, Amount, Asset, Certificate, Deposit, InvalidTransfer, MERKLE_PATH_LENGTH_MAX, MerklePath, Output,
+    Outputs, PAYOUT_OUTPUTS_MAX, Payment, Payout, Redemption, SequenceNumber, Transfer, TransferOrder, Vote,
+    VoteSignature,
 };
-use fastpay_rpc::{Malformed, REDEMPTION_BATCH_MAX, Refusal, proto, request_bytes_max};
+use fastpay_rpc::{MESSAGE_BYTES_MAX, Malformed, REDEMPTION_BATCH_MAX, Refusal, json, proto, request_bytes_max};
 use proptest::prelude::*;
 use prost::Message;
 
@@ -30,6 +32,9 @@ proptest! {
             }
             Transfer::Redemption(redemption) => {
                 prop_assert_eq!(Redemption::try_from(proto::Redemption::from(redemption)), Ok(redemption.clone()));
+            }
+            Transfer::Payout(payout) => {
+                prop_assert_eq!(Payout::try_from(proto::Payout::from(payout)), Ok(payout.clone()));
             }
         }
     }
@@ -78,7 +83,7 @@ proptest! {
         let wrong = Bytes::from(vec![1; length]);
         let mut payment: proto::Payment = match &some_order(0).transfer {
             Transfer::Payment(payment) => payment.into(),
-            Transfer::Redemption(_) => unreachable!(),
+            Transfer::Redemption(_) | Transfer::Payout(_) => unreachable!(),
         };
         payment.sender = wrong.clone();
         prop_assert_eq!(Payment::try_from(payment).is_ok(), length == 32);
@@ -133,8 +138,7 @@ fn the_longest_certificate_fits_into_a_request() {
     let Some(proto::vote::Signature::Payment(payment)) = &mut vote.signature else { unreachable!() };
     payment.siblings = vec![7; 320].into();
     payment.directions = u16::MAX.into();
-    let mut certificate: proto::Certificate = (&some_certificate(u64::MAX)).into();
-    certificate.epoch = u64::MAX;
+    let mut certificate: proto::Certificate = (&largest_certificate(0)).into();
     for quorum in [3, 7, 67, 170, 255] {
         certificate.votes = vec![vote.clone(); quorum];
         let request = proto::submit_request::Request::Certificate(certificate.clone());
@@ -158,4 +162,61 @@ fn the_largest_batch_fits_into_a_request_and_no_other_number_is_taken() {
         let read: Result<Vec<(AccountId, SequenceNumber)>, Malformed> = request(count).try_into();
         assert_eq!(read, Err(Malformed::OutOfRange("redemptions")));
     }
+}
+
+fn largest_payout() -> Payout {
+    let output = Output { recipient: AccountId([0xFF; 32]), amount: Amount(u128::MAX >> 8), memo: [0xFF; 32].into() };
+    Payout {
+        sender: AccountId([0xFF; 32]),
+        asset: Asset([0xFF; 20].into()),
+        outputs: Outputs::new(vec![output; PAYOUT_OUTPUTS_MAX]).unwrap(),
+        sequence: SequenceNumber(u64::MAX - 1),
+        memo: [0xFF; 32].into(),
+    }
+}
+
+/// The longest certificate of a payout that a quorum of so many can make.
+fn largest_certificate(quorum: usize) -> Certificate {
+    let order = TransferOrder { transfer: largest_payout().into(), ..some_order(0) };
+    let path = MerklePath { directions: u16::MAX, siblings: vec![[0xFF; 32].into(); MERKLE_PATH_LENGTH_MAX] };
+    let signature = VoteSignature::Payment { signature: fastpay_core::Ed25519Signature([0xFF; 64]), path };
+    let vote = Vote { authority: fastpay_core::AuthorityName([0xFF; 32]), signature };
+    Certificate { order, epoch: fastpay_core::Epoch(u64::MAX), votes: vec![vote; quorum] }
+}
+
+#[test]
+fn the_largest_payout_fits_into_every_message() {
+    for quorum in [3, 67, fastpay_core::COMMITTEE_SIZE_MAX] {
+        let certificate = largest_certificate(quorum);
+        let request = proto::submit_request::Request::Certificate((&certificate).into());
+        let bytes = proto::SubmitRequest { id: u64::MAX, request: Some(request) }.encode_to_vec().len();
+        assert!(bytes <= request_bytes_max(quorum) && bytes <= MESSAGE_BYTES_MAX, "{bytes} with {quorum} votes");
+        let json = serde_json::to_vec(&json::Certificate::from(&certificate)).unwrap().len();
+        assert!(json <= json::json_bytes_max(quorum), "{json} with {quorum} votes");
+    }
+}
+
+#[test]
+fn outputs_that_are_no_payout_are_refused_by_name() {
+    let good = proto::Payout::from(&largest_payout());
+    let with = |change: &dyn Fn(&mut proto::Payout)| {
+        let mut changed = good.clone();
+        change(&mut changed);
+        Payout::try_from(changed).map(drop)
+    };
+    let refused = |error| Err(Malformed::Outputs(error));
+    assert_eq!(with(&|_| {}), Ok(()));
+    assert_eq!(with(&|payout| payout.outputs.clear()), refused(InvalidTransfer::NoOutputs));
+    let found = PAYOUT_OUTPUTS_MAX + 1;
+    let more = |payout: &mut proto::Payout| payout.outputs.push(payout.outputs[0].clone());
+    assert_eq!(with(&more), refused(InvalidTransfer::TooManyOutputs { found }));
+    let most = |payout: &mut proto::Payout| payout.outputs[9].amount = vec![0xFF; 16].into();
+    assert_eq!(with(&most), refused(InvalidTransfer::SumTooLarge));
+    let short = |payout: &mut proto::Payout| payout.outputs[9].memo = vec![0; 31].into();
+    assert_eq!(with(&short), Err(Malformed::Length { field: "memo", expected: 32, found: 31 }));
+    let json = serde_json::to_value(json::Transfer::from(&Transfer::from(largest_payout()))).unwrap();
+    let mut changed = json.clone();
+    changed["outputs"] = serde_json::json!([]);
+    assert!(serde_json::from_value::<json::Transfer>(json).is_ok());
+    assert!(serde_json::from_value::<json::Transfer>(changed).is_err());
 }

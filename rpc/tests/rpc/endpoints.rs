@@ -22,13 +22,13 @@ fn authority(byte: u8) -> AuthorityEndpoints {
 }
 
 fn text(authorities: Vec<AuthorityEndpoints>) -> String {
-    serde_json::to_string(&Endpoints { authorities }).unwrap()
+    serde_json::to_string(&Endpoints { authorities, relayers: vec![] }).unwrap()
 }
 
 #[test]
 fn what_is_written_is_read() {
     let tls = AuthorityEndpoints { tls_ca: Some("ca.pem".into()), http: None, ..authority(2) };
-    let written = Endpoints { authorities: vec![authority(1), tls] };
+    let written = Endpoints { authorities: vec![authority(1), tls], relayers: vec!["https://relayer.example".into()] };
     assert_eq!(read(&serde_json::to_string(&written).unwrap()), Ok(written));
 }
 
@@ -53,6 +53,12 @@ fn wrong_files_are_refused_with_the_reason() {
     );
     let twice = text(vec![authority(1), authority(2), authority(1)]);
     assert_eq!(read(&twice), Err(EndpointsError::Repeated(AuthorityName([1; 32]))));
+    let relayed = |relayers: Vec<String>| {
+        serde_json::to_string(&Endpoints { authorities: vec![authority(1)], relayers }).unwrap()
+    };
+    let ftp = "ftp://relayer.example".to_owned();
+    assert_eq!(read(&relayed(vec![ftp.clone()])), Err(EndpointsError::RelayerUrl(ftp)));
+    assert_eq!(read(&relayed(vec!["https://relayer.example".into(); 17])), Err(EndpointsError::Relayers));
     for shards in [Vec::new(), vec!["http://127.0.0.1:9000".to_owned(); 1_025]] {
         let odd = text(vec![AuthorityEndpoints { shards, ..authority(3) }]);
         assert_eq!(read(&odd), Err(EndpointsError::Shards(AuthorityName([3; 32]))));

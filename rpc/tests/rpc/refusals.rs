@@ -26,6 +26,9 @@ fn all() -> Vec<Refusal> {
         Refusal::UnknownEpoch(Epoch(u64::MAX)),
         Refusal::CatchingUp(None),
         Refusal::CatchingUp(Some(SequenceNumber(1))),
+        Refusal::DiskLow(Duration::from_secs(60)),
+        Refusal::AccountBudget(Duration::from_millis(250)),
+        Refusal::AddressBudget(Duration::ZERO),
     ]
 }
 
@@ -35,10 +38,8 @@ fn every_refusal_comes_back() {
         let wire = proto::Refused::from(&refusal);
         assert!(!wire.message.is_empty(), "people read it too");
         assert_eq!(Refusal::try_from(wire), Ok(refusal.clone()));
-        let retryable = matches!(
-            refusal,
-            Refusal::Busy(_) | Refusal::Stopping | Refusal::UnknownEpoch(_) | Refusal::CatchingUp(None)
-        );
+        let retryable = refusal.retry_after().is_some()
+            || matches!(refusal, Refusal::Stopping | Refusal::UnknownEpoch(_) | Refusal::CatchingUp(None));
         assert_eq!(refusal.is_retryable(), retryable, "{refusal}");
     }
 }
@@ -46,7 +47,7 @@ fn every_refusal_comes_back() {
 #[test]
 fn refusals_that_say_nothing_are_malformed() {
     let refused = |code: i32| proto::Refused { code, ..proto::Refused::default() };
-    for code in [0, 15, -1, i32::MAX] {
+    for code in [0, 18, -1, i32::MAX] {
         assert!(Refusal::try_from(refused(code)).is_err(), "{code}");
     }
     // Without the order, and without the balance.

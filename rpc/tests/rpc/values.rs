@@ -2,8 +2,8 @@
 
 use fastpay_core::{
     AccountId, Amount, Asset, AuthorityName, Authorization, Certificate, Deposit, EcdsaSignature, Ed25519Signature,
-    Epoch, MERKLE_PATH_LENGTH_MAX, MerklePath, Payment, PrimaryAddress, Redemption, SequenceNumber, TransactionIndex,
-    Transfer, TransferOrder, Vote, VoteSignature,
+    Epoch, MERKLE_PATH_LENGTH_MAX, MerklePath, Output, Outputs, PAYOUT_OUTPUTS_MAX, Payment, Payout, PrimaryAddress,
+    Redemption, SequenceNumber, TransactionIndex, Transfer, TransferOrder, Vote, VoteSignature,
 };
 use proptest::prelude::*;
 
@@ -33,16 +33,32 @@ fn ecdsa_signature() -> impl Strategy<Value = EcdsaSignature> {
 
 pub fn transfer() -> impl Strategy<Value = Transfer> {
     let common = (account(), address().prop_map(Asset), amount(), any::<u64>(), any::<[u8; 32]>());
-    (common, account(), address(), amount(), any::<bool>()).prop_map(
-        |((sender, asset, amount, sequence, memo), recipient, address, fee, redeems)| {
+    (common, account(), address(), amount(), outputs(), 0..3_u8).prop_map(
+        |((sender, asset, amount, sequence, memo), recipient, address, fee, outputs, kind)| {
             let (sequence, memo) = (SequenceNumber(sequence), memo.into());
-            if redeems {
-                Transfer::Redemption(Redemption { sender, recipient: address, asset, amount, fee, sequence, memo })
-            } else {
-                Transfer::Payment(Payment { sender, recipient, asset, amount, sequence, memo })
+            match kind {
+                0 => {
+                    Transfer::Redemption(Redemption { sender, recipient: address, asset, amount, fee, sequence, memo })
+                }
+                1 => Transfer::Payment(Payment { sender, recipient, asset, amount, sequence, memo }),
+                _ => Transfer::Payout(Payout { sender, asset, outputs, sequence, memo }),
             }
         },
     )
+}
+
+fn output() -> impl Strategy<Value = Output> {
+    (account(), any::<u64>(), any::<[u8; 32]>()).prop_map(|(recipient, amount, memo)| Output {
+        recipient,
+        amount: Amount(u128::from(amount) << 32),
+        memo: memo.into(),
+    })
+}
+
+fn outputs() -> impl Strategy<Value = Outputs> {
+    use proptest::collection::vec;
+    prop_oneof![9 => vec(output(), 1..8), 1 => vec(output(), PAYOUT_OUTPUTS_MAX)]
+        .prop_map(|outputs| Outputs::new(outputs).unwrap())
 }
 
 pub fn order() -> impl Strategy<Value = TransferOrder> {

@@ -5,33 +5,34 @@ import { parseAbi } from "viem";
 const REDEMPTION =
   "struct Redemption { bytes32 sender; address recipient; address asset; uint128 amount; uint128 fee; uint64 sequence; bytes32 memo; }";
 const AUTHORITY = "struct Authority { bytes32 votingKey; address redemptionKey; }";
-const BRAKES =
-  "struct Brakes { uint32 pauseDuration; uint32 pauseCooldown; uint32 outflowWindow; uint16 outflowShare; uint32 outflowDelay; uint32 votesValidity; }";
+const SAFETY_PARAMETERS =
+  "struct SafetyParameters { uint32 pauseDuration; uint32 pauseCooldown; uint32 outflowWindow; uint16 outflowShare; uint32 outflowDelay; uint32 votesValidity; uint32 unlockWindow; }";
 
 /** FastPay. */
 export const FASTPAY_ABI = /* @__PURE__ */ parseAbi([
   REDEMPTION,
   AUTHORITY,
-  BRAKES,
+  SAFETY_PARAMETERS,
   "function depositEther(bytes32 recipient) payable",
   "function depositToken(bytes32 recipient, address asset, uint128 amount)",
   "function depositTokenWithPermit(bytes32 recipient, address asset, uint128 amount, uint256 deadline, uint8 v, bytes32 r, bytes32 s)",
   "function redeem(Redemption redemption, uint64 epoch, bytes votes)",
   "function redeemBatch(Redemption[] redemptions, uint64 epoch, bytes votes)",
-  "function executeQueued(Redemption redemption)",
-  "function claim(address asset)",
-  "function claimTo(address asset, address to)",
+  "function executeQueued(Redemption redemption, bytes votes)",
+  "function claim(address asset, address to, uint256 amount)",
+  "function claimFor(address owner, address asset, uint256 amount)",
   "function epoch() view returns (uint64)",
   "function epochValidUntil(uint64 epoch) view returns (uint256)",
   "function committee(uint64 epoch) view returns (Authority[])",
   "function guardian() view returns (address)",
-  "function brakes() view returns (Brakes)",
+  "function council() view returns (address)",
+  "function safetyParameters() view returns (SafetyParameters)",
   "function pausedUntil() view returns (uint256)",
   "function totalBalance(address asset) view returns (uint256)",
   "function totalClaims(address asset) view returns (uint256)",
   "function totalQueued(address asset) view returns (uint256)",
   "function outflowAvailable(address asset) view returns (uint256)",
-  "function queued(bytes32 sender, uint64 sequence) view returns (uint256 executableAt, address relayer)",
+  "function queued(bytes32 sender, uint64 sequence) view returns (uint256 executableAt, address relayer, uint64 epoch, bool needsVotes)",
   "function claimOf(address owner, address asset) view returns (uint256)",
   "function lastTransactionIndex() view returns (uint64)",
   "function isRedeemed(bytes32 sender, uint64 sequence) view returns (bool)",
@@ -45,6 +46,7 @@ export const FASTPAY_ABI = /* @__PURE__ */ parseAbi([
   "error AssetWithoutCode(address asset)",
   "error NothingReceived(address asset)",
   "error AssetCapExceeded(address asset, uint256 held, uint256 received, uint256 cap)",
+  "error AssetUnderCollateralized(address asset, uint256 held, uint256 owed)",
   "error PermitRefused(address asset, uint256 allowance, uint256 amount)",
   "error AlreadyRedeemed(bytes32 sender, uint64 sequence)",
   "error BalanceTooLow(uint256 item, address asset, uint256 balance, uint128 amount)",
@@ -53,7 +55,9 @@ export const FASTPAY_ABI = /* @__PURE__ */ parseAbi([
   "error InsufficientGas(uint256 available, uint256 required)",
   "error NotQueued(bytes32 sender, uint64 sequence)",
   "error TooEarly(uint256 executableAt)",
+  "error EpochCompromised(uint64 epoch)",
   "error NothingToClaim(address owner, address asset)",
+  "error InvalidClaimAmount(address owner, address asset, uint256 claimed, uint256 amount)",
   "error ClaimRefused(address to, address asset, uint256 amount)",
   "error WrongVotesLength(uint256 item, uint256 length, uint256 expected)",
   "error VotesNotAscending(uint256 item, uint256 position, uint8 member)",
@@ -61,6 +65,12 @@ export const FASTPAY_ABI = /* @__PURE__ */ parseAbi([
   "error MalleableVote(uint256 item, uint256 position, bytes32 s)",
   "error InvalidRecoveryId(uint256 item, uint256 position, uint8 v)",
   "error WrongSigner(uint256 item, uint256 position, uint8 member, address recovered)",
+]);
+
+/** What tells that a contract is FastPay's: its EIP-712 domain, or the FastPay that a Council belongs to. */
+export const IDENTITY_ABI = /* @__PURE__ */ parseAbi([
+  "function eip712Domain() view returns (bytes1 fields, string name, string version, uint256 chainId, address verifyingContract, bytes32 salt, uint256[] extensions)",
+  "function fastPay() view returns (address)",
 ]);
 
 /** ERC-20, and ERC-2612 where a token has it. */

@@ -16,7 +16,7 @@ import { FastPayError, isFastPayError } from "../errors.js";
 import type { Domain } from "../transfer.js";
 import type { AssetStatus, ContractStatus, Place, RedemptionStatus } from "../views.js";
 import { chainError, pausedUntil } from "../wallet-errors.js";
-import { FASTPAY_ABI } from "./abi.js";
+import { FASTPAY_ABI, IDENTITY_ABI } from "./abi.js";
 
 /** Which blocks of the Primary are believed to stay. */
 export type Finality = "finalized" | "safe" | "latest";
@@ -82,11 +82,11 @@ export class Contract {
 
   /** Where a redemption stands. */
   async redemptionStatus(sender: AccountId, sequence: bigint): Promise<RedemptionStatus> {
-    const [isRedeemed, [executableAt, relayer]] = await Promise.all([
+    const [isRedeemed, [executableAt, relayer, epoch, needsVotes]] = await Promise.all([
       this.view("isRedeemed", [sender, sequence]),
       this.view("queued", [sender, sequence]),
     ]);
-    if (executableAt > 0n) return { state: "queued", executableAt, relayer };
+    if (executableAt > 0n) return { state: "queued", executableAt, relayer, epoch, needsVotes };
     return { state: isRedeemed ? "paid" : "open" };
   }
 
@@ -96,24 +96,57 @@ export class Contract {
     if (until > timestamp) throw pausedUntil(until);
   }
 
+  /**
+   * True where an address is one of FastPay's contracts: this one, its Council, or those of another deployment on this
+   * chain. Nobody can move what is paid to them.
+   */
+  async isFastPay(address: Address): Promise<boolean> {
+    const own = this.domain.contract;
+    if (sameAddress(address, own) || sameAddress(address, await this.view("council", []))) return true;
+    const code = await this.ask(() => this.client.getCode({ address }));
+    if (code === undefined || code === "0x") return false;
+    if (await this.#isNamedFastPay(address)) return true;
+    const owner = await this.#identity(() =>
+      this.client.readContract({ address, abi: IDENTITY_ABI, functionName: "fastPay" }),
+    );
+    return owner !== undefined && this.#isNamedFastPay(owner);
+  }
+
+  async #isNamedFastPay(address: Address): Promise<boolean> {
+    const domain = await this.#identity(() =>
+      this.client.readContract({ address, abi: IDENTITY_ABI, functionName: "eip712Domain" }),
+    );
+    return domain?.[1] === "FastPay" && sameAddress(domain[4], address);
+  }
+
+  /** What a strange contract answers; none where it refuses, or answers what cannot be read. */
+  async #identity<T>(request: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await this.ask(request);
+    } catch (error) {
+      if (isFastPayError(error, "reverted") || isFastPayError(error, "malformed-answer")) return undefined;
+      throw error;
+    }
+  }
+
   /** What it says of itself. */
   async status(): Promise<ContractStatus> {
-    const [epoch, pausedUntil, guardian, deposits, brakes, { timestamp }] = await Promise.all([
+    const [epoch, pausedUntil, guardian, lastTransactionIndex, parameters, { timestamp }] = await Promise.all([
       this.view("epoch", []),
       this.view("pausedUntil", []),
       this.view("guardian", []),
       this.view("lastTransactionIndex", []),
-      this.view("brakes", []),
+      this.view("safetyParameters", []),
       this.block("latest"),
     ]);
     return {
       epoch,
       pausedUntil: pausedUntil > timestamp ? pausedUntil : 0n,
       guardian,
-      deposits,
-      outflowShareBasisPoints: brakes.outflowShare,
-      outflowWindow: brakes.outflowWindow,
-      outflowDelay: brakes.outflowDelay,
+      lastTransactionIndex,
+      outflowShareBasisPoints: parameters.outflowShare,
+      outflowWindow: parameters.outflowWindow,
+      outflowDelay: parameters.outflowDelay,
       timestamp,
     };
   }
@@ -207,4 +240,8 @@ export class Contract {
       ContractFunctionReturnType<typeof FASTPAY_ABI, "view", V>
     >;
   }
+}
+
+function sameAddress(a: Address, b: Address): boolean {
+  return a.toLowerCase() === b.toLowerCase();
 }

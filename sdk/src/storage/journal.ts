@@ -76,8 +76,14 @@ export class OrderJournal {
     await this.#write(order.transfer.sequence, "certificate", { digest, content: encodeCertificate(certificate) });
   }
 
-  /** Notes that a quorum has confirmed the certificate of a number. */
+  /**
+   * Notes that a quorum has confirmed the certificate of a number. The certificate must be stored by then: a settled
+   * number is never looked at again.
+   */
   async settle(sequence: bigint): Promise<void> {
+    if ((await this.#store.get(this.#key(sequence, "certificate"))) === undefined) {
+      throw new Error(`number ${sequence} cannot be settled: its certificate is not in the storage`);
+    }
     await this.#write(sequence, "settled", {});
   }
 

@@ -27,7 +27,7 @@ const standing: Decoder<"open" | "queued"> = (value, at) => (value === "queued" 
 const purpose = tagged<ChainPurpose>({
   deposit: object({ type: literal("deposit"), asset: hex(20), amount: unsigned(256) }),
   payout: object({ type: literal("payout"), sequence: unsigned(64), from: standing }),
-  claim: object({ type: literal("claim"), asset: hex(20) }),
+  claim: object({ type: literal("claim"), asset: hex(20), amount: unsigned(256) }),
 });
 const place = object<Place>({ from: hex(20), nonce: smallNumber(Number.MAX_SAFE_INTEGER) });
 

@@ -5,9 +5,12 @@ import { encodeFunctionData, parseEventLogs, type WalletClient } from "viem";
 import { accountFromEthereum } from "../accounts.js";
 import type { Address, Hex } from "../bytes.js";
 import { packRedemptionVotes, type VerifiedCertificate } from "../certificate.js";
+import type { ClaimIntent } from "../client.js";
 import { FASTPAY_ABI } from "../chain/abi.js";
+import type { Contract } from "../chain/contract.js";
 import { answered, chainAccount, follow, naming, send, type ChainAccount, type Follower } from "../chain/transactions.js";
-import { voteAgain } from "../drive/vote-again.js";
+import { voteAgain, type BatchVotes } from "../drive/vote-again.js";
+import { transferDigest } from "../eip712.js";
 import { FastPayError, isFastPayError } from "../errors.js";
 import type { ChainStep, TransferStep } from "../progress.js";
 import type { Redemption } from "../transfer.js";
@@ -22,6 +25,21 @@ const ENDING_MARGIN_S = 120n;
 const REDEMPTION_GAS = 100_000n;
 
 type Tell = (step: ChainStep) => void;
+
+/**
+ * Throws `recipient-is-fastpay` where money would be lost. While the Ethereum node is away nobody can tell, and a
+ * redemption can be ordered all the same.
+ */
+export async function checkRecipient(contract: Contract, recipient: Address): Promise<void> {
+  const isLost = await contract.isFastPay(recipient).catch((error: unknown) => {
+    if (isFastPayError(error, "chain-unreachable")) return false;
+    throw error;
+  });
+  if (!isLost) return;
+  const message = `${recipient} is a contract of FastPay: nobody could move what is paid to it`;
+  const action = "nothing was signed; redeem to your own address. To move money between accounts, pay";
+  throw new FastPayError("recipient-is-fastpay", message, action, { details: { recipient } });
+}
 
 /** Brings a redemption to the contract oneself. */
 export async function redeemOnChain(
@@ -45,12 +63,13 @@ export async function redeemOnChain(
  * the current committee for the same redemption.
  */
 export async function redemptionCall(
-  { contract, network, timing }: Context,
+  context: Context,
   certificate: VerifiedCertificate,
   redemption: Redemption,
   tell: Tell,
   signal: AbortSignal | undefined,
 ): Promise<Hex> {
+  const { contract, network } = context;
   const { epoch } = certificate;
   const [until, { timestamp }, committee] = await Promise.all([
     contract.epochValidUntil(epoch),
@@ -61,11 +80,7 @@ export async function redemptionCall(
     const args = [redemption, epoch, packRedemptionVotes(certificate, committee)] as const;
     return encodeFunctionData({ abi: FASTPAY_ABI, functionName: "redeem", args });
   }
-  const report = (step: TransferStep): void => {
-    if (step.type === "vote" || step.type === "waiting" || step.type === "catching-up") tell(step);
-  };
-  const drive = { network, timing, tell: report, signal, stored: async () => undefined };
-  const voted = await voteAgain(drive, certificate, redemption);
+  const voted = await currentVotes(context, certificate, redemption, tell, signal);
   const args = [[redemption], voted.epoch, voted.votes] as const;
   return encodeFunctionData({ abi: FASTPAY_ABI, functionName: "redeemBatch", args });
 }
@@ -78,9 +93,53 @@ export async function executeQueued(
   tell: Tell,
   signal: AbortSignal | undefined,
 ): Promise<PayoutReceipt> {
-  const data = encodeFunctionData({ abi: FASTPAY_ABI, functionName: "executeQueued", args: [redemption] });
   const from = await chainAccount(context.contract, wallet, tell, signal);
-  return payOut(context, from, redemption, "queued", async () => data);
+  return payOut(context, from, redemption, "queued", (status) => executeCall(context, redemption, status, tell, signal));
+}
+
+/** The call that executes, with votes of the current committee where the keys of the item's own epoch were stolen. */
+async function executeCall(
+  context: Context,
+  redemption: Redemption,
+  status: RedemptionStatus,
+  tell: Tell,
+  signal: AbortSignal | undefined,
+): Promise<Hex> {
+  const needsVotes = status.state === "queued" && status.needsVotes;
+  const votes = needsVotes ? (await certifiedVotes(context, redemption, tell, signal)).votes : "0x";
+  return encodeFunctionData({ abi: FASTPAY_ABI, functionName: "executeQueued", args: [redemption, votes] });
+}
+
+/** Votes of the current committee for a redemption that has a certificate. */
+async function certifiedVotes(
+  context: Context,
+  redemption: Redemption,
+  tell: Tell,
+  signal: AbortSignal | undefined,
+): Promise<BatchVotes> {
+  const { network } = context;
+  const certificate = await network.findCertificate(redemption.sender, redemption.sequence, { signal });
+  const digest = transferDigest(network.domain, redemption);
+  if (certificate?.digest !== digest) {
+    const message = "the keys of its epoch were stolen, and no authority has a certificate of this redemption";
+    const action = "the committee votes only for what it has confirmed; ask its operators where you signed this one";
+    throw new FastPayError("not-found", message, action, { details: { digest } });
+  }
+  return currentVotes(context, certificate, redemption, tell, signal);
+}
+
+function currentVotes(
+  { network, timing }: Context,
+  certificate: VerifiedCertificate,
+  redemption: Redemption,
+  tell: Tell,
+  signal: AbortSignal | undefined,
+): Promise<BatchVotes> {
+  const report = (step: TransferStep): void => {
+    if (step.type === "vote" || step.type === "waiting" || step.type === "catching-up") tell(step);
+  };
+  const drive = { network, timing, tell: report, signal, stored: async () => undefined };
+  return voteAgain(drive, certificate, redemption);
 }
 
 /** Carries out what anyone can do, as long as the redemption stands where it did. What was sent for it is not sent again. */
@@ -89,7 +148,7 @@ async function payOut(
   chain: ChainAccount,
   redemption: Redemption,
   from: "open" | "queued",
-  call: () => Promise<Hex>,
+  call: (before: RedemptionStatus) => Promise<Hex>,
 ): Promise<PayoutReceipt> {
   const { contract, tell, signal } = chain;
   const { sender: account, sequence } = redemption;
@@ -102,7 +161,7 @@ async function payOut(
   await contract.checkNotPaused();
   let hash: Hex;
   try {
-    hash = await send(chain, { to: contract.domain.contract, data: await call() });
+    hash = await send(chain, { to: contract.domain.contract, data: await call(before) });
   } catch (error) {
     const now = isFastPayError(error, "reverted") ? await standing() : before;
     // A relayer may have come first.
@@ -157,27 +216,33 @@ function standingOf(follower: Follower, { account, sequence }: Sent<"payout">): 
   return answered(follower, () => follower.contract.redemptionStatus(account, sequence));
 }
 
-/** Collects what could not be paid out earlier. What was sent for it is not sent again. */
+/** Collects what could not be paid out earlier, or a part of it. What was sent for it is not sent again. */
 export async function claim(
   context: Context,
   wallet: WalletClient,
-  asset: Address,
-  to: Address | undefined,
+  intent: ClaimIntent,
   tell: Tell,
   signal: AbortSignal | undefined,
 ): Promise<ClaimReceipt> {
   const { contract } = context;
   const from = await chainAccount(contract, wallet, tell, signal);
-  const account = accountFromEthereum(from.address);
+  const { asset, owner = from.address, to = owner } = intent;
+  const isOwn = owner.toLowerCase() === from.address.toLowerCase();
+  if (!isOwn && to.toLowerCase() !== owner.toLowerCase()) {
+    const message = `only ${owner} can have this claim paid to another address`;
+    throw new FastPayError("invalid-argument", message, "leave `to` out: the claim is paid to its owner");
+  }
+  if (intent.to !== undefined) await checkRecipient(contract, to);
+  const account = accountFromEthereum(owner);
   const earlier = await sentBefore(context, account, "claim", (sent) => sent.asset === asset);
   if (earlier !== undefined) return followClaim(context, earlier, tell, signal);
   await contract.checkNotPaused();
-  const data =
-    to === undefined
-      ? encodeFunctionData({ abi: FASTPAY_ABI, functionName: "claim", args: [asset] })
-      : encodeFunctionData({ abi: FASTPAY_ABI, functionName: "claimTo", args: [asset, to] });
+  const amount = intent.amount ?? (await contract.view("claimOf", [owner, asset]));
+  const data = isOwn
+    ? encodeFunctionData({ abi: FASTPAY_ABI, functionName: "claim", args: [asset, to, amount] })
+    : encodeFunctionData({ abi: FASTPAY_ABI, functionName: "claimFor", args: [owner, asset, amount] });
   const hash = await send(from, { to: contract.domain.contract, data });
-  const purpose = { type: "claim", asset } as const;
+  const purpose = { type: "claim", asset, amount } as const;
   await note(context, { account, hash }, purpose);
   return followClaim(context, { account, hash, ...purpose }, tell, signal);
 }
@@ -200,7 +265,7 @@ export function followClaim(
         args.asset.toLowerCase() === asset.toLowerCase(),
     );
     if (collected === undefined) throw undone(transactionHash);
-    return { hash: transactionHash, amount: collected.args.amount };
+    return { hash: transactionHash, amount: collected.args.amount, to: collected.args.to.toLowerCase() as Address };
   });
 }
 

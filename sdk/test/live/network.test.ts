@@ -286,7 +286,7 @@ describe("redemptions", () => {
 
   test("there is nothing to claim, and that is said before anything is signed", async () => {
     expect(await fastpay.claimable(alice.address, ETHER)).toBe(0n);
-    await expect(fastpay.claim(alice.wallet, ETHER)).rejects.toMatchObject({
+    await expect(fastpay.claim(alice.wallet, { asset: ETHER })).rejects.toMatchObject({
       code: "reverted",
       details: { error: "NothingToClaim" },
     });
@@ -343,7 +343,7 @@ test("while the contract is paused deposits and payouts are refused, and payment
     expect((await fastpay.contractStatus()).pausedUntil).toBeGreaterThan(0n);
     const deposit = fastpay.deposit(alice.wallet, { asset: ETHER, amount: 1n });
     await expect(deposit).rejects.toMatchObject({ code: "paused" });
-    await expect(fastpay.claim(alice.wallet, ETHER)).rejects.toMatchObject({ code: "paused" });
+    await expect(fastpay.claim(alice.wallet, { asset: ETHER })).rejects.toMatchObject({ code: "paused" });
     await fastpay.pay(alice.signer, { recipient: carol.account, asset: ETHER, amount: 1n });
   } finally {
     await send("unpause");

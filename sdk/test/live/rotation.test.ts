@@ -24,7 +24,7 @@ import { startNetwork, type NetworkFile, type StartedNetwork } from "../support/
 const ONE = 10n ** 18n;
 const POLL_MS = 200;
 /** How long the deployment takes votes of an epoch that has ended. */
-const VOTES_VALIDITY_S = 86_400;
+const VOTES_VALIDITY_S = 6 * 86_400;
 const OUT: Hex = "0x00000000000000000000000000000000000000be";
 
 let started: StartedNetwork;

@@ -19,7 +19,7 @@ import {
 } from "viem";
 
 import { formatAccount, type AccountId } from "../../src/index.js";
-import { FASTPAY_ABI } from "../../src/chain/abi.js";
+import { FASTPAY_ABI, IDENTITY_ABI } from "../../src/chain/abi.js";
 import { Contract } from "../../src/chain/contract.js";
 import { DOMAIN } from "./committee.js";
 import type { Answer, Request } from "./node.js";
@@ -27,6 +27,7 @@ import type { Answer, Request } from "./node.js";
 export const OWNER: Hex = "0x00000000000000000000000000000000000000aa";
 /** The sender's number of the transaction. */
 const NONCE = 7;
+const address = (number: number): Hex => pad(toHex(number), { size: 20 });
 const ETHER: Hex = "0x0000000000000000000000000000000000000000";
 
 export class TestChain {
@@ -42,6 +43,12 @@ export class TestChain {
   did: "deposit" | "claim" | "nothing" = "deposit";
   /** The redemption is paid, by whomever. */
   isRedeemed = false;
+  /** It waits in the queue; whether its epoch's keys were stolen. None where it does not wait. */
+  queue: { needsVotes: boolean } | undefined;
+  /** What anybody can claim. */
+  claimable = 0n;
+  /** FastPay's Council, of another deployment a FastPay and its Council, and a contract that is none of them. */
+  readonly others = { council: address(0xc0), fastPay: address(0xf1), itsCouncil: address(0xf2), stranger: address(0x5e) };
   /** The transaction that took its place; the node knows the first one no more then. */
   replacement: Hex | undefined;
   /** The node lists transactions by their senders. */
@@ -50,6 +57,8 @@ export class TestChain {
   final = 9n;
   /** What was asked, newest last. */
   readonly asked: string[] = [];
+  /** The data of what the wallet sent. */
+  readonly sent: Hex[] = [];
 
   constructor(recipient: AccountId, amount: bigint) {
     this.recipient = recipient;
@@ -87,8 +96,11 @@ export class TestChain {
       case "eth_getBlockByNumber":
         return { number: toHex(first === "finalized" ? this.final : this.newest), timestamp: "0x1", transactions: [] };
       case "eth_call":
-        return this.#call((first as { data: Hex }).data);
+        return this.#call(first as { to: Hex; data: Hex });
+      case "eth_getCode":
+        return (Object.values(this.others) as unknown[]).includes(first) ? "0x00" : "0x";
       case "eth_sendTransaction":
+        this.sent.push((first as { data: Hex }).data);
         return this.hash;
       case "eth_getTransactionByHash":
         return first === (this.replacement ?? this.hash) ? this.#transaction() : null;
@@ -105,13 +117,28 @@ export class TestChain {
   }
 
   /** Not paused, no epoch has ended; and nothing reverts. */
-  #call(data: Hex): Hex {
+  #call({ to, data }: { to: Hex; data: Hex }): Hex {
+    if (to !== DOMAIN.contract) return this.#identity(to, data);
     const { functionName } = decodeFunctionData({ abi: FASTPAY_ABI, data });
     const result = (value: unknown): Hex =>
       encodeFunctionResult({ abi: FASTPAY_ABI, functionName, result: value } as Parameters<typeof encodeFunctionResult>[0]);
     if (functionName === "isRedeemed") return result(this.isRedeemed);
-    if (functionName === "queued") return result([0n, ETHER]);
+    if (functionName === "queued") return result([this.queue ? 1n : 0n, ETHER, 0n, this.queue?.needsVotes ?? false]);
+    if (functionName === "claimOf") return result(this.claimable);
+    if (functionName === "council") return result(this.others.council);
     return functionName === "epochValidUntil" ? result(1n << 64n) : pad("0x0");
+  }
+
+  /** What a contract says of itself that is not this FastPay. */
+  #identity(to: Hex, data: Hex): Hex {
+    const { functionName } = decodeFunctionData({ abi: IDENTITY_ABI, data });
+    if (functionName === "fastPay" && to === this.others.itsCouncil) {
+      return encodeFunctionResult({ abi: IDENTITY_ABI, functionName, result: this.others.fastPay });
+    }
+    if (functionName === "fastPay") return "0x";
+    const name = to === this.others.fastPay ? "FastPay" : "Stranger";
+    const result = ["0x0f", name, "1", DOMAIN.chainId, to, pad("0x0"), []] as const;
+    return to === this.others.itsCouncil ? "0x" : encodeFunctionResult({ abi: IDENTITY_ABI, functionName, result });
   }
 
   #transaction(): object {

@@ -57,6 +57,15 @@ impl SimulatedContract {
         self.view_of(self.address, call, BlockNumberOrTag::Latest)
     }
 
+    /// What a view of its council returns in the newest block.
+    ///
+    /// # Panics
+    /// Where it reverts.
+    #[must_use]
+    pub fn view_of_council<C: SolCall>(&self, call: &C) -> C::Return {
+        self.view_of(self.address.create(1), call, BlockNumberOrTag::Latest)
+    }
+
     /// The same in the newest final block.
     ///
     /// # Panics

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use alloy::consensus::{Header, Transaction as _};
+use alloy::consensus::{Header, Transaction as _, TxType};
 use alloy::primitives::{Address, Bytes, TxKind, U256};
 use revm::context::result::{EVMError, ExecutionResult, InvalidTransaction, ResultAndState};
 use revm::context::{BlockEnv, Context, TxEnv};
@@ -26,6 +26,8 @@ pub(super) struct TrialCall {
     pub(super) value: U256,
     pub(super) data: Bytes,
     pub(super) gas: u64,
+    /// In wei per gas: the most in all, and of that for the proposer. Without them it is tried for nothing.
+    pub(super) fees: Option<(u128, u128)>,
 }
 
 /// Why nothing was run.
@@ -69,12 +71,16 @@ pub(super) fn try_call(
     call: &TrialCall,
 ) -> Result<ExecutionResult, NotRun> {
     let environment = TxEnv {
+        tx_type: call.fees.map_or(TxType::Legacy, |_| TxType::Eip1559).into(),
+        gas_price: call.fees.map_or(0, |(max_fee, _)| max_fee),
+        gas_priority_fee: call.fees.map(|(_, tip)| tip),
         caller: call.from,
         gas_limit: call.gas.min(TRANSACTION_GAS_MAX),
         kind: call.to,
         value: call.value,
         data: call.data.clone(),
-        chain_id: None,
+        // Needed by every kind of transaction but the oldest.
+        chain_id: call.fees.map(|_| chain_id),
         ..TxEnv::default()
     };
     Ok(run(header, chain_id, around, environment, true)?.result)

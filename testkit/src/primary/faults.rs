@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use alloy::primitives::{Address, B256, Bytes, U256};
 use alloy::rpc::types::Log;
+use alloy::sol_types::SolEvent;
+use fastpay_ethereum::IFastPay;
 
 use super::block::Block;
 
@@ -47,8 +49,8 @@ impl Default for Behaviour {
     }
 }
 
-/// A change to the answer of `eth_getLogs`. Positions are taken modulo the number of logs; an answer without logs
-/// stays as it is.
+/// A change to the answer of `eth_getLogs`. Positions are taken modulo the number of logs, or of deposits where the change
+/// is to a deposit; an answer without any stays as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogLie {
     /// One is left out.
@@ -94,6 +96,8 @@ impl LogLie {
         }
         let count = logs.len();
         let at = |position: usize| position % count;
+        let deposits: Vec<usize> = (0..count).filter(|place| is_deposit(&logs[*place])).collect();
+        let deposit_at = |position: usize| deposits.get(position % deposits.len().max(1)).copied();
         match self {
             Self::Withheld(position) => drop(logs.remove(at(position))),
             Self::AllWithheld => logs.clear(),
@@ -101,16 +105,21 @@ impl LogLie {
             Self::Reversed => logs.reverse(),
             Self::Removed(position) => logs[at(position)].removed = true,
             Self::Amount(position) => {
-                let data = &mut logs[at(position)].inner.data;
+                let Some(place) = deposit_at(position) else { return };
+                let data = &mut logs[place].inner.data;
                 let amount = U256::try_from_be_slice(data.data.get(..32).unwrap_or_default()).unwrap_or_default();
                 let rest = data.data.get(32..).unwrap_or_default();
                 data.data = Bytes::from([B256::from(amount + U256::ONE).as_slice(), rest].concat());
             }
-            Self::Recipient(position) => change_topic(&mut logs[at(position)], 2),
-            Self::Index(position) => change_topic(&mut logs[at(position)], 1),
+            Self::Recipient(position) => deposit_at(position).into_iter().for_each(|at| change_topic(&mut logs[at], 2)),
+            Self::Index(position) => deposit_at(position).into_iter().for_each(|at| change_topic(&mut logs[at], 1)),
             Self::Contract(position) => logs[at(position)].inner.address = Address::repeat_byte(0x0c),
         }
     }
+}
+
+fn is_deposit(log: &Log) -> bool {
+    log.topic0() == Some(&IFastPay::Funded::SIGNATURE_HASH)
 }
 
 /// `Funded` has its index and its recipient as topics.

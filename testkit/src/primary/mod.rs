@@ -36,7 +36,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use alloy::primitives::{Address, B256, Bytes, TxKind, U256};
 use alloy::rpc::types::TransactionReceipt;
 use fastpay_core::Committee;
-use fastpay_ethereum::testing::{BRAKES, GUARDIAN, creation_code, fastpay_code, raw_transaction, rich_key};
+use fastpay_ethereum::testing::{GUARDIAN, SAFETY_PARAMETERS, creation_code, fastpay_code, raw_transaction, rich_key};
 use fastpay_ethereum::{Call, Finality, Primary, PrimaryConfig, PrivateKeySigner};
 use serde_json::json;
 use url::Url;
@@ -129,6 +129,13 @@ impl SimulatedPrimary {
         self.chain().newest().header.timestamp
     }
 
+    /// The hash of the block of this number, if there is one.
+    #[must_use]
+    pub fn block_hash(&self, number: u64) -> Option<B256> {
+        let number = usize::try_from(number).ok()?;
+        self.chain().branch.get(number).map(|block| block.hash())
+    }
+
     /// Whether the newest block has no transaction.
     #[must_use]
     pub fn is_newest_empty(&self) -> bool {
@@ -211,13 +218,13 @@ impl SimulatedPrimary {
         places.next()
     }
 
-    /// Deploys FastPay with this committee and anvil's brakes and guardian, in a block of its own.
+    /// Deploys FastPay with this committee and anvil's safety parameters and guardian, in a block of its own.
     ///
     /// # Panics
     /// Where the contract refuses the committee.
     #[must_use]
     pub fn deploy(&self, committee: &Committee) -> SimulatedContract {
-        SimulatedContract::new(self.clone(), self.deploy_code(fastpay_code(committee, GUARDIAN, BRAKES)))
+        SimulatedContract::new(self.clone(), self.deploy_code(fastpay_code(committee, GUARDIAN, SAFETY_PARAMETERS)))
     }
 
     /// Deploys what Foundry compiled to `out/<artifact>`, with these encoded arguments, in a block of its own.

@@ -229,6 +229,7 @@ fn trial_call(request: TransactionRequest) -> TrialCall {
         to: request.to.unwrap_or(TxKind::Create),
         value: request.value.unwrap_or(U256::ZERO),
         gas: request.gas.unwrap_or(TRANSACTION_GAS_MAX),
+        fees: request.max_fee_per_gas.map(|max_fee| (max_fee, request.max_priority_fee_per_gas.unwrap_or_default())),
         data: request.input.into_input().unwrap_or_default(),
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fastpay_core::{
-    AccountId, Amount, Certificate, Memo, Payment, PrimaryAddress, Redemption, SequenceNumber, Transfer, TransferOrder,
-    VerifiedVote, Vote,
+    AccountId, Amount, Certificate, Memo, Output, Outputs, Payment, Payout, PrimaryAddress, Redemption, SequenceNumber,
+    Transfer, TransferOrder, VerifiedVote, Vote,
 };
 use fastpay_rpc::AuthorityClient;
 use fastpay_wallet::Network;
@@ -77,6 +77,11 @@ impl Adversary {
         let transfer: Transfer = if dice.chance(200) {
             let (recipient, fee) = (PrimaryAddress::repeat_byte(0x0e), Amount::ZERO);
             Redemption { sender, recipient, asset, amount, fee, sequence, memo }.into()
+        } else if dice.chance(700) {
+            // The first output is small, however much all of them are.
+            let output = |amount| Output { recipient: dice.pick(&self.world.owners).id(), amount, memo };
+            let outputs = Outputs::new(vec![output(Amount(1)), output(amount), output(Amount(1))]);
+            Payout { sender, asset, outputs: outputs.expect("small outputs"), sequence, memo }.into()
         } else {
             let recipient = dice.pick(&self.world.owners).id();
             Payment { sender, recipient, asset, amount, sequence, memo }.into()

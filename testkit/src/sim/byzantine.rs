@@ -312,7 +312,13 @@ impl Shard for Liar {
         let payments = self.known_order().into_iter().filter_map(|order| match order.transfer {
             fastpay_core::Transfer::Payment(mut payment) => {
                 payment.sequence = SequenceNumber(self.number());
-                Some(proto::Received { number: start, payment: Some((&payment).into()) })
+                Some(proto::Received { number: start, payment: Some((&payment).into()), output: None })
+            }
+            fastpay_core::Transfer::Payout(mut payout) => {
+                payout.sequence = SequenceNumber(self.number());
+                let payment = payout.payment(0)?;
+                let output = Some(self.world.dice.below(2) as u32);
+                Some(proto::Received { number: start, payment: Some((&payment).into()), output })
             }
             fastpay_core::Transfer::Redemption(_) => None,
         });

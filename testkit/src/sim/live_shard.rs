@@ -163,29 +163,36 @@ fn sync_delay(world: &World) -> Duration {
 }
 
 /// The way from one shard to another of the same authority: messages are lost, doubled and late there, too.
-pub fn way_between(world: &Arc<World>, authority: usize, to: ShardHandle, tasks: &Tasks) -> ShardHandle {
+pub fn way_between(
+    world: &Arc<World>,
+    authority: usize,
+    (from, to): (ShardId, ShardId),
+    handle: ShardHandle,
+    tasks: &Tasks,
+) -> ShardHandle {
     let arrivals = Arc::new(Notify::new());
     let metrics = Metrics::new(1).shards[0].clone();
-    let (handle, queue) = ShardHandle::stepped(&limits(world), metrics, arrivals.clone());
+    let (way, queue) = ShardHandle::stepped(&limits(world), metrics, arrivals.clone());
     let (world, own) = (world.clone(), tasks.clone());
     spawn(tasks, async move {
         loop {
             arrivals.notified().await;
             while let Some(message) = queue.try_recv() {
+                world.check(|oracle| oracle.passes(authority, from, to, &message));
                 let is_lost = !world.is_calm() && world.dice.chance(world.plan.loss_per_mille);
                 let delay = world.dice.mostly_short(Duration::from_millis(world.plan.delay_ms_max));
                 world
                     .trace
                     .note(if is_lost { "credit lost" } else { "credit sent" }, format_args!("a{authority} {delay:?}"));
-                let to = to.clone();
+                let handle = handle.clone();
                 if !is_lost {
                     spawn(&own, async move {
                         sleep(delay).await;
-                        let _ = to.try_send(message);
+                        let _ = handle.try_send(message);
                     });
                 }
             }
         }
     });
-    handle
+    way
 }

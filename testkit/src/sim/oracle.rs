@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use fastpay_core::{
-    AccountId, Asset, Certificate, Committee, Deposit, Digest, Domain, Effect, Payment, Record, Redemption, ShardId,
-    Transfer, TransferOrder,
+    AccountId, AppliedCredit, Asset, Certificate, Committee, CrossShardCredit, Deposit, Destination, Digest, Domain,
+    Effect, Receipt, Record, Redemption, ShardId, Transfer, TransferOrder,
 };
 use fastpay_ethereum::IFastPay;
+use fastpay_node::shard::Command;
 
 use super::plan::Plan;
 use crate::TestCommittee;
@@ -58,6 +59,9 @@ pub struct Oracle {
     books: Vec<Books>,
 }
 
+/// Those of one credit, in order.
+type Payments = Vec<Receipt>;
+
 /// What one honest authority has done, by its records.
 #[derive(Clone, Default)]
 pub struct Books {
@@ -67,7 +71,7 @@ pub struct Books {
     /// Votes that left.
     votes: BTreeMap<Slot, Digest>,
     /// Between two shards: what was sent, and how much of it has arrived.
-    credits: BTreeMap<(ShardId, ShardId), (Vec<Payment>, usize)>,
+    credits: BTreeMap<(ShardId, ShardId), (Vec<Payments>, usize)>,
     deposits: BTreeSet<u64>,
     redeemed: BTreeMap<Asset, i128>,
 }
@@ -115,6 +119,20 @@ impl Oracle {
     pub fn has_sent(&self, account: AccountId, count: u64) -> Result<(), Breach> {
         let sent = self.sent_by_wallets.range((account, 0)..=(account, u64::MAX)).count() as u64;
         require!(sent == count, "the wallet of {account} sent {sent} orders for {count} transfers");
+        Ok(())
+    }
+
+    /// A correct client's wallet notes that an order is settled: a quorum of authorities has confirmed it by then.
+    /// Byzantine authorities may have said so to the wallet.
+    pub fn is_settled(&self, transfer: &Transfer) -> Result<(), Breach> {
+        let (sender, sequence) = (transfer.sender(), transfer.sequence().0);
+        let certified = self.certified.get(&(sender, sequence)).map(|certificate| &certificate.order.transfer);
+        require!(certified.is_none_or(|other| other == transfer), "{sender} #{sequence} is settled as another order");
+        let confirmed = self.books.iter().filter(|books| books.sent(sender) > sequence).count();
+        require!(
+            confirmed + self.byzantine >= self.quorum(),
+            "the wallet of {sender} notes that #{sequence} is settled, and {confirmed} honest authorities confirmed it"
+        );
         Ok(())
     }
 
@@ -188,6 +206,24 @@ impl Oracle {
         self.supports(authority, (account, sequence), digest)
     }
 
+    /// A message goes from one shard of an honest authority to another: it speaks of what is on disk.
+    pub fn passes(&self, authority: usize, from: ShardId, to: ShardId, message: &Command) -> Result<(), Breach> {
+        let credits = |from, to| self.books[authority].credits.get(&(from, to));
+        match message {
+            Command::Credit(passing) => {
+                let sent = credits(from, to).map_or(0, |(sent, _)| sent.len() as u64);
+                let newest = passing.last().map_or(0, |credit| credit.number);
+                require!(newest <= sent, "credit {newest} of authority {authority} left that is not on its disk");
+            }
+            Command::Acknowledge { number, .. } => {
+                let arrived = credits(to, from).map_or(0, |(_, arrived)| *arrived as u64);
+                require!(*number <= arrived, "authority {authority} acknowledged credit {number}, not on its disk");
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
     /// No two orders of one number may both get a quorum, whatever Byzantine authorities sign.
     fn supports(&mut self, authority: usize, slot: Slot, digest: Digest) -> Result<(), Breach> {
         let quorum = self.quorum();
@@ -220,12 +256,13 @@ impl Oracle {
                 self.certificate(certificate)?;
                 self.books[authority].confirm(shard, certificate, effect)
             }
-            Record::Credit { credit, .. } => self.books[authority].credit(shard, credit.from, &credit.payment),
+            Record::Credit(AppliedCredit { credit, .. }) => self.books[authority].credit(shard, credit),
             Record::Synchronization { order, .. } => match &order.deposit {
                 None => Ok(()),
                 Some(deposit) => {
                     let index = deposit.index.0;
-                    let real = usize::try_from(index - 1).ok().and_then(|at| self.deposits.get(at));
+                    // The contract numbers its deposits among all of its events.
+                    let real = self.deposits.iter().find(|real| real.index == deposit.index);
                     require!(real == Some(deposit), "authority {authority} credits deposit {index}, which is another");
                     let books = &mut self.books[authority];
                     require!(books.deposits.insert(index), "authority {authority} credits deposit {index} twice");
@@ -327,7 +364,25 @@ impl Books {
                     credits.len() as u64 + 1 == *number,
                     "credit {number} from shard {shard} to {to} is out of order"
                 );
-                credits.push(payment.clone());
+                credits.push(vec![Receipt { payment: payment.clone(), output: None }]);
+            }
+            (Effect::PaidOut { outputs, .. }, Transfer::Payout(payout)) => {
+                require!(outputs.len() == payout.outputs.len(), "{sender} #{sequence} pays another number of outputs");
+                let mut parts = BTreeMap::<_, Vec<_>>::new();
+                for (paid, destination) in transfer.receipts().zip(outputs) {
+                    match destination {
+                        Destination::Credited { .. } => {
+                            self.change(paid.payment.recipient, payout.asset, signed(paid.payment.amount.0));
+                        }
+                        Destination::Forwarded { to, number } => parts.entry((*to, *number)).or_default().push(paid),
+                    }
+                }
+                for ((to, number), part) in parts {
+                    let (credits, _) = self.credits.entry((shard, to)).or_default();
+                    let expected = credits.len() as u64 + 1;
+                    require!(expected == number, "credit {number} from shard {shard} to {to} is out of order");
+                    credits.push(part);
+                }
             }
             (Effect::Redeemed { .. }, Transfer::Redemption(redemption)) => {
                 *self.redeemed.entry(redemption.asset).or_default() += amount;
@@ -337,12 +392,16 @@ impl Books {
         Ok(())
     }
 
-    fn credit(&mut self, to: ShardId, from: ShardId, payment: &Payment) -> Result<(), Breach> {
+    fn credit(&mut self, to: ShardId, credit: &CrossShardCredit) -> Result<(), Breach> {
+        let from = credit.from;
         let (sent, arrived) = self.credits.entry((from, to)).or_default();
-        let fits = sent.get(*arrived) == Some(payment);
+        let part: Vec<Receipt> = credit.receipts().collect();
+        let fits = sent.get(*arrived) == Some(&part);
         require!(fits, "a credit from shard {from} to {to} was applied that is not the next one");
         *arrived += 1;
-        self.change(payment.recipient, payment.asset, signed(payment.amount.0));
+        for Receipt { payment, .. } in part {
+            self.change(payment.recipient, payment.asset, signed(payment.amount.0));
+        }
         Ok(())
     }
 

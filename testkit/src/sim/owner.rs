@@ -5,15 +5,23 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fastpay_core::{AccountId, Amount, Asset, Memo, PrimaryAddress};
-use fastpay_wallet::folder::{Folder, OrderState};
-use fastpay_wallet::{DriveOptions, ErrorKind, Intent, Network, Resumed, Wallet, WalletError};
+use alloy::primitives::U256;
+use fastpay_core::{AccountId, Amount, Asset, Digest, Memo, Output, Outputs, PrimaryAddress};
+use fastpay_wallet::folder::{Folder, OrderEntry, OrderState};
+use fastpay_wallet::{DriveOptions, ErrorKind, Intent, Network, PayoutPage, Resumed, Wallet, WalletError};
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 
 use super::oracle::{Breach, require};
 use super::process::memory_folder;
 use super::world::{ASSETS, World};
+
+/// What a client wants to happen.
+enum Want {
+    One(Intent),
+    /// A list, by its name.
+    Many(Digest, Vec<PayoutPage>),
+}
 
 /// A correct client at work.
 struct Owner {
@@ -34,8 +42,8 @@ pub async fn live(world: Arc<World>, client: usize) {
     }
     for _ in 0..owner.world.plan.payments {
         owner.think().await;
-        let intent = owner.choose();
-        if let Err(breach) = owner.bring_about(&intent).await {
+        let want = if owner.world.dice.chance(300) { owner.choose_many() } else { Want::One(owner.choose()) };
+        if let Err(breach) = owner.bring_about(&want).await {
             return owner.world.trace.violation(breach);
         }
     }
@@ -90,6 +98,29 @@ impl Owner {
         }
     }
 
+    /// A list of one or two pages that it can afford, of few people, some of them several times.
+    fn choose_many(&self) -> Want {
+        let dice = &self.world.dice;
+        let asset =
+            *ASSETS.iter().max_by_key(|asset| self.world.purse(self.account(), **asset)).expect("there are assets");
+        if self.world.purse(self.account(), asset) < 40 {
+            self.world.deposit(self.account(), asset, 50);
+        }
+        let page = |_: usize| {
+            let outputs = (0..1 + dice.below(6)).map(|_| Output {
+                recipient: self.recipient(),
+                amount: Amount(1 + dice.below(3) as u128),
+                memo: Memo::ZERO,
+            });
+            PayoutPage { asset, outputs: Outputs::new(outputs.collect()).expect("small outputs") }
+        };
+        let pages: Vec<_> = (0..1 + dice.below(2)).map(page).collect();
+        self.wanted.set(self.wanted.get() + pages.len() as u64);
+        pages.iter().for_each(|page| self.world.spend(self.account(), asset, page.outputs.total().0));
+        self.world.trace.note("wanted", format_args!("client {} pays {} lists", self.client, pages.len()));
+        Want::Many(Digest::from(U256::from(self.wanted.get())), pages)
+    }
+
     /// Sets the money aside, and tells this transfer from all others.
     fn want(&self, mut intent: Intent) -> Intent {
         self.wanted.set(self.wanted.get() + 1);
@@ -112,12 +143,12 @@ impl Owner {
 
     /// Makes a transfer, and returns once it is settled: the same command again and again, or `resume`, or another
     /// transfer that finishes this one first, whenever the last one was killed.
-    async fn bring_about(&self, intent: &Intent) -> Result<(), Breach> {
+    async fn bring_about(&self, want: &Want) -> Result<(), Breach> {
         let dice = &self.world.dice;
         loop {
             let is_killed = !self.world.is_calm() && dice.chance(300);
             let patience = if is_killed { dice.mostly_short(Duration::from_secs(5)) } else { Duration::MAX };
-            let outcome = timeout(patience, self.send(intent)).await;
+            let outcome = timeout(patience, self.send(want)).await;
             match outcome {
                 Ok(Ok(())) => break,
                 Ok(Err(error)) => self.is_passing(error)?,
@@ -125,29 +156,48 @@ impl Owner {
                     self.world.trace.note("wallet killed", self.client);
                     if dice.chance(300) {
                         self.resume().await?;
-                    } else if dice.chance(300) && self.world.purse(self.account(), intent.asset()) > 0 {
-                        let (asset, recipient) = (intent.asset(), self.recipient());
+                    } else if dice.chance(300)
+                        && let Some(asset) =
+                            ASSETS.into_iter().find(|asset| self.world.purse(self.account(), *asset) > 0)
+                    {
+                        let recipient = self.recipient();
                         let small = Intent::Pay { recipient, asset, amount: Amount(1), memo: Memo::ZERO };
-                        Box::pin(self.bring_about(&self.want(small))).await?;
+                        Box::pin(self.bring_about(&Want::One(self.want(small)))).await?;
                     }
                 }
             }
+            // Whoever is killed may have left a note behind, and believes it from now on.
+            self.check_notes()?;
             self.world.follow(&self.network);
             sleep(dice.between(Duration::from_millis(10), Duration::from_secs(2))).await;
             // Whoever does not know how a command ended looks at the history first.
-            if self.is_settled(intent)? {
+            if self.is_settled(want)? {
                 break;
             }
         }
         self.world.trace.note("settled", format_args!("client {}", self.client));
-        if let Intent::Pay { recipient, asset, amount, .. } = intent {
-            self.world.earn(*recipient, *asset, amount.0);
+        match want {
+            Want::One(Intent::Pay { recipient, asset, amount, .. }) => {
+                self.world.earn(*recipient, *asset, amount.0);
+            }
+            Want::One(Intent::Redeem { .. }) => {}
+            Want::Many(_, pages) => {
+                for (page, output) in
+                    pages.iter().flat_map(|page| page.outputs.iter().map(move |output| (page, output)))
+                {
+                    self.world.earn(output.recipient, page.asset, output.amount.0);
+                }
+            }
         }
         Ok(())
     }
 
-    async fn send(&self, intent: &Intent) -> Result<(), WalletError> {
-        self.wallet().send(&self.world.owners[self.client].key, intent).await.map(drop)
+    async fn send(&self, want: &Want) -> Result<(), WalletError> {
+        let key = &self.world.owners[self.client].key;
+        match want {
+            Want::One(intent) => self.wallet().send(key, intent).await.map(drop),
+            Want::Many(name, pages) => self.wallet().pay_many(key, *name, pages, |_| {}).await.map(drop),
+        }
     }
 
     /// `fastpay resume`, killed half-way perhaps.
@@ -174,19 +224,36 @@ impl Owner {
         Ok(())
     }
 
-    fn is_settled(&self, intent: &Intent) -> Result<bool, Breach> {
-        let orders = self.wallet().folder().orders(self.account());
-        let entries = orders.entries().map_err(|error| Breach(error.to_string()))?;
-        Ok(entries.iter().any(|entry| {
+    fn entries(&self) -> Result<Vec<OrderEntry>, Breach> {
+        self.wallet().folder().orders(self.account()).entries().map_err(|error| Breach(error.to_string()))
+    }
+
+    fn is_settled(&self, want: &Want) -> Result<bool, Breach> {
+        let intent = match want {
+            Want::One(intent) => intent,
+            Want::Many(name, pages) => {
+                let states = self.wallet().page_states(*name, self.account(), pages);
+                let states = states.map_err(|error| Breach(error.to_string()))?;
+                return Ok(states.iter().all(|page| page.is_some_and(|page| page.state == OrderState::Settled)));
+            }
+        };
+        Ok(self.entries()?.iter().any(|entry| {
             let intended = intent.transfer(self.account(), entry.sequence);
             entry.state == OrderState::Settled && entry.transfer() == Some(&intended)
         }))
     }
 
+    /// What the wallet notes as settled is settled.
+    fn check_notes(&self) -> Result<(), Breach> {
+        let entries = self.entries()?;
+        let settled = entries.iter().filter(|entry| entry.state == OrderState::Settled);
+        settled.filter_map(|entry| entry.transfer()).try_for_each(|transfer| self.world.oracle().is_settled(transfer))
+    }
+
     /// Each transfer that was wanted is settled, and no other.
     fn has_all(&self) -> Result<(), Breach> {
-        let orders = self.wallet().folder().orders(self.account());
-        let entries = orders.entries().map_err(|error| Breach(error.to_string()))?;
+        self.check_notes()?;
+        let entries = self.entries()?;
         let settled = entries.iter().filter(|entry| entry.state == OrderState::Settled).count();
         let is_all = settled == entries.len() && settled as u64 == self.wanted.get();
         require!(

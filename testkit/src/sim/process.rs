@@ -12,14 +12,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fastpay_core::{JournalPosition, ShardLayout};
+use fastpay_node::authority::check_credits;
 use fastpay_node::deployment::folder_identity;
 use fastpay_node::follower::{Feed, Follower, Progress};
 use fastpay_node::metrics::Metrics;
 use fastpay_node::network::{self, NetworkLimits, ShardContext};
 use fastpay_node::rotation::Rotation;
 use fastpay_node::shard::{
-    self, HistoryReader, RecoveredShard, ShardHandle, ShardLimits, ShardQueue, ShardSettings, ShardStorage,
-    SteppedShard,
+    self, ADDRESS_JOURNAL_BYTES_PER_DAY, HistoryReader, RecoveredShard, ShardHandle, ShardLimits, ShardQueue,
+    ShardSettings, ShardStorage, SteppedShard, address_budgets,
 };
 use fastpay_node::standing::{Standing, StandingSeen};
 use fastpay_node::storage::{DataFolder, Journal, JournalOptions};
@@ -164,6 +165,8 @@ impl Keeper {
             let queue = ShardHandle::stepped(&limits, metrics.shards[id.0 as usize].clone(), arrivals.clone());
             recovered.push((shard, queue, arrivals));
         }
+        check_credits(recovered.iter().map(|(shard, ..)| shard.shard()))
+            .map_err(|error| Breach(format!("authority {} cannot start: {error}", self.authority)))?;
         self.world.trace.note("start", format_args!("a{}", self.authority));
         let known = self.standing.borrow().as_ref().clone();
         let rotation = Rotation::new(self.folder.1.clone(), known).map_err(|error| Breach(error.to_string()))?;
@@ -219,11 +222,16 @@ impl Keeper {
     ) -> Arc<LiveShard> {
         let id = recovered.shard().id();
         let siblings = self.layout.shards().zip(handles).filter(|(to, _)| *to != id).map(|(to, handle)| {
-            let way = way_between(&self.world, self.authority, handle.clone(), tasks);
+            let way = way_between(&self.world, self.authority, (id, to), handle.clone(), tasks);
             (to, way)
         });
         let siblings: BTreeMap<_, _> = siblings.collect();
-        let settings = ShardSettings { domain: self.world.domain, standing: self.standing.clone(), limits };
+        let settings = ShardSettings {
+            domain: self.world.domain,
+            standing: self.standing.clone(),
+            limits,
+            addresses: address_budgets(ADDRESS_JOURNAL_BYTES_PER_DAY),
+        };
         Arc::new(LiveShard {
             world: self.world.clone(),
             authority: self.authority,
@@ -291,6 +299,7 @@ pub(super) fn limits(world: &World) -> ShardLimits {
         checkpoint_interval: Duration::from_secs(10),
         checkpoint_slice_accounts: 2,
         accounts_in_memory_max: world.plan.accounts_in_memory,
+        ..ShardLimits::default()
     }
 }
 

@@ -5,15 +5,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fastpay_core::Amount;
 use fastpay_ethereum::PrimaryConfig;
 use fastpay_ethereum::testing::{CHAIN_ID, rich_key};
-use fastpay_relayer::{BundleConfig, Clock, Config, KeyConfig, Relayer};
+use fastpay_relayer::{BelowCost, BundleConfig, Clock, Config, KeyConfig, Rate, Relayer};
 use tokio::time::{sleep, timeout};
 
 use super::chain::sender_config;
 use super::process::memory_folder;
-use super::world::World;
+use super::world::{ASSETS, World};
+
+/// What the fees of a run, a few units, are worth where relayers look at them: two units cover the gas in good weather.
+const RATE: &str = "50000000000000";
 
 /// Runs a relayer until the run ends.
 pub async fn relay(world: Arc<World>, number: usize) {
@@ -51,6 +53,8 @@ fn clock(world: &World) -> Clock {
 }
 
 fn config(world: &World, data_dir: PathBuf) -> Config {
+    let rate = Rate::try_from(RATE.to_owned()).expect("it is a rate");
+    let below_cost = if world.plan.relayed_at_a_loss { BelowCost::Pay } else { BelowCost::Leave };
     Config {
         // Authorities and nodes come with the connections.
         primary: PrimaryConfig::new(Vec::new(), CHAIN_ID, world.chain.contract()),
@@ -58,11 +62,11 @@ fn config(world: &World, data_dir: PathBuf) -> Config {
         data_dir,
         key: KeyConfig { file: PathBuf::new(), passphrase_file: None },
         sender: sender_config(),
-        bundle: BundleConfig { wait_ms_max: 10_000, ..BundleConfig::default() },
-        minimum_fees: Default::default(),
+        bundle: BundleConfig { wait_ms_max: 10_000, below_cost, ..BundleConfig::default() },
+        assets: ASSETS.into_iter().map(|asset| (asset, rate)).collect(),
         traces: None,
-        default_minimum_fee: Amount(world.plan.minimum_fee),
         poll_interval_ms: 2_000,
         metrics: None,
+        http: None,
     }
 }

@@ -126,6 +126,10 @@ impl Disk for PoweredDisk {
         self.power.work(|| self.disk.replace(path, bytes))
     }
 
+    fn free_bytes(&self, folder: &Path) -> io::Result<u64> {
+        self.disk.free_bytes(folder)
+    }
+
     fn is_slow(&self) -> bool {
         false
     }

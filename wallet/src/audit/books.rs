@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fastpay_core::{
-    AccountId, Amount, Asset, AuthorityName, Balance, Deposit, SequenceNumber, Transfer, VerifiedCertificate,
+    AccountId, Amount, Asset, AuthorityName, Balance, Deposit, Receipt, SequenceNumber, Transfer, VerifiedCertificate,
 };
 use fastpay_rpc::{AccountState, ShardStatus};
 use serde::Serialize;
@@ -180,10 +180,10 @@ impl Books {
         }
         let mut new = Vec::new();
         for certificate in &valid {
-            if let Transfer::Payment(payment) = certificate.transfer()
-                && self.open(payment.recipient)
-            {
-                new.push(payment.recipient);
+            for Receipt { payment, .. } in certificate.transfer().receipts() {
+                if self.open(payment.recipient) {
+                    new.push(payment.recipient);
+                }
             }
         }
         if let Some(first) = valid.first() {
@@ -231,18 +231,18 @@ impl Books {
             let flow = view.flow.entry(asset).or_default();
             *flow = flow.debit(amount);
         });
-        match transfer {
-            Transfer::Payment(payment) => change(payment.recipient, &|view| {
+        for Receipt { payment, .. } in transfer.receipts() {
+            change(payment.recipient, &|view| {
                 view.received = view.received.saturating_add(1);
                 let flow = view.flow.entry(asset).or_default();
-                *flow = flow.credit(amount);
-            }),
-            Transfer::Redemption(_) => {
-                if let Some(redeemed) = authority.and_then(|index| self.redeemed.get_mut(index)) {
-                    let redeemed = redeemed.entry(asset).or_default();
-                    *redeemed = redeemed.credit(amount);
-                }
-            }
+                *flow = flow.credit(payment.amount);
+            });
+        }
+        if let Transfer::Redemption(_) = transfer
+            && let Some(redeemed) = authority.and_then(|index| self.redeemed.get_mut(index))
+        {
+            let redeemed = redeemed.entry(asset).or_default();
+            *redeemed = redeemed.credit(amount);
         }
     }
 

@@ -43,7 +43,7 @@ const FINDINGS_MAX: usize = 1_000;
 pub struct AuditReport {
     /// True where a quorum of authorities answered and nothing that was read is wrong.
     pub ok: bool,
-    /// The last deposit of the contract.
+    /// The last event of the contract's order.
     pub last_transaction_index: TransactionIndex,
     /// By asset.
     pub assets: Vec<AssetAudit>,
@@ -90,20 +90,20 @@ pub struct Solvency {
     pub deposited: Balance,
     /// What the accounts hold.
     pub accounts: Balance,
-    /// Certified, and not brought to the contract yet.
+    /// Certified, and not paid by the contract yet: not brought there, or in its queue.
     pub redeemable: Balance,
-    /// Brought to the contract: paid, queued or to be claimed there.
+    /// Paid by the contract, or to be claimed there.
     pub redeemed: Balance,
     /// True where deposited = accounts + redeemable + redeemed, and the contract holds accounts + redeemable for
     /// accounts and has that and what it owes besides.
     pub solvent: bool,
 }
 
-/// What the contract holds of an asset beyond what is for accounts, and whether it has all of it.
+/// What the contract owes of an asset, and whether it has all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Backing {
-    /// For redemptions in its queue.
+    /// Of what it holds for accounts: what is in its queue.
     pub queued: Balance,
     /// For payouts that could not be made.
     pub claims: Balance,
@@ -121,9 +121,9 @@ pub struct AuthorityAudit {
     pub accounts_total: Balance,
     /// On the way between its shards.
     pub in_flight: Balance,
-    /// Confirmed here, not redeemed on the Primary.
+    /// Confirmed here, not paid on the Primary.
     pub redeemable: Balance,
-    /// Redeemed on the Primary, not confirmed here.
+    /// Paid on the Primary, not confirmed here.
     pub ahead: Balance,
     /// True where the sum is the contract's total.
     pub ok: bool,
@@ -160,7 +160,7 @@ struct Audit<'a> {
 
 impl Wallet {
     /// Audits the contract and the committee, every account at every authority. Waits up to `patience` for
-    /// authorities to follow the contract's last deposit and for a moment in which nothing moves.
+    /// authorities to follow the contract's last event and for a moment in which nothing moves.
     ///
     /// # Errors
     /// Where the Primary or a quorum of authorities does not answer. What does not fit is no error here, but in
@@ -335,10 +335,8 @@ fn solvency(
     let redeemable = totals::sum(known, audit.asset, redeemed);
     let redeemed = totals::sum(redeemed, audit.asset, &Redemptions::new());
     let for_accounts = accounts.plus(redeemable);
-    let is_backed = audit.backing.is_none_or(|backing| {
-        let owed = for_accounts.plus(backing.queued).plus(backing.claims);
-        backing.held.is_none_or(|held| held >= owed)
-    });
+    let is_backed =
+        audit.backing.is_none_or(|backing| backing.held.is_none_or(|held| held >= for_accounts.plus(backing.claims)));
     let solvent = is_backed && for_accounts == audit.contract_total && deposited == for_accounts.plus(redeemed);
     Solvency { deposited, accounts, redeemable, redeemed, solvent }
 }

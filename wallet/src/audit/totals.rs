@@ -3,10 +3,11 @@
 //!
 //! ```text
 //!  contract's total = accounts + in flight + redeemable − ahead
-//!  what it has      ≥ contract's total + its queue + claims
+//!  what it has      ≥ contract's total + claims
 //! ```
-//! *Redeemable* is certified and confirmed here but not redeemed on the Primary; *ahead* is redeemed on the
-//! Primary, or queued there, but not yet confirmed here. Every redemption counted is a verified certificate.
+//! *Redeemable* is certified and confirmed here but not paid on the Primary; *ahead* is paid on the Primary but not yet
+//! confirmed here. What is in the contract's queue is not paid: the contract's total has it until it is. Every
+//! redemption counted is a verified certificate.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +16,7 @@ use fastpay_core::{
     AccountId, Amount, Asset, AuthorityName, Balance, Certificate, GenesisBalance, SequenceNumber, TransactionIndex,
     Transfer,
 };
-use fastpay_ethereum::{Primary, PrimaryError, Token};
+use fastpay_ethereum::{Payout, Primary, PrimaryError, Token};
 use fastpay_rpc::{AuthorityClient, ClientError, ShardStatus};
 
 use super::{AssetAudit, AuditReport, AuthorityAudit, Backing, Solvency};
@@ -71,7 +72,7 @@ fn count_redemption(
             let value = (redemption.asset, redemption.amount);
             redemptions.insert((redemption.sender, redemption.sequence), value);
         }
-        Ok(Transfer::Payment(_)) => tracing::warn!(%authority, "a payment in the feed of redemptions"),
+        Ok(_) => tracing::warn!(%authority, "a payment in the feed of redemptions"),
         Err(error) => tracing::warn!(%authority, %error, "a bad certificate in the feed of redemptions"),
     }
 }
@@ -94,7 +95,7 @@ pub(super) async fn add_totals(
     Ok(())
 }
 
-/// The contract's side, those of the known redemptions that are redeemed, and whether all was read of one
+/// The contract's side, those of the known redemptions that are paid, and whether all was read of one
 /// block.
 pub(super) async fn read_primary(
     primary: &Primary,
@@ -110,7 +111,7 @@ pub(super) async fn read_primary(
     }
     let mut redeemed = Redemptions::new();
     for ((sender, sequence), value) in readings.values().flat_map(|reading| &reading.redemptions) {
-        if !redeemed.contains_key(&(*sender, *sequence)) && primary.is_redeemed(*sender, *sequence).await? {
+        if !redeemed.contains_key(&(*sender, *sequence)) && primary.payout(*sender, *sequence).await? == Payout::Done {
             redeemed.insert((*sender, *sequence), *value);
         }
     }
@@ -164,7 +165,7 @@ pub(super) fn judge(
         for shard in &reading.statuses {
             if shard.synchronized != ledger.last_transaction_index {
                 let (at, of) = (shard.synchronized, ledger.last_transaction_index);
-                findings.push(format!("authority {name}, shard {}: at deposit {at} of {of}", shard.shard));
+                findings.push(format!("authority {name}, shard {}: at event {at} of {of}", shard.shard));
             }
             for (asset, totals) in &shard.totals {
                 let flow = totals.deposited.plus(totals.credited);
@@ -199,11 +200,10 @@ pub(super) fn judge(
             authorities.push(AuthorityAudit { authority: *name, accounts_total, in_flight, redeemable, ahead, ok });
         }
         let backing = ledger.backing.get(asset).copied();
-        let is_backed = backing.is_none_or(|Backing { queued, claims, held }| {
-            held.is_none_or(|held| held >= contract_total.plus(queued).plus(claims))
-        });
+        let is_backed = backing
+            .is_none_or(|Backing { claims, held, .. }| held.is_none_or(|held| held >= contract_total.plus(claims)));
         if !is_backed {
-            findings.push(format!("the contract has less of {asset} than it owes to accounts, its queue and claims"));
+            findings.push(format!("the contract has less of {asset} than it owes to accounts and claims"));
         }
         let ok = is_backed && authorities.iter().all(|authority| authority.ok);
         let (contract_total, solvency) = (*contract_total, Solvency::default());
@@ -266,7 +266,7 @@ mod tests {
     fn judged(reading: Reading, contract: u128, redeemed: &[(u64, u128)]) -> AuditReport {
         let totals = BTreeMap::from([(ETHER, units(contract))]);
         // The contract has all that it owes, to the unit.
-        let held = Some(units(contract).plus(units(7)));
+        let held = Some(units(contract).plus(units(3)));
         let backing = BTreeMap::from([(ETHER, Backing { queued: units(4), claims: units(3), held })]);
         let ledger = Ledger { last_transaction_index: TransactionIndex(2), totals, backing };
         let redeemed = redeemed.iter().map(|(sequence, amount)| (name(*sequence), (ETHER, Amount(*amount)))).collect();
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_queued_or_to_be_claimed_must_be_there_too() {
+    fn what_is_to_be_claimed_must_be_there_too_and_what_is_queued_is_a_part_of_the_total() {
         let totals = BTreeMap::from([(ETHER, units(100))]);
         let judged = |held: Option<u128>| {
             let backing = Backing { queued: units(4), claims: units(3), held: held.map(units) };
@@ -297,9 +297,9 @@ mod tests {
             let readings = BTreeMap::from([(AuthorityName([1; 32]), reading())]);
             judge(&ledger, &readings, &Redemptions::new(), BTreeMap::new())
         };
-        assert!(judged(Some(107)).ok && judged(Some(1_000)).ok);
+        assert!(judged(Some(103)).ok && judged(Some(1_000)).ok);
         assert!(judged(None).ok, "a token that does not say is no finding");
-        let short = judged(Some(106));
+        let short = judged(Some(102));
         assert!(!short.ok && !short.assets[0].ok && short.findings[0].contains("than it owes"), "{short:?}");
     }
 
@@ -317,6 +317,6 @@ mod tests {
         assert!(!judged(hidden, 90, &[]).ok, "its feed must explain what it counts as redeemed");
         let mut behind = reading();
         behind.statuses[1].synchronized = TransactionIndex(1);
-        assert!(judged(behind, 100, &[]).findings[0].contains("at deposit 1 of 2"));
+        assert!(judged(behind, 100, &[]).findings[0].contains("at event 1 of 2"));
     }
 }

@@ -142,9 +142,13 @@ impl Driver {
                 }
             }
             Refusal::NoPrimary => Next::Finish(Heard::Out(Trouble::NoPrimary)),
-            Refusal::Busy(_) | Refusal::Stopping | Refusal::UnknownEpoch(_) | Refusal::CatchingUp(None) => {
-                Next::Later(Heard::Later(Trouble::Silent(refusal.to_string())))
-            }
+            Refusal::Busy(_)
+            | Refusal::Stopping
+            | Refusal::UnknownEpoch(_)
+            | Refusal::CatchingUp(None)
+            | Refusal::DiskLow(_)
+            | Refusal::AccountBudget(_)
+            | Refusal::AddressBudget(_) => Next::Later(Heard::Later(Trouble::Silent(refusal.to_string()))),
             Refusal::Malformed(_)
             | Refusal::Invalid(_)
             | Refusal::WrongShard(_)

@@ -11,6 +11,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::tally::Trouble;
 use super::{Driver, Progress};
+use crate::folder::PaymentName;
 
 /// At most so many of the newest pages of received payments are compared.
 const RECEIVED_PAGES_MAX: u64 = 20;
@@ -106,7 +107,8 @@ impl Driver {
                 if known.contains(&(sender, sequence)) {
                     continue;
                 }
-                let Some(certificate) = self.network.find_received(account, lister, sender, sequence).await else {
+                let name = PaymentName { sender, sequence, output: received.output };
+                let Some(certificate) = self.network.find_received(account, lister, &name).await else {
                     // An honest lister can prove every entry. Going on would let a liar with a long list of
                     // inventions keep us until the deadline.
                     tracing::warn!(authority = %lister, %sender, %sequence, "a listed payment has no certificate");

@@ -117,6 +117,7 @@ impl fmt::Display for Contest {
             let (what, to) = match transfer {
                 Transfer::Payment(payment) => ("pays", payment.recipient.to_string()),
                 Transfer::Redemption(redemption) => ("redeems", redemption.recipient.to_string()),
+                Transfer::Payout(payout) => ("pays", format!("{} recipients", payout.outputs.len())),
             };
             let names: Vec<_> = holders.iter().map(short).collect();
             let names = if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) };

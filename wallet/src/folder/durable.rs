@@ -25,7 +25,8 @@ pub(crate) fn create_folder(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Writes a new file. False where there is one of this name already; that one stays as it is.
+/// Writes a new file. False where there is one of this name already: that one stays as it is. Its writer may have been
+/// killed before it synced the folder, so the folder is synced in both cases.
 pub(crate) fn create(path: &Path, content: &[u8]) -> io::Result<bool> {
     let temporary = write_temporary(path, content)?;
     // A link, unlike a rename, never replaces.
@@ -33,7 +34,7 @@ pub(crate) fn create(path: &Path, content: &[u8]) -> io::Result<bool> {
     fs::remove_file(&temporary)?;
     match linked {
         Ok(()) => sync_parent(path).map(|()| true),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => sync_parent(path).map(|()| false),
         Err(error) => Err(error),
     }
 }
@@ -94,7 +95,8 @@ fn sync_parent(path: &Path) -> io::Result<()> {
     sync_folder(parent.unwrap_or(Path::new(".")))
 }
 
-fn sync_folder(folder: &Path) -> io::Result<()> {
+/// Makes the names in a folder durable.
+pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 

@@ -43,6 +43,14 @@ pub enum FolderError {
         /// The digest of the order that has the number.
         existing: Digest,
     },
+    /// A number cannot be settled before its certificate is on disk.
+    #[error("the certificate of sequence number {sequence} of account {account} is not in the folder; this is a bug")]
+    NotCertified {
+        /// Whose order.
+        account: AccountId,
+        /// Its number.
+        sequence: SequenceNumber,
+    },
 }
 
 impl FolderError {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use fastpay_core::{AccountId, AuthorityName, Certificate, Payment, SequenceNumber, Transfer, VerifiedCertificate};
+use fastpay_core::{AccountId, AuthorityName, Certificate, Payment, Receipt, SequenceNumber, VerifiedCertificate};
 use serde::{Deserialize, Serialize};
 
 use super::durable;
@@ -21,10 +21,32 @@ use super::orders::{decode_hex, encode_hex, now_ms};
 pub struct ReceivedPayment {
     /// When the wallet saw it first, in milliseconds since 1970.
     pub received_at_ms: u64,
-    /// The payment.
+    /// The payment, of an output with the output's own memo.
     pub payment: Payment,
+    /// The output's number, where it is an output of a payout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<u16>,
     /// The certificate, encoded.
     certificate: String,
+}
+
+impl ReceivedPayment {
+    /// What it is known by.
+    #[must_use]
+    pub fn name(&self) -> PaymentName {
+        PaymentName { sender: self.payment.sender, sequence: self.payment.sequence, output: self.output }
+    }
+}
+
+/// What a received payment is known by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PaymentName {
+    /// Who paid.
+    pub sender: AccountId,
+    /// The number of the order among the sender's.
+    pub sequence: SequenceNumber,
+    /// The output's number, where it is an output of a payout.
+    pub output: Option<u16>,
 }
 
 /// How far the list of an authority was read.
@@ -32,8 +54,8 @@ pub struct ReceivedPayment {
 pub struct Cursor {
     /// The number of the entry that is read next.
     pub next: u64,
-    /// Sender and number of the payment before it, where that is known.
-    pub last: Option<(AccountId, SequenceNumber)>,
+    /// The payment before it, where that is known.
+    pub last: Option<PaymentName>,
 }
 
 /// The entry of a list that was read last, as it is stored.
@@ -43,12 +65,18 @@ struct LastRead {
     number: u64,
     sender: AccountId,
     sequence: SequenceNumber,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    output: Option<u16>,
 }
 
 impl LastRead {
     fn of(cursor: &Cursor) -> Option<Self> {
-        let (number, (sender, sequence)) = (cursor.next.checked_sub(1)?, cursor.last?);
-        Some(Self { number, sender, sequence })
+        let (number, PaymentName { sender, sequence, output }) = (cursor.next.checked_sub(1)?, cursor.last?);
+        Some(Self { number, sender, sequence, output })
+    }
+
+    fn name(&self) -> PaymentName {
+        PaymentName { sender: self.sender, sequence: self.sequence, output: self.output }
     }
 }
 
@@ -83,22 +111,22 @@ impl Inbox {
     /// # Errors
     /// Where the folder cannot be read or a file is damaged.
     pub fn payments(&self) -> Result<Vec<ReceivedPayment>, FolderError> {
-        self.payments_beyond(|_, _| false)
+        self.payments_beyond(|_| false)
     }
 
-    /// The payments that `is_known` does not know by sender and number, in the order in which the wallet saw them.
+    /// The payments that `is_known` does not know, in the order in which the wallet saw them.
     /// Only their files are read.
     ///
     /// # Errors
     /// As [`Inbox::payments`].
     pub fn payments_beyond(
         &self,
-        is_known: impl Fn(AccountId, SequenceNumber) -> bool,
+        is_known: impl Fn(&PaymentName) -> bool,
     ) -> Result<Vec<ReceivedPayment>, FolderError> {
         let names = durable::names(&self.folder).map_err(|error| FolderError::io(&self.folder, error))?;
         let named = names.iter().filter_map(|name| name_of(name));
-        let unknown = named.filter(|(sender, sequence)| !is_known(*sender, *sequence));
-        let payments = unknown.filter_map(|(sender, sequence)| read(&self.path(sender, sequence)).transpose());
+        let unknown = named.filter(|name| !is_known(name));
+        let payments = unknown.filter_map(|name| read(&self.path(&name)).transpose());
         let mut payments: Vec<ReceivedPayment> = payments.collect::<Result<_, _>>()?;
         payments.sort_by_key(|received| received.received_at_ms);
         Ok(payments)
@@ -106,22 +134,24 @@ impl Inbox {
 
     /// True where the wallet has this payment.
     #[must_use]
-    pub fn has(&self, sender: AccountId, sequence: SequenceNumber) -> bool {
-        self.path(sender, sequence).exists()
+    pub fn has(&self, name: &PaymentName) -> bool {
+        self.path(name).exists()
     }
 
     /// The certificate of a payment that the wallet has, to be verified again before it is used.
     ///
     /// # Errors
     /// Where the file is damaged.
-    pub fn certificate(&self, sender: AccountId, sequence: SequenceNumber) -> Result<Option<Certificate>, FolderError> {
-        let path = self.path(sender, sequence);
+    pub fn certificate(&self, name: &PaymentName) -> Result<Option<Certificate>, FolderError> {
+        let path = self.path(name);
         let stored: Option<ReceivedPayment> = read(&path)?;
         stored.map(|stored| decode_hex(&path, &stored.certificate)).transpose()
     }
 
-    fn path(&self, sender: AccountId, sequence: SequenceNumber) -> PathBuf {
-        self.folder.join(format!("{}-{}.payment", hex::encode(sender.0), sequence.0))
+    fn path(&self, name: &PaymentName) -> PathBuf {
+        let PaymentName { sender, sequence, output } = name;
+        let output = output.map(|output| format!("-{output}")).unwrap_or_default();
+        self.folder.join(format!("{}-{sequence}{output}.payment", hex::encode(sender.0)))
     }
 
     fn cursors_path(&self) -> PathBuf {
@@ -134,11 +164,15 @@ impl Inbox {
 }
 
 /// Sender and number of the payment that a file has.
-fn name_of(file: &str) -> Option<(AccountId, SequenceNumber)> {
-    let (sender, sequence) = file.strip_suffix(".payment")?.split_once('-')?;
+fn name_of(file: &str) -> Option<PaymentName> {
+    let (sender, numbers) = file.strip_suffix(".payment")?.split_once('-')?;
     let mut bytes = [0; 32];
     hex::decode_to_slice(sender, &mut bytes).ok()?;
-    Some((AccountId(bytes), SequenceNumber(sequence.parse().ok()?)))
+    let (sequence, output) = match numbers.split_once('-') {
+        Some((sequence, output)) => (sequence, Some(output.parse().ok()?)),
+        None => (numbers, None),
+    };
+    Some(PaymentName { sender: AccountId(bytes), sequence: SequenceNumber(sequence.parse().ok()?), output })
 }
 
 /// The right to write one account's incoming payments, held until it is dropped.
@@ -165,7 +199,7 @@ impl InboxJournal {
         let parsed = stored.iter().map(|(name, next)| {
             // One of another place is of before the cursor was moved.
             let last = last.get(name).filter(|last| last.number.checked_add(1) == Some(*next));
-            Ok((name.parse()?, Cursor { next: *next, last: last.map(|last| (last.sender, last.sequence)) }))
+            Ok((name.parse()?, Cursor { next: *next, last: last.map(LastRead::name) }))
         });
         let parsed: Result<_, fastpay_core::ParseIdentityError> = parsed.collect();
         parsed.map_err(|error| FolderError::damaged(&self.inbox.cursors_path(), error))
@@ -182,24 +216,26 @@ impl InboxJournal {
         replace(&self.inbox.cursors_path(), &next)
     }
 
-    /// Adds a payment with its certificate. None where the wallet has it already.
+    /// Adds the payments that a certificate makes to the account, each with the certificate. Gives those that are new to
+    /// the wallet.
     ///
     /// # Errors
     /// Where the disk refuses.
-    pub fn add(&self, certificate: &VerifiedCertificate) -> Result<Option<ReceivedPayment>, FolderError> {
-        let Transfer::Payment(payment) = certificate.transfer() else { return Ok(None) };
-        if payment.recipient != self.inbox.account {
-            return Ok(None);
+    pub fn add(&self, certificate: &VerifiedCertificate) -> Result<Vec<ReceivedPayment>, FolderError> {
+        let mut added = Vec::new();
+        for Receipt { payment, output } in certificate.transfer().receipts() {
+            if payment.recipient != self.inbox.account {
+                continue;
+            }
+            let encoded = encode_hex(certificate.certificate());
+            let received = ReceivedPayment { received_at_ms: now_ms(), payment, output, certificate: encoded };
+            let path = self.inbox.path(&received.name());
+            let content = serde_json::to_vec_pretty(&received).map_err(|error| FolderError::damaged(&path, error))?;
+            if durable::create(&path, &content).map_err(|error| FolderError::io(&path, error))? {
+                added.push(received);
+            }
         }
-        let path = self.inbox.path(payment.sender, payment.sequence);
-        let received = ReceivedPayment {
-            received_at_ms: now_ms(),
-            payment: payment.clone(),
-            certificate: encode_hex(certificate.certificate()),
-        };
-        let content = serde_json::to_vec_pretty(&received).map_err(|error| FolderError::damaged(&path, error))?;
-        let new = durable::create(&path, &content).map_err(|error| FolderError::io(&path, error))?;
-        Ok(new.then_some(received))
+        Ok(added)
     }
 }
 

@@ -36,7 +36,11 @@ impl Lock {
         let start = Instant::now();
         loop {
             match file.try_lock() {
-                Ok(()) => return Ok(Self { _file: file }),
+                Ok(()) => {
+                    // The last holder may have been killed before it synced what it wrote, and this one acts on it.
+                    durable::sync_folder(folder).map_err(failed)?;
+                    return Ok(Self { _file: file });
+                }
                 Err(TryLockError::WouldBlock) if start.elapsed() < patience => sleep(POLL).await,
                 Err(TryLockError::WouldBlock) => return Err(FolderError::Busy { path }),
                 Err(TryLockError::Error(error)) => return Err(failed(error)),

@@ -9,6 +9,7 @@
 //!  orders/<account>/ every order that an account sent, written ahead of sending
 //!  inbox/<account>/  every verified certificate that an account received
 //!  primary/<owner>/  every transaction on the Primary, written ahead of sending
+//!  jobs/             lists of payments that were begun, by the hashes of their files
 //!  proofs/           what an audit found of authorities that voted for two orders of one number
 //! ```
 //! Nothing here is ever changed in place: files are created once or replaced whole. A folder with history is of one
@@ -19,6 +20,7 @@ mod contacts;
 mod durable;
 mod error;
 mod inbox;
+mod jobs;
 mod keys;
 mod learned;
 mod lock;
@@ -34,13 +36,22 @@ use fastpay_core::AccountId;
 pub use config::{Config, ConfigError, PrimarySettings};
 pub use contacts::{Contact, ContactError, Contacts};
 pub use error::FolderError;
-pub use inbox::{Cursor, Inbox, InboxJournal, ReceivedPayment};
+pub use inbox::{Cursor, Inbox, InboxJournal, PaymentName, ReceivedPayment};
+pub use jobs::{Job, Jobs};
 pub use keys::{KeyEntry, KeyError, KeyKind, Keys, parse_secret, read_keystore};
 pub use learned::{AssetInfo, KnownCommittees};
 pub use lock::Lock;
 pub(crate) use orders::encode_hex;
 pub use orders::{OrderEntry, OrderJournal, OrderState, Orders};
 pub use transactions::{Errand, TransactionEntry, TransactionJournal, TransactionState, Transactions};
+
+/// Writes a file outside of the folder as a whole, in place of the one of this name.
+///
+/// # Errors
+/// Where the disk refuses.
+pub fn write_result(path: &Path, content: &[u8]) -> Result<(), FolderError> {
+    durable::replace(path, content).map_err(|error| FolderError::io(path, error))
+}
 
 /// A wallet's folder.
 #[derive(Clone, Debug)]
@@ -124,6 +135,12 @@ impl Folder {
     #[must_use]
     pub fn inbox(&self, account: AccountId) -> Inbox {
         Inbox::new(&self.home.join("inbox"), account)
+    }
+
+    /// Lists of payments that were begun.
+    #[must_use]
+    pub fn jobs(&self) -> Jobs {
+        Jobs::new(&self.home)
     }
 
     /// What an Ethereum key sent to the Primary.

@@ -279,11 +279,15 @@ impl OrderJournal {
         self.write(certificate.transfer().sequence(), "certificate", &stored).map(drop)
     }
 
-    /// Notes that a quorum has confirmed the certificate of a number.
+    /// Notes that a quorum has confirmed the certificate of a number. The certificate must be on disk by then: a settled
+    /// number is never looked at again.
     ///
     /// # Errors
-    /// Where the disk refuses.
+    /// [`FolderError::NotCertified`] where it is not; or the disk's.
     pub fn settle(&self, sequence: SequenceNumber) -> Result<(), FolderError> {
+        if self.orders.read::<StoredCertificate>(sequence, "certificate")?.is_none() {
+            return Err(FolderError::NotCertified { account: self.orders.account, sequence });
+        }
         self.write(sequence, "settled", &StoredSettlement { settled_at_ms: now_ms() }).map(drop)
     }
 

@@ -38,7 +38,7 @@ pub enum Errand {
         asset: Asset,
         /// How much of it.
         amount: Amount,
-        /// The contract's last deposit before this one was sent: this one has a higher index.
+        /// The contract's last event before this one was sent: this one has a higher index.
         after: TransactionIndex,
     },
     /// Redeems a certificate.
@@ -57,14 +57,14 @@ pub enum Errand {
     },
     /// Collects a claim.
     Claim {
+        /// Whose claim it is.
+        owner: Address,
         /// What is claimed.
         asset: Asset,
-        /// Where it is paid; none where that was not written down.
-        #[serde(default)]
-        to: Option<Address>,
-        /// How much was claimable when it was sent; none where that was not written down.
-        #[serde(default)]
-        amount: Option<U256>,
+        /// Where it is paid.
+        to: Address,
+        /// How much.
+        amount: U256,
     },
 }
 

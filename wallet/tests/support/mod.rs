@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fastpay_core::{
-    AccountId, AccountKey, Amount, Asset, Balance, Certificate, Committees, Deposit, Epoch, Memo, Payment,
+    AccountId, AccountKey, Amount, Asset, Balance, Certificate, Committees, Deposit, Epoch, Memo, Receipt,
     SequenceNumber, TransactionIndex, Transfer, TransferOrder, Vote, VoteSignature, sign_batch_vote,
 };
 use fastpay_rpc::proto::redemption_batch_response::Response as BatchResponse;
@@ -105,11 +105,21 @@ pub const LIES: [Part; 11] = [
     Part::Garbage,
 ];
 
+/// Hears every order and certificate that comes to an authority, before it is answered.
+pub type Ear = Arc<dyn Fn(&Message) + Send + Sync>;
+
+/// What a wallet sends to an authority.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Message {
+    Order(TransferOrder),
+    Certificate(Certificate),
+}
+
 struct State {
     authority: TestAuthority,
     part: Part,
     certificates: BTreeMap<(AccountId, u64), Certificate>,
-    received: BTreeMap<AccountId, Vec<Payment>>,
+    received: BTreeMap<AccountId, Vec<Receipt>>,
     deposits: BTreeMap<AccountId, Vec<Deposit>>,
     redemptions: Vec<Certificate>,
     /// Digests of the orders that came, in order.
@@ -118,6 +128,8 @@ struct State {
     certificates_seen: Vec<Certificate>,
     /// How many requests for certificates came.
     certificates_asked: usize,
+    /// Somebody waits for a certificate that it withholds.
+    is_waited_for: bool,
     /// How many requests came while it was erratic.
     erratic: u64,
 }
@@ -129,10 +141,18 @@ pub struct Fake {
     committee: Arc<TestCommittee>,
     /// Of all epochs.
     epochs: Arc<Mutex<Vec<TestCommittee>>>,
+    ear: Arc<Mutex<Option<Ear>>>,
     state: Arc<Mutex<State>>,
 }
 
 impl Fake {
+    fn hears(&self, message: &Message) {
+        let ear = self.ear.lock().unwrap().clone();
+        if let Some(ear) = ear {
+            ear(message);
+        }
+    }
+
     pub fn play(&self, part: Part) {
         self.state.lock().unwrap().part = part;
     }
@@ -161,12 +181,16 @@ impl Fake {
         self.state.lock().unwrap().certificates_asked
     }
 
+    pub fn is_waited_for(&self) -> bool {
+        self.state.lock().unwrap().is_waited_for
+    }
+
     /// As if restored from a copy of when it had received so many payments for `account`. Those that it had beyond.
-    pub fn set_back(&self, account: AccountId, count: usize) -> Vec<Payment> {
+    pub fn set_back(&self, account: AccountId, count: usize) -> Vec<Receipt> {
         let mut state = self.state.lock().unwrap();
         let later = state.received.get_mut(&account).unwrap().split_off(count);
         for payment in &later {
-            state.certificates.remove(&(payment.sender, payment.sequence.0));
+            state.certificates.remove(&(payment.payment.sender, payment.payment.sequence.0));
         }
         later
     }
@@ -226,10 +250,11 @@ impl Fake {
     }
 
     fn answer(&self, ask: Ask, part: Part) -> Answer {
-        let mut state = self.state.lock().unwrap();
         match ask {
             Ask::Order(order) => {
                 let order: TransferOrder = order.try_into().unwrap();
+                self.hears(&Message::Order(order.clone()));
+                let mut state = self.state.lock().unwrap();
                 state.orders_seen.push(order.clone());
                 drop(state);
                 self.answer_order(&order, part)
@@ -237,6 +262,8 @@ impl Fake {
             Ask::Certificate(certificate) => {
                 let certificate: Certificate = certificate.try_into().unwrap();
                 let account = certificate.order.transfer.sender();
+                self.hears(&Message::Certificate(certificate.clone()));
+                let mut state = self.state.lock().unwrap();
                 state.certificates_seen.push(certificate.clone());
                 if part == Part::FalseConfirmation {
                     return Answer::Confirmed(proto::Confirmed { next_sequence: 0 });
@@ -322,11 +349,11 @@ impl State {
         let transfer = &certificate.order.transfer;
         let name = (transfer.sender(), transfer.sequence().0);
         if self.certificates.insert(name, certificate.clone()).is_none() {
-            match transfer {
-                Transfer::Payment(payment) => {
-                    self.received.entry(payment.recipient).or_default().push(payment.clone());
-                }
-                Transfer::Redemption(_) => self.redemptions.push(certificate.clone()),
+            for receipt in transfer.receipts() {
+                self.received.entry(receipt.payment.recipient).or_default().push(receipt);
+            }
+            if let Transfer::Redemption(_) = transfer {
+                self.redemptions.push(certificate.clone());
             }
         }
         Ok(outcome)
@@ -427,7 +454,10 @@ impl Shard for Fake {
         let part = self.endure().await?;
         let request = request.into_inner();
         match part {
-            Part::WithholdsCertificates | Part::InventsAndWithholds => std::future::pending().await,
+            Part::WithholdsCertificates | Part::InventsAndWithholds => {
+                self.state.lock().unwrap().is_waited_for = true;
+                std::future::pending().await
+            }
             Part::SlowCertificates(by) => tokio::time::sleep(by).await,
             _ => {}
         }
@@ -461,7 +491,8 @@ impl Shard for Fake {
         if part == Part::FalseHistory && request.start < 100 {
             let sender = TestAccount::numbered(77).id();
             let invented = fastpay_testkit::payment(sender, account, 1_000_000, request.start);
-            let payments = vec![proto::Received { number: request.start, payment: Some((&invented).into()) }];
+            let payments =
+                vec![proto::Received { number: request.start, payment: Some((&invented).into()), output: None }];
             return Ok(Response::new(proto::ReceivedPage { payments, total: u64::MAX }));
         }
         let invented = match part {
@@ -477,7 +508,7 @@ impl Shard for Fake {
             let numbers = request.start..total.min(request.start + u64::from(PAGE_ENTRIES_MAX));
             let payments = numbers.map(|number| {
                 let invented = fastpay_testkit::payment(sender, account, 1_000_000, number);
-                proto::Received { number, payment: Some((&invented).into()) }
+                proto::Received { number, payment: Some((&invented).into()), output: None }
             });
             return Ok(Response::new(proto::ReceivedPage { payments: payments.collect(), total }));
         }
@@ -489,10 +520,15 @@ impl Shard for Fake {
         if part == Part::InventsAndWithholds {
             let invented =
                 |number| fastpay_testkit::payment(TestAccount::numbered(77).id(), account, 1_000_000, number);
-            entries.iter_mut().for_each(|(number, payment)| *payment = invented(*number));
+            entries
+                .iter_mut()
+                .for_each(|(number, receipt)| *receipt = Receipt { payment: invented(*number), output: None });
         }
-        let payments =
-            entries.iter().map(|(number, payment)| proto::Received { number: *number, payment: Some(payment.into()) });
+        let payments = entries.iter().map(|(number, Receipt { payment, output })| proto::Received {
+            number: *number,
+            payment: Some(payment.into()),
+            output: output.map(u32::from),
+        });
         Ok(Response::new(proto::ReceivedPage { payments: payments.collect(), total }))
     }
 
@@ -594,6 +630,7 @@ pub struct Committee {
     pub committee: Arc<TestCommittee>,
     /// Of all epochs.
     pub epochs: Arc<Mutex<Vec<TestCommittee>>>,
+    ear: Arc<Mutex<Option<Ear>>>,
     pub fakes: Vec<Fake>,
     pub endpoints: Endpoints,
 }
@@ -604,7 +641,7 @@ impl Committee {
     }
 
     pub async fn start_with(committee: TestCommittee) -> Self {
-        let epochs = Arc::new(Mutex::new(vec![committee.clone()]));
+        let (epochs, ear) = (Arc::new(Mutex::new(vec![committee.clone()])), Arc::new(Mutex::new(None)));
         let committee = Arc::new(committee);
         let (mut fakes, mut authorities) = (Vec::new(), Vec::new());
         for index in 0..4 {
@@ -618,10 +655,11 @@ impl Committee {
                 orders_seen: Vec::new(),
                 certificates_seen: Vec::new(),
                 certificates_asked: 0,
+                is_waited_for: false,
                 erratic: 0,
             };
-            let epochs = epochs.clone();
-            let fake = Fake { index, committee: committee.clone(), epochs, state: Arc::new(Mutex::new(state)) };
+            let (epochs, ear) = (epochs.clone(), ear.clone());
+            let fake = Fake { index, committee: committee.clone(), epochs, ear, state: Arc::new(Mutex::new(state)) };
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
             let address = listener.local_addr().unwrap();
             let server = tonic::transport::Server::builder().add_service(ShardServer::new(fake.clone()));
@@ -631,16 +669,21 @@ impl Committee {
             authorities.push(AuthorityEndpoints { name, shards, http: None, tls_ca: None });
             fakes.push(fake);
         }
-        Self { committee, epochs, fakes, endpoints: Endpoints { authorities } }
+        Self { committee, epochs, ear, fakes, endpoints: Endpoints { authorities, relayers: vec![] } }
     }
 
-    /// The next epoch's committee, which no authority has come to yet, and the votes for it.
-    pub fn next_epoch(&self) -> (TestCommittee, Vec<u8>) {
+    /// Has `ear` hear what comes to all authorities.
+    pub fn listen(&self, ear: impl Fn(&Message) + Send + Sync + 'static) {
+        *self.ear.lock().unwrap() = Some(Arc::new(ear));
+    }
+
+    /// The current committee, and that of the next epoch, which no authority has come to yet.
+    pub fn next_epoch(&self) -> (TestCommittee, TestCommittee) {
         let mut epochs = self.epochs.lock().unwrap();
         let current = epochs.last().unwrap().clone();
         let next = current.rotated();
         epochs.push(next.clone());
-        (next.clone(), current.votes_for(&next.committee))
+        (current, next)
     }
 
     pub fn network(&self) -> Network {

@@ -12,6 +12,8 @@ interface Props {
   readonly owner: Owner;
   readonly kind: "payout" | "claim";
   readonly title: string;
+  /** What is to be done is not known yet. */
+  readonly disabled?: boolean;
   readonly work: (wallet: ConnectedWallet["walletClient"], control: ActivityControl) => Promise<unknown>;
   readonly children: ReactNode;
 }
@@ -20,7 +22,7 @@ interface Props {
  * Starts a transaction of the person's own, one of its kind at a time, and none while one that was sent may still happen;
  * asks for an Ethereum wallet where there is none.
  */
-export function ChainButton({ owner, kind, title, work, children }: Props): JSX.Element {
+export function ChainButton({ owner, kind, title, disabled = false, work, children }: Props): JSX.Element {
   const { ethereum } = owner;
   // What could not be paid out belongs to the wallet's address, also where that stands beside a key.
   const account = kind === "claim" ? ethereum?.account : owner.account;
@@ -35,7 +37,7 @@ export function ChainButton({ owner, kind, title, work, children }: Props): JSX.
     start({ kind, account, title, work: (control) => work(walletClient, control) });
   };
   return (
-    <Button size="xs" variant="default" disabled={!isOnChain || isPaused || isBusy} onClick={begin}>
+    <Button size="xs" variant="default" disabled={disabled || !isOnChain || isPaused || isBusy} onClick={begin}>
       {children}
     </Button>
   );

@@ -36,7 +36,7 @@ export function Component(): JSX.Element {
             ["Contract", <Copyable key="contract" text={config.contract} name="the contract's address" />],
             ["Ethereum node", config.rpc],
             ["Newest block", contract && timeText(Number(contract.timestamp) * 1_000)],
-            ["Deposits so far", contract?.deposits.toString()],
+            ["Events of the contract so far", contract?.lastTransactionIndex.toString()],
             [
               "Outflow limit",
               contract &&

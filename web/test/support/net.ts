@@ -28,7 +28,9 @@ const FAST_PAY = parseAbi([
   "function depositEther(bytes32 recipient) payable",
   "function pause()",
   "function unpause()",
+  "function postpone(uint64 epoch, uint256 extra)",
   "function guardian() view returns (address)",
+  "function council() view returns (address)",
   "function epoch() view returns (uint64)",
   "function lastTransactionIndex() view returns (uint64)",
 ]);
@@ -38,6 +40,8 @@ const ERC20 = parseAbi([
 ]);
 const MOODY = parseAbi(["function mint(address to, uint256 amount)", "function setMood(uint8 mood)"]);
 export const TOKEN_DECIMALS = 6;
+/** How long the deployment keeps what exceeds the outflow limit, in seconds. */
+export const OUTFLOW_DELAY_S = 3 * 86_400;
 
 /** The localnet's file, read where it is used: the set-up has put its path into the environment. */
 export function network(): NetworkFile {
@@ -177,9 +181,26 @@ export async function epochIsFinal(net: NetworkFile, epoch: bigint): Promise<voi
 
 /** The guardian pauses, or ends the pause; anvil signs for it. */
 export async function guardianDoes(what: "pause" | "unpause"): Promise<void> {
+  const { net, wallet } = await guardian();
+  await mined(await wallet.writeContract({ address: net.contract, abi: FAST_PAY, functionName: what }));
+}
+
+/** The guardian postpones what was queued with votes of epoch 0. */
+export async function postpone(seconds: number): Promise<void> {
+  const { net, wallet } = await guardian();
+  const args = [0n, BigInt(seconds)] as const;
+  await mined(await wallet.writeContract({ address: net.contract, abi: FAST_PAY, functionName: "postpone", args }));
+}
+
+async function guardian() {
   const net = network();
   const client = createPublicClient({ chain: chainOf(net), transport: http(net.rpc) });
-  const guardian = await client.readContract({ address: net.contract, abi: FAST_PAY, functionName: "guardian" });
-  const wallet = createWalletClient({ account: guardian, chain: chainOf(net), transport: http(net.rpc) });
-  await mined(await wallet.writeContract({ address: net.contract, abi: FAST_PAY, functionName: what }));
+  const account = await client.readContract({ address: net.contract, abi: FAST_PAY, functionName: "guardian" });
+  return { net, wallet: createWalletClient({ account, chain: chainOf(net), transport: http(net.rpc) }) };
+}
+
+/** FastPay's two contracts. */
+export async function contracts(): Promise<readonly [Address, Address]> {
+  const { contract } = network();
+  return [contract, await chainClient().readContract({ address: contract, abi: FAST_PAY, functionName: "council" })];
 }

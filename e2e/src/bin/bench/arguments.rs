@@ -5,6 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::inside::Extent;
 
+/// The payments in one payout.
+pub const PAYOUT_OUTPUTS: usize = 100;
+/// So many payouts weigh as much as a batch of a node under load.
+const PAYOUT_BATCH: usize = 32;
 /// About what is in a batch of a node under load.
 const STAGES_BATCH: usize = 256;
 
@@ -61,6 +65,8 @@ pub enum Topic {
     Idle,
     /// Every step of an order's and a certificate's way, and the whole of it, without a network
     Stages,
+    /// Orders of 100 payments each: every step of their way, and one shard on one core in a closed loop
+    Payouts,
     /// One shard on one core, each size of the committee: closed loop, then open loop
     Load,
     /// Three times as much as the node can do
@@ -103,7 +109,24 @@ impl Arguments {
 
     pub fn extent(&self) -> Extent {
         let (accounts, rounds) = if self.quick { (2_048, 3) } else { (8_192, 5) };
-        Extent { batch: STAGES_BATCH, accounts, rounds, vote_batch: self.vote_batch }
+        Extent { batch: STAGES_BATCH, accounts, people: accounts, rounds, vote_batch: self.vote_batch, outputs: 1 }
+    }
+
+    /// In orders of many outputs: as many payments as in four rounds of single ones.
+    pub fn payout_extent(&self) -> Extent {
+        let single = self.extent();
+        Extent {
+            batch: PAYOUT_BATCH,
+            accounts: single.accounts / 16,
+            rounds: single.rounds,
+            outputs: PAYOUT_OUTPUTS,
+            ..single
+        }
+    }
+
+    /// How many payouts are measured in each part of a run.
+    pub fn payouts(&self) -> usize {
+        if self.quick { 500 } else { 2_000 }
     }
 
     pub fn recovery_accounts(&self) -> usize {

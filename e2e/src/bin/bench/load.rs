@@ -36,6 +36,8 @@ pub struct Scenario {
     pub accounts: usize,
     pub connections: usize,
     pub vote_batch: usize,
+    /// So many payments are in one order.
+    pub outputs: usize,
     /// Somebody floods the node meanwhile.
     pub flood: bool,
     /// The part of all payments that is traced; none: it is off.
@@ -125,7 +127,7 @@ pub fn measure(scenario: &Scenario, cores: Cores) -> Result<Report, Failure> {
     let pairs = mix.draw(scenario.prepared, accounts.ids(), server.layout());
     let (domain, keys) = (server.domain(), server.other_keys()?);
     let voters = Voters { domain: &domain, keys: &keys, batch: scenario.vote_batch };
-    let payments = workload::prepare(&pairs, &accounts, server.layout(), &voters);
+    let payments = workload::prepare_payouts(&pairs, &accounts, server.layout(), &voters, scenario.outputs);
     let before = control.block_on(server.progress())?;
     let (addresses, connections) = (server.addresses()?, scenario.connections);
     let watched = Watched { process: server.process(), core };

@@ -13,6 +13,7 @@ mod flow;
 mod generator;
 mod idle;
 mod inside;
+mod lists;
 mod load;
 mod machine;
 mod meter;

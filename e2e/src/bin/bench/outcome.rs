@@ -5,10 +5,11 @@ use std::path::Path;
 use fastpay_e2e::Failure;
 use serde::{Deserialize, Serialize};
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, PAYOUT_OUTPUTS};
 use crate::flood::Flood;
 use crate::idle::Idle;
 use crate::inside::Costs;
+use crate::lists::Lists;
 use crate::load::Report;
 use crate::machine::Machine;
 use crate::model::Row;
@@ -31,6 +32,10 @@ pub struct Outcome {
     pub idle: Option<Idle>,
     /// In this process, one for each size of the committee.
     pub stages: Vec<Costs>,
+    /// The same of orders with many outputs, and these under load; everything is for each order.
+    pub payout_stages: Option<Costs>,
+    pub payouts: Option<Report>,
+    pub lists: Option<Lists>,
     /// Closed loops, one for each size of the committee.
     pub load: Vec<Report>,
     /// That of four authorities once more, after what is compared with it.
@@ -58,6 +63,11 @@ pub struct Headline {
     pub certificate_us_n20: Option<f64>,
     /// As measured, with what others left of the core.
     pub payments_per_second_per_core: Option<f64>,
+    /// Outputs settled in orders of 100, as measured, and for each second of processor time that the node had.
+    pub payouts_per_second_per_core: Option<f64>,
+    pub payouts_per_cpu_second: Option<f64>,
+    /// Of each output, in process: order and certificate together.
+    pub payout_output_us: Option<f64>,
     /// For each second of processor time that the node had.
     pub payments_per_cpu_second: Option<f64>,
     pub server_cpu_us_per_payment: Option<f64>,
@@ -78,6 +88,9 @@ impl Outcome {
             settings,
             idle: None,
             stages: Vec::new(),
+            payout_stages: None,
+            payouts: None,
+            lists: None,
             load: Vec::new(),
             load_again: None,
             open: None,
@@ -108,6 +121,7 @@ impl Outcome {
 
     fn headline(&self) -> Headline {
         let four = self.load.iter().find(|report| report.authorities == 4);
+        let outputs = PAYOUT_OUTPUTS as f64;
         let idle = self.idle.as_ref();
         let inside = |authorities| self.stages.iter().find(|costs| costs.authorities == authorities);
         Headline {
@@ -115,6 +129,20 @@ impl Outcome {
             certificate_us: inside(4).map(|costs| costs.certificate.whole_us.median),
             certificate_us_n20: inside(20).map(|costs| costs.certificate.whole_us.median),
             payments_per_second_per_core: four.map(|report| report.payments_per_second.median),
+            payouts_per_second_per_core: self
+                .payouts
+                .as_ref()
+                .map(|report| report.payments_per_second.median * outputs),
+            payouts_per_cpu_second: self
+                .payouts
+                .as_ref()
+                .map(|report| (1e6 * outputs / report.server_cpu_us_per_payment.median).round()),
+            payout_output_us: self.payout_stages.as_ref().map(|costs| {
+                crate::statistics::rounded(
+                    (costs.order.whole_us.median + costs.certificate.whole_us.median) / outputs,
+                    2,
+                )
+            }),
             payments_per_cpu_second: four.map(|report| (1e6 / report.server_cpu_us_per_payment.median).round()),
             server_cpu_us_per_payment: four.map(|report| report.server_cpu_us_per_payment.median),
             vote_p50_ms_idle: idle.map(|idle| idle.vote_ms.p50),

@@ -4,17 +4,19 @@ use std::time::Duration;
 
 use fastpay_e2e::Failure;
 
-use crate::arguments::{Arguments, Topic};
+use crate::arguments::{Arguments, PAYOUT_OUTPUTS, Topic};
 use crate::generator::{Plan, Until};
 use crate::load::{self, Report, Scenario};
 use crate::machine::{self, Cores};
 use crate::outcome::Outcome;
 use crate::overload::Peak;
 use crate::pace::Pace;
-use crate::{flood, idle, inside, model, overload, progress, recovery, runtime, state, traced};
+use crate::{flood, idle, inside, lists, model, overload, progress, recovery, runtime, state, traced};
 
 /// As in the usual tests of stores: some accounts are in a tenth of all payments.
 const ZIPF_EXPONENT: f64 = 0.99;
+/// More would be refused as busy: each weighs as much as many payments.
+const PAYOUTS_IN_FLIGHT: usize = 96;
 
 pub fn measure(arguments: &Arguments) -> Result<Outcome, Failure> {
     let machine = machine::describe();
@@ -32,6 +34,12 @@ pub fn measure(arguments: &Arguments) -> Result<Outcome, Failure> {
         for authorities in arguments.stages_authorities() {
             outcome.stages.push(inside::measure(*authorities, arguments.extent(), cores)?);
         }
+    }
+    if arguments.wants(Topic::Payouts) {
+        outcome.payout_stages = Some(inside::measure(4, arguments.payout_extent(), cores)?);
+        outcome.payouts = Some(load::measure(&payouts(arguments), cores)?);
+        progress("lists: ten accounts pay ten thousand people through the wallet");
+        outcome.lists = Some(runtime()?.block_on(lists::measure())?);
     }
     if arguments.wants(Topic::Load) {
         for authorities in &arguments.authorities {
@@ -106,11 +114,18 @@ fn closed(arguments: &Arguments, authorities: usize) -> Scenario {
         accounts: arguments.accounts,
         connections: arguments.connections,
         vote_batch: arguments.vote_batch,
+        outputs: 1,
         flood: false,
         traces: None,
         plan,
         prepared,
     }
+}
+
+fn payouts(arguments: &Arguments) -> Scenario {
+    let (plan, prepared) = load::closed(PAYOUTS_IN_FLIGHT, arguments.payouts(), arguments.parts());
+    let name = format!("orders of {PAYOUT_OUTPUTS} payments, each counted as one");
+    Scenario { name, plan, prepared, outputs: PAYOUT_OUTPUTS, ..closed(arguments, 4) }
 }
 
 fn open(arguments: &Arguments, base: &Scenario, peak_per_second: f64) -> Scenario {

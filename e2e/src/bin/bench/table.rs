@@ -19,7 +19,18 @@ pub fn show(outcome: &Outcome) {
         row("order to certificate, p50 / p99 / p99.9 ms", &percentiles(idle.certificate_ms));
         row("order to settled, p50 / p99 / p99.9 ms", &percentiles(idle.settled_ms));
     }
-    outcome.stages.iter().for_each(|costs| stages(costs, outcome));
+    outcome.stages.iter().chain(&outcome.payout_stages).for_each(|costs| stages(costs, outcome));
+    if let Some(report) = &outcome.payouts {
+        load(report);
+        let headline = &outcome.headline;
+        let text = |rate: Option<f64>| rate.map_or_else(|| "–".to_owned(), |rate| format!("{rate:.0}"));
+        row("  outputs a second, as measured", &text(headline.payouts_per_second_per_core));
+        row("  outputs for each second of processor time", &text(headline.payouts_per_cpu_second));
+    }
+    if let Some(lists) = &outcome.lists {
+        println!("\n{} accounts pay {} people, round trip {} ms", lists.payers, lists.payments, lists.round_trip_ms);
+        row("from the first order to the last settlement, s", &format!("{:.2}", lists.seconds));
+    }
     outcome.load.iter().chain(&outcome.open).chain(&outcome.skew).chain(&outcome.shards).for_each(load);
     if let Some(overload) = &outcome.overload {
         load(&overload.report);
@@ -49,8 +60,8 @@ pub fn show(outcome: &Outcome) {
 
 fn stages(costs: &Costs, outcome: &Outcome) {
     println!(
-        "\nin process, n = {}, batches of {}: processor time, µs for each order and certificate",
-        costs.authorities, costs.batch
+        "\nin process, n = {}, batches of {}, {} payments in an order: processor time, µs for each order and certificate",
+        costs.authorities, costs.batch, costs.outputs
     );
     let both = |name: &str, order: Option<f64>, certificate: Option<f64>| {
         let text = |micros: Option<f64>| micros.map_or_else(|| "–".to_owned(), |micros| format!("{micros:.2}"));

@@ -7,7 +7,7 @@
 use bytes::Bytes;
 use fastpay_core::{
     AccountId, AccountKey, Amount, Asset, AuthorityKeys, Certificate, Digest, Domain, Epoch, GenesisBalance, Memo,
-    Payment, SequenceNumber, ShardLayout, Transfer, VerifiedOrder, sign_payment_votes,
+    Output, Outputs, Payment, Payout, SequenceNumber, ShardLayout, Transfer, VerifiedOrder, sign_payment_votes,
 };
 use fastpay_e2e::Failure;
 use fastpay_rpc::proto::SubmitRequest;
@@ -16,6 +16,9 @@ use prost::Message;
 
 use crate::draw::Pair;
 use crate::flow::Place;
+
+/// The outputs of a payout are so many accounts apart: a prime.
+const SPREAD: usize = 7_919;
 
 /// What every account has at first.
 const START: Amount = Amount(1_000_000);
@@ -88,9 +91,21 @@ pub struct Voters<'a> {
 
 /// Signs, certifies and encodes, on all cores.
 pub fn prepare(pairs: &[Pair], accounts: &Accounts, layout: ShardLayout, voters: &Voters<'_>) -> Vec<Prepared> {
+    prepare_payouts(pairs, accounts, layout, voters, 1)
+}
+
+/// The same, in orders of so many outputs, where that is more than one.
+pub fn prepare_payouts(
+    pairs: &[Pair],
+    accounts: &Accounts,
+    layout: ShardLayout,
+    voters: &Voters<'_>,
+    outputs: usize,
+) -> Vec<Prepared> {
     let places = places(pairs, accounts.ids().len());
     let numbered = (0..).zip(pairs.iter().zip(places));
-    let numbered: Vec<_> = numbered.map(|(number, (pair, place))| Draft { number, pair: *pair, place }).collect();
+    let numbered: Vec<_> =
+        numbered.map(|(number, (pair, place))| Draft { number, pair: *pair, place, outputs }).collect();
     let batches: Vec<_> = numbered.chunks(voters.batch.max(1)).collect();
     in_parallel(&batches, |batches| {
         batches.iter().flat_map(|batch| prepare_batch(batch, accounts, layout, voters)).collect()
@@ -116,6 +131,7 @@ struct Draft {
     number: u32,
     pair: Pair,
     place: Place,
+    outputs: usize,
 }
 
 fn prepare_batch(batch: &[Draft], accounts: &Accounts, layout: ShardLayout, voters: &Voters<'_>) -> Vec<Prepared> {
@@ -141,18 +157,26 @@ fn prepare_batch(batch: &[Draft], accounts: &Accounts, layout: ShardLayout, vote
 
 /// A signed order. Verified, because the votes are on its digest, which only a verified one tells.
 fn order(accounts: &Accounts, draft: Draft, domain: &Domain) -> Result<VerifiedOrder, Failure> {
-    let Draft { pair, place, .. } = draft;
+    let Draft { pair, place, outputs, .. } = draft;
     let nobody = || Failure::wrong("no such account");
     let sender = accounts.keys.get(pair.sender).ok_or_else(nobody)?;
     let id = |number: usize| accounts.ids().get(number).copied().ok_or_else(nobody);
-    let transfer = Transfer::Payment(Payment {
-        sender: id(pair.sender)?,
-        recipient: id(pair.recipient)?,
-        asset: Asset::ETHER,
-        amount: Amount(1),
-        sequence: SequenceNumber(u64::from(place.sequence)),
-        memo: Memo::ZERO,
-    });
+    let (asset, amount, memo) = (Asset::ETHER, Amount(1), Memo::ZERO);
+    let sequence = SequenceNumber(u64::from(place.sequence));
+    let transfer = if outputs > 1 {
+        // Spread over all accounts, so that hardly any two outputs share what the processor remembers.
+        let count = accounts.ids().len();
+        let output = |output: usize| {
+            let recipient = id((pair.recipient + output * SPREAD) % count)?;
+            Ok(Output { recipient, amount, memo })
+        };
+        let outputs = (0..outputs).map(output).collect::<Result<_, Failure>>()?;
+        let outputs = Outputs::new(outputs).map_err(Failure::wrong)?;
+        Transfer::Payout(Payout { sender: id(pair.sender)?, asset, outputs, sequence, memo })
+    } else {
+        let (sender, recipient) = (id(pair.sender)?, id(pair.recipient)?);
+        Transfer::Payment(Payment { sender, recipient, asset, amount, sequence, memo })
+    };
     sender.order(domain, transfer).verify(domain).map_err(Failure::wrong)
 }
 
@@ -162,7 +186,7 @@ pub fn forged(count: usize, accounts: &Accounts, domain: &Domain) -> Vec<Bytes> 
         let senders = accounts.ids().len().max(2);
         let pair = Pair { sender: number % senders, recipient: (number + 1) % senders };
         let place = Place { sender: pair.sender as u32, sequence: 0 };
-        let order = order(accounts, Draft { number: 0, pair, place }, domain).ok()?;
+        let order = order(accounts, Draft { number: 0, pair, place, outputs: 1 }, domain).ok()?;
         let mut order = order.order().clone();
         if let Transfer::Payment(payment) = &mut order.transfer {
             payment.amount = Amount(2 + number as u128);

@@ -64,6 +64,7 @@ async fn set_the_scene(report: &mut Report) -> Result<(Network, Token), Failure>
     let mut network = report.step("start anvil, deploy for four new authorities", setting_up).await?;
     let token = async {
         let token = network.chain()?.deploy_token(network.place())?;
+        network.relayer()?.serve(token.address)?;
         let detail = format!("{} at {}", token.symbol, token.address);
         Ok((token, detail))
     };

@@ -125,8 +125,9 @@ async fn peers_are_a_quorum_of_one_committee_without_this_authority() {
         tls_ca: None,
     };
     let own = [name(&first.keys[0]), name(&second.keys[0])];
-    let peers =
-        |keys: &[AuthorityKeys]| peers(&Endpoints { authorities: keys.iter().map(entry).collect() }, &committees, &own);
+    let peers = |keys: &[AuthorityKeys]| {
+        peers(&Endpoints { authorities: keys.iter().map(entry).collect(), relayers: vec![] }, &committees, &own)
+    };
     // A file of before the rotation names all of them, too.
     for keys in [&first.keys, &second.keys] {
         let found: Vec<_> = peers(keys).unwrap().iter().map(AuthorityClient::name).collect();

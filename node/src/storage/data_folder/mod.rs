@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! data/
+//!   unjudged                 there until it is known whether its authority has voted before
 //!   lock                     held by the process that uses the folder
 //!   meta.json                whose folder this is; written last by `create`
 //!   shard-000/journal/       see `journal`
@@ -14,7 +15,7 @@
 mod error;
 mod identity;
 
-use super::disk::sync_folder;
+use super::disk::{replace_file, sync_folder};
 use super::journal::{Journal, JournalError, JournalOptions, JournalWrite};
 use error::io_error;
 use fastpay_core::JournalPosition;
@@ -28,6 +29,8 @@ pub(crate) use identity::META_FILE;
 
 /// Made with the folder and never replaced.
 pub(crate) const LOCK_FILE: &str = "lock";
+/// Made with the folder; taken away once its authority's memory was judged (`crate::guard`).
+pub(crate) const NEW_FILE: &str = "unjudged";
 const OWNER_ONLY: u32 = 0o700;
 
 /// Where one shard keeps what.
@@ -69,6 +72,9 @@ impl DataFolder {
             create_folder(&folders.journal)?;
             folder.create_journal(&folders.journal)?;
         }
+        // Before the folder can be opened: one that is not known to be new would count as whole.
+        let new = path.join(NEW_FILE);
+        replace_file(&new, b"").map_err(|source| io_error("write the file", &new, source))?;
         identity.write(path)?;
         Ok(folder)
     }
@@ -236,6 +242,19 @@ mod tests {
     }
 
     #[test]
+    fn a_folder_that_is_not_known_to_be_new_cannot_be_opened() {
+        let (_parent, path) = temporary();
+        // A folder stands where the file that says so would be written.
+        let unwritten = path.join(format!(".{NEW_FILE}.tmp"));
+        fs::create_dir_all(&unwritten).unwrap();
+        DataFolder::create(&path, &identity()).unwrap_err();
+        assert!(matches!(DataFolder::open(&path, &identity()), Err(StorageError::NotCreated { .. })));
+        fs::remove_dir(&unwritten).unwrap();
+        let folder = DataFolder::create(&path, &identity()).unwrap();
+        assert!(folder.path().join(NEW_FILE).exists());
+    }
+
+    #[test]
     fn permissions_that_were_opened_are_closed_again() {
         let (_parent, path) = temporary();
         drop(DataFolder::create(&path, &identity()).unwrap());
@@ -330,6 +349,20 @@ mod tests {
         fs::remove_file(path.join(META_FILE)).unwrap();
         let refused = DataFolder::create(&path, &identity()).unwrap_err();
         assert!(matches!(refused, StorageError::AlreadyCreated { .. }));
+    }
+
+    #[test]
+    fn a_folder_without_all_its_journals_is_none() {
+        let (_parent, path) = temporary();
+        let second = path.join("shard-001");
+        fs::create_dir_all(&path).unwrap();
+        fs::write(&second, b"in the way of a journal").unwrap();
+        DataFolder::create(&path, &identity()).unwrap_err();
+        let refused = DataFolder::open(&path, &identity()).unwrap_err();
+        assert!(matches!(refused, StorageError::NotCreated { .. }), "{refused}");
+        fs::remove_file(&second).unwrap();
+        drop(DataFolder::create(&path, &identity()).unwrap());
+        DataFolder::open(&path, &identity()).unwrap();
     }
 
     #[test]

@@ -185,6 +185,14 @@ impl Journal {
         &self.recovery
     }
 
+    /// How many bytes are free where the journal is.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub fn disk_free(&self) -> io::Result<u64> {
+        self.shared.disk().free_bytes(self.shared.folder())
+    }
+
     /// A handle for other threads.
     pub fn reader(&self) -> JournalReader {
         JournalReader::new(Arc::clone(&self.shared))

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use alloy::primitives::Address;
 use clap::{Args, Parser, Subcommand};
-use fastpay_core::{AccountId, Asset, Memo, ParseIdentityError};
+use fastpay_core::{AccountId, Asset, Memo, PAYOUT_OUTPUTS_MAX, ParseIdentityError};
 use fastpay_ethereum::Finality;
 use fastpay_telemetry::configuration::NodeUrl;
 use fastpay_telemetry::console::Shell;
@@ -208,8 +208,8 @@ pub struct DepositArgs {
 #[derive(Debug, Args)]
 pub struct PayArgs {
     /// The account to pay (fp1… or 0x…), the name of a contact or of a key of this wallet, or a payment link.
-    #[arg(value_name = "ACCOUNT|LINK")]
-    pub recipient: String,
+    #[arg(value_name = "ACCOUNT|LINK", required_unless_present = "csv")]
+    pub recipient: Option<String>,
     /// How much, such as 1.5; not where the link says it.
     #[arg(allow_negative_numbers = true)]
     pub amount: Option<String>,
@@ -219,7 +219,17 @@ pub struct PayArgs {
     /// For the recipient: up to 32 bytes of text, or 0x and 64 hexadecimal digits.
     #[arg(long, value_parser = read_memo)]
     pub memo: Option<Memo>,
-    /// Pay what the link asks for without asking again.
+    /// Pay everybody on a list: lines of recipient,amount,memo, or columns that the first line names (recipient, amount,
+    /// asset, memo). The same file is paid once, however often this is repeated.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["recipient", "amount", "memo"])]
+    pub csv: Option<PathBuf>,
+    /// At most so many payments of a list in one order.
+    #[arg(long, value_name = "COUNT", requires = "csv", default_value_t = PAYOUT_OUTPUTS_MAX, value_parser = outputs_max)]
+    pub max_outputs: usize,
+    /// Check the list and show what would be paid; sign nothing.
+    #[arg(long, requires = "csv")]
+    pub dry_run: bool,
+    /// Pay what the link or the list asks for without asking again.
     #[arg(long)]
     pub yes: bool,
     /// The paying key.
@@ -303,13 +313,19 @@ pub struct ExecuteArgs {
 /// A claim.
 #[derive(Debug, Args)]
 pub struct ClaimArgs {
+    /// How much, such as 1.5; all of it where it is not given. A token may let go only of a part at once.
+    #[arg(long, value_name = "AMOUNT", allow_negative_numbers = true)]
+    pub amount: Option<String>,
     /// What: ETH, or the address of a token.
     #[arg(long, default_value = "ETH", value_parser = parse_asset)]
     pub asset: Asset,
-    /// Where it is to be paid; by default to the claiming address.
-    #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
+    /// Where it is to be paid; by default to the address that has the claim.
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_address, conflicts_with = "owner")]
     pub to: Option<Address>,
-    /// The Ethereum key that has the claim.
+    /// The address that has the claim and is paid; by default that of the key.
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
+    pub owner: Option<Address>,
+    /// The Ethereum key that has the claim, or that pays for the gas of --owner.
     #[arg(long, value_name = "KEY")]
     pub from: Option<String>,
 }
@@ -351,6 +367,11 @@ fn parse_finality(text: &str) -> Result<Finality, String> {
         "safe" => Ok(Finality::Safe),
         text => text.parse().map(Finality::Confirmations).map_err(|_| "give finalized, safe or a number".into()),
     }
+}
+
+fn outputs_max(text: &str) -> Result<usize, String> {
+    let count = text.parse().ok().filter(|count| (1..=PAYOUT_OUTPUTS_MAX).contains(count));
+    count.ok_or_else(|| format!("give a number from 1 to {PAYOUT_OUTPUTS_MAX}"))
 }
 
 pub fn read_memo(text: &str) -> Result<Memo, String> {

@@ -65,7 +65,7 @@ async fn describe_asset(wallet: &Wallet, asset: &AssetAudit, lines: &mut Vec<Str
     lines.push(format!("asset {}: the contract holds {}", asset.asset, money.text(asset.contract_total)));
     if let Some(backing) = &asset.backing {
         lines.push(format!(
-            "  besides {} queued and {} to be claimed; in all it has {}",
+            "  {} of it is queued; besides {} is to be claimed; in all it has {}",
             money.text(backing.queued),
             money.text(backing.claims),
             backing.held.map_or_else(|| "what its token does not say".into(), |held| money.text(held))

@@ -65,7 +65,14 @@ const EXAMPLES: [(&str, &[&str]); 17] = [
     ("receive", &["fastpay receive --wait 60", "fastpay receive --follow --json"]),
     ("resume", &["fastpay resume", "fastpay resume --from alice"]),
     ("execute", &["fastpay execute --from alice"]),
-    ("claim", &["fastpay claim --to 0x70997970C51812dc3A010C7d01b50e0d17dc79C8"]),
+    (
+        "claim",
+        &[
+            "fastpay claim",
+            "fastpay claim --amount 0.5 --to 0x70997970C51812dc3A010C7d01b50e0d17dc79C8",
+            "fastpay claim --owner 0x70997970C51812dc3A010C7d01b50e0d17dc79C8 --from alice",
+        ],
+    ),
     ("status", &["fastpay status", "fastpay status --json"]),
     ("audit", &["fastpay audit", "fastpay audit --verify-proof proof.json"]),
     (

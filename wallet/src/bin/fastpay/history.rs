@@ -121,13 +121,8 @@ async fn errand_text(wallet: &Wallet, entry: &TransactionEntry) -> String {
         Errand::Redeem { sender, sequence } => format!("redemption of #{sequence} of {sender}"),
         Errand::Execute { sender, sequence } => format!("payout of the queued #{sequence} of {sender}"),
         Errand::Approve { asset, .. } => format!("approval of {asset}"),
-        Errand::Claim { asset, to, amount } => {
-            let what = match amount {
-                Some(amount) => Money::of(wallet, *asset).await.text(amount),
-                None => asset.to_string(),
-            };
-            let to = to.map(|to| format!(" to {to}")).unwrap_or_default();
-            format!("claim of {what}{to}")
+        Errand::Claim { asset, to, amount, .. } => {
+            format!("claim of {} to {to}", Money::of(wallet, *asset).await.text(amount))
         }
     };
     let state = match entry.state {

@@ -81,15 +81,16 @@ fn qr_code(text: &str) -> Result<String, WalletError> {
 
 /// What `pay` is to do, and until when it may: what its arguments say, or what the link asks for once the payer has agreed.
 pub async fn intent(context: &Context, wallet: &Wallet, args: &PayArgs) -> Result<(Intent, Expiry), WalletError> {
-    if PaymentLink::is_claimed_by(&args.recipient) {
-        let link: PaymentLink = args.recipient.parse()?;
+    let recipient = args.recipient.as_deref().unwrap_or_default();
+    if PaymentLink::is_claimed_by(recipient) {
+        let link: PaymentLink = recipient.parse()?;
         check_usable(wallet, &link, args)?;
         let intent = linked_intent(wallet, &link, args).await?;
         agree(context, wallet, &link, &intent, args.yes).await?;
         return Ok((intent, Expiry(link.expires)));
     }
     let missing = || WalletError::Argument("say how much to pay: fastpay pay ACCOUNT AMOUNT".into());
-    let recipient = context.account(&args.recipient)?;
+    let recipient = context.account(recipient)?;
     let asset = args.asset.unwrap_or(Asset::ETHER);
     let amount = wallet.read_amount(asset, args.amount.as_deref().ok_or_else(missing)?).await?;
     let intent = Intent::Pay { recipient, asset, amount, memo: args.memo.unwrap_or_default() };

@@ -11,6 +11,7 @@ mod context;
 mod help;
 mod history;
 mod link;
+mod many;
 mod onchain;
 mod output;
 mod setup;

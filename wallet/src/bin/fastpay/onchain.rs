@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
+use alloy::primitives::U256;
 use fastpay_core::{AccountId, SequenceNumber, Transfer};
 use fastpay_ethereum::utc;
 use fastpay_wallet::folder::{Errand, KeyKind};
-use fastpay_wallet::{Finished, Money, QueuedRedemption, Wallet, WalletError, check_not_paused, queued_redemption};
+use fastpay_wallet::{
+    Claim, Finished, Money, QueuedRedemption, Wallet, WalletError, check_not_paused, check_recipient, queued_redemption,
+};
 use serde_json::{Value, json};
 
 use crate::args::{ClaimArgs, DepositArgs, ExecuteArgs};
@@ -88,18 +91,18 @@ pub async fn execute(context: &Context, args: ExecuteArgs) -> Result<Report, Wal
                 Transfer::Redemption(redemption) => {
                     queued_redemption(&primary, redemption).await?.into_iter().collect()
                 }
-                Transfer::Payment(_) => Vec::new(),
+                Transfer::Payment(_) | Transfer::Payout(_) => Vec::new(),
             }
         }
     };
     let (mut chain, mut executed, mut waiting, mut lines) = (None, Vec::new(), Vec::new(), Vec::new());
     for item in queued {
-        let QueuedRedemption { redemption, queued, is_due } = item;
+        let QueuedRedemption { redemption, queued, is_due } = &item;
         let (sequence, money) = (redemption.sequence, Money::of(&wallet, redemption.asset).await);
-        let mut json = queued_json(&queued);
+        let mut json = queued_json(queued);
         add(&mut json, [("sequence", json!(sequence)), ("value", money.json(redemption.amount))]);
         let what = format!("#{sequence} of {} to {}", money.text(redemption.amount), redemption.recipient);
-        if !is_due {
+        if !*is_due {
             lines.push(format!("{what} is queued until {}", utc(queued.executable_at)));
             waiting.push(json);
             continue;
@@ -112,7 +115,8 @@ pub async fn execute(context: &Context, args: ExecuteArgs) -> Result<Report, Wal
                 chain.insert(context.chain_account(primary.clone(), &payer)?)
             }
         };
-        match chain.execute(&redemption, queued).await? {
+        let call = wallet.execution_call(&primary, &item).await?;
+        match chain.execute(redemption, call).await? {
             Some(Finished { inclusion, .. }) => {
                 add(&mut json, [("transaction", json!(inclusion.hash)), ("block", json!(inclusion.block_number))]);
                 lines.push(format!("{what}: paid in block {} with {} gas", inclusion.block_number, inclusion.gas_used));
@@ -131,31 +135,43 @@ pub async fn claim(context: &Context, args: ClaimArgs) -> Result<Report, WalletE
     let wallet = context.wallet()?;
     let primary = wallet.primary().await?;
     check_not_paused(&primary).await?;
-    let owner = context.choose(args.from.as_deref(), Some(KeyKind::Ethereum))?;
-    let chain = context.chain_account(primary, &owner)?;
-    let claimable = chain.primary().claim_of(chain.address(), args.asset).await?;
-    let money = Money::of(&wallet, args.asset).await;
-    let pending = context.folder.transactions(chain.address()).pending()?;
-    if claimable.is_zero() && pending.is_empty() {
-        return Err(WalletError::Argument(format!("{} has nothing to claim of this asset", chain.address())));
-    }
-    let Finished { entry, inclusion, resumed } = chain.claim(args.asset, args.to).await?;
-    // What was sent, which may be the claim of an earlier command.
-    let (to, claimed) = match &entry.errand {
-        Errand::Claim { to, amount, .. } => (*to, *amount),
-        _ => (None, None),
+    let key = context.choose(args.from.as_deref(), Some(KeyKind::Ethereum))?;
+    let amount = match &args.amount {
+        Some(text) => Some(wallet.read_amount(args.asset, text).await?),
+        None => None,
     };
-    let claimed = claimed.unwrap_or(claimable);
-    let where_to = to.map_or_else(|| "an address that was not written down".into(), |to| to.to_string());
+    if let Some(to) = args.to {
+        check_recipient(&primary, to).await?;
+    }
+    let chain = context.chain_account(primary, &key)?;
+    let owner = args.owner.unwrap_or_else(|| chain.address());
+    let claimable = chain.primary().claim_of(owner, args.asset).await?;
+    let money = Money::of(&wallet, args.asset).await;
+    let is_idle = context.folder.transactions(chain.address()).pending()?.is_empty();
+    if is_idle && claimable.is_zero() {
+        return Err(WalletError::Argument(format!("{owner} has nothing to claim of this asset")));
+    }
+    if is_idle && amount.is_some_and(|amount| amount.0 == 0 || U256::from(amount.0) > claimable) {
+        let all = money.text(claimable);
+        return Err(WalletError::Argument(format!(
+            "{owner} has {all} to claim; give a part of it, or leave --amount out"
+        )));
+    }
+    let claim = Claim { asset: args.asset, amount, owner: args.owner, to: args.to };
+    let Finished { entry, inclusion, resumed } = chain.claim(&claim).await?;
+    // What was sent, which may be the claim of an earlier command.
+    let Errand::Claim { owner, to, amount, .. } = entry.errand else {
+        return Err(WalletError::Argument("the transaction claims nothing".into()));
+    };
     let json = json!({
-        "owner": chain.address(),
+        "owner": owner,
         "to": to,
-        "value": money.json(claimed),
+        "value": money.json(amount),
         "transaction": inclusion.hash,
         "block": inclusion.block_number,
         "resumed": resumed,
     });
     let before = if resumed { " (sent before, finished now)" } else { "" };
-    let (amount, block) = (money.text(claimed), inclusion.block_number);
-    Ok(Report::new(json, format!("claimed {amount} to {where_to} in block {block}{before}")))
+    let (amount, block) = (money.text(amount), inclusion.block_number);
+    Ok(Report::new(json, format!("claimed {amount} to {to} in block {block}{before}")))
 }

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use alloy::primitives::U256;
-use fastpay_core::{AccountId, Asset, AuthorityName, Transfer};
+use fastpay_core::{Asset, AuthorityName, Output, Payout, Transfer};
 use fastpay_ethereum::{Inclusion, Progress as ChainProgress, Queued, utc};
-use fastpay_wallet::folder::Errand;
+use fastpay_wallet::folder::{Errand, ReceivedPayment};
 use fastpay_wallet::{DriveError, Money, Progress, Trouble, WalletError, format_memo, format_units, short};
 use serde_json::{Value, json};
 use tokio::time::{MissedTickBehavior, interval};
@@ -148,6 +148,7 @@ pub fn transfer_json(transfer: &Transfer, money: &Money) -> Value {
         Transfer::Redemption(redemption) => {
             ("redemption", redemption.recipient.to_string(), Some(money.json(redemption.fee)))
         }
+        Transfer::Payout(payout) => return payout_json(payout, money),
     };
     json!({
         "kind": kind,
@@ -160,6 +161,21 @@ pub fn transfer_json(transfer: &Transfer, money: &Money) -> Value {
     })
 }
 
+fn payout_json(payout: &Payout, money: &Money) -> Value {
+    let output = |output: &Output| {
+        let Output { recipient, amount, memo } = output;
+        json!({ "recipient": recipient, "value": money.json(*amount), "memo": format_memo(memo) })
+    };
+    json!({
+        "kind": "payout",
+        "sender": payout.sender,
+        "outputs": payout.outputs.iter().map(output).collect::<Vec<_>>(),
+        "value": money.json(payout.outputs.total()),
+        "sequence": payout.sequence,
+        "memo": format_memo(&payout.memo),
+    })
+}
+
 /// A transfer in one line.
 pub fn transfer_text(transfer: &Transfer, money: &Money) -> String {
     let memo = format_memo(&transfer.memo());
@@ -167,6 +183,7 @@ pub fn transfer_text(transfer: &Transfer, money: &Money) -> String {
     let (verb, recipient) = match transfer {
         Transfer::Payment(payment) => ("pays", payment.recipient.to_string()),
         Transfer::Redemption(redemption) => ("redeems", format!("{} on Ethereum", redemption.recipient)),
+        Transfer::Payout(payout) => ("pays", format!("{} recipients", payout.outputs.len())),
     };
     format!("#{} {verb} {} to {recipient}{memo}", transfer.sequence(), money.text(transfer.amount()))
 }
@@ -181,13 +198,15 @@ pub fn error_json(error: &WalletError) -> Value {
 }
 
 /// A payment that came in, for programs.
-pub fn received_json(sender: AccountId, transfer: &Transfer, money: &Money, at_ms: u64) -> Value {
+pub fn received_json(received: &ReceivedPayment, money: &Money) -> Value {
+    let ReceivedPayment { payment, output, received_at_ms, .. } = received;
     json!({
-        "sender": sender,
-        "value": money.json(transfer.amount()),
-        "sequence": transfer.sequence(),
-        "memo": format_memo(&transfer.memo()),
-        "receivedAtMs": at_ms,
+        "sender": payment.sender,
+        "value": money.json(payment.amount),
+        "sequence": payment.sequence,
+        "output": output,
+        "memo": format_memo(&payment.memo),
+        "receivedAtMs": received_at_ms,
     })
 }
 
@@ -200,6 +219,12 @@ pub fn add<const N: usize>(json: &mut Value, fields: [(&str, Value); N]) {
 
 /// When a queued redemption can be executed, for programs.
 pub fn queued_json(queued: &Queued) -> Value {
-    let Queued { executable_at, relayer } = *queued;
-    json!({ "executableAt": executable_at, "executableAtUtc": utc(executable_at), "relayer": relayer })
+    let Queued { executable_at, relayer, epoch, needs_votes } = *queued;
+    json!({
+        "executableAt": executable_at,
+        "executableAtUtc": utc(executable_at),
+        "relayer": relayer,
+        "epoch": epoch,
+        "needsVotes": needs_votes,
+    })
 }

@@ -7,13 +7,14 @@ use fastpay_ethereum::{Inclusion, PaidRedemption, Payout, Primary, utc};
 use fastpay_wallet::folder::KeyEntry;
 use fastpay_wallet::{
     Finished, Intent, Money, QueuedRedemption, Receipt, Resumed, Wallet, WalletError, check_not_paused,
-    wait_for_redemption, would_queue,
+    check_recipient, wait_for_redemption, would_queue,
 };
 use serde_json::{Value, json};
 
 use crate::args::{PayArgs, RedeemArgs, ResumeArgs};
 use crate::context::Context;
 use crate::link::{self, Expiry};
+use crate::many;
 use crate::onchain::await_credit;
 use crate::output::{Report, add, gas_cost_json, queued_json, transfer_json, transfer_text};
 
@@ -21,6 +22,9 @@ use crate::output::{Report, add, gas_cost_json, queued_json, transfer_json, tran
 const REST: Duration = Duration::from_millis(300);
 
 pub async fn pay(context: &Context, args: PayArgs) -> Result<Report, WalletError> {
+    if let Some(file) = &args.csv {
+        return many::pay(context, &args, file).await;
+    }
     let wallet = context.wallet()?;
     let entry = context.choose(args.from.as_deref(), None)?;
     let (intent, expiry) = link::intent(context, &wallet, &args).await?;
@@ -178,21 +182,24 @@ async fn order_redemption(
         return Err(WalletError::Argument(format!("the fee of {fee} is above the amount of {amount}; lower the fee")));
     }
     let intent = Intent::Redeem { recipient, asset: args.asset, amount, fee, memo: args.memo };
-    let queue_until = look_ahead(context, wallet, args.asset, amount).await?;
+    let queue_until = look_ahead(context, wallet, recipient, args.asset, amount).await?;
     Ok((send(context, wallet, entry, &intent, Expiry(None)).await?, queue_until))
 }
 
-/// Before anything is signed: refuses while the contract is paused, and warns where it will queue the redemption.
+/// Before anything is signed: refuses while the contract is paused and where the money would be lost, and warns where
+/// the redemption will be queued.
 /// While the Primary cannot be asked, a redemption can be ordered all the same.
 async fn look_ahead(
     context: &Context,
     wallet: &Wallet,
+    recipient: PrimaryAddress,
     asset: Asset,
     amount: Amount,
 ) -> Result<Option<u64>, WalletError> {
     let asked = async {
         let primary = wallet.primary().await?;
         check_not_paused(&primary).await?;
+        check_recipient(&primary, recipient).await?;
         would_queue(&primary, asset, amount).await
     };
     match asked.await {

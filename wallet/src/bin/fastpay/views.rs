@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use fastpay_core::{AccountId, Asset, Transfer};
+use fastpay_core::{AccountId, Asset};
 use fastpay_ethereum::{Primary, Token, utc};
 use fastpay_rpc::ClientError;
 use fastpay_telemetry::console::{LostAnswer, print};
@@ -139,11 +139,10 @@ async fn on_chain(
 pub async fn describe_received(wallet: &Wallet, received: &ReceivedPayment) -> (Value, String) {
     let payment = &received.payment;
     let money = Money::of(wallet, payment.asset).await;
-    let transfer = Transfer::Payment(payment.clone());
     let memo = format_memo(&payment.memo);
     let memo = if memo.is_empty() { memo } else { format!(" ({memo})") };
     let text = format!("received {} from {}{memo}", money.text(payment.amount), payment.sender);
-    (received_json(payment.sender, &transfer, &money, received.received_at_ms), text)
+    (received_json(received, &money), text)
 }
 
 pub async fn receive(context: &Context, args: ReceiveArgs) -> Result<Report, WalletError> {

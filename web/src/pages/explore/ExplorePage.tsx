@@ -23,7 +23,7 @@ export function Component(): JSX.Element {
           facts={[
             ["Chain", `${config.chainName} (${config.chainId})`],
             ["Contract", <Copyable key="contract" text={config.contract} name="the contract's address" />],
-            ["Deposits so far", status?.deposits.toString()],
+            ["Events of the contract so far", status?.lastTransactionIndex.toString()],
             ["Epoch", status?.epoch.toString()],
           ]}
         />

@@ -1,14 +1,16 @@
-import { Card, Group, Stack, Text, Title } from "@mantine/core";
+import { Button, Card, Group, Stack, Text, TextInput, Title } from "@mantine/core";
 import type { Address } from "@fastpay/sdk";
 import { useQueries } from "@tanstack/react-query";
-import type { JSX } from "react";
+import { useState, type JSX } from "react";
 
 import type { Owner } from "../../account/OwnerProvider";
 import { ChainButton } from "../../activity/ChainButton";
 import { useKnownAssets } from "../../data/assets";
 import { useNaming } from "../../data/queries";
 import { useNetwork } from "../../network/NetworkProvider";
+import { AmountInput, readAmount } from "../../ui/AmountInput";
 import { money } from "../../ui/words";
+import { useRecipient } from "./useRecipient";
 
 /** Payouts to the connected wallet that it or the token refused once, to be collected. */
 export function Claims({ owner }: { owner: Owner }): JSX.Element | null {
@@ -51,21 +53,63 @@ interface ClaimProps {
   readonly amount: bigint;
 }
 
+/** All of it goes to the wallet's address, unless the person asks for a part of it, or for another address. */
 function Claim({ owner, asset, amount }: ClaimProps): JSX.Element {
   const { client } = useNetwork();
   const { info } = useNaming(asset);
-  const text = info === undefined ? asset : money(amount, info);
+  const [typed, setTyped] = useState<{ amount: string; to: string }>();
+  const part = typed === undefined || typed.amount === "" ? { units: amount, fault: undefined } : readAmount(typed.amount, info, amount);
+  const recipient = useRecipient(typed?.to ?? "");
+  const text = info === undefined ? asset : money(part.units ?? amount, info);
+  const intent = {
+    asset,
+    amount: part.units ?? amount,
+    ...(recipient.address !== undefined && { to: recipient.address }),
+  };
   return (
-    <Group justify="space-between">
-      <Text>{text}</Text>
-      <ChainButton
-        owner={owner}
-        kind="claim"
-        title={`Collect ${text}`}
-        work={(wallet, { report, signal }) => client.claim(wallet, asset, undefined, { onProgress: report, signal })}
-      >
-        Collect
-      </ChainButton>
-    </Group>
+    <Stack gap="xs">
+      <Group justify="space-between">
+        <Text>{info === undefined ? asset : money(amount, info)}</Text>
+        <Group gap="xs">
+          {typed === undefined && (
+            <Button size="xs" variant="subtle" onClick={() => setTyped({ amount: "", to: "" })}>
+              A part, or elsewhere
+            </Button>
+          )}
+          <ChainButton
+            owner={owner}
+            kind="claim"
+            title={`Collect ${text}`}
+            disabled={part.units === undefined || recipient.fault !== undefined}
+            work={(wallet, { report, signal }) => client.claim(wallet, intent, { onProgress: report, signal })}
+          >
+            Collect
+          </ChainButton>
+        </Group>
+      </Group>
+      {typed !== undefined && (
+        <>
+          <AmountInput
+            label="Amount to collect"
+            text={typed.amount}
+            onChange={(text) => setTyped({ ...typed, amount: text })}
+            info={info}
+            fault={part.fault}
+            most={amount}
+            required={false}
+            description="All of it where nothing is said. A token may let go only of a part at once."
+          />
+          <TextInput
+            label="Collect to (an Ethereum address)"
+            description="Your wallet's address where nothing is said."
+            value={typed.to}
+            onChange={(event) => setTyped({ ...typed, to: event.currentTarget.value.trim() })}
+            error={recipient.fault}
+            autoComplete="off"
+            spellCheck={false}
+          />
+        </>
+      )}
+    </Stack>
   );
 }

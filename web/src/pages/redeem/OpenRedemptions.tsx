@@ -76,6 +76,7 @@ function Standing({ redemption, status, owner }: StandingProps): JSX.Element {
         {status?.state === "queued" && (
           <Text size="xs" c="dimmed">
             {isDue ? "It has waited long enough." : `It waits in the contract until ${timeText(Number(status.executableAt) * 1_000)}.`}
+            {status.needsVotes && " The keys that certified it were stolen: the committee votes for it anew when it is paid out."}
           </Text>
         )}
       </Stack>

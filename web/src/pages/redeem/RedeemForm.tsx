@@ -2,7 +2,6 @@ import { Alert, Button, Card, Radio, Stack, Text, TextInput } from "@mantine/cor
 import { ETHER, formatAmount, type Address } from "@fastpay/sdk";
 import { useQuery } from "@tanstack/react-query";
 import { useState, type FormEvent, type JSX } from "react";
-import { isAddress } from "viem";
 
 import type { Owner } from "../../account/OwnerProvider";
 import { isOrdering, payoutTitle, useActivities, useActivityActions } from "../../activity/ActivityProvider";
@@ -13,6 +12,7 @@ import { AmountInput, availableText, readAmount } from "../../ui/AmountInput";
 import { AssetSelect } from "../../ui/AssetSelect";
 import { ErrorAlert, NamingAlert } from "../../ui/ErrorAlert";
 import { duration, money, shorten } from "../../ui/words";
+import { useRecipient } from "./useRecipient";
 import { IconArrowBarToUp } from "../../ui/icons";
 
 type Way = "relayer" | "alone";
@@ -36,11 +36,11 @@ export function RedeemForm({ owner }: { owner: Owner }): JSX.Element {
   const { info, error: namingError } = holding?.naming ?? {};
   const amount = readAmount(typed.amount, info, holding?.balance);
   const fee = way === "alone" || typed.fee === "" ? { units: 0n, fault: undefined } : readFee(typed.fee, info, amount.units);
-  const recipient = isAddress(to) ? (to.toLowerCase() as Address) : undefined;
+  const recipient = useRecipient(to);
   const canRedeem =
     amount.units !== undefined &&
     fee.units !== undefined &&
-    recipient !== undefined &&
+    recipient.address !== undefined &&
     info !== undefined &&
     view !== undefined &&
     canSign &&
@@ -50,8 +50,8 @@ export function RedeemForm({ owner }: { owner: Owner }): JSX.Element {
 
   const submit = (event: FormEvent): void => {
     event.preventDefault();
-    if (!canRedeem || amount.units === undefined || fee.units === undefined) return;
-    const intent = { recipient, asset, amount: amount.units, fee: fee.units };
+    if (!canRedeem || amount.units === undefined || fee.units === undefined || recipient.address === undefined) return;
+    const intent = { recipient: recipient.address, asset, amount: amount.units, fee: fee.units };
     start({
       kind: "redeem",
       account,
@@ -90,7 +90,7 @@ export function RedeemForm({ owner }: { owner: Owner }): JSX.Element {
           label="To (an Ethereum address)"
           value={to}
           onChange={(event) => change({ to: event.currentTarget.value.trim() })}
-          error={recipient === undefined && to !== "" ? "This is no Ethereum address, or mistyped." : undefined}
+          error={recipient.fault}
           autoComplete="off"
           spellCheck={false}
         />
@@ -188,7 +188,7 @@ function Expectation({ asset, info, units, fee, way }: ExpectationProps): JSX.El
       <Alert color="orange" title={`This will wait ${duration(contract.outflowDelay * 1_000)} on Ethereum`}>
         <Text size="sm">
           {money(available, info)} can leave at once now; more waits in the contract&apos;s queue, and can then be paid out by
-          anyone. Nothing can cancel it.
+          anyone. The guardian can postpone that by at most 30 days.
         </Text>
         {arrives}
       </Alert>

@@ -24,14 +24,20 @@ pub struct Extent {
     pub batch: usize,
     /// So many accounts pay once in each round.
     pub accounts: usize,
+    /// So many accounts there are.
+    pub people: usize,
     /// Measured; one more is for warming up.
     pub rounds: usize,
     pub vote_batch: usize,
+    /// So many payments are in one order.
+    pub outputs: usize,
 }
 
 /// One committee's costs, in microseconds of processor time for each request.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Costs {
+    /// In one order; what is told is divided by it.
+    pub outputs: usize,
     pub authorities: usize,
     pub quorum: usize,
     /// Stages are measured with batches of this many.
@@ -62,12 +68,14 @@ pub struct Stage {
 
 /// Of one size of the committee.
 pub fn measure(authorities: usize, extent: Extent, cores: Cores) -> Result<Costs, Failure> {
-    progress(&format!("stages: n = {authorities}"));
+    let outputs = if extent.outputs > 1 { format!(", orders of {} outputs", extent.outputs) } else { String::new() };
+    progress(&format!("stages: n = {authorities}{outputs}"));
     let scene = Scene::new(authorities, extent)?;
     on_core(cores.server, || {
         let stages = stages::measure(&scene, extent)?;
         let whole = whole::measure(&scene, extent)?;
         Ok(Costs {
+            outputs: extent.outputs,
             authorities,
             quorum: scene.committee.quorum(),
             batch: extent.batch,

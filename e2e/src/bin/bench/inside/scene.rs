@@ -28,12 +28,12 @@ impl Scene {
         let members = keys.iter().map(AuthorityKeys::public).collect();
         let committee = Committee::new(Epoch(0), members).map_err(Failure::wrong)?;
         let domain = Domain::new(0, PrimaryAddress::repeat_byte(0xFA));
-        let accounts = Accounts::new(extent.accounts);
+        let accounts = Accounts::new(extent.people);
         let measured = keys.pop().ok_or_else(|| Failure::wrong("no authorities"))?;
         keys.truncate(committee.quorum());
         let pairs = draw::rounds(extent.accounts, extent.rounds + 1);
         let voters = Voters { domain: &domain, keys: &keys, batch: extent.vote_batch };
-        let payments = workload::prepare(&pairs, &accounts, layout(), &voters);
+        let payments = workload::prepare_payouts(&pairs, &accounts, layout(), &voters, extent.outputs);
         Ok(Self { domain, keys: measured, committee, accounts, payments })
     }
 

@@ -202,7 +202,7 @@ fn decide(shard: &mut Shard, rule: impl Fn(&Shard) -> Decision) -> Result<Box<Re
     loop {
         match rule(shard) {
             Decision::Commit(record) => return Ok(record),
-            Decision::Load(id) => shard.load(id, None),
+            Decision::Load(accounts) => accounts.into_iter().for_each(|id| shard.load(id, None)),
             other => return Err(Failure::Wrong(format!("the rules say {other:?}"))),
         }
     }

@@ -9,7 +9,8 @@ use fastpay_core::{Request, ShardId};
 use fastpay_e2e::{Failure, Place};
 use fastpay_node::metrics::Metrics;
 use fastpay_node::shard::{
-    self, Answer, Answers, ClientStream, Command, ShardError, ShardHandle, ShardLimits, ShardSettings, Submission,
+    self, ADDRESS_JOURNAL_BYTES_PER_DAY, Answer, Answers, ClientStream, Command, ShardError, ShardHandle, ShardLimits,
+    ShardSettings, Submission, address_budgets,
 };
 use fastpay_node::standing::Standing;
 use fastpay_node::storage::{DataFolder, FolderIdentity};
@@ -25,10 +26,12 @@ use super::stages::deposits;
 use crate::meter::process_time;
 use crate::statistics::Spread;
 
-/// As under load over the network.
+/// As under load over the network; fewer of orders with many outputs, which weigh more.
 const IN_FLIGHT: usize = 512;
 /// So many come together from a stream.
 const SUBMISSION: usize = 64;
+/// So many outputs weigh as much as a payment.
+const OUTPUTS_PER_PAYMENT: usize = 8;
 
 /// Microseconds of processor time, of all threads, for each request.
 pub struct Whole {
@@ -38,7 +41,7 @@ pub struct Whole {
 
 pub fn measure(scene: &Scene, extent: Extent) -> Result<Whole, Failure> {
     let place = Place::fixed("bench-whole")?;
-    let mut bench = Bench::start(scene, &place)?;
+    let mut bench = Bench::start(scene, &place, extent.outputs.div_ceil(OUTPUTS_PER_PAYMENT))?;
     let (mut orders, mut certificates) = (Vec::new(), Vec::new());
     for (number, round) in scene.payments.chunks(extent.accounts).enumerate() {
         let order = bench.run(round.iter().map(|payment| &payment.order))?;
@@ -57,12 +60,14 @@ struct Bench {
     thread: JoinHandle<Result<(), ShardError>>,
     stream: Arc<ClientStream>,
     answers: mpsc::Receiver<Answers>,
+    in_flight_max: usize,
+    submission: usize,
     /// It never changes here.
     _standing: watch::Sender<Arc<Standing>>,
 }
 
 impl Bench {
-    fn start(scene: &Scene, place: &Place) -> Result<Self, Failure> {
+    fn start(scene: &Scene, place: &Place, weight: usize) -> Result<Self, Failure> {
         let identity = FolderIdentity { names: vec!["bench".into()], shards: 1, chain_id: 0, contract: "bench".into() };
         let folder = DataFolder::create(&place.path("data"), &identity).map_err(Failure::wrong)?;
         let folders = folder.shard(0).ok_or_else(|| Failure::wrong("no shard"))?;
@@ -74,11 +79,17 @@ impl Bench {
         let name = keys.public().name;
         let standing = Standing::new(scene.committees()?, vec![keys], &[name]).map_err(Failure::wrong)?;
         let (standing, seen) = watch::channel(Arc::new(standing));
-        let settings = ShardSettings { domain: scene.domain, standing: seen, limits };
+        let settings = ShardSettings {
+            domain: scene.domain,
+            standing: seen,
+            limits,
+            addresses: address_budgets(ADDRESS_JOURNAL_BYTES_PER_DAY),
+        };
         let thread =
             shard::start(settings, recovered, queue, handle.clone(), BTreeMap::new()).map_err(Failure::wrong)?;
         let (stream, answers) = ClientStream::new(IN_FLIGHT);
-        let bench = Self { handle, thread, stream, answers, _standing: standing };
+        let (in_flight_max, submission) = (IN_FLIGHT / weight, (SUBMISSION / weight).max(1));
+        let bench = Self { handle, thread, stream, answers, in_flight_max, submission, _standing: standing };
         let (reply, done) = oneshot::channel();
         bench.handle.try_send(Command::Synchronize(deposits(scene), reply)).map_err(Failure::wrong)?;
         done.blocking_recv().map_err(Failure::wrong)?;
@@ -92,8 +103,8 @@ impl Bench {
         let (mut in_flight, mut buffer) = (0_usize, Vec::new());
         let start = process_time();
         while requests.peek().is_some() || in_flight > 0 {
-            while requests.peek().is_some() && in_flight + SUBMISSION <= IN_FLIGHT {
-                in_flight += self.submit(requests.by_ref().take(SUBMISSION))?;
+            while requests.peek().is_some() && in_flight + self.submission <= self.in_flight_max {
+                in_flight += self.submit(requests.by_ref().take(self.submission))?;
             }
             let answers = self.answers.blocking_recv().ok_or_else(|| Failure::wrong("the shard has ended"))?;
             in_flight -= answers.len();

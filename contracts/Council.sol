@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity ^0.8.28;
+
+import {Announcement, CapRaise, ICouncil} from "./interfaces/ICouncil.sol";
+import {Authority, IFastPay} from "./interfaces/IFastPay.sol";
+import {Announcements} from "./libraries/Announcements.sol";
+import {Blocks} from "./libraries/Blocks.sol";
+import {Committees} from "./libraries/Committees.sol";
+import {Votes} from "./libraries/Votes.sol";
+import {MessageHashUtils} from "@openzeppelin/contracts/utils/cryptography/MessageHashUtils.sol";
+
+/// @title How committees follow one another
+/// @notice FastPay creates it, and lets it alone install committees and raise deposit caps. It holds no keys and has no
+/// owner: it only counts votes and waits.
+/// @dev Calls nothing but FastPay, precompiles and the block hashes of EIP-2935. FastPay's functions that it calls are
+/// guarded against re-entry, so that no committee is installed from within a payout.
+contract Council is ICouncil {
+    using Announcements for Announcement;
+    using Announcements for CapRaise;
+
+    /// @dev When something was announced, and what became of it. In one slot.
+    struct Clock {
+        uint64 epoch;
+        uint40 announcedAt;
+        uint40 endorsedAt;
+        uint64 maturedBlock;
+        bool isRecovery;
+    }
+
+    /// @dev The delay with the guardian's endorsement: long enough that its members see the announcement and can sync.
+    uint256 private constant SHORT_DELAY = 1 days;
+
+    /// @dev The delay without it: the owners of stolen keys need one day of it to install a committee of their own.
+    uint256 private constant LONG_DELAY = 14 days;
+
+    /// @dev How long something can be installed once it could be.
+    uint256 private constant LAPSE = 14 days;
+
+    /// @dev An announcement reaches the chain soon after it was signed, or never.
+    uint256 private constant DEADLINE_MAX = 30 days;
+
+    /// @dev A committee that has not shown itself for so long counts as lost.
+    uint256 private constant RECOVERY_SILENCE = 120 days;
+
+    /// @dev So long it can still show itself, and people can publish the certificates that they hold.
+    uint256 private constant RECOVERY_NOTICE = 30 days;
+
+    /// @dev `r (32) ‖ s (32) ‖ v (1)`, and 64 bytes of Ed25519.
+    uint256 private constant PROOF_BYTES = 129;
+
+    bytes32 private constant DOMAIN_TYPE_HASH =
+        keccak256("EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)");
+
+    IFastPay private immutable FAST_PAY;
+
+    /// @inheritdoc ICouncil
+    address public recovery;
+
+    /// @dev It and the next are in seconds, until the year 36,812.
+    uint40 private _lastHeartbeat;
+
+    uint40 private _installedAt;
+
+    /// @dev Whether the current epoch may adopt a checkpoint.
+    bool private _mayAdopt;
+
+    mapping(bytes32 id => Clock) private _clocks;
+
+    /// @inheritdoc ICouncil
+    mapping(uint64 epoch => bytes32) public adopted;
+
+    /// @param recovery_ May announce a recovery; zero for nobody.
+    // slither-disable-next-line missing-zero-check -- zero stands for nobody
+    constructor(address recovery_) {
+        FAST_PAY = IFastPay(payable(msg.sender));
+        recovery = recovery_;
+        _installedAt = _now();
+    }
+
+    // ---------------------------------------------------------------------------------- committees
+
+    /// @inheritdoc ICouncil
+    function announce(Announcement calldata announcement, bytes calldata proofs, bytes calldata votes)
+        external
+    {
+        uint64 current = FAST_PAY.epoch();
+        require(
+            announcement.compromisedSince <= announcement.epoch,
+            InvalidCompromisedSince(announcement.compromisedSince)
+        );
+        bytes32 id = _announce(announcement, proofs, current, false);
+        _requireQuorum(votes, id, current);
+    }
+
+    /// @inheritdoc ICouncil
+    function announceRecovery(Announcement calldata announcement, bytes calldata proofs) external {
+        require(msg.sender == recovery, NotRecovery(msg.sender));
+        uint256 silentAt = (_lastHeartbeat > _installedAt ? _lastHeartbeat : _installedAt) + RECOVERY_SILENCE;
+        require(block.timestamp >= silentAt, CommitteeAlive(silentAt));
+        require(announcement.compromisedSince == 0, InvalidCompromisedSince(announcement.compromisedSince));
+        _announce(announcement, proofs, FAST_PAY.epoch(), true);
+    }
+
+    /// @inheritdoc ICouncil
+    function endorse(bytes32 id) external {
+        require(msg.sender == FAST_PAY.guardian(), IFastPay.NotGuardian(msg.sender));
+        Clock memory clock = _open(id);
+        require(!clock.isRecovery, RecoveryNotEndorsable(id));
+        // slither-disable-next-line incorrect-equality -- zero until it is endorsed
+        require(clock.endorsedAt == 0, AlreadyEndorsed(id));
+        _clocks[id].endorsedAt = _now();
+        emit Endorsed(id);
+    }
+
+    /// @inheritdoc ICouncil
+    function mature(bytes32 id) external {
+        Clock memory clock = _installable(id);
+        // slither-disable-next-line incorrect-equality -- zero until it has matured
+        require(clock.maturedBlock == 0, AlreadyMatured(id));
+        // forge-lint: disable-next-line(unsafe-typecast) -- a block's number
+        _clocks[id].maturedBlock = uint64(block.number);
+        emit Matured(id, block.number);
+    }
+
+    /// @inheritdoc ICouncil
+    function install(Announcement calldata announcement, uint256 blockNumber, bytes calldata votes) external {
+        bytes32 id = announcementDigest(announcement);
+        Clock memory clock = _installable(id);
+        require(clock.maturedBlock != 0, NotMatured(id));
+        require(blockNumber >= clock.maturedBlock, AcceptedTooEarly(blockNumber, clock.maturedBlock));
+
+        uint64 epoch = announcement.epoch;
+        address[] memory voters = _redemptionKeys(announcement.authorities);
+        bytes32 digest = acceptanceDigest(epoch, id, Blocks.hashOf(blockNumber));
+        Votes.check(votes, digest, voters, Votes.WHOLE_CALL);
+
+        recovery = announcement.recovery;
+        _installedAt = _now();
+        // From 0 on in a recovery, which is before every epoch that it can begin.
+        _mayAdopt = announcement.compromisedSince < epoch;
+        FAST_PAY.install(
+            announcement.authorities,
+            announcement.guardian,
+            announcement.compromisedSince,
+            announcement.checkpoint
+        );
+    }
+
+    // -------------------------------------------------------------------------------- deposit caps
+
+    /// @inheritdoc ICouncil
+    function announceCap(CapRaise calldata raise, bytes calldata votes) external {
+        uint64 current = FAST_PAY.epoch();
+        require(raise.epoch == current, WrongEpoch(raise.epoch, current));
+        _requireTimely(raise.deadline);
+        bytes32 id = capRaiseDigest(raise);
+        _startClock(id, current, false);
+        _requireQuorum(votes, id, current);
+        emit CapAnnounced(id, raise);
+    }
+
+    /// @inheritdoc ICouncil
+    function raiseCap(CapRaise calldata raise) external {
+        _installable(capRaiseDigest(raise));
+        FAST_PAY.setCap(raise.asset, raise.cap);
+    }
+
+    // --------------------------------------------------------------------- signs of life, recovery
+
+    /// @inheritdoc ICouncil
+    function heartbeat(uint256 blockNumber, bytes calldata votes) external {
+        uint64 current = FAST_PAY.epoch();
+        _requireQuorum(votes, heartbeatDigest(current, Blocks.hashOf(blockNumber)), current);
+        _lastHeartbeat = _now();
+        emit HeartbeatReceived(current);
+    }
+
+    /// @inheritdoc ICouncil
+    function adopt(bytes32 checkpoint, bytes calldata votes) external {
+        uint64 current = FAST_PAY.epoch();
+        require(_mayAdopt, NothingToAdopt(current));
+        require(checkpoint != 0, ZeroCheckpoint());
+        _requireQuorum(votes, adoptionDigest(current, checkpoint), current);
+        _mayAdopt = false;
+        adopted[current] = checkpoint;
+        emit CheckpointAdopted(current, checkpoint);
+    }
+
+    // --------------------------------------------------------------------------------------- views
+
+    /// @inheritdoc ICouncil
+    function fastPay() external view returns (IFastPay) {
+        return FAST_PAY;
+    }
+
+    /// @inheritdoc ICouncil
+    function lastHeartbeat() external view returns (uint256) {
+        return _lastHeartbeat;
+    }
+
+    /// @inheritdoc ICouncil
+    function installedAt() external view returns (uint256) {
+        return _installedAt;
+    }
+
+    /// @inheritdoc ICouncil
+    function clockOf(bytes32 id)
+        external
+        view
+        returns (
+            uint64 epoch,
+            uint256 announcedAt,
+            uint256 endorsedAt,
+            uint256 installableAt,
+            uint256 lapsesAt,
+            uint256 maturedBlock,
+            bool isRecovery
+        )
+    {
+        Clock memory clock = _clocks[id];
+        if (clock.epoch != 0) {
+            installableAt = _installableAt(clock);
+            lapsesAt = installableAt + LAPSE;
+        }
+        return (
+            clock.epoch,
+            clock.announcedAt,
+            clock.endorsedAt,
+            installableAt,
+            lapsesAt,
+            clock.maturedBlock,
+            clock.isRecovery
+        );
+    }
+
+    /// @inheritdoc ICouncil
+    function announcementDigest(Announcement calldata announcement) public view returns (bytes32) {
+        return _digest(announcement.hash());
+    }
+
+    /// @inheritdoc ICouncil
+    function possessionDigest(Authority calldata authority) public view returns (bytes32) {
+        return _digest(Announcements.possession(authority));
+    }
+
+    /// @inheritdoc ICouncil
+    function acceptanceDigest(uint64 epoch, bytes32 announcement, bytes32 blockHash)
+        public
+        view
+        returns (bytes32)
+    {
+        return _digest(Announcements.acceptance(epoch, announcement, blockHash));
+    }
+
+    /// @inheritdoc ICouncil
+    function capRaiseDigest(CapRaise calldata raise) public view returns (bytes32) {
+        return _digest(raise.hash());
+    }
+
+    /// @inheritdoc ICouncil
+    function heartbeatDigest(uint64 epoch, bytes32 blockHash) public view returns (bytes32) {
+        return _digest(Announcements.heartbeat(epoch, blockHash));
+    }
+
+    /// @inheritdoc ICouncil
+    function adoptionDigest(uint64 epoch, bytes32 checkpoint) public view returns (bytes32) {
+        return _digest(Announcements.adoption(epoch, checkpoint));
+    }
+
+    // ------------------------------------------------------------------------------------- private
+
+    /// @dev Checks an announcement, whoever makes it, and starts its clock.
+    function _announce(
+        Announcement calldata announcement,
+        bytes calldata proofs,
+        uint64 current,
+        bool isRecovery
+    ) private returns (bytes32 id) {
+        require(announcement.epoch == current + 1, WrongEpoch(announcement.epoch, current + 1));
+        _requireTimely(announcement.deadline);
+        // slither-disable-next-line unused-return -- it reverts, or all is well
+        Committees.check(announcement.authorities);
+        _requirePossession(announcement.authorities, proofs);
+        id = announcementDigest(announcement);
+        _startClock(id, current, isRecovery);
+        emit CommitteeAnnounced(id, announcement, proofs);
+    }
+
+    function _startClock(bytes32 id, uint64 current, bool isRecovery) private {
+        // slither-disable-next-line incorrect-equality -- zero until it is announced
+        require(_clocks[id].epoch == 0, AlreadyAnnounced(id));
+        _clocks[id] = Clock({
+            epoch: current + 1, announcedAt: _now(), endorsedAt: 0, maturedBlock: 0, isRecovery: isRecovery
+        });
+    }
+
+    /// @dev The clock of what can be installed now.
+    function _installable(bytes32 id) private view returns (Clock memory clock) {
+        clock = _open(id);
+        uint256 installableAt = _installableAt(clock);
+        require(block.timestamp >= installableAt, NotInstallable(id, installableAt));
+    }
+
+    /// @dev The clock of what was announced and has neither ended nor lapsed.
+    function _open(bytes32 id) private view returns (Clock memory clock) {
+        clock = _clocks[id];
+        require(clock.epoch != 0, NotAnnounced(id));
+        bool cancelled = clock.isRecovery && clock.announcedAt <= _lastHeartbeat;
+        // slither-disable-next-line incorrect-equality -- an epoch is a number that the contract counts
+        require(clock.epoch == FAST_PAY.epoch() + 1 && !cancelled, AnnouncementEnded(id));
+        uint256 lapsesAt = _installableAt(clock) + LAPSE;
+        require(block.timestamp <= lapsesAt, AnnouncementLapsed(id, lapsesAt));
+    }
+
+    function _requireQuorum(bytes calldata votes, bytes32 digest, uint64 epoch) private view {
+        Votes.check(votes, digest, Committees.redemptionKeys(address(FAST_PAY), epoch), Votes.WHOLE_CALL);
+    }
+
+    /// @dev That each redemption key signed. The Ed25519 half is for the authorities, who vote only after they checked it.
+    function _requirePossession(Authority[] calldata authorities, bytes calldata proofs) private view {
+        uint256 length = authorities.length * PROOF_BYTES;
+        require(proofs.length == length, WrongProofsLength(proofs.length, length));
+        for (uint256 i = 0; i < authorities.length; ++i) {
+            bytes calldata proof = proofs[i * PROOF_BYTES:];
+            (bytes32 r, bytes32 s, uint8 v) = (bytes32(proof[:32]), bytes32(proof[32:64]), uint8(proof[64]));
+            address signer = ecrecover(possessionDigest(authorities[i]), v, r, s);
+            // No key is zero, which is the answer for what nobody can have signed.
+            require(signer == authorities[i].redemptionKey && uint256(s) <= Votes.S_MAX, NoPossession(i));
+        }
+    }
+
+    /// @dev Of a committee that was checked when it was announced.
+    function _redemptionKeys(Authority[] calldata authorities) private pure returns (address[] memory keys) {
+        keys = new address[](authorities.length);
+        for (uint256 i = 0; i < keys.length; ++i) {
+            keys[i] = authorities[i].redemptionKey;
+        }
+    }
+
+    function _requireTimely(uint64 deadline) private view {
+        uint256 latest = block.timestamp + DEADLINE_MAX;
+        require(deadline >= block.timestamp && deadline <= latest, InvalidDeadline(deadline, latest));
+    }
+
+    function _installableAt(Clock memory clock) private pure returns (uint256) {
+        if (clock.isRecovery) return clock.announcedAt + RECOVERY_NOTICE;
+        uint256 unendorsed = clock.announcedAt + LONG_DELAY;
+        uint256 endorsed = clock.endorsedAt + SHORT_DELAY;
+        return clock.endorsedAt != 0 && endorsed < unendorsed ? endorsed : unendorsed;
+    }
+
+    /// @dev What is signed of a struct with this hash, under FastPay's domain.
+    function _digest(bytes32 structHash) private view returns (bytes32) {
+        bytes32 domain = keccak256(
+            abi.encode(
+                DOMAIN_TYPE_HASH, keccak256("FastPay"), keccak256("1"), block.chainid, address(FAST_PAY)
+            )
+        );
+        return MessageHashUtils.toTypedDataHash(domain, structHash);
+    }
+
+    function _now() private view returns (uint40) {
+        // forge-lint: disable-next-line(unsafe-typecast) -- until the year 36,812
+        return uint40(block.timestamp);
+    }
+}

@@ -1,0 +1,199 @@
+//! What a committee tells `Council`: the next committee, its acceptance, and whatever else a quorum decides outside of
+//! redemptions. Node operators sign these statements by command; the running node signs none of them.
+//!
+//! ```text
+//!  each member ── possession of both keys ──┐
+//!  current quorum ── Announcement ──────────┴─► announced ── a day ──► next quorum ── Acceptance ──► installed
+//! ```
+//! A [`CouncilStatement`] has one digest, which the contract's view of the same name computes too; `vectors/` pins both.
+
+use crate::Digest;
+use crate::amount::{Amount, Asset, Epoch};
+use crate::committee::{Authority, Committee};
+use crate::contract_vote::ContractVote;
+use crate::identity::{AuthorityName, PrimaryAddress};
+use crate::keys::AuthorityKeys;
+use crate::order::Redemption;
+use crate::signature::{EcdsaSignature, Ed25519Signature, is_small_order, verify_ed25519};
+use crate::statement::Domain;
+
+/// The next committee, as a quorum of the current one announces it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Announcement {
+    /// The committee, with the epoch that it would begin.
+    pub committee: Committee,
+    /// Who can pause and endorse from then on; zero for nobody.
+    pub guardian: PrimaryAddress,
+    /// Who can announce a recovery from then on; zero for nobody.
+    pub recovery: PrimaryAddress,
+    /// The first epoch of which keys were out; the committee's own epoch where none were.
+    pub compromised_since: Epoch,
+    /// The digest of a certified checkpoint; zero for none.
+    pub checkpoint: Digest,
+    /// By when the announcement must be on the chain, in seconds since 1970.
+    pub deadline: u64,
+}
+
+/// A statement for which the contract counts a quorum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CouncilStatement<'a> {
+    /// By the current committee: the next one.
+    Announcement(&'a Announcement),
+    /// By the next committee: it is ready to begin.
+    Acceptance {
+        /// The epoch that begins.
+        epoch: Epoch,
+        /// The announcement's digest.
+        announcement: Digest,
+        /// The hash of a block in which the announcement had matured.
+        block_hash: Digest,
+    },
+    /// By the current committee: more of an asset may be held.
+    CapRaise {
+        /// The current epoch.
+        epoch: Epoch,
+        /// Which asset.
+        asset: Asset,
+        /// The new cap.
+        cap: Amount,
+        /// By when the announcement must be on the chain, in seconds since 1970.
+        deadline: u64,
+    },
+    /// By the current committee: it is alive.
+    Heartbeat {
+        /// The current epoch.
+        epoch: Epoch,
+        /// The hash of a recent block.
+        block_hash: Digest,
+    },
+    /// By a committee that begins from a rebuilt state: this one.
+    CheckpointAdoption {
+        /// The current epoch.
+        epoch: Epoch,
+        /// The checkpoint's digest.
+        checkpoint: Digest,
+    },
+    /// By the current committee: a queued redemption of a compromised epoch is not one that it knows.
+    Release {
+        /// The current epoch.
+        epoch: Epoch,
+        /// The queued redemption.
+        redemption: &'a Redemption,
+    },
+}
+
+/// Signs a statement with an authority's secp256k1 key.
+#[must_use]
+pub fn sign_council_vote(keys: &AuthorityKeys, domain: &Domain, statement: &CouncilStatement<'_>) -> ContractVote {
+    let signature = keys.sign_ecdsa(domain.council_digest(statement));
+    ContractVote { authority: keys.public().name, signature }
+}
+
+/// A member's proof that it has both of its keys: each signs the pair. Without it a member could register another
+/// authority's voting key, or all members could wait for keys that nobody has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PossessionProof {
+    /// Whose proof.
+    pub authority: Authority,
+    /// By the secp256k1 key; the contract checks it.
+    pub redemption_signature: EcdsaSignature,
+    /// By the Ed25519 key, which the contract cannot check: authorities do before they sign.
+    pub voting_signature: Ed25519Signature,
+}
+
+/// Why a proof of possession does not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PossessionError {
+    /// The voting key is of small order, or no key at all: anybody can sign in its name.
+    #[error("the voting key {0} is not a safe Ed25519 key: anybody could vote in its name; make another one")]
+    UnsafeVotingKey(AuthorityName),
+    /// The signature of the voting key is wrong.
+    #[error("the proof of {0} is not signed by its voting key for this pair, chain and contract")]
+    Voting(AuthorityName),
+    /// The signature of the redemption key is wrong.
+    #[error("the proof of {0} is not signed by its redemption key for this pair, chain and contract")]
+    Redemption(AuthorityName),
+}
+
+impl PossessionProof {
+    /// Proves possession of `keys` to the contract of this domain.
+    #[must_use]
+    pub fn new(keys: &AuthorityKeys, domain: &Domain) -> Self {
+        let authority = keys.public();
+        let digest = domain.possession_digest(&authority);
+        let (redemption_signature, voting_signature) = (keys.sign_ecdsa(digest), keys.sign_ed25519(digest));
+        Self { authority, redemption_signature, voting_signature }
+    }
+
+    /// Checks both signatures.
+    ///
+    /// # Errors
+    /// See [`PossessionError`].
+    pub fn verify(&self, domain: &Domain) -> Result<(), PossessionError> {
+        let Authority { name, redemption_key } = self.authority;
+        let digest = domain.possession_digest(&self.authority);
+        if is_small_order(&name.0).unwrap_or(true) {
+            return Err(PossessionError::UnsafeVotingKey(name));
+        }
+        if !verify_ed25519(&name.0, &self.voting_signature, digest) {
+            return Err(PossessionError::Voting(name));
+        }
+        if self.redemption_signature.recover(digest) != Some(redemption_key) {
+            return Err(PossessionError::Redemption(name));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use curve25519_dalek::constants::EIGHT_TORSION;
+
+    fn keys(byte: u8) -> AuthorityKeys {
+        AuthorityKeys::from_secrets([byte; 32], [byte; 32]).unwrap()
+    }
+
+    fn domain() -> Domain {
+        Domain::new(31_337, PrimaryAddress::repeat_byte(7))
+    }
+
+    #[test]
+    fn a_proof_counts_for_its_pair_chain_and_contract_alone() {
+        let (proof, other) = (PossessionProof::new(&keys(1), &domain()), PossessionProof::new(&keys(2), &domain()));
+        assert_eq!(proof.verify(&domain()), Ok(()));
+        let name = proof.authority.name;
+        for elsewhere in [Domain::new(1, domain().contract()), Domain::new(31_337, PrimaryAddress::repeat_byte(8))] {
+            assert_eq!(proof.verify(&elsewhere), Err(PossessionError::Voting(name)));
+        }
+        // Another redemption key beside the same voting key, with the signature of its own pair.
+        let mixed = Authority { name, redemption_key: other.authority.redemption_key };
+        let rogue = PossessionProof { authority: mixed, ..proof };
+        assert_eq!(rogue.verify(&domain()), Err(PossessionError::Voting(name)));
+        let swapped = PossessionProof { redemption_signature: other.redemption_signature, ..proof };
+        assert_eq!(swapped.verify(&domain()), Err(PossessionError::Redemption(name)));
+        let swapped = PossessionProof { voting_signature: other.voting_signature, ..proof };
+        assert_eq!(swapped.verify(&domain()), Err(PossessionError::Voting(name)));
+    }
+
+    #[test]
+    fn voting_keys_of_small_order_and_no_keys_are_refused_though_a_signature_of_theirs_verifies() {
+        for point in EIGHT_TORSION {
+            let name = AuthorityName(point.compress().to_bytes());
+            // R = 0, s = 0 satisfies 8(sB - R - kA) = 0 for every message.
+            let mut signature = [0; 64];
+            signature[0] = 1;
+            let voting_signature = Ed25519Signature(signature);
+            let authority = Authority { name, ..keys(1).public() };
+            let digest = domain().possession_digest(&authority);
+            assert!(verify_ed25519(&name.0, &voting_signature, digest), "ZIP-215 accepts it for every message");
+            let proof =
+                PossessionProof { authority, voting_signature, redemption_signature: keys(1).sign_ecdsa(digest) };
+            assert_eq!(proof.verify(&domain()), Err(PossessionError::UnsafeVotingKey(name)));
+        }
+        let no_point = (0..=255).map(|byte| [byte; 32]).find(|key| is_small_order(key).is_none()).unwrap();
+        let authority = Authority { name: AuthorityName(no_point), ..keys(1).public() };
+        let proof = PossessionProof { authority, ..PossessionProof::new(&keys(1), &domain()) };
+        assert_eq!(proof.verify(&domain()), Err(PossessionError::UnsafeVotingKey(authority.name)));
+    }
+}

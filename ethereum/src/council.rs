@@ -1,0 +1,105 @@
+//! What `Council` says: the times of an announcement, who may announce a recovery, and the digests that it would check votes
+//! against.
+
+use alloy::primitives::{Address, B256};
+use fastpay_core::{CouncilStatement, Digest, Epoch};
+
+use crate::contract::{CapRaise, ICouncil, IFastPay};
+use crate::endpoint::At;
+use crate::error::PrimaryError;
+use crate::finality::BlockHead;
+use crate::primary::Primary;
+
+/// The times of an announcement, in seconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clock {
+    /// The epoch that it would begin.
+    pub epoch: Epoch,
+    /// It can mature and be installed from then on.
+    pub installable_at: u64,
+    /// It cannot any more after that.
+    pub lapses_at: u64,
+    /// The block in which it matured, if it has.
+    pub matured_block: Option<u64>,
+    /// Whether it is a recovery.
+    pub is_recovery: bool,
+}
+
+impl Primary {
+    /// Where `Council` is.
+    ///
+    /// # Errors
+    /// Where no node answers.
+    pub async fn council(&self) -> Result<Address, PrimaryError> {
+        self.view(self.contract(), &IFastPay::councilCall {}).await
+    }
+
+    /// Who may announce a recovery; zero for nobody.
+    ///
+    /// # Errors
+    /// Where no node answers.
+    pub async fn recovery(&self) -> Result<Address, PrimaryError> {
+        self.view(self.council().await?, &ICouncil::recoveryCall {}).await
+    }
+
+    /// The times of the announcement with this digest; none where nothing was announced.
+    ///
+    /// # Errors
+    /// Where no node answers.
+    pub async fn clock_of(&self, id: Digest) -> Result<Option<Clock>, PrimaryError> {
+        let clock = self.view(self.council().await?, &ICouncil::clockOfCall { id }).await?;
+        if clock.announcedAt.is_zero() {
+            return Ok(None);
+        }
+        Ok(Some(Clock {
+            epoch: Epoch(clock.epoch),
+            installable_at: clock.installableAt.saturating_to(),
+            lapses_at: clock.lapsesAt.saturating_to(),
+            matured_block: (!clock.maturedBlock.is_zero()).then(|| clock.maturedBlock.saturating_to()),
+            is_recovery: clock.isRecovery,
+        }))
+    }
+
+    /// The digest that the contract would check votes for `statement` against.
+    ///
+    /// # Errors
+    /// Where no node answers.
+    pub async fn council_digest(&self, statement: &CouncilStatement<'_>) -> Result<Digest, PrimaryError> {
+        match *statement {
+            CouncilStatement::Announcement(announcement) => {
+                let call = ICouncil::announcementDigestCall { announcement: announcement.into() };
+                self.view(self.council().await?, &call).await
+            }
+            CouncilStatement::Acceptance { epoch, announcement, block_hash } => {
+                let call = ICouncil::acceptanceDigestCall { epoch: epoch.0, announcement, blockHash: block_hash };
+                self.view(self.council().await?, &call).await
+            }
+            CouncilStatement::CapRaise { epoch, asset, cap, deadline } => {
+                let raise = CapRaise { epoch: epoch.0, asset: asset.0, cap: cap.0, deadline };
+                self.view(self.council().await?, &ICouncil::capRaiseDigestCall { raise }).await
+            }
+            CouncilStatement::Heartbeat { epoch, block_hash } => {
+                let call = ICouncil::heartbeatDigestCall { epoch: epoch.0, blockHash: block_hash };
+                self.view(self.council().await?, &call).await
+            }
+            CouncilStatement::CheckpointAdoption { epoch, checkpoint } => {
+                let call = ICouncil::adoptionDigestCall { epoch: epoch.0, checkpoint };
+                self.view(self.council().await?, &call).await
+            }
+            CouncilStatement::Release { epoch, redemption } => {
+                let call = IFastPay::releaseVoteDigestCall { epoch: epoch.0, redemption: redemption.into() };
+                self.view(self.contract(), &call).await
+            }
+        }
+    }
+
+    /// The hash of the block of this number. Whether it is final is for the caller to see to.
+    ///
+    /// # Errors
+    /// Where no node answers, or the first that does has no such block.
+    pub async fn block_hash(&self, number: u64) -> Result<B256, PrimaryError> {
+        let head: BlockHead =
+            self.request("eth_getBlockByNumber", serde_json::json!([At::Number(number).to_json(), false])).await?;
+        Ok(head.hash)
+    }
+}

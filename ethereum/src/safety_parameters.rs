@@ -1,0 +1,155 @@
+//! The contract's safety parameters, as its users meet them: a pause, the outflow limit, and the queue of redemptions above
+//! the limit. Times are the chain's, in seconds since 1970: what counts is the block's clock.
+
+use alloy::primitives::{Address, U256};
+use fastpay_core::{AccountId, Asset, Epoch, SequenceNumber};
+use serde::{Deserialize, Serialize};
+
+use crate::contract::IFastPay;
+use crate::endpoint::{At, Endpoint};
+use crate::error::PrimaryError;
+use crate::primary::Primary;
+
+/// A redemption that exceeded the outflow limit, in the contract's queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Queued {
+    /// Anyone can execute it from then on, in seconds since 1970.
+    pub executable_at: u64,
+    /// The relayer that brought it and gets the fee.
+    pub relayer: Address,
+    /// The epoch that voted for it.
+    pub epoch: u64,
+    /// True where keys of that epoch were out: then it is executed only with votes of the current epoch.
+    pub needs_votes: bool,
+}
+
+/// How far an order is on the Primary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Payout {
+    /// Nobody has brought it yet.
+    Open,
+    /// It was brought, and waits: the order is spent, and nobody is paid yet.
+    Queued(Queued),
+    /// It is paid out, be it into a claim.
+    Done,
+}
+
+/// A moment as people and programs read it: `2026-11-21T19:31:05Z`.
+#[must_use]
+pub fn utc(seconds: u64) -> String {
+    let moment = i64::try_from(seconds).ok().and_then(|seconds| jiff::Timestamp::from_second(seconds).ok());
+    moment.map_or_else(|| format!("{seconds} s after 1970"), |moment| moment.to_string())
+}
+
+impl Primary {
+    /// Until when the contract is paused, by the newest block's clock; none where it is not.
+    ///
+    /// # Errors
+    /// Where no node answers.
+    pub async fn paused_until(&self) -> Result<Option<u64>, PrimaryError> {
+        let until: u64 = self.view(self.contract(), &IFastPay::pausedUntilCall {}).await?.saturating_to();
+        Ok((until > self.latest_head().await?.timestamp()).then_some(until))
+    }
+
+    /// How much of `asset` can be redeemed at once now; more is queued.
+    ///
+    /// # Errors
+    /// Where no node answers.
+    pub async fn outflow_available(&self, asset: Asset) -> Result<U256, PrimaryError> {
+        self.view(self.contract(), &IFastPay::outflowAvailableCall { asset: asset.0 }).await
+    }
+
+    /// How long what exceeds the limit is queued, in seconds.
+    ///
+    /// # Errors
+    /// Where no node answers.
+    pub async fn outflow_delay(&self) -> Result<u64, PrimaryError> {
+        Ok(self.view(self.contract(), &IFastPay::safetyParametersCall {}).await?.outflowDelay.into())
+    }
+
+    /// How much of `asset` is in the queue. It is a part of the balance.
+    ///
+    /// # Errors
+    /// Where no node answers.
+    pub async fn total_queued(&self, asset: Asset) -> Result<U256, PrimaryError> {
+        self.view(self.contract(), &IFastPay::totalQueuedCall { asset: asset.0 }).await
+    }
+
+    /// Until when the contract takes votes of an epoch, in seconds since 1970: [`u64::MAX`] for the current one,
+    /// 0 for one that ended long ago or was never installed.
+    ///
+    /// # Errors
+    /// Where no node answers.
+    pub async fn epoch_valid_until(&self, epoch: Epoch) -> Result<u64, PrimaryError> {
+        Ok(self.view(self.contract(), &IFastPay::epochValidUntilCall { epoch: epoch.0 }).await?.saturating_to())
+    }
+
+    /// How far the order `sequence` of `sender` is in the newest block.
+    ///
+    /// # Errors
+    /// Where no node answers.
+    pub async fn payout(&self, sender: AccountId, sequence: SequenceNumber) -> Result<Payout, PrimaryError> {
+        let mut failure = PrimaryError::NoUrl;
+        for (position, node) in self.endpoints().iter().enumerate() {
+            match self.payout_at(node, sender, sequence, At::Latest).await {
+                Err(error) if error.is_retryable() => {
+                    if position == 0 {
+                        failure = error;
+                    }
+                }
+                answer => return answer,
+            }
+        }
+        Err(failure)
+    }
+
+    /// The same by the word of one of the configured nodes, in its own newest final block.
+    ///
+    /// # Errors
+    /// Where it does not answer, or there is no such node.
+    pub async fn final_payout_by(
+        &self,
+        node: usize,
+        sender: AccountId,
+        sequence: SequenceNumber,
+    ) -> Result<Payout, PrimaryError> {
+        let endpoint = self.endpoint(node)?;
+        let head = endpoint.final_head(self.finality()).await?;
+        self.payout_at(endpoint, sender, sequence, At::Number(head.number())).await
+    }
+
+    async fn payout_at(
+        &self,
+        node: &Endpoint,
+        sender: AccountId,
+        sequence: SequenceNumber,
+        at: At,
+    ) -> Result<Payout, PrimaryError> {
+        // In this order: what is spent stays spent, and what is then not in the queue has left it.
+        let spent = IFastPay::isRedeemedCall { sender: sender.0.into(), sequence: sequence.0 };
+        if !node.view(self.contract(), &spent, at).await? {
+            return Ok(Payout::Open);
+        }
+        let queued = IFastPay::queuedCall { sender: sender.0.into(), sequence: sequence.0 };
+        let queued = node.view(self.contract(), &queued, at).await?;
+        match queued.executableAt.saturating_to() {
+            0 => Ok(Payout::Done),
+            executable_at => {
+                let (relayer, epoch, needs_votes) = (queued.relayer, queued.epoch, queued.needsVotes);
+                Ok(Payout::Queued(Queued { executable_at, relayer, epoch, needs_votes }))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_written_for_people() {
+        assert_eq!(utc(1_795_289_465), "2026-11-21T19:31:05Z");
+        assert_eq!(utc(u64::MAX), "18446744073709551615 s after 1970");
+    }
+}

@@ -1,0 +1,129 @@
+//! How a committee of which a test has all keys is followed by the next one: announced, endorsed, matured and installed.
+
+use alloy::primitives::{Address, B256, Bytes, U256};
+use alloy::sol_types::SolCall;
+use fastpay_core::{
+    Announcement, AuthorityKeys, Committee, CouncilStatement, Domain, Epoch, PossessionProof, VerifiedContractVote,
+    sign_council_vote,
+};
+
+use super::{CHAIN_ID, GUARDIAN};
+use crate::contract::{ContractAnnouncement, ICouncil};
+use crate::submission::Call;
+
+/// `Council`'s short delay, which follows the guardian's endorsement.
+const DELAY_S: u64 = 86_400;
+
+/// A committee and the keys of all its members, in its order.
+#[derive(Clone, Copy, Debug)]
+pub struct Signers<'a> {
+    /// The members' public side.
+    pub committee: &'a Committee,
+    /// Their keys.
+    pub keys: &'a [AuthorityKeys],
+}
+
+impl Signers<'_> {
+    fn votes(&self, domain: &Domain, statement: &CouncilStatement<'_>) -> Bytes {
+        let digest = domain.council_digest(statement);
+        let vote = |keys| sign_council_vote(keys, domain, statement).verify(self.committee, digest).unwrap();
+        let votes: Vec<_> = self.keys.iter().map(vote).collect();
+        VerifiedContractVote::quorum(self.committee, digest, &votes).unwrap().into()
+    }
+}
+
+/// The calls that install a committee, in their order. The guardian's key is that of [`GUARDIAN`], before and after.
+#[derive(Clone, Debug)]
+pub struct Rotation {
+    domain: Domain,
+    announcement: Announcement,
+    proofs: Bytes,
+    votes: Bytes,
+    next_keys: Vec<AuthorityKeys>,
+}
+
+impl Rotation {
+    /// From one committee to the next, to be announced by `deadline_s`.
+    #[must_use]
+    pub fn new(contract: Address, now: Signers<'_>, next: Signers<'_>, deadline_s: u64) -> Self {
+        Self::since(next.committee.epoch(), contract, now, next, deadline_s)
+    }
+
+    /// The same where keys were out since an epoch.
+    #[must_use]
+    pub fn since(
+        compromised_since: Epoch,
+        contract: Address,
+        now: Signers<'_>,
+        next: Signers<'_>,
+        deadline_s: u64,
+    ) -> Self {
+        let domain = Domain::new(CHAIN_ID, contract);
+        let announcement = Announcement {
+            committee: next.committee.clone(),
+            guardian: GUARDIAN,
+            recovery: Address::ZERO,
+            compromised_since,
+            checkpoint: B256::ZERO,
+            deadline: deadline_s,
+        };
+        let proof = |keys: &AuthorityKeys| {
+            let proof = PossessionProof::new(keys, &domain);
+            [proof.redemption_signature.0.as_slice(), &proof.voting_signature.0].concat()
+        };
+        let proofs = next.keys.iter().flat_map(proof).collect::<Vec<_>>().into();
+        let votes = now.votes(&domain, &CouncilStatement::Announcement(&announcement));
+        Self { domain, announcement, proofs, votes, next_keys: next.keys.to_vec() }
+    }
+
+    /// The announcement's name on the contract.
+    #[must_use]
+    pub fn id(&self) -> B256 {
+        self.domain.council_digest(&CouncilStatement::Announcement(&self.announcement))
+    }
+
+    /// So long after the endorsement it can mature.
+    #[must_use]
+    pub fn delay_s(&self) -> u64 {
+        DELAY_S
+    }
+
+    /// Where `Council` is: the first contract that FastPay creates.
+    #[must_use]
+    pub fn council(&self) -> Address {
+        self.domain.contract().create(1)
+    }
+
+    fn call(&self, call: &impl SolCall) -> Call {
+        Call { to: self.council(), value: U256::ZERO, data: call.abi_encode().into() }
+    }
+
+    /// Announces it.
+    #[must_use]
+    pub fn announce(&self) -> Call {
+        let announcement = ContractAnnouncement::from(&self.announcement);
+        self.call(&ICouncil::announceCall { announcement, proofs: self.proofs.clone(), votes: self.votes.clone() })
+    }
+
+    /// Endorses it, by the guardian.
+    #[must_use]
+    pub fn endorse(&self) -> Call {
+        self.call(&ICouncil::endorseCall { id: self.id() })
+    }
+
+    /// Finds it installable.
+    #[must_use]
+    pub fn mature(&self) -> Call {
+        self.call(&ICouncil::matureCall { id: self.id() })
+    }
+
+    /// Installs it, accepted with this block.
+    #[must_use]
+    pub fn install(&self, block_number: u64, block_hash: B256) -> Call {
+        let (announcement, epoch) = (self.id(), self.announcement.committee.epoch());
+        let next = Signers { committee: &self.announcement.committee, keys: &self.next_keys };
+        let votes = next.votes(&self.domain, &CouncilStatement::Acceptance { epoch, announcement, block_hash });
+        let (announcement, block_number) = ((&self.announcement).into(), U256::from(block_number));
+        self.call(&ICouncil::installCall { announcement, blockNumber: block_number, votes })
+    }
+}

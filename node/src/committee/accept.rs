@@ -1,0 +1,108 @@
+//! A new member's acceptance: it is ready to vote in the epoch that was announced.
+
+use std::path::{Path, PathBuf};
+
+use fastpay_core::{AuthorityKeys, CouncilStatement, Digest, Epoch};
+use fastpay_ethereum::{Clock, Cursor};
+
+use super::announcement::{announcement, check_members};
+use super::nodes::Nodes;
+use super::{Ballot, CommitteeError, member, vote};
+use crate::config::Config;
+use crate::follower;
+
+/// Checks that the announcement in `file` has matured on the contract, checks the members' `proofs`, checks that this
+/// authority's node has followed the chain up to the block that is named, and signs. All members must name the same block:
+/// without one it is that in which the announcement matured.
+///
+/// # Errors
+/// See [`CommitteeError`].
+pub async fn accept(
+    config: &Config,
+    keys: &[AuthorityKeys],
+    file: &Path,
+    proofs: &[PathBuf],
+    block: Option<u64>,
+) -> Result<Ballot, CommitteeError> {
+    let nodes = Nodes::connect(config).await?;
+    let domain = nodes.domain();
+    let announcement = announcement(file, &domain)?;
+    check_members(&announcement, proofs, &domain, &nodes.committees().await?)?;
+    let (epoch, voter) = (announcement.committee.epoch(), member(keys, &announcement.committee)?);
+    let id = nodes.check_digest(&CouncilStatement::Announcement(&announcement)).await?;
+    let clock = nodes.agree(async |node| node.clock_of(id).await).await?.ok_or(CommitteeError::NotAnnounced(id))?;
+    let block = accepted_block(&clock, block, nodes.latest_time().await?)?;
+    let block_hash = nodes.final_hash(block).await?;
+    check_follower(follower::read_cursor(&config.data), block, block_hash)?;
+    let statement = CouncilStatement::Acceptance { epoch, announcement: id, block_hash };
+    nodes.check_digest(&statement).await?;
+    let vote = vote(voter, &domain, epoch, &statement);
+    let text = text(&clock, epoch, id, block, &vote.authority.to_string());
+    Ok(Ballot { text, vote })
+}
+
+/// The block that is named: the one that was asked for, or that in which the announcement matured.
+fn accepted_block(clock: &Clock, asked: Option<u64>, now: u64) -> Result<u64, CommitteeError> {
+    if now > clock.lapses_at {
+        return Err(CommitteeError::Lapsed(clock.lapses_at));
+    }
+    let matured = clock.matured_block.ok_or(CommitteeError::NotMatured(clock.installable_at))?;
+    match asked.unwrap_or(matured) {
+        block if block < matured => Err(CommitteeError::BlockTooEarly { block, matured }),
+        block => Ok(block),
+    }
+}
+
+/// This authority's own follower has read up to the block at least, and on the same chain.
+fn check_follower(cursor: Option<Cursor>, block: u64, hash: Digest) -> Result<(), CommitteeError> {
+    match cursor {
+        Some(cursor) if cursor.block_number == block && cursor.block_hash != hash => {
+            Err(CommitteeError::OtherChain(block))
+        }
+        Some(cursor) if cursor.block_number >= block => Ok(()),
+        cursor => Err(CommitteeError::NotSynchronized { at: cursor.map(|cursor| cursor.block_number), block }),
+    }
+}
+
+fn text(clock: &Clock, epoch: Epoch, id: Digest, block: u64, authority: &str) -> String {
+    let kind = if clock.is_recovery { "recovery" } else { "announcement" };
+    format!(
+        "{kind} {id} of epoch {epoch}\naccepted with block {block}\nsigned as authority {authority} of epoch {epoch}"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clock(matured_block: Option<u64>) -> Clock {
+        Clock { epoch: Epoch(1), installable_at: 100, lapses_at: 200, matured_block, is_recovery: false }
+    }
+
+    #[test]
+    fn the_block_is_one_in_which_the_announcement_had_matured() {
+        assert_eq!(accepted_block(&clock(Some(7)), None, 150).unwrap(), 7);
+        assert_eq!(accepted_block(&clock(Some(7)), Some(9), 200).unwrap(), 9);
+        let early = accepted_block(&clock(Some(7)), Some(6), 150).unwrap_err();
+        assert!(matches!(early, CommitteeError::BlockTooEarly { block: 6, matured: 7 }), "{early}");
+        let unripe = accepted_block(&clock(None), Some(9), 150).unwrap_err();
+        assert!(matches!(unripe, CommitteeError::NotMatured(100)), "{unripe}");
+        let late = accepted_block(&clock(Some(7)), None, 201).unwrap_err();
+        assert!(matches!(late, CommitteeError::Lapsed(200)), "{late}");
+    }
+
+    #[test]
+    fn an_authority_accepts_only_what_its_own_node_has_followed() {
+        let (hash, other) = (Digest::repeat_byte(1), Digest::repeat_byte(2));
+        let cursor =
+            |block_number, block_hash| Some(Cursor { block_number, block_hash, last_index: Default::default() });
+        assert!(check_follower(cursor(7, hash), 7, hash).is_ok());
+        assert!(check_follower(cursor(8, other), 7, hash).is_ok());
+        let behind = check_follower(cursor(6, hash), 7, hash).unwrap_err();
+        assert!(matches!(behind, CommitteeError::NotSynchronized { at: Some(6), block: 7 }), "{behind}");
+        let never = check_follower(None, 7, hash).unwrap_err();
+        assert!(matches!(never, CommitteeError::NotSynchronized { at: None, block: 7 }), "{never}");
+        let elsewhere = check_follower(cursor(7, other), 7, hash).unwrap_err();
+        assert!(matches!(elsewhere, CommitteeError::OtherChain(7)), "{elsewhere}");
+    }
+}

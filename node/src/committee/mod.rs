@@ -1,0 +1,221 @@
+//! What an operator signs for `Council` and for the queue: proofs of possession, the next committee, its acceptance, signs
+//! of life, and the release of a redemption that the committee does not know.
+//!
+//! ```text
+//!  prove (each member) ─► proof files ─┐
+//!  announcement file ──────────────────┴─► sign (current members) ─► announced on the chain ─► endorsed ─► matured
+//!                                          accept (next members) ──► installed on the chain
+//! ```
+//! The commands need the configuration, the keys and the Primary. `accept` also looks into the data folder, and `release`
+//! asks the running node. All configured Ethereum nodes must say the same: a signature must not rest on one node's word.
+
+mod accept;
+mod announcement;
+mod heartbeat;
+mod nodes;
+mod prove;
+mod release;
+mod sign;
+
+use std::path::{Path, PathBuf};
+
+use fastpay_core::{
+    Authority, AuthorityKeys, AuthorityName, Committee, CommitteeError as NotACommittee, CouncilStatement, Digest,
+    Domain, Epoch, PossessionError, PrimaryAddress, sign_council_vote,
+};
+use fastpay_ethereum::{DepositsError, PrimaryError, utc};
+use fastpay_rpc::ClientError;
+use fastpay_rpc::json::Hex;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::config::ConfigError;
+
+pub use accept::accept;
+pub use heartbeat::heartbeat;
+pub use prove::{Proof, prove};
+pub use release::release;
+pub use sign::sign;
+
+/// One authority's vote, as the scripts that bring votes to the contract read it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VoteFile {
+    /// The epoch that the statement names.
+    pub epoch: Epoch,
+    /// The authority that votes.
+    pub authority: AuthorityName,
+    /// r, s and v.
+    pub signature: Hex<65>,
+}
+
+/// A vote, and what it says.
+#[derive(Debug)]
+pub struct Ballot {
+    /// For the person who signs.
+    pub text: String,
+    /// For the scripts.
+    pub vote: VoteFile,
+}
+
+/// Why nothing was signed.
+#[derive(Debug, thiserror::Error)]
+pub enum CommitteeError {
+    /// There is no contract.
+    #[error("the configuration has no [primary]: a committee without a contract cannot be changed")]
+    NoPrimary,
+    /// A file cannot be read.
+    #[error("cannot read {path}: {reason}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// What it lists is no committee.
+    #[error(transparent)]
+    NotACommittee(#[from] NotACommittee),
+    /// It is for another epoch than the next.
+    #[error("the file is for epoch {found}; the contract is in epoch {current}, so only {} can be announced", .current.0.saturating_add(1))]
+    Epoch {
+        /// The contract's.
+        current: Epoch,
+        /// The file's.
+        found: Epoch,
+    },
+    /// It is for another chain.
+    #[error("the file is for chain {found}, the configuration for {expected}")]
+    Chain {
+        /// The configuration's.
+        expected: u64,
+        /// The file's.
+        found: u64,
+    },
+    /// An epoch that does not exist cannot have been compromised.
+    #[error("compromisedSince is epoch {0}, after the epoch that would begin; where no keys were out it is that epoch")]
+    CompromisedSince(Epoch),
+    /// The contract would not take it.
+    #[error("the deadline {} is over, or more than 30 days away", utc(*.0))]
+    Deadline(u64),
+    /// A stolen member's key would be the guardian's, too.
+    #[error("the guardian {0} is the redemption key of a member; choose another one")]
+    GuardianIsMember(PrimaryAddress),
+    /// A member has no proof of possession.
+    #[error("there is no proof of {0}; its operator makes one with `fastpay-node committee prove`")]
+    MissingProof(AuthorityName),
+    /// A proof is wrong.
+    #[error(transparent)]
+    Proof(#[from] PossessionError),
+    /// A key stood beside another key before.
+    #[error(
+        "a key of member {} with redemption key {} stood in another pair in epoch {epoch}: {} with {}. A member that \
+         changes a key changes both",
+        .now.name, .now.redemption_key, .before.name, .before.redemption_key
+    )]
+    OtherPair {
+        /// The earlier epoch.
+        epoch: Epoch,
+        /// The pair in it.
+        before: Authority,
+        /// The pair that is announced.
+        now: Authority,
+    },
+    /// None of the keys can vote.
+    #[error("none of the configured pairs of keys is a member of the committee of epoch {0}, which decides")]
+    NotAMember(Epoch),
+    /// The contract does not know the announcement.
+    #[error("the contract knows no such announcement ({0}); announce it first, and use the same file")]
+    NotAnnounced(Digest),
+    /// It is too early.
+    #[error("the announcement can be installed from {} on; have `mature` called on the contract then", utc(*.0))]
+    NotMatured(u64),
+    /// It is too late.
+    #[error("the announcement lapsed at {}; announce it anew", utc(*.0))]
+    Lapsed(u64),
+    /// An acceptance names a block in which the announcement had matured.
+    #[error("block {block} is before block {matured}, in which the announcement matured")]
+    BlockTooEarly {
+        /// The one that was asked for.
+        block: u64,
+        /// The first that counts.
+        matured: u64,
+    },
+    /// A block that may still change is not signed.
+    #[error("block {block} is not final yet: the newest final block is {newest}; try again in some minutes")]
+    NotFinal {
+        /// The one that was asked for.
+        block: u64,
+        /// The newest final one.
+        newest: u64,
+    },
+    /// This authority's own node does not know all that happened before.
+    #[error(
+        "this authority's node has followed the chain up to block {}, and block {block} is to be accepted; start it and \
+         wait until it is ready", .at.map_or("none".to_owned(), |at| at.to_string())
+    )]
+    NotSynchronized {
+        /// How far it is.
+        at: Option<u64>,
+        /// How far it must be.
+        block: u64,
+    },
+    /// This authority's own node follows another chain.
+    #[error("this authority's node read another block {0} than the Ethereum nodes show now; nothing was signed")]
+    OtherChain(u64),
+    /// There is nothing to be released.
+    #[error("the contract has no such redemption in its queue")]
+    NotQueued,
+    /// Its epoch is not compromised.
+    #[error("the redemption waits with votes of epoch {0}, which is not compromised: it cannot be released")]
+    NotCompromised(Epoch),
+    /// It is an honest redemption.
+    #[error("this authority has confirmed the redemption: it is the owner's own, and must be paid, not released")]
+    Confirmed,
+    /// The running node cannot be asked.
+    #[error("the node at {address} cannot be asked whether it has confirmed the redemption: {error}; is it running?")]
+    Node {
+        /// Its shard's address.
+        address: String,
+        /// What happened.
+        error: ClientError,
+    },
+    /// The configuration is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The contract would check something else.
+    #[error("the contract would check another digest than this program signs; is this the right contract?")]
+    OtherDigest,
+    /// Ethereum nodes tell different things of the contract: one lags, or lies.
+    #[error(
+        "the Ethereum nodes disagree on the contract: {node} says something else than the first one; nothing was \
+         signed. Try again in a minute, and find out which one is wrong if they still do"
+    )]
+    Disagreement {
+        /// The one that differs from the first: its URL without the path, which may hold a key.
+        node: String,
+    },
+    /// The contract cannot be asked.
+    #[error(transparent)]
+    Primary(#[from] PrimaryError),
+    /// The committees cannot be read.
+    #[error(transparent)]
+    Committees(#[from] DepositsError),
+}
+
+/// The pair among `keys` that is a member of `committee`.
+fn member<'a>(keys: &'a [AuthorityKeys], committee: &Committee) -> Result<&'a AuthorityKeys, CommitteeError> {
+    let is_member = |keys: &AuthorityKeys| committee.members().contains(&keys.public());
+    keys.iter().find(|keys| is_member(keys)).ok_or(CommitteeError::NotAMember(committee.epoch()))
+}
+
+/// Signs a statement that names `epoch`.
+fn vote(keys: &AuthorityKeys, domain: &Domain, epoch: Epoch, statement: &CouncilStatement<'_>) -> VoteFile {
+    let vote = sign_council_vote(keys, domain, statement);
+    VoteFile { epoch, authority: vote.authority, signature: Hex(vote.signature.0) }
+}
+
+fn read<T: DeserializeOwned>(path: &Path) -> Result<T, CommitteeError> {
+    let wrong = |reason: String| CommitteeError::File { path: path.into(), reason };
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))
+}

@@ -1,0 +1,89 @@
+//! All configured Ethereum nodes, each asked by itself.
+
+use fastpay_core::{Committees, CouncilStatement, Digest, Domain};
+use fastpay_ethereum::{EpochReader, Primary, PrimaryConfig, PrimaryError};
+
+use super::CommitteeError;
+use crate::config::Config;
+
+/// The Ethereum nodes of a configuration.
+pub(super) struct Nodes {
+    config: PrimaryConfig,
+    nodes: Vec<(String, Primary)>,
+}
+
+impl Nodes {
+    /// Connects to every one: one that does not answer cannot agree.
+    pub(super) async fn connect(config: &Config) -> Result<Self, CommitteeError> {
+        let config = config.primary.clone().ok_or(CommitteeError::NoPrimary)?;
+        let mut nodes = Vec::new();
+        for url in &config.rpc_urls {
+            let node = Primary::connect(PrimaryConfig { rpc_urls: vec![url.clone()], ..config.clone() }).await?;
+            nodes.push((url.origin().ascii_serialization(), node));
+        }
+        Ok(Self { config, nodes })
+    }
+
+    pub(super) fn domain(&self) -> Domain {
+        Domain::new(self.config.chain_id, self.config.contract)
+    }
+
+    /// What all nodes answer.
+    pub(super) async fn agree<T: PartialEq>(
+        &self,
+        ask: impl AsyncFn(&Primary) -> Result<T, PrimaryError>,
+    ) -> Result<T, CommitteeError> {
+        let mut agreed = None;
+        for (label, node) in &self.nodes {
+            let answer = ask(node).await?;
+            match &agreed {
+                None => agreed = Some(answer),
+                Some(first) if *first == answer => {}
+                Some(_) => return Err(CommitteeError::Disagreement { node: label.clone() }),
+            }
+        }
+        agreed.ok_or(CommitteeError::Primary(PrimaryError::NoUrl))
+    }
+
+    /// The newest block's time, in seconds since 1970.
+    pub(super) async fn latest_time(&self) -> Result<u64, CommitteeError> {
+        let mut newest = 0;
+        for (_, node) in &self.nodes {
+            newest = node.latest_head().await?.timestamp().max(newest);
+        }
+        Ok(newest)
+    }
+
+    /// The committees of all epochs in the newest block that is final at every node.
+    pub(super) async fn committees(&self) -> Result<Committees, CommitteeError> {
+        let reader = EpochReader::new(Primary::connect(self.config.clone()).await?);
+        let mut known = reader.read(None).await?;
+        loop {
+            let more = reader.read(Some(&known)).await?;
+            if more == known {
+                return Ok(known);
+            }
+            known = more;
+        }
+    }
+
+    /// The hash of a block that is final at every node.
+    pub(super) async fn final_hash(&self, block: u64) -> Result<Digest, CommitteeError> {
+        for (_, node) in &self.nodes {
+            let newest = node.final_head().await?.number();
+            if newest < block {
+                return Err(CommitteeError::NotFinal { block, newest });
+            }
+        }
+        self.agree(async |node| node.block_hash(block).await).await
+    }
+
+    /// Checks that the contract would compute the digest that is signed.
+    pub(super) async fn check_digest(&self, statement: &CouncilStatement<'_>) -> Result<Digest, CommitteeError> {
+        let digest = self.domain().council_digest(statement);
+        match self.agree(async |node| node.council_digest(statement).await).await? {
+            there if there == digest => Ok(digest),
+            _ => Err(CommitteeError::OtherDigest),
+        }
+    }
+}

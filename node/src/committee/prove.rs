@@ -1,0 +1,57 @@
+//! A member's proof that it has both keys of its pair.
+
+use fastpay_core::{
+    Authority, AuthorityKeys, AuthorityName, Domain, EcdsaSignature, Ed25519Signature, PossessionError,
+    PossessionProof, PrimaryAddress,
+};
+use fastpay_rpc::json::Hex;
+use serde::{Deserialize, Serialize};
+
+use super::CommitteeError;
+use crate::config::Config;
+
+/// A proof of possession, as the scripts read it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Proof {
+    voting_key: AuthorityName,
+    redemption_key: PrimaryAddress,
+    redemption_signature: Hex<65>,
+    voting_signature: Hex<64>,
+}
+
+impl Proof {
+    /// The pair of keys.
+    #[must_use]
+    pub fn authority(&self) -> Authority {
+        Authority { name: self.voting_key, redemption_key: self.redemption_key }
+    }
+
+    /// Checks both signatures.
+    ///
+    /// # Errors
+    /// See [`PossessionError`].
+    pub fn verify(&self, domain: &Domain) -> Result<(), PossessionError> {
+        let proof = PossessionProof {
+            authority: self.authority(),
+            redemption_signature: EcdsaSignature(self.redemption_signature.0),
+            voting_signature: Ed25519Signature(self.voting_signature.0),
+        };
+        proof.verify(domain)
+    }
+}
+
+/// Proves possession of `keys` to the configured contract. Asks nobody.
+///
+/// # Errors
+/// Where the configuration names no contract.
+pub fn prove(config: &Config, keys: &AuthorityKeys) -> Result<Proof, CommitteeError> {
+    let primary = config.primary.as_ref().ok_or(CommitteeError::NoPrimary)?;
+    let proof = PossessionProof::new(keys, &Domain::new(primary.chain_id, primary.contract));
+    Ok(Proof {
+        voting_key: proof.authority.name,
+        redemption_key: proof.authority.redemption_key,
+        redemption_signature: Hex(proof.redemption_signature.0),
+        voting_signature: Hex(proof.voting_signature.0),
+    })
+}

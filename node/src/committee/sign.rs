@@ -1,0 +1,96 @@
+//! A vote of the current committee for the next one.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use fastpay_core::{Announcement, AuthorityKeys, Committee, CouncilStatement, Domain, PrimaryAddress};
+use fastpay_ethereum::utc;
+
+use super::announcement::{announcement, check_members};
+use super::nodes::Nodes;
+use super::{Ballot, CommitteeError, member, vote};
+use crate::config::Config;
+
+/// The contract takes an announcement whose deadline is at most so far away.
+const DEADLINE_MAX_S: u64 = 30 * 86_400;
+
+/// Checks the announcement in `file` and the members' `proofs`, and signs it with the pair that votes in the current
+/// epoch.
+///
+/// # Errors
+/// See [`CommitteeError`].
+pub async fn sign(
+    config: &Config,
+    keys: &[AuthorityKeys],
+    file: &Path,
+    proofs: &[PathBuf],
+) -> Result<Ballot, CommitteeError> {
+    let nodes = Nodes::connect(config).await?;
+    let domain = nodes.domain();
+    let announcement = announcement(file, &domain)?;
+    let committees = nodes.committees().await?;
+    check_members(&announcement, proofs, &domain, &committees)?;
+    let now = committees.current();
+    let voter = member(keys, now)?;
+    let roles = nodes.agree(async |node| Ok((node.guardian().await?, node.recovery().await?))).await?;
+    let time = nodes.latest_time().await?;
+    if announcement.deadline <= time || announcement.deadline > time.saturating_add(DEADLINE_MAX_S) {
+        return Err(CommitteeError::Deadline(announcement.deadline));
+    }
+    let statement = CouncilStatement::Announcement(&announcement);
+    let id = nodes.check_digest(&statement).await?;
+    let vote = vote(voter, &domain, announcement.committee.epoch(), &statement);
+    let mut text = describe(&announcement, now, roles, &domain);
+    let _ = write!(text, "announcement {id}\nsigned as authority {} of epoch {}", vote.authority, now.epoch());
+    Ok(Ballot { text, vote })
+}
+
+/// The announcement, for the person who signs it.
+fn describe(
+    announcement: &Announcement,
+    now: &Committee,
+    (guardian, recovery): (PrimaryAddress, PrimaryAddress),
+    domain: &Domain,
+) -> String {
+    let (next, mut text) = (&announcement.committee, String::new());
+    let mut line = |line: String| text.extend([line.as_str(), "\n"]);
+    line(format!("contract {} on chain {}", domain.contract(), domain.chain_id()));
+    line(format!("epoch {} with {} authorities, quorum {}:", next.epoch(), next.members().len(), next.quorum()));
+    for member in next.members() {
+        let known = if now.members().contains(member) { "as now" } else { "new keys" };
+        line(format!("  {}  {}  ({known})", member.name, member.redemption_key));
+    }
+    for member in now.members().iter().filter(|member| !next.members().contains(member)) {
+        line(format!("  {}  {}  (no longer)", member.name, member.redemption_key));
+    }
+    line(role("guardian", announcement.guardian, guardian));
+    line(role("recovery", announcement.recovery, recovery));
+    if announcement.compromised_since < next.epoch() {
+        line(format!(
+            "keys were out since epoch {}: votes of it and of later epochs end at once",
+            announcement.compromised_since
+        ));
+    }
+    if !announcement.checkpoint.is_zero() {
+        line(format!("checkpoint {}", announcement.checkpoint));
+    }
+    line(format!("to be announced by {}", utc(announcement.deadline)));
+    if next.members().len() != now.members().len() {
+        line(format!(
+            "warning: {} authorities now, {} then. Only keys of the same authorities can be rotated safely: an authority \
+             without the others' state knows nothing of their votes (docs/PROTOCOL.md, rotation)",
+            now.members().len(),
+            next.members().len()
+        ));
+    }
+    text
+}
+
+fn role(name: &str, then: PrimaryAddress, now: PrimaryAddress) -> String {
+    let who = if then.is_zero() { "nobody".to_owned() } else { then.to_string() };
+    match then == now {
+        true => format!("{name}: {who} (as now)"),
+        false if now.is_zero() => format!("{name}: {who} (now nobody)"),
+        false => format!("{name}: {who} (now {now})"),
+    }
+}

@@ -1,0 +1,116 @@
+//! Whether a deployment was in use before an authority starts with a new data folder.
+//!
+//! A new folder remembers no vote. That is all that there is to remember only where nobody can have voted yet. Otherwise
+//! the authority may have voted with a folder that is lost, and the new one is judged as an older copy of that.
+//!
+//! ```text
+//!  new folder ─► epoch above 0? ─► events on the contract? ─► use seen by a peer? ─► nothing: the folder is whole
+//!                     └─────────────────┴──────────────────────────┴─► in use: marked as an older copy
+//! ```
+//! With a Primary the contract decides: without a deposit there is nothing to vote for. Every configured Ethereum node
+//! must answer, in its newest block, and one that knows an event is enough. Without a Primary, value begins with the
+//! accounts of the genesis, so the first order of all is one of theirs; peers are asked about these. A peer that does
+//! not answer says nothing: when a new committee starts, nobody answers yet.
+
+use std::path::Path;
+use std::time::Duration;
+
+use fastpay_core::{AccountId, AuthorityName, Epoch, TransactionIndex};
+use fastpay_ethereum::{Primary, PrimaryConfig, PrimaryError};
+use fastpay_rpc::{AuthorityClient, Endpoints};
+use tokio::task::JoinSet;
+
+use super::catch_up::OPTIONS;
+use super::notice::Suspicion;
+use crate::deployment::Deployment;
+
+/// How long to wait for Ethereum nodes that do not answer.
+const ASK_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// Why the deployment counts as in use; none where nobody can have voted yet. Waits until every Ethereum node has
+/// answered.
+///
+/// # Errors
+/// Where the URLs of the Ethereum nodes are no good.
+pub async fn in_use(
+    deployment: &Deployment,
+    epoch: Epoch,
+    endpoints: Option<&Path>,
+    names: &[AuthorityName],
+) -> Result<Option<Suspicion>, PrimaryError> {
+    if epoch > Epoch(0) {
+        return Ok(Some(Suspicion::LaterEpoch(epoch)));
+    }
+    let founders = match deployment {
+        Deployment::OnPrimary { config, .. } => {
+            if let Some(index) = last_event(config).await? {
+                return Ok(Some(Suspicion::Events(index)));
+            }
+            Vec::new()
+        }
+        Deployment::StandAlone(genesis) => {
+            let mut founders: Vec<_> = genesis.deposits().map(|deposit| deposit.recipient).collect();
+            founders.sort_unstable();
+            founders.dedup();
+            founders
+        }
+    };
+    Ok(peer_with_use(endpoints, names, &founders).await.map(Suspicion::Peer))
+}
+
+/// The newest event of the contract that any of the nodes knows.
+async fn last_event(config: &PrimaryConfig) -> Result<Option<TransactionIndex>, PrimaryError> {
+    for url in &config.rpc_urls {
+        let node = Primary::connect_lazily(PrimaryConfig { rpc_urls: vec![url.clone()], ..config.clone() })?;
+        loop {
+            match node.last_transaction_index().await {
+                Ok(TransactionIndex(0)) => break,
+                Ok(index) => return Ok(Some(index)),
+                Err(error) => {
+                    tracing::warn!(%error, "the data folder is new, and whether the contract is in use is not known yet");
+                    tokio::time::sleep(ASK_AGAIN_AFTER).await;
+                }
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// A peer that says that there was something to vote for. All are asked at once.
+async fn peer_with_use(
+    endpoints: Option<&Path>,
+    names: &[AuthorityName],
+    founders: &[AccountId],
+) -> Option<AuthorityName> {
+    // The file may come after the first start; so may its authorities.
+    let endpoints = Endpoints::read(endpoints?).ok()?;
+    let mut asked = JoinSet::new();
+    for entry in endpoints.authorities.iter().filter(|entry| !names.contains(&entry.name)) {
+        if let Ok(peer) = AuthorityClient::new(entry, OPTIONS) {
+            let founders = founders.to_vec();
+            asked.spawn(async move { has_use(&peer, &founders).await.then(|| peer.name()) });
+        }
+    }
+    while let Some(answer) = asked.join_next().await {
+        if let Ok(Some(name)) = answer {
+            return Some(name);
+        }
+    }
+    None
+}
+
+/// Whether a peer has applied events of the contract, or, without a Primary, knows an order of one of the founders.
+async fn has_use(peer: &AuthorityClient, founders: &[AccountId]) -> bool {
+    if founders.is_empty() {
+        let Some(shard) = peer.shards().first() else { return false };
+        return shard.status().await.is_ok_and(|status| status.synchronized > TransactionIndex(0));
+    }
+    for founder in founders {
+        match peer.shard_of(founder).account(*founder).await {
+            Ok(state) if state.next_sequence.0 > 0 || state.pending.is_some() || state.catching_up => return true,
+            Ok(_) => {}
+            Err(_) => return false,
+        }
+    }
+    false
+}

@@ -1,0 +1,146 @@
+//! How many bytes of journal each of many spenders may have written: a token bucket for each, in bounded memory.
+//!
+//! A spender may have its budget of a day written at once, and as much again each day. Only those that are ahead of
+//! their budget's pace are remembered, each by one instant: when it will have no more on its account than one that
+//! never came. Invariants: nobody is ever said to have spent more than it has; at most [`SPENDERS_MAX`] are
+//! remembered; an operation costs O(1), spread over many. Where more spend at a time, the lower half of them is
+//! forgiven what the middle one has spent and the upper half is forgiven as much (Misra and Gries): so no spender gets
+//! more above its budget than two parts in [`SPENDERS_MAX`] of what all have spent.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// In about 2 MB. A spender whose writes are further apart than its budget's pace is not among them.
+const SPENDERS_MAX: usize = 16_384;
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The budgets of spenders that are named by `K`. The hash is keyed: strangers choose their names.
+#[derive(Debug)]
+pub struct Budgets<K> {
+    bytes_per_day: NonZeroU64,
+    even_at: HashMap<K, Instant>,
+    spenders_max: usize,
+}
+
+impl<K: Copy + Eq + Hash> Budgets<K> {
+    /// Nobody has spent anything.
+    #[must_use]
+    pub fn new(bytes_per_day: NonZeroU64) -> Self {
+        Self { bytes_per_day, even_at: HashMap::new(), spenders_max: SPENDERS_MAX }
+    }
+
+    /// Takes note that a spender had so many bytes written.
+    pub fn spend(&mut self, spender: K, bytes: u64, now: Instant) {
+        if bytes == 0 {
+            return;
+        }
+        if self.even_at.len() >= self.spenders_max && !self.even_at.contains_key(&spender) {
+            self.make_room(now);
+        }
+        let worth = self.worth(bytes);
+        let even_at = self.even_at.entry(spender).or_insert(now);
+        // What would be after the end of time is as good as a year.
+        *even_at = (*even_at).max(now).checked_add(worth).unwrap_or(now + 365 * DAY);
+    }
+
+    /// How long a spender must wait until more may be written for it; none where it need not.
+    #[must_use]
+    pub fn wait(&self, spender: &K, now: Instant) -> Option<Duration> {
+        let ahead = self.even_at.get(spender)?.saturating_duration_since(now);
+        ahead.checked_sub(DAY).filter(|wait| !wait.is_zero())
+    }
+
+    /// The time in which the budget grows by so many bytes.
+    fn worth(&self, bytes: u64) -> Duration {
+        let nanos = DAY.as_nanos().saturating_mul(bytes.into()) / u128::from(self.bytes_per_day.get());
+        Duration::from_nanos_u128(nanos.min(u64::MAX.into()))
+    }
+
+    /// Forgets those that are even. Where those are fewer than half, everybody is forgiven what the middle one spent.
+    fn make_room(&mut self, now: Instant) {
+        self.even_at.retain(|_, even_at| *even_at > now);
+        if self.even_at.len().saturating_mul(2) <= self.spenders_max {
+            return;
+        }
+        let mut ahead: Vec<Duration> = self.even_at.values().map(|even_at| even_at.duration_since(now)).collect();
+        let middle = ahead.len() / 2;
+        let (_, forgiven, _) = ahead.select_nth_unstable(middle);
+        let forgiven = *forgiven;
+        self.even_at.retain(|_, even_at| {
+            *even_at = even_at.checked_sub(forgiven).unwrap_or(now);
+            *even_at > now
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::rngs::SmallRng;
+    use rand::{RngExt, SeedableRng};
+
+    fn budgets(bytes_per_day: u64, spenders_max: usize) -> Budgets<u32> {
+        Budgets { spenders_max, ..Budgets::new(bytes_per_day.try_into().unwrap()) }
+    }
+
+    #[test]
+    fn a_days_budget_may_be_spent_at_once_and_as_much_each_day() {
+        let (mut budgets, start) = (budgets(86_400, 10), Instant::now());
+        let at = |seconds: u64| start + Duration::from_secs(seconds);
+        budgets.spend(1, 86_400, at(0));
+        assert_eq!(budgets.wait(&1, at(0)), None, "to the byte");
+        budgets.spend(1, 10, at(0));
+        assert_eq!(budgets.wait(&1, at(0)), Some(Duration::from_secs(10)));
+        assert_eq!(budgets.wait(&2, at(0)), None, "another one");
+        assert_eq!(budgets.wait(&1, at(4)), Some(Duration::from_secs(6)));
+        assert_eq!(budgets.wait(&1, at(10)), None);
+        // What was not used in the meantime is there once, and does not add up.
+        budgets.spend(1, 2 * 86_400, at(90 * 86_400));
+        assert_eq!(budgets.wait(&1, at(90 * 86_400)), Some(DAY));
+    }
+
+    #[test]
+    fn the_largest_numbers_do_no_harm() {
+        let (mut least, mut most, now) = (budgets(1, 10), budgets(u64::MAX, 10), Instant::now());
+        for _ in 0..3 {
+            least.spend(1, u64::MAX, now);
+            most.spend(1, u64::MAX / 4, now);
+        }
+        assert!(least.wait(&1, now).is_some());
+        assert_eq!(most.wait(&1, now), None);
+    }
+
+    #[test]
+    fn however_many_spend_memory_is_bounded_and_a_heavy_spender_is_found() {
+        let seed = rand::random();
+        println!("seed {seed}");
+        let mut rng = SmallRng::seed_from_u64(seed);
+        let (max, per_day) = (64, 1_000_000);
+        let (mut budgets, mut now) = (budgets(per_day, max), Instant::now());
+        let (mut heavy, mut all) = (0, 0);
+        for number in 0..50_000_u32 {
+            now += Duration::from_millis(1);
+            let bytes = rng.random_range(1..200);
+            // Thousands of strangers, most seen once; number 0 spends as much as all of them.
+            budgets.spend(1 + number % 20_000, bytes, now);
+            budgets.spend(0, bytes, now);
+            heavy += bytes;
+            all += 2 * bytes;
+            assert!(budgets.even_at.len() <= max);
+            if let Some(wait) = budgets.wait(&0, now) {
+                let allowed = per_day + budgets.worth(1).as_millis() as u64;
+                assert!(heavy > per_day && !wait.is_zero(), "{heavy} of {allowed}");
+            }
+            if heavy > per_day + 2 * all / max as u64 + per_day / 1_000 {
+                assert!(budgets.wait(&0, now).is_some(), "{heavy} of {all} bytes");
+            }
+            // Nobody else is near its budget, or said to be.
+            assert_eq!(budgets.wait(&(1 + number % 20_000), now), None);
+        }
+        assert!(heavy > 2 * per_day);
+    }
+}

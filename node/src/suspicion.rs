@@ -1,0 +1,57 @@
+//! How often the follower reads again when the Ethereum nodes say what cannot be true.
+//!
+//! Providers answer from many machines behind one address: one of them may lag or hold another fork, and the next
+//! answer is right. The follower credits nothing meanwhile, because its cursor moves only with a batch that is
+//! consistent. Only an inconsistency that outlasts all readings stops it.
+
+use std::time::Duration;
+
+/// After the first inconsistent reading the follower reads again so many times: for five minutes and a quarter, in
+/// which a provider replaces a machine that lags.
+pub const REREADS_MAX: u32 = 8;
+/// How long it waits before it reads again for the first time. Each wait is twice as long as the one before.
+const WAIT_MIN: Duration = Duration::from_secs(5);
+/// The longest wait between two readings.
+const WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// How many readings in a row were inconsistent.
+#[derive(Debug, Default)]
+pub struct Suspicion {
+    readings: u32,
+}
+
+impl Suspicion {
+    /// Notes an inconsistent reading. Answers how long to wait before the next one; none where the follower must stop.
+    pub fn raise(&mut self) -> Option<Duration> {
+        let wait = WAIT_MIN.saturating_mul(2_u32.saturating_pow(self.readings)).min(WAIT_MAX);
+        self.readings = self.readings.saturating_add(1);
+        (self.readings <= REREADS_MAX).then_some(wait)
+    }
+
+    /// Notes a consistent reading. True where those before it were not.
+    pub fn clear(&mut self) -> bool {
+        std::mem::take(&mut self.readings) > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_reads_again_for_some_minutes_and_then_stops() {
+        let mut suspicion = Suspicion::default();
+        let waits: Vec<_> = std::iter::from_fn(|| suspicion.raise()).map(|wait| wait.as_secs()).collect();
+        assert_eq!(waits, [5, 10, 20, 40, 60, 60, 60, 60]);
+        assert_eq!(suspicion.raise(), None, "it stays stopped");
+    }
+
+    #[test]
+    fn one_consistent_reading_clears_it() {
+        let mut suspicion = Suspicion::default();
+        assert!(!suspicion.clear());
+        while suspicion.raise().is_some() {}
+        assert!(suspicion.clear() && !suspicion.clear());
+        assert_eq!(suspicion.raise(), Some(WAIT_MIN));
+    }
+}

@@ -1,0 +1,432 @@
+//! What an operator signs for the council: what each command checks, and each reason for which nothing is signed.
+
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+
+use fastpay_core::{
+    Amount, Announcement, Asset, Authority, AuthorityKeys, AuthorityName, CommitteeError as NotACommittee,
+    ContractVote, CouncilStatement, Digest, Domain, EcdsaSignature, Epoch, PossessionError, PrimaryAddress,
+};
+use fastpay_ethereum::testing::{Anvil, CHAIN_ID, GUARDIAN, LyingNode, Mining, Rotation, Signers};
+use fastpay_ethereum::{Call, Cursor, Finality, PrimaryConfig, PrimaryError, certified_redemption};
+use fastpay_node::committee::{Ballot, CommitteeError, accept, heartbeat, prove, release, sign};
+use fastpay_node::config::Config;
+use fastpay_node::deployment::folder_identity;
+use fastpay_node::follower;
+use fastpay_node::guard::{Witness, default_witness};
+use fastpay_node::storage::DataFolder;
+use fastpay_testkit::{TestAccount, TestCommittee, redemption, secret};
+use serde_json::{Value, json};
+
+use crate::authority::{self, Running};
+use crate::scene::eventually_async;
+
+const OTHER: PrimaryAddress = PrimaryAddress::repeat_byte(0x77);
+const DAY: u64 = 86_400;
+
+/// A contract, an Ethereum node in front of it that may lie, and an operator of the committee's first member.
+struct Scene {
+    authority: authority::Scene,
+    anvil: Anvil,
+    node: LyingNode,
+    config: Config,
+    now: TestCommittee,
+    next: TestCommittee,
+    deadline: u64,
+}
+
+impl Scene {
+    async fn new() -> Self {
+        let authority = authority::Scene::new();
+        authority.init(1).unwrap();
+        let anvil = Anvil::start(Mining::Each);
+        let contract = anvil.deploy(&TestCommittee::new(4).committee).await;
+        anvil.mine(2).await;
+        let node = LyingNode::start(&anvil.url());
+        let now = TestCommittee::with(4, Domain::new(CHAIN_ID, contract), Epoch(0));
+        let mut primary = PrimaryConfig::new(vec![node.url()], CHAIN_ID, contract);
+        primary.finality = Finality::Confirmations(0);
+        let config = Config { genesis: None, primary: Some(primary), ..authority.config() };
+        let (next, deadline) = (now.rotated(), anvil.time_s().await + DAY);
+        Self { authority, anvil, node, config, now, next, deadline }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.authority.folder.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) -> PathBuf {
+        std::fs::write(self.path(name), text).unwrap();
+        self.path(name)
+    }
+
+    /// The file of the next committee, with these fields in place of its own.
+    fn file(&self, changes: Value) -> PathBuf {
+        let mut file = json!({
+            "chainId": CHAIN_ID, "authorities": list(self.next.committee.members()), "guardian": GUARDIAN,
+            "recovery": OTHER, "epoch": 1, "compromisedSince": 1, "checkpoint": Digest::ZERO, "deadline": self.deadline,
+            "safetyParameters": {},
+        });
+        file.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+        self.write("next.json", &file.to_string())
+    }
+
+    /// A proof of each of these pairs.
+    fn proofs_of(&self, keys: &[AuthorityKeys]) -> Vec<PathBuf> {
+        let proof = |(number, keys): (usize, &AuthorityKeys)| {
+            let proof = serde_json::to_string(&prove(&self.config, keys).unwrap()).unwrap();
+            self.write(&format!("proof-{number}.json"), &proof)
+        };
+        keys.iter().enumerate().map(proof).collect()
+    }
+
+    fn announcement(&self) -> Announcement {
+        Announcement {
+            committee: self.next.committee.clone(),
+            guardian: GUARDIAN,
+            recovery: OTHER,
+            compromised_since: Epoch(1),
+            checkpoint: Digest::ZERO,
+            deadline: self.deadline,
+        }
+    }
+
+    async fn sign(&self, file: PathBuf) -> Result<Ballot, CommitteeError> {
+        sign(&self.config, &self.now.keys[..1], &file, &self.proofs_of(&self.next.keys)).await
+    }
+
+    async fn refusal(&self, changes: Value) -> CommitteeError {
+        self.sign(self.file(changes)).await.unwrap_err()
+    }
+
+    /// The same announcement as that of [`Anvil::rotate`], on the contract and mature in the newest block.
+    async fn matured(&mut self) -> (PathBuf, Vec<PathBuf>, u64) {
+        let (now, next) = (signers(&self.now), signers(&self.next));
+        let contract = self.now.domain.contract();
+        let rotation = Rotation::new(contract, now, next, self.deadline);
+        self.anvil.call_as_guardian(rotation.announce()).await;
+        self.anvil.call_as_guardian(rotation.endorse()).await;
+        self.anvil.pass(rotation.delay_s()).await;
+        let receipt = self.anvil.call_as_guardian(rotation.mature()).await;
+        let block = u64::from_str_radix(&receipt["blockNumber"].as_str().unwrap()[2..], 16).unwrap();
+        (self.file(json!({ "recovery": PrimaryAddress::ZERO })), self.proofs_of(&self.next.keys), block)
+    }
+
+    /// This authority's follower has come to this block.
+    async fn follow_to(&self, number: u64) {
+        let primary = self.anvil.primary(self.now.domain.contract(), Finality::Confirmations(0)).await;
+        let block_hash = primary.block_hash(number).await.unwrap();
+        let cursor = Cursor { block_number: number, block_hash, last_index: Default::default() };
+        std::fs::write(follower::cursor_file(&self.config.data), serde_json::to_vec(&cursor).unwrap()).unwrap();
+    }
+}
+
+fn signers(of: &TestCommittee) -> Signers<'_> {
+    Signers { committee: &of.committee, keys: &of.keys }
+}
+
+fn list(members: &[Authority]) -> Value {
+    members.iter().map(|member| json!({ "votingKey": member.name, "redemptionKey": member.redemption_key })).collect()
+}
+
+/// The vote is the first member's for this statement.
+fn assert_votes_for(of: &TestCommittee, ballot: &Ballot, epoch: u64, statement: &CouncilStatement<'_>) {
+    assert_eq!((ballot.vote.epoch, ballot.vote.authority), (Epoch(epoch), of.keys[0].public().name));
+    let vote = ContractVote { authority: ballot.vote.authority, signature: EcdsaSignature(ballot.vote.signature.0) };
+    vote.verify(&of.committee, of.domain.council_digest(statement)).unwrap();
+    let file: Value = serde_json::to_value(&ballot.vote).unwrap();
+    assert!(file["epoch"].is_u64() && file["signature"].as_str().unwrap().len() == 132, "{file}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_announcement_is_signed_when_every_member_has_proven_both_keys() {
+    let scene = Scene::new().await;
+    let ballot = scene.sign(scene.file(json!({}))).await.unwrap();
+    assert_votes_for(&scene.now, &ballot, 1, &CouncilStatement::Announcement(&scene.announcement()));
+    let said = ballot.text;
+    for words in ["epoch 1 with 4 authorities, quorum 3", "guardian: 0x", "(as now)", "recovery: 0x77", "(now nobody)"]
+    {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    let marked = |mark: &str| said.lines().filter(|line| line.ends_with(mark)).count();
+    assert_eq!((marked("(new keys)"), marked("(no longer)")), (4, 4), "{said}");
+    // The pair that votes now is found among others; one whose halves are of two pairs is none.
+    let keys = [scene.next.keys[0].clone(), scene.now.keys[0].clone()];
+    let proofs = scene.proofs_of(&scene.next.keys);
+    let file = scene.file(json!({ "compromisedSince": 0, "checkpoint": Digest::repeat_byte(9) }));
+    let ballot = sign(&scene.config, &keys, &file, &proofs).await.unwrap();
+    assert!(ballot.text.contains("keys were out since epoch 0") && ballot.text.contains("checkpoint 0x09"));
+    let mixed = AuthorityKeys::from_secrets(secret(3, 1), [0x52; 32]).unwrap();
+    for keys in [vec![scene.next.keys[0].clone()], vec![mixed], vec![]] {
+        let error = sign(&scene.config, &keys, &file, &proofs).await.unwrap_err();
+        assert!(matches!(error, CommitteeError::NotAMember(Epoch(0))), "{error}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_good_proofs_nothing_is_signed() {
+    let scene = Scene::new().await;
+    let file = scene.file(json!({}));
+    let proofs = scene.proofs_of(&scene.next.keys);
+    let vote = async |proofs: &[PathBuf]| sign(&scene.config, &scene.now.keys, &file, proofs).await.unwrap_err();
+    let last = scene.next.keys[3].public().name;
+    assert!(matches!(vote(&proofs[..3]).await, CommitteeError::MissingProof(name) if name == last));
+    // One for another contract, and one of another pair.
+    let mut elsewhere = scene.config.clone();
+    elsewhere.primary.as_mut().unwrap().contract = OTHER;
+    let proof = serde_json::to_value(prove(&elsewhere, &scene.next.keys[3]).unwrap()).unwrap();
+    let foreign = scene.write("foreign.json", &proof.to_string());
+    let error = vote(&[&proofs[..3], &[foreign]].concat()).await;
+    assert!(matches!(error, CommitteeError::Proof(PossessionError::Voting(name)) if name == last), "{error}");
+    let mixed = AuthorityKeys::from_secrets([0x61; 32], secret(4, 1_003)).unwrap();
+    let mixed = scene.write("mixed.json", &serde_json::to_string(&prove(&scene.config, &mixed).unwrap()).unwrap());
+    let error = vote(&[&proofs[..3], &[mixed]].concat()).await;
+    assert!(matches!(error, CommitteeError::MissingProof(name) if name == last), "{error}");
+    for text in ["", "{}", "[]"] {
+        let error = vote(&[scene.write("bad.json", text)]).await;
+        assert!(matches!(error, CommitteeError::File { .. }), "{error}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_voting_key_of_small_order_is_not_announced() {
+    let scene = Scene::new().await;
+    // The neutral element: R = 0 and s = 0 verify for every message.
+    let mut name = [0; 32];
+    name[0] = 1;
+    let (mut members, mut voting_signature) = (scene.next.committee.members().to_vec(), [0; 64]);
+    voting_signature[0] = 1;
+    let good = serde_json::to_value(prove(&scene.config, &scene.next.keys[0]).unwrap()).unwrap();
+    members[0].name = AuthorityName(name);
+    let mut proof = good.clone();
+    proof["votingKey"] = json!(AuthorityName(name));
+    proof["votingSignature"] = json!(format!("0x{}", hex::encode(voting_signature)));
+    let proofs = [&scene.proofs_of(&scene.next.keys)[1..], &[scene.write("small.json", &proof.to_string())]].concat();
+    let file = scene.file(json!({ "authorities": list(&members) }));
+    let error = sign(&scene.config, &scene.now.keys, &file, &proofs).await.unwrap_err();
+    let unsafe_key = PossessionError::UnsafeVotingKey(AuthorityName(name));
+    assert!(matches!(error, CommitteeError::Proof(found) if found == unsafe_key), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_that_stood_in_another_pair_is_not_announced() {
+    let mut scene = Scene::new().await;
+    // Epoch 1 is installed, so that epoch 0 lies back.
+    scene.anvil.rotate(scene.now.domain.contract(), signers(&scene.now), signers(&scene.next)).await;
+    let first = std::mem::replace(&mut scene.now, scene.next.clone());
+    scene.next = scene.now.rotated();
+    scene.deadline = scene.anvil.time_s().await + DAY;
+    let config = scene.config.clone();
+    // A member's keys by their numbers (`TestCommittee`): 1 to 4 in epoch 0, 1000 to 1003 in epoch 1.
+    for (voting, redeeming, epoch) in
+        [(1, 5_000, 0), (5_000, 1, 0), (1_000, 5_000, 1), (5_000, 1_000, 1), (1, 1_000, 0)]
+    {
+        let mixed = AuthorityKeys::from_secrets(secret(3, voting), secret(4, redeeming)).unwrap();
+        let keys = [&scene.next.keys[1..], &[mixed]].concat();
+        let members: Vec<_> = keys.iter().map(AuthorityKeys::public).collect();
+        let file = scene.file(json!({ "epoch": 2, "compromisedSince": 2, "authorities": list(&members) }));
+        let error = sign(&config, &scene.now.keys, &file, &scene.proofs_of(&keys)).await.unwrap_err();
+        assert!(matches!(error, CommitteeError::OtherPair { epoch: of, .. } if of == Epoch(epoch)), "{error}");
+    }
+    // A whole pair that comes back, or stays, is none of that.
+    let keys = [&scene.next.keys[2..], &first.keys[..1], &scene.now.keys[..1]].concat();
+    let members: Vec<_> = keys.iter().map(AuthorityKeys::public).collect();
+    let file = scene.file(json!({ "epoch": 2, "compromisedSince": 2, "authorities": list(&members) }));
+    sign(&config, &scene.now.keys, &file, &scene.proofs_of(&keys)).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_that_the_contract_would_not_take_is_not_signed() {
+    let scene = Scene::new().await;
+    let missing = scene.path("absent.json");
+    let error = scene.sign(missing.clone()).await.unwrap_err();
+    assert!(matches!(&error, CommitteeError::File { path, .. } if *path == missing), "{error}");
+    let parsed: Value = serde_json::from_slice(&std::fs::read(scene.file(json!({}))).unwrap()).unwrap();
+    for field in
+        ["chainId", "authorities", "guardian", "recovery", "epoch", "compromisedSince", "checkpoint", "deadline"]
+    {
+        let mut file = parsed.clone();
+        file.as_object_mut().unwrap().remove(field);
+        let error = scene.sign(scene.write("next.json", &file.to_string())).await.unwrap_err();
+        assert!(matches!(error, CommitteeError::File { .. }), "{field}: {error}");
+    }
+    let members = scene.next.committee.members();
+    for (members, expected) in [
+        (members[..3].to_vec(), NotACommittee::Size(3)),
+        ([members, &members[..1]].concat(), NotACommittee::RepeatedName(members[0].name)),
+    ] {
+        let error = scene.refusal(json!({ "authorities": list(&members) })).await;
+        assert!(matches!(&error, CommitteeError::NotACommittee(found) if *found == expected), "{error}");
+    }
+    for epoch in [0, 2] {
+        let error = scene.refusal(json!({ "epoch": epoch, "compromisedSince": 0 })).await;
+        assert!(matches!(error, CommitteeError::Epoch { current: Epoch(0), .. }), "{error}");
+    }
+    let error = scene.refusal(json!({ "chainId": 1 })).await;
+    assert!(matches!(error, CommitteeError::Chain { expected: CHAIN_ID, found: 1 }), "{error}");
+    let error = scene.refusal(json!({ "compromisedSince": 2 })).await;
+    assert!(matches!(error, CommitteeError::CompromisedSince(Epoch(2))), "{error}");
+    let guardian = members[2].redemption_key;
+    let error = scene.refusal(json!({ "guardian": guardian })).await;
+    assert!(matches!(error, CommitteeError::GuardianIsMember(found) if found == guardian), "{error}");
+    for deadline in [scene.deadline - 2 * DAY, scene.deadline + 40 * DAY] {
+        let error = scene.refusal(json!({ "deadline": deadline })).await;
+        assert!(matches!(error, CommitteeError::Deadline(found) if found == deadline), "{error}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_signature_rests_on_the_word_of_all_ethereum_nodes_and_on_the_contracts_own_digest() {
+    let scene = Scene::new().await;
+    let file = scene.file(json!({}));
+    let proofs = scene.proofs_of(&scene.next.keys);
+    let vote = async |config: &Config| sign(config, &scene.now.keys[..1], &file, &proofs).await;
+    let alone = Config { primary: None, ..scene.config.clone() };
+    assert!(matches!(vote(&alone).await, Err(CommitteeError::NoPrimary)));
+
+    let digest = scene.now.domain.council_digest(&CouncilStatement::Announcement(&scene.announcement())).to_string();
+    scene.node.lie(move |_, _, answer| {
+        if answer["result"] == json!(digest) {
+            answer["result"] = json!(format!("0x{}", "07".repeat(32)));
+        }
+    });
+    assert!(matches!(vote(&scene.config).await, Err(CommitteeError::OtherDigest)));
+    scene.node.repent();
+    vote(&scene.config).await.unwrap();
+
+    let liar = LyingNode::start(&scene.anvil.url());
+    let mut both = scene.config.clone();
+    both.primary.as_mut().unwrap().rpc_urls = vec![scene.node.url(), liar.url()];
+    vote(&both).await.unwrap();
+    let guardian = word(GUARDIAN);
+    liar.lie(move |_, _, answer| {
+        if answer["result"] == json!(guardian) {
+            answer["result"] = json!(word(OTHER));
+        }
+    });
+    assert!(matches!(vote(&both).await, Err(CommitteeError::Disagreement { .. })));
+    liar.repent();
+    liar.go_away(true);
+    let error = vote(&both).await.unwrap_err();
+    assert!(matches!(error, CommitteeError::Primary(PrimaryError::Unreachable { .. })), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_acceptance_names_a_block_that_the_contract_and_this_authoritys_node_know() {
+    let mut scene = Scene::new().await;
+    let (file, proofs) = (scene.file(json!({ "recovery": PrimaryAddress::ZERO })), scene.proofs_of(&scene.next.keys));
+    let error = accept(&scene.config, &scene.next.keys, &file, &proofs, None).await.unwrap_err();
+    assert!(matches!(error, CommitteeError::NotAnnounced(_)), "{error}");
+    let (file, proofs, block) = scene.matured().await;
+    let keys = scene.next.keys[..1].to_vec();
+    let vote = async |block| accept(&scene.config, &keys, &file, &proofs, block).await;
+    let error = vote(None).await.unwrap_err();
+    assert!(matches!(error, CommitteeError::NotSynchronized { at: None, .. }), "{error}");
+    scene.follow_to(block - 1).await;
+    let error = vote(None).await.unwrap_err();
+    assert!(matches!(error, CommitteeError::NotSynchronized { at: Some(_), .. }), "{error}");
+    scene.follow_to(block).await;
+    let early = vote(Some(block - 1)).await.unwrap_err();
+    assert!(matches!(early, CommitteeError::BlockTooEarly { .. }), "{early}");
+    let late = vote(Some(scene.anvil.block_number().await + 1)).await.unwrap_err();
+    assert!(matches!(late, CommitteeError::NotFinal { .. }), "{late}");
+    let stranger = accept(&scene.config, &scene.now.keys, &file, &proofs, None).await.unwrap_err();
+    assert!(matches!(stranger, CommitteeError::NotAMember(Epoch(1))), "{stranger}");
+    let unproven = accept(&scene.config, &keys, &file, &proofs[1..], None).await.unwrap_err();
+    assert!(matches!(unproven, CommitteeError::MissingProof(_)), "{unproven}");
+
+    let ballot = vote(None).await.unwrap();
+    let primary = scene.anvil.primary(scene.now.domain.contract(), Finality::Confirmations(0)).await;
+    let announced = Announcement { recovery: PrimaryAddress::ZERO, ..scene.announcement() };
+    let announcement = scene.now.domain.council_digest(&CouncilStatement::Announcement(&announced));
+    let block_hash = primary.block_hash(block).await.unwrap();
+    let statement = CouncilStatement::Acceptance { epoch: Epoch(1), announcement, block_hash };
+    assert_votes_for(&scene.next, &ballot, 1, &statement);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_heartbeat_is_signed_over_a_final_block() {
+    let scene = Scene::new().await;
+    let newest = scene.anvil.block_number().await;
+    let ballot = heartbeat(&scene.config, &scene.now.keys[..1], newest).await.unwrap();
+    let primary = scene.anvil.primary(scene.now.domain.contract(), Finality::Confirmations(0)).await;
+    let block_hash = primary.block_hash(newest).await.unwrap();
+    assert_votes_for(&scene.now, &ballot, 0, &CouncilStatement::Heartbeat { epoch: Epoch(0), block_hash });
+    let error = heartbeat(&scene.config, &scene.now.keys, newest + 1).await.unwrap_err();
+    assert!(matches!(error, CommitteeError::NotFinal { .. }), "{error}");
+    let error = heartbeat(&scene.config, &scene.next.keys, newest).await.unwrap_err();
+    assert!(matches!(error, CommitteeError::NotAMember(Epoch(0))), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_does_not_wait_in_the_queue_is_not_released() {
+    let scene = Scene::new().await;
+    let order = redemption(fastpay_core::AccountId([7; 32]), OTHER, 9, 0);
+    assert_eq!((order.asset, order.amount), (Asset::ETHER, Amount(9)));
+    let file = json!({
+        "sender": format!("0x{}", hex::encode(order.sender.0)), "recipient": order.recipient, "asset": order.asset.0,
+        "amount": "9", "fee": 0, "sequence": 0, "memo": order.memo,
+    });
+    let file = scene.write("order.json", &file.to_string());
+    let error = release(&scene.config, &scene.now.keys, &file).await.unwrap_err();
+    assert!(matches!(error, CommitteeError::NotQueued), "{error}");
+    let bad = scene.write("order.json", "{}");
+    let error = release(&scene.config, &scene.now.keys, &bad).await.unwrap_err();
+    assert!(matches!(error, CommitteeError::File { .. }), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_queued_redemption_is_released_only_of_a_compromised_epoch_and_only_if_the_node_has_not_confirmed_it() {
+    let mut scene = Scene::new().await;
+    let (contract, domain) = (scene.now.domain.contract(), scene.now.domain);
+    let data = scene.path("data-of-contract");
+    let identity = folder_identity(&[scene.authority.keys().public().name], NonZeroU32::MIN, &domain);
+    drop(DataFolder::create(&data, &identity).unwrap());
+    Witness::create(&data, default_witness(&data)).unwrap();
+    scene.config.data = data;
+    let running = Running::ready(scene.config.clone(), scene.authority.keys()).await;
+
+    // The second redemption is more than the outflow limit lets go after the first.
+    let (owner, key) = (TestAccount::numbered(0), scene.anvil.rich_key(1));
+    let sender = scene.anvil.sender(contract, key, Finality::Confirmations(0)).await;
+    let deposit = Call::deposit_ether(contract, owner.id(), Amount(1_000));
+    sender.send_and_wait(deposit, &mut |_| ()).await.unwrap();
+    let orders = [redemption(owner.id(), OTHER, 600, 0), redemption(owner.id(), OTHER, 300, 1)];
+    let certificates = orders.clone().map(|order| scene.now.certificate(&owner.sign(&domain, order)));
+    for certificate in &certificates {
+        let call = Call::redeem(contract, certified_redemption(certificate, &scene.now.committee).unwrap());
+        sender.send_and_wait(call, &mut |_| ()).await.unwrap();
+    }
+    let order = &orders[1];
+    let file = json!({
+        "sender": format!("0x{}", hex::encode(order.sender.0)), "recipient": order.recipient, "asset": order.asset.0,
+        "amount": 300, "fee": "0", "sequence": 1, "memo": order.memo,
+    });
+    let file = scene.write("order.json", &file.to_string());
+    let error = release(&scene.config, &scene.now.keys, &file).await.unwrap_err();
+    assert!(matches!(error, CommitteeError::NotCompromised(Epoch(0))), "{error}");
+
+    let rotation = Rotation::since(Epoch(0), contract, signers(&scene.now), signers(&scene.next), scene.deadline);
+    scene.anvil.install(&rotation).await;
+    let vote = async || release(&scene.config, &scene.next.keys[..1], &file).await;
+    let statement = CouncilStatement::Release { epoch: Epoch(1), redemption: order };
+    assert_votes_for(&scene.next, &vote().await.unwrap(), 1, &statement);
+    let error = release(&scene.config, &scene.now.keys, &file).await.unwrap_err();
+    assert!(matches!(error, CommitteeError::NotAMember(Epoch(1))), "{error}");
+
+    // Its owner brings the certificates: it is an honest one.
+    let shard = running.client.shard_of(&owner.id());
+    eventually_async("the deposit is credited", || async { shard.confirm(&certificates[0]).await.is_ok() }).await;
+    assert_votes_for(&scene.next, &vote().await.unwrap(), 1, &statement);
+    shard.confirm(&certificates[1]).await.unwrap();
+    let error = vote().await.unwrap_err();
+    assert!(matches!(error, CommitteeError::Confirmed), "{error}");
+    running.stop().await.unwrap();
+    let error = vote().await.unwrap_err();
+    assert!(matches!(error, CommitteeError::Node { .. }), "{error}");
+}
+
+/// An address as a view returns it.
+fn word(address: PrimaryAddress) -> String {
+    format!("0x{}{}", "00".repeat(12), hex::encode(address))
+}

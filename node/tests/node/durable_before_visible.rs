@@ -1,0 +1,312 @@
+//! A shard says something only once it is on disk, with all that came before: each thing that a shard can say, and
+//! each checkpoint. The shard is stepped, so "decided and not yet on disk" is a state that lasts. The list of all such
+//! pairs is in docs/PROTOCOL.md, "Durable before visible".
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use fastpay_core::{
+    AccountId, CrossShardCredit, Forwarded, JournalPosition, PrimaryAddress, Request, ShardId, SynchronizationOrder,
+    TransactionIndex,
+};
+use fastpay_node::metrics::Metrics;
+use fastpay_node::shard::{
+    ADDRESS_JOURNAL_BYTES_PER_DAY, Answers, ClientStream, Command, HistoryReader, RecoveredShard, ShardError,
+    ShardHandle, ShardLimits, ShardQueue, ShardSettings, ShardStorage, SteppedShard, Submission, address_budgets,
+    recover_on,
+};
+use fastpay_node::standing::Standing;
+use fastpay_node::storage::{Checkpoint, CheckpointError, Checkpoints, Journal, JournalOptions, MemoryDisk, StoreKey};
+use fastpay_testkit::{TestAccount, TestCommittee, payment, redemption};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
+
+use crate::scene::{FORGETFUL, account_in, deposits_after, eventually, layout, standing};
+
+/// Checkpoints in memory. A write fails the test where the journal does not have all of it on disk.
+#[derive(Default)]
+struct Store {
+    newest: Mutex<Option<Checkpoint>>,
+    accounts: Mutex<BTreeMap<StoreKey, Vec<u8>>>,
+    journal: OnceLock<HistoryReader>,
+    gate: Mutex<Option<Gate>>,
+}
+
+/// Holds up one write: tells that it has begun, and waits for the word to go on.
+struct Gate {
+    begun: SyncSender<()>,
+    go_on: Receiver<()>,
+}
+
+impl Checkpoints for Store {
+    fn latest(&self) -> Result<Option<Checkpoint>, CheckpointError> {
+        Ok(self.newest.lock().unwrap().clone())
+    }
+
+    fn account(&self, key: &StoreKey) -> Result<Option<Vec<u8>>, CheckpointError> {
+        Ok(self.accounts.lock().unwrap().get(key).cloned())
+    }
+
+    fn write(
+        &self,
+        position: JournalPosition,
+        header: Vec<u8>,
+        accounts: Vec<(StoreKey, Vec<u8>)>,
+    ) -> Result<(), CheckpointError> {
+        let end = self.journal.get().unwrap().end();
+        assert!(position <= end, "a checkpoint states {position}, and the journal on disk ends at {end}");
+        if let Some(gate) = self.gate.lock().unwrap().take() {
+            gate.begun.send(()).unwrap();
+            gate.go_on.recv().unwrap();
+        }
+        self.accounts.lock().unwrap().extend(accounts);
+        *self.newest.lock().unwrap() = Some(Checkpoint { position, header });
+        Ok(())
+    }
+
+    /// A write that is held up has a thread of its own.
+    fn is_slow(&self) -> bool {
+        self.gate.lock().unwrap().is_some()
+    }
+}
+
+/// The first of an authority's two shards, of which the second only takes messages.
+struct Stage {
+    committee: TestCommittee,
+    disk: MemoryDisk,
+    store: Arc<Store>,
+    shard: SteppedShard,
+    handle: ShardHandle,
+    sibling: ShardQueue,
+    journal: HistoryReader,
+    deposits: TransactionIndex,
+    _standing: watch::Sender<Arc<Standing>>,
+}
+
+/// An account of the first shard that has funds at the beginning.
+fn payer(rank: usize) -> TestAccount {
+    account_in(layout(2), 0, rank)
+}
+
+/// An account of the second shard.
+fn stranger() -> AccountId {
+    account_in(layout(2), 1, 0).id()
+}
+
+impl Stage {
+    /// A shard where `payers` accounts have 100 units each.
+    fn new(limits: ShardLimits, payers: usize) -> Self {
+        let (disk, store, path) = (MemoryDisk::new(), Arc::new(Store::default()), PathBuf::from("journal"));
+        let journal_options = JournalOptions::default();
+        drop(Journal::create_on(Arc::new(disk.clone()), &path, journal_options).unwrap());
+        let storage =
+            ShardStorage { disk: Arc::new(disk.clone()), journal: path, journal_options, checkpoints: store.clone() };
+        let recovered: RecoveredShard = recover_on(storage, ShardId(0), layout(2), true, &limits).unwrap();
+        let journal = recovered.history();
+        assert!(store.journal.set(journal.clone()).is_ok());
+        let committee = TestCommittee::new(4);
+        let voter = watch::Sender::new(Arc::new(standing(&[&committee])));
+        let metrics = Metrics::new(2).shards;
+        let queue = |id: usize| ShardHandle::stepped(&limits, metrics[id].clone(), Arc::new(Notify::new()));
+        let ((handle, own), (other, sibling)) = (queue(0), queue(1));
+        let settings = ShardSettings {
+            domain: committee.domain,
+            standing: voter.subscribe(),
+            limits,
+            addresses: address_budgets(ADDRESS_JOURNAL_BYTES_PER_DAY),
+        };
+        let shard = SteppedShard::new(settings, recovered, own, BTreeMap::from([(ShardId(1), other)]));
+        let deposits = TransactionIndex(0);
+        let mut stage = Self { committee, disk, store, shard, handle, sibling, journal, deposits, _standing: voter };
+        for rank in 0..payers {
+            drop(stage.deposit(payer(rank).id()));
+        }
+        // Also the checkpoint that follows.
+        for _ in 0..payers + 4 {
+            stage.turn();
+            stage.commit().unwrap();
+        }
+        stage
+    }
+
+    fn send(&self, command: Command) {
+        self.handle.try_send(command).unwrap();
+    }
+
+    fn ask(&self, request: Request) -> mpsc::Receiver<Answers> {
+        let (stream, answers) = ClientStream::new(1);
+        self.send(Command::Submit(Submission { stream, ids: vec![0], requests: vec![request] }, None));
+        answers
+    }
+
+    /// Asks for a vote on a payment of this account to another one of the first shard.
+    fn order(&self, from: &TestAccount, amount: u128) -> mpsc::Receiver<Answers> {
+        let transfer = payment(from.id(), payer(1).id(), amount, 0);
+        self.ask(Request::Order(from.sign(&self.committee.domain, transfer)))
+    }
+
+    /// Brings the certificate of a transfer.
+    fn certificate(&self, transfer: impl Into<fastpay_core::Transfer>) -> mpsc::Receiver<Answers> {
+        let order = payer(0).sign(&self.committee.domain, transfer);
+        self.ask(Request::Certificate(self.committee.certificate(&order)))
+    }
+
+    fn deposit(&mut self, recipient: AccountId) -> oneshot::Receiver<TransactionIndex> {
+        let (reply, answer) = oneshot::channel();
+        let deposit = deposits_after(self.deposits, &[(recipient, 100)]).remove(0);
+        let order = SynchronizationOrder { after: self.deposits, up_to: deposit.index, deposit: Some(deposit) };
+        self.deposits = order.up_to;
+        self.send(Command::Synchronize(vec![order], reply));
+        answer
+    }
+
+    /// Decides what is queued.
+    fn turn(&mut self) {
+        assert!(self.shard.turn().unwrap().is_some());
+    }
+
+    /// Puts what was decided on disk, and says it.
+    fn commit(&mut self) -> Result<(), ShardError> {
+        while self.shard.batches_waiting() > 0 {
+            self.shard.commit()?;
+        }
+        Ok(())
+    }
+
+    fn said_to_sibling(&self, what: fn(&Command) -> bool) -> bool {
+        std::iter::from_fn(|| self.sibling.try_recv()).any(|command| what(&command))
+    }
+}
+
+/// Whether something was heard since it was last looked.
+type Ear = Box<dyn FnMut(&Stage) -> bool>;
+
+/// Makes a shard say something.
+type Voice = fn(&mut Stage) -> Ear;
+
+/// Everything that a shard says, with what makes it say that.
+const VOICES: [(&str, Voice); 10] = [
+    ("a vote", |stage| {
+        let mut answer = stage.order(&payer(0), 1);
+        Box::new(move |_| answer.try_recv().is_ok())
+    }),
+    ("a refusal that tells of a vote", |stage| {
+        let _vote = stage.order(&payer(0), 1);
+        let mut refusal = stage.order(&payer(0), 2);
+        Box::new(move |_| refusal.try_recv().is_ok())
+    }),
+    ("a confirmation", |stage| {
+        let mut answer = stage.certificate(payment(payer(0).id(), payer(1).id(), 1, 0));
+        Box::new(move |_| answer.try_recv().is_ok())
+    }),
+    ("an account", |stage| {
+        let _vote = stage.order(&payer(0), 1);
+        let (reply, mut answer) = oneshot::channel();
+        stage.send(Command::ReadAccount(payer(0).id(), reply));
+        Box::new(move |_| answer.try_recv().is_ok())
+    }),
+    ("the list of redemptions", |stage| {
+        let _confirmed = stage.certificate(redemption(payer(0).id(), PrimaryAddress::repeat_byte(1), 1, 0));
+        let (reply, mut answer) = oneshot::channel();
+        stage.send(Command::ReadLedger(reply));
+        Box::new(move |_| answer.try_recv().is_ok_and(|ledger| ledger.redemptions.count() == 1))
+    }),
+    ("how far deposits are credited", |stage| {
+        let mut answer = stage.deposit(payer(0).id());
+        Box::new(move |_| answer.try_recv().is_ok())
+    }),
+    ("that an account has changed", |stage| {
+        let mut subscription = stage.handle.subscribe(payer(1).id());
+        let _confirmed = stage.certificate(payment(payer(0).id(), payer(1).id(), 1, 0));
+        Box::new(move |_| {
+            let changed = std::pin::pin!(subscription.changed());
+            changed.poll(&mut Context::from_waker(Waker::noop())) == Poll::Ready(())
+        })
+    }),
+    ("a credit for another shard", |stage| {
+        let _confirmed = stage.certificate(payment(payer(0).id(), stranger(), 1, 0));
+        Box::new(|stage| stage.said_to_sibling(|command| matches!(command, Command::Credit(_))))
+    }),
+    ("the acknowledgement of a credit", |stage| {
+        let payment = payment(stranger(), payer(0).id(), 1, 0);
+        stage.send(Command::Credit(vec![CrossShardCredit {
+            from: ShardId(1),
+            number: 1,
+            forwarded: Forwarded::Payment(payment),
+        }]));
+        Box::new(|stage| stage.said_to_sibling(|command| matches!(command, Command::Acknowledge { number: 1, .. })))
+    }),
+    ("a record, to whoever reads the journal", |stage| {
+        let _vote = stage.order(&payer(0), 1);
+        let before = stage.journal.end();
+        Box::new(move |stage| stage.journal.end() > before)
+    }),
+];
+
+#[test]
+fn each_thing_that_a_shard_says_is_on_disk_before() {
+    for (what, voice) in VOICES {
+        let mut stage = Stage::new(ShardLimits::default(), 2);
+        let mut is_heard = voice(&mut stage);
+        stage.turn();
+        assert!(stage.shard.batches_waiting() > 0, "nothing was decided that says {what}");
+        assert!(!is_heard(&stage), "{what} is heard before its batch is committed");
+        stage.disk.set_failing_syncs(true);
+        assert!(matches!(stage.commit(), Err(ShardError::Journal(_))));
+        assert!(!is_heard(&stage), "{what} is heard, and its sync failed");
+
+        let mut stage = Stage::new(ShardLimits::default(), 2);
+        let mut is_heard = voice(&mut stage);
+        stage.turn();
+        stage.commit().unwrap();
+        assert!(is_heard(&stage), "{what} is never heard");
+    }
+}
+
+#[test]
+fn a_checkpoint_states_nothing_that_is_not_on_disk() {
+    let never = ShardLimits { checkpoint_journal_bytes: u64::MAX, checkpoint_interval: Duration::MAX, ..FORGETFUL };
+    let position = |stage: &Stage| stage.store.latest().unwrap().unwrap_or_else(|| panic!("no checkpoint")).position;
+
+    // It is due.
+    let mut stage = Stage::new(ShardLimits { accounts_in_memory_max: 1_000, ..FORGETFUL }, 3);
+    let before = stage.journal.end();
+    let _votes: Vec<_> = (0..3).map(|rank| stage.order(&payer(rank), 1)).collect();
+    (0..8).for_each(|_| stage.turn());
+    assert!(position(&stage) > before);
+
+    // There is no room for another account before it is written.
+    let mut stage = Stage::new(ShardLimits { accounts_in_memory_max: 4, ..never }, 8);
+    let before = stage.journal.end();
+    let _votes: Vec<_> = (0..8).map(|rank| stage.order(&payer(rank), 1)).collect();
+    stage.turn();
+    assert!(position(&stage) > before);
+
+    // The shard ends.
+    let mut stage = Stage::new(ShardLimits { accounts_in_memory_max: 1_000, ..never }, 3);
+    let before = stage.journal.end();
+    let _vote = stage.order(&payer(0), 1);
+    stage.send(Command::Stop);
+    assert!(stage.shard.turn().unwrap().is_none());
+    assert!(position(&stage) > before);
+}
+
+#[test]
+fn an_account_leaves_memory_only_once_its_checkpoint_is_written() {
+    let mut stage = Stage::new(ShardLimits { accounts_in_memory_max: 4, ..FORGETFUL }, 4);
+    let ((begun, has_begun), (end, go_on)) = (sync_channel(0), sync_channel(0));
+    *stage.store.gate.lock().unwrap() = Some(Gate { begun, go_on });
+    let _votes: Vec<_> = (0..4).map(|rank| stage.order(&payer(rank), 1)).collect();
+    (0..8).for_each(|_| stage.turn());
+    has_begun.recv().unwrap();
+    // All accounts in memory are newer than the store: none may make room for another one, and forget its lock.
+    assert!(!stage.shard.shard().has_room(2));
+    end.send(()).unwrap();
+    eventually("the checkpoint is finished", || {
+        stage.turn();
+        stage.shard.shard().has_room(2)
+    });
+}

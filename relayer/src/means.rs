@@ -1,0 +1,74 @@
+//! What the next transactions may use: what is offered for gas, and what the gas key can pay for.
+
+use alloy::primitives::U256;
+use fastpay_ethereum::{Offer, SendError, Submission};
+
+use crate::policy::Room;
+use crate::relayer::Relayer;
+
+/// Several redemptions together cost at most this much by their offer, in wei: an ETH. A usual node refuses a transaction
+/// above that (geth's `--rpc.txfeecap`), however much gas it would leave unused.
+const COST_MAX: U256 = U256::from_limbs([1_000_000_000_000_000_000, 0, 0, 0]);
+
+/// What is there for gas.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Means {
+    pub(crate) offer: Offer,
+    /// What the key has, less what its transactions that are in no block may cost.
+    spendable: U256,
+}
+
+impl Means {
+    pub(crate) fn room(&self) -> Room {
+        let alone = self.offer.gas_max.min(self.offer.gas_for(self.spendable));
+        Room { alone, together: alone.min(self.offer.gas_for(COST_MAX)) }
+    }
+
+    /// A transaction with so much gas is on its way.
+    pub(crate) fn spend(&mut self, gas_limit: u64) {
+        self.spendable = self.spendable.saturating_sub(self.offer.cost_max(gas_limit));
+    }
+}
+
+impl Relayer {
+    /// What is there now.
+    pub(crate) async fn means(&self) -> Result<Means, SendError> {
+        let offer = self.sender.current_offer().await?;
+        let mined = self.sender.mined().await?;
+        let balance = self.sender.primary().ether_balance(self.address()).await?;
+        let waiting = self.state.bundles.iter().map(|bundle| &bundle.submission);
+        let waiting = waiting.filter(|submission| submission.nonce >= mined).map(cost_max);
+        let reserved = waiting.fold(U256::ZERO, U256::saturating_add);
+        Ok(Means { offer, spendable: balance.saturating_sub(reserved) })
+    }
+}
+
+/// The most that a transaction can cost, in wei.
+fn cost_max(submission: &Submission) -> U256 {
+    let price = submission.attempts.last().map_or(0, |attempt| attempt.fees.max_fee_per_gas);
+    U256::from(submission.gas_limit).saturating_mul(U256::from(price))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastpay_ethereum::Fees;
+
+    #[test]
+    fn a_transaction_has_the_gas_that_the_chain_allows_and_the_key_can_pay_for() {
+        let gwei = 1_000_000_000;
+        let fees = Fees { max_fee_per_gas: 100 * gwei, max_priority_fee_per_gas: gwei };
+        let offer = Offer { base_fee: 40 * gwei, fees, gas_max: 15_000_000 };
+        let room = |wei: u128| Means { offer, spendable: U256::from(wei) }.room();
+        let ether = 1_000_000_000_000_000_000;
+        // At 100 gwei an ETH pays for ten million.
+        assert_eq!(room(9 * ether), Room { alone: 15_000_000, together: 10_000_000 });
+        assert_eq!(room(ether / 2), Room { alone: 5_000_000, together: 5_000_000 });
+        assert_eq!(room(0), Room { alone: 0, together: 0 });
+        let mut means = Means { offer, spendable: U256::from(ether) };
+        means.spend(4_000_000);
+        assert_eq!(means.room().alone, 6_000_000);
+        means.spend(7_000_000);
+        assert_eq!(means.room().alone, 0);
+    }
+}

@@ -1,0 +1,149 @@
+//! What the relayer takes now, for wallets: `GET /v1/fees`. Anybody may ask, from any web page.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use alloy::primitives::Address;
+use axum::Router;
+use axum::extract::State as Shared;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use fastpay_core::{Amount, Asset};
+use fastpay_rpc::http::ConnectionLimits;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, watch};
+use tokio::time::Instant;
+
+use crate::assets::Assets;
+use crate::gas::{Payouts, Plan};
+use crate::relayer::Relayer;
+
+/// A quote is made anew after this time, about a block.
+const REFRESH: Duration = Duration::from_secs(12);
+/// A quote that is older says nothing of the price of gas now.
+const AGE_MAX: Duration = Duration::from_secs(60);
+/// Gas may become dearer until the redemption is there: by an eighth with each block.
+const MARGIN_DIVISOR: u128 = 4;
+/// At most so many connections; further ones are closed at once.
+const CONNECTIONS_MAX: usize = 256;
+
+/// What is taken for a redemption by itself at some moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Quote {
+    chain_id: u64,
+    contract: Address,
+    relayer: Address,
+    gas_price_wei: u128,
+    fees: Vec<(Asset, Amount)>,
+}
+
+/// The newest quote, and when it was made.
+#[derive(Debug, Default)]
+pub(crate) struct Quotes(watch::Sender<Option<(Arc<Quote>, Instant)>>);
+
+/// Where the newest quote is read.
+pub type QuoteReader = watch::Receiver<Option<(Arc<Quote>, Instant)>>;
+
+impl Quote {
+    /// The fee of each asset, for a redemption by itself and a quarter above what its gas costs.
+    fn fees(assets: &Assets, quorum: usize, gas_price_wei: u128) -> Vec<(Asset, Amount)> {
+        assets.amounts_for(|asset| {
+            let payouts = Payouts { is_token: asset != Asset::ETHER, has_fee: true };
+            let gas = Plan::Certificates.gas(quorum, 1).saturating_add(payouts.gas());
+            let cost = u128::from(gas).saturating_mul(gas_price_wei);
+            cost.saturating_add(cost / MARGIN_DIVISOR)
+        })
+    }
+
+    fn to_json(&self) -> Value {
+        let fee = |(asset, fee): &(Asset, Amount)| json!({ "asset": asset, "fee": fee.to_string() });
+        json!({
+            "chainId": self.chain_id.to_string(),
+            "contract": self.contract,
+            "relayer": self.relayer,
+            "gasPrice": self.gas_price_wei.to_string(),
+            "fees": self.fees.iter().map(fee).collect::<Vec<_>>(),
+        })
+    }
+}
+
+impl Relayer {
+    /// Where the fees are read that it takes.
+    #[must_use]
+    pub fn quotes(&self) -> QuoteReader {
+        self.quotes.0.subscribe()
+    }
+
+    /// Makes a new quote where somebody reads them and the last one is old.
+    pub(crate) async fn look_at_fees(&self) {
+        let is_fresh = self.quotes.0.borrow().as_ref().is_some_and(|(_, at)| at.elapsed() < REFRESH);
+        let Some(committees) = self.committees.as_ref().filter(|_| !is_fresh && self.quotes.0.receiver_count() > 0)
+        else {
+            return;
+        };
+        let offer = match self.sender.current_offer().await {
+            Ok(offer) => offer,
+            Err(error) => return tracing::debug!(%error, "what gas costs is not known"),
+        };
+        let (primary, gas_price_wei) = (self.sender.primary(), offer.price());
+        let quote = Quote {
+            chain_id: primary.chain_id(),
+            contract: primary.contract(),
+            relayer: self.address(),
+            gas_price_wei,
+            fees: Quote::fees(&self.config.assets, committees.current().quorum(), gas_price_wei),
+        };
+        self.quotes.0.send_replace(Some((Arc::new(quote), Instant::now())));
+    }
+}
+
+/// Serves the quotes until `stop` turns true.
+pub async fn serve(listener: TcpListener, quotes: QuoteReader, stop: watch::Receiver<bool>) {
+    let router = Router::new().route("/v1/fees", get(answer)).with_state(quotes);
+    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let admit = move |_| Some(((), room.clone().try_acquire_owned().ok()?));
+    fastpay_rpc::http::serve(listener, router, ConnectionLimits::default(), None, admit, stop).await;
+}
+
+async fn answer(Shared(quotes): Shared<QuoteReader>) -> Response {
+    let quote = quotes.borrow().clone().filter(|(_, at)| at.elapsed() < AGE_MAX);
+    let (status, body) = match quote {
+        Some((quote, _)) => (StatusCode::OK, quote.to_json()),
+        None => {
+            (StatusCode::SERVICE_UNAVAILABLE, json!({ "error": "the price of gas is not known now; try again later" }))
+        }
+    };
+    let headers =
+        [("content-type", "application/json"), ("access-control-allow-origin", "*"), ("cache-control", "no-store")];
+    (status, headers, body.to_string()).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::assets::Rate;
+    use crate::policy::{BelowCost, Conditions, Policy, Room, Waiting, judge};
+
+    #[test]
+    fn who_pays_the_quoted_fee_is_served_alone_and_at_a_price_that_rose_by_an_eighth() {
+        let token = Asset([7; 20].into());
+        let rate = Rate::try_from("0.003".to_owned()).unwrap();
+        let assets: Assets = [(Asset::ETHER, Rate::ONE), (token, rate)].into_iter().collect();
+        let price = 3_000_000_000;
+        let fees = Quote::fees(&assets, 3, price);
+        assert_eq!(fees.iter().map(|(asset, _)| *asset).collect::<Vec<_>>(), [Asset::ETHER, token]);
+        for (asset, fee) in fees {
+            let payouts = Payouts { is_token: asset != Asset::ETHER, has_fee: true };
+            let waiting =
+                |fee| Waiting { waited_ms: 9, fee_wei: assets.worth(asset, fee).unwrap(), payouts, needs_batch: false };
+            let room = Room { alone: 1 << 24, together: 1 << 24 };
+            let conditions = Conditions { quorum: 3, gas_price_wei: price + price / 8, room };
+            let policy = Policy { items_max: 9, wait_ms_max: 9, patient_above_wei: None, below_cost: BelowCost::Leave };
+            assert!(judge(&[waiting(fee)], conditions, policy).submit.is_some());
+            let less = Amount(fee.0 * 4 / 5);
+            assert!(judge(&[waiting(less)], conditions, policy).submit.is_none(), "it is not far too much");
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! What the configured Ethereum nodes agree on. No single node's word ends a redemption: a node may lie, lag or show
+//! another chain.
+//!
+//! Nodes agree where every node that answered within the last ten minutes says the same now, and those are more than half
+//! of the configured ones. A single configured node agrees with itself.
+
+use std::time::Duration;
+
+use fastpay_ethereum::PrimaryError;
+use tokio::time::Instant;
+
+/// A node that answered within this time is waited for. A node that has been silent for longer is left out.
+const MEMORY: Duration = Duration::from_secs(600);
+/// A node that does not answer is not asked again for this time, so that it does not slow down every question.
+const PAUSE: Duration = Duration::from_secs(30);
+
+/// What one node does when it is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer<T> {
+    Says(T),
+    /// It says nothing now, and answered within [`MEMORY`].
+    Silent,
+    /// It has said nothing for longer.
+    Away,
+}
+
+/// The configured nodes, and when each last answered.
+#[derive(Debug)]
+pub(crate) struct Witnesses {
+    nodes: Vec<Contact>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Contact {
+    answered_at: Option<Instant>,
+    failed_at: Option<Instant>,
+}
+
+impl Witnesses {
+    pub(crate) fn new(nodes: usize) -> Self {
+        Self { nodes: vec![Contact::default(); nodes] }
+    }
+
+    /// Asks every node, by its number. None where they do not agree.
+    ///
+    /// # Errors
+    /// Where a node says what only a person can mend.
+    pub(crate) async fn agree<T: PartialEq>(
+        &mut self,
+        mut ask: impl AsyncFnMut(usize) -> Result<T, PrimaryError>,
+    ) -> Result<Option<T>, PrimaryError> {
+        let mut answers = Vec::with_capacity(self.nodes.len());
+        for (node, contact) in self.nodes.iter_mut().enumerate() {
+            if contact.failed_at.is_some_and(|at| at.elapsed() < PAUSE) {
+                answers.push(contact.without_answer());
+                continue;
+            }
+            answers.push(match ask(node).await {
+                Ok(answer) => {
+                    *contact = Contact { answered_at: Some(Instant::now()), failed_at: None };
+                    Answer::Says(answer)
+                }
+                Err(error) if error.is_retryable() => {
+                    tracing::debug!(node, %error, "an Ethereum node does not say what became of a redemption");
+                    contact.failed_at = Some(Instant::now());
+                    contact.without_answer()
+                }
+                Err(error) => return Err(error),
+            });
+        }
+        Ok(agreed(answers))
+    }
+}
+
+impl Contact {
+    fn without_answer<T>(&self) -> Answer<T> {
+        match self.answered_at {
+            Some(at) if at.elapsed() < MEMORY => Answer::Silent,
+            _ => Answer::Away,
+        }
+    }
+}
+
+/// What the answers of all configured nodes come to.
+fn agreed<T: PartialEq>(answers: Vec<Answer<T>>) -> Option<T> {
+    let configured = answers.len();
+    let mut said: Option<T> = None;
+    let mut count = 0_usize;
+    for answer in answers {
+        match answer {
+            Answer::Silent => return None,
+            Answer::Away => {}
+            Answer::Says(answer) => {
+                if said.as_ref().is_some_and(|said| *said != answer) {
+                    return None;
+                }
+                said = Some(answer);
+                count = count.saturating_add(1);
+            }
+        }
+    }
+    said.filter(|_| count.saturating_mul(2) > configured)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Answer::{Away, Says, Silent};
+
+    #[test]
+    fn all_that_answer_and_a_majority_must_say_the_same() {
+        let check = |answers: &[Answer<u8>], expected| assert_eq!(agreed(answers.to_vec()), expected, "{answers:?}");
+        check(&[Says(1)], Some(1));
+        check(&[Says(1), Says(1)], Some(1));
+        check(&[Says(1), Away], None);
+        check(&[Says(1), Says(1), Away], Some(1));
+        check(&[Says(1), Away, Away], None);
+        // One that disagrees, or that may yet disagree, is enough.
+        check(&[Says(1), Says(1), Says(2)], None);
+        check(&[Says(1), Says(1), Silent], None);
+        check(&[Silent], None);
+        check(&[], None);
+    }
+
+    fn away() -> PrimaryError {
+        PrimaryError::Unreachable { node: "there".into(), reason: "away".into() }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_node_that_was_there_is_waited_for_ten_minutes() {
+        let mut witnesses = Witnesses::new(3);
+        assert_eq!(witnesses.agree(async |_| Ok(7)).await.unwrap(), Some(7));
+        let mut asked = 0;
+        let mut ask = async |node| {
+            asked += usize::from(node == 2);
+            if node == 2 { Err(away()) } else { Ok(7) }
+        };
+        for _ in 0..19 {
+            assert_eq!(witnesses.agree(&mut ask).await.unwrap(), None);
+            tokio::time::advance(PAUSE).await;
+        }
+        tokio::time::advance(PAUSE).await;
+        assert_eq!(witnesses.agree(&mut ask).await.unwrap(), Some(7));
+        assert_eq!(witnesses.agree(&mut ask).await.unwrap(), Some(7));
+        assert_eq!(asked, 20, "a silent node is not asked each time");
+        // It is back.
+        tokio::time::advance(PAUSE).await;
+        assert_eq!(witnesses.agree(async |node| Ok(node == 2)).await.unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn what_only_a_person_can_mend_is_no_silence() {
+        let error = Witnesses::new(1).agree(async |_| Err::<(), _>(PrimaryError::NoUrl)).await.unwrap_err();
+        assert!(matches!(error, PrimaryError::NoUrl));
+    }
+}

@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""Builds all Rust tests with lints, or runs them, two programs side by side.
+
+    rust.py build          compiles; a warning of clippy is an error
+    rust.py run            compiles what is out of date and runs all tests
+    rust.py run --quick    unit tests of all crates, and the tests of the rules (core)
+
+Clippy is the compiler here, so that our own crates are compiled once for lints and tests.
+"""
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SIDE_BY_SIDE = 2
+# They take longest, so they begin first.
+LONGEST = ["e2e", "node", "wallet", "fastpay_testkit", "relayer"]
+# What is tested in `make check` beside the units: the rules, without the differential tests that start a chain.
+QUICK = ["rules", "properties", "vectors"]
+
+ENVIRONMENT = os.environ | {
+    "RUSTC_WORKSPACE_WRAPPER": "clippy-driver",
+    # As cargo-clippy passes it.
+    "CLIPPY_ARGS": "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__",
+    # The end-to-end tests start the programs that are built here.
+    "PROGRAMS_ARE_BUILT": "1",
+}
+
+
+def build(quick: bool) -> list[dict]:
+    """The test programs, as cargo describes them."""
+    targets = ["--lib"] + [f"--test={name}" for name in QUICK] if quick else ["--lib", "--bins", "--tests"]
+    cargo = ["cargo", "test", "--workspace", *targets, "--no-run", "--message-format=json-render-diagnostics"]
+    built = subprocess.run(cargo, cwd=ROOT, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True)
+    if built.returncode != 0:
+        sys.exit(built.returncode)
+    messages = [json.loads(line) for line in built.stdout.splitlines() if line.startswith("{")]
+    programs = [
+        message for message in messages
+        if message["reason"] == "compiler-artifact" and message["executable"] and message["profile"]["test"]
+    ]
+
+    def rank(program: dict) -> int:
+        name = program["target"]["name"]
+        return LONGEST.index(name) if name in LONGEST else len(LONGEST)
+
+    return sorted(programs, key=rank)
+
+
+def run(program: dict) -> tuple[str, float, int, str]:
+    """Runs one program where cargo would: its name, its time, its exit code and its output."""
+    began = time.monotonic()
+    folder = Path(program["manifest_path"]).parent
+    name = f"{folder.name}/{program['target']['name']}"
+    environment = ENVIRONMENT | {"CARGO_MANIFEST_DIR": str(folder)}
+    done = subprocess.run(
+        [program["executable"]], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+    )
+    return name, time.monotonic() - began, done.returncode, done.stdout
+
+
+def main() -> int:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("what", choices=["build", "run"])
+    arguments.add_argument("--quick", action="store_true")
+    given = arguments.parse_args()
+
+    programs = build(given.quick)
+    if given.what == "build":
+        print(f"{len(programs)} test programs")
+        return 0
+    failed, count = [], 0
+    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        for name, seconds, code, output in pool.map(run, programs):
+            result = re.findall(r"^test result: .*", output, re.MULTILINE)
+            count += sum(int(found) for found in re.findall(r"(\d+) passed", " ".join(result)))
+            for line in re.findall(r"^.*SKIPPED, NOT TESTED HERE.*$", output, re.MULTILINE):
+                print(line)
+            print(f"{name}: {' '.join(result) or f'exit code {code}'} {seconds:.0f} s", flush=True)
+            if code != 0:
+                failed.append(name)
+                print(output, flush=True)
+    print(f"{count} tests passed; failed: {', '.join(failed) or 'none'}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,60 @@
+//! Lists of payments that were begun, by the hash of their file. Each is written once, before the first order of it is
+//! signed, and never changed: the same file always makes the same orders of the same account.
+
+use std::path::{Path, PathBuf};
+
+use fastpay_core::{AccountId, Digest};
+use serde::{Deserialize, Serialize};
+
+use super::durable;
+use super::error::FolderError;
+
+/// A list that was begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Job {
+    /// Who pays.
+    pub account: AccountId,
+    /// At most so many outputs are in one order.
+    pub outputs_max: usize,
+}
+
+/// All of them.
+#[derive(Clone, Debug)]
+pub struct Jobs {
+    folder: PathBuf,
+}
+
+impl Jobs {
+    pub(crate) fn new(home: &Path) -> Self {
+        Self { folder: home.join("jobs") }
+    }
+
+    /// The job of a name; none where it was not begun.
+    ///
+    /// # Errors
+    /// Where the file cannot be read or is damaged.
+    pub fn find(&self, name: Digest) -> Result<Option<Job>, FolderError> {
+        let path = self.path(name);
+        let Some(content) = durable::read(&path).map_err(|error| FolderError::io(&path, error))? else {
+            return Ok(None);
+        };
+        serde_json::from_slice(&content).map(Some).map_err(|error| FolderError::damaged(&path, error))
+    }
+
+    /// Begins a job, or gives it as it was begun before.
+    ///
+    /// # Errors
+    /// Where the disk refuses, or the file is damaged.
+    pub fn begin(&self, name: Digest, account: AccountId, outputs_max: usize) -> Result<Job, FolderError> {
+        let (path, job) = (self.path(name), Job { account, outputs_max });
+        durable::create_folder(&self.folder).map_err(|error| FolderError::io(&self.folder, error))?;
+        let content = serde_json::to_vec_pretty(&job).map_err(|error| FolderError::damaged(&path, error))?;
+        durable::create(&path, &content).map_err(|error| FolderError::io(&path, error))?;
+        Ok(self.find(name)?.unwrap_or(job))
+    }
+
+    fn path(&self, name: Digest) -> PathBuf {
+        self.folder.join(format!("{}.json", hex::encode(name)))
+    }
+}
