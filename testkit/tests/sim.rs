@@ -25,6 +25,7 @@ fn plan(seed: u64) -> Plan {
         accounts_in_memory: 5,
         relayers: 2,
         relayed_at_a_loss: true,
+        redemptions_per_mille: 300,
     }
 }
 

@@ -88,7 +88,7 @@ impl Owner {
         }
         let purse = usize::try_from(richest(&&asset)).expect("purses are small");
         let moved = if dice.chance(300) { purse } else { 1 + dice.below(purse / 2) } as u128;
-        if dice.chance(300) {
+        if dice.chance(self.world.plan.redemptions_per_mille) {
             let fee = Amount(moved.min(dice.below(5) as u128));
             let recipient = PrimaryAddress::repeat_byte(0x0d);
             self.want(Intent::Redeem { recipient, asset, amount: Amount(moved), fee, memo: Memo::ZERO })

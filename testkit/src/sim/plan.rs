@@ -68,6 +68,8 @@ pub struct Plan {
     pub relayers: usize,
     /// They work also for a fee that does not cover the gas.
     pub relayed_at_a_loss: bool,
+    /// Of a thousand single transfers of a correct client, so many are redemptions.
+    pub redemptions_per_mille: u32,
 }
 
 impl Plan {
@@ -103,6 +105,8 @@ impl Plan {
             relayers: 1 + dice.below(2),
             // The certificates of an epoch before the last one are redeemed by relayers alone here.
             relayed_at_a_loss: rotations >= 2 || *dice.pick(&[true, false, false]),
+            // With many of them, relayers leave a lower number for its fee and pay a higher one of the same account.
+            redemptions_per_mille: *dice.pick(&[300, 300, 800]),
         }
     }
 

@@ -195,7 +195,8 @@ async fn redeem(world: &Arc<World>) -> Result<(), Breach> {
     while !open().is_empty() && began.elapsed() < RELAYING_PATIENCE {
         sleep(Duration::from_secs(5)).await;
     }
-    open().iter().filter(|one| world.chain.takes(one.epoch)).for_each(|one| world.chain.redeem(one));
+    // Their owners bring the highest number first: the contract must keep a set of numbers.
+    open().iter().rev().filter(|one| world.chain.takes(one.epoch)).for_each(|one| world.chain.redeem(one));
     while !open().is_empty() {
         let is_late = began.elapsed() > REDEEMED_PATIENCE;
         require!(!is_late, "{} certified redemptions are not paid", open().len());
