@@ -33,7 +33,7 @@ contract Council is ICouncil {
     /// @dev The delay without it: the owners of stolen keys need one day of it to install a committee of their own.
     uint256 private constant LONG_DELAY = 14 days;
 
-    /// @dev How long something can be installed once it could be.
+    /// @dev How long something can be installed once it could be without endorsement.
     uint256 private constant LAPSE = 14 days;
 
     /// @dev An announcement reaches the chain soon after it was signed, or never.
@@ -220,7 +220,7 @@ contract Council is ICouncil {
         Clock memory clock = _clocks[id];
         if (clock.epoch != 0) {
             installableAt = _installableAt(clock);
-            lapsesAt = installableAt + LAPSE;
+            lapsesAt = _lapsesAt(clock);
         }
         return (
             clock.epoch,
@@ -308,7 +308,7 @@ contract Council is ICouncil {
         bool cancelled = clock.isRecovery && clock.announcedAt <= _lastHeartbeat;
         // slither-disable-next-line incorrect-equality -- an epoch is a number that the contract counts
         require(clock.epoch == FAST_PAY.epoch() + 1 && !cancelled, AnnouncementEnded(id));
-        uint256 lapsesAt = _installableAt(clock) + LAPSE;
+        uint256 lapsesAt = _lapsesAt(clock);
         require(block.timestamp <= lapsesAt, AnnouncementLapsed(id, lapsesAt));
     }
 
@@ -347,6 +347,11 @@ contract Council is ICouncil {
         uint256 unendorsed = clock.announcedAt + LONG_DELAY;
         uint256 endorsed = clock.endorsedAt + SHORT_DELAY;
         return clock.endorsedAt != 0 && endorsed < unendorsed ? endorsed : unendorsed;
+    }
+
+    /// @dev The same with and without the endorsement: a guardian's stolen key takes no time from those who replace it.
+    function _lapsesAt(Clock memory clock) private pure returns (uint256) {
+        return clock.announcedAt + (clock.isRecovery ? RECOVERY_NOTICE : LONG_DELAY) + LAPSE;
     }
 
     /// @dev What is signed of a struct with this hash, under FastPay's domain.

@@ -3,6 +3,7 @@ pragma solidity ^0.8.28;
 
 import {Announcement, CapRaise, ICouncil} from "../contracts/interfaces/ICouncil.sol";
 import {Authority, IFastPay} from "../contracts/interfaces/IFastPay.sol";
+import {Blocks} from "../contracts/libraries/Blocks.sol";
 import {ChainFile} from "./ChainFile.sol";
 import {VoteFiles} from "./VoteFiles.sol";
 import {Script, console} from "forge-std/Script.sol";
@@ -41,7 +42,8 @@ import {Script, console} from "forge-std/Script.sol";
 /// { "votingKey": "0x…", "redemptionKey": "0x…", "redemptionSignature": "0x…65 bytes", "votingSignature": "0x…64 bytes" }
 /// ```
 /// `VOTES`: see `VoteFiles`. The epoch in them is that of the statement: for `announce` and `install` the announced one,
-/// for all others the current one. `BLOCK` is the number of the block whose hash the votes name.
+/// for all others the current one. `BLOCK` is the number of the block whose hash the votes name: one of the last 8,191, or of the last
+/// 256 where the chain keeps no history of them (EIP-2935).
 contract Council is Script {
     /// @notice Announces the next committee.
     function announce() external {
@@ -95,7 +97,8 @@ contract Council is Script {
         Announcement memory announcement = announcementOf(vm.readFile(vm.envString("ANNOUNCEMENT")));
         uint256 blockNumber = vm.envUint("BLOCK");
         bytes32 id = fastPay.council().announcementDigest(announcement);
-        bytes32 digest = fastPay.council().acceptanceDigest(announcement.epoch, id, _blockHash(blockNumber));
+        bytes32 digest =
+            fastPay.council().acceptanceDigest(announcement.epoch, id, Blocks.hashOf(blockNumber));
         bytes memory votes = VoteFiles.pack(
             announcement.authorities, digest, announcement.epoch, VoteFiles.fromEnvironment("VOTES")
         );
@@ -132,7 +135,7 @@ contract Council is Script {
     function heartbeat() external {
         IFastPay fastPay = _fastPay();
         uint256 blockNumber = vm.envUint("BLOCK");
-        bytes32 digest = fastPay.council().heartbeatDigest(fastPay.epoch(), _blockHash(blockNumber));
+        bytes32 digest = fastPay.council().heartbeatDigest(fastPay.epoch(), Blocks.hashOf(blockNumber));
         bytes memory votes = _currentVotes(fastPay, digest, fastPay.epoch());
         vm.startBroadcast();
         fastPay.council().heartbeat(blockNumber, votes);
@@ -228,11 +231,6 @@ contract Council is Script {
     {
         Authority[] memory members = fastPay.committee(fastPay.epoch());
         return VoteFiles.pack(members, digest, epoch, VoteFiles.fromEnvironment("VOTES"));
-    }
-
-    function _blockHash(uint256 number) private view returns (bytes32 hash) {
-        hash = blockhash(number);
-        require(hash != 0, "BLOCK is not one of the last 256 blocks");
     }
 
     function _showClock(ICouncil council, bytes32 id) private view {

@@ -21,7 +21,17 @@ contract Verify is Script {
         string memory json = vm.readFile(vm.envString("COMMITTEE"));
         address deployed = vm.envAddress("CONTRACT");
         verify(json, deployed);
-        console.log("verified", deployed, "in epoch", IFastPay(payable(deployed)).epoch());
+        IFastPay fastPay = IFastPay(payable(deployed));
+        console.log("verified", deployed, "in epoch", fastPay.epoch());
+        console.log("the input of the transaction that deployed it must have this keccak256:");
+        console.logBytes32(creationHash(json, fastPay));
+    }
+
+    /// @notice The hash of this source's creation code with the parameters of `json`. A deployer whose creation code was
+    /// another can have left the same runtime code and anything in storage.
+    function creationHash(string memory json, IFastPay fastPay) public view returns (bytes32) {
+        address guardian = ChainFile.guardian(json, fastPay.guardian());
+        return keccak256(ChainFile.creationCode(json, guardian, ChainFile.caps(json)));
     }
 
     /// @notice Reverts, saying why, unless `deployed` is this source with the parameters of `json`.

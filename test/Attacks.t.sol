@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
-import {Announcement} from "../contracts/interfaces/ICouncil.sol";
+import {Announcement, ICouncil} from "../contracts/interfaces/ICouncil.sol";
 import {IFastPay, Redemption} from "../contracts/interfaces/IFastPay.sol";
 import {Payouts} from "../contracts/libraries/Payouts.sol";
-import {Splitter, Vault} from "./surroundings/Recipients.sol";
+import {MoodyRecipient, Splitter, Vault} from "./surroundings/Recipients.sol";
 import {MoodyToken, ZooToken} from "./tokens/WeirdTokens.sol";
 import {CouncilTest} from "./trees/CouncilTest.sol";
+import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
 
 /// @title Attacks from outside that once worked, or were tried
 /// @notice What a thief does with keys is in `Thief.t.sol`.
@@ -155,6 +156,51 @@ contract AttacksTest is CouncilTest {
         bytes memory proofs = proofsOf(1);
         vm.expectRevert();
         council.announce(next, proofs, votes);
+    }
+
+    /// @dev Whoever brings the votes first may put anything for the half of the proofs that the contract cannot check. The
+    /// announcement is the same: who voted and who accepts has checked proofs of its own.
+    function test_NoiseInTheProofsStopsNobody() public {
+        Announcement memory next = announcementOfNext();
+        bytes32 id = council.announcementDigest(next);
+        bytes memory proofs = proofsOf(1);
+        for (uint256 i = 65; i < 129; ++i) {
+            proofs[i] = 0;
+        }
+        bytes memory votes = votesIn(0, id);
+        vm.prank(_attacker);
+        council.announce(next, proofs, votes);
+        endorse(id);
+        install(next, mature(id));
+        assertEq(fastPay.epoch(), 1);
+    }
+
+    /// @dev A guardian that does not want to be replaced endorses at once. Those who plan for two weeks are not too late.
+    function test_AnEndorsementTakesNoTimeAway() public {
+        Announcement memory next = announcementOfNext();
+        next.guardian = alice;
+        bytes32 id = announce(next);
+        endorse(id);
+        wait(LONG + LAPSE);
+        install(next, mature(id));
+        assertEq(fastPay.guardian(), alice);
+    }
+
+    /// @dev From within a payout nothing of the committee changes, so that all of a call is for one epoch.
+    function test_NoCommitteeIsInstalledWithinAPayout() public {
+        MoodyRecipient owner = claimant(0);
+        Announcement memory next = announcementOfNext();
+        uint256 blockNumber = mature(announce(next));
+        bytes memory votes = acceptances(next, blockNumber);
+        owner.setCallback(address(council), abi.encodeCall(ICouncil.install, (next, blockNumber, votes)));
+        fastPay.claimFor(address(owner), ETHER, 1 ether);
+        assertTrue(owner.called() && !owner.succeeded());
+        assertEq(
+            owner.answer(),
+            abi.encodeWithSelector(ReentrancyGuardTransient.ReentrancyGuardReentrantCall.selector)
+        );
+        assertEq(fastPay.epoch(), 0);
+        council.install(next, blockNumber, votes);
     }
 
     /// @dev A hundred years without a quorum: the recovery address returns what is there.

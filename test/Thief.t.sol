@@ -73,6 +73,24 @@ contract ThiefTest is CouncilTest {
         _honestIsPaid(1);
     }
 
+    /// @dev The share is one of all that is held: money that the thief brought along makes it larger, up to the deposit cap.
+    /// It gets that money back as any depositor does.
+    function test_AQuorumTakesAShareOfWhatItDepositsToo() public {
+        uint256 room = fastPay.depositCap(ETHER) - HELD;
+        vm.deal(_thief, room + 1);
+        vm.startPrank(_thief);
+        vm.expectPartialRevert(IFastPay.AssetCapExceeded.selector);
+        fastPay.depositEther{value: room + 1}(MADE_UP);
+        fastPay.depositEther{value: room}(MADE_UP);
+        vm.stopPrank();
+        uint256 share = fastPay.outflowAvailable(ETHER);
+        assertEq(share, fastPay.depositCap(ETHER) / 10);
+        Redemption memory item = _steal(uint128(share), 0);
+        fastPay.redeem(item, 0, certifyIn(0, item));
+        assertEq(_thief.balance, share + 1);
+        assertEq(fastPay.outflowAvailable(ETHER), 0);
+    }
+
     /// @dev What is queued at the very end waits as long as any, and needs votes that the thief does not have.
     function test_AQuorumsLastSecondIsNoBetter() public {
         Announcement memory next = announcementOfNext();

@@ -200,7 +200,7 @@ interface ICouncil {
     /// @return announcedAt The time of the announcement.
     /// @return endorsedAt The time of the guardian's endorsement; zero for none.
     /// @return installableAt From then on it can be matured and installed, or the cap be raised.
-    /// @return lapsesAt After that it cannot any more.
+    /// @return lapsesAt After that it cannot any more. An endorsement does not change it.
     /// @return maturedBlock The block of `mature`; zero for none.
     /// @return isRecovery Whether the recovery address announced it.
     function clockOf(bytes32 id)

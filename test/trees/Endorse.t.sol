@@ -57,7 +57,7 @@ contract EndorseTreeTest is CouncilTest {
         vm.expectEmit(address(council));
         emit ICouncil.Endorsed(id);
         endorse(id);
-        _assertInstallable(id, vm.getBlockTimestamp() + SHORT);
+        _assertInstallable(id, vm.getBlockTimestamp() + SHORT, vm.getBlockTimestamp() - 5 days);
     }
 
     function test_WhenADayLaterIsAfterTheLongDelayEnds() external {
@@ -65,20 +65,20 @@ contract EndorseTreeTest is CouncilTest {
         uint256 announcedAt = vm.getBlockTimestamp();
         wait(LONG - SHORT + 1);
         endorse(id);
-        _assertInstallable(id, announcedAt + LONG);
+        _assertInstallable(id, announcedAt + LONG, announcedAt);
     }
 
     function test_GivenItIsTheRaiseOfACap() external {
         bytes32 id = announceCap(raiseTo(2000 ether));
         endorse(id);
-        _assertInstallable(id, vm.getBlockTimestamp() + SHORT);
+        _assertInstallable(id, vm.getBlockTimestamp() + SHORT, vm.getBlockTimestamp());
     }
 
-    function _assertInstallable(bytes32 id, uint256 expected) private view {
+    function _assertInstallable(bytes32 id, uint256 expected, uint256 announcedAt) private view {
         (,, uint256 endorsedAt, uint256 installableAt, uint256 lapsesAt,,) = council.clockOf(id);
         assertEq(endorsedAt, vm.getBlockTimestamp());
         assertEq(installableAt, expected);
-        assertEq(lapsesAt, expected + LAPSE);
+        assertEq(lapsesAt, announcedAt + LONG + LAPSE);
     }
 
     function _fails(bytes32 id, bytes memory revertData) private {
