@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use fastpay_client::AuthorityClient;
 use fastpay_core::{AccountId, Asset, Balance, Committees, Epoch, SequenceNumber, Transfer};
 use fastpay_ethereum::{Primary, PrimaryConfig};
-use fastpay_rpc::AuthorityClient;
 
 use crate::failure::{Failure, wait_for};
 use crate::network::Network;

@@ -5,8 +5,8 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fastpay_client::{AuthorityClient, AuthorityEndpoints, ClientOptions};
 use fastpay_core::{Authority as Member, AuthorityKeys};
-use fastpay_rpc::{AuthorityClient, AuthorityEndpoints, ClientOptions};
 
 use crate::failure::{Failure, wait_for};
 use crate::http::http_get;

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use fastpay_client::{CommitteeClient, NoCertificates, QuorumOptions};
 use fastpay_core::{AccountId, AccountKey, Amount, Asset, Memo, PrimaryAddress, SequenceNumber};
 use fastpay_wallet::folder::Folder;
-use fastpay_wallet::{DriveOptions, Driver, ErrorKind, Intent, NoCertificates, Wallet};
+use fastpay_wallet::{ErrorKind, Intent, Wallet};
 use tokio::task::JoinSet;
 
 use crate::failure::Failure;
@@ -59,7 +60,7 @@ impl Crowd {
         let keys: Result<Vec<_>, _> = (0..size).map(key).collect();
         let folder = Folder::new(network.place().path("wallets/crowd"));
         folder.create().map_err(Failure::wrong)?;
-        let wallet = Wallet::new(folder, network.wallet_network()?, DriveOptions::default());
+        let wallet = Wallet::new(folder, network.wallet_network()?, QuorumOptions::default());
         let keys = Arc::new(keys.map_err(Failure::wrong)?);
         Ok(Self { wallet, keys, settled: Arc::default() })
     }
@@ -170,7 +171,7 @@ impl Crowd {
     /// Where an authority does not take them.
     pub async fn bring_all_up_to_date(&self, accounts: &[AccountId]) -> Result<(), Failure> {
         let network = self.wallet.network();
-        let driver = Driver::new(network.clone(), Arc::new(NoCertificates), DriveOptions::default());
+        let driver = CommitteeClient::new(network.clone(), Arc::new(NoCertificates), QuorumOptions::default());
         for &account in accounts {
             let answers = network.account(account, tokio::time::Instant::now() + READ_PATIENCE).await;
             let next = answers.iter().filter_map(|(_, answer)| Some(answer.as_ref().ok()?.next_sequence)).max();

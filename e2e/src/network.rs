@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use alloy::primitives::Address;
+use fastpay_client::NetworkError;
+use fastpay_client::{AuthorityClient, Endpoints};
 use fastpay_core::{Authority as Member, Committee, Committees, Domain, Epoch, Genesis, GenesisBalance};
-use fastpay_rpc::{AuthorityClient, Endpoints};
-use fastpay_wallet::NetworkError;
 
 use crate::authority::{Authority, Cell};
 use crate::chain::{CHAIN_ID, Chain};
@@ -252,10 +252,10 @@ impl Network {
     ///
     /// # Errors
     /// Where the file of endpoints is malformed.
-    pub fn wallet_network(&self) -> Result<fastpay_wallet::Network, Failure> {
+    pub fn wallet_network(&self) -> Result<fastpay_client::Network, Failure> {
         let endpoints = Endpoints::read(&self.endpoints_file()).map_err(Failure::wrong)?;
         let committees = Committees::new(self.committee.clone()).map_err(Failure::wrong)?;
-        let network = fastpay_wallet::Network::new(self.domain, committees, &endpoints);
+        let network = fastpay_client::Network::new(self.domain, committees, &endpoints);
         network.map_err(|error: NetworkError| Failure::wrong(error))
     }
 }

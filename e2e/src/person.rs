@@ -4,9 +4,10 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::Command;
 
+use fastpay_client::QuorumOptions;
 use fastpay_core::{AccountId, AccountKey};
+use fastpay_wallet::Wallet;
 use fastpay_wallet::folder::Folder;
-use fastpay_wallet::{DriveOptions, Wallet};
 use serde_json::Value;
 
 use crate::chain::RICH_KEYS;
@@ -144,7 +145,7 @@ impl Person {
     pub fn open(&self, key: &str) -> Result<(Wallet, AccountKey), Failure> {
         let folder = Folder::new(&self.home);
         let key = folder.keys().unlock(key, PASSPHRASE).map_err(Failure::wrong)?;
-        Ok((Wallet::open(folder, DriveOptions::default()).map_err(Failure::wrong)?, key))
+        Ok((Wallet::open(folder, QuorumOptions::default()).map_err(Failure::wrong)?, key))
     }
 
     /// The account of a key.

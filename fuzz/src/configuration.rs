@@ -1,9 +1,9 @@
 //! What operators and owners write: TOML and JSON files. They are not hostile, but they are mistyped, and a mistake
 //! must be a refusal with words and no panic.
 
+use fastpay_client::{AuthorityEndpoints, Endpoints};
 use fastpay_core::{Amount, Asset};
 use fastpay_core::{Committees, Genesis, GenesisBalance};
-use fastpay_rpc::{AuthorityEndpoints, Endpoints};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

@@ -13,10 +13,11 @@ use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use fastpay_client::QuorumOptions;
 use fastpay_core::AccountId;
 use fastpay_telemetry::configuration;
 use fastpay_wallet::folder::Folder;
-use fastpay_wallet::{DriveOptions, LabelTooLong, PaymentLink, Wallet, WalletError, check_label, set_up};
+use fastpay_wallet::{LabelTooLong, PaymentLink, Wallet, WalletError, check_label, set_up};
 use serde::{Deserialize, Serialize};
 use url::Url;
 use zeroize::Zeroizing;
@@ -243,7 +244,7 @@ impl Home {
     /// # Errors
     /// Where it is not set up.
     pub fn wallet(&self) -> Result<Wallet, ConfigError> {
-        Ok(Wallet::open(Folder::new(self.0.join("wallet")), DriveOptions::default())?)
+        Ok(Wallet::open(Folder::new(self.0.join("wallet")), QuorumOptions::default())?)
     }
 
     /// What links of this shop have in common.

@@ -3,7 +3,8 @@
 use std::fmt;
 
 use fastpay_core::{AccountId, Amount, Asset, Memo, SequenceNumber};
-use fastpay_wallet::folder::{PaymentName, ReceivedPayment};
+use fastpay_rpc::PaymentName;
+use fastpay_wallet::folder::ReceivedPayment;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

@@ -6,7 +6,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fastpay_core::AccountId;
 use fastpay_ethereum::utc;
-use fastpay_wallet::folder::{FolderError, Lock, PaymentName, ReceivedPayment};
+use fastpay_rpc::PaymentName;
+use fastpay_wallet::folder::{FolderError, Lock, ReceivedPayment};
 use tokio::sync::Notify;
 
 use crate::archive::{Archive, ArchiveError};

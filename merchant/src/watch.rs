@@ -95,11 +95,12 @@ fn take_in(wallet: &Wallet, ledger: &Ledger, looked_at_ms: u64) -> Result<(), Wa
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fastpay_client::{AuthorityEndpoints, Endpoints};
+    use fastpay_client::{Network, QuorumOptions};
     use fastpay_core::{Asset, Committees};
-    use fastpay_rpc::{AuthorityEndpoints, Endpoints};
     use fastpay_testkit::{TestAccount, TestCommittee};
+    use fastpay_wallet::PaymentLink;
     use fastpay_wallet::folder::Folder;
-    use fastpay_wallet::{DriveOptions, Network, PaymentLink};
 
     use crate::forms::LinkBase;
 
@@ -118,7 +119,7 @@ mod tests {
         let endpoints = Endpoints { authorities: away.collect(), relayers: vec![] };
         let committees = Committees::new(committee.committee.clone()).unwrap();
         let network = Network::new(committee.domain, committees, &endpoints).unwrap();
-        let wallet = Wallet::new(Folder::new(folder.path().join("wallet")), network, DriveOptions::default());
+        let wallet = Wallet::new(Folder::new(folder.path().join("wallet")), network, QuorumOptions::default());
         let link = PaymentLink::new(TestAccount::numbered(1).id(), &committee.domain, Asset::ETHER);
         let ledger = Ledger::open(folder.path(), LinkBase { link, page: None }, Duration::MAX, true).await.unwrap();
         let blindness = look(&wallet, &ledger).await.unwrap();

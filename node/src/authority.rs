@@ -11,12 +11,12 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use fastpay_client::Endpoints;
 use fastpay_core::{
     AuthorityKeys, AuthorityName, Domain, EpochsError, Genesis, JournalPosition, Shard, ShardId, ShardLayout,
     TransactionIndex,
 };
 use fastpay_ethereum::{Primary, PrimaryError};
-use fastpay_rpc::Endpoints;
 use fastpay_telemetry::{Export, Service, TraceError, Tracer};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};

@@ -9,9 +9,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fastpay_client::Endpoints;
 use fastpay_core::{AuthorityKeys, AuthorityName};
 use fastpay_ethereum::keystore::PassphraseSource;
-use fastpay_rpc::Endpoints;
 use serde::Serialize;
 use tokio::net::TcpStream;
 

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use fastpay_client::ClientError;
 use fastpay_ethereum::keystore::KeystoreError;
 use fastpay_node::authority::AuthorityError;
 use fastpay_node::backup::BackupError;
@@ -15,7 +16,6 @@ use fastpay_node::setup::SetupError;
 use fastpay_node::shard::ShardError;
 use fastpay_node::status::StatusError;
 use fastpay_node::storage::StorageError;
-use fastpay_rpc::ClientError;
 use fastpay_telemetry::console::LostAnswer;
 use fastpay_telemetry::{ErrorKind, TraceError};
 

@@ -9,9 +9,9 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use fastpay_client::AuthorityEndpoints;
 use fastpay_core::{AuthorityName, Domain, Genesis, PrimaryAddress};
 use fastpay_ethereum::Finality;
-use fastpay_rpc::AuthorityEndpoints;
 use serde::Serialize;
 
 use crate::config::{Config, ConfigError, Overrides};

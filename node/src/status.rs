@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use fastpay_rpc::{ClientError, ClientOptions, ShardClient};
+use fastpay_client::{ClientError, ClientOptions, ShardClient};
 use serde::Serialize;
 
 use crate::config::{Config, ConfigError};

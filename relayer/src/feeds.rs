@@ -6,8 +6,9 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use fastpay_client::{AuthorityClient, ClientError, ClientOptions};
 use fastpay_core::{AuthorityName, Certificate};
-use fastpay_rpc::{AuthorityClient, ClientError, ClientOptions, Page};
+use fastpay_rpc::Page;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 

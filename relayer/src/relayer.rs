@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fastpay_client::{AuthorityClient, ClientError, Endpoints, EndpointsError};
 use fastpay_core::{Committees, PrimaryAddress};
 use fastpay_ethereum::{EpochReader, Primary, PrimaryError, PrivateKeySigner, SendError, Sender};
-use fastpay_rpc::{AuthorityClient, ClientError, Endpoints, EndpointsError};
 use fastpay_telemetry::{Export, Service, TraceError, Tracer};
 use tokio::time::Instant;
 

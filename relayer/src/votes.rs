@@ -15,11 +15,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alloy::primitives::Bytes;
+use fastpay_client::{AuthorityClient, ClientError};
 use fastpay_core::{
     AccountId, AuthorityName, Certificate, Committee, Committees, Digest, Domain, Epoch, Redemption, SequenceNumber,
     VerifiedContractVote,
 };
-use fastpay_rpc::{AuthorityClient, BatchAnswer, ClientError, Refusal};
+use fastpay_rpc::{BatchAnswer, Refusal};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 

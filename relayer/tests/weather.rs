@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alloy::primitives::{B256, U256};
+use fastpay_client::{AuthorityClient, Carrier, ClientOptions, ShardClient};
 use fastpay_core::{Amount, Asset, Domain, Epoch, Redemption, SequenceNumber};
 use fastpay_ethereum::testing::{CHAIN_ID, rich_key};
 use fastpay_ethereum::{Finality, IFastPay, PrimaryConfig, SenderConfig};
 use fastpay_relayer::{Clock, Config, Relayer};
 use fastpay_rpc::proto::shard_server::ShardServer;
-use fastpay_rpc::{AuthorityClient, Carrier, ClientOptions, ShardClient};
 use fastpay_testkit::primary::{ChainConfig, SLOT_S, SimulatedContract, SimulatedNode, SimulatedPrimary, Weather};
 use fastpay_testkit::{TestAccount, TestCommittee, redemption};
 use fastrand::Rng;

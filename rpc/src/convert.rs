@@ -39,7 +39,7 @@ fn array<const N: usize>(field: &'static str, bytes: &[u8]) -> Result<[u8; N], M
     bytes.try_into().map_err(|_| Malformed::Length { field, expected: N, found: bytes.len() })
 }
 
-fn copy(bytes: &[u8]) -> Bytes {
+pub(crate) fn copy(bytes: &[u8]) -> Bytes {
     Bytes::copy_from_slice(bytes)
 }
 

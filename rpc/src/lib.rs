@@ -4,18 +4,16 @@
 //!  core's types ──convert──► protobuf ──tonic──► protobuf ──convert──► core's types, unverified
 //! ```
 //!
-//! The schema is `proto/fastpay.proto`; `json` has the same for the HTTP API, and `http` is what all HTTP ports have in common. What comes off the wire is one of core's *unverified* types;
-//! verifying is for the receiver. Everything a peer can make long is bounded here by name.
+//! The schema is `proto/fastpay.proto`. `answers` has what an authority says in core's types, `json` the forms of the
+//! HTTP API, and `http` what all HTTP ports have in common. What comes off the wire is one of core's *unverified*
+//! types; verifying is for the receiver. Everything a peer can make long is bounded here by name.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
 
-mod client;
+mod answers;
 mod convert;
-mod endpoints;
 pub mod http;
 pub mod json;
 mod refusal;
-mod submit;
-mod transport;
 
 /// The generated code of `fastpay.proto`.
 #[allow(missing_docs, clippy::all, clippy::indexing_slicing, clippy::unwrap_used)]
@@ -23,13 +21,9 @@ pub mod proto {
     tonic::include_proto!("fastpay.v1");
 }
 
-pub use client::{
-    AccountState, AuthorityClient, BatchAnswer, ClientError, ClientOptions, Page, Received, ShardClient, ShardStatus,
-};
+pub use answers::{AccountState, BatchAnswer, Page, PaymentName, Received, ShardStatus};
 pub use convert::Malformed;
-pub use endpoints::{AuthorityEndpoints, Endpoints, EndpointsError};
-pub use refusal::Refusal;
-pub use transport::Carrier;
+pub use refusal::{Refusal, printable};
 
 /// The longest message that either side takes, in bytes. A page is cut to fit.
 pub const MESSAGE_BYTES_MAX: usize = 1 << 20;

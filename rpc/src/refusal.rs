@@ -231,6 +231,7 @@ impl TryFrom<proto::Refused> for Refusal {
 }
 
 /// A peer's words, fit to be shown on a terminal.
-pub(crate) fn printable(text: &str) -> String {
+#[must_use]
+pub fn printable(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(MESSAGE_CHARS_MAX).collect()
 }

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use fastpay_client::{AuthorityClient, ClientError};
 use fastpay_core::{AccountId, Amount, Asset, Deposit, SequenceNumber, TransactionIndex};
 use fastpay_ethereum::{Payout, Primary};
-use fastpay_rpc::{AuthorityClient, ClientError, PAGE_ENTRIES_MAX};
+use fastpay_rpc::PAGE_ENTRIES_MAX;
 use tokio::time::{Instant, sleep};
 
 use crate::error::WalletError;

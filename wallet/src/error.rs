@@ -8,10 +8,10 @@ use fastpay_telemetry::ErrorKind;
 use fastpay_telemetry::console::LostAnswer;
 
 use crate::decimal::DecimalError;
-use crate::drive::DriveError;
 use crate::folder::{ConfigError, ContactError, FolderError, KeyError};
 use crate::link::LinkError;
-use crate::network::NetworkError;
+use fastpay_client::NetworkError;
+use fastpay_client::QuorumError;
 
 /// Why an operation of the wallet did not succeed.
 #[derive(Debug, thiserror::Error)]
@@ -36,7 +36,7 @@ pub enum WalletError {
     Network(#[from] NetworkError),
     /// An order or its certificate.
     #[error(transparent)]
-    Drive(#[from] DriveError),
+    Quorum(#[from] QuorumError),
     /// The Primary's answers.
     #[error(transparent)]
     Primary(#[from] PrimaryError),
@@ -168,21 +168,21 @@ impl WalletError {
         match self {
             Self::Folder(FolderError::Busy { .. }) => ErrorKind::Busy,
             Self::Folder(FolderError::OtherOrder { .. }) | Self::OtherCopy { .. } => ErrorKind::Conflict,
-            Self::Drive(DriveError::Conflict(_) | DriveError::Superseded { .. }) => ErrorKind::Conflict,
+            Self::Quorum(QuorumError::Conflict(_) | QuorumError::Superseded { .. }) => ErrorKind::Conflict,
             Self::Folder(_) => ErrorKind::Storage,
-            Self::Config(_) | Self::Network(_) | Self::Drive(DriveError::NoPrimary) => ErrorKind::Config,
+            Self::Config(_) | Self::Network(_) | Self::Quorum(QuorumError::NoPrimary) => ErrorKind::Config,
             Self::OtherCommittee | Self::OtherDeployment { .. } | Self::Send(SendError::OtherChain { .. }) => {
                 ErrorKind::Config
             }
             Self::Key(KeyError::Passphrase(_)) => ErrorKind::Passphrase,
             Self::Key(_) => ErrorKind::Key,
             Self::Contact(_) => ErrorKind::Contact,
-            Self::Drive(DriveError::InsufficientBalance { .. }) | Self::Funds { .. } | Self::NotCovered { .. } => {
+            Self::Quorum(QuorumError::InsufficientBalance { .. }) | Self::Funds { .. } | Self::NotCovered { .. } => {
                 ErrorKind::Funds
             }
             Self::Primary(PrimaryError::InsufficientFunds) => ErrorKind::Funds,
             Self::Send(SendError::Primary(PrimaryError::InsufficientFunds)) => ErrorKind::Funds,
-            Self::Drive(DriveError::NoQuorum { .. }) | Self::TooFewAnswers { .. } | Self::NotCertified { .. } => {
+            Self::Quorum(QuorumError::NoQuorum { .. }) | Self::TooFewAnswers { .. } | Self::NotCertified { .. } => {
                 ErrorKind::Unreachable
             }
             Self::Paused { .. } => ErrorKind::Paused,
@@ -192,7 +192,7 @@ impl WalletError {
             {
                 ErrorKind::Paused
             }
-            Self::Drive(DriveError::NewEpoch { .. }) | Self::Events(_) | Self::Primary(_) | Self::Send(_) => {
+            Self::Quorum(QuorumError::NewEpoch { .. }) | Self::Events(_) | Self::Primary(_) | Self::Send(_) => {
                 ErrorKind::Primary
             }
             Self::Amount(_) | Self::Order(_) | Self::Link(_) | Self::Argument(_) => ErrorKind::Argument,

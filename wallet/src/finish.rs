@@ -4,7 +4,7 @@
 //! ```text
 //!  numbers that others used ─► learn their certificates
 //!  an order that authorities are locked on ─► adopt: write it down as if it were ours, and finish it
-//!  two orders for one number ─► Contest ─► finish the one that still can be ─► the other is superseded
+//!  two orders for one number ─► OrderConflict ─► finish the one that still can be ─► the other is superseded
 //! ```
 //! Invariants: nothing is signed here; whatever is driven was signed with this account's key, which is checked. Our
 //! own order, or one that is adopted in its place, stands on disk before it is driven; of a competitor of an order of
@@ -19,11 +19,11 @@ use fastpay_rpc::AccountState;
 use fastpay_telemetry::{Attribute, Side, Span};
 use tokio::time::Instant;
 
-use crate::drive::{Backoff, Contest, DriveError, Progress};
 use crate::error::WalletError;
 use crate::folder::{OrderEntry, OrderJournal};
-use crate::network::Answers;
 use crate::wallet::{READ_PATIENCE, Receipt, Resumed, Wallet};
+use fastpay_client::Answers;
+use fastpay_client::{Backoff, OrderConflict, Progress, QuorumError};
 
 /// At most so many of the newest certificates of another copy are copied into this wallet; older ones stay at the
 /// authorities.
@@ -36,7 +36,7 @@ impl Wallet {
         if let Some(stored) = entry.certificate {
             match self.network().verify_certificate(stored, account, sequence) {
                 Ok(certificate) => {
-                    let begun_at = self.driver().tracer().now();
+                    let begun_at = self.client().tracer().now();
                     let receipt = self.settle(journal, certificate, begun_at, true).await?;
                     return Ok(Resumed::of(entry.order.map(|order| order.transfer), receipt));
                 }
@@ -69,7 +69,7 @@ impl Wallet {
         first: VerifiedOrder,
         resumed: bool,
     ) -> Result<Resumed, WalletError> {
-        let (start, begun_at) = (Instant::now(), self.driver().tracer().now());
+        let (start, begun_at) = (Instant::now(), self.client().tracer().now());
         let certificate = self.certify_one(order, first).await?;
         let certified_after = start.elapsed();
         journal.certify(&certificate)?;
@@ -88,21 +88,21 @@ impl Wallet {
         loop {
             tried.insert(next.digest());
             if next.digest() != order.digest() {
-                self.driver().tell(Progress::Adopted(next.transfer().clone()));
+                self.client().report(Progress::Adopted(next.transfer().clone()));
             }
             let error = match self.certify(&next).await {
                 Ok(certificate) => return Ok(certificate),
-                Err(DriveError::Superseded { certificate }) => return Ok(*certificate),
-                Err(DriveError::Conflict(mut contest)) => {
+                Err(QuorumError::Superseded { certificate }) => return Ok(*certificate),
+                Err(QuorumError::Conflict(mut contest)) => {
                     // It was over as soon as too many were locked; the others are to be heard as well.
                     let transfer = order.transfer();
                     contest.merge(&self.read_contest(transfer.sender(), transfer.sequence()).await);
-                    DriveError::Conflict(contest)
+                    QuorumError::Conflict(contest)
                 }
                 Err(error) => error,
             };
             let leader = match &error {
-                DriveError::Conflict(contest) => contest.leader(),
+                QuorumError::Conflict(contest) => contest.leader(),
                 _ => None,
             };
             next = match leader {
@@ -116,12 +116,12 @@ impl Wallet {
 
     /// Drives an order to its certificate. Where the committee changes meanwhile, the order is voted for under the
     /// new keys: the authorities' locks outlive a rotation, and so does the order.
-    async fn certify(&self, order: &VerifiedOrder) -> Result<VerifiedCertificate, DriveError> {
-        let until = Instant::now() + self.driver().options().deadline;
-        let mut backoff = Backoff::new(*self.driver().options());
+    async fn certify(&self, order: &VerifiedOrder) -> Result<VerifiedCertificate, QuorumError> {
+        let until = Instant::now() + self.client().options().deadline;
+        let mut backoff = Backoff::new(*self.client().options());
         loop {
-            match self.driver().certify(order).await {
-                Err(DriveError::NewEpoch { epoch, .. }) if Instant::now() < until => {
+            match self.client().certify(order).await {
+                Err(QuorumError::NewEpoch { epoch, .. }) if Instant::now() < until => {
                     if let Err(error) = self.follow().await {
                         tracing::warn!(%epoch, %error, "the committee has changed, and the Primary cannot be asked");
                     }
@@ -143,11 +143,11 @@ impl Wallet {
         begun_at: Option<SystemTime>,
         resumed: bool,
     ) -> Result<Receipt, WalletError> {
-        let (start, certified_at) = (Instant::now(), self.driver().tracer().now());
+        let (start, certified_at) = (Instant::now(), self.client().tracer().now());
         if is_planted(Fault::SettledBeforeBrought) {
             journal.settle(certificate.transfer().sequence())?;
         }
-        let settled = self.driver().settle(&certificate).await?;
+        let settled = self.client().settle(&certificate).await?;
         journal.settle(certificate.transfer().sequence())?;
         let (certified_after, settled_after) = (Duration::ZERO, start.elapsed());
         if let (Some(begun_at), Some(certified_at)) = (begun_at, certified_at) {
@@ -162,7 +162,7 @@ impl Wallet {
             Transfer::Redemption(_) => "fastpay.redemption",
             Transfer::Payout(_) => "fastpay.payout",
         };
-        let tracer = self.driver().tracer();
+        let tracer = self.client().tracer();
         let span = Span::new(name, Side::Inside, begun_at).with(Attribute::Resumed(resumed));
         let span = span.event("certified", certified_at);
         if let Some(settled_at) = tracer.now() {
@@ -207,12 +207,12 @@ impl Wallet {
         let contest = self.contest(journal.orders().account(), next, answers);
         // Where none can be finished any more, finishing one explains it.
         let Some(order) = contest.leader().or_else(|| contest.any()) else { return Ok(false) };
-        self.driver().tell(Progress::Adopted(order.transfer().clone()));
+        self.client().report(Progress::Adopted(order.transfer().clone()));
         journal.create(order)?;
         Ok(true)
     }
 
-    async fn read_contest(&self, account: AccountId, sequence: SequenceNumber) -> Contest {
+    async fn read_contest(&self, account: AccountId, sequence: SequenceNumber) -> OrderConflict {
         let answers = self.network().account_everywhere(account, Instant::now() + READ_PATIENCE).await;
         self.contest(account, sequence, &answers)
     }
@@ -220,8 +220,8 @@ impl Wallet {
     /// The orders of a number that authorities are locked on. An order that can keep another one from its quorum is
     /// held by more than the f that any quorum of answers may leave out, so it is among them. What none but the account's owner could sign counts,
     /// whoever shows it.
-    fn contest(&self, account: AccountId, sequence: SequenceNumber, answers: &Answers<AccountState>) -> Contest {
-        let mut contest = Contest::new(&self.network().committee());
+    fn contest(&self, account: AccountId, sequence: SequenceNumber, answers: &Answers<AccountState>) -> OrderConflict {
+        let mut contest = OrderConflict::new(&self.network().committee());
         for (name, answer) in answers {
             let Ok(AccountState { pending: Some(pending), .. }) = answer else { continue };
             if pending.transfer.sender() != account || pending.transfer.sequence() != sequence {

@@ -1,27 +1,24 @@
 //! The client's side of FastPay: a library, and the `fastpay` command on top of it.
 //!
 //! ```text
-//!  Wallet ──┬─► folder   (what is on disk: keys, orders written ahead, received certificates)
-//!           ├─► drive    (an order to its certificate, a certificate to a quorum of confirmations)
-//!           └─► network  (the committee, and a client for each authority)
+//!  Wallet ──┬─► folder           (what is on disk: keys, orders written ahead, received certificates)
+//!           └─► fastpay-client   (the committee: quorums, and what answers amount to)
 //!  ChainAccount ─► the Primary: deposit, redeem by oneself, claim; written ahead as well
 //! ```
-//! Modules in reading order: `network`, `drive`, `standing` (rules for answers of which some are lies),
-//! `folder`, `wallet`, `finish`, `many`, `receive`, `view`, `chain`, `payout`, `arrival`, `audit`, `open`, `memo`,
-//! `money`, `link`.
+//! Modules in reading order: `folder`, `wallet`, `finish`, `many`, `receive`, `view`, `chain`,
+//! `payout`, `arrival`, `audit`, `open`, `memo`, `money`, `link`.
 //!
 //! Invariants: what an authority says is verified or agreed by f + 1 before it is acted on; an order is on
 //! disk before it is sent; no second order is ever signed for a sequence number; whatever a crash leaves
 //! unfinished, [`Wallet::resume`] finishes.
 //!
-//! A program that keeps no folder, such as a bench, uses [`Network`] and [`Driver`] alone.
+//! A program that keeps no folder, such as a bench, uses `fastpay-client` alone.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
 
 mod arrival;
 mod audit;
 mod chain;
 mod decimal;
-mod drive;
 mod error;
 mod finish;
 pub mod folder;
@@ -29,11 +26,9 @@ mod link;
 mod many;
 mod memo;
 mod money;
-mod network;
 mod open;
 mod payout;
 mod receive;
-mod standing;
 mod view;
 mod wallet;
 
@@ -44,20 +39,14 @@ pub use audit::{
 };
 pub use chain::{ChainAccount, ChainListener, Claim, Finished};
 pub use decimal::{DecimalError, format_units, parse_amount};
-pub use drive::{
-    CertificateSource, Contender, Contest, DriveError, DriveOptions, Driver, Listener, NoCertificates, Progress,
-    Settled, Trouble, short,
-};
 pub use error::WalletError;
 pub use fastpay_telemetry::ErrorKind;
 pub use link::{LABEL_LENGTH_MAX, LINK_LENGTH_MAX, LabelTooLong, LinkError, PaymentLink, check_label};
 pub use many::{PageState, PageStates, PayoutPage};
 pub use memo::{MemoError, format_memo, parse_memo};
 pub use money::Money;
-pub use network::{Answers, BogusCertificate, Names, Network, NetworkError};
 pub use open::{learn_chain_id, read_genesis, set_up};
 pub use payout::{QueuedRedemption, check_not_paused, check_recipient, queued_redemption, would_queue};
 pub use receive::Collected;
-pub use standing::AgreedBalance;
 pub use view::{AccountView, AuthorityView, assets_of};
 pub use wallet::{Intent, LOCK_PATIENCE, Receipt, Resumed, Wallet};

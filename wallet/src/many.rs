@@ -17,10 +17,10 @@ use fastpay_core::{
 };
 use tokio::task::JoinSet;
 
-use crate::drive::DriveError;
 use crate::error::WalletError;
 use crate::folder::{Job, OrderEntry, OrderJournal, OrderState};
 use crate::wallet::{ADOPTIONS_MAX, Intent, LOCK_PATIENCE, Wallet};
+use fastpay_client::QuorumError;
 
 /// At most so many pages are certified and not settled yet.
 const PAGES_UNDER_WAY_MAX: usize = 8;
@@ -190,7 +190,7 @@ impl Wallet {
             let certificate = match self.certify_one(&order, order.clone()).await {
                 Ok(certificate) => certificate,
                 // Another copy took the number: this page gets another one.
-                Err(WalletError::Drive(DriveError::Superseded { certificate })) => *certificate,
+                Err(WalletError::Quorum(QuorumError::Superseded { certificate })) => *certificate,
                 Err(error) => return Err(error),
             };
             journal.certify(&certificate)?;

@@ -4,17 +4,17 @@
 use std::path::Path;
 use std::time::Duration;
 
+use fastpay_client::Endpoints;
 use fastpay_core::{Asset, Committees, Domain, Genesis};
 use fastpay_ethereum::{Alarm, DepositsError, EpochReader, Primary, PrimaryError, Token, served_chain};
-use fastpay_rpc::Endpoints;
 use tokio::time::{Instant, sleep};
 use url::Url;
 
-use crate::drive::DriveOptions;
 use crate::error::WalletError;
 use crate::folder::{AssetInfo, Config, ConfigError, Folder, KnownCommittees};
-use crate::network::{Network, NetworkError};
 use crate::wallet::{READ_PATIENCE, Wallet};
+use fastpay_client::QuorumOptions;
+use fastpay_client::{Network, NetworkError};
 
 /// How ETH is written, and the native asset without a Primary.
 const ETHER_DECIMALS: u8 = 18;
@@ -104,7 +104,7 @@ impl Wallet {
     ///
     /// # Errors
     /// Where there is none, or its files are malformed.
-    pub fn open(folder: Folder, options: DriveOptions) -> Result<Self, WalletError> {
+    pub fn open(folder: Folder, options: QuorumOptions) -> Result<Self, WalletError> {
         let config = folder.config()?;
         let endpoints = Endpoints::read(&config.endpoints).map_err(NetworkError::from)?;
         let Some(settings) = &config.primary else {

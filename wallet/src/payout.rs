@@ -2,16 +2,17 @@
 //! current committee; and, above the outflow limit, through the contract's queue.
 
 use alloy::primitives::{Address, Bytes, U256};
+use fastpay_client::{AuthorityClient, ClientError};
 use fastpay_core::{
     AccountId, Amount, Asset, Epoch, Redemption, SequenceNumber, Transfer, VerifiedCertificate, VerifiedContractVote,
 };
 use fastpay_ethereum::{Call, Payout, Primary, Queued, certified_redemption};
-use fastpay_rpc::{AuthorityClient, BatchAnswer, ClientError};
+use fastpay_rpc::BatchAnswer;
 use tokio::time::Instant;
 
-use crate::drive::{Backoff, DriveError, Trouble};
 use crate::error::WalletError;
 use crate::wallet::{READ_PATIENCE, Wallet};
+use fastpay_client::{Backoff, PeerFailure, QuorumError};
 
 /// Votes of an epoch that ends within so many seconds are not relied on: a transaction may wait for its block.
 const ENDING_MARGIN_S: u64 = 120;
@@ -133,26 +134,26 @@ impl Wallet {
         redemption: &Redemption,
     ) -> Result<(Epoch, Bytes), WalletError> {
         // They vote for what they have confirmed.
-        self.driver().settle(certificate).await?;
+        self.client().settle(certificate).await?;
         let committee = self.network().committee();
         let (redemptions, epoch) = ([redemption.clone()], committee.epoch());
         let digest = self.network().domain().redemption_batch_vote_digest(epoch, &redemptions);
-        let deadline = Instant::now() + self.driver().options().deadline;
-        let mut backoff = Backoff::new(*self.driver().options());
+        let deadline = Instant::now() + self.client().options().deadline;
+        let mut backoff = Backoff::new(*self.client().options());
         loop {
             let name = (redemption.sender, redemption.sequence);
             let until = deadline.min(Instant::now() + READ_PATIENCE);
             let answers = self.network().ask_all(until, move |authority| async move { ask(&authority, name).await });
-            let (mut votes, mut troubles) = (Vec::new(), Vec::new());
+            let (mut votes, mut failures) = (Vec::new(), Vec::new());
             for (authority, answer) in answers.await {
                 match answer {
                     Ok(BatchAnswer::Vote { epoch: of, vote }) if of == epoch => match vote.verify(&committee, digest) {
                         Ok(vote) => votes.push(vote),
-                        Err(error) => troubles.push((authority, Trouble::Misbehaved(error.to_string()))),
+                        Err(error) => failures.push((authority, PeerFailure::Misbehaved(error.to_string()))),
                     },
-                    Ok(BatchAnswer::Vote { epoch: of, .. }) => troubles.push((authority, Trouble::OtherEpoch(of))),
-                    Ok(BatchAnswer::Missing(_)) => troubles.push((authority, Trouble::Behind(redemption.sequence))),
-                    Err(error) => troubles.push((authority, Trouble::Silent(error.to_string()))),
+                    Ok(BatchAnswer::Vote { epoch: of, .. }) => failures.push((authority, PeerFailure::OtherEpoch(of))),
+                    Ok(BatchAnswer::Missing(_)) => failures.push((authority, PeerFailure::Behind(redemption.sequence))),
+                    Err(error) => failures.push((authority, PeerFailure::Silent(error.to_string()))),
                 }
             }
             if let Some(votes) = VerifiedContractVote::quorum(&committee, digest, &votes) {
@@ -160,7 +161,7 @@ impl Wallet {
             }
             if Instant::now() >= deadline {
                 let (heard, quorum, what) = (votes.len(), committee.quorum(), "votes of the current committee");
-                return Err(DriveError::NoQuorum { what, heard, quorum, timed_out: true, troubles }.into());
+                return Err(QuorumError::NoQuorum { what, heard, quorum, timed_out: true, failures }.into());
             }
             backoff.wait().await;
         }

@@ -13,15 +13,16 @@ use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use fastpay_client::{AuthorityClient, ClientError, ShardClient};
 use fastpay_core::{AccountId, AuthorityName, VerifiedCertificate};
-use fastpay_rpc::{AuthorityClient, ClientError, PAGE_ENTRIES_MAX, Page, Received, ShardClient};
+use fastpay_rpc::{PAGE_ENTRIES_MAX, Page, PaymentName, Received};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
 use crate::error::WalletError;
-use crate::folder::{Cursor, FolderError, Inbox, InboxJournal, PaymentName, ReceivedPayment};
-use crate::network::GRACE;
+use crate::folder::{Cursor, FolderError, Inbox, InboxJournal, ReceivedPayment};
 use crate::wallet::{LOCK_PATIENCE, READ_PATIENCE, Wallet};
+use fastpay_client::GRACE;
 
 /// At most so many pages of one authority in one go; the next call reads on.
 const PAGES_MAX: usize = 20;
@@ -39,10 +40,6 @@ pub struct Collected {
     pub is_whole: bool,
 }
 
-fn name_of(entry: &Received) -> PaymentName {
-    PaymentName { sender: entry.payment.sender, sequence: entry.payment.sequence, output: entry.output }
-}
-
 /// What an authority lists beyond the wallet's cursor.
 #[derive(Clone, Debug)]
 struct List {
@@ -58,7 +55,7 @@ struct List {
 impl List {
     /// Looks how far all of it is in the inbox. True where that is its end.
     fn is_proven(&mut self, inbox: &Inbox) -> bool {
-        let rest = self.entries.get(self.proven..).unwrap_or_default().iter().map(name_of);
+        let rest = self.entries.get(self.proven..).unwrap_or_default().iter().map(Received::name);
         let known = rest.take_while(|name| inbox.has(name)).count();
         self.proven = self.proven.saturating_add(known);
         self.is_whole && self.proven == self.entries.len()
@@ -66,7 +63,7 @@ impl List {
 
     fn cursor(&self) -> Cursor {
         let Some(last) = self.proven.checked_sub(1).and_then(|last| self.entries.get(last)) else { return self.start };
-        Cursor { next: last.number.saturating_add(1), last: Some(name_of(last)) }
+        Cursor { next: last.number.saturating_add(1), last: Some(last.name()) }
     }
 }
 
@@ -97,7 +94,7 @@ impl Intake {
     /// certificate out of reach now.
     async fn take_in(self: Arc<Self>, lister: AuthorityName, entries: Arc<[Received]>) -> Result<(), FolderError> {
         let inbox = self.journal.inbox();
-        for name in entries.iter().map(name_of) {
+        for name in entries.iter().map(Received::name) {
             if inbox.has(&name) || !self.sets_about(name) {
                 continue;
             }
@@ -166,7 +163,8 @@ impl Wallet {
             journal.move_cursors(&cursors)?;
         }
         let mut counts: HashMap<PaymentName, usize> = HashMap::new();
-        let listed: Vec<PaymentName> = lists.iter().flat_map(|(_, list)| list.entries.iter().map(name_of)).collect();
+        let listed: Vec<PaymentName> =
+            lists.iter().flat_map(|(_, list)| list.entries.iter().map(Received::name)).collect();
         for name in &listed {
             let count = counts.entry(*name).or_default();
             *count = count.saturating_add(1);
@@ -225,7 +223,7 @@ impl Wallet {
     async fn spread(&self, certificates: &[VerifiedCertificate]) {
         let until = Instant::now() + READ_PATIENCE;
         for certificate in certificates {
-            match timeout_at(until, self.driver().settle(certificate)).await {
+            match timeout_at(until, self.client().settle(certificate)).await {
                 Ok(Ok(_)) => {}
                 Ok(Err(error)) => {
                     tracing::warn!(%error, "a received payment is final, but not confirmed everywhere yet");
@@ -248,7 +246,7 @@ async fn read_from(authority: &AuthorityClient, account: AccountId, cursor: Curs
     let mut page = read_page(shard, account, cursor.next.saturating_sub(1)).await?;
     let mut start = cursor;
     if cursor.next > 0 {
-        let last = page.entries.first().map(name_of);
+        let last = page.entries.first().map(Received::name);
         if last.is_some_and(|last| cursor.last.is_none_or(|expected| expected == last)) {
             start.last = last;
             page.entries.remove(0);

@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 
 use alloy::primitives::Address;
+use fastpay_client::{AuthorityClient, ClientError};
 use fastpay_core::{AccountId, Asset, AuthorityName, SequenceNumber, TransactionIndex};
-use fastpay_rpc::{AccountState, AuthorityClient, ClientError, ShardStatus};
+use fastpay_rpc::{AccountState, ShardStatus};
 use tokio::time::Instant;
 
 use crate::error::WalletError;
 use crate::folder::{Errand, TransactionEntry};
-use crate::network::{GRACE, authority_status};
-use crate::standing::{AgreedBalance, agreed_balances};
 use crate::wallet::{READ_PATIENCE, Wallet};
+use fastpay_client::{AgreedBalance, agreed_balances};
+use fastpay_client::{GRACE, authority_status};
 
 /// An account as the committee knows it.
 #[derive(Clone, Debug)]

@@ -22,11 +22,11 @@ use fastpay_telemetry::Tracer;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::drive::{CertificateSource, DriveError, DriveOptions, Driver, Listener};
 use crate::error::WalletError;
 use crate::folder::{Folder, OrderJournal};
-use crate::network::{Answers, Network};
-use crate::standing::{claims_above, supported_balance};
+use fastpay_client::{Answers, Network};
+use fastpay_client::{CertificateSource, CommitteeClient, Listener, QuorumError, QuorumOptions};
+use fastpay_client::{claims_above, supported_balance};
 
 /// How long a command waits for another one that uses the same account.
 pub const LOCK_PATIENCE: Duration = Duration::from_secs(10);
@@ -132,7 +132,7 @@ impl Resumed {
 #[derive(Clone)]
 pub struct Wallet {
     folder: Folder,
-    driver: Driver,
+    driver: CommitteeClient,
 }
 
 /// The certificates in the wallet's folder.
@@ -153,9 +153,9 @@ impl CertificateSource for StoredCertificates {
 impl Wallet {
     /// A wallet that keeps its files in `folder` and speaks to `network`.
     #[must_use]
-    pub fn new(folder: Folder, network: Network, options: DriveOptions) -> Self {
+    pub fn new(folder: Folder, network: Network, options: QuorumOptions) -> Self {
         let source = Arc::new(StoredCertificates(folder.clone()));
-        Self { driver: Driver::new(network, source, options), folder }
+        Self { driver: CommitteeClient::new(network, source, options), folder }
     }
 
     /// The same, which tells `listener` of the progress of its orders.
@@ -184,7 +184,7 @@ impl Wallet {
         self.driver.network()
     }
 
-    pub(crate) fn driver(&self) -> &Driver {
+    pub(crate) fn client(&self) -> &CommitteeClient {
         &self.driver
     }
 
@@ -215,7 +215,7 @@ impl Wallet {
             }
             return match self.bring_home(&journal, &order, order.clone(), false).await? {
                 Resumed::Settled(receipt) => Ok(*receipt),
-                Resumed::Superseded { certificate, .. } => Err(DriveError::Superseded { certificate }.into()),
+                Resumed::Superseded { certificate, .. } => Err(QuorumError::Superseded { certificate }.into()),
             };
         }
         Err(WalletError::OtherCopy { account })

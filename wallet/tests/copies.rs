@@ -8,9 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
+use fastpay_client::QuorumError;
 use fastpay_core::{Amount, Asset, Memo, SequenceNumber, Transfer};
 use fastpay_wallet::folder::OrderState;
-use fastpay_wallet::{DriveError, Intent, Resumed, Wallet, WalletError};
+use fastpay_wallet::{Intent, Resumed, Wallet, WalletError};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use support::{Committee, Part, alice, bob, carol, pay};
@@ -112,7 +113,7 @@ async fn collide(first: &[usize], second: &[usize], resume: [bool; 2]) -> Option
         paid.insert(match outcome.as_deref() {
             Ok([Resumed::Settled(receipt)]) => Some(receipt.certificate.transfer().amount()),
             Ok([Resumed::Superseded { certificate, .. }]) => Some(certificate.transfer().amount()),
-            Err(WalletError::Drive(DriveError::Conflict(contest))) if contest.leader().is_none() => None,
+            Err(WalletError::Quorum(QuorumError::Conflict(contest))) if contest.leader().is_none() => None,
             Err(error) => panic!("{first:?} {second:?} {resume:?}: {error}"),
             Ok(other) => panic!("{first:?} {second:?} {resume:?}: {other:?}"),
         });
@@ -148,7 +149,7 @@ async fn a_split_is_finished_when_the_authority_that_decides_it_comes_back() {
     committee.fakes[2].lock(&committee.order(&alice(), &theirs, 0));
     committee.fakes[3].play(Part::Down);
     let error = wallet.send(&alice(), &theirs).await.unwrap_err();
-    let WalletError::Drive(DriveError::Conflict(contest)) = &error else { panic!("{error:?}") };
+    let WalletError::Quorum(QuorumError::Conflict(contest)) = &error else { panic!("{error:?}") };
     assert_eq!(contest.leader().unwrap().transfer().amount(), Amount(40), "{error}");
     assert!(error.to_string().contains("can still be finished"), "{error}");
     committee.fakes[3].play(Part::Honest);
@@ -292,7 +293,7 @@ async fn run(seed: u64) -> (usize, bool) {
         for copy in &copies {
             match copy.wallet.resume(alice().account()).await {
                 Ok(_) => assert!(!stuck, "finished what could not be"),
-                Err(WalletError::Drive(DriveError::Conflict(contest))) => {
+                Err(WalletError::Quorum(QuorumError::Conflict(contest))) => {
                     assert!(contest.leader().is_none(), "{contest}");
                     stuck = true;
                 }

@@ -7,9 +7,10 @@ mod support;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use fastpay_client::{CommitteeClient, NoCertificates, QuorumError, QuorumOptions};
 use fastpay_core::SequenceNumber;
 use fastpay_wallet::folder::Folder;
-use fastpay_wallet::{DriveError, DriveOptions, Driver, ErrorKind, NoCertificates, Wallet, WalletError};
+use fastpay_wallet::{ErrorKind, Wallet, WalletError};
 use support::{Committee, LIES, Part, REQUEST_TIMEOUT, alice, bob, carol, options, pay};
 
 /// Two payments with one authority playing a part; the other three must end in the right state.
@@ -86,7 +87,7 @@ async fn a_list_that_comes_page_after_page_just_in_time_does_not_keep_a_payment(
     [0, 2, 3].iter().for_each(|index: &usize| committee.fakes[*index].confirm(&certificate));
     committee.fakes[0].play(Part::SlowReceipts(REQUEST_TIMEOUT * 2 / 3));
     let home = tempfile::tempdir().unwrap();
-    let options = DriveOptions { deadline: 10 * REQUEST_TIMEOUT, ..options() };
+    let options = QuorumOptions { deadline: 10 * REQUEST_TIMEOUT, ..options() };
     let wallet = Wallet::new(Folder::new(home.path()), committee.network(), options);
     wallet.send(&bob(), &pay(carol().account(), 20)).await.unwrap();
 }
@@ -103,10 +104,10 @@ async fn without_a_quorum_nothing_is_final_and_the_order_can_be_resumed() {
     committee.fakes[0].play(Part::Down);
     committee.fakes[1].play(Part::BadVote);
     let error = wallet.resume(alice().account()).await.unwrap_err();
-    let WalletError::Drive(DriveError::NoQuorum { heard: 2, quorum: 3, troubles, .. }) = &error else {
+    let WalletError::Quorum(QuorumError::NoQuorum { heard: 2, quorum: 3, failures, .. }) = &error else {
         panic!("{error:?}")
     };
-    assert_eq!(troubles.len(), 2, "{error}");
+    assert_eq!(failures.len(), 2, "{error}");
     assert!(error.to_string().contains("fastpay resume"), "{error}");
     committee.fakes[0].play(Part::Honest);
     assert_eq!(wallet.resume(alice().account()).await.unwrap().len(), 1);
@@ -131,7 +132,7 @@ async fn an_authority_that_was_away_gets_the_senders_earlier_certificates() {
         if with_store {
             wallet.send(&alice(), &pay(bob().account(), 1)).await.unwrap();
         } else {
-            let driver = Driver::new(committee.network(), Arc::new(NoCertificates), options());
+            let driver = CommitteeClient::new(committee.network(), Arc::new(NoCertificates), options());
             let order = committee.order(&alice(), &pay(bob().account(), 1), 5);
             let certificate = driver.certify(&committee.committee.verified(&order)).await.unwrap();
             driver.settle(&certificate).await.unwrap();
@@ -146,7 +147,7 @@ async fn an_authority_locked_on_an_earlier_order_gets_its_certificate() {
     let committee = Committee::start().await;
     committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
     let (first, second) = (pay(bob().account(), 1), pay(bob().account(), 2));
-    let driver = Driver::new(committee.network(), Arc::new(NoCertificates), options());
+    let driver = CommitteeClient::new(committee.network(), Arc::new(NoCertificates), options());
     let order = committee.committee.verified(&committee.order(&alice(), &first, 0));
     committee.fakes[3].lock(order.order());
     let certificate = committee.committee.certificate(order.order());
@@ -212,10 +213,10 @@ async fn what_cannot_be_paid_is_not_signed() {
 async fn poverty_that_a_quorum_attests_ends_the_attempt() {
     let committee = Committee::start().await;
     committee.fund(1, alice().account(), 5, &[0, 1, 2, 3]);
-    let driver = Driver::new(committee.network(), Arc::new(NoCertificates), options());
+    let driver = CommitteeClient::new(committee.network(), Arc::new(NoCertificates), options());
     let order = committee.committee.verified(&committee.order(&alice(), &pay(bob().account(), 9), 0));
     let error = driver.certify(&order).await.unwrap_err();
-    assert!(matches!(error, DriveError::InsufficientBalance { .. }), "{error:?}");
+    assert!(matches!(error, QuorumError::InsufficientBalance { .. }), "{error:?}");
 }
 
 #[tokio::test]

@@ -11,12 +11,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use alloy::primitives::{B256, Bytes, keccak256};
+use fastpay_client::{QuorumError, QuorumOptions};
 use fastpay_core::{AccountKey, Amount, Asset, Certificate, Genesis, SequenceNumber, TransferOrder};
 use fastpay_ethereum::testing::{Anvil, LyingNode, Mining, rich_key};
 use fastpay_ethereum::{Finality, Primary, PrimaryConfig, SenderConfig};
 use fastpay_testkit::TestCommittee;
 use fastpay_wallet::folder::{Config, Folder, FolderError, OrderState, TransactionState};
-use fastpay_wallet::{ChainAccount, DriveError, DriveOptions, Resumed, Wallet, WalletError, set_up};
+use fastpay_wallet::{ChainAccount, Resumed, Wallet, WalletError, set_up};
 use support::{Committee, Message, Part, alice, bob, carol, options, pay};
 
 /// An order or a certificate of Alice that arrived at an authority, and what her folder said at that moment.
@@ -138,11 +139,11 @@ async fn a_certificate_that_could_be_brought_to_nobody_is_listed_and_brought_lat
             fakes.iter().for_each(|fake| fake.play(Part::Down));
         }
     });
-    let options = DriveOptions { deadline: Duration::from_secs(1), ..options() };
+    let options = QuorumOptions { deadline: Duration::from_secs(1), ..options() };
     let wallet = Wallet::new(Folder::new(home.path()), committee.network(), options);
     let error = wallet.send(&alice(), &pay(bob().account(), 40)).await.unwrap_err();
     let is_expected =
-        matches!(&error, WalletError::Drive(DriveError::NoQuorum { what: "confirmations", heard: 0, .. }));
+        matches!(&error, WalletError::Quorum(QuorumError::NoQuorum { what: "confirmations", heard: 0, .. }));
     assert!(is_expected, "{error}");
     let orders = wallet.folder().orders(alice().account());
     assert_eq!(orders.unfinished().unwrap()[0].state, OrderState::Certified);

@@ -6,8 +6,8 @@ mod support;
 
 use std::time::Duration;
 
+use fastpay_client::ClientError;
 use fastpay_core::Amount;
-use fastpay_rpc::ClientError;
 use fastpay_wallet::folder::Folder;
 use fastpay_wallet::{ErrorKind, Wallet};
 use support::{Committee, Part, alice, bob, carol, options, pay};

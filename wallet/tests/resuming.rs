@@ -6,9 +6,10 @@ mod support;
 
 use std::time::Duration;
 
+use fastpay_client::QuorumError;
 use fastpay_core::{AccountId, SequenceNumber, TransferOrder};
 use fastpay_wallet::folder::{Folder, FolderError, OrderState};
-use fastpay_wallet::{DriveError, ErrorKind, Intent, Resumed, Wallet, WalletError};
+use fastpay_wallet::{ErrorKind, Intent, Resumed, Wallet, WalletError};
 use support::{Committee, Part, alice, bob, carol, options, pay};
 use tokio::time::timeout;
 
@@ -256,7 +257,7 @@ async fn a_split_that_neither_order_can_win_is_explained() {
             true => wallet.send(&alice(), &pay(carol().account(), 1)).await.unwrap_err(),
         };
         assert_eq!(error.kind(), ErrorKind::Conflict);
-        let WalletError::Drive(DriveError::Conflict(contest)) = &error else { panic!("{error:?}") };
+        let WalletError::Quorum(QuorumError::Conflict(contest)) = &error else { panic!("{error:?}") };
         assert!(contest.leader().is_none(), "{error}");
         for contender in contest.contenders() {
             let holders =

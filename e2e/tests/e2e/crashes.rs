@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use fastpay_client::ClientError;
 use fastpay_core::{AccountId, Amount, Asset, Balance, Memo};
 use fastpay_e2e::{Authority, Crowd, Network, run, wait_for, within};
-use fastpay_rpc::{ClientError, Refusal};
+use fastpay_rpc::Refusal;
 use fastpay_wallet::Intent;
 use tokio::task::JoinSet;
 

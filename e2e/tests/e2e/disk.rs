@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use fastpay_client::{AuthorityClient, ClientError};
 use fastpay_core::{Amount, Asset, Certificate, Epoch, GenesisBalance, SequenceNumber, TransferOrder, Vote};
 use fastpay_e2e::{Cell, Crowd, Namespace, Network, Own, Place, wait_for};
-use fastpay_rpc::{AuthorityClient, ClientError, Refusal};
+use fastpay_rpc::Refusal;
 
 use crate::crashes::assert_all_paid;
 use crate::scene::{START, build, key, layout, payment, skip};

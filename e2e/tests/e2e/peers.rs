@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use fastpay_client::{AuthorityClient, ClientError};
 use fastpay_core::AccountKey;
 use fastpay_e2e::{Network, wait_for, within};
 use fastpay_rpc::proto::shard_client::ShardClient as Grpc;
 use fastpay_rpc::proto::submit_request::Request;
 use fastpay_rpc::proto::{self, SubmitRequest};
-use fastpay_rpc::{AuthorityClient, ClientError, MESSAGE_BYTES_MAX, Refusal};
+use fastpay_rpc::{MESSAGE_BYTES_MAX, Refusal};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tonic::Code;

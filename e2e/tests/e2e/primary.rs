@@ -3,9 +3,9 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use fastpay_client::AuthorityClient;
 use fastpay_core::{AccountId, Asset};
 use fastpay_e2e::{Chain, Failure, Network, Person, Place, Ports, http_get, program, run, wait_for};
-use fastpay_rpc::AuthorityClient;
 
 use crate::proxy::{Mode, Proxy};
 use crate::scene::{build, layout};

@@ -3,11 +3,12 @@
 use std::process::Command;
 use std::time::Duration;
 
+use fastpay_client::{AuthorityClient, ClientError};
 use fastpay_core::{
     AccountKey, Amount, Asset, Certificate, Epoch, Memo, SequenceNumber, TransferOrder, Vote, sign_vote,
 };
 use fastpay_e2e::{Crowd, Finished, Network, program, run, wait_for};
-use fastpay_rpc::{AuthorityClient, ClientError, Refusal};
+use fastpay_rpc::Refusal;
 use fastpay_wallet::Intent;
 
 use crate::scene::{key, payment, standalone};

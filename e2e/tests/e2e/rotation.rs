@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use alloy::primitives::{Bytes, U256};
 use alloy::sol_types::{SolCall, SolError};
+use fastpay_client::{AuthorityClient, ClientError};
 use fastpay_core::{
     AccountKey, Amount, Asset, Authority as Member, Certificate, Committee, Committees, Domain, Epoch, Memo,
     PrimaryAddress, Redemption, SequenceNumber, Transfer, TransferOrder, VerifiedCertificate, VerifiedContractVote,
@@ -15,7 +16,7 @@ use fastpay_core::{
 };
 use fastpay_e2e::{Network, VOTES_VALIDITY_S, http_get, wait_for};
 use fastpay_ethereum::{ContractRedemption, IFastPay, certified_redemption};
-use fastpay_rpc::{AuthorityClient, BatchAnswer, ClientError};
+use fastpay_rpc::BatchAnswer;
 use serde_json::json;
 use tokio::sync::watch;
 

@@ -2,12 +2,13 @@
 //! test is that the account is as it was, and that the good order still goes through.
 
 use alloy::primitives::Address;
+use fastpay_client::{AuthorityClient, ClientError};
 use fastpay_core::{
     AccountKey, Amount, Asset, AuthorityKeys, Authorization, Certificate, Committee, Domain, Epoch, Memo, Redemption,
     SequenceNumber, Transfer, TransferOrder, sign_vote,
 };
 use fastpay_e2e::Network;
-use fastpay_rpc::{AccountState, AuthorityClient, ClientError, Refusal};
+use fastpay_rpc::{AccountState, Refusal};
 
 use crate::scene::{START, balance, key, on_chain, payment, standalone};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fastpay_wallet::folder::PaymentName;
+use fastpay_rpc::PaymentName;
 
 use super::{Book, Compaction, Entry, Invoice};
 use crate::invoice::Arrival;

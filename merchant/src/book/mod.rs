@@ -6,7 +6,7 @@ mod entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use fastpay_core::{Amount, Asset, Memo};
-use fastpay_wallet::folder::PaymentName;
+use fastpay_rpc::PaymentName;
 
 use crate::invoice::{Arrival, State, Terms, state};
 pub use compact::Compacted;

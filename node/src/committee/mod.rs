@@ -19,12 +19,12 @@ mod sign;
 
 use std::path::{Path, PathBuf};
 
+use fastpay_client::ClientError;
 use fastpay_core::{
     Authority, AuthorityKeys, AuthorityName, Committee, CommitteeError as NotACommittee, CouncilStatement, Digest,
     Domain, Epoch, PossessionError, PrimaryAddress, sign_council_vote,
 };
 use fastpay_ethereum::{DepositsError, PrimaryError, utc};
-use fastpay_rpc::ClientError;
 use fastpay_rpc::json::Hex;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

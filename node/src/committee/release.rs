@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
+use fastpay_client::{ClientError, ClientOptions, ShardClient};
 use fastpay_core::{
     AccountId, Amount, Asset, AuthorityKeys, CouncilStatement, Epoch, Memo, PrimaryAddress, Redemption, SequenceNumber,
     ShardLayout, Transfer,
 };
 use fastpay_rpc::json::Hex;
-use fastpay_rpc::{ClientError, ClientOptions, ShardClient};
 use serde::Deserialize;
 
 use super::nodes::Nodes;

@@ -8,8 +8,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use fastpay_client::{AuthorityClient, ClientError, ClientOptions, Endpoints, EndpointsError};
 use fastpay_core::{AccountId, AuthorityName, Certificate, Committees, Domain, SequenceNumber};
-use fastpay_rpc::{AccountState, AuthorityClient, ClientError, ClientOptions, Endpoints, EndpointsError};
+use fastpay_rpc::AccountState;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 

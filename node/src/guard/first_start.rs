@@ -15,9 +15,9 @@
 use std::path::Path;
 use std::time::Duration;
 
+use fastpay_client::{AuthorityClient, Endpoints};
 use fastpay_core::{AccountId, AuthorityName, Epoch, TransactionIndex};
 use fastpay_ethereum::{Primary, PrimaryConfig, PrimaryError};
-use fastpay_rpc::{AuthorityClient, Endpoints};
 use tokio::task::JoinSet;
 
 use super::catch_up::OPTIONS;

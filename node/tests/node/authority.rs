@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use borsh::BorshSerialize;
+use fastpay_client::{AuthorityClient, AuthorityEndpoints, ClientError};
 use fastpay_core::{
     Amount, Asset, AuthorityKeys, Balance, Committees, Genesis, GenesisBalance, JournalPosition, SequenceNumber,
     ShardLedger,
@@ -21,7 +22,7 @@ use fastpay_node::shard::ShardError;
 use fastpay_node::standing::StandingError;
 use fastpay_node::storage::{CheckpointOptions, CheckpointStore, Checkpoints, DataFolder, StorageError};
 use fastpay_node::tls::TlsError;
-use fastpay_rpc::{AuthorityClient, AuthorityEndpoints, ClientError, Refusal};
+use fastpay_rpc::Refusal;
 use fastpay_testkit::{TestAccount, TestCommittee, payment};
 use rustls::RootCertStore;
 use rustls::pki_types::{CertificateDer, ServerName};

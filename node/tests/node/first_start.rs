@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fastpay_client::{AuthorityEndpoints, ClientError, Endpoints};
 use fastpay_core::{Amount, AuthorityKeys, Domain};
 use fastpay_ethereum::testing::{Anvil, CHAIN_ID, Mining};
 use fastpay_ethereum::{Call, Finality, PrimaryConfig};
@@ -9,7 +10,7 @@ use fastpay_node::config::Config;
 use fastpay_node::deployment::folder_identity;
 use fastpay_node::guard::{Witness, default_witness};
 use fastpay_node::storage::DataFolder;
-use fastpay_rpc::{AuthorityEndpoints, ClientError, Endpoints, Refusal};
+use fastpay_rpc::Refusal;
 use fastpay_testkit::{TestAccount, payment};
 
 use crate::authority::{Running, Scene, free_ports, get};

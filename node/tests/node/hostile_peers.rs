@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use fastpay_client::{ClientError, ShardClient};
 use fastpay_node::network::NetworkLimits;
+use fastpay_rpc::STREAM_REQUESTS_IN_FLIGHT_MAX;
 use fastpay_rpc::proto::submit_response::Response;
-use fastpay_rpc::{ClientError, STREAM_REQUESTS_IN_FLIGHT_MAX, ShardClient};
 use fastpay_testkit::{TestAccount, payment};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use fastpay_client::{ClientError, ClientOptions, ShardClient};
 use fastpay_core::{
     AccountId, Amount, Asset, Balance, Ed25519Signature, Epoch, PrimaryAddress, SequenceNumber, ShardId, TransferOrder,
 };
@@ -15,7 +16,7 @@ use fastpay_rpc::proto::shard_client::ShardClient as Grpc;
 use fastpay_rpc::proto::submit_request::Request;
 use fastpay_rpc::proto::submit_response::Response;
 use fastpay_rpc::proto::{self, SubmitRequest, SubmitResponse};
-use fastpay_rpc::{ClientError, ClientOptions, PAGE_ENTRIES_MAX, Refusal, ShardClient, request_bytes_max};
+use fastpay_rpc::{PAGE_ENTRIES_MAX, Refusal, request_bytes_max};
 use fastpay_testkit::{TestAccount, payment, redemption};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;

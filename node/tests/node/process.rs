@@ -5,9 +5,10 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
+use fastpay_client::{AuthorityClient, AuthorityEndpoints, ClientError};
 use fastpay_core::{Amount, Asset, AuthorityKeys, Balance, Epoch, SequenceNumber};
 use fastpay_node::keys;
-use fastpay_rpc::{AuthorityClient, AuthorityEndpoints, ClientError, Refusal};
+use fastpay_rpc::Refusal;
 use fastpay_testkit::{TestAccount, TestCommittee, payment};
 
 use crate::authority::{free_ports, get, write_genesis};

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use fastpay_client::{ClientError, ShardClient};
 use fastpay_core::{AccountId, Committees, Epoch, PrimaryAddress, Redemption, SequenceNumber};
 use fastpay_node::network::NetworkLimits;
 use fastpay_node::standing::Standing;
 use fastpay_rpc::proto::shard_client::ShardClient as Grpc;
 use fastpay_rpc::proto::submit_response::Response;
 use fastpay_rpc::proto::{self, redemption_batch_response};
-use fastpay_rpc::{BatchAnswer, ClientError, REDEMPTION_BATCH_MAX, Refusal, ShardClient, request_bytes_max};
+use fastpay_rpc::{BatchAnswer, REDEMPTION_BATCH_MAX, Refusal, request_bytes_max};
 use fastpay_testkit::{TestAccount, TestCommittee, payment, redemption};
 use tonic::Code;
 

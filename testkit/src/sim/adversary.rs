@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fastpay_client::AuthorityClient;
+use fastpay_client::Network;
 use fastpay_core::{
     AccountId, Amount, Certificate, Memo, Output, Outputs, Payment, Payout, PrimaryAddress, Redemption, SequenceNumber,
     Transfer, TransferOrder, VerifiedVote, Vote,
 };
-use fastpay_rpc::AuthorityClient;
-use fastpay_wallet::Network;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 

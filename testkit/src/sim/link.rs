@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
-use fastpay_rpc::Carrier;
+use fastpay_client::Carrier;
 use http_body::Frame;
 use http_body_util::{BodyExt, Full, StreamBody};
 use tokio::sync::mpsc;

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alloy::primitives::U256;
+use fastpay_client::{Network, QuorumOptions};
 use fastpay_core::{AccountId, Amount, Asset, Digest, Memo, Output, Outputs, PrimaryAddress};
 use fastpay_wallet::folder::{Folder, OrderEntry, OrderState};
-use fastpay_wallet::{DriveOptions, ErrorKind, Intent, Network, PayoutPage, Resumed, Wallet, WalletError};
+use fastpay_wallet::{ErrorKind, Intent, PayoutPage, Resumed, Wallet, WalletError};
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 
@@ -61,7 +62,7 @@ impl Owner {
 
     /// As a new process would have it.
     fn wallet(&self) -> Wallet {
-        Wallet::new(Folder::new(self.home.path()), self.network.clone(), DriveOptions::default())
+        Wallet::new(Folder::new(self.home.path()), self.network.clone(), QuorumOptions::default())
     }
 
     async fn think(&self) {

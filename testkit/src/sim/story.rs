@@ -9,8 +9,8 @@ use std::cell::Cell;
 use std::sync::{Arc, Once};
 use std::time::Duration;
 
+use fastpay_client::AuthorityClient;
 use fastpay_core::{AccountId, Certificate, ShardLayout, Transfer};
-use fastpay_rpc::AuthorityClient;
 use tokio::task::LocalSet;
 use tokio::time::{Instant, sleep, timeout};
 

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use alloy::primitives::address;
+use fastpay_client::{AuthorityClient, ClientOptions, ShardClient};
+use fastpay_client::{Names, Network};
 use fastpay_core::{AccountId, Amount, Asset, AuthorityKeys, AuthorityName, Committees, Domain};
-use fastpay_rpc::{AuthorityClient, ClientOptions, ShardClient};
-use fastpay_wallet::{Names, Network};
 use http_body_util::BodyExt;
 use http_body_util::combinators::BoxBody;
 use tokio::sync::{mpsc, oneshot};

@@ -13,14 +13,15 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 
+use fastpay_client::{AuthorityClient, ClientError};
 use fastpay_core::{AccountId, Asset, Certificate, SequenceNumber, VerifiedCertificate};
-use fastpay_rpc::{AccountState, AuthorityClient, ClientError};
+use fastpay_rpc::AccountState;
 use tokio::task::JoinSet;
 
 use super::books::Books;
 use super::proof::Proof;
 use super::{AuditListener, AuditProgress};
-use crate::network::Network;
+use fastpay_client::Network;
 
 /// So many accounts are read at once.
 const ACCOUNTS_AT_ONCE: usize = 16;

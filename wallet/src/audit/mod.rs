@@ -18,9 +18,9 @@ mod totals;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use fastpay_client::{AuthorityClient, ClientError};
 use fastpay_core::{Asset, AuthorityName, Balance, Deposit, Genesis, TransactionIndex};
 use fastpay_ethereum::{Cursor, DepositReader, Primary, RANGE_BLOCKS_DEFAULT};
-use fastpay_rpc::{AuthorityClient, ClientError};
 use serde::Serialize;
 use tokio::time::{Instant, sleep};
 
@@ -247,7 +247,7 @@ impl<'a> Audit<'a> {
         for authority in &self.authorities {
             let Some(reading) = readings.get(&authority.name()) else { continue };
             let now = async {
-                let mut now = crate::network::authority_status(authority).await?;
+                let mut now = fastpay_client::authority_status(authority).await?;
                 totals::add_totals(authority, &mut now, &assets).await?;
                 Ok::<_, ClientError>(now)
             };

@@ -12,16 +12,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use alloy::primitives::U256;
+use fastpay_client::{AuthorityClient, ClientError};
 use fastpay_core::{
     AccountId, Amount, Asset, AuthorityName, Balance, Certificate, GenesisBalance, SequenceNumber, TransactionIndex,
     Transfer,
 };
 use fastpay_ethereum::{Payout, Primary, PrimaryError, Token};
-use fastpay_rpc::{AuthorityClient, ClientError, ShardStatus};
+use fastpay_rpc::ShardStatus;
 
 use super::{AssetAudit, AuditReport, AuthorityAudit, Backing, Solvency};
 use crate::error::WalletError;
-use crate::network::Network;
+use fastpay_client::Network;
 
 /// What names a redemption, and what it moved.
 pub(super) type Redemptions = BTreeMap<(AccountId, SequenceNumber), (Asset, Amount)>;
@@ -41,7 +42,7 @@ pub(super) struct Ledger {
 }
 
 pub(super) async fn read_authority(network: &Network, authority: &AuthorityClient) -> Result<Reading, ClientError> {
-    let statuses = crate::network::authority_status(authority).await?;
+    let statuses = fastpay_client::authority_status(authority).await?;
     let mut redemptions = Redemptions::new();
     for (shard, status) in authority.shards().iter().zip(&statuses) {
         let mut start = 0_u64;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fastpay_core::{AccountId, AuthorityName, Certificate, Payment, Receipt, SequenceNumber, VerifiedCertificate};
+use fastpay_rpc::PaymentName;
 use serde::{Deserialize, Serialize};
 
 use super::durable;
@@ -36,17 +37,6 @@ impl ReceivedPayment {
     pub fn name(&self) -> PaymentName {
         PaymentName { sender: self.payment.sender, sequence: self.payment.sequence, output: self.output }
     }
-}
-
-/// What a received payment is known by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PaymentName {
-    /// Who paid.
-    pub sender: AccountId,
-    /// The number of the order among the sender's.
-    pub sequence: SequenceNumber,
-    /// The output's number, where it is an output of a payout.
-    pub output: Option<u16>,
 }
 
 /// How far the list of an authority was read.

@@ -36,7 +36,7 @@ use fastpay_core::AccountId;
 pub use config::{Config, ConfigError, PrimarySettings};
 pub use contacts::{Contact, ContactError, Contacts};
 pub use error::FolderError;
-pub use inbox::{Cursor, Inbox, InboxJournal, PaymentName, ReceivedPayment};
+pub use inbox::{Cursor, Inbox, InboxJournal, ReceivedPayment};
 pub use jobs::{Job, Jobs};
 pub use keys::{KeyEntry, KeyError, KeyKind, Keys, parse_secret, read_keystore};
 pub use learned::{AssetInfo, KnownCommittees};

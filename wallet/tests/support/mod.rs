@@ -8,6 +8,8 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use fastpay_client::{AuthorityEndpoints, ClientOptions, Endpoints};
+use fastpay_client::{Network, QuorumOptions};
 use fastpay_core::{
     AccountId, AccountKey, Amount, Asset, Balance, Certificate, Committees, Deposit, Epoch, Memo, Receipt,
     SequenceNumber, TransactionIndex, Transfer, TransferOrder, Vote, VoteSignature, sign_batch_vote,
@@ -16,10 +18,10 @@ use fastpay_rpc::proto::redemption_batch_response::Response as BatchResponse;
 use fastpay_rpc::proto::shard_server::{Shard, ShardServer};
 use fastpay_rpc::proto::submit_request::Request as Ask;
 use fastpay_rpc::proto::submit_response::Response as Answer;
-use fastpay_rpc::{AuthorityEndpoints, ClientOptions, Endpoints, PAGE_ENTRIES_MAX, Refusal, proto};
+use fastpay_rpc::{PAGE_ENTRIES_MAX, Refusal, proto};
 use fastpay_testkit::{Outcome, Refusal as TestRefusal, TestAccount, TestAuthority, TestCommittee};
 use fastpay_wallet::folder::Folder;
-use fastpay_wallet::{DriveOptions, Intent, Network, Wallet};
+use fastpay_wallet::{Intent, Wallet};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tokio::sync::mpsc;
@@ -730,8 +732,8 @@ impl Committee {
     }
 }
 
-pub fn options() -> DriveOptions {
-    DriveOptions {
+pub fn options() -> QuorumOptions {
+    QuorumOptions {
         deadline: Duration::from_secs(5),
         funds_patience: Duration::from_secs(2),
         background: Duration::from_secs(5),

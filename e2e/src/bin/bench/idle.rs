@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use fastpay_client::{CommitteeClient, NoCertificates, QuorumOptions};
 use fastpay_core::{AccountKey, Amount, Asset, GenesisBalance, Memo, Payment, SequenceNumber, Transfer};
 use fastpay_e2e::{Failure, Layout, Network, Place};
-use fastpay_wallet::{DriveOptions, Driver, NoCertificates};
 use serde::{Deserialize, Serialize};
 
 use crate::statistics::{Percentiles, Times};
@@ -29,7 +29,7 @@ pub async fn measure(rounds: u64) -> Result<Idle, Failure> {
     let layout = Layout { shards: 1, ..Layout::default() };
     let mut network = Network::prepare_standalone(Place::fixed("bench-idle")?, layout, vec![balance])?;
     network.start_authorities().await?;
-    let driver = Driver::new(network.wallet_network()?, Arc::new(NoCertificates), DriveOptions::default());
+    let driver = CommitteeClient::new(network.wallet_network()?, Arc::new(NoCertificates), QuorumOptions::default());
     let first = network.authority(0)?.client()?;
     let recipient = AccountKey::ed25519([2; 32]).account();
 

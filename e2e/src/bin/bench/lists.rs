@@ -3,11 +3,12 @@
 
 use std::time::{Duration, Instant};
 
+use fastpay_client::Endpoints;
+use fastpay_client::QuorumOptions;
 use fastpay_core::{AccountKey, Amount, Asset, Committees, Digest, GenesisBalance, Memo, Output, Outputs};
 use fastpay_e2e::{Failure, Layout, Network, Place};
-use fastpay_rpc::Endpoints;
 use fastpay_wallet::folder::Folder;
-use fastpay_wallet::{DriveOptions, PayoutPage, Wallet};
+use fastpay_wallet::{PayoutPage, Wallet};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
@@ -42,9 +43,9 @@ pub async fn measure() -> Result<Lists, Failure> {
     let committees = Committees::new(network.committee().clone()).map_err(Failure::wrong)?;
     let mut payers = Vec::new();
     for (number, key) in keys.into_iter().enumerate() {
-        let network_of = fastpay_wallet::Network::new(*network.domain(), committees.clone(), &endpoints);
+        let network_of = fastpay_client::Network::new(*network.domain(), committees.clone(), &endpoints);
         let folder = Folder::new(network.place().path(format!("wallet-{number}")));
-        payers.push((Wallet::new(folder, network_of.map_err(Failure::wrong)?, DriveOptions::default()), key));
+        payers.push((Wallet::new(folder, network_of.map_err(Failure::wrong)?, QuorumOptions::default()), key));
     }
     let start = Instant::now();
     let mut paying = JoinSet::new();

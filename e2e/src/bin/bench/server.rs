@@ -7,9 +7,9 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use fastpay_client::{AuthorityClient, ShardClient};
 use fastpay_core::{AuthorityKeys, Balance, Domain, GenesisBalance, SequenceNumber, ShardLayout};
 use fastpay_e2e::{Failure, Layout, Network, Place, http_get, wait_for};
-use fastpay_rpc::{AuthorityClient, ShardClient};
 
 use crate::meter::Usage;
 use crate::traced::Spans;

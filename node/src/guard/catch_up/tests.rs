@@ -1,5 +1,5 @@
+use fastpay_client::AuthorityEndpoints;
 use fastpay_core::{AuthorityKeys, Epoch};
-use fastpay_rpc::AuthorityEndpoints;
 use fastpay_testkit::{TestAccount, TestCommittee, payment};
 use proptest::prelude::*;
 

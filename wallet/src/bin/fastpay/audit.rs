@@ -4,7 +4,8 @@ use std::fmt::Display;
 use std::path::Path;
 use std::time::Duration;
 
-use fastpay_wallet::{AssetAudit, AuditProgress, AuditReport, ErrorKind, Money, Proof, Wallet, WalletError, short};
+use fastpay_client::short;
+use fastpay_wallet::{AssetAudit, AuditProgress, AuditReport, ErrorKind, Money, Proof, Wallet, WalletError};
 use serde_json::json;
 
 use crate::args::AuditArgs;

@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use fastpay_client::QuorumOptions;
 use fastpay_core::{AccountId, AccountKey};
 use fastpay_ethereum::Primary;
 use fastpay_telemetry::{Export, Service, Tracer};
 use fastpay_wallet::folder::{Folder, KeyEntry, KeyError, KeyKind};
-use fastpay_wallet::{ChainAccount, DriveOptions, Wallet, WalletError};
+use fastpay_wallet::{ChainAccount, Wallet, WalletError};
 use zeroize::Zeroizing;
 
 use crate::args::AccountArgs;
@@ -43,7 +44,7 @@ impl Context {
 
     /// The wallet, telling of its progress.
     pub fn wallet(&self) -> Result<Wallet, WalletError> {
-        let options = DriveOptions { deadline: self.timeout, ..DriveOptions::default() };
+        let options = QuorumOptions { deadline: self.timeout, ..QuorumOptions::default() };
         let screen = self.screen.clone();
         let wallet = Wallet::open(self.folder.clone(), options)?.with_tracer(self.tracer()?);
         Ok(wallet.with_listener(Arc::new(move |progress| screen.hear(progress))))

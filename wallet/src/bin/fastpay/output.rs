@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use alloy::primitives::U256;
+use fastpay_client::{PeerFailure, Progress, QuorumError, short};
 use fastpay_core::{Asset, AuthorityName, Output, Payout, Transfer};
 use fastpay_ethereum::{Inclusion, Progress as ChainProgress, Queued, utc};
 use fastpay_wallet::folder::{Errand, ReceivedPayment};
-use fastpay_wallet::{DriveError, Money, Progress, Trouble, WalletError, format_memo, format_units, short};
+use fastpay_wallet::{Money, WalletError, format_memo, format_units};
 use serde_json::{Value, json};
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -41,8 +42,8 @@ impl Report {
 #[derive(Clone, Debug)]
 pub struct Screen {
     started: Instant,
-    /// The last trouble told of each authority: the same again is no news.
-    told: Arc<Mutex<BTreeMap<AuthorityName, Trouble>>>,
+    /// The last failure told of each authority: the same again is no news.
+    told: Arc<Mutex<BTreeMap<AuthorityName, PeerFailure>>>,
 }
 
 impl Screen {
@@ -95,10 +96,10 @@ impl Screen {
             Progress::CatchingUp { authority, account, sequence } => {
                 self.say(format!("bringing certificate {sequence} of {account} to authority {}", short(authority)));
             }
-            Progress::Waiting { authority, trouble } => {
+            Progress::Waiting { authority, failure } => {
                 let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-                if told.insert(*authority, trouble.clone()).as_ref() != Some(trouble) {
-                    self.say(format!("authority {}: {trouble}", short(authority)));
+                if told.insert(*authority, failure.clone()).as_ref() != Some(failure) {
+                    self.say(format!("authority {}: {failure}", short(authority)));
                 }
             }
             Progress::Adopted(transfer) => self.say(format!(
@@ -191,7 +192,7 @@ pub fn transfer_text(transfer: &Transfer, money: &Money) -> String {
 /// The error for programs.
 pub fn error_json(error: &WalletError) -> Value {
     let mut document = error.kind().document(error);
-    if let (WalletError::Drive(DriveError::Conflict(contest)), Some(json)) = (error, document.get_mut("error")) {
+    if let (WalletError::Quorum(QuorumError::Conflict(contest)), Some(json)) = (error, document.get_mut("error")) {
         add(json, [("orders", json!(contest.contenders()))]);
     }
     document

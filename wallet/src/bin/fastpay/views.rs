@@ -3,14 +3,13 @@
 use std::io;
 use std::time::Duration;
 
+use fastpay_client::ClientError;
+use fastpay_client::short;
 use fastpay_core::{AccountId, Asset};
 use fastpay_ethereum::{Primary, Token, utc};
-use fastpay_rpc::ClientError;
 use fastpay_telemetry::console::{LostAnswer, print};
 use fastpay_wallet::folder::{Errand, ReceivedPayment};
-use fastpay_wallet::{
-    AccountView, AuthorityView, ErrorKind, Money, Wallet, WalletError, assets_of, format_memo, short,
-};
+use fastpay_wallet::{AccountView, AuthorityView, ErrorKind, Money, Wallet, WalletError, assets_of, format_memo};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 

@@ -5,8 +5,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::ClientError;
 use fastpay_core::{Amount, Asset, AuthorityName, Balance, SequenceNumber};
-use fastpay_rpc::{AccountState, ClientError};
+use fastpay_rpc::AccountState;
 use serde::Serialize;
 
 /// Further behind than this, an authority's balance is not carried forward.
@@ -16,7 +17,8 @@ const LAG_MAX: u64 = 1000;
 /// `next` are taken off it. None where too few of them can be judged.
 ///
 /// `spent` tells what the order of a number moved: `None` where that is not known.
-pub(crate) fn supported_balance(
+#[must_use]
+pub fn supported_balance(
     states: &[&AccountState],
     next: SequenceNumber,
     asset: Asset,
@@ -56,7 +58,8 @@ pub struct AgreedBalance {
 }
 
 /// What the authorities' answers amount to, asset by asset. Assets of which all hold nothing are left out.
-pub(crate) fn agreed_balances(states: &[&AccountState], trusted: usize) -> Vec<AgreedBalance> {
+#[must_use]
+pub fn agreed_balances(states: &[&AccountState], trusted: usize) -> Vec<AgreedBalance> {
     let assets = states.iter().flat_map(|state| state.holdings.iter().map(|(asset, _)| *asset));
     let assets: std::collections::BTreeSet<_> = assets.collect();
     let agreed = assets.into_iter().filter_map(|asset| agreed_balance(states, asset, trusted));
@@ -87,7 +90,8 @@ fn agreed_balance(states: &[&AccountState], asset: Asset, trusted: usize) -> Opt
 }
 
 /// The claims of a next sequence number above `known`, the highest first. Each is to be proven.
-pub(crate) fn claims_above(
+#[must_use]
+pub fn claims_above(
     answers: &[(AuthorityName, Result<AccountState, ClientError>)],
     known: SequenceNumber,
 ) -> Vec<SequenceNumber> {

@@ -15,7 +15,7 @@ use super::short;
 
 /// The competition for a number, as far as authorities have told of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Contest {
+pub struct OrderConflict {
     members: BTreeSet<AuthorityName>,
     quorum: usize,
     rivals: BTreeMap<Digest, Rival>,
@@ -30,7 +30,7 @@ struct Rival {
 /// One of the orders, for people and programs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Contender {
+pub struct ConflictingOrder {
     /// What it orders.
     pub transfer: Transfer,
     /// The authorities that are locked on it.
@@ -39,21 +39,22 @@ pub struct Contender {
     pub reach: usize,
 }
 
-impl Contest {
+impl OrderConflict {
     /// No order yet, before this committee.
-    pub(crate) fn new(committee: &Committee) -> Self {
+    #[must_use]
+    pub fn new(committee: &Committee) -> Self {
         let members = committee.members().iter().map(|member| member.name).collect();
         Self { members, quorum: committee.quorum(), rivals: BTreeMap::new() }
     }
 
     /// An order that nobody need hold yet.
-    pub(crate) fn enter(&mut self, order: &VerifiedOrder) {
+    pub fn enter(&mut self, order: &VerifiedOrder) {
         let rival = || Rival { order: order.clone(), holders: BTreeSet::new() };
         self.rivals.entry(order.digest()).or_insert_with(rival);
     }
 
     /// An authority is locked on an order.
-    pub(crate) fn hold(&mut self, order: &VerifiedOrder, authority: AuthorityName) {
+    pub fn hold(&mut self, order: &VerifiedOrder, authority: AuthorityName) {
         self.enter(order);
         if let Some(rival) = self.rivals.get_mut(&order.digest()) {
             rival.holders.insert(authority);
@@ -61,7 +62,7 @@ impl Contest {
     }
 
     /// Adds what else is known of the same number.
-    pub(crate) fn merge(&mut self, other: &Self) {
+    pub fn merge(&mut self, other: &Self) {
         for rival in other.rivals.values() {
             self.enter(&rival.order);
             rival.holders.iter().for_each(|holder| self.hold(&rival.order, *holder));
@@ -86,16 +87,17 @@ impl Contest {
     }
 
     /// Any of the orders.
-    pub(crate) fn any(&self) -> Option<&VerifiedOrder> {
+    #[must_use]
+    pub fn any(&self) -> Option<&VerifiedOrder> {
         self.rivals.values().next().map(|rival| &rival.order)
     }
 
     /// All orders, the one that most authorities hold first.
     #[must_use]
-    pub fn contenders(&self) -> Vec<Contender> {
+    pub fn contenders(&self) -> Vec<ConflictingOrder> {
         let mut rivals: Vec<_> = self.rivals.values().collect();
         rivals.sort_by_key(|rival| (std::cmp::Reverse(rival.holders.len()), rival.order.digest()));
-        let contender = |rival: &Rival| Contender {
+        let contender = |rival: &Rival| ConflictingOrder {
             transfer: rival.order.transfer().clone(),
             holders: rival.holders.iter().copied().collect(),
             reach: self.reach(rival),
@@ -104,16 +106,16 @@ impl Contest {
     }
 }
 
-impl fmt::Display for Contest {
+impl fmt::Display for OrderConflict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let contenders = self.contenders();
-        if let Some(Contender { transfer, .. }) = contenders.first() {
+        if let Some(ConflictingOrder { transfer, .. }) = contenders.first() {
             let (account, sequence) = (transfer.sender(), transfer.sequence());
             write!(f, "account {account} has {} orders with sequence number {sequence}", contenders.len())?;
         }
         write!(f, ", signed with the same key by copies of this wallet: ")?;
         let (size, quorum) = (self.members.len(), self.quorum);
-        for Contender { transfer, holders, reach } in &contenders {
+        for ConflictingOrder { transfer, holders, reach } in &contenders {
             let (what, to) = match transfer {
                 Transfer::Payment(payment) => ("pays", payment.recipient.to_string()),
                 Transfer::Redemption(redemption) => ("redeems", redemption.recipient.to_string()),
@@ -171,7 +173,7 @@ mod tests {
     /// Which order leads, and how far each can come, where so many authorities hold each.
     fn check(size: usize, held: &[usize], leader: Option<usize>, reach: &[usize]) {
         let Case { committee, orders } = case(size);
-        let mut contest = Contest::new(&committee.committee);
+        let mut contest = OrderConflict::new(&committee.committee);
         let mut members = committee.committee.members().iter();
         for (order, count) in orders.iter().zip(held) {
             contest.enter(order);
@@ -187,7 +189,7 @@ mod tests {
     #[test]
     fn who_holds_two_counts_for_both() {
         let Case { committee, orders } = case(4);
-        let mut contest = Contest::new(&committee.committee);
+        let mut contest = OrderConflict::new(&committee.committee);
         let names: Vec<_> = committee.committee.members().iter().map(|member| member.name).collect();
         for (order, holders) in [(0, [0, 1, 3]), (1, [2, 3, 3])] {
             holders.iter().for_each(|holder: &usize| contest.hold(&orders[order], names[*holder]));

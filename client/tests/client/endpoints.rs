@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use fastpay_client::{AuthorityClient, AuthorityEndpoints, ClientError, ClientOptions, Endpoints, EndpointsError};
 use fastpay_core::AuthorityName;
-use fastpay_rpc::{AuthorityClient, AuthorityEndpoints, ClientError, ClientOptions, Endpoints, EndpointsError};
 
 fn read(text: &str) -> Result<Endpoints, EndpointsError> {
     let folder = tempfile::tempdir().unwrap();

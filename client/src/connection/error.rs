@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
+use fastpay_rpc::{Malformed, Refusal, printable};
 use tonic::{Code, Status};
-
-use crate::convert::Malformed;
-use crate::refusal::{Refusal, printable};
 
 /// Why an authority gave no good answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

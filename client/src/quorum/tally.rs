@@ -10,11 +10,11 @@ use fastpay_core::{
     VerifiedVote,
 };
 
-use super::{Contest, DriveError};
+use super::{OrderConflict, QuorumError};
 
 /// Why an authority does not do now what it is asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Trouble {
+pub enum PeerFailure {
     /// No connection or no answer.
     #[error("{0}")]
     Silent(String),
@@ -44,7 +44,7 @@ pub enum Trouble {
     Misbehaved(String),
 }
 
-impl Trouble {
+impl PeerFailure {
     /// In a word of a fixed list: what it says besides may be private.
     pub(super) fn kind(&self) -> &'static str {
         match self {
@@ -68,7 +68,7 @@ impl Trouble {
 
 /// A verified answer, or the lack of one.
 #[derive(Debug)]
-pub(crate) enum Heard {
+pub(crate) enum PeerAnswer {
     /// A valid vote of this very authority.
     Vote(VerifiedVote),
     /// The number has a certificate already, of this order or another.
@@ -78,12 +78,12 @@ pub(crate) enum Heard {
     /// It votes in this newer epoch, and will be asked again.
     Ahead(Epoch),
     /// It will be asked again.
-    Later(Trouble),
+    Later(PeerFailure),
     /// It will not be asked again.
-    Out(Trouble),
+    Out(PeerFailure),
 }
 
-impl Heard {
+impl PeerAnswer {
     /// In a word of a fixed list.
     pub(super) fn kind(&self) -> &'static str {
         match self {
@@ -91,7 +91,7 @@ impl Heard {
             Self::Finished(_) => "already-confirmed",
             Self::Locked(_) => "order-pending",
             Self::Ahead(_) => "other-epoch",
-            Self::Later(trouble) | Self::Out(trouble) => trouble.kind(),
+            Self::Later(failure) | Self::Out(failure) => failure.kind(),
         }
     }
 }
@@ -120,42 +120,42 @@ pub(crate) struct Tally {
     votes: BTreeMap<AuthorityName, VerifiedVote>,
     ahead: BTreeMap<AuthorityName, Epoch>,
     locked: BTreeMap<AuthorityName, VerifiedOrder>,
-    out: BTreeMap<AuthorityName, Trouble>,
-    troubles: BTreeMap<AuthorityName, Trouble>,
+    out: BTreeMap<AuthorityName, PeerFailure>,
+    failures: BTreeMap<AuthorityName, PeerFailure>,
 }
 
 impl Tally {
     pub(crate) fn new(committee: Arc<Committee>, order: VerifiedOrder) -> Self {
         let (votes, locked, ahead) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Self { committee, order, votes, ahead, locked, out: BTreeMap::new(), troubles: BTreeMap::new() }
+        Self { committee, order, votes, ahead, locked, out: BTreeMap::new(), failures: BTreeMap::new() }
     }
 
     pub(crate) fn votes(&self) -> usize {
         self.votes.len()
     }
 
-    pub(crate) fn hear(&mut self, authority: AuthorityName, heard: Heard) -> Verdict {
+    pub(crate) fn count(&mut self, authority: AuthorityName, heard: PeerAnswer) -> Verdict {
         match heard {
-            Heard::Vote(vote) => {
+            PeerAnswer::Vote(vote) => {
                 self.locked.remove(&authority);
-                self.troubles.remove(&authority);
+                self.failures.remove(&authority);
                 self.votes.insert(vote.vote().authority, vote);
                 let votes: Vec<_> = self.votes.values().cloned().collect();
                 if let Some(certificate) = Certificate::from_votes(&self.order, &self.committee, &votes) {
                     return Verdict::Certified(Box::new(certificate));
                 }
             }
-            Heard::Finished(certificate) if certificate.digest() == self.order.digest() => {
+            PeerAnswer::Finished(certificate) if certificate.digest() == self.order.digest() => {
                 return Verdict::Certified(certificate);
             }
-            Heard::Finished(certificate) => return Verdict::Superseded(certificate),
-            Heard::Locked(other) => {
-                self.troubles.insert(authority, Trouble::Locked(other.digest()));
+            PeerAnswer::Finished(certificate) => return Verdict::Superseded(certificate),
+            PeerAnswer::Locked(other) => {
+                self.failures.insert(authority, PeerFailure::Locked(other.digest()));
                 self.locked.insert(authority, *other);
             }
-            Heard::Ahead(epoch) => {
+            PeerAnswer::Ahead(epoch) => {
                 self.locked.remove(&authority);
-                self.troubles.insert(authority, Trouble::OtherEpoch(epoch));
+                self.failures.insert(authority, PeerFailure::OtherEpoch(epoch));
                 self.ahead.insert(authority, epoch);
                 let mut epochs: Vec<_> = self.ahead.values().copied().collect();
                 epochs.sort_unstable();
@@ -164,13 +164,13 @@ impl Tally {
                     return Verdict::NewEpoch(*epoch);
                 }
             }
-            Heard::Later(trouble) => {
+            PeerAnswer::Later(failure) => {
                 self.locked.remove(&authority);
-                self.troubles.insert(authority, trouble);
+                self.failures.insert(authority, failure);
             }
-            Heard::Out(trouble) => {
-                self.troubles.insert(authority, trouble.clone());
-                self.out.insert(authority, trouble);
+            PeerAnswer::Out(failure) => {
+                self.failures.insert(authority, failure.clone());
+                self.out.insert(authority, failure);
             }
         }
         if self.reachable() < self.committee.quorum() { Verdict::Impossible } else { Verdict::Wait }
@@ -185,8 +185,8 @@ impl Tally {
     }
 
     /// Who holds which order of this number.
-    fn contest(&self) -> Contest {
-        let mut contest = Contest::new(&self.committee);
+    fn contest(&self) -> OrderConflict {
+        let mut contest = OrderConflict::new(&self.committee);
         contest.enter(&self.order);
         self.votes.keys().for_each(|name| contest.hold(&self.order, *name));
         self.locked.iter().for_each(|(name, other)| contest.hold(other, *name));
@@ -194,32 +194,32 @@ impl Tally {
     }
 
     /// Why there is no certificate.
-    pub(crate) fn failure(&self, timed_out: bool) -> DriveError {
+    pub(crate) fn error(&self, timed_out: bool) -> QuorumError {
         let (size, quorum) = (self.committee.members().len(), self.committee.quorum());
         let blocking = size.saturating_sub(quorum);
         // f + 1 reports contain an honest one.
         let trusted = self.committee.faults_tolerated().saturating_add(1);
         if self.locked.len() > blocking || (timed_out && !self.locked.is_empty()) {
-            return DriveError::Conflict(Box::new(self.contest()));
+            return QuorumError::Conflict(Box::new(self.contest()));
         }
-        if self.troubles.values().filter(|trouble| **trouble == Trouble::NoPrimary).count() >= trusted {
-            return DriveError::NoPrimary;
+        if self.failures.values().filter(|failure| **failure == PeerFailure::NoPrimary).count() >= trusted {
+            return QuorumError::NoPrimary;
         }
-        let mut balances: Vec<_> = self.troubles.values().filter_map(balance_of).collect();
+        let mut balances: Vec<_> = self.failures.values().filter_map(balance_of).collect();
         balances.sort_unstable();
         if let Some(balance) = balances.iter().nth_back(self.committee.faults_tolerated())
             && balances.len() > blocking
         {
-            return DriveError::InsufficientBalance { balance: *balance };
+            return QuorumError::InsufficientBalance { balance: *balance };
         }
-        let troubles = self.troubles.iter().map(|(name, trouble)| (*name, trouble.clone())).collect();
-        DriveError::NoQuorum { what: "votes", heard: self.votes.len(), quorum, timed_out, troubles }
+        let failures = self.failures.iter().map(|(name, failure)| (*name, failure.clone())).collect();
+        QuorumError::NoQuorum { what: "votes", heard: self.votes.len(), quorum, timed_out, failures }
     }
 }
 
-fn balance_of(trouble: &Trouble) -> Option<Balance> {
-    match trouble {
-        Trouble::InsufficientBalance(balance) => Some(*balance),
+fn balance_of(failure: &PeerFailure) -> Option<Balance> {
+    match failure {
+        PeerFailure::InsufficientBalance(balance) => Some(*balance),
         _ => None,
     }
 }
@@ -255,16 +255,16 @@ mod tests {
             let (name, vote) = (self.name(index), self.committee.vote(index, &self.order));
             let TestCommittee { domain, committee, .. } = &self.committee;
             let vote = vote.verify(domain, committee, &self.committee.verified(&self.order)).unwrap();
-            self.tally.hear(name, Heard::Vote(vote))
+            self.tally.count(name, PeerAnswer::Vote(vote))
         }
 
         fn lock(&mut self, index: usize) -> Verdict {
             let (name, other) = (self.name(index), self.committee.verified(&self.other));
-            self.tally.hear(name, Heard::Locked(Box::new(other)))
+            self.tally.count(name, PeerAnswer::Locked(Box::new(other)))
         }
 
-        fn out(&mut self, index: usize, trouble: Trouble) -> Verdict {
-            self.tally.hear(self.name(index), Heard::Out(trouble))
+        fn out(&mut self, index: usize, failure: PeerFailure) -> Verdict {
+            self.tally.count(self.name(index), PeerAnswer::Out(failure))
         }
     }
 
@@ -284,7 +284,7 @@ mod tests {
         let mut locked = case();
         assert_eq!(locked.lock(0), Verdict::Wait);
         assert_eq!(locked.lock(1), Verdict::Impossible);
-        let DriveError::Conflict(contest) = locked.tally.failure(false) else { panic!() };
+        let QuorumError::Conflict(contest) = locked.tally.error(false) else { panic!() };
         assert_eq!(contest.leader().unwrap().order(), &locked.other, "nobody holds ours");
         assert_eq!(
             contest.contenders().iter().map(|c| (c.holders.len(), c.reach)).collect::<Vec<_>>(),
@@ -303,42 +303,45 @@ mod tests {
     fn a_certificate_for_the_number_ends_it_either_way() {
         let mut ours = case();
         let certificate = Box::new(ours.committee.certified(&ours.order));
-        assert!(matches!(ours.tally.hear(ours.name(0), Heard::Finished(certificate)), Verdict::Certified(_)));
+        assert!(matches!(ours.tally.count(ours.name(0), PeerAnswer::Finished(certificate)), Verdict::Certified(_)));
         let mut theirs = case();
         let certificate = Box::new(theirs.committee.certified(&theirs.other));
-        assert!(matches!(theirs.tally.hear(theirs.name(0), Heard::Finished(certificate)), Verdict::Superseded(_)));
+        assert!(matches!(
+            theirs.tally.count(theirs.name(0), PeerAnswer::Finished(certificate)),
+            Verdict::Superseded(_)
+        ));
     }
 
     #[test]
     fn one_authority_cannot_make_up_an_epoch_and_two_are_believed_as_far_as_both_go() {
         let mut case = case();
-        assert_eq!(case.tally.hear(case.name(0), Heard::Ahead(Epoch(9))), Verdict::Wait);
-        assert_eq!(case.tally.hear(case.name(0), Heard::Ahead(Epoch(9))), Verdict::Wait);
-        assert_eq!(case.tally.hear(case.name(1), Heard::Ahead(Epoch(1))), Verdict::NewEpoch(Epoch(1)));
+        assert_eq!(case.tally.count(case.name(0), PeerAnswer::Ahead(Epoch(9))), Verdict::Wait);
+        assert_eq!(case.tally.count(case.name(0), PeerAnswer::Ahead(Epoch(9))), Verdict::Wait);
+        assert_eq!(case.tally.count(case.name(1), PeerAnswer::Ahead(Epoch(1))), Verdict::NewEpoch(Epoch(1)));
         // The others' votes in our epoch still make a certificate, while one is ahead.
         let mut one_ahead = super::tests::case();
-        assert_eq!(one_ahead.tally.hear(one_ahead.name(0), Heard::Ahead(Epoch(1))), Verdict::Wait);
+        assert_eq!(one_ahead.tally.count(one_ahead.name(0), PeerAnswer::Ahead(Epoch(1))), Verdict::Wait);
         assert_eq!((one_ahead.vote(1), one_ahead.vote(2)), (Verdict::Wait, Verdict::Wait));
         assert!(matches!(one_ahead.vote(3), Verdict::Certified(_)));
     }
 
     #[test]
     fn the_reason_of_a_failure_is_what_an_honest_authority_says() {
-        let poor = |balance| Trouble::InsufficientBalance(Balance::from(fastpay_core::Amount(balance)));
+        let poor = |balance| PeerFailure::InsufficientBalance(Balance::from(fastpay_core::Amount(balance)));
         let mut one_liar = case();
         assert_eq!(one_liar.out(0, poor(0)), Verdict::Wait);
-        assert_eq!(one_liar.out(1, Trouble::Silent("gone".into())), Verdict::Impossible);
-        assert!(matches!(one_liar.tally.failure(false), DriveError::NoQuorum { heard: 0, .. }));
+        assert_eq!(one_liar.out(1, PeerFailure::Silent("gone".into())), Verdict::Impossible);
+        assert!(matches!(one_liar.tally.error(false), QuorumError::NoQuorum { heard: 0, .. }));
         let mut poverty = case();
         assert_eq!(poverty.out(0, poor(0)), Verdict::Wait);
         assert_eq!(poverty.out(1, poor(3)), Verdict::Impossible);
-        let DriveError::InsufficientBalance { balance } = poverty.tally.failure(false) else { panic!() };
+        let QuorumError::InsufficientBalance { balance } = poverty.tally.error(false) else { panic!() };
         assert_eq!(balance, Balance::ZERO);
         let mut standalone = case();
-        assert_eq!(standalone.out(0, Trouble::NoPrimary), Verdict::Wait);
-        assert_eq!(standalone.out(1, Trouble::NoPrimary), Verdict::Impossible);
-        assert!(matches!(standalone.tally.failure(false), DriveError::NoPrimary));
-        let behind = Trouble::Behind(SequenceNumber(0));
+        assert_eq!(standalone.out(0, PeerFailure::NoPrimary), Verdict::Wait);
+        assert_eq!(standalone.out(1, PeerFailure::NoPrimary), Verdict::Impossible);
+        assert!(matches!(standalone.tally.error(false), QuorumError::NoPrimary));
+        let behind = PeerFailure::Behind(SequenceNumber(0));
         assert!(behind.to_string().contains("finish that order first"));
     }
 }

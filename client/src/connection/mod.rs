@@ -1,33 +1,30 @@
 //! A client of one shard, and of one authority with all its shards. What comes back is what that
 //! authority says: votes and certificates must still be verified.
 
-mod answers;
 mod authority;
 mod error;
+mod submit;
+mod transport;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use answers::{AccountState, BatchAnswer, Page, Received, ShardStatus};
 pub use authority::AuthorityClient;
 pub use error::ClientError;
+use submit::Submitter;
+pub use transport::Carrier;
+use transport::Transport;
 
 use bytes::Bytes;
-use fastpay_core::{
-    AccountId, Asset, AssetTotals, Authority, Certificate, Deposit, Epoch, SequenceNumber, ShardId, TransactionIndex,
-    TransferOrder, Vote,
+use fastpay_core::{AccountId, Asset, Certificate, Deposit, Epoch, SequenceNumber, TransferOrder, Vote};
+use fastpay_rpc::proto::shard_client::ShardClient as Grpc;
+use fastpay_rpc::proto::submit_request::Request;
+use fastpay_rpc::proto::submit_response::Response;
+use fastpay_rpc::{
+    AccountState, BatchAnswer, MESSAGE_BYTES_MAX, Malformed, PAGE_ENTRIES_MAX, Page, Received, ShardStatus, proto,
 };
 use tonic::Status;
 use tonic::transport::{Certificate as TlsCertificate, ClientTlsConfig, Endpoint};
-
-use crate::convert::{self, Malformed};
-use crate::proto::shard_client::ShardClient as Grpc;
-use crate::proto::submit_request::Request;
-use crate::proto::submit_response::Response;
-use crate::refusal::printable;
-use crate::submit::Submitter;
-use crate::transport::{Carrier, Transport};
-use crate::{MESSAGE_BYTES_MAX, PAGE_ENTRIES_MAX, proto};
 
 /// How long to wait.
 #[derive(Clone, Copy, Debug)]
@@ -152,19 +149,7 @@ impl ShardClient {
 
     async fn read_account(&self, account: AccountId, asset: Bytes) -> Result<AccountState, ClientError> {
         let request = proto::AccountRequest { account: bytes(&account.0), asset };
-        let answer = self.in_time(self.grpc.clone().get_account(request)).await?;
-        let holdings = answer.holdings.iter();
-        Ok(AccountState {
-            next_sequence: SequenceNumber(answer.next_sequence),
-            pending: answer.pending.map(TryInto::try_into).transpose()?,
-            holdings: holdings
-                .map(|held| Ok((convert::asset(&held.asset)?, convert::balance("balance", &held.balance)?)))
-                .collect::<Result<_, Malformed>>()?,
-            received: answer.received,
-            deposits: answer.deposits,
-            truncated: answer.truncated,
-            catching_up: answer.catching_up,
-        })
+        Ok(self.in_time(self.grpc.clone().get_account(request)).await?.try_into()?)
     }
 
     /// The certificate that `account` sent under `sequence`.
@@ -181,13 +166,7 @@ impl ShardClient {
     /// # Errors
     /// See [`ClientError`].
     pub async fn received(&self, account: AccountId, start: u64) -> Result<Page<Received>, ClientError> {
-        let answer = self.in_time(self.grpc.clone().list_received(account_page(account, start))).await?;
-        let entries = answer.payments.into_iter().map(|entry| {
-            let payment = entry.payment.ok_or(Malformed::Missing("payment"))?.try_into()?;
-            let output = entry.output.map(u16::try_from).transpose().map_err(|_| Malformed::OutOfRange("output"))?;
-            Ok(Received { number: entry.number, payment, output })
-        });
-        Ok(Page { entries: entries.collect::<Result<_, Malformed>>()?, total: answer.total })
+        Ok(self.in_time(self.grpc.clone().list_received(account_page(account, start))).await?.try_into()?)
     }
 
     /// Deposits of `account`, from its deposit number `start`, at most a page of them.
@@ -195,9 +174,7 @@ impl ShardClient {
     /// # Errors
     /// See [`ClientError`].
     pub async fn deposits(&self, account: AccountId, start: u64) -> Result<Page<Deposit>, ClientError> {
-        let answer = self.in_time(self.grpc.clone().list_deposits(account_page(account, start))).await?;
-        let entries = answer.deposits.into_iter().map(TryInto::try_into).collect::<Result<_, Malformed>>()?;
-        Ok(Page { entries, total: answer.total })
+        Ok(self.in_time(self.grpc.clone().list_deposits(account_page(account, start))).await?.try_into()?)
     }
 
     /// Redemption certificates confirmed at this shard, from number `start`, at most a page of them.
@@ -206,12 +183,10 @@ impl ShardClient {
     /// See [`ClientError`].
     pub async fn redemptions(&self, start: u64) -> Result<Page<Certificate>, ClientError> {
         let request = proto::PageRequest { start, limit: PAGE_ENTRIES_MAX };
-        let answer = self.in_time(self.grpc.clone().list_redemptions(request)).await?;
-        let entries = answer.certificates.into_iter().map(TryInto::try_into).collect::<Result<_, Malformed>>()?;
-        Ok(Page { entries, total: answer.total })
+        Ok(self.in_time(self.grpc.clone().list_redemptions(request)).await?.try_into()?)
     }
 
-    /// Asks for one vote for many redemptions, at most [`crate::REDEMPTION_BATCH_MAX`], in this order. Any shard
+    /// Asks for one vote for many redemptions, at most [`fastpay_rpc::REDEMPTION_BATCH_MAX`], in this order. Any shard
     /// answers for all of its authority. The vote is not verified here.
     ///
     /// # Errors
@@ -259,39 +234,7 @@ impl ShardClient {
     }
 
     async fn read_status(&self, asset: Bytes) -> Result<ShardStatus, ClientError> {
-        let answer = self.in_time(self.grpc.clone().get_status(proto::StatusRequest { asset })).await?;
-        let totals = answer.totals.iter().map(|totals| {
-            let balance = |bytes: &Bytes| convert::balance("totals", bytes);
-            let sums = AssetTotals {
-                accounts: balance(&totals.accounts)?,
-                deposited: balance(&totals.deposited)?,
-                credited: balance(&totals.credited)?,
-                forwarded: balance(&totals.forwarded)?,
-                redeemed: balance(&totals.redeemed)?,
-            };
-            Ok((convert::asset(&totals.asset)?, sums))
-        });
-        let committee = answer.committee.iter().map(|member| {
-            Ok(Authority {
-                name: convert::authority_name("voting_key", &member.voting_key)?,
-                redemption_key: convert::primary_address("redemption_key", &member.redemption_key)?,
-            })
-        });
-        Ok(ShardStatus {
-            authority: convert::authority_name("authority", &answer.authority)?,
-            epoch: Epoch(answer.epoch),
-            chain_id: answer.chain_id,
-            contract: convert::primary_address("contract", &answer.contract)?,
-            shard: ShardId(answer.shard),
-            shard_count: answer.shard_count,
-            synchronized: TransactionIndex(answer.synchronized),
-            redemptions: answer.redemptions,
-            totals: totals.collect::<Result<_, Malformed>>()?,
-            credits_in_flight: answer.credits_in_flight,
-            version: printable(&answer.version),
-            committee: committee.collect::<Result<_, Malformed>>()?,
-            truncated: answer.truncated,
-        })
+        Ok(self.in_time(self.grpc.clone().get_status(proto::StatusRequest { asset })).await?.try_into()?)
     }
 }
 

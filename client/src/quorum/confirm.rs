@@ -4,14 +4,14 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::AuthorityClient;
 use fastpay_core::{AuthorityName, VerifiedCertificate};
-use fastpay_rpc::AuthorityClient;
 use fastpay_telemetry::{Attribute, Side};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, timeout_at};
 
-use super::tally::Trouble;
-use super::{Backoff, DriveError, Driver, Progress};
+use super::tally::PeerFailure;
+use super::{Backoff, CommitteeClient, Progress, QuorumError};
 
 /// A certificate that a quorum has confirmed.
 #[derive(Debug)]
@@ -23,24 +23,24 @@ pub struct Settled {
     pub rest: JoinHandle<usize>,
 }
 
-/// The newest trouble with each authority.
-type Troubles = Arc<Mutex<BTreeMap<AuthorityName, Trouble>>>;
+/// The newest failure with each authority.
+type Failures = Arc<Mutex<BTreeMap<AuthorityName, PeerFailure>>>;
 
 type Confirming = JoinSet<(AuthorityName, bool)>;
 
-impl Driver {
+impl CommitteeClient {
     /// Sends a certificate to all authorities, until a quorum has confirmed it.
     ///
     /// # Errors
-    /// [`DriveError::NoQuorum`]. The certificate is final all the same; settle it again.
-    pub async fn settle(&self, certificate: &VerifiedCertificate) -> Result<Settled, DriveError> {
+    /// [`QuorumError::NoQuorum`]. The certificate is final all the same; settle it again.
+    pub async fn settle(&self, certificate: &VerifiedCertificate) -> Result<Settled, QuorumError> {
         let quorum = self.network.committee().quorum();
         let deadline = Instant::now() + self.options.deadline;
-        let troubles = Troubles::default();
+        let failures = Failures::default();
         let mut confirming = Confirming::new();
         for authority in self.network.authorities().iter() {
             let driver = self.clone();
-            confirming.spawn(driver.confirm_patiently(authority.clone(), certificate.clone(), troubles.clone()));
+            confirming.spawn(driver.confirm_patiently(authority.clone(), certificate.clone(), failures.clone()));
         }
         let mut confirmed = Vec::new();
         loop {
@@ -50,14 +50,14 @@ impl Driver {
                 Ok(None) | Err(_) => {
                     let timed_out = !confirming.is_empty();
                     let heard = confirmed.len();
-                    let troubles = troubles.lock().unwrap_or_else(PoisonError::into_inner);
-                    let troubles = troubles.iter().map(|(name, trouble)| (*name, trouble.clone())).collect();
-                    return Err(DriveError::NoQuorum { what: "confirmations", heard, quorum, timed_out, troubles });
+                    let failures = failures.lock().unwrap_or_else(PoisonError::into_inner);
+                    let failures = failures.iter().map(|(name, failure)| (*name, failure.clone())).collect();
+                    return Err(QuorumError::NoQuorum { what: "confirmations", heard, quorum, timed_out, failures });
                 }
             };
             if outcome {
                 confirmed.push(name);
-                self.tell(Progress::Confirmed { authority: name, confirmations: confirmed.len(), quorum });
+                self.report(Progress::Confirmed { authority: name, confirmations: confirmed.len(), quorum });
             }
             if confirmed.len() >= quorum {
                 let until = Instant::now() + self.options.background;
@@ -71,22 +71,22 @@ impl Driver {
         self,
         authority: AuthorityClient,
         certificate: VerifiedCertificate,
-        troubles: Troubles,
+        failures: Failures,
     ) -> (AuthorityName, bool) {
         let name = authority.name();
         let mut backoff = Backoff::new(self.options);
         let mut span = self.tracer.open(&certificate.digest(), "fastpay.confirmation", Side::Client);
         span.add(Attribute::Authority(name));
         loop {
-            let Err(trouble) = self.confirm(&authority, &certificate).await else {
+            let Err(failure) = self.confirm(&authority, &certificate).await else {
                 span.add(Attribute::Outcome("confirmed"));
                 return (name, true);
             };
-            self.tell(Progress::Waiting { authority: name, trouble: trouble.clone() });
-            backoff.wait_at_least(trouble.retry_after());
-            let is_final = matches!(trouble, Trouble::Refused(_) | Trouble::NoPrimary);
-            let kind = trouble.kind();
-            troubles.lock().unwrap_or_else(PoisonError::into_inner).insert(name, trouble);
+            self.report(Progress::Waiting { authority: name, failure: failure.clone() });
+            backoff.wait_at_least(failure.retry_after());
+            let is_final = matches!(failure, PeerFailure::Refused(_) | PeerFailure::NoPrimary);
+            let kind = failure.kind();
+            failures.lock().unwrap_or_else(PoisonError::into_inner).insert(name, failure);
             if is_final {
                 span.add(Attribute::Outcome(kind));
                 span.fail(kind);

@@ -4,27 +4,23 @@
 
 use std::collections::HashSet;
 
+use crate::{AuthorityClient, ClientError};
 use fastpay_core::{AccountId, SequenceNumber, VerifiedCertificate};
-use fastpay_rpc::{AuthorityClient, ClientError, PAGE_ENTRIES_MAX, Received, Refusal};
+use fastpay_rpc::{PAGE_ENTRIES_MAX, PaymentName, Received, Refusal};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
-use super::tally::Trouble;
-use super::{Driver, Progress};
-use crate::folder::PaymentName;
+use super::tally::PeerFailure;
+use super::{CommitteeClient, Progress};
 
 /// At most so many of the newest pages of received payments are compared.
 const RECEIVED_PAGES_MAX: u64 = 20;
 /// At most so often one confirmation is repeated after predecessors were brought.
 const CONFIRM_ROUNDS_MAX: usize = 4;
 
-impl Driver {
+impl CommitteeClient {
     /// A verified certificate, from the wallet's own files or else from whichever authority has it.
-    pub(crate) async fn certificate(
-        &self,
-        account: AccountId,
-        sequence: SequenceNumber,
-    ) -> Option<VerifiedCertificate> {
+    pub async fn certificate(&self, account: AccountId, sequence: SequenceNumber) -> Option<VerifiedCertificate> {
         if let Some(certificate) = self.source.certificate(account, sequence) {
             match self.network.verify_certificate(certificate, account, sequence) {
                 Ok(certificate) => return Some(certificate),
@@ -41,14 +37,14 @@ impl Driver {
         account: AccountId,
         from: SequenceNumber,
         to: SequenceNumber,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), PeerFailure> {
         let mut sequence = from;
         while sequence < to {
-            let certificate = self.certificate(account, sequence).await.ok_or(Trouble::Behind(sequence))?;
-            self.tell(Progress::CatchingUp { authority: authority.name(), account, sequence });
-            let next = authority.shard_of(&account).confirm(certificate.certificate()).await.map_err(trouble)?;
+            let certificate = self.certificate(account, sequence).await.ok_or(PeerFailure::Behind(sequence))?;
+            self.report(Progress::CatchingUp { authority: authority.name(), account, sequence });
+            let next = authority.shard_of(&account).confirm(certificate.certificate()).await.map_err(failure_of)?;
             if next <= sequence {
-                return Err(Trouble::Misbehaved(format!("it confirmed {sequence} and expects {next}")));
+                return Err(PeerFailure::Misbehaved(format!("it confirmed {sequence} and expects {next}")));
             }
             // It may be further than it said before; numbers beyond `to` need not interest us.
             sequence = next;
@@ -61,26 +57,28 @@ impl Driver {
         &self,
         authority: &AuthorityClient,
         certificate: &VerifiedCertificate,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), PeerFailure> {
         let (account, sequence) = (certificate.transfer().sender(), certificate.transfer().sequence());
         let mut last_missing = None;
         for _ in 0..CONFIRM_ROUNDS_MAX {
             match authority.shard_of(&account).confirm(certificate.certificate()).await {
                 Ok(next) if next > sequence => return Ok(()),
                 Ok(next) => {
-                    return Err(Trouble::Misbehaved(format!("it confirmed {sequence} and expects {next}")));
+                    return Err(PeerFailure::Misbehaved(format!("it confirmed {sequence} and expects {next}")));
                 }
                 Err(ClientError::Refused(Refusal::MissingCertificate(missing))) if missing < sequence => {
                     if last_missing.is_some_and(|last| missing <= last) {
-                        return Err(Trouble::Misbehaved(format!("it asks for certificate {missing} again and again")));
+                        return Err(PeerFailure::Misbehaved(format!(
+                            "it asks for certificate {missing} again and again"
+                        )));
                     }
                     last_missing = Some(missing);
                     self.push_sent(authority, account, missing, sequence).await?;
                 }
-                Err(error) => return Err(trouble(error)),
+                Err(error) => return Err(failure_of(error)),
             }
         }
-        Err(Trouble::Misbehaved("it asks for ever more certificates".into()))
+        Err(PeerFailure::Misbehaved("it asks for ever more certificates".into()))
     }
 
     /// Brings payments to `account` that other authorities list and this one does not, save those that are
@@ -90,8 +88,8 @@ impl Driver {
         authority: &AuthorityClient,
         account: AccountId,
         known: &mut HashSet<(AccountId, SequenceNumber)>,
-    ) -> Result<usize, Trouble> {
-        known.extend(newest_received(authority, account).await.map_err(trouble)?.iter().map(name_of));
+    ) -> Result<usize, PeerFailure> {
+        known.extend(newest_received(authority, account).await.map_err(failure_of)?.iter().map(name_of));
         let mut asked = JoinSet::new();
         for other in self.network.authorities().iter().filter(|other| other.name() != authority.name()) {
             let other = other.clone();
@@ -114,7 +112,7 @@ impl Driver {
                     tracing::warn!(authority = %lister, %sender, %sequence, "a listed payment has no certificate");
                     break;
                 };
-                self.tell(Progress::CatchingUp { authority: authority.name(), account: sender, sequence });
+                self.report(Progress::CatchingUp { authority: authority.name(), account: sender, sequence });
                 self.confirm(authority, &certificate).await?;
                 known.insert((sender, sequence));
                 brought = brought.saturating_add(1);
@@ -150,16 +148,16 @@ async fn newest_received(authority: &AuthorityClient, account: AccountId) -> Res
 }
 
 /// What an error means to whoever has to go on.
-pub(super) fn trouble(error: ClientError) -> Trouble {
+pub(super) fn failure_of(error: ClientError) -> PeerFailure {
     match error {
-        ClientError::Refused(Refusal::Busy(retry_after)) => Trouble::Busy(retry_after),
-        ClientError::Refused(refusal) if refusal.is_retryable() => Trouble::Silent(refusal.to_string()),
+        ClientError::Refused(Refusal::Busy(retry_after)) => PeerFailure::Busy(retry_after),
+        ClientError::Refused(refusal) if refusal.is_retryable() => PeerFailure::Silent(refusal.to_string()),
         ClientError::Refused(Refusal::MissingCertificate(missing) | Refusal::SequenceTooHigh(missing)) => {
-            Trouble::Behind(missing)
+            PeerFailure::Behind(missing)
         }
-        ClientError::Refused(refusal) => Trouble::Refused(refusal.to_string()),
-        ClientError::Malformed(what) => Trouble::Misbehaved(what),
-        error => Trouble::Silent(error.to_string()),
+        ClientError::Refused(refusal) => PeerFailure::Refused(refusal.to_string()),
+        ClientError::Malformed(what) => PeerFailure::Misbehaved(what),
+        error => PeerFailure::Silent(error.to_string()),
     }
 }
 
@@ -171,10 +169,10 @@ mod tests {
     #[test]
     fn who_is_busy_is_asked_again_when_it_says() {
         let asked = Duration::from_millis(70);
-        let busy = trouble(ClientError::Refused(Refusal::Busy(asked)));
-        assert_eq!((busy.retry_after(), &busy), (asked, &Trouble::Busy(asked)));
-        let stopping = trouble(ClientError::Refused(Refusal::Stopping));
+        let busy = failure_of(ClientError::Refused(Refusal::Busy(asked)));
+        assert_eq!((busy.retry_after(), &busy), (asked, &PeerFailure::Busy(asked)));
+        let stopping = failure_of(ClientError::Refused(Refusal::Stopping));
         assert_eq!(stopping.retry_after(), Duration::ZERO);
-        assert!(matches!(stopping, Trouble::Silent(_)));
+        assert!(matches!(stopping, PeerFailure::Silent(_)));
     }
 }

@@ -8,16 +8,16 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use fastpay_rpc::proto::shard_client::ShardClient as Grpc;
+use fastpay_rpc::proto::submit_request::Request;
+use fastpay_rpc::proto::submit_response::Response;
+use fastpay_rpc::proto::{SubmitRequest, SubmitResponse};
+use fastpay_rpc::{MESSAGE_BYTES_MAX, STREAM_REQUESTS_IN_FLIGHT_MAX};
 use tokio::sync::{mpsc, oneshot};
 use tokio_stream::wrappers::ReceiverStream;
 
-use crate::client::ClientError;
-use crate::proto::shard_client::ShardClient as Grpc;
-use crate::proto::submit_request::Request;
-use crate::proto::submit_response::Response;
-use crate::proto::{SubmitRequest, SubmitResponse};
-use crate::transport::Transport;
-use crate::{MESSAGE_BYTES_MAX, STREAM_REQUESTS_IN_FLIGHT_MAX};
+use super::ClientError;
+use super::transport::Transport;
 
 /// How often a stream with no place left is looked at.
 const STUCK_CHECK_INTERVAL: Duration = Duration::from_millis(500);
@@ -49,14 +49,14 @@ async fn run(transport: Transport, mut requests: mpsc::Receiver<(Request, Reply)
     while let Some(first) = requests.recv().await {
         // Who has given up waiting is owed no attempt.
         if !first.1.is_closed() {
-            drive(transport.clone(), first, &mut requests).await;
+            serve(transport.clone(), first, &mut requests).await;
         }
     }
 }
 
 /// Serves one stream until it breaks or there is nobody left to ask. Dropping `waiting` fails what is
 /// in flight.
-async fn drive(transport: Transport, first: (Request, Reply), requests: &mut mpsc::Receiver<(Request, Reply)>) {
+async fn serve(transport: Transport, first: (Request, Reply), requests: &mut mpsc::Receiver<(Request, Reply)>) {
     let (stream, outgoing) = mpsc::channel(STREAM_REQUESTS_IN_FLIGHT_MAX);
     // In the order in which they were asked, in which they fail together.
     let mut waiting: BTreeMap<u64, Reply> = BTreeMap::new();

@@ -11,8 +11,8 @@
 
 mod ask;
 mod catch_up;
-mod contest;
-mod settle;
+mod confirm;
+mod conflict;
 mod tally;
 
 use std::sync::Arc;
@@ -28,14 +28,14 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::network::Network;
 
-pub use contest::{Contender, Contest};
-pub use settle::Settled;
-pub use tally::Trouble;
-use tally::{Heard, Tally, Verdict};
+pub use confirm::Settled;
+pub use conflict::{ConflictingOrder, OrderConflict};
+pub use tally::PeerFailure;
+use tally::{PeerAnswer, Tally, Verdict};
 
 /// How long to try.
 #[derive(Clone, Copy, Debug)]
-pub struct DriveOptions {
+pub struct QuorumOptions {
     /// For a certificate, and again for its settlement.
     pub deadline: Duration,
     /// How long an authority may say that the money is not there, while deposits and payments are on their
@@ -49,7 +49,7 @@ pub struct DriveOptions {
     pub backoff_max: Duration,
 }
 
-impl Default for DriveOptions {
+impl Default for QuorumOptions {
     fn default() -> Self {
         Self {
             deadline: Duration::from_secs(30),
@@ -98,7 +98,7 @@ pub enum Progress {
         /// Which.
         authority: AuthorityName,
         /// Why.
-        trouble: Trouble,
+        failure: PeerFailure,
     },
     /// Another copy of this wallet signed this order and did not finish it; that is done now.
     Adopted(Transfer),
@@ -125,10 +125,10 @@ impl CertificateSource for NoCertificates {
 
 /// Why an order has no certificate, or a certificate no quorum of confirmations, yet.
 #[derive(Clone, Debug, thiserror::Error)]
-pub enum DriveError {
+pub enum QuorumError {
     /// Authorities are locked on different orders of the same account and number.
     #[error("{0}")]
-    Conflict(Box<Contest>),
+    Conflict(Box<OrderConflict>),
     /// Another order took the number, and is final.
     #[error(
         "sequence number {} of account {} was used for another transfer, by another copy of this wallet; this one \
@@ -164,7 +164,7 @@ pub enum DriveError {
     },
     /// Too few good answers.
     #[error("{heard} of the {quorum} {what} that are needed came {}; nothing is lost: run `fastpay resume` to go on. {}",
-        if *.timed_out { "in time" } else { "and no more can come" }, list(.troubles))]
+        if *.timed_out { "in time" } else { "and no more can come" }, list(.failures))]
     NoQuorum {
         /// What was asked for: votes or confirmations.
         what: &'static str,
@@ -175,12 +175,12 @@ pub enum DriveError {
         /// Whether waiting longer might have helped.
         timed_out: bool,
         /// What stood in the way, by authority.
-        troubles: Vec<(AuthorityName, Trouble)>,
+        failures: Vec<(AuthorityName, PeerFailure)>,
     },
 }
 
-fn list(troubles: &[(AuthorityName, Trouble)]) -> String {
-    let lines = troubles.iter().map(|(name, trouble)| format!("{}: {trouble}", short(name)));
+fn list(failures: &[(AuthorityName, PeerFailure)]) -> String {
+    let lines = failures.iter().map(|(name, failure)| format!("{}: {failure}", short(name)));
     lines.collect::<Vec<_>>().join("; ")
 }
 
@@ -192,18 +192,18 @@ pub fn short(name: &AuthorityName) -> String {
 
 /// Drives orders. Cheap to clone.
 #[derive(Clone)]
-pub struct Driver {
+pub struct CommitteeClient {
     network: Network,
     source: Arc<dyn CertificateSource>,
-    options: DriveOptions,
+    options: QuorumOptions,
     listener: Option<Listener>,
     tracer: Tracer,
 }
 
-impl Driver {
+impl CommitteeClient {
     /// A driver that looks for certificates in `source` before it asks authorities.
     #[must_use]
-    pub fn new(network: Network, source: Arc<dyn CertificateSource>, options: DriveOptions) -> Self {
+    pub fn new(network: Network, source: Arc<dyn CertificateSource>, options: QuorumOptions) -> Self {
         Self { network, source, options, listener: None, tracer: Tracer::off() }
     }
 
@@ -221,7 +221,9 @@ impl Driver {
         self
     }
 
-    pub(crate) fn tracer(&self) -> &Tracer {
+    /// Where traces go.
+    #[must_use]
+    pub fn tracer(&self) -> &Tracer {
         &self.tracer
     }
 
@@ -233,11 +235,12 @@ impl Driver {
 
     /// How long it tries.
     #[must_use]
-    pub fn options(&self) -> &DriveOptions {
+    pub fn options(&self) -> &QuorumOptions {
         &self.options
     }
 
-    pub(crate) fn tell(&self, progress: Progress) {
+    /// Reports progress to the listener.
+    pub fn report(&self, progress: Progress) {
         tracing::debug!(?progress);
         if let Some(listener) = &self.listener {
             listener(&progress);
@@ -247,8 +250,8 @@ impl Driver {
     /// Collects votes until there is a certificate. The order must be on disk before this is called.
     ///
     /// # Errors
-    /// See [`DriveError`]. The same order may always be driven again.
-    pub async fn certify(&self, order: &VerifiedOrder) -> Result<VerifiedCertificate, DriveError> {
+    /// See [`QuorumError`]. The same order may always be driven again.
+    pub async fn certify(&self, order: &VerifiedOrder) -> Result<VerifiedCertificate, QuorumError> {
         let deadline = Instant::now() + self.options.deadline;
         // One epoch's committee throughout: votes of two epochs do not add up.
         let committee = self.network.committee();
@@ -261,48 +264,52 @@ impl Driver {
         drop(heard);
         loop {
             let Ok(Some((authority, heard))) = timeout_at(deadline, hearing.recv()).await else {
-                return Err(tally.failure(true));
+                return Err(tally.error(true));
             };
-            self.tell_heard(&tally, authority, &heard);
-            match tally.hear(authority, heard) {
+            self.report_answer(&tally, authority, &heard);
+            match tally.count(authority, heard) {
                 Verdict::Wait => {}
                 Verdict::Certified(certificate) => {
-                    self.tell(Progress::Certified);
+                    self.report(Progress::Certified);
                     return Ok(*certificate);
                 }
-                Verdict::Superseded(certificate) => return Err(DriveError::Superseded { certificate }),
+                Verdict::Superseded(certificate) => return Err(QuorumError::Superseded { certificate }),
                 Verdict::NewEpoch(epoch) => {
                     let known = committee.epoch();
-                    return Err(DriveError::NewEpoch { epoch, known });
+                    return Err(QuorumError::NewEpoch { epoch, known });
                 }
-                Verdict::Impossible => return Err(tally.failure(false)),
+                Verdict::Impossible => return Err(tally.error(false)),
             }
         }
     }
 
-    fn tell_heard(&self, tally: &Tally, authority: AuthorityName, heard: &Heard) {
+    fn report_answer(&self, tally: &Tally, authority: AuthorityName, heard: &PeerAnswer) {
         match heard {
-            Heard::Vote(_) => {
+            PeerAnswer::Vote(_) => {
                 let (votes, quorum) = (tally.votes().saturating_add(1), self.network.committee().quorum());
-                self.tell(Progress::Vote { authority, votes, quorum });
+                self.report(Progress::Vote { authority, votes, quorum });
             }
-            Heard::Later(trouble) | Heard::Out(trouble) => {
-                self.tell(Progress::Waiting { authority, trouble: trouble.clone() });
+            PeerAnswer::Later(failure) | PeerAnswer::Out(failure) => {
+                self.report(Progress::Waiting { authority, failure: failure.clone() });
             }
-            Heard::Ahead(epoch) => self.tell(Progress::Waiting { authority, trouble: Trouble::OtherEpoch(*epoch) }),
-            Heard::Finished(_) | Heard::Locked(_) => {}
+            PeerAnswer::Ahead(epoch) => {
+                self.report(Progress::Waiting { authority, failure: PeerFailure::OtherEpoch(*epoch) })
+            }
+            PeerAnswer::Finished(_) | PeerAnswer::Locked(_) => {}
         }
     }
 }
 
 /// Waits before repetitions: twice as long each time, and not all clients at the same moment.
-pub(crate) struct Backoff {
+pub struct Backoff {
     next: Duration,
-    options: DriveOptions,
+    options: QuorumOptions,
 }
 
 impl Backoff {
-    pub(crate) fn new(options: DriveOptions) -> Self {
+    /// As the options say.
+    #[must_use]
+    pub fn new(options: QuorumOptions) -> Self {
         Self { next: options.backoff_min, options }
     }
 
@@ -315,7 +322,8 @@ impl Backoff {
         self.next = self.next.max(asked).min(self.options.backoff_max);
     }
 
-    pub(crate) async fn wait(&mut self) {
+    /// Waits, and longer the next time.
+    pub async fn wait(&mut self) {
         // Of a generator that a simulation can seed.
         let jitter = 0.5 + fastrand::f64() / 2.0;
         tokio::time::sleep(self.next.mul_f64(jitter)).await;
@@ -329,7 +337,7 @@ mod tests {
 
     #[test]
     fn an_authority_that_is_busy_is_given_the_time_that_it_asks_for_within_our_bound() {
-        let options = DriveOptions::default();
+        let options = QuorumOptions::default();
         let mut backoff = Backoff::new(options);
         backoff.wait_at_least(Duration::ZERO);
         assert_eq!(backoff.next, options.backoff_min);

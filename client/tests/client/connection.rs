@@ -5,13 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use fastpay_client::{ClientError, ClientOptions, ShardClient};
 use fastpay_core::{AccountId, ContractVote, EcdsaSignature, Epoch, SequenceNumber};
 use fastpay_rpc::proto::submit_request::Request;
 use fastpay_rpc::proto::submit_response::Response;
 use fastpay_rpc::proto::{self, Confirmed, SubmitRequest, SubmitResponse};
-use fastpay_rpc::{
-    BatchAnswer, ClientError, ClientOptions, MESSAGE_BYTES_MAX, Refusal, STREAM_REQUESTS_IN_FLIGHT_MAX, ShardClient,
-};
+use fastpay_rpc::{BatchAnswer, MESSAGE_BYTES_MAX, Refusal, STREAM_REQUESTS_IN_FLIGHT_MAX};
 use tokio::task::JoinSet;
 use tonic::{Code, Status};
 

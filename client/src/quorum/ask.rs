@@ -4,34 +4,35 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use crate::{AuthorityClient, ClientError};
 use fastpay_core::{AccountId, AuthorityName, Committee, Epoch, SequenceNumber, TransferOrder, VerifiedOrder, Vote};
-use fastpay_rpc::{AuthorityClient, ClientError, Refusal};
+use fastpay_rpc::Refusal;
 use fastpay_telemetry::{Attribute, OpenSpan, Side};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::tally::{Heard, Trouble};
-use super::{Backoff, Driver};
+use super::tally::{PeerAnswer, PeerFailure};
+use super::{Backoff, CommitteeClient};
 
 /// What to do after a refusal.
 enum Next {
     /// Say so; the conversation is over.
-    Finish(Heard),
+    Finish(PeerAnswer),
     /// Say so and ask again later.
-    Later(Heard),
+    Later(PeerAnswer),
     /// The authority was brought up to date: ask again at once.
     Again,
 }
 
 /// It votes, in another epoch than ours: later in ours, where it lags.
-fn other_epoch(epoch: Epoch, committee: &Committee) -> Heard {
-    if epoch > committee.epoch() { Heard::Ahead(epoch) } else { Heard::Later(Trouble::OtherEpoch(epoch)) }
+fn other_epoch(epoch: Epoch, committee: &Committee) -> PeerAnswer {
+    if epoch > committee.epoch() { PeerAnswer::Ahead(epoch) } else { PeerAnswer::Later(PeerFailure::OtherEpoch(epoch)) }
 }
 
-fn conclude(span: &mut OpenSpan, answer: &Heard) {
+fn conclude(span: &mut OpenSpan, answer: &PeerAnswer) {
     span.add(Attribute::Outcome(answer.kind()));
-    if let Heard::Out(trouble) = answer {
-        span.fail(trouble.kind());
+    if let PeerAnswer::Out(failure) = answer {
+        span.fail(failure.kind());
     }
 }
 
@@ -42,14 +43,14 @@ struct Poverty {
     known: HashSet<(AccountId, SequenceNumber)>,
 }
 
-impl Driver {
+impl CommitteeClient {
     /// Ends when the tally no longer listens, or nothing more can come from this authority.
     pub(super) async fn ask(
         self,
         authority: AuthorityClient,
         committee: Arc<Committee>,
         order: VerifiedOrder,
-        heard: mpsc::Sender<(AuthorityName, Heard)>,
+        heard: mpsc::Sender<(AuthorityName, PeerAnswer)>,
     ) {
         let name = authority.name();
         let sender = order.transfer().sender();
@@ -91,19 +92,19 @@ impl Driver {
         }
     }
 
-    fn check_vote(&self, name: AuthorityName, committee: &Committee, order: &VerifiedOrder, vote: Vote) -> Heard {
+    fn check_vote(&self, name: AuthorityName, committee: &Committee, order: &VerifiedOrder, vote: Vote) -> PeerAnswer {
         // An endpoint that is not known by its new name yet has only its signature to show, and that is enough.
         let may_be = |voter| voter == name || committee.member(&name).is_none();
         match vote.verify(self.network.domain(), committee, order) {
-            Ok(vote) if may_be(vote.vote().authority) => Heard::Vote(vote),
+            Ok(vote) if may_be(vote.vote().authority) => PeerAnswer::Vote(vote),
             Ok(_) => self.misbehaved(name, "the vote of another authority"),
             Err(error) => self.misbehaved(name, &error.to_string()),
         }
     }
 
-    fn misbehaved(&self, name: AuthorityName, what: &str) -> Heard {
+    fn misbehaved(&self, name: AuthorityName, what: &str) -> PeerAnswer {
         tracing::warn!(authority = %name, what, "an authority gave a wrong answer; it is ignored");
-        Heard::Out(Trouble::Misbehaved(what.to_owned()))
+        PeerAnswer::Out(PeerFailure::Misbehaved(what.to_owned()))
     }
 
     async fn after_refusal(
@@ -115,13 +116,15 @@ impl Driver {
     ) -> Next {
         let refusal = match error {
             ClientError::Refused(refusal) => refusal,
-            ClientError::Address { .. } => return Next::Finish(Heard::Out(Trouble::Silent(error.to_string()))),
-            ClientError::Malformed(what) => return Next::Later(Heard::Later(Trouble::Misbehaved(what))),
+            ClientError::Address { .. } => {
+                return Next::Finish(PeerAnswer::Out(PeerFailure::Silent(error.to_string())));
+            }
+            ClientError::Malformed(what) => return Next::Later(PeerAnswer::Later(PeerFailure::Misbehaved(what))),
             ClientError::Unreachable(_)
             | ClientError::TimedOut(_)
             | ClientError::NotFound
             | ClientError::Unreadable(_) => {
-                return Next::Later(Heard::Later(Trouble::Silent(error.to_string())));
+                return Next::Later(PeerAnswer::Later(PeerFailure::Silent(error.to_string())));
             }
         };
         match refusal {
@@ -132,28 +135,28 @@ impl Driver {
             Refusal::AlreadyConfirmed(_) => self.after_confirmed(authority, order).await,
             Refusal::InsufficientBalance(balance) => {
                 let poverty = poverty.get_or_insert_with(|| Poverty { since: Instant::now(), known: HashSet::new() });
-                let trouble = Trouble::InsufficientBalance(balance);
+                let failure = PeerFailure::InsufficientBalance(balance);
                 if poverty.since.elapsed() >= self.options.funds_patience {
-                    return Next::Finish(Heard::Out(trouble));
+                    return Next::Finish(PeerAnswer::Out(failure));
                 }
                 match self.push_received(authority, order.transfer().sender(), &mut poverty.known).await {
-                    Ok(0) | Err(_) => Next::Later(Heard::Later(trouble)),
+                    Ok(0) | Err(_) => Next::Later(PeerAnswer::Later(failure)),
                     Ok(_) => Next::Again,
                 }
             }
-            Refusal::NoPrimary => Next::Finish(Heard::Out(Trouble::NoPrimary)),
+            Refusal::NoPrimary => Next::Finish(PeerAnswer::Out(PeerFailure::NoPrimary)),
             Refusal::Busy(_)
             | Refusal::Stopping
             | Refusal::UnknownEpoch(_)
             | Refusal::CatchingUp(None)
             | Refusal::DiskLow(_)
             | Refusal::AccountBudget(_)
-            | Refusal::AddressBudget(_) => Next::Later(Heard::Later(Trouble::Silent(refusal.to_string()))),
+            | Refusal::AddressBudget(_) => Next::Later(PeerAnswer::Later(PeerFailure::Silent(refusal.to_string()))),
             Refusal::Malformed(_)
             | Refusal::Invalid(_)
             | Refusal::WrongShard(_)
             | Refusal::NotVoting(_)
-            | Refusal::CatchingUp(Some(_)) => Next::Finish(Heard::Out(Trouble::Refused(refusal.to_string()))),
+            | Refusal::CatchingUp(Some(_)) => Next::Finish(PeerAnswer::Out(PeerFailure::Refused(refusal.to_string()))),
         }
     }
 
@@ -177,7 +180,7 @@ impl Driver {
         } else if pending.digest() == order.digest() {
             Next::Finish(self.misbehaved(name, "a refusal because of this very order"))
         } else {
-            Next::Later(Heard::Locked(Box::new(pending)))
+            Next::Later(PeerAnswer::Locked(Box::new(pending)))
         }
     }
 
@@ -188,7 +191,7 @@ impl Driver {
         }
         match self.push_sent(authority, transfer.sender(), expected, transfer.sequence()).await {
             Ok(()) => Next::Again,
-            Err(trouble) => Next::Later(Heard::Later(trouble)),
+            Err(failure) => Next::Later(PeerAnswer::Later(failure)),
         }
     }
 
@@ -196,11 +199,11 @@ impl Driver {
     async fn after_confirmed(&self, authority: &AuthorityClient, order: &VerifiedOrder) -> Next {
         let transfer = order.transfer();
         match self.network.find_certificate(transfer.sender(), transfer.sequence()).await {
-            Some(certificate) => Next::Finish(Heard::Finished(Box::new(certificate))),
+            Some(certificate) => Next::Finish(PeerAnswer::Finished(Box::new(certificate))),
             None => {
                 let what = "the number is said to be used, but nobody has its certificate";
                 tracing::warn!(authority = %authority.name(), what, "an authority cannot prove what it says");
-                Next::Later(Heard::Later(Trouble::Misbehaved(what.to_owned())))
+                Next::Later(PeerAnswer::Later(PeerFailure::Misbehaved(what.to_owned())))
             }
         }
     }

@@ -11,18 +11,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use crate::{AuthorityClient, ClientError, ClientOptions, Endpoints, EndpointsError};
 use fastpay_core::{
     AccountId, Asset, AuthorityName, Certificate, CertificateError, Committee, CommitteeError, Committees, Domain,
     Epoch, EpochsError, Genesis, SequenceNumber, VerifiedCertificate,
 };
-use fastpay_rpc::{AccountState, AuthorityClient, ClientError, ClientOptions, Endpoints, EndpointsError, ShardStatus};
+use fastpay_rpc::{AccountState, PaymentName, ShardStatus};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::folder::PaymentName;
-
 /// After a quorum has answered a read, the others get this much longer.
-pub(crate) const GRACE: Duration = Duration::from_millis(100);
+pub const GRACE: Duration = Duration::from_millis(100);
 /// After a quorum has said that there is none of what one authority may have, the others get this much longer.
 const ABSENCE: Duration = Duration::from_secs(1);
 /// Connections and answers of a healthy authority take far less; a silent one should not hold up a read.
@@ -205,13 +204,13 @@ impl Network {
     }
 
     /// Forgets the claim: it has been looked into.
-    pub(crate) fn drop_hint(&self) {
+    pub fn drop_hint(&self) {
         self.shared.hinted.store(0, Ordering::Release);
     }
 
     /// Asks the endpoints that no member of the current committee is known by who they are now. One that claims
     /// the name of another gains nothing: it has no more than its own voice, and no other's signature.
-    pub(crate) async fn ask_names(&self, deadline: Instant) -> Names {
+    pub async fn ask_names(&self, deadline: Instant) -> Names {
         let Known { committees, mut names, authorities } = self.known();
         let committee = committees.current();
         let mut asked = JoinSet::new();
@@ -257,7 +256,7 @@ impl Network {
     }
 
     /// The same, with so much `grace` after a quorum has answered well.
-    pub(crate) async fn ask_patiently<T, F, Fut>(&self, deadline: Instant, grace: Duration, ask: F) -> Answers<T>
+    pub async fn ask_patiently<T, F, Fut>(&self, deadline: Instant, grace: Duration, ask: F) -> Answers<T>
     where
         T: Send + 'static,
         F: Fn(AuthorityClient) -> Fut,
@@ -287,7 +286,7 @@ impl Network {
     }
 
     /// The same, of every authority that answers before the deadline: where it matters what each single one says.
-    pub(crate) async fn account_everywhere(&self, account: AccountId, deadline: Instant) -> Answers<AccountState> {
+    pub async fn account_everywhere(&self, account: AccountId, deadline: Instant) -> Answers<AccountState> {
         let grace = deadline.saturating_duration_since(Instant::now());
         let ask = move |authority: AuthorityClient| async move { authority.shard_of(&account).account(account).await };
         self.ask_patiently(deadline, grace, ask).await
@@ -340,7 +339,7 @@ impl Network {
     /// The payment certificate that answers for an entry of `account`'s list of received payments at
     /// `lister`. That one is asked first: a credit arrives after its certificate, so an honest lister has it
     /// itself, with the sender's shard. Where it has not shown it within a moment, the others are asked beside it.
-    pub(crate) async fn find_received(
+    pub async fn find_received(
         &self,
         account: AccountId,
         lister: AuthorityName,
@@ -413,7 +412,7 @@ fn ask_certificate(
 ///
 /// # Errors
 /// Where a shard does not answer.
-pub(crate) async fn authority_status(authority: &AuthorityClient) -> Result<Vec<ShardStatus>, ClientError> {
+pub async fn authority_status(authority: &AuthorityClient) -> Result<Vec<ShardStatus>, ClientError> {
     let mut statuses = Vec::new();
     for shard in authority.shards() {
         statuses.push(shard.status().await?);
@@ -428,7 +427,7 @@ pub enum BogusCertificate {
     #[error(transparent)]
     Invalid(#[from] CertificateError),
     /// Its epoch is not known here.
-    #[error("it is of epoch {0}, of which this wallet does not know")]
+    #[error("it is of epoch {0}, which is not known here")]
     UnknownEpoch(Epoch),
     /// It is of another sender or number than the one asked for.
     #[error("it is of another sender or sequence number than asked for")]

@@ -1,0 +1,32 @@
+//! A client of a committee: everything that speaks to its authorities stands on this crate.
+//!
+//! ```text
+//!  CommitteeClient ─► quorum     an order to its certificate, a certificate to a quorum of confirmations
+//!        │              ├─ tally, conflict   pure: what the answers so far amount to
+//!        │              └─ catch_up          brings an authority the certificates that it lacks
+//!        ▼
+//!     Network ──────► agreement  pure: what reads amount to of which some are lies
+//!        ▼
+//!  AuthorityClient ─► connection one gRPC connection and one stream of orders to each shard
+//! ```
+//!
+//! Callers: the wallet (and with it the merchant), the relayer, a restored node that asks its peers, and tests.
+//!
+//! Always: an answer is verified, or agreed by f + 1 authorities, before anything acts on it. Whatever waits for an
+//! authority has a deadline.
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
+
+mod agreement;
+mod connection;
+mod endpoints;
+mod network;
+mod quorum;
+
+pub use agreement::{AgreedBalance, agreed_balances, claims_above, supported_balance};
+pub use connection::{AuthorityClient, Carrier, ClientError, ClientOptions, ShardClient};
+pub use endpoints::{AuthorityEndpoints, Endpoints, EndpointsError};
+pub use network::{Answers, BogusCertificate, GRACE, Names, Network, NetworkError, authority_status};
+pub use quorum::{
+    Backoff, CertificateSource, CommitteeClient, ConflictingOrder, Listener, NoCertificates, OrderConflict,
+    PeerFailure, Progress, QuorumError, QuorumOptions, Settled, short,
+};

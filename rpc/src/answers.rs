@@ -1,0 +1,282 @@
+//! The answers of an authority in core's types, and their protobuf form in both directions. `json` has their JSON.
+//!
+//! An authority builds each answer once and encodes it for whoever asked. A client decodes it: it then has the right
+//! form and is not verified.
+
+use bytes::Bytes;
+use fastpay_core::{
+    AccountId, Asset, AssetTotals, Authority, AuthorityName, Balance, Certificate, ContractVote, Deposit, Epoch,
+    Payment, PrimaryAddress, SequenceNumber, ShardId, TransactionIndex, TransferOrder,
+};
+
+use crate::convert::{self, Malformed, copy};
+use crate::proto;
+use crate::refusal::printable;
+
+/// An account as one authority knows it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AccountState {
+    /// The number of the next order.
+    pub next_sequence: SequenceNumber,
+    /// The order it is locked on.
+    pub pending: Option<TransferOrder>,
+    /// What it holds, by asset.
+    pub holdings: Vec<(Asset, Balance)>,
+    /// How many payments it has received.
+    pub received: u64,
+    /// How many deposits it has had.
+    pub deposits: u64,
+    /// It holds more assets than are listed here: ask for the one that matters.
+    pub truncated: bool,
+    /// Restored from an older copy, the authority may have voted for an order of this account that it does not know.
+    pub catching_up: bool,
+}
+
+impl AccountState {
+    /// What it holds of one asset.
+    #[must_use]
+    pub fn balance(&self, asset: Asset) -> Balance {
+        self.holdings.iter().find(|(held, _)| *held == asset).map_or(Balance::ZERO, |(_, balance)| *balance)
+    }
+}
+
+/// What a received payment is known by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PaymentName {
+    /// Who paid.
+    pub sender: AccountId,
+    /// The number of the order among the sender's.
+    pub sequence: SequenceNumber,
+    /// The output's number, where it is an output of a payout.
+    pub output: Option<u16>,
+}
+
+/// A payment that an account received, by its order of arrival at that authority.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// Counted from 0.
+    pub number: u64,
+    /// The payment. Its certificate is at the sender's shard.
+    pub payment: Payment,
+    /// The output's number, where it is an output of a payout.
+    pub output: Option<u16>,
+}
+
+impl Received {
+    /// What it is known by.
+    #[must_use]
+    pub fn name(&self) -> PaymentName {
+        PaymentName { sender: self.payment.sender, sequence: self.payment.sequence, output: self.output }
+    }
+}
+
+/// What an authority answers to a batch of redemptions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BatchAnswer {
+    /// Its vote for all of them.
+    Vote {
+        /// The epoch that it is said to be for.
+        epoch: Epoch,
+        /// Not verified.
+        vote: ContractVote,
+    },
+    /// It has not confirmed those at these positions, ascending. Confirm them there and ask again.
+    Missing(Vec<usize>),
+}
+
+/// A part of a history, oldest first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page<T> {
+    /// The entries from the number that was asked for.
+    pub entries: Vec<T>,
+    /// How many there are in all.
+    pub total: u64,
+}
+
+/// What a shard says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShardStatus {
+    /// The authority's name.
+    pub authority: AuthorityName,
+    /// The committee's epoch.
+    pub epoch: Epoch,
+    /// The chain of the Primary; 0 without one.
+    pub chain_id: u64,
+    /// The contract; zero without a Primary.
+    pub contract: PrimaryAddress,
+    /// This shard's number.
+    pub shard: ShardId,
+    /// How many shards the authority has.
+    pub shard_count: u32,
+    /// All its deposits up to here are applied.
+    pub synchronized: TransactionIndex,
+    /// How many redemption certificates it has confirmed.
+    pub redemptions: u64,
+    /// Sums per asset, for auditors.
+    pub totals: Vec<(Asset, AssetTotals)>,
+    /// Credits on their way to other shards.
+    pub credits_in_flight: u64,
+    /// The program's version.
+    pub version: String,
+    /// The committee as the authority knows it.
+    pub committee: Vec<Authority>,
+    /// There are more sums than are listed here: ask for the one that matters.
+    pub truncated: bool,
+}
+
+impl From<&AccountState> for proto::AccountResponse {
+    fn from(state: &AccountState) -> Self {
+        let holding = |(asset, balance): &(Asset, Balance)| proto::Holding {
+            asset: copy(asset.0.as_slice()),
+            balance: copy(&balance.to_be_bytes()),
+        };
+        Self {
+            next_sequence: state.next_sequence.0,
+            pending: state.pending.as_ref().map(Into::into),
+            holdings: state.holdings.iter().map(holding).collect(),
+            received: state.received,
+            deposits: state.deposits,
+            truncated: state.truncated,
+            catching_up: state.catching_up,
+        }
+    }
+}
+
+impl TryFrom<proto::AccountResponse> for AccountState {
+    type Error = Malformed;
+    fn try_from(answer: proto::AccountResponse) -> Result<Self, Malformed> {
+        let holding =
+            |held: &proto::Holding| Ok((convert::asset(&held.asset)?, convert::balance("balance", &held.balance)?));
+        Ok(Self {
+            next_sequence: SequenceNumber(answer.next_sequence),
+            pending: answer.pending.map(TryInto::try_into).transpose()?,
+            holdings: answer.holdings.iter().map(holding).collect::<Result<_, Malformed>>()?,
+            received: answer.received,
+            deposits: answer.deposits,
+            truncated: answer.truncated,
+            catching_up: answer.catching_up,
+        })
+    }
+}
+
+impl From<&Page<Received>> for proto::ReceivedPage {
+    fn from(page: &Page<Received>) -> Self {
+        let payment = |received: &Received| proto::Received {
+            number: received.number,
+            payment: Some((&received.payment).into()),
+            output: received.output.map(u32::from),
+        };
+        Self { payments: page.entries.iter().map(payment).collect(), total: page.total }
+    }
+}
+
+impl TryFrom<proto::ReceivedPage> for Page<Received> {
+    type Error = Malformed;
+    fn try_from(page: proto::ReceivedPage) -> Result<Self, Malformed> {
+        let entries = page.payments.into_iter().map(|entry| {
+            let payment = entry.payment.ok_or(Malformed::Missing("payment"))?.try_into()?;
+            let output = entry.output.map(u16::try_from).transpose().map_err(|_| Malformed::OutOfRange("output"))?;
+            Ok(Received { number: entry.number, payment, output })
+        });
+        Ok(Self { entries: entries.collect::<Result<_, Malformed>>()?, total: page.total })
+    }
+}
+
+impl From<&Page<Deposit>> for proto::DepositPage {
+    fn from(page: &Page<Deposit>) -> Self {
+        Self { deposits: page.entries.iter().map(Into::into).collect(), total: page.total }
+    }
+}
+
+impl TryFrom<proto::DepositPage> for Page<Deposit> {
+    type Error = Malformed;
+    fn try_from(page: proto::DepositPage) -> Result<Self, Malformed> {
+        let entries = page.deposits.into_iter().map(TryInto::try_into).collect::<Result<_, Malformed>>()?;
+        Ok(Self { entries, total: page.total })
+    }
+}
+
+impl<C: AsRef<Certificate>> From<&Page<C>> for proto::CertificatePage {
+    fn from(page: &Page<C>) -> Self {
+        let certificates = page.entries.iter().map(|certificate| certificate.as_ref().into());
+        Self { certificates: certificates.collect(), total: page.total }
+    }
+}
+
+impl TryFrom<proto::CertificatePage> for Page<Certificate> {
+    type Error = Malformed;
+    fn try_from(page: proto::CertificatePage) -> Result<Self, Malformed> {
+        let entries = page.certificates.into_iter().map(TryInto::try_into).collect::<Result<_, Malformed>>()?;
+        Ok(Self { entries, total: page.total })
+    }
+}
+
+impl From<&ShardStatus> for proto::StatusResponse {
+    fn from(status: &ShardStatus) -> Self {
+        let totals = |(asset, totals): &(Asset, AssetTotals)| proto::AssetTotals {
+            asset: copy(asset.0.as_slice()),
+            accounts: copy(&totals.accounts.to_be_bytes()),
+            deposited: copy(&totals.deposited.to_be_bytes()),
+            credited: copy(&totals.credited.to_be_bytes()),
+            forwarded: copy(&totals.forwarded.to_be_bytes()),
+            redeemed: copy(&totals.redeemed.to_be_bytes()),
+        };
+        let member = |member: &Authority| proto::CommitteeMember {
+            voting_key: copy(&member.name.0),
+            redemption_key: copy(member.redemption_key.as_slice()),
+        };
+        Self {
+            authority: copy(&status.authority.0),
+            epoch: status.epoch.0,
+            chain_id: status.chain_id,
+            contract: copy(status.contract.as_slice()),
+            shard: status.shard.0,
+            shard_count: status.shard_count,
+            synchronized: status.synchronized.0,
+            redemptions: status.redemptions,
+            totals: status.totals.iter().map(totals).collect(),
+            credits_in_flight: status.credits_in_flight,
+            version: status.version.clone(),
+            committee: status.committee.iter().map(member).collect(),
+            truncated: status.truncated,
+        }
+    }
+}
+
+impl TryFrom<proto::StatusResponse> for ShardStatus {
+    type Error = Malformed;
+    fn try_from(answer: proto::StatusResponse) -> Result<Self, Malformed> {
+        let totals = answer.totals.iter().map(|totals| {
+            let balance = |bytes: &Bytes| convert::balance("totals", bytes);
+            let sums = AssetTotals {
+                accounts: balance(&totals.accounts)?,
+                deposited: balance(&totals.deposited)?,
+                credited: balance(&totals.credited)?,
+                forwarded: balance(&totals.forwarded)?,
+                redeemed: balance(&totals.redeemed)?,
+            };
+            Ok((convert::asset(&totals.asset)?, sums))
+        });
+        let committee = answer.committee.iter().map(|member| {
+            Ok(Authority {
+                name: convert::authority_name("voting_key", &member.voting_key)?,
+                redemption_key: convert::primary_address("redemption_key", &member.redemption_key)?,
+            })
+        });
+        Ok(Self {
+            authority: convert::authority_name("authority", &answer.authority)?,
+            epoch: Epoch(answer.epoch),
+            chain_id: answer.chain_id,
+            contract: convert::primary_address("contract", &answer.contract)?,
+            shard: ShardId(answer.shard),
+            shard_count: answer.shard_count,
+            synchronized: TransactionIndex(answer.synchronized),
+            redemptions: answer.redemptions,
+            totals: totals.collect::<Result<_, Malformed>>()?,
+            credits_in_flight: answer.credits_in_flight,
+            version: printable(&answer.version),
+            committee: committee.collect::<Result<_, Malformed>>()?,
+            truncated: answer.truncated,
+        })
+    }
+}
