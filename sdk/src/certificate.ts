@@ -98,7 +98,11 @@ export function packVotes(committee: Committee, votes: readonly BatchVote[]): He
   return `0x${packed.join("")}`;
 }
 
-function quorumFault({ epoch, votes }: Certificate, committee: Committee): string | undefined {
+/** What is wrong with the epoch, or with the number or order of votes; none where nothing is. */
+export function quorumFault(
+  { epoch, votes }: Pick<Certificate, "epoch" | "votes">,
+  committee: Committee,
+): string | undefined {
   if (epoch !== committee.epoch) return `it is of epoch ${epoch}, the committee of epoch ${committee.epoch}`;
   if (votes.length !== committee.quorum)
     return `it has ${votes.length} votes; exactly ${committee.quorum} are a quorum`;

@@ -8,7 +8,7 @@ import type { Finality } from "./chain/contract.js";
 import type { VerifiedCertificate } from "./certificate.js";
 import type { AuthorityName, Committee } from "./committee.js";
 import type { Timing } from "./drive/driver.js";
-import type { AuthorityRef, ChainProgress, TransferProgress } from "./progress.js";
+import type { AuthorityRef, ChainProgress, ManyProgress, TransferProgress } from "./progress.js";
 import type { Signer } from "./signers.js";
 import type { OrderStore } from "./storage/store.js";
 import type { Domain, Redemption } from "./transfer.js";
@@ -25,7 +25,10 @@ import type {
   DepositStatus,
   History,
   HistoryCursor,
+  ListStatus,
   OrderEntry,
+  PayList,
+  PayListLine,
   PayoutReceipt,
   Receipt,
   RedemptionCost,
@@ -103,6 +106,19 @@ export interface TransferOptions {
   readonly signal?: AbortSignal;
 }
 
+/** How a list is paid. */
+export interface ManyOptions {
+  /**
+   * What makes it the same list, 32 bytes: it is paid once, however often it is given. Default: the hash of what it pays,
+   * so give a name of its own to each of two equal lists that are both to be paid.
+   */
+  readonly name?: Hex;
+  /** At most so many payments are in one order, up to 256, which is the default. */
+  readonly maxOutputs?: number;
+  readonly onProgress?: (progress: ManyProgress) => void;
+  readonly signal?: AbortSignal;
+}
+
 /** How a transaction on the Primary is watched and given up. What was submitted may still happen. */
 export interface ChainOptions {
   readonly onProgress?: (progress: ChainProgress) => void;
@@ -131,6 +147,25 @@ export interface FastPayClient {
    * `recipient-is-fastpay` before anything is signed where the recipient is a contract of FastPay.
    */
   redeem(signer: Signer, intent: RedeemIntent, options?: TransferOptions): Promise<Receipt>;
+  /**
+   * Pays many people with as few orders as can be, and resolves when all is settled. Checks everything before anything is
+   * signed: `invalid-list` has all that is wrong; `insufficient-funds` where the account holds less than the whole sum.
+   * After any other error the same call goes on where it was left, and pays nobody twice.
+   */
+  payMany(signer: Signer, list: readonly PayListLine[], options?: ManyOptions): Promise<ListStatus>;
+  /** What `payMany` would do, and what it has done: checks the list and signs nothing. */
+  listStatus(account: AccountId, list: readonly PayListLine[], options?: ManyOptions): Promise<ListStatus>;
+  /**
+   * Reads a list from CSV: `recipient,amount,memo`, or the columns that the first line names (also `asset`). `asset` is
+   * that of lines that name none; ETH where nothing is said. The name is the hash of the file.
+   */
+  readList(content: string | Uint8Array, options?: { asset?: Address }): Promise<PayList>;
+  /** The lists that were begun with this storage and are not settled, oldest first. */
+  unfinishedLists(account: AccountId): Promise<ListStatus[]>;
+  /** Goes on with such a list. */
+  resumeList(signer: Signer, name: Hex, options?: Pick<ManyOptions, "onProgress" | "signal">): Promise<ListStatus>;
+  /** Has a list no longer listed as unfinished. What was ordered of it is finished by `resume` all the same. */
+  closeList(name: Hex): Promise<void>;
   /** Finishes what is unfinished, here and of other copies of this wallet. No key is needed. */
   resume(account: AccountId, options?: TransferOptions): Promise<Resumed[]>;
   /** The orders of this storage, newest first. */

@@ -1,9 +1,18 @@
 /** What is signed: EIP-712 typed structs under one domain, as the contract and the authorities hash them. */
 
-import { concat as concatHex, hashStruct, hashTypedData, keccak256, type TypedDataDefinition } from "viem";
+import {
+  concat as concatHex,
+  domainSeparator,
+  encodeAbiParameters,
+  hashStruct,
+  hashTypedData,
+  keccak256,
+  stringToHex,
+  type TypedDataDefinition,
+} from "viem";
 
 import type { Hex } from "./bytes.js";
-import type { Domain, Redemption, Transfer } from "./transfer.js";
+import type { Domain, Output, Payment, Payout, Redemption, Transfer } from "./transfer.js";
 
 /** The Solidity structs, by name. */
 export const STATEMENTS = {
@@ -24,6 +33,18 @@ export const STATEMENTS = {
     { name: "sequence", type: "uint64" },
     { name: "memo", type: "bytes32" },
   ],
+  Payout: [
+    { name: "sender", type: "bytes32" },
+    { name: "asset", type: "address" },
+    { name: "outputs", type: "Output[]" },
+    { name: "sequence", type: "uint64" },
+    { name: "memo", type: "bytes32" },
+  ],
+  Output: [
+    { name: "recipient", type: "bytes32" },
+    { name: "amount", type: "uint128" },
+    { name: "memo", type: "bytes32" },
+  ],
   PaymentVote: [
     { name: "epoch", type: "uint64" },
     { name: "root", type: "bytes32" },
@@ -38,7 +59,7 @@ export const STATEMENTS = {
   ],
 } as const;
 
-const { Payment, Redemption, PaymentVote, RedemptionVote, RedemptionBatchVote } = STATEMENTS;
+const { Payment, Redemption, Payout, Output, PaymentVote, RedemptionVote, RedemptionBatchVote } = STATEMENTS;
 
 function domainOf({ chainId, contract }: Domain) {
   // Some wallets compare it with their own chain's, which is a number.
@@ -47,7 +68,7 @@ function domainOf({ chainId, contract }: Domain) {
 }
 
 /** A transfer without what only we add to it. Addresses in lower case, for a checksum is for people's eyes. */
-function message<T extends Transfer>(transfer: T): Omit<T, "type"> {
+function message<T extends Payment | Redemption>(transfer: T): Omit<T, "type"> {
   const { type: _, ...fields } = transfer;
   return { ...fields, asset: lower(fields.asset), recipient: lower(fields.recipient) };
 }
@@ -58,14 +79,44 @@ function lower<T extends Hex>(hex: T): T {
 
 /** What an Ethereum wallet is asked to show and sign (`eth_signTypedData_v4`). */
 export function transferTypedData(domain: Domain, transfer: Transfer): TypedDataDefinition {
-  return transfer.type === "payment"
-    ? { domain: domainOf(domain), types: { Payment }, primaryType: "Payment", message: message(transfer) }
-    : { domain: domainOf(domain), types: { Redemption }, primaryType: "Redemption", message: message(transfer) };
+  switch (transfer.type) {
+    case "payment":
+      return { domain: domainOf(domain), types: { Payment }, primaryType: "Payment", message: message(transfer) };
+    case "redemption":
+      return { domain: domainOf(domain), types: { Redemption }, primaryType: "Redemption", message: message(transfer) };
+    case "payout": {
+      const { sender, asset, outputs, sequence, memo } = transfer;
+      const fields = { sender, asset: lower(asset), outputs, sequence, memo };
+      return { domain: domainOf(domain), types: { Payout, Output }, primaryType: "Payout", message: fields };
+    }
+  }
 }
 
 /** The digest that a sender signs to order `transfer`; it names the transfer. */
 export function transferDigest(domain: Domain, transfer: Transfer): Hex {
   return hashTypedData(transferTypedData(domain, transfer));
+}
+
+/** The struct hash of one output of a payout. */
+export function outputHash({ recipient, amount, memo }: Output): Hex {
+  return hashStruct({ types: { Output }, primaryType: "Output", data: { recipient, amount, memo } });
+}
+
+/** The digest of a payout of which only the hashes of its outputs are known, in their order. */
+export function payoutDigest(domain: Domain, payout: Omit<Payout, "type" | "outputs">, hashes: readonly Hex[]): Hex {
+  const words = [{ type: "bytes32" }, { type: "bytes32" }, { type: "address" }, { type: "bytes32" }] as const;
+  const typeHash = keccak256(stringToHex(`${structText("Payout")}${structText("Output")}`));
+  const { sender, asset, sequence, memo } = payout;
+  const struct = encodeAbiParameters(
+    [...words, { type: "uint64" }, { type: "bytes32" }],
+    [typeHash, sender, lower(asset), keccak256(concatHex(hashes)), sequence, memo],
+  );
+  return keccak256(concatHex(["0x1901", domainSeparator({ domain: domainOf(domain) }), keccak256(struct)]));
+}
+
+/** A struct as EIP-712 writes its type, without those that it refers to. */
+function structText(name: "Payout" | "Output"): string {
+  return `${name}(${STATEMENTS[name].map((field) => `${field.type} ${field.name}`).join(",")})`;
 }
 
 /** The digest that an authority's Ed25519 key signs to vote for all payments under a Merkle root. */

@@ -11,6 +11,8 @@ export type FastPayErrorCode =
   | "invalid-account"
   /** The text is no amount of this asset. */
   | "invalid-amount"
+  /** The list of payments has something wrong in it: `details.errors` has it all, as `ListError`s. */
+  | "invalid-list"
   /** The text is no payment link, or one that cannot be used. */
   | "invalid-link"
   /** Nobody may order this transfer, whoever signs it. */

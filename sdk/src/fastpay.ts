@@ -11,15 +11,17 @@ import { DEFAULT_TIMING } from "./drive/driver.js";
 import { FastPayError } from "./errors.js";
 import { NO_MEMO } from "./memo.js";
 import { Network } from "./network.js";
-import type { ChainStep, TransferStep } from "./progress.js";
+import { readPayList } from "./pay-list-csv.js";
+import type { ChainStep, ManyStep, TransferStep } from "./progress.js";
 import { browserStore } from "./storage/browser.js";
 import type { OrderStore } from "./storage/store.js";
-import type { Transfer } from "./transfer.js";
+import { ETHER, type Transfer } from "./transfer.js";
 import { listOrders, listUnfinished, viewAccount } from "./wallet/account.js";
 import type { Context } from "./wallet/context.js";
 import { deposit, depositStatus, followDeposit } from "./wallet/deposits.js";
 import { findDeposit, gatherEvidence } from "./wallet/evidence.js";
 import { readHistory } from "./wallet/history.js";
+import { closeList, linesOf, openLists, payMany, viewList } from "./wallet/many.js";
 import { checkRecipient, claim, executeQueued, followClaim, redeemOnChain, redemptionCost, resumePayout } from "./wallet/payouts.js";
 import { resume, send, signerUntil, type Intent } from "./wallet/send.js";
 import { forgetTransaction, unfinishedTransactions } from "./wallet/transactions.js";
@@ -111,6 +113,16 @@ function redemption(signer: Signer, { recipient, asset, amount, fee = 0n, memo =
   return (sequence): Transfer => ({ type: "redemption", ...fields, sequence });
 }
 
+/** How many decimals assets have, each asked for once. */
+function decimalsOf(contract: Contract): (asset: Address) => Promise<number> {
+  const known = new Map<Address, Promise<number>>([[ETHER, Promise.resolve(18)]]);
+  return (asset) => {
+    const asked = known.get(asset) ?? assetInfo(contract, asset).then(({ decimals }) => decimals);
+    known.set(asset, asked);
+    return asked;
+  };
+}
+
 function resumeTransaction(
   context: Context,
   sent: SubmittedTransaction,
@@ -145,6 +157,15 @@ function clientOf(context: Context): FastPayClient {
       await checkRecipient(contract, intent.recipient);
       return send(context, signer, redemption(signer, intent), timed<TransferStep>(onProgress), signal);
     },
+    payMany: (signer, list, options = {}) => payMany(context, signer, list, options, timed<ManyStep>(options.onProgress)),
+    listStatus: (account, list, options = {}) => viewList(context, account, list, options),
+    readList: (content, { asset = ETHER } = {}) => readPayList(content, { domain: network.domain, asset, decimals: decimalsOf(contract) }),
+    unfinishedLists: (account) => openLists(context, account),
+    async resumeList(signer, name, options = {}) {
+      const { lines, maxOutputs } = await linesOf(context, name);
+      return payMany(context, signer, lines, { ...options, name, maxOutputs }, timed<ManyStep>(options.onProgress));
+    },
+    closeList: (name) => closeList(context, name),
     resume: (account, { onProgress, signal } = {}) => resume(context, account, timed<TransferStep>(onProgress), signal),
     orders: (account) => listOrders(context, account),
     unfinished: (account) => listUnfinished(context, account),

@@ -10,8 +10,9 @@ import type { Committees } from "./chain/committees.js";
 import type { Committee } from "./committee.js";
 import { FastPayError, isFastPayError, messageOf } from "./errors.js";
 import { ProblemError } from "./problem.js";
+import { entryOf } from "./received.js";
 import type { Domain } from "./transfer.js";
-import type { AccountState, AuthorityAnswer } from "./views.js";
+import type { AccountState, AuthorityAnswer, PaymentName, ReceivedEntry } from "./views.js";
 import { sleep, throwIfAborted } from "./waiting.js";
 
 /** After a quorum has answered a read, the others get this much longer. */
@@ -183,19 +184,17 @@ export class Network {
   }
 
   /**
-   * The certificate that answers for a payment that `lister` says `account` has received. That one is asked first: a
-   * credit arrives after its certificate, so an honest lister has it itself.
+   * A payment that `lister` says `account` has received, with the certificate that answers for it. That one is asked
+   * first: a credit arrives after its certificate, so an honest lister has it itself.
    */
   async findReceived(
     account: AccountId,
     lister: AuthorityClient,
-    sender: AccountId,
-    sequence: bigint,
+    { sender, sequence, output }: PaymentName,
     signal?: AbortSignal,
-  ): Promise<VerifiedCertificate | undefined> {
+  ): Promise<ReceivedEntry | undefined> {
     const certificate = await this.findCertificate(sender, sequence, { first: lister, signal });
-    const transfer = certificate?.order.transfer;
-    return transfer?.type === "payment" && transfer.recipient === account ? certificate : undefined;
+    return certificate && entryOf(certificate, account, output);
   }
 }
 

@@ -5,6 +5,7 @@ import type { Hex } from "./bytes.js";
 import type { VerifiedCertificate } from "./certificate.js";
 import type { AuthorityName } from "./committee.js";
 import type { Transfer } from "./transfer.js";
+import type { ListStatus } from "./views.js";
 
 /** An authority as it is configured. */
 export interface AuthorityRef {
@@ -79,6 +80,16 @@ export type TransferStep =
 
 /** A step of a transfer and when it was. */
 export type TransferProgress = TransferStep & { readonly afterMs: number };
+
+/** A step of paying a list. */
+export type ManyStep =
+  | Extract<TransferStep, { readonly type: "finishing" | "signing" | "adopted" }>
+  | DelayStep
+  /** How far each order of the list is now. */
+  | { readonly type: "list"; readonly status: ListStatus };
+
+/** A step of paying a list and when it was. */
+export type ManyProgress = ManyStep & { readonly afterMs: number };
 
 /** A step of a transaction on the Primary. */
 export type ChainStep =

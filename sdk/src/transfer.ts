@@ -21,8 +21,6 @@ interface TransferFields {
   readonly sender: AccountId;
   /** What is moved: an ERC-20's address in lower case, or `ETHER`. */
   readonly asset: Address;
-  /** How much is debited, in the asset's smallest unit. */
-  readonly amount: bigint;
   /** The sender's number of this order, from 0 without gap. */
   readonly sequence: bigint;
   /** Free for the user; see `encodeMemo`. */
@@ -34,6 +32,8 @@ export interface Payment extends TransferFields {
   readonly type: "payment";
   /** Who is paid. */
   readonly recipient: AccountId;
+  /** How much, in the asset's smallest unit. */
+  readonly amount: bigint;
 }
 
 /** Moves `amount` out: the recipient gets `amount − fee`, and whoever submits the certificate gets `fee`. */
@@ -41,12 +41,54 @@ export interface Redemption extends TransferFields {
   readonly type: "redemption";
   /** Who is paid on the Primary. */
   readonly recipient: Address;
+  /** How much is debited, in the asset's smallest unit. */
+  readonly amount: bigint;
   /** The part of `amount` that goes to whoever brings it to the contract. */
   readonly fee: bigint;
 }
 
+/** At most so many outputs are in one payout. */
+export const PAYOUT_OUTPUTS_MAX = 256;
+
+/** One payment of a payout. */
+export interface Output {
+  /** Who is paid. */
+  readonly recipient: AccountId;
+  /** How much, in the asset's smallest unit. */
+  readonly amount: bigint;
+  /** Free for the user; see `encodeMemo`. */
+  readonly memo: Hex;
+}
+
+/** Pays up to `PAYOUT_OUTPUTS_MAX` FastPay accounts, entirely or not at all. A recipient may occur several times. */
+export interface Payout extends TransferFields {
+  readonly type: "payout";
+  readonly outputs: readonly Output[];
+}
+
 /** What an order asks for. */
-export type Transfer = Payment | Redemption;
+export type Transfer = Payment | Redemption | Payout;
+
+/** How much a transfer debits, in the asset's smallest unit. */
+export function amountOf(transfer: Transfer): bigint {
+  return transfer.type === "payout" ? sumOf(transfer.outputs) : transfer.amount;
+}
+
+/**
+ * The payment that a transfer makes to a FastPay account: itself, or the output of that number, from 0, of a payout. None
+ * where it makes none of that name. The digest of an output's payment names nothing: its payout's does.
+ */
+export function paymentIn(transfer: Transfer, output?: number): Payment | undefined {
+  if (transfer.type === "payment") return output === undefined ? transfer : undefined;
+  const paid = transfer.type === "payout" && output !== undefined ? transfer.outputs[output] : undefined;
+  if (paid === undefined) return undefined;
+  const { sender, asset, sequence } = transfer;
+  return { type: "payment", sender, asset, sequence, ...paid };
+}
+
+function sumOf(outputs: readonly Output[]): bigint {
+  return outputs.reduce((sum, { amount }) => sum + amount, 0n);
+}
 
 /** The proof that the owner of the sender's account ordered a transfer. */
 export type Authorization =
@@ -59,29 +101,86 @@ export interface TransferOrder {
   readonly authorization: Authorization;
 }
 
-/** Checks the rules that a transfer can break all by itself. Throws `invalid-transfer`. */
+/** What is wrong with a transfer, whoever signs it. */
+export type TransferFault =
+  | "zero-amount"
+  | "amount-too-large"
+  | "sequence"
+  /** A field is none of its type. */
+  | "malformed"
+  /** Nobody could spend what this account is paid: the zero address, or the FastPay contract. */
+  | "forbidden-recipient"
+  | "fee-above-amount"
+  | "no-outputs"
+  | "too-many-outputs"
+  /** The outputs' amounts have a sum of more than 128 bits. */
+  | "sum-too-large";
+
+/**
+ * Checks the rules that a transfer can break all by itself. Throws `invalid-transfer`, with the `TransferFault` in
+ * `details.fault` and the number of a bad output in `details.output`.
+ */
 export function checkTransfer(transfer: Transfer, domain: Domain): void {
-  const { amount, sequence } = transfer;
-  if (amount <= 0n) throw invalid("the amount is zero", "order at least one of the asset's smallest unit");
-  if (amount > AMOUNT_MAX) throw invalid("the amount has more than 128 bits", "order less");
-  if (sequence < 0n || sequence > SEQUENCE_MAX) throw invalid("the sequence number cannot be used", "ask for the next");
-  if (!isHex(transfer.asset, 20)) throw invalid("the asset is no address", "give the token's address");
-  if (!isHex(transfer.memo, 32)) throw invalid("the memo has not 32 bytes", "use encodeMemo");
-  const recipient = transfer.type === "payment" ? transfer.recipient : accountFromEthereum(transfer.recipient);
-  if (!isHex(recipient, 32) || !isHex(transfer.sender, 32)) {
-    throw invalid("an account has not 32 bytes", "use parseAccount");
+  const { sequence } = transfer;
+  if (sequence < 0n || sequence > SEQUENCE_MAX) {
+    throw invalid("sequence", "the sequence number cannot be used", "ask for the next");
   }
-  if (recipient === ZERO_ACCOUNT) {
-    throw invalid("the recipient is the zero address, which nobody owns", "give the recipient's account");
-  }
-  if (recipient === accountFromEthereum(domain.contract)) {
-    throw invalid("the recipient is the FastPay contract itself, which cannot spend", "give the recipient's account");
-  }
-  if (transfer.type === "redemption" && (transfer.fee < 0n || transfer.fee > amount)) {
-    throw invalid(`the fee ${transfer.fee} is above the amount ${amount}`, "lower the fee");
+  if (!isHex(transfer.asset, 20)) throw invalid("malformed", "the asset is no address", "give the token's address");
+  if (!isHex(transfer.memo, 32)) throw invalid("malformed", "the memo has not 32 bytes", "use encodeMemo");
+  if (!isHex(transfer.sender, 32)) throw invalid("malformed", "the sender is no account", "use parseAccount");
+  switch (transfer.type) {
+    case "payment":
+      checkPaid(transfer.recipient, transfer.amount, domain);
+      break;
+    case "redemption": {
+      const { recipient, amount, fee } = transfer;
+      if (!isHex(recipient, 20)) throw invalid("malformed", "the recipient is no address", "give an Ethereum address");
+      checkPaid(accountFromEthereum(recipient), amount, domain);
+      if (fee < 0n || fee > amount) {
+        throw invalid("fee-above-amount", `the fee ${fee} is above the amount ${amount}`, "lower the fee");
+      }
+      break;
+    }
+    case "payout":
+      checkOutputs(transfer.outputs, domain);
   }
 }
 
-function invalid(message: string, action: string): FastPayError {
-  return new FastPayError("invalid-transfer", message, action);
+function checkOutputs(outputs: readonly Output[], domain: Domain): void {
+  const { length } = outputs;
+  if (length === 0) throw invalid("no-outputs", "the payout has no output", "give at least one");
+  if (length > PAYOUT_OUTPUTS_MAX) {
+    const message = `the payout has ${length} outputs; at most ${PAYOUT_OUTPUTS_MAX} fit into one order`;
+    throw invalid("too-many-outputs", message, "split it");
+  }
+  for (const [output, { recipient, amount, memo }] of outputs.entries()) {
+    if (!isHex(memo, 32)) throw invalid("malformed", "the memo has not 32 bytes", "use encodeMemo", output);
+    checkPaid(recipient, amount, domain, output);
+  }
+  if (sumOf(outputs) > AMOUNT_MAX) {
+    throw invalid("sum-too-large", "the sum of the outputs has more than 128 bits", "split the payout");
+  }
+}
+
+/** What somebody is paid; `output` is its number in a payout. Throws `invalid-transfer`. */
+export function checkPaid(recipient: AccountId, amount: bigint, domain: Domain, output?: number): void {
+  if (amount <= 0n) {
+    throw invalid("zero-amount", "the amount is zero", "order at least one of the asset's smallest unit", output);
+  }
+  if (amount > AMOUNT_MAX) throw invalid("amount-too-large", "the amount has more than 128 bits", "order less", output);
+  if (!isHex(recipient, 32)) throw invalid("malformed", "the recipient is no account", "use parseAccount", output);
+  const action = "give the recipient's account";
+  if (recipient === ZERO_ACCOUNT) {
+    throw invalid("forbidden-recipient", "the recipient is the zero address, which nobody owns", action, output);
+  }
+  if (recipient === accountFromEthereum(domain.contract)) {
+    const message = "the recipient is the FastPay contract itself, which cannot spend";
+    throw invalid("forbidden-recipient", message, action, output);
+  }
+}
+
+function invalid(fault: TransferFault, message: string, action: string, output?: number): FastPayError {
+  const where = output === undefined ? message : `output ${output}: ${message}`;
+  const details = { fault, ...(output === undefined ? {} : { output }) };
+  return new FastPayError("invalid-transfer", where, action, { details });
 }

@@ -18,7 +18,7 @@ export interface VerifiedOrder extends TransferOrder {
   readonly [verified]: "order";
 }
 
-/** One authority's vote, not yet checked: on the Merkle root of a batch of payments, or on one redemption. */
+/** One authority's vote, not yet checked: on the Merkle root of a batch of payments and payouts, or on one redemption. */
 export type Vote =
   | ({ readonly type: "payment"; readonly authority: AuthorityName; readonly signature: Hex } & MerklePath)
   | { readonly type: "redemption"; readonly authority: AuthorityName; readonly signature: Hex };
@@ -43,6 +43,16 @@ export function verifyOrder(order: TransferOrder, domain: Domain): VerifiedOrder
   return { ...order, digest } as VerifiedOrder;
 }
 
+/** Why `vote` is none of a member of `committee` for the payment or payout of this digest; none where it is one. */
+export function paymentVoteFault(vote: Vote, committee: Committee, domain: Domain, digest: Hex): VoteFault | undefined {
+  if (memberOf(committee, vote.authority) === undefined) return "not-a-member";
+  if (vote.type !== "payment") return "wrong-kind";
+  const root = merkleRoot(digest, vote);
+  if (root === undefined) return "path";
+  const signed = paymentVoteDigest(domain, committee.epoch, root);
+  return isEd25519Signature(vote.signature, signed, vote.authority) ? undefined : "signature";
+}
+
 /** What every authority that votes for a transfer puts its signature to. */
 export interface Ballot {
   readonly transfer: Transfer;
@@ -51,20 +61,13 @@ export interface Ballot {
 
 /** Why `vote` is none of a member of `committee` for this ballot; none where it is one. */
 export function voteFault(vote: Vote, committee: Committee, domain: Domain, ballot: Ballot): VoteFault | undefined {
+  const { transfer } = ballot;
+  if (transfer.type !== "redemption") return paymentVoteFault(vote, committee, domain, ballot.digest);
   const found = memberOf(committee, vote.authority);
   if (found === undefined) return "not-a-member";
-  const { transfer } = ballot;
-  if (vote.type === "payment" && transfer.type === "payment") {
-    const root = merkleRoot(ballot.digest, vote);
-    if (root === undefined) return "path";
-    const digest = paymentVoteDigest(domain, committee.epoch, root);
-    return isEd25519Signature(vote.signature, digest, vote.authority) ? undefined : "signature";
-  }
-  if (vote.type === "redemption" && transfer.type === "redemption") {
-    const digest = redemptionVoteDigest(domain, committee.epoch, transfer);
-    return recoverSigner(vote.signature, digest) === found.member.redemptionKey ? undefined : "signature";
-  }
-  return "wrong-kind";
+  if (vote.type !== "redemption") return "wrong-kind";
+  const digest = redemptionVoteDigest(domain, committee.epoch, transfer);
+  return recoverSigner(vote.signature, digest) === found.member.redemptionKey ? undefined : "signature";
 }
 
 /** One authority's vote, not yet checked, for redemptions that it has confirmed. */

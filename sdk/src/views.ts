@@ -6,7 +6,7 @@ import type { Certificate, CertificateReport, VerifiedCertificate } from "./cert
 import type { FastPayError } from "./errors.js";
 import type { AuthorityRef } from "./progress.js";
 import type { OrderState } from "./storage/store.js";
-import type { Payment, Transfer, TransferOrder } from "./transfer.js";
+import type { Output, Payment, Transfer, TransferFault, TransferOrder } from "./transfer.js";
 
 /** What a committee says of one asset of an account. */
 export interface AgreedBalance {
@@ -88,17 +88,104 @@ export type Resumed =
   /** Another order of the same number is final; this one never will be. */
   | { readonly type: "superseded"; readonly order: Transfer; readonly certificate: VerifiedCertificate };
 
-/** A payment or redemption that the account sent, proven. */
+/** A payment, payout or redemption that the account sent, proven. */
 export interface SentEntry {
   readonly certificate: VerifiedCertificate;
   /** What this wallet's storage knows of it, such as its times. */
   readonly order: OrderEntry | undefined;
 }
 
-/** A payment that the account received, proven. */
+/** The name of a received payment. */
+export interface PaymentName {
+  readonly sender: AccountId;
+  readonly sequence: bigint;
+  /** The number of the output in its payout, from 0; none for a payment that is an order of its own. */
+  readonly output: number | undefined;
+}
+
+/** A payment that the account received, proven. Its name is (sender, sequence, output). */
 export interface ReceivedEntry {
+  /** Of an output of a payout, with the output's own memo. */
   readonly payment: Payment;
+  /** The number of the output in its payout, from 0; none for a payment that is an order of its own. */
+  readonly output: number | undefined;
+  /** Of the payment, or of the payout. */
   readonly certificate: VerifiedCertificate;
+}
+
+/** A payment of a list. */
+export interface PayListLine {
+  readonly recipient: AccountId;
+  readonly asset: Address;
+  readonly amount: bigint;
+  /** 32 bytes; see `encodeMemo`. Default: none. */
+  readonly memo?: Hex;
+  /** Its line in the file, from 1, for errors and results. Default: its place in the list. */
+  readonly line?: number;
+}
+
+/** A list as it was read from a file. */
+export interface PayList {
+  /** The hash of the file. */
+  readonly name: Hex;
+  readonly lines: readonly PayListLine[];
+}
+
+/** What is wrong with a list. */
+export type ListFault =
+  | TransferFault
+  /** The line is no line of such a file. */
+  | "unreadable"
+  | "recipient"
+  | "amount"
+  | "asset"
+  | "memo"
+  | "too-many-lines"
+  /** A list of this name was begun by another account. */
+  | "begun-by-another-account"
+  /** A list of this name was begun, and pays something else. */
+  | "changed";
+
+/** One thing that is wrong with a list. */
+export interface ListError {
+  /** None where it is the list as a whole. */
+  readonly line: number | undefined;
+  readonly fault: ListFault;
+  readonly message: string;
+}
+
+/** A payment of a list, and where it stands among the list's orders. */
+export interface ListPayment extends Required<PayListLine> {
+  /** The order that pays it, by its place among the list's orders. */
+  readonly page: number;
+  /** The number of the output there, from 0. */
+  readonly output: number;
+}
+
+/** One order of a list. */
+export interface ListOrder {
+  readonly asset: Address;
+  readonly outputs: readonly Output[];
+  /** Their sum. */
+  readonly total: bigint;
+  /** Not signed yet; signed and kept here; certified, so that nothing can undo it; confirmed by a quorum. */
+  readonly state: "open" | "ordered" | "final" | "settled";
+  /** Its number among the sender's orders; none where it is open. */
+  readonly sequence: bigint | undefined;
+  readonly digest: Hex | undefined;
+}
+
+/** How far a list of payments is. */
+export interface ListStatus {
+  /** What makes it the same list: it is paid once. */
+  readonly name: Hex;
+  /** Who pays. */
+  readonly account: AccountId;
+  readonly maxOutputs: number;
+  /** Since when it stands in this storage; none where it was not begun when this was asked. */
+  readonly begunAtMs: number | undefined;
+  readonly orders: readonly ListOrder[];
+  readonly payments: readonly ListPayment[];
 }
 
 /** A deposit that f + 1 authorities have credited alike. */

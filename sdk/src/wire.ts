@@ -20,7 +20,17 @@ import {
   type Decoder,
 } from "./decode.js";
 import { MERKLE_PATH_LENGTH_MAX } from "./merkle.js";
-import type { Authorization, Payment, Redemption, Transfer, TransferOrder } from "./transfer.js";
+import type { OutputProof } from "./output-proof.js";
+import {
+  PAYOUT_OUTPUTS_MAX,
+  type Authorization,
+  type Output,
+  type Payment,
+  type Payout,
+  type Redemption,
+  type Transfer,
+  type TransferOrder,
+} from "./transfer.js";
 import type { Vote } from "./verify.js";
 import type { AccountState } from "./views.js";
 
@@ -57,7 +67,18 @@ const redemption = object<Redemption>({
   memo: hex(32),
 });
 
-const transfer = tagged<Transfer>({ payment, redemption });
+const output = object<Output>({ recipient: account, amount: u128, memo: hex(32) });
+
+const payout = object<Payout>({
+  type: literal("payout"),
+  sender: account,
+  asset: address,
+  outputs: list(output, PAYOUT_OUTPUTS_MAX),
+  sequence: u64,
+  memo: hex(32),
+});
+
+const transfer = tagged<Transfer>({ payment, redemption, payout });
 
 const authorization = tagged<Authorization>({
   ed25519: object({ type: literal("ed25519"), key: hex(32), signature: hex(64) }),
@@ -81,6 +102,19 @@ const vote = tagged<Vote>({
 /** A certificate, not checked. */
 export const decodeCertificate: Decoder<Certificate> = object<Certificate>({
   order: decodeOrder,
+  epoch: u64,
+  votes: list(vote, COMMITTEE_SIZE_MAX),
+});
+
+/** A proof of an output, not checked. */
+const decodeOutputProof = object<OutputProof>({
+  sender: account,
+  asset: address,
+  sequence: u64,
+  memo: hex(32),
+  position: smallNumber(PAYOUT_OUTPUTS_MAX - 1),
+  output,
+  hashes: list(hex(32), PAYOUT_OUTPUTS_MAX),
   epoch: u64,
   votes: list(vote, COMMITTEE_SIZE_MAX),
 });
@@ -114,7 +148,11 @@ export interface SentItem {
 /** An entry of the payments that an account received; `number` is its place at that authority. */
 export interface ReceivedItem {
   readonly number: bigint;
+  /** Of an output, with the output's own memo. */
   readonly payment: Payment;
+  /** The number of the output in its payout, from 0; none for a payment that is an order of its own. */
+  readonly output: number | undefined;
+  /** Of the payment, or of the payout. */
   readonly digest: Hex;
 }
 
@@ -134,7 +172,12 @@ export interface Page<T> {
 }
 
 export const decodeSentItem = object<SentItem>({ sequence: u64, transfer, digest: hex(32) });
-export const decodeReceivedItem = object<ReceivedItem>({ number: u64, payment, digest: hex(32) });
+export const decodeReceivedItem = object<ReceivedItem>({
+  number: u64,
+  payment,
+  output: optional(smallNumber(PAYOUT_OUTPUTS_MAX - 1)),
+  digest: hex(32),
+});
 export const decodeDepositItem = object<DepositItem>({ index: u64, recipient: account, asset: address, amount: u128 });
 
 export const decodeSent = object({ total: u64, transfers: list(decodeSentItem) });
@@ -180,17 +223,19 @@ export const decodeProblem = object({
 
 // ------------------------------------------------------------------------------------------- writing
 
-function transferJson(of: Transfer): Record<string, string> {
-  const fields = {
-    sender: formatAccount(of.sender),
-    asset: of.asset.toLowerCase(),
-    amount: of.amount.toString(),
-    sequence: of.sequence.toString(),
-    memo: of.memo.toLowerCase(),
-  };
+function transferJson(of: Transfer): object {
+  const { type, sender, asset, sequence, memo } = of;
+  const whose = { type, sender: formatAccount(sender), asset: asset.toLowerCase() };
+  const rest = { sequence: sequence.toString(), memo: memo.toLowerCase() };
+  if (of.type === "payout") return { ...whose, outputs: of.outputs.map(outputJson), ...rest };
+  const fields = { ...whose, amount: of.amount.toString(), ...rest };
   return of.type === "payment"
-    ? { type: of.type, ...fields, recipient: formatAccount(of.recipient) }
-    : { type: of.type, ...fields, recipient: of.recipient.toLowerCase(), fee: of.fee.toString() };
+    ? { ...fields, recipient: formatAccount(of.recipient) }
+    : { ...fields, recipient: of.recipient.toLowerCase(), fee: of.fee.toString() };
+}
+
+function outputJson({ recipient, amount, memo }: Output): object {
+  return { recipient: formatAccount(recipient), amount: amount.toString(), memo: memo.toLowerCase() };
 }
 
 function orderJson(order: TransferOrder): object {
@@ -216,6 +261,18 @@ export function encodeOrder(order: TransferOrder): string {
 /** The text of a certificate. */
 export function encodeCertificate({ order, epoch, votes }: Certificate): string {
   return JSON.stringify({ order: orderJson(order), epoch: epoch.toString(), votes: votes.map(voteJson) });
+}
+
+/** The text of a proof of an output, to hand over. */
+export function encodeOutputProof(proof: OutputProof): string {
+  const { sender, sequence, output: paid, epoch, votes, ...rest } = proof;
+  const texts = { sender: formatAccount(sender), sequence: sequence.toString(), epoch: epoch.toString() };
+  return JSON.stringify({ ...rest, ...texts, output: outputJson(paid), votes: votes.map(voteJson) });
+}
+
+/** Reads a proof that was written with `encodeOutputProof`; not checked. */
+export function parseOutputProof(json: string): OutputProof {
+  return decodeOutputProof(parseJson(json, "the proof"), "the proof");
 }
 
 /** A redemption by its sender and number. */

@@ -12,6 +12,7 @@ export const router = createBrowserRouter([
     children: [
       { index: true, lazy: () => import("./pages/HomePage") },
       { path: "pay", lazy: () => import("./pages/PayPage") },
+      { path: "pay/list", lazy: () => import("./pages/PayListPage") },
       { path: "receive", lazy: () => import("./pages/ReceivePage") },
       { path: "deposit", lazy: () => import("./pages/DepositPage") },
       { path: "redeem", lazy: () => import("./pages/RedeemPage") },

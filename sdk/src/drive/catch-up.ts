@@ -6,11 +6,13 @@
 
 import type { AccountId } from "../accounts.js";
 import type { AuthorityClient } from "../authority.js";
+import type { Hex } from "../bytes.js";
 import type { VerifiedCertificate } from "../certificate.js";
 import { messageOf } from "../errors.js";
 import { ProblemError } from "../problem.js";
 import type { Trouble } from "../progress.js";
 import { readNewest } from "../lists.js";
+import { nameOf, ReceivedProofs, textOf } from "../received.js";
 import type { ReceivedItem } from "../wire.js";
 import type { Drive } from "./driver.js";
 
@@ -121,31 +123,30 @@ export async function pushReceived(
   known: Set<string>,
   signal: AbortSignal,
 ): Promise<number> {
-  for (const entry of await newestReceived(authority, account, signal)) known.add(nameOf(entry));
-  let brought = 0;
+  for (const entry of await newestReceived(authority, account, signal)) known.add(textOf(nameOf(entry)));
+  const proofs = new ReceivedProofs(drive.network, account);
+  const brought = new Set<Hex>();
   for (const other of drive.network.authorities) {
     if (other === authority) continue;
     // One that does not answer or lies must not keep us from asking the next.
     const listed = await newestReceived(other, account, signal).catch(() => []);
     for (const entry of listed) {
-      const name = nameOf(entry);
+      const { sender, sequence, output } = nameOf(entry);
+      const name = textOf({ sender, sequence, output });
       if (known.has(name)) continue;
-      const { sender, sequence } = entry.payment;
-      const certificate = await drive.network.findReceived(account, other, sender, sequence, signal);
+      const certificate = (await proofs.find(other, { sender, sequence, output }, signal))?.certificate;
       // An honest lister can prove every entry. Going on would let a liar with a long list of inventions keep us until
       // the deadline.
       if (certificate === undefined) break;
-      drive.tell({ type: "catching-up", authority, account: sender, sequence });
-      await confirm(drive, authority, certificate, signal);
+      if (!brought.has(certificate.digest)) {
+        drive.tell({ type: "catching-up", authority, account: sender, sequence });
+        await confirm(drive, authority, certificate, signal);
+        brought.add(certificate.digest);
+      }
       known.add(name);
-      brought += 1;
     }
   }
-  return brought;
-}
-
-function nameOf({ payment }: ReceivedItem): string {
-  return `${payment.sender}/${payment.sequence}`;
+  return brought.size;
 }
 
 /** The newest entries of what an authority lists as received. */

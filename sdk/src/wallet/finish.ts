@@ -96,8 +96,8 @@ function resumedOf(ordered: Transfer | undefined, digest: Hex | undefined, recei
   return { type: "superseded", order: ordered, certificate };
 }
 
-/** The certificate of the number of `order`: of this order, or of whichever competitor can still get one. */
-async function certifyOne(drive: Drive, order: VerifiedOrder, first: VerifiedOrder): Promise<VerifiedCertificate> {
+/** The certificate of the number of `order`, which is to be settled yet: of this order, or of whichever competitor can still get one. */
+export async function certifyOne(drive: Drive, order: VerifiedOrder, first: VerifiedOrder): Promise<VerifiedCertificate> {
   const tried = new Set<string>();
   let next = first;
   let told = order.digest;
@@ -138,7 +138,8 @@ async function allHeard(drive: Drive, order: VerifiedOrder, error: unknown): Pro
   return conflict(contest);
 }
 
-async function settleStored(drive: Drive, journal: OrderJournal, certificate: VerifiedCertificate): Promise<Receipt> {
+/** Has a certificate settled, and writes both down. */
+export async function settleStored(drive: Drive, journal: OrderJournal, certificate: VerifiedCertificate): Promise<Receipt> {
   drive.tell({ type: "certified", certificate });
   const start = performance.now();
   const { rest } = await settle(drive, certificate);

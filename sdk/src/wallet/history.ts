@@ -7,6 +7,7 @@ import type { AccountId } from "../accounts.js";
 import type { AuthorityClient } from "../authority.js";
 import { readRange } from "../lists.js";
 import type { Network } from "../network.js";
+import { nameOf, ReceivedProofs, textOf } from "../received.js";
 import { OrderJournal } from "../storage/journal.js";
 import type { DepositEntry, History, HistoryCursor, ReceivedEntry, SentEntry } from "../views.js";
 import type { DepositItem, ReceivedItem } from "../wire.js";
@@ -99,19 +100,15 @@ async function proveReceived(
   const found = new Map<string, { age: number; lister: AuthorityClient; item: ReceivedItem }>();
   for (const { authority, entries } of lists) {
     entries.forEach((item, i) => {
-      const name = `${item.payment.sender}/${item.payment.sequence}`;
+      const name = textOf(nameOf(item));
       const age = entries.length - i;
       const known = found.get(name);
       if (known === undefined || age < known.age) found.set(name, { age, lister: authority, item });
     });
   }
   const newestFirst = [...found.values()].sort((a, b) => a.age - b.age);
-  return inTurns(newestFirst, async ({ lister, item }) => {
-    const { sender, sequence } = item.payment;
-    const certificate = await network.findReceived(account, lister, sender, sequence);
-    const payment = certificate?.order.transfer;
-    return certificate !== undefined && payment?.type === "payment" ? { payment, certificate } : undefined;
-  });
+  const proofs = new ReceivedProofs(network, account);
+  return inTurns(newestFirst, ({ lister, item }) => proofs.find(lister, nameOf(item)));
 }
 
 /** The deposits that at least `trusted` authorities list alike, the newest first. */

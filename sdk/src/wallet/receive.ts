@@ -5,6 +5,8 @@ import type { AuthorityClient } from "../authority.js";
 import type { Drive } from "../drive/driver.js";
 import { settle } from "../drive/settle.js";
 import { readNewest } from "../lists.js";
+import { nameOf, ReceivedProofs, textOf } from "../received.js";
+import type { PaymentName } from "../views.js";
 
 /** At most so many of the newest payments are compared. */
 const COMPARED_MAX = 500;
@@ -22,30 +24,31 @@ export async function spreadReceived(drive: Drive, account: AccountId): Promise<
     // One that is slow may be the only one that has it.
     { signal, graceMs: timing.readMs / 5 },
   );
-  const payments = new Map<string, { listers: Set<AuthorityClient>; sender: AccountId; sequence: bigint }>();
+  const payments = new Map<string, { listers: Set<AuthorityClient>; name: PaymentName }>();
   for (const { authority, answer } of lists) {
     const lister = network.authorities.find(({ url }) => url === authority.url);
-    for (const { payment } of lister === undefined ? [] : (answer ?? [])) {
-      const { sender, sequence } = payment;
-      const name = `${sender}/${sequence}`;
-      const known = payments.get(name) ?? { listers: new Set(), sender, sequence };
-      payments.set(name, { ...known, listers: known.listers.add(lister as AuthorityClient) });
+    for (const item of lister === undefined ? [] : (answer ?? [])) {
+      const name = nameOf(item);
+      const known = payments.get(textOf(name)) ?? { listers: new Set(), name };
+      payments.set(textOf(name), { ...known, listers: known.listers.add(lister as AuthorityClient) });
     }
   }
   const few = [...payments.values()].filter(({ listers }) => listers.size < network.committee.quorum);
   const doubted = new Set<AuthorityClient>();
-  let brought = 0;
-  for (const { listers, sender, sequence } of few) {
-    if (brought === SPREAD_MAX) break;
+  const proofs = new ReceivedProofs(network, account);
+  const brought = new Set<string>();
+  for (const { listers, name } of few) {
+    if (brought.size === SPREAD_MAX) break;
     const lister = [...listers].find((authority) => !doubted.has(authority));
     if (lister === undefined) continue;
-    const certificate = await network.findReceived(account, lister, sender, sequence, signal);
+    const certificate = (await proofs.find(lister, name, signal))?.certificate;
     if (certificate === undefined) {
       // Who lists what nobody can prove is not asked for more of it: it must not take the place of what is true.
       listers.forEach((authority) => doubted.add(authority));
       continue;
     }
-    brought += 1;
+    if (brought.has(certificate.digest)) continue;
+    brought.add(certificate.digest);
     // It is final whoever has confirmed it; not everywhere yet is no reason to fail. Its steps are not the caller's.
     await settle({ ...drive, tell: () => undefined }, certificate).catch(() => undefined);
   }

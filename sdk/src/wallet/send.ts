@@ -12,6 +12,7 @@
  */
 
 import { formatAccount, type AccountId } from "../accounts.js";
+import type { Address } from "../bytes.js";
 import type { Drive } from "../drive/driver.js";
 import { superseded } from "../drive/failures.js";
 import { transferDigest } from "../eip712.js";
@@ -22,7 +23,7 @@ import type { TransferStep } from "../progress.js";
 import { signOrder, type Signer } from "../signers.js";
 import { LAG_MAX, supportedBalance } from "../standing.js";
 import { transferOf, type OrderJournal, type Stored } from "../storage/journal.js";
-import type { Transfer } from "../transfer.js";
+import { amountOf, type Transfer } from "../transfer.js";
 import type { VerifiedOrder } from "../verify.js";
 import type { AccountState, Receipt, Resumed } from "../views.js";
 import { driveOf, journalOf, type Context } from "./context.js";
@@ -30,12 +31,18 @@ import { adopt, bringHome, catchUp, finish } from "./finish.js";
 import { spreadReceived } from "./receive.js";
 
 /** How long one page waits for another that uses the same account. */
-const LOCK_PATIENCE_MS = 10_000;
+export const LOCK_PATIENCE_MS = 10_000;
 /** So many unfinished orders of other copies are finished before a new one is signed. */
-const ADOPTIONS_MAX = 8;
+export const ADOPTIONS_MAX = 8;
 
 /** What the owner wants to happen: the transfer under whatever number it gets. */
 export type Intent = (sequence: bigint) => Transfer;
+
+/** How much of an asset an order, or several, will debit. */
+export interface Need {
+  readonly asset: Address;
+  readonly amount: bigint;
+}
 
 type Tell = (step: TransferStep) => void;
 
@@ -63,7 +70,8 @@ async function sendLocked(drive: Drive, journal: OrderJournal, signer: Signer, i
       const resumed = await finish(isSame ? drive : finishingFirst(drive, entry), journal, entry);
       if (resumed.type === "settled" && isSame) return resumed.receipt;
     }
-    const sequence = await checkStanding(drive, journal, intent);
+    const { asset } = intent(0n);
+    const sequence = await checkStanding(drive, journal, { asset, amount: amountOf(intent(0n)) });
     if (sequence === undefined) continue;
     const transfer = intent(sequence);
     drive.tell({ type: "signing", transfer });
@@ -91,7 +99,7 @@ export function signerUntil(signer: Signer, expires: bigint | undefined): Signer
 }
 
 /** Only what is written down is sent. */
-async function writeDown(journal: OrderJournal, order: VerifiedOrder): Promise<void> {
+export async function writeDown(journal: OrderJournal, order: VerifiedOrder): Promise<void> {
   try {
     await journal.create(order);
   } catch (error) {
@@ -101,7 +109,7 @@ async function writeDown(journal: OrderJournal, order: VerifiedOrder): Promise<v
 }
 
 /** An earlier order's steps are not those of the one that was asked for; only what holds it up is told. */
-function finishingFirst(drive: Drive, entry: Stored): Drive {
+export function finishingFirst(drive: Drive, entry: Stored): Drive {
   const transfer = transferOf(entry);
   if (transfer !== undefined) drive.tell({ type: "finishing", transfer });
   const tell: Tell = (step) => {
@@ -137,18 +145,18 @@ export function resume(
  * The number for a new order, after checking that nothing stands in its way: better to find out before a number is
  * bound to an order that cannot be paid. None where something is to be finished first that another copy began.
  */
-async function checkStanding(drive: Drive, journal: OrderJournal, intent: Intent): Promise<bigint | undefined> {
+export async function checkStanding(drive: Drive, journal: OrderJournal, need: Need): Promise<bigint | undefined> {
   const { network, signal } = drive;
   const { account } = journal;
-  const { asset, amount } = intent(0n);
+  const { asset, amount } = need;
   const answers = await network.accountStates(account, asset, signal);
   const sequence = await catchUp(drive, journal, answers);
   if ((await adopt(drive, journal, sequence, answers)) || (await journal.unfinished()).length > 0) return undefined;
-  const available = await availableOf(drive, journal, sequence, intent, answers);
+  const available = await availableOf(drive, journal, sequence, asset, answers);
   if (available === undefined || available >= amount) return sequence;
   // A payment to this account may be known to few authorities: bring it to all and look again.
   await spreadReceived(drive, account);
-  const now = await availableOf(drive, journal, sequence, intent, await network.accountStates(account, asset, signal));
+  const now = await availableOf(drive, journal, sequence, asset, await network.accountStates(account, asset, signal));
   if (now === undefined || now >= amount) return sequence;
   const message = `account ${formatAccount(account)} has ${now} of ${asset} (smallest unit), and ${amount} are needed`;
   throw new FastPayError("insufficient-funds", message, "nothing was signed; deposit or receive more first", {
@@ -161,23 +169,23 @@ async function availableOf(
   { network }: Drive,
   journal: OrderJournal,
   sequence: bigint,
-  intent: Intent,
+  asset: Address,
   answers: Answers<AccountState>,
 ): Promise<bigint | undefined> {
   const states = goodAnswers(answers).map(({ answer }) => answer);
-  const spent = new Map<bigint, Transfer>();
+  const spent = new Map<bigint, Need>();
   for (const { nextSequence } of states) {
     const from = nextSequence > sequence - LAG_MAX ? nextSequence : sequence;
     for (let number = from; number < sequence && !spent.has(number); number += 1n) {
       const entry = await journal.entry(number);
       const transfer = entry && transferOf(entry);
-      if (transfer !== undefined) spent.set(number, transfer);
+      if (transfer !== undefined) spent.set(number, { asset: transfer.asset, amount: amountOf(transfer) });
     }
   }
-  return supportedBalance(states, sequence, intent(sequence).asset, network.trusted, (number) => spent.get(number));
+  return supportedBalance(states, sequence, asset, network.trusted, (number) => spent.get(number));
 }
 
-function otherCopy(account: AccountId): FastPayError {
+export function otherCopy(account: AccountId): FastPayError {
   const message = `another copy of this wallet keeps ordering with the key of account ${formatAccount(account)}`;
   return new FastPayError("other-copy", message, "nothing was signed here; stop that one, then try again");
 }

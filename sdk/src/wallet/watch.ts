@@ -16,6 +16,7 @@ import { malformed } from "../decode.js";
 import type { Timing } from "../drive/driver.js";
 import type { Network } from "../network.js";
 import { ProblemError } from "../problem.js";
+import { nameOf, textOf } from "../received.js";
 import { readEvents, type ServerEvent } from "../sse.js";
 import { positionOf } from "../standing.js";
 import type { AccountEvent, WatchCursor } from "../views.js";
@@ -270,15 +271,14 @@ class Watch {
   }
 
   #received(authority: AuthorityClient, value: unknown, signal: AbortSignal): Claim {
-    const { sender, sequence } = decodeReceivedItem(value, "the event").payment;
+    const name = nameOf(decodeReceivedItem(value, "the event"));
     const type = "received" as const;
     const prove = async (): Promise<AccountEvent> => {
-      const certificate = await this.#network.findReceived(this.#account, authority, sender, sequence, signal);
-      const payment = certificate?.order.transfer;
-      if (certificate === undefined || payment?.type !== "payment") throw malformed("a received payment", "proven");
-      return { type, payment, certificate };
+      const entry = await this.#network.findReceived(this.#account, authority, name, signal);
+      if (entry === undefined) throw malformed("a received payment", "proven");
+      return { type, ...entry };
     };
-    return { name: `${type}/${sender}/${sequence}`, type, prove };
+    return { name: `${type}/${textOf(name)}`, type, prove };
   }
 
   #confirmed(first: AuthorityClient, value: unknown, signal: AbortSignal): Claim {

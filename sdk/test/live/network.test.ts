@@ -9,14 +9,18 @@ import {
   accountFromEthereum,
   ed25519Signer,
   encodeMemo,
+  encodeOutputProof,
   ETHER,
   ethereumSigner,
   formatAccount,
   inspectCertificate,
   memoryStore,
   NO_MEMO,
+  parseOutputProof,
+  proveOutput,
   signOrder,
   verifyCertificate,
+  verifyOutputProof,
   type AccountEvent,
   type ChainProgress,
   type FastPayClient,
@@ -293,12 +297,58 @@ describe("redemptions", () => {
   });
 });
 
+describe("lists", () => {
+  test("many are paid with few orders by a wallet that shows what is signed; each proves its payment alone", async () => {
+    const asked: string[] = [];
+    const signer = ethereumSigner(provider(asked), bob.address);
+    const people = Array.from({ length: 300 }, () => ed25519Signer(crypto.getRandomValues(new Uint8Array(32))).account);
+    const text = ["recipient,amount,memo", ...people.map((person, i) => `${formatAccount(person)},0.0001,person ${i}`)].join("\n");
+    await fastpay.deposit(bob.wallet, { asset: ETHER, amount: ONE });
+    const { name, lines } = await fastpay.readList(text);
+    const watching = new AbortController();
+    const last = people[299] ?? bob.signer.account;
+    const events = fastpay.watch(last, { from: (await fastpay.account(last)).cursor, signal: watching.signal });
+    const status = await fastpay.payMany(signer, lines, { name });
+    expect(status.orders.map(({ state, outputs }) => [state, outputs.length])).toEqual([
+      ["settled", 256],
+      ["settled", 44],
+    ]);
+    expect(asked.filter((method) => method === "eth_signTypedData_v4")).toHaveLength(2);
+    for await (const event of events) {
+      expect(event).toMatchObject({ type: "received", output: 43, payment: { amount: ONE / 10_000n, memo: encodeMemo("person 299") } });
+      break;
+    }
+    const { received } = await fastpay.history(last);
+    const [entry] = received;
+    if (entry?.output === undefined) throw new Error("nothing was received");
+    const proof = parseOutputProof(encodeOutputProof(proveOutput(entry.certificate, entry.output)));
+    const proven = verifyOutputProof(proof, await fastpay.committee(proof.epoch), fastpay.domain);
+    expect(proven).toEqual({ payment: entry.payment, digest: status.orders[1]?.digest });
+    const { sent } = await fastpay.history(bob.signer.account);
+    expect(sent.slice(0, 2).map(({ certificate }) => certificate.order.transfer.type)).toEqual(["payout", "payout"]);
+    // Once more, from a storage that knows nothing of it.
+    const other = await connect({ storage: memoryStore() });
+    const again = await other.payMany(signer, lines, { name });
+    expect(again.orders).toEqual(status.orders);
+    expect(asked.filter((method) => method === "eth_signTypedData_v4")).toHaveLength(2);
+    expect(await balance(last)).toBe(ONE / 10_000n);
+    // What came as an output can be spent.
+    const [first] = people;
+    const spent = await fastpay.payMany(signer, [{ recipient: first ?? last, asset: ETHER, amount: 1n }]);
+    expect(spent.orders).toMatchObject([{ state: "settled" }]);
+  });
+});
+
 test("every authority judges altered certificates as this library does", async () => {
   const { certificate } = await fastpay.pay(carol, { recipient: bob.signer.account, asset: ETHER, amount: 1n });
   const { certificate: out } = await fastpay.redeem(carol, { recipient: fresh, asset: ETHER, amount: 2n });
+  const line = { recipient: bob.signer.account, asset: ETHER, amount: 1n };
+  const { orders } = await fastpay.payMany(carol, [line, line, { ...line, recipient: alice.signer.account }]);
+  const payout = await fastpay.certificate(carol.account, orders[0]?.sequence ?? 0n);
+  if (payout === undefined) throw new Error("nothing was paid");
   const committee = await fastpay.committee();
   const authority = network.authorities[0]?.http;
-  for (const original of [certificate, out]) {
+  for (const original of [certificate, out, payout]) {
     for (const [name, altered] of alterations(original)) {
       const isValid = inspectCertificate(altered, committee, fastpay.domain).isValid;
       const { encodeCertificate } = await import("../../src/index.js");
@@ -396,13 +446,24 @@ function* alterations(original: VerifiedCertificate): Generator<[string, Verifie
     ...original,
     order: { ...order, transfer: { ...transfer, ...changed } },
   });
-  yield ["amount", withTransfer({ amount: transfer.amount + 1n })];
+  if (transfer.type !== "payout") yield ["amount", withTransfer({ amount: transfer.amount + 1n })];
+  if (transfer.type === "payout") {
+    const { outputs } = transfer;
+    const first = outputs[0];
+    if (first === undefined) throw new Error("there is no output");
+    yield ["an output's amount", withTransfer({ outputs: [{ ...first, amount: 2n }, ...outputs.slice(1)] })];
+    yield ["an output's recipient", withTransfer({ outputs: [{ ...first, recipient: carol.account }, ...outputs.slice(1)] })];
+    yield ["an output's memo", withTransfer({ outputs: [{ ...first, memo: encodeMemo("x") }, ...outputs.slice(1)] })];
+    yield ["an output less", withTransfer({ outputs: outputs.slice(1) })];
+    yield ["an output more", withTransfer({ outputs: [...outputs, first] })];
+    yield ["outputs in another order", withTransfer({ outputs: [...outputs].reverse() })];
+  }
   yield ["sequence", withTransfer({ sequence: transfer.sequence + 1n })];
   yield ["asset", withTransfer({ asset: fresh })];
   yield ["memo", withTransfer({ memo: encodeMemo("other") })];
   yield ["sender", withTransfer({ sender: bob.signer.account })];
-  const recipient = transfer.type === "payment" ? alice.signer.account : alice.address;
-  yield ["recipient", withTransfer({ recipient })];
+  if (transfer.type === "payment") yield ["recipient", withTransfer({ recipient: alice.signer.account })];
+  if (transfer.type === "redemption") yield ["recipient", withTransfer({ recipient: alice.address })];
   if (transfer.type === "redemption") yield ["fee", withTransfer({ fee: transfer.fee + 1n })];
   const flip = (hex: Hex, at: number): Hex =>
     `${hex.slice(0, at)}${hex[at] === "0" ? "1" : "0"}${hex.slice(at + 1)}` as Hex;
@@ -421,7 +482,7 @@ function* alterations(original: VerifiedCertificate): Generator<[string, Verifie
   const path = votes.map((vote, i) =>
     i === 0 && vote.type === "payment" ? { ...vote, directions: 1 << vote.siblings.length } : vote,
   );
-  if (transfer.type === "payment") yield ["a path with a bit that names no sibling", { ...original, votes: path }];
+  if (transfer.type !== "redemption") yield ["a path with a bit that names no sibling", { ...original, votes: path }];
 }
 
 test("accounts are shown as the command line shows them", () => {

@@ -20,6 +20,7 @@ import {
   type Committee,
   type Domain,
   type Hex,
+  type Payment,
   type Redemption,
   type Signer,
   type Transfer,
@@ -51,7 +52,7 @@ export class Keys {
 
   vote(epoch: bigint, transfer: Transfer): Vote {
     const authority = this.votingKey;
-    if (transfer.type === "payment") {
+    if (transfer.type !== "redemption") {
       const root = toHex(blake3(concat(Uint8Array.of(0), toBytes(transferDigest(DOMAIN, transfer)))));
       const signature = toHex(ed25519.sign(toBytes(paymentVoteDigest(DOMAIN, epoch, root)), this.#voting));
       return { type: "payment", authority, signature, directions: 0, siblings: [] };
@@ -85,7 +86,7 @@ export function person(name: string): Signer {
   return ed25519Signer(secret(name));
 }
 
-export function paymentOf(sender: AccountId, recipient: AccountId, amount: bigint, sequence: bigint): Transfer {
+export function paymentOf(sender: AccountId, recipient: AccountId, amount: bigint, sequence: bigint): Payment {
   return { type: "payment", sender, recipient, asset: ETHER, amount, sequence, memo: NO_MEMO };
 }
 

@@ -4,6 +4,7 @@
  */
 
 import { readFileSync } from "node:fs";
+import { dirname } from "node:path";
 import type { TestProject } from "vitest/node";
 
 import { startNetwork, type NetworkFile } from "./network.js";
@@ -11,6 +12,8 @@ import { startNetwork, type NetworkFile } from "./network.js";
 declare module "vitest" {
   interface ProvidedContext {
     network: NetworkFile;
+    /** The folder that it is in. */
+    folder: string;
   }
 }
 
@@ -22,9 +25,11 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const running = process.env["FASTPAY_NETWORK"];
   if (running !== undefined) {
     project.provide("network", read(running));
+    project.provide("folder", dirname(running));
     return async () => undefined;
   }
   const { file, stop } = await startNetwork(`sdk-${process.pid}`);
   project.provide("network", read(file));
+  project.provide("folder", dirname(file));
   return stop;
 }

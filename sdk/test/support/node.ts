@@ -8,11 +8,15 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 
 import {
+  amountOf,
   formatAccount,
   parseAccount,
+  paymentIn,
   transferDigest,
   type Certificate,
   type Hex,
+  type Payment,
+  type Transfer,
   type TransferOrder,
 } from "../../src/index.js";
 import { decodeCertificate, decodeOrder, encodeCertificate, encodeOrder } from "../../src/wire.js";
@@ -34,7 +38,7 @@ interface State {
   pending: TransferOrder | undefined;
   balance: bigint;
   sent: Certificate[];
-  received: Certificate[];
+  received: { certificate: Certificate; output: number | undefined }[];
 }
 
 export function problem(status: number, code: string, facts: object = {}, retry = "after-change"): Answer {
@@ -113,7 +117,7 @@ export class TestNode {
       return found === undefined ? problem(404, "not-found") : { status: 200, body: encodeCertificate(found) };
     }
     if (list === "received") {
-      const payments = state.received.slice(start).map((certificate, i) => receivedJson(certificate, start + i));
+      const payments = state.received.slice(start).map(({ certificate, output }, i) => receivedJson(certificate, start + i, output));
       return { status: 200, body: { total: String(state.received.length), payments } };
     }
     if (list === "deposits") return { status: 200, body: { total: "0", deposits: [] } };
@@ -137,7 +141,7 @@ export class TestNode {
     } else {
       if (transfer.sequence > state.next) return problem(409, "sequence-too-high", { expectedSequence });
       if (transfer.sequence < state.next) return problem(409, "already-confirmed", { expectedSequence });
-      if (state.balance < transfer.amount)
+      if (state.balance < amountOf(transfer))
         return problem(409, "insufficient-balance", { balance: state.balance.toString() });
       state.pending = order;
     }
@@ -169,12 +173,12 @@ export class TestNode {
     if (transfer.sequence === state.next) {
       state.next += 1n;
       state.pending = undefined;
-      state.balance -= transfer.amount;
+      state.balance -= amountOf(transfer);
       state.sent.push(certificate);
-      if (transfer.type === "payment") {
-        const recipient = this.account(transfer.recipient);
-        recipient.balance += transfer.amount;
-        recipient.received.push(certificate);
+      for (const { payment, output } of paymentsOf(transfer)) {
+        const recipient = this.account(payment.recipient);
+        recipient.balance += payment.amount;
+        recipient.received.push({ certificate, output });
       }
     }
     return { status: 200, body: { nextSequence: state.next.toString() } };
@@ -182,16 +186,31 @@ export class TestNode {
 }
 
 /** An entry of a list of received payments. */
-export function receivedJson(certificate: Certificate, number: number): object {
+export function receivedJson(certificate: Certificate, number: number, output?: number): object {
   const { transfer } = certificate.order;
+  const paid = paymentIn(transfer, output);
+  if (paid === undefined) throw new Error("there is no such payment");
   const payment = {
     type: "payment",
-    sender: formatAccount(transfer.sender),
-    recipient: transfer.type === "payment" ? formatAccount(transfer.recipient) : "",
-    asset: transfer.asset,
-    amount: transfer.amount.toString(),
-    sequence: transfer.sequence.toString(),
-    memo: transfer.memo,
+    sender: formatAccount(paid.sender),
+    recipient: formatAccount(paid.recipient),
+    asset: paid.asset,
+    amount: paid.amount.toString(),
+    sequence: paid.sequence.toString(),
+    memo: paid.memo,
   };
-  return { number: String(number), payment, digest: transferDigest(DOMAIN, transfer) satisfies Hex };
+  return {
+    number: String(number),
+    payment,
+    ...(output === undefined ? {} : { output }),
+    digest: transferDigest(DOMAIN, transfer) satisfies Hex,
+  };
+}
+
+function paymentsOf(transfer: Transfer): { payment: Payment; output: number | undefined }[] {
+  const outputs = transfer.type === "payout" ? [...transfer.outputs.keys()] : [undefined];
+  return outputs.flatMap((output) => {
+    const payment = paymentIn(transfer, output);
+    return payment === undefined ? [] : [{ payment, output }];
+  });
 }

@@ -10,14 +10,22 @@ import {
   type Committee,
   type Domain,
   type Hex,
+  type Output,
   type Payment,
+  type Payout,
   type Redemption,
   type Transfer,
   type Vote,
 } from "../../src/index.js";
 
 type Fields = Record<"sender" | "recipient" | "asset" | "amount" | "sequence" | "memo", string> & { fee?: string };
-type VectorTransfer = { payment: Fields } | { redemption: Fields };
+interface VectorOutput {
+  recipient: Hex;
+  amount: string;
+  memo: Hex;
+}
+type PayoutFields = Record<"sender" | "asset" | "sequence" | "memo", string> & { outputs: VectorOutput[] };
+type VectorTransfer = { payment: Fields } | { redemption: Fields } | { payout: PayoutFields };
 type VectorAuthorization = { ed25519: { key: Hex; signature: Hex } } | { ethereum: { signature: Hex } };
 interface VectorVote {
   authority: Hex;
@@ -48,6 +56,11 @@ export interface PaymentVectors {
   zip215: { name: string; transfer: VectorTransfer; digest: Hex; authorization: VectorAuthorization; valid: boolean }[];
 }
 
+export interface PayoutVectors extends Pick<PaymentVectors, "domain" | "epoch" | "committee" | "certificates"> {
+  orders: (PaymentVectors["orders"][number] & { outputHashes: Hex[] })[];
+  notOutputs: { name: string; outputs: VectorOutput[] }[];
+}
+
 export interface RedemptionVectors {
   domain: VectorDomain;
   epoch: number;
@@ -69,6 +82,7 @@ function read(name: string): unknown {
 }
 
 export const payments = read("payments") as PaymentVectors;
+export const payouts = read("payouts") as PayoutVectors;
 export const redemptions = read("redemptions") as RedemptionVectors;
 
 export function domainOf(domain: VectorDomain): Domain {
@@ -95,7 +109,17 @@ export function redemptionOf(fields: Fields): Redemption {
   };
 }
 
+export function outputOf({ recipient, amount, memo }: VectorOutput): Output {
+  return { recipient: accountFromBytes32(recipient), amount: BigInt(amount), memo };
+}
+
+function payoutOf({ sender, asset, outputs, sequence, memo }: PayoutFields): Payout {
+  const fields = { asset: asset as Hex, sequence: BigInt(sequence), memo: memo as Hex };
+  return { type: "payout", sender: accountFromBytes32(sender as Hex), ...fields, outputs: outputs.map(outputOf) };
+}
+
 export function transferOf(transfer: VectorTransfer): Transfer {
+  if ("payout" in transfer) return payoutOf(transfer.payout);
   if ("redemption" in transfer) return redemptionOf(transfer.redemption);
   const { fee: _, ...fields } = redemptionOf({ ...transfer.payment, recipient: transfer.payment.asset });
   return { ...fields, type: "payment", recipient: accountFromBytes32(transfer.payment.recipient as Hex) } as Payment;

@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 
-import { memoryStore, transferDigest, type OrderStore, type Signer } from "../../src/index.js";
+import { amountOf, memoryStore, transferDigest, type OrderStore, type Signer } from "../../src/index.js";
 import { OrderJournal } from "../../src/storage/journal.js";
 import { DOMAIN, paymentOf, signed } from "../support/committee.js";
 import { Scene } from "../support/scene.js";
@@ -173,7 +173,7 @@ describe("two storages with the same key", () => {
       },
     };
     await expect(scene.pay(5n, { signer })).rejects.toMatchObject({ code: "superseded" });
-    const said = scene.steps.flatMap((step) => ("transfer" in step ? [`${step.type} ${step.transfer.amount}`] : [step.type]));
+    const said = scene.steps.flatMap((step) => ("transfer" in step ? [`${step.type} ${amountOf(step.transfer)}`] : [step.type]));
     const told = said.filter((text) => !/^(vote|waiting|catching-up|confirmed)/.test(text));
     expect(told).toEqual(["signing 5", "ordered 5", "adopted 6", "certified", "settled"]);
     expect(scene.steps.findLast(({ type }) => type === "certified")).toMatchObject({
@@ -190,7 +190,7 @@ describe("two storages with the same key", () => {
     await journal.create(await signed(scene.alice, paymentOf(scene.alice.account, scene.bob.account, 8n, 1n)));
     scene.steps.length = 0;
     await scene.resume(store);
-    const said = scene.steps.flatMap((step) => ("transfer" in step ? [`${step.type} ${step.transfer.amount}`] : [step.type]));
+    const said = scene.steps.flatMap((step) => ("transfer" in step ? [`${step.type} ${amountOf(step.transfer)}`] : [step.type]));
     const told = said.filter((text) => !/^(vote|waiting|catching-up|confirmed)/.test(text));
     expect(told).toEqual(["adopted 7", "certified", "settled", "ordered 8", "certified", "settled"]);
   });

@@ -9,11 +9,11 @@ import {
   encodeCertificate,
   type Hex,
 } from "../../src/index.js";
-import { authorizationOf, committeeOf, domainOf, payments, transferOf, voteOf } from "../support/vectors.js";
+import { authorizationOf, committeeOf, domainOf, payments, payouts, transferOf, voteOf } from "../support/vectors.js";
 
 const domain = domainOf(payments.domain);
 const committee = committeeOf(payments);
-const valid = payments.certificates
+const valid = [...payments.certificates, ...payouts.certificates]
   .filter((vector) => vector.valid)
   .map(({ name, transfer, authorization, epoch, votes }) => ({
     name,

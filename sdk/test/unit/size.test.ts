@@ -43,5 +43,6 @@ test("verifying offline brings no client", async () => {
 
 test("the whole client brings no client of viem's: whoever uses it has one", async () => {
   const code = await bundle("export { FastPay, ethereumSigner, browserStore } from SDK");
-  expect(code.length).toBeLessThan(300_000);
+  // A tenth of it reads lists, and is loaded when one is read.
+  expect(code.length).toBeLessThan(360_000);
 });

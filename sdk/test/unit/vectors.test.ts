@@ -6,12 +6,16 @@ import {
   accountFromBytes32,
   accountFromEd25519,
   accountFromEthereum,
+  checkTransfer,
+  encodeOrder,
   formatAccount,
   inspectCertificate,
   merkleRoot,
+  outputHash,
   packRedemptionVotes,
   parseAccount,
   paymentVoteDigest,
+  payoutDigest,
   recoverSigner,
   redemptionBatchVoteDigest,
   redemptionVoteDigest,
@@ -23,11 +27,14 @@ import {
   type Committee,
   type Hex,
 } from "../../src/index.js";
+import { decodeOrder } from "../../src/wire.js";
 import {
   authorizationOf,
   committeeOf,
   domainOf,
+  outputOf,
   payments,
+  payouts,
   redemptionOf,
   redemptions,
   transferOf,
@@ -35,6 +42,7 @@ import {
 } from "../support/vectors.js";
 
 const domain = domainOf(payments.domain);
+const parseOrder = (json: string) => decodeOrder(JSON.parse(json), "the order");
 const committee = committeeOf(payments);
 
 function stands(check: () => unknown): boolean {
@@ -88,6 +96,33 @@ describe("certificates", () => {
     };
     expect(stands(() => verifyCertificate(certificate, committee, domain))).toBe(valid);
     expect(inspectCertificate(certificate, committee, domain).isValid).toBe(valid);
+  });
+});
+
+describe("payouts", () => {
+  test.each(payouts.orders)("$name", ({ transfer, digest, authorization, outputHashes, valid }) => {
+    const order = { transfer: transferOf(transfer), authorization: authorizationOf(authorization) };
+    if (order.transfer.type !== "payout") throw new Error("it is no payout");
+    expect(transferDigest(domain, order.transfer)).toBe(digest);
+    expect(order.transfer.outputs.map(outputHash)).toEqual(outputHashes);
+    expect(payoutDigest(domain, order.transfer, outputHashes)).toBe(digest);
+    expect(stands(() => verifyOrder(order, domain))).toBe(valid);
+    expect(parseOrder(encodeOrder(order))).toEqual(order);
+  });
+
+  test.each(payouts.certificates)("certificate: $name", ({ transfer, authorization, epoch, votes, valid }) => {
+    const order = { transfer: transferOf(transfer), authorization: authorizationOf(authorization) };
+    const certificate: Certificate = { order, epoch: BigInt(epoch), votes: votes.map(voteOf) };
+    expect(stands(() => verifyCertificate(certificate, committee, domain))).toBe(valid);
+    expect(inspectCertificate(certificate, committee, domain).isValid).toBe(valid);
+  });
+
+  test.each(payouts.notOutputs)("no outputs: $name", ({ outputs }) => {
+    const [some] = payouts.orders;
+    const transfer = some && transferOf(some.transfer);
+    if (transfer?.type !== "payout") throw new Error("there is no payout");
+    const check = (): void => checkTransfer({ ...transfer, outputs: outputs.map(outputOf) }, domain);
+    expect(check).toThrow(expect.objectContaining({ code: "invalid-transfer" }));
   });
 });
 

@@ -1,5 +1,5 @@
 import { Badge, Button, Card, Group, List, Stack, Text, Title } from "@mantine/core";
-import type { Hex, TransactionName } from "@fastpay/sdk";
+import type { Hex, ListStatus, TransactionName } from "@fastpay/sdk";
 import type { JSX } from "react";
 import { Link } from "react-router";
 
@@ -7,8 +7,9 @@ import { ErrorAlert } from "../ui/ErrorAlert";
 import { Steps } from "../ui/Steps";
 import { TransferText } from "../ui/TransferText";
 import { useNetwork } from "../network/NetworkProvider";
-import { isHopeless, leftTransaction, submittedIn, type Activity, type ActivityKind } from "./activities";
+import { isHopeless, leftTransaction, listIn, submittedIn, type Activity, type ActivityKind } from "./activities";
 import { useActivityActions, useResume, useResumeTransactions } from "./ActivityProvider";
+import { ListProgress, SaveResult } from "./ListProgress";
 import { chainSteps, hindrances, ownSteps, transferSteps } from "./steps";
 
 const BADGES = {
@@ -39,7 +40,11 @@ export function ActivityCard({ activity }: { activity: Activity }): JSX.Element 
           </Badge>
         </Group>
         {activity.kind === "resume" && <Resumed activity={activity} />}
-        <Steps steps={isTransfer ? transferSteps(activity) : chainSteps(activity)} label="Progress" />
+        {activity.kind === "list" ? (
+          <ListProgress activity={activity} />
+        ) : (
+          <Steps steps={isTransfer ? transferSteps(activity) : chainSteps(activity)} label="Progress" />
+        )}
         {activity.state === "running" && <Hindrances activity={activity} />}
         <ErrorAlert error={activity.state === "failed" ? activity.error : undefined}>
           <Left hash={leftTransaction(activity)} kind={activity.kind} />
@@ -122,13 +127,14 @@ function Actions({ activity }: { activity: Activity }): JSX.Element | null {
     if (left !== undefined) client.forgetTransaction({ type, account, hash: left }).catch(() => undefined);
   };
   const digest = digestOf(activity);
+  const list = listIn(activity);
   const isSubmitted = submittedIn(activity) !== undefined && left === undefined;
   const canRetry = state === "failed" && !isSubmitted && !isHopeless(activity);
   return (
     <Group>
       {canRetry && (
         <Button size="xs" onClick={again}>
-          {isOrdered || left !== undefined ? "Go on with it" : "Try again"}
+          {isOrdered || left !== undefined || isBegun(list) ? "Go on with it" : "Try again"}
         </Button>
       )}
       {digest !== undefined && (
@@ -136,11 +142,16 @@ function Actions({ activity }: { activity: Activity }): JSX.Element | null {
           Show its certificate
         </Button>
       )}
+      {isBegun(list) && <SaveResult status={list} />}
       <Button variant="subtle" size="xs" onClick={close}>
         Close
       </Button>
     </Group>
   );
+}
+
+function isBegun(list: ListStatus | undefined): list is ListStatus {
+  return list !== undefined && list.orders.some(({ state }) => state !== "open");
 }
 
 function digestOf(activity: Activity): string | undefined {

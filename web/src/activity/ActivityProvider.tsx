@@ -159,6 +159,6 @@ export function payoutTitle(sequence: bigint, isQueued: boolean): string {
 
 /** True while an order of the account is on its way: a second one has to wait for it. */
 export function isOrdering(activities: readonly Activity[], account: AccountId | undefined): boolean {
-  const kinds = new Set(["pay", "redeem", "resume"]);
+  const kinds = new Set(["pay", "redeem", "resume", "list"]);
   return activities.some((one) => one.account === account && one.state === "running" && kinds.has(one.kind));
 }

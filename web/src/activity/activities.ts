@@ -3,13 +3,22 @@
  * at other pages; what a reload cuts off is resumed from the wallet's storage.
  */
 
-import { isFastPayError, type AccountId, type ChainProgress, type DelayStep, type Hex, type TransferProgress } from "@fastpay/sdk";
+import {
+  isFastPayError,
+  type AccountId,
+  type ChainProgress,
+  type DelayStep,
+  type Hex,
+  type ListStatus,
+  type ManyProgress,
+  type TransferProgress,
+} from "@fastpay/sdk";
 
 /** What kind of work it is. */
-export type ActivityKind = "pay" | "redeem" | "resume" | "deposit" | "payout" | "claim";
+export type ActivityKind = "pay" | "redeem" | "resume" | "deposit" | "payout" | "claim" | "list";
 
-/** A step of it, of either kind. */
-export type ActivityProgress = TransferProgress | ChainProgress;
+/** A step of it, of whatever kind. */
+export type ActivityProgress = TransferProgress | ChainProgress | ManyProgress;
 
 /** Work that is or was done since the page was loaded. */
 export interface Activity {
@@ -50,7 +59,12 @@ export function submittedIn({ steps, plan }: Activity): Hex | undefined {
 }
 
 /** These will not end otherwise, however often it is tried. */
-const HOPELESS = new Set(["superseded", "reverted", "not-found", "invalid-transfer", "invalid-link"]);
+const HOPELESS = new Set(["invalid-list", "superseded", "reverted", "not-found", "invalid-transfer", "invalid-link"]);
+
+/** How far the list is that it pays; none where it pays none, or has not looked yet. */
+export function listIn({ steps }: Activity): ListStatus | undefined {
+  return steps.findLast((step) => step.type === "list")?.status;
+}
 
 /** Trying it again ends the same. */
 export function isHopeless({ error }: Activity): boolean {
@@ -67,7 +81,7 @@ const ACTIVITIES_MAX = 20;
 /** What the newer step says is all that counts of the older one: what holds an authority up, or whether the node answers. */
 function isOutdatedBy(older: ActivityProgress, newer: ActivityProgress): boolean {
   if (isDelay(older) && isDelay(newer)) return older.authority.url === newer.authority.url;
-  return older.type === "node" && newer.type === "node";
+  return (older.type === "node" || older.type === "list") && newer.type === older.type;
 }
 
 function isDelay(step: ActivityProgress): step is ActivityProgress & DelayStep {

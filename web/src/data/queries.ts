@@ -1,6 +1,6 @@
 /** What the page asks for again and again, each under one key. */
 
-import type { AccountId, AccountState, AccountView, Address, AssetInfo, AssetStatus, Committee, ContractStatus, OrderEntry, Redemption, RedemptionStatus } from "@fastpay/sdk";
+import type { AccountId, AccountState, AccountView, Address, AssetInfo, AssetStatus, Committee, ContractStatus, ListStatus, OrderEntry, Redemption, RedemptionStatus } from "@fastpay/sdk";
 import { ETHER } from "@fastpay/sdk";
 import { QueryClient, useQueries, useQuery, type QueryFunctionContext, type UseQueryResult } from "@tanstack/react-query";
 
@@ -208,6 +208,12 @@ export function useOrders(account: AccountId | undefined): UseQueryResult<OrderE
     queryFn: () => client.orders(account as AccountId),
     enabled: account !== undefined,
   });
+}
+
+/** The lists of payments that were begun in this browser and are not settled, oldest first. */
+export function useUnfinishedLists(account: AccountId): UseQueryResult<ListStatus[]> {
+  const { client } = useNetwork();
+  return useQuery({ queryKey: ["orders", account, "lists"], queryFn: () => client.unfinishedLists(account) });
 }
 
 /** Where redemptions stand on the contract. */

@@ -3,15 +3,11 @@ import { formatAccount, type KeyFile } from "@fastpay/sdk";
 import type { JSX } from "react";
 
 import { IconDownload } from "../ui/icons";
+import { saveFile } from "../ui/save";
 
 /** Saves a key file where the browser saves files. */
 export function saveKey({ account, text }: KeyFile): void {
-  const url = URL.createObjectURL(new Blob([text], { type: "application/json" }));
-  const link = document.createElement("a");
-  link.href = url;
-  link.download = `fastpay-${formatAccount(account).slice(0, 12)}.json`;
-  link.click();
-  URL.revokeObjectURL(url);
+  saveFile(`fastpay-${formatAccount(account).slice(0, 12)}.json`, text, "application/json");
 }
 
 /** The button for it. */

@@ -11,6 +11,7 @@ import { Page } from "../ui/Page";
 import { Balances } from "./home/Balances";
 import { AuthoritiesLine } from "./home/AuthoritiesLine";
 import { HistoryList } from "./history/HistoryList";
+import { UnfinishedListsNotice } from "./list/UnfinishedLists";
 import { PendingNotice } from "./pay/PendingNotice";
 import { IconArrowDownToArc, IconArrowBarToUp, IconQrcode, IconSearch, IconSend } from "../ui/icons";
 
@@ -69,6 +70,7 @@ function Wallet({ owner }: { owner: Owner }): JSX.Element {
     <Page title="Wallet" width={720}>
       <PausedNotice />
       <PendingNotice account={owner.account} />
+      <UnfinishedListsNotice account={owner.account} />
       <Balances owner={owner} />
       <SimpleGrid component="nav" aria-label="What to do" cols={{ base: 2, sm: 4 }} spacing="sm">
         {ACTIONS.map(({ to, label, Icon }) => (

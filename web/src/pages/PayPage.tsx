@@ -1,4 +1,4 @@
-import { Button, Card, Stack, TextInput } from "@mantine/core";
+import { Anchor, Button, Card, Stack, Text, TextInput } from "@mantine/core";
 import {
   encodeMemo,
   ETHER,
@@ -9,6 +9,7 @@ import {
   type Address,
 } from "@fastpay/sdk";
 import { useState, type FormEvent, type JSX } from "react";
+import { Link } from "react-router";
 
 import type { Owner } from "../account/OwnerProvider";
 import { ActivityCard } from "../activity/ActivityCard";
@@ -22,6 +23,7 @@ import { ErrorAlert, NamingAlert } from "../ui/ErrorAlert";
 import { WithOwner } from "../ui/Notices";
 import { Page } from "../ui/Page";
 import { money, sentence, shortAccount } from "../ui/words";
+import { UnfinishedListsNotice } from "./list/UnfinishedLists";
 import { LinkReader, LinkSummary, OpenedNotice } from "./pay/LinkReader";
 import { PendingNotice } from "./pay/PendingNotice";
 import { useLinkRequest } from "./pay/useLinkRequest";
@@ -37,14 +39,20 @@ export function Component(): JSX.Element {
 
 function Pay({ owner }: { owner: Owner }): JSX.Element {
   const { account } = owner;
-  const activities = useActivities(account).filter(({ kind }) => kind === "pay" || kind === "resume");
+  const activities = useActivities(account).filter(({ kind }) => kind === "pay" || kind === "resume" || kind === "list");
   return (
     <>
       {activities.slice(0, 3).map((activity) => (
         <ActivityCard key={activity.id} activity={activity} />
       ))}
       <PendingNotice account={account} />
+      <UnfinishedListsNotice account={account} />
       <PayForm owner={owner} />
+      <Text size="sm">
+        <Anchor component={Link} to="/pay/list" underline="always">
+          Pay a list
+        </Anchor>
+      </Text>
     </>
   );
 }

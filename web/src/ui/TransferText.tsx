@@ -1,16 +1,28 @@
-import { formatAccount, type Transfer } from "@fastpay/sdk";
+import { amountOf, formatAccount, type Transfer } from "@fastpay/sdk";
 import type { JSX } from "react";
 
 import { useMoney } from "./Money";
-import { shortAccount, shorten } from "./words";
+import { recipientsText, shortAccount, shorten } from "./words";
+
+/** Who gets the money, for a glance and whole. */
+function recipientOf(transfer: Transfer): { to: string; whole: string | undefined } {
+  switch (transfer.type) {
+    case "payment":
+      return { to: shortAccount(transfer.recipient), whole: formatAccount(transfer.recipient) };
+    case "redemption":
+      return { to: `${shorten(transfer.recipient)} on Ethereum`, whole: transfer.recipient };
+    case "payout":
+      return { to: recipientsText(transfer), whole: undefined };
+  }
+}
 
 /** An order in one sentence. */
 export function TransferText({ transfer }: { transfer: Transfer }): JSX.Element {
-  const amount = useMoney(transfer.amount, transfer.asset);
-  const to = transfer.type === "payment" ? shortAccount(transfer.recipient) : `${shorten(transfer.recipient)} on Ethereum`;
+  const amount = useMoney(amountOf(transfer), transfer.asset);
+  const { to, whole } = recipientOf(transfer);
   return (
-    <span title={transfer.type === "payment" ? formatAccount(transfer.recipient) : transfer.recipient}>
-      Order #{transfer.sequence.toString()} {transfer.type === "payment" ? "pays" : "redeems"} {amount} to {to}.
+    <span title={whole}>
+      Order #{transfer.sequence.toString()} {transfer.type === "redemption" ? "redeems" : "pays"} {amount} to {to}.
     </span>
   );
 }

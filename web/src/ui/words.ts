@@ -1,6 +1,6 @@
 /** Words for numbers, times and errors, as people read them. */
 
-import { formatAccount, formatAmount, isFastPayError, type AccountId, type FastPayErrorCode } from "@fastpay/sdk";
+import { formatAccount, formatAmount, isFastPayError, type AccountId, type FastPayErrorCode, type Payout } from "@fastpay/sdk";
 
 import type { ShownAsset } from "../data/queries";
 
@@ -8,6 +8,7 @@ const TITLES: Partial<Record<FastPayErrorCode, string>> = {
   "invalid-account": "This is no account",
   "invalid-amount": "This is no amount",
   "invalid-link": "This link cannot be used",
+  "invalid-list": "This list cannot be paid",
   "invalid-certificate": "This certificate proves nothing",
   "invalid-key-file": "This is no key file",
   "wrong-passphrase": "Wrong passphrase",
@@ -70,6 +71,13 @@ export function shorten(text: string, head = 8, tail = 6): string {
 /** An account's text form, shortened. */
 export function shortAccount(account: AccountId): string {
   return shorten(formatAccount(account));
+}
+
+/** Whom a payout pays, for a glance. */
+export function recipientsText({ outputs }: Payout): string {
+  const accounts = new Set(outputs.map(({ recipient }) => recipient));
+  const [first] = accounts;
+  return accounts.size === 1 && first !== undefined ? shortAccount(first) : `${accounts.size} accounts`;
 }
 
 /** How long something took. */

@@ -28,6 +28,8 @@ export class TestWallet {
   chainId = network().chainId;
   /** The person declines what they are asked. */
   declines = false;
+  /** So many more requests are agreed to, and then they are declined. */
+  declinesAfter: number | undefined;
   /** The person thinks about the next request for so long. */
   thinks: Promise<void> | undefined;
   /** What the wallet was asked to sign or send. */
@@ -48,7 +50,8 @@ export class TestWallet {
       const thinks = this.thinks;
       this.thinks = undefined;
       await thinks;
-      if (this.declines) return { error: REJECTED };
+      if (this.declines || this.declinesAfter === 0) return { error: REJECTED };
+      if (this.declinesAfter !== undefined) this.declinesAfter -= 1;
     }
     try {
       return { result: await this.#do(page, method, params) };

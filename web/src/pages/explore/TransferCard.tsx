@@ -1,5 +1,5 @@
 import { Badge, Card, Group, Stack, Text, Title } from "@mantine/core";
-import { decodeMemo, NO_MEMO, type Redemption, type VerifiedCertificate } from "@fastpay/sdk";
+import { amountOf, decodeMemo, NO_MEMO, type Redemption, type VerifiedCertificate } from "@fastpay/sdk";
 import type { JSX } from "react";
 
 import { useNaming, useRedemptionStatus } from "../../data/queries";
@@ -7,9 +7,16 @@ import { AccountLink, Copyable } from "../../ui/AccountText";
 import { Facts } from "../../ui/Facts";
 import { count, money, timeText } from "../../ui/words";
 import { IconShieldCheck } from "../../ui/icons";
+import { Outputs } from "./Outputs";
+
+interface Props {
+  readonly certificate: VerifiedCertificate;
+  /** The output of a payout that the reader came for. */
+  readonly output: number | undefined;
+}
 
 /** What a valid certificate says. */
-export function TransferCard({ certificate }: { certificate: VerifiedCertificate }): JSX.Element {
+export function TransferCard({ certificate, output }: Props): JSX.Element {
   const { digest, epoch, votes, order } = certificate;
   const { transfer } = order;
   const { info } = useNaming(transfer.asset);
@@ -19,7 +26,7 @@ export function TransferCard({ certificate }: { certificate: VerifiedCertificate
       <Stack>
         <Group justify="space-between">
           <Title order={2} size="h3">
-            {transfer.type === "payment" ? "Payment" : "Redemption"} of {text(transfer.amount)}
+            {TITLES[transfer.type]} of {text(amountOf(transfer))}
           </Title>
           <Badge color="teal" size="lg" leftSection={<IconShieldCheck size={16} aria-hidden />}>
             Final
@@ -31,14 +38,9 @@ export function TransferCard({ certificate }: { certificate: VerifiedCertificate
         <Facts
           facts={[
             ["From", <AccountLink key="from" account={transfer.sender} short={false} />],
-            [
-              "To",
-              transfer.type === "payment" ? (
-                <AccountLink key="to" account={transfer.recipient} short={false} />
-              ) : (
-                `${transfer.recipient} on Ethereum`
-              ),
-            ],
+            ["To", transfer.type === "payment" && <AccountLink key="to" account={transfer.recipient} short={false} />],
+            ["To", transfer.type === "redemption" && `${transfer.recipient} on Ethereum`],
+            ["Outputs", transfer.type === "payout" && transfer.outputs.length.toString()],
             ["Fee", transfer.type === "redemption" && text(transfer.fee)],
             ["Asset", info === undefined ? transfer.asset : `${info.symbol} (${info.isUnknown ? "unknown " : ""}${transfer.asset})`],
             ["Memo", transfer.memo === NO_MEMO ? undefined : decodeMemo(transfer.memo)],
@@ -49,10 +51,13 @@ export function TransferCard({ certificate }: { certificate: VerifiedCertificate
             ["On Ethereum", transfer.type === "redemption" && <Payout redemption={transfer} />],
           ]}
         />
+        {transfer.type === "payout" && <Outputs certificate={certificate} outputs={transfer.outputs} shown={output} text={text} />}
       </Stack>
     </Card>
   );
 }
+
+const TITLES = { payment: "Payment", payout: "Payout", redemption: "Redemption" };
 
 function Payout({ redemption }: { redemption: Redemption }): JSX.Element {
   const status = useRedemptionStatus(redemption);

@@ -2,7 +2,7 @@ import { Alert, Text } from "@mantine/core";
 import { isFastPayError, parseAccount, type CertificateEvidence, type Hex } from "@fastpay/sdk";
 import { useQuery } from "@tanstack/react-query";
 import type { JSX } from "react";
-import { useParams } from "react-router";
+import { useParams, useSearchParams } from "react-router";
 
 import { useNetwork } from "../../network/NetworkProvider";
 import { ErrorAlert } from "../../ui/ErrorAlert";
@@ -17,6 +17,9 @@ export function Component(): JSX.Element {
   const { digest, account, sequence } = useParams();
   const { client } = useNetwork();
   const name = readName(digest, account, sequence);
+  const [search] = useSearchParams();
+  const shown = search.get("output") ?? "";
+  const output = /^[0-9]{1,3}$/.test(shown) ? Number(shown) : undefined;
   const query = useQuery({
     queryKey: ["evidence", digest, account, sequence],
     queryFn: () => client.evidence(name.of as Name),
@@ -30,7 +33,7 @@ export function Component(): JSX.Element {
       <SearchBox />
       <ErrorAlert error={name.error ?? query.error} />
       {query.isLoading && <Text role="status">Asking the authorities, and checking each vote here …</Text>}
-      {query.data && <Evidence evidence={query.data} />}
+      {query.data && <Evidence evidence={query.data} output={output} />}
     </Page>
   );
 }
@@ -52,7 +55,7 @@ function readName(digest?: string, account?: string, sequence?: string): { of?: 
   }
 }
 
-function Evidence({ evidence }: { evidence: CertificateEvidence }): JSX.Element {
+function Evidence({ evidence, output }: { evidence: CertificateEvidence; output: number | undefined }): JSX.Element {
   const { certificate, answers } = evidence;
   const isLater = answers.some(({ answer }) => answer !== undefined && answer.report === undefined);
   return (
@@ -64,7 +67,7 @@ function Evidence({ evidence }: { evidence: CertificateEvidence }): JSX.Element 
             : "No authority shows one. It may not be final yet, or not exist."}
         </Alert>
       ) : (
-        <TransferCard certificate={certificate} />
+        <TransferCard certificate={certificate} output={output} />
       )}
       <AnswersCard answers={answers} />
     </>

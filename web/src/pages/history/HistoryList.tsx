@@ -42,7 +42,7 @@ export function HistoryList({ account, limit, heading, hasMore = false }: Props)
       {isEmpty && error === undefined && <Text c="dimmed">Nothing yet.</Text>}
       <Section title="Received" order={order} hasEntries={received.length > 0}>
         {received.map((entry) => (
-          <ReceivedLine key={entry.certificate.digest} entry={entry} />
+          <ReceivedLine key={`${entry.certificate.digest}/${entry.output ?? ""}`} entry={entry} />
         ))}
       </Section>
       <Section title="Sent" order={order} hasEntries={sent.length > 0}>

@@ -1,5 +1,6 @@
 import { Anchor, Badge, Group, Text, ThemeIcon } from "@mantine/core";
 import {
+  amountOf,
   decodeMemo,
   NO_MEMO,
   type DepositEntry,
@@ -8,6 +9,7 @@ import {
   type ReceivedEntry,
   type Redemption,
   type SentEntry,
+  type Transfer,
 } from "@fastpay/sdk";
 import type { JSX, ReactNode } from "react";
 import { Link } from "react-router";
@@ -15,8 +17,8 @@ import { Link } from "react-router";
 import { useRedemptionStatus } from "../../data/queries";
 import { AccountLink } from "../../ui/AccountText";
 import { useMoney } from "../../ui/Money";
-import { duration, shorten, timeText } from "../../ui/words";
-import { IconArrowDownLeft, IconArrowDownToArc, IconArrowBarToUp, IconArrowUpRight } from "../../ui/icons";
+import { count, duration, recipientsText, shorten, timeText } from "../../ui/words";
+import { IconArrowDownLeft, IconArrowDownToArc, IconArrowBarToUp, IconArrowUpRight, IconUsers } from "../../ui/icons";
 
 interface LineProps {
   readonly icon: ReactNode;
@@ -52,12 +54,18 @@ function Line({ icon, color, amount, text, to, detail, end }: LineProps): JSX.El
   );
 }
 
+const ICONS = {
+  payment: <IconArrowUpRight size={18} />,
+  payout: <IconUsers size={18} />,
+  redemption: <IconArrowBarToUp size={18} />,
+};
+
 function memoText(memo: Hex): string {
   return memo === NO_MEMO ? "" : `“${decodeMemo(memo)}”, `;
 }
 
 /** A payment that came. */
-export function ReceivedLine({ entry: { payment, certificate } }: { entry: ReceivedEntry }): JSX.Element {
+export function ReceivedLine({ entry: { payment, output, certificate } }: { entry: ReceivedEntry }): JSX.Element {
   const amount = useMoney(payment.amount, payment.asset);
   return (
     <Line
@@ -69,28 +77,40 @@ export function ReceivedLine({ entry: { payment, certificate } }: { entry: Recei
           From <AccountLink account={payment.sender} />
         </>
       }
-      to={`/explore/transfer/${certificate.digest}`}
-      detail={`${memoText(payment.memo)}their order #${payment.sequence}`}
+      to={`/explore/transfer/${certificate.digest}${output === undefined ? "" : `?output=${output}`}`}
+      detail={`${memoText(payment.memo)}their order #${payment.sequence}${output === undefined ? "" : `, output ${output}`}`}
     />
   );
 }
 
-/** A payment or redemption that left, with its life as far as this browser has seen it. */
+/** A payment, payout or redemption that left, with its life as far as this browser has seen it. */
 export function SentLine({ entry: { certificate, order } }: { entry: SentEntry }): JSX.Element {
   const { transfer } = certificate.order;
-  const amount = useMoney(transfer.amount, transfer.asset);
-  const isPayment = transfer.type === "payment";
+  const amount = useMoney(amountOf(transfer), transfer.asset);
+  // The memo of a list's order names its page, and says nothing to people.
+  const memo = transfer.type === "payout" ? `${count(transfer.outputs.length, "output")}, ` : memoText(transfer.memo);
   return (
     <Line
-      icon={isPayment ? <IconArrowUpRight size={18} /> : <IconArrowBarToUp size={18} />}
+      icon={ICONS[transfer.type]}
       color="indigo"
       amount={`−${amount}`}
-      text={isPayment ? <>To <AccountLink account={transfer.recipient} /></> : <>Redeemed to {shorten(transfer.recipient)}</>}
+      text={<SentTo transfer={transfer} />}
       to={`/explore/transfer/${certificate.digest}`}
-      detail={`${memoText(transfer.memo)}order #${transfer.sequence}${lifeText(order)}`}
-      end={isPayment ? undefined : <PayoutBadge redemption={transfer} />}
+      detail={`${memo}order #${transfer.sequence}${lifeText(order)}`}
+      end={transfer.type === "redemption" ? <PayoutBadge redemption={transfer} /> : undefined}
     />
   );
+}
+
+function SentTo({ transfer }: { transfer: Transfer }): JSX.Element {
+  switch (transfer.type) {
+    case "payment":
+      return <>To <AccountLink account={transfer.recipient} /></>;
+    case "redemption":
+      return <>Redeemed to {shorten(transfer.recipient)}</>;
+    case "payout":
+      return <>To {recipientsText(transfer)}</>;
+  }
 }
 
 /** From order to settlement, as this browser wrote it down. */

@@ -1,0 +1,128 @@
+/**
+ * Lists of payments: checked whole before anything is signed, and split into as few orders as can be. Pure.
+ *
+ * A page is what one order pays. Its order carries the page's name as its memo, as the command line's do: an order, or its
+ * certificate, says which page of which list it pays.
+ */
+
+import { formatAccount } from "./accounts.js";
+import { AMOUNT_MAX } from "./amounts.js";
+import { concat, isHex, toBytes, toHex, type Address, type Hex } from "./bytes.js";
+import { FastPayError, isFastPayError } from "./errors.js";
+import { keccak_256 } from "@noble/hashes/sha3.js";
+import { NO_MEMO } from "./memo.js";
+import { checkPaid, PAYOUT_OUTPUTS_MAX, type Domain, type Output, type TransferFault } from "./transfer.js";
+import type { ListError, ListPayment, PayListLine } from "./views.js";
+
+/** No list that a person reviews is longer. */
+export const LIST_LINES_MAX = 100_000;
+/** So many errors stand in the message; all are in the details. */
+const ERRORS_SHOWN_MAX = 3;
+
+/** What one order of a list pays. */
+export interface PayListPage {
+  readonly asset: Address;
+  readonly outputs: readonly Output[];
+  readonly total: bigint;
+}
+
+/** A list that was checked, and how it is split into orders. */
+export interface PayListPlan {
+  /** Different for different payments, also for the same in another order. */
+  readonly digest: Hex;
+  readonly payments: readonly ListPayment[];
+  readonly pages: readonly PayListPage[];
+}
+
+/** The error of a list with anything wrong in it. */
+export function invalidList(errors: readonly ListError[], action = "correct them, then try again"): FastPayError {
+  const shown = errors.slice(0, ERRORS_SHOWN_MAX).map(({ line, message }) => (line === undefined ? message : `line ${line}: ${message}`));
+  const more = errors.length > shown.length ? [`and ${errors.length - shown.length} more`] : [];
+  const message = `the list cannot be paid: ${[...shown, ...more].join("; ")}`;
+  return new FastPayError("invalid-list", message, `nothing was signed; ${action}`, { details: { errors } });
+}
+
+/**
+ * Checks all payments of a list and splits it: by asset, in the order of the lines, at most `maxOutputs` in one order.
+ * Throws `invalid-list`, with all that is wrong in `details.errors`; `invalid-argument` where `maxOutputs` is out of range.
+ */
+export function planList(lines: readonly PayListLine[], maxOutputs: number, domain: Domain): PayListPlan {
+  if (!Number.isInteger(maxOutputs) || maxOutputs < 1 || maxOutputs > PAYOUT_OUTPUTS_MAX) {
+    const message = `${maxOutputs} outputs cannot be in one order`;
+    throw new FastPayError("invalid-argument", message, `give a whole number from 1 to ${PAYOUT_OUTPUTS_MAX}`);
+  }
+  if (lines.length === 0) throw invalidList([wholeList("no-outputs", "the list is empty")], "give at least one payment");
+  if (lines.length > LIST_LINES_MAX) {
+    throw invalidList([wholeList("too-many-lines", `it has more than ${LIST_LINES_MAX} payments`)], "split it");
+  }
+  const errors = lines.flatMap((line, i) => faultOf(line, i + 1, domain));
+  if (errors.length > 0) throw invalidList(errors);
+  const whole = lines.map(({ recipient, asset, amount, memo = NO_MEMO, line }, i) => ({
+    recipient,
+    asset: asset.toLowerCase() as Address,
+    amount,
+    memo: memo.toLowerCase() as Hex,
+    line: line ?? i + 1,
+  }));
+  const byAsset = new Map<Address, number[]>();
+  whole.forEach(({ asset }, i) => byAsset.set(asset, [...(byAsset.get(asset) ?? []), i]));
+  const tooLarge = [...byAsset].filter(([, places]) => sum(places.map((i) => whole[i]?.amount ?? 0n)) > AMOUNT_MAX);
+  if (tooLarge.length > 0) {
+    const message = (asset: Address): string => `the payments of ${nameOfAsset(asset)} have a sum of more than 128 bits`;
+    throw invalidList(tooLarge.map(([asset]) => wholeList("sum-too-large", message(asset))), "split it");
+  }
+  const pages: PayListPage[] = [];
+  const places: { page: number; output: number }[] = [];
+  for (const [asset, ofAsset] of [...byAsset].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    for (let at = 0; at < ofAsset.length; at += maxOutputs) {
+      const chunk = ofAsset.slice(at, at + maxOutputs);
+      const outputs = chunk.flatMap((i): Output[] => {
+        const line = whole[i];
+        return line === undefined ? [] : [{ recipient: line.recipient, amount: line.amount, memo: line.memo }];
+      });
+      chunk.forEach((i, output) => (places[i] = { page: pages.length, output }));
+      pages.push({ asset, outputs, total: sum(outputs.map(({ amount }) => amount)) });
+    }
+  }
+  const payments = whole.map((line, i) => ({ ...line, ...(places[i] ?? { page: 0, output: 0 }) }));
+  return { digest: digestOf(whole), payments, pages };
+}
+
+/** The memo of the order that pays a page. */
+export function pageName(list: Hex, page: number): Hex {
+  const number = new Uint8Array(8);
+  new DataView(number.buffer).setBigUint64(0, BigInt(page));
+  return toHex(keccak_256(concat(new TextEncoder().encode("fastpay/payout"), toBytes(list), number)));
+}
+
+/** What is wrong with a whole list. */
+export function wholeList(fault: ListError["fault"], message: string): ListError {
+  return { line: undefined, fault, message };
+}
+
+function faultOf({ recipient, asset, amount, memo = NO_MEMO, line }: PayListLine, place: number, domain: Domain): ListError[] {
+  const wrong = (fault: ListError["fault"], message: string): ListError[] => [{ line: line ?? place, fault, message }];
+  if (!isHex(asset, 20)) return wrong("malformed", "the asset is no address");
+  if (!isHex(memo, 32)) return wrong("malformed", "the memo has not 32 bytes; use encodeMemo");
+  if (typeof amount !== "bigint") return wrong("malformed", "the amount is no bigint");
+  try {
+    checkPaid(recipient, amount, domain);
+    return [];
+  } catch (error) {
+    if (!isFastPayError(error)) throw error;
+    return wrong(error.details["fault"] as TransferFault, `${error.message}; ${error.action}`);
+  }
+}
+
+function digestOf(lines: readonly Required<PayListLine>[]): Hex {
+  const facts = lines.map(({ recipient, asset, amount, memo }) => [formatAccount(recipient), asset, amount.toString(), memo]);
+  return toHex(keccak_256(new TextEncoder().encode(`fastpay/list${JSON.stringify(facts)}`)));
+}
+
+function nameOfAsset(asset: Address): string {
+  return /^0x0+$/.test(asset) ? "ETH" : `token ${asset}`;
+}
+
+function sum(amounts: readonly bigint[]): bigint {
+  return amounts.reduce((total, amount) => total + amount, 0n);
+}

@@ -1,0 +1,51 @@
+/** Received payments by their names, and their proofs. */
+
+import type { AccountId } from "./accounts.js";
+import type { AuthorityClient } from "./authority.js";
+import type { VerifiedCertificate } from "./certificate.js";
+import type { Network } from "./network.js";
+import { paymentIn } from "./transfer.js";
+import type { PaymentName, ReceivedEntry } from "./views.js";
+import type { ReceivedItem } from "./wire.js";
+
+/** The name of a received payment. */
+export function nameOf({ payment: { sender, sequence }, output }: ReceivedItem): PaymentName {
+  return { sender, sequence, output };
+}
+
+/** A name as a text, different for each. */
+export function textOf({ sender, sequence, output }: PaymentName): string {
+  return `${sender}/${sequence}/${output ?? ""}`;
+}
+
+/** What a certificate proves that `account` has received under a name; none where it proves nothing of it. */
+export function entryOf(
+  certificate: VerifiedCertificate,
+  account: AccountId,
+  output: number | undefined,
+): ReceivedEntry | undefined {
+  const payment = paymentIn(certificate.order.transfer, output);
+  return payment?.recipient === account ? { payment, output, certificate } : undefined;
+}
+
+/** Proves what lists say that an account has received. A payout may pay it many times: its certificate is fetched once. */
+export class ReceivedProofs {
+  readonly #network: Network;
+  readonly #account: AccountId;
+  readonly #fetched = new Map<string, VerifiedCertificate>();
+
+  constructor(network: Network, account: AccountId) {
+    this.#network = network;
+    this.#account = account;
+  }
+
+  /** The payment that `lister` lists under a name; none where nobody can prove it. */
+  async find(lister: AuthorityClient, name: PaymentName, signal?: AbortSignal): Promise<ReceivedEntry | undefined> {
+    const order = `${name.sender}/${name.sequence}`;
+    const known = this.#fetched.get(order);
+    if (known !== undefined) return entryOf(known, this.#account, name.output);
+    const found = await this.#network.findReceived(this.#account, lister, name, signal);
+    if (found !== undefined) this.#fetched.set(order, found.certificate);
+    return found;
+  }
+}

@@ -1,0 +1,298 @@
+/**
+ * Pays many people: a list is split into payouts of up to 256 outputs, which go one behind the other.
+ *
+ * ```text
+ *  check all ─► lock ─► finish what is unfinished ─► which pages have an order? ─► is there money for the others?
+ *    ─► write the list down ─► page by page: sign ─► write down ─► certify ─┬─► settle, while the next page is certified
+ * ```
+ * Invariants: a page's order carries the page's name as its memo, so an order in the storage, or its certificate, says
+ * that the page is paid, whatever else is lost; no page is signed again while an order of its name may still be executed.
+ * So a list that is paid again, after a crash or by mistake, pays nobody twice.
+ */
+
+import type { AccountId } from "../accounts.js";
+import type { Address, Hex } from "../bytes.js";
+import type { ManyOptions } from "../client.js";
+import type { Drive } from "../drive/driver.js";
+import { transferDigest } from "../eip712.js";
+import { FastPayError } from "../errors.js";
+import { invalidList, pageName, planList, wholeList, type PayListPage, type PayListPlan } from "../pay-list.js";
+import type { ManyStep, TransferStep } from "../progress.js";
+import { signOrder, type Signer } from "../signers.js";
+import { transferOf, type OrderJournal, type Stored } from "../storage/journal.js";
+import { ListJournal, type BegunList } from "../storage/lists.js";
+import { PAYOUT_OUTPUTS_MAX, type Payout } from "../transfer.js";
+import type { ListOrder, ListStatus, PayListLine } from "../views.js";
+import { throwIfAborted } from "../waiting.js";
+import { driveOf, journalOf, type Context } from "./context.js";
+import { certifyOne, finish, settleStored } from "./finish.js";
+import { ADOPTIONS_MAX, checkStanding, finishingFirst, LOCK_PATIENCE_MS, otherCopy, writeDown, type Need } from "./send.js";
+
+/** At most so many pages are certified and not settled yet. */
+const PAGES_UNDER_WAY_MAX = 8;
+
+type Tell = (step: ManyStep) => void;
+/** What has become of a page's order; none where it has none. */
+type PageState = Pick<ListOrder, "state" | "sequence" | "digest"> | undefined;
+
+/** A list that is being paid, or looked at. */
+interface Job {
+  readonly name: Hex;
+  readonly account: AccountId;
+  readonly maxOutputs: number;
+  readonly plan: PayListPlan;
+  readonly begunAtMs: number | undefined;
+}
+
+/** Pays all of a list that is not paid yet, and resolves when all is settled. */
+export async function payMany(
+  context: Context,
+  signer: Signer,
+  lines: readonly PayListLine[],
+  options: ManyOptions,
+  tell: Tell,
+): Promise<ListStatus> {
+  const job = await jobOf(context, signer.account, lines, options);
+  const journal = journalOf(context, signer.account);
+  const drive = driveOf(context, journal, (step) => tellOf(step, tell), options.signal);
+  return journal.exclusively(LOCK_PATIENCE_MS, async () => {
+    try {
+      return await payLocked(context, drive, journal, signer, job, tell);
+    } catch (error) {
+      // What is paid is said, also where not all is.
+      const status = await statusOf(context, journal, job).catch(() => undefined);
+      if (status !== undefined) tell({ type: "list", status });
+      throw error;
+    }
+  });
+}
+
+/** How far a list is, as far as this storage says; all that `payMany` would refuse is refused, but for the sum above the balance. */
+export async function viewList(
+  context: Context,
+  account: AccountId,
+  lines: readonly PayListLine[],
+  options: ManyOptions,
+): Promise<ListStatus> {
+  return statusOf(context, journalOf(context, account), await jobOf(context, account, lines, options));
+}
+
+/** The lists of an account that were begun and are not closed, oldest first. */
+export async function openLists(context: Context, account: AccountId): Promise<ListStatus[]> {
+  const begun = await listsOf(context).open(account);
+  const lists = await Promise.all(begun.map(({ name, lines, maxOutputs }) => viewList(context, account, lines, { name, maxOutputs })));
+  // A crash may have come between its last order and its end.
+  const isOver = ({ orders }: ListStatus): boolean => orders.every(({ state }) => state === "settled");
+  await Promise.all(lists.filter(isOver).map(({ name }) => closeList(context, name)));
+  return lists.filter((status) => !isOver(status));
+}
+
+/** The lines of a list that was begun. Throws `not-found`. */
+export async function linesOf(context: Context, name: Hex): Promise<BegunList> {
+  const begun = await listsOf(context).find(name.toLowerCase() as Hex);
+  if (begun !== undefined) return begun;
+  throw new FastPayError("not-found", "no list of this name was begun here", "give the list itself");
+}
+
+/** Has a list no longer shown as open. */
+export function closeList(context: Context, name: Hex): Promise<void> {
+  return listsOf(context).close(name);
+}
+
+function listsOf(context: Context): ListJournal {
+  const { store, network } = context;
+  if (store === undefined) throw new FastPayError("storage", "there is no storage for lists", "give the client a storage");
+  return new ListJournal(store, network.domain);
+}
+
+/** The list as it is paid: as it was begun before, where it was. */
+async function jobOf(
+  context: Context,
+  account: AccountId,
+  lines: readonly PayListLine[],
+  options: ManyOptions,
+): Promise<Job> {
+  const { domain } = context.network;
+  const plan = planList(lines, options.maxOutputs ?? PAYOUT_OUTPUTS_MAX, domain);
+  const name = (options.name?.toLowerCase() as Hex | undefined) ?? plan.digest;
+  if (!/^0x[0-9a-f]{64}$/.test(name)) {
+    throw new FastPayError("invalid-argument", "a list's name has 32 bytes", "give 0x and 64 digits, such as a hash");
+  }
+  const begun = await listsOf(context).find(name);
+  if (begun === undefined) {
+    return { name, account, maxOutputs: options.maxOutputs ?? PAYOUT_OUTPUTS_MAX, plan, begunAtMs: undefined };
+  }
+  if (begun.account !== account) {
+    const message = "another account began to pay this list";
+    throw invalidList([wholeList("begun-by-another-account", message)], "go on with that account's key, or change the list");
+  }
+  if (begun.digest !== plan.digest) throw changed();
+  const { maxOutputs, begunAtMs } = begun;
+  const isSplitAlike = maxOutputs === (options.maxOutputs ?? PAYOUT_OUTPUTS_MAX);
+  return { name, account, maxOutputs, plan: isSplitAlike ? plan : planList(lines, maxOutputs, domain), begunAtMs };
+}
+
+function changed(): FastPayError {
+  const message = "a list of this name was begun, and pays something else";
+  return invalidList([wholeList("changed", message)], "pay it as it was, or give the changed one another name");
+}
+
+async function payLocked(
+  context: Context,
+  drive: Drive,
+  journal: OrderJournal,
+  signer: Signer,
+  job: Job,
+  tell: Tell,
+): Promise<ListStatus> {
+  for (let round = 0; round < ADOPTIONS_MAX; round += 1) {
+    for (const entry of await journal.unfinished()) await finish(finishingFirst(drive, entry), journal, entry);
+    const states = await pageStates(drive, journal, job);
+    const told = (): void => tell({ type: "list", status: statusWith(job, states) });
+    told();
+    if (states.every((state) => state !== undefined)) {
+      await listsOf(context).close(job.name);
+      return statusWith(job, states);
+    }
+    const sequence = await checkFunds(drive, journal, job, states);
+    if (sequence === undefined) continue;
+    // What another copy of this wallet did may be known here only now.
+    const now = await pageStates(drive, journal, job);
+    if (now.some((state, page) => state?.digest !== states[page]?.digest)) continue;
+    const { name, account, maxOutputs, plan } = job;
+    const begun = await listsOf(context).begin({ name, account, maxOutputs, digest: plan.digest, payments: plan.payments });
+    // Another page may have begun it just now, in another way.
+    if (begun.account !== account || begun.digest !== plan.digest || begun.maxOutputs !== maxOutputs) throw changed();
+    await payPages(drive, journal, signer, job, states, sequence, told);
+  }
+  throw otherCopy(journal.account);
+}
+
+/** The number of the next order, where the account holds what all pages without one need together. */
+async function checkFunds(
+  drive: Drive,
+  journal: OrderJournal,
+  { plan }: Job,
+  states: readonly PageState[],
+): Promise<bigint | undefined> {
+  const needs = new Map<Address, bigint>();
+  plan.pages.forEach(({ asset, total }, page) => {
+    if (states[page] === undefined) needs.set(asset, (needs.get(asset) ?? 0n) + total);
+  });
+  let next: bigint | undefined;
+  for (const [asset, amount] of needs) {
+    const need: Need = { asset, amount };
+    next = await checkStanding(drive, journal, need);
+    if (next === undefined) return undefined;
+  }
+  return next;
+}
+
+async function payPages(
+  drive: Drive,
+  journal: OrderJournal,
+  signer: Signer,
+  { name, account, plan }: Job,
+  states: PageState[],
+  first: bigint,
+  told: () => void,
+): Promise<void> {
+  const { domain } = drive.network;
+  const settling = new Set<Promise<void>>();
+  const failures: unknown[] = [];
+  let sequence = first;
+  try {
+    for (const [page, { asset, outputs }] of plan.pages.entries()) {
+      if (states[page] !== undefined) continue;
+      if (failures.length > 0) break;
+      throwIfAborted(drive.signal);
+      const memo = pageName(name, page);
+      const transfer: Payout = { type: "payout", sender: account, asset, outputs, sequence, memo };
+      drive.tell({ type: "signing", transfer });
+      const order = await signOrder(signer, domain, transfer);
+      await writeDown(journal, order);
+      const { digest } = order;
+      const become = (state: ListOrder["state"], number: bigint): void => {
+        states[page] = { state, sequence: number, digest };
+        told();
+      };
+      become("ordered", sequence);
+      const certificate = await certifyOne(drive, order, order);
+      const isOurs = certificate.digest === digest;
+      // Another copy took the number: this page gets another one.
+      if (!isOurs) states[page] = undefined;
+      else become("final", sequence);
+      await journal.certify(certificate).catch(() => undefined);
+      const number = sequence;
+      const settled: Promise<void> = settleStored(drive, journal, certificate)
+        .then(() => (isOurs ? become("settled", number) : undefined))
+        .catch((error: unknown) => void failures.push(error))
+        .finally(() => settling.delete(settled));
+      settling.add(settled);
+      if (!isOurs) break;
+      if (settling.size >= PAGES_UNDER_WAY_MAX) await Promise.race(settling);
+      sequence += 1n;
+    }
+  } finally {
+    await Promise.all(settling);
+  }
+  if (failures.length > 0) throw failures[0];
+}
+
+/** How far the pages are, as far as this storage says. Throws `invalid-list` where an order of their names pays something else. */
+async function pageStates(
+  { network }: Pick<Drive, "network">,
+  journal: OrderJournal,
+  { name, plan }: Job,
+): Promise<PageState[]> {
+  const pages = new Map(plan.pages.map((_, page) => [pageName(name, page), page]));
+  const states: PageState[] = plan.pages.map(() => undefined);
+  for (const entry of await journal.entries()) {
+    const transfer = transferOf(entry);
+    const place = transfer?.type === "payout" ? pages.get(transfer.memo) : undefined;
+    const page = place === undefined ? undefined : plan.pages[place];
+    if (transfer?.type !== "payout" || place === undefined || page === undefined) continue;
+    if (!pays(transfer, page)) throw changed();
+    const digest = transferDigest(network.domain, transfer);
+    states[place] = { state: stateOf(entry), sequence: entry.sequence, digest };
+  }
+  return states;
+}
+
+function pays({ asset, outputs }: Payout, page: PayListPage): boolean {
+  const isSame = (output: Payout["outputs"][number], i: number): boolean => {
+    const other = page.outputs[i];
+    return other !== undefined && output.recipient === other.recipient && output.amount === other.amount && output.memo === other.memo;
+  };
+  return asset === page.asset && outputs.length === page.outputs.length && outputs.every(isSame);
+}
+
+/** What is certified is what counts, whoever ordered it. */
+function stateOf({ state, settledAtMs }: Stored): ListOrder["state"] {
+  if (settledAtMs !== undefined) return "settled";
+  return state === "created" ? "ordered" : "final";
+}
+
+async function statusOf(context: Context, journal: OrderJournal, job: Job): Promise<ListStatus> {
+  return statusWith(job, await pageStates(context, journal, job));
+}
+
+function statusWith({ name, account, maxOutputs, plan, begunAtMs }: Job, states: readonly PageState[]): ListStatus {
+  const open = { state: "open", sequence: undefined, digest: undefined } as const;
+  const orders = plan.pages.map((page, number): ListOrder => ({ ...page, ...(states[number] ?? open) }));
+  return { name, account, maxOutputs, begunAtMs, orders, payments: plan.payments };
+}
+
+/** Of single orders only what holds them up is told: how far they are stands in the list. */
+function tellOf(step: TransferStep, tell: Tell): void {
+  switch (step.type) {
+    case "finishing":
+    case "signing":
+    case "adopted":
+    case "waiting":
+    case "catching-up":
+      return tell(step);
+    default:
+      return undefined;
+  }
+}

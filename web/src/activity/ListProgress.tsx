@@ -1,0 +1,55 @@
+import { Button, Progress, Stack, Text } from "@mantine/core";
+import { formatListResult, type ListStatus } from "@fastpay/sdk";
+import type { JSX } from "react";
+
+import { IconDownload } from "../ui/icons";
+import { saveFile } from "../ui/save";
+import { count } from "../ui/words";
+import { listIn, type Activity } from "./activities";
+
+/** How many of a list's payments are so far at least. */
+export function paymentsIn({ orders }: ListStatus, ...states: readonly ListStatus["orders"][number]["state"][]): number {
+  return orders.filter(({ state }) => states.includes(state)).reduce((sum, { outputs }) => sum + outputs.length, 0);
+}
+
+/** How far a list is, in words. */
+export function listText(status: ListStatus): string {
+  const final = paymentsIn(status, "final", "settled");
+  return `${final} of ${count(status.payments.length, "payment")} final, ${paymentsIn(status, "settled")} settled`;
+}
+
+/** How far a list of payments is; a screen reader hears of each change. */
+export function ListProgress({ activity }: { activity: Activity }): JSX.Element {
+  const status = listIn(activity);
+  const newest = activity.steps.at(-1);
+  const signing = activity.state === "running" && newest?.type === "signing" && "transfer" in newest;
+  const total = status?.payments.length ?? 0;
+  const done = status === undefined ? 0 : paymentsIn(status, "settled");
+  const text = status === undefined ? "Asking the authorities …" : listText(status);
+  return (
+    <Stack gap="xs">
+      <Progress value={total === 0 ? 0 : (100 * done) / total} aria-label="Payments settled" />
+      <Text size="sm" role="status">
+        {text}
+      </Text>
+      {signing && <Text size="sm">Waiting for your signature of order {orderNumber(status)}.</Text>}
+    </Stack>
+  );
+}
+
+function orderNumber(status: ListStatus | undefined): string {
+  const orders = status?.orders ?? [];
+  return `${orders.findIndex(({ state }) => state === "open") + 1} of ${orders.length}`;
+}
+
+/** Saves what became of each line. */
+export function SaveResult({ status }: { status: ListStatus }): JSX.Element {
+  const save = async (): Promise<void> => {
+    saveFile(`fastpay-${status.name.slice(2, 10)}.result.csv`, await formatListResult(status), "text/csv");
+  };
+  return (
+    <Button variant="default" size="xs" leftSection={<IconDownload size={16} aria-hidden />} onClick={() => void save()}>
+      Save the result
+    </Button>
+  );
+}

@@ -1,0 +1,164 @@
+import { Alert, Badge, Button, Card, Group, Pagination, Stack, Table, Text, Title } from "@mantine/core";
+import { decodeMemo, formatAccount, NO_MEMO, type Address, type ListPayment, type ListStatus } from "@fastpay/sdk";
+import { useState, type JSX } from "react";
+
+import type { Owner } from "../../account/OwnerProvider";
+import { paymentsIn } from "../../activity/ListProgress";
+import { useHoldings } from "../../data/holdings";
+import { useNamings, type Naming } from "../../data/queries";
+import { Facts } from "../../ui/Facts";
+import { count, money, shorten } from "../../ui/words";
+import { IconSend } from "../../ui/icons";
+
+/** A longer list is shown in pages. */
+const ROWS_MAX = 100;
+
+const STATES = {
+  open: { color: "gray", text: "to pay" },
+  ordered: { color: "indigo", text: "ordered" },
+  final: { color: "teal", text: "final" },
+  settled: { color: "teal", text: "settled" },
+};
+
+interface Props {
+  readonly owner: Owner;
+  readonly status: ListStatus;
+  readonly isBusy: boolean;
+  readonly onPay: () => void;
+  readonly onBack: () => void;
+}
+
+/** Every line of a list, and what it comes to, before anything is signed. */
+export function Review({ owner, status, isBusy, onPay, onBack }: Props): JSX.Element {
+  const { account, ethereum, canSign } = owner;
+  const { list: holdings, view } = useHoldings(account, ethereum?.address);
+  const assets = [...new Set(status.orders.map(({ asset }) => asset))];
+  const namings = useNamings(assets);
+  const open = status.orders.filter(({ state }) => state === "open");
+  const toPay = paymentsIn(status, "open");
+  const before = status.payments.length - toPay;
+  const sums = assets.map((asset, i) => {
+    const of = open.filter((order) => order.asset === asset);
+    const sum = of.reduce((total, order) => total + order.total, 0n);
+    const balance = holdings.find((one) => one.asset === asset)?.balance ?? (view && 0n);
+    return { asset, sum, balance, naming: namings[i] ?? {}, payments: of.reduce((all, { outputs }) => all + outputs.length, 0) };
+  });
+  const short = sums.filter(({ sum, balance }) => balance !== undefined && sum > balance);
+  const unknown = sums.filter(({ naming }) => naming.info?.isUnknown);
+  const text = (units: bigint, { info }: Naming): string => (info === undefined ? units.toString() : money(units, info));
+  const canPay = toPay > 0 && short.length === 0 && view !== undefined && canSign && !isBusy;
+  return (
+    <Card withBorder component="section" aria-label="Review">
+      <Stack>
+        <Title order={2} size="h4">
+          {toPay === 0 ? "This list is paid" : `Pay ${count(toPay, "payment")}?`}
+        </Title>
+        <Facts
+          facts={[
+            ...sums.flatMap(({ asset, sum, balance, naming, payments }) => {
+              const label = naming.info?.label ?? shorten(asset);
+              return [
+                [`In ${label}`, payments > 0 && `${text(sum, naming)} in ${count(payments, "payment")}`],
+                [`${label} that stays`, payments > 0 && balance !== undefined && balance >= sum && text(balance - sum, naming)],
+              ] as const;
+            }),
+            ["Signatures", open.length > 0 && `${open.length}, for up to ${Math.max(...open.map(({ outputs }) => outputs.length))} payments each`],
+            ["Ordered before", before > 0 && `${count(before, "payment")}, not paid again`],
+          ]}
+        />
+        {toPay === 0 && (
+          <Text size="sm">To pay the same list again, change it, for example by a line that begins with #.</Text>
+        )}
+        {short.map(({ asset, sum, balance = 0n, naming }) => (
+          <Alert key={asset} role="alert" color="red" title="Not enough money">
+            You have {text(balance, naming)} in FastPay, and {text(sum, naming)} are needed.
+          </Alert>
+        ))}
+        {unknown.length > 0 && (
+          <Alert role="alert" color="orange">
+            This page does not know {unknown.length === 1 ? "this token" : "these tokens"}:{" "}
+            {unknown.map(({ asset }) => asset).join(", ")}. Anyone can make one with any name; compare its address.
+          </Alert>
+        )}
+        <Lines status={status} assets={assets} namings={namings} />
+        <Group>
+          {toPay > 0 && (
+            <Button onClick={onPay} disabled={!canPay} leftSection={<IconSend size={18} aria-hidden />}>
+              Pay {count(toPay, "payment")}
+            </Button>
+          )}
+          <Button variant="default" onClick={onBack}>
+            Back to the list
+          </Button>
+        </Group>
+      </Stack>
+    </Card>
+  );
+}
+
+interface LinesProps {
+  readonly status: ListStatus;
+  readonly assets: readonly Address[];
+  readonly namings: readonly Naming[];
+}
+
+/** Every line of a list, in pages. */
+export function Lines({ status, assets, namings }: LinesProps): JSX.Element {
+  const [page, setPage] = useState(1);
+  const pages = Math.ceil(status.payments.length / ROWS_MAX);
+  const amount = ({ asset, amount: units }: ListPayment): string => {
+    const info = namings[assets.indexOf(asset)]?.info;
+    return info === undefined ? `${units} of ${shorten(asset)}` : money(units, info);
+  };
+  return (
+    <Stack gap="xs">
+      <div className="lines" role="region" tabIndex={0} aria-label="Every line">
+        <Table fz="sm" horizontalSpacing={4}>
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th>Line</Table.Th>
+              <Table.Th ta="right">Amount</Table.Th>
+              <Table.Th>To</Table.Th>
+              <Table.Th>Memo</Table.Th>
+              <Table.Th>Status</Table.Th>
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {status.payments.slice((page - 1) * ROWS_MAX, page * ROWS_MAX).map((payment) => {
+              const { color, text } = STATES[status.orders[payment.page]?.state ?? "open"];
+              return (
+                <Table.Tr key={`${payment.page}/${payment.output}`}>
+                  <Table.Th scope="row" fw={400}>
+                    {payment.line}
+                  </Table.Th>
+                  <Table.Td ta="right" style={{ overflowWrap: "anywhere", minWidth: 90 }}>
+                    {amount(payment)}
+                  </Table.Td>
+                  <Table.Td ff="monospace" style={{ overflowWrap: "anywhere", minWidth: 150 }}>
+                    {formatAccount(payment.recipient)}
+                  </Table.Td>
+                  <Table.Td style={{ overflowWrap: "anywhere" }}>{payment.memo === NO_MEMO ? "" : decodeMemo(payment.memo)}</Table.Td>
+                  <Table.Td>
+                    <Badge size="xs" color={color} variant="light">
+                      {text}
+                    </Badge>
+                  </Table.Td>
+                </Table.Tr>
+              );
+            })}
+          </Table.Tbody>
+        </Table>
+      </div>
+      {pages > 1 && (
+        <Pagination
+          total={pages}
+          value={page}
+          onChange={setPage}
+          size="sm"
+          getControlProps={(control) => ({ "aria-label": `${control} page` })}
+          getItemProps={(number) => ({ "aria-label": `Page ${number}` })}
+        />
+      )}
+    </Stack>
+  );
+}
