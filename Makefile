@@ -15,6 +15,7 @@ CARGO := cargo
 CHECKERS := target/checkers
 PYTHON := python3
 BULLOAK := 0.9.2
+CARGO_SBOM := 0.10.0
 
 # Each is a module of fuzz/src; so many seconds for each.
 FUZZ_TARGETS := wire stored journal configuration files chain http
@@ -32,7 +33,7 @@ endef
 .PHONY: check-api check-deploy
 .PHONY: web web-page test-web chromium
 .PHONY: walkthrough check-walkthrough
-.PHONY: shop test-shop model
+.PHONY: shop test-shop model dist
 .PHONY: checkers check-contracts check-trees check-slither check-proofs check-coverage
 
 help: ## Show this list
@@ -257,5 +258,14 @@ sim: setup ## Simulate the system under faults (minutes); SEEDS=0..500 or HOURS=
 bench: release ## Measure speed, all of it (8 minutes); BENCH=--quick for a look, BENCH=--help for parts of it
 	@target/release/fastpay-bench $(BENCH)
 
+$(CHECKERS)/cargo-sbom-$(CARGO_SBOM):
+	@echo "compiling cargo-sbom $(CARGO_SBOM) from crates.io (two minutes, once)"
+	@$(CARGO) install --quiet --debug --locked --root $@ --version $(CARGO_SBOM) cargo-sbom || { rm -rf $@; \
+		echo "cargo-sbom $(CARGO_SBOM) could not be installed. Is crates.io reachable? Then run make again." >&2; exit 1; }
+
+dist: release web-page $(CHECKERS)/cargo-sbom-$(CARGO_SBOM) ## Pack a release into dist/: stripped programs, symbols, web wallet, bill of materials, checksums
+	$(call require,objcopy,binutils: it comes with a C compiler)
+	@script/dist.sh $(CHECKERS)/cargo-sbom-$(CARGO_SBOM)/bin/cargo-sbom
+
 clean: ## Remove what was built and installed
-	rm -rf target out cache broadcast node_modules sdk/dist
+	rm -rf target out cache broadcast dist node_modules sdk/dist web/dist

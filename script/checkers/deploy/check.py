@@ -123,9 +123,13 @@ def check_alerts(names):
         check_expression(rule["alert"], rule["expr"], names)
         expect(rule["labels"]["severity"] in ("critical", "warning", "info"), f"{rule['alert']}: severity")
         expect(rule["annotations"]["summary"], f"{rule['alert']}: no summary")
+        expect(rule["annotations"].get("runbook_url") == "{{ $externalLabels.runbooks }}#" + rule["alert"].lower(),
+               f"{rule['alert']}: runbook_url is not the anchor of its run-book")
     headings = re.findall(r"^#### (FastPay\w+)$", RUN_BOOKS.read_text(), re.MULTILINE)
     expect(sorted(headings) == sorted(alerts),
            f"alerts without a run-book, or the other way round: {sorted(set(headings) ^ set(alerts))}")
+    labels = yaml.safe_load((DEPLOY / "prometheus.yml").read_text())["global"]["external_labels"]
+    expect("runbooks" in labels, "prometheus.yml: no external label `runbooks`, which alerts link to")
     return len(alerts)
 
 
