@@ -77,9 +77,13 @@ async fn init(home: &Home, args: InitArgs) -> Result<Report, CommandError> {
 async fn serve(home: &Home) -> Result<(), CommandError> {
     let config = home.config()?;
     let (token, secret, wallet) = (home.token()?, home.webhook_secret()?, home.wallet()?);
-    let keep = Duration::from_secs(u64::from(config.keep_days) * 24 * 60 * 60);
     let base = Home::link_base(&config, &wallet);
-    let ledger = Ledger::open(home.path(), base, keep, config.webhook_url.is_some()).await?;
+    let ledger = Ledger::open(home.path(), base, config.webhook_url.is_some()).await?;
+    if config.keep_days.is_some() {
+        tracing::warn!(
+            "keep_days of merchant.toml has no effect any more: all invoices stay in the database; remove it"
+        );
+    }
     let listening = TcpListener::bind(config.listen).await;
     let listener = listening.map_err(|error| CommandError::Listen(config.listen, error))?;
     let limits = HttpLimits { open_invoices_max: config.open_invoices_max, ..HttpLimits::default() };

@@ -5,7 +5,7 @@
 //!  wallet/           a wallet without keys: where the authorities are, and the payments that came in
 //!  secrets/token     what the shop shows with its requests
 //!  secrets/webhook   what signs webhooks
-//!  journal.jsonl     invoices, payments, webhooks
+//!  invoices.db       invoices, payments, webhooks
 //! ```
 
 use std::io::Write;
@@ -30,8 +30,6 @@ use crate::signature::Secret;
 const POLL_MS: u64 = 1_000;
 /// The first delay after a failed webhook, by default.
 const FIRST_DELAY_MS: u64 = 5_000;
-/// A year's invoices and a month, by default.
-const KEEP_DAYS: u32 = 400;
 /// How long the shop may take to answer a webhook, by default.
 const WEBHOOK_TIMEOUT_MS: u64 = 10_000;
 
@@ -49,9 +47,9 @@ pub struct Config {
     /// At most so many invoices that wait for their payment.
     #[serde(default = "open_invoices_max")]
     pub open_invoices_max: usize,
-    /// Invoices that ended longer ago go to the archive, in days.
-    #[serde(default = "keep_days")]
-    pub keep_days: u32,
+    /// Of an earlier program, which moved old invoices to an archive. Without effect.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep_days: Option<u32>,
     /// What the shop is called in payment links.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
@@ -76,10 +74,6 @@ fn open_invoices_max() -> usize {
     HttpLimits::default().open_invoices_max
 }
 
-fn keep_days() -> u32 {
-    KEEP_DAYS
-}
-
 fn webhook_timeout_ms() -> u64 {
     WEBHOOK_TIMEOUT_MS
 }
@@ -101,7 +95,7 @@ impl Config {
             listen,
             behind_proxy: false,
             open_invoices_max: open_invoices_max(),
-            keep_days: KEEP_DAYS,
+            keep_days: None,
             label: None,
             web_wallet: None,
             webhook_url: None,

@@ -72,7 +72,7 @@ fn of_config(error: &ConfigError) -> ErrorKind {
 fn of_ledger(error: &LedgerError) -> ErrorKind {
     match error {
         LedgerError::Folder(FolderError::Busy { .. }) => ErrorKind::Busy,
-        LedgerError::Folder(_) | LedgerError::Journal(_) | LedgerError::Archive(_) => ErrorKind::Storage,
+        LedgerError::Folder(_) | LedgerError::Store(_) => ErrorKind::Storage,
         LedgerError::Request(_) => ErrorKind::Conflict,
     }
 }
@@ -80,7 +80,7 @@ fn of_ledger(error: &LedgerError) -> ErrorKind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fastpay_merchant::book::RequestError;
+    use fastpay_merchant::request::RequestError;
     use std::io;
 
     #[test]

@@ -1,16 +1,15 @@
 //! The JSON of the shop's port and of webhooks: what is asked, and what is said of an invoice. Amounts are decimal text,
 //! as in the API of the authorities; times and counts are numbers far below 2^53.
 
-use std::cmp::Reverse;
-
 use fastpay_core::Amount;
 use fastpay_rpc::json::{Account, Bytes20, Bytes32, Decimal, Hex, Uint128};
 use fastpay_wallet::{PaymentLink, format_memo};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::book::{self, Delivery, Outcome};
+use crate::event::{Delivery, Outcome};
 use crate::invoice::{Arrival, State, Terms};
+use crate::store::Record;
 
 /// At most so many payments are listed with an invoice. Anybody can pay the smallest unit to it a thousand times, so they are
 /// the greatest ones: to push one out of the list takes a hundred that are as great.
@@ -161,7 +160,7 @@ pub struct Invoice {
     #[schema(required)]
     web_link: Option<String>,
     /// How many payments came: of two documents of an invoice the one with more is the newer one.
-    payment_count: usize,
+    payment_count: u64,
     /// The 100 greatest of them, of equal ones the first, in the order in which they came.
     payments: Vec<Payment>,
     /// What the shop was told. Not in webhooks.
@@ -170,11 +169,11 @@ pub struct Invoice {
 }
 
 impl Invoice {
-    /// What is told of an invoice in this state.
+    /// What is told of an invoice with these payments: all of them, or the greatest [`PAYMENTS_SHOWN_MAX`].
     #[must_use]
-    pub fn new(invoice: &book::Invoice, state: State, base: &LinkBase) -> Self {
-        let terms = &invoice.terms;
-        let received = invoice.arrivals.iter().fold(0_u128, |sum, arrival| sum.saturating_add(arrival.amount.0));
+    pub fn new(invoice: &Record, payments: &[Arrival], base: &LinkBase) -> Self {
+        let Record { terms, totals, state, .. } = invoice;
+        let received = totals.received;
         let missing = terms.amount.0.checked_sub(received).filter(|missing| *missing > 0);
         let link = PaymentLink {
             asset: terms.asset,
@@ -187,7 +186,7 @@ impl Invoice {
         Self {
             id: terms.id.clone(),
             reference: terms.reference.clone(),
-            state,
+            state: *state,
             account: base.link.account.into(),
             asset: terms.asset.into(),
             amount: Decimal(terms.amount.0),
@@ -198,28 +197,17 @@ impl Invoice {
             expires_at: terms.expires_at,
             web_link: base.page.as_ref().map(|page| link.behind(page).to_string()),
             link: link.to_string(),
-            payment_count: invoice.arrivals.len(),
-            payments: greatest(&invoice.arrivals).map(|arrival| Payment::new(arrival, terms)).collect(),
+            payment_count: totals.payments,
+            payments: payments.iter().map(|arrival| Payment::new(arrival, terms)).collect(),
             webhooks: None,
         }
     }
 
     /// The same with its webhooks.
     #[must_use]
-    pub fn with_webhooks<'a>(self, deliveries: impl Iterator<Item = &'a Delivery>) -> Self {
-        Self { webhooks: Some(deliveries.map(Webhook::from).collect()), ..self }
+    pub fn with_webhooks(self, deliveries: &[Delivery]) -> Self {
+        Self { webhooks: Some(deliveries.iter().map(Webhook::from).collect()), ..self }
     }
-}
-
-/// The payments that are listed.
-fn greatest(arrivals: &[Arrival]) -> impl Iterator<Item = &Arrival> {
-    let mut listed: Vec<_> = arrivals.iter().enumerate().collect();
-    if listed.len() > PAYMENTS_SHOWN_MAX {
-        listed.select_nth_unstable_by_key(PAYMENTS_SHOWN_MAX, |(place, arrival)| (Reverse(arrival.amount), *place));
-        listed.truncate(PAYMENTS_SHOWN_MAX);
-        listed.sort_unstable_by_key(|(place, _)| *place);
-    }
-    listed.into_iter().map(|(_, arrival)| arrival)
 }
 
 /// A page of invoices, oldest first.
@@ -242,13 +230,13 @@ pub struct Status {
     /// When the authorities were seen last, in milliseconds since 1970; 0 where they never were.
     pub looked_at_ms: u64,
     /// Invoices that nothing came for, and that have not expired.
-    pub invoices_open: usize,
+    pub invoices_open: u64,
     /// Webhooks that the shop has not taken.
-    pub webhooks_waiting: usize,
+    pub webhooks_waiting: u64,
     /// Those of them that failed before.
-    pub webhooks_failing: usize,
+    pub webhooks_failing: u64,
     /// Payments of no invoice.
-    pub unmatched_payments: usize,
+    pub unmatched_payments: u64,
 }
 
 /// What a webhook says.
@@ -263,51 +251,4 @@ pub(crate) struct WebhookBody {
 /// The type of the event that tells of a state.
 pub(crate) fn event_type(state: State) -> String {
     format!("invoice.{state}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::book::{Book, Entry};
-    use crate::invoice::tests::{arrival, terms};
-    use fastpay_core::{AccountId, Asset, Domain};
-
-    fn listed(book: &Book) -> (usize, Vec<(u64, u128)>) {
-        let link = PaymentLink::new(AccountId([7; 32]), &Domain::new(1, [5; 20].into()), Asset::ETHER);
-        let invoice = Invoice::new(book.invoice("inv_1").unwrap(), State::Open, &LinkBase { link, page: None });
-        let payments = invoice.payments.iter().map(|payment| (payment.sequence, payment.amount.0)).collect();
-        (invoice.payment_count, payments)
-    }
-
-    #[test]
-    fn a_thousand_of_the_smallest_unit_hide_no_payment() {
-        let entries =
-            |numbers: std::ops::Range<u64>, amount| numbers.map(move |n| Entry::Arrived(arrival(n, amount, 1)));
-        let mut book = Book::default();
-        book.apply(Entry::Created(terms(700)));
-        entries(0..500, 1)
-            .chain(entries(500..501, 300))
-            .chain(entries(501..900, 1))
-            .for_each(|entry| book.apply(entry));
-        entries(900..901, 400).chain(entries(901..1_000, 1)).for_each(|entry| book.apply(entry));
-        let (count, payments) = listed(&book);
-        assert_eq!((count, payments.len()), (1_000, PAYMENTS_SHOWN_MAX));
-        // Of equal ones the first; all in the order in which they came.
-        let mut expected: Vec<_> = (0..98).map(|number| (number, 1)).collect();
-        expected.extend([(500, 300), (900, 400)]);
-        assert_eq!(payments, expected);
-        // The same from a journal that was written anew.
-        let mut again = Book::default();
-        book.compacted(0).kept.into_iter().for_each(|entry| again.apply(entry));
-        assert_eq!(listed(&again), (count, payments));
-    }
-
-    #[test]
-    fn as_many_as_are_listed_are_all_there() {
-        let mut book = Book::default();
-        book.apply(Entry::Created(terms(700)));
-        let all: Vec<_> = (0..PAYMENTS_SHOWN_MAX as u64).map(|number| (number, u128::from(number % 7) + 1)).collect();
-        all.iter().for_each(|(number, amount)| book.apply(Entry::Arrived(arrival(*number, *amount, 1))));
-        assert_eq!(listed(&book), (PAYMENTS_SHOWN_MAX, all));
-    }
 }

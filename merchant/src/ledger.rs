@@ -1,4 +1,4 @@
-//! The one owner of the book and its journal: whatever it answers is on disk.
+//! The one owner of the database: all that it answers, and all that it has the shop told, is on disk.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,24 +10,25 @@ use fastpay_rpc::PaymentName;
 use fastpay_wallet::folder::{FolderError, Lock, ReceivedPayment};
 use tokio::sync::Notify;
 
-use crate::archive::{Archive, ArchiveError};
-use crate::book::{self, Attempt, Book, Delivery, Entry, Event, Outcome, Request, RequestError, Requested};
-use crate::forms::{Invoice, InvoicePage, LinkBase, Status, WebhookBody, event_type};
-use crate::invoice::{Arrival, State, state};
-use crate::journal::{Journal, JournalError};
+use crate::event::{Delivery, Event, Outcome};
+use crate::export::{Page, Place, to_csv};
+use crate::forms::{Invoice, InvoicePage, LinkBase, PAYMENTS_SHOWN_MAX, Status, WebhookBody, event_type};
+use crate::invoice::{Arrival, State};
+use crate::request::{Request, RequestError};
+use crate::store::{Record, Rows, Store, StoreError};
 
 /// Why nobody was told of an event.
 const NO_TARGET: &str = "no webhook_url is set";
+/// After so many events of an invoice the shop is told only where its state changes, which it does a few times in all:
+/// anybody can pay the smallest unit to an invoice a thousand times.
+const EVENTS_MAX: u64 = 20;
 
 /// Why the ledger cannot do what it is asked.
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
-    /// The journal.
+    /// The database.
     #[error(transparent)]
-    Journal(#[from] JournalError),
-    /// What ended long ago.
-    #[error(transparent)]
-    Archive(#[from] ArchiveError),
+    Store(#[from] StoreError),
     /// Another service uses the folder, or the system refuses.
     #[error(transparent)]
     Folder(#[from] FolderError),
@@ -36,53 +37,64 @@ pub enum LedgerError {
     Request(#[from] RequestError),
 }
 
+impl From<rusqlite::Error> for LedgerError {
+    fn from(error: rusqlite::Error) -> Self {
+        StoreError::Database(error).into()
+    }
+}
+
 #[derive(Debug)]
 struct Inner {
-    journal: Journal,
-    book: Book,
+    store: Store,
     /// When the wallet looked last, in milliseconds since 1970: what was not seen then came later.
     looked_at_ms: u64,
-    archive: Archive,
-    /// Whether there is somebody to tell.
-    tells_shop: bool,
 }
 
 /// The ledger. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Ledger {
     inner: Arc<Mutex<Inner>>,
-    base: Arc<LinkBase>,
+    teller: Arc<Teller>,
     announced: Arc<Notify>,
     _lock: Arc<Lock>,
 }
 
+/// Makes events of changes.
+#[derive(Debug)]
+struct Teller {
+    base: LinkBase,
+    /// Whether there is somebody to tell.
+    tells_shop: bool,
+}
+
 impl Ledger {
-    /// Opens the ledger in `folder`, and tells of what a crash left untold. What ended longer ago than `keep` goes to the
-    /// archive when the journal is next written anew. Where there is no shop to tell, nothing waits for one: what happens,
-    /// and what waited, is kept as what nobody is told of.
+    /// Opens the ledger in `folder`, and tells of what a crash left untold. Where there is no shop to tell, nothing waits
+    /// for one: what happens, and what waited, is kept as given up.
     ///
     /// # Errors
-    /// Where another service uses it, or the journal is damaged.
-    pub async fn open(folder: &Path, base: LinkBase, keep: Duration, tells_shop: bool) -> Result<Self, LedgerError> {
+    /// Where another service uses it, or its files are damaged.
+    pub async fn open(folder: &Path, base: LinkBase, tells_shop: bool) -> Result<Self, LedgerError> {
         let lock = Lock::acquire(folder, Duration::ZERO).await?;
-        let (journal, book) = Journal::open(&folder.join("journal.jsonl"))?;
-        let looked_at_ms = book.looked_at_ms();
-        let archive = Archive { folder: folder.join("archive"), keep };
-        let inner = Arc::new(Mutex::new(Inner { journal, book, looked_at_ms, archive, tells_shop }));
-        let ledger = Self { inner, base: Arc::new(base), announced: Arc::default(), _lock: Arc::new(lock) };
-        ledger.with(|inner| {
-            if !tells_shop {
-                inner.give_up()?;
-            }
-            inner.announce(&ledger.base)
+        let teller = Teller { base, tells_shop };
+        let inner = tokio::task::block_in_place(|| {
+            let mut store = Store::open(folder)?;
+            let looked_at_ms = store.rows().looked_at_ms()?;
+            store.change(|rows| {
+                if !tells_shop {
+                    give_up(rows)?;
+                }
+                teller.announce(rows, looked_at_ms)
+            })?;
+            Ok::<_, LedgerError>(Inner { store, looked_at_ms })
         })?;
-        Ok(ledger)
+        let inner = Arc::new(Mutex::new(inner));
+        Ok(Self { inner, teller: Arc::new(teller), announced: Arc::default(), _lock: Arc::new(lock) })
     }
 
     /// The account that is paid.
     #[must_use]
     pub fn account(&self) -> AccountId {
-        self.base.link.account
+        self.teller.base.link.account
     }
 
     /// Makes an invoice, or finds the one that the same request made before. True where it is new. At most `open_max`
@@ -95,59 +107,61 @@ impl Ledger {
         self.with(|inner| {
             // Of a clock that was set back: who pays in time must not be late by the time of before.
             let now = now_ms().max(inner.looked_at_ms);
-            let (id, is_new) = match inner.book.request(request, id, now, open_max)? {
-                Requested::New(terms) => {
-                    let id = terms.id.clone();
-                    inner.commit(vec![Entry::Created(terms)])?;
-                    (id, true)
-                }
-                Requested::Known(id) => (id, false),
-            };
-            let invoice = inner.book.invoice(&id).expect("it is there, or was just made");
-            Ok((inner.full_form(invoice, &self.base), is_new))
+            let (id, is_new) = inner.store.change(|rows| match request.answer(rows, id, now, open_max)? {
+                Ok(known) => Ok::<_, LedgerError>((known.terms.id, false)),
+                Err(terms) => rows.add_invoice(&terms).map(|()| (terms.id, true)).map_err(LedgerError::from),
+            })?;
+            let rows = inner.store.rows();
+            let record = rows.invoice(&id)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
+            Ok((self.teller.full_form(&rows, &record)?, is_new))
         })
     }
 
     /// Whether a payment was taken in.
-    #[must_use]
-    pub fn has(&self, name: &PaymentName) -> bool {
-        self.read(|inner| inner.book.has(name))
+    ///
+    /// # Errors
+    /// Where the disk refuses.
+    pub fn has(&self, name: &PaymentName) -> Result<bool, LedgerError> {
+        self.read(|rows| Ok(rows.has_payment(name)?))
     }
 
-    /// Takes in what the wallet received, and tells of what follows. The wallet began at `looked_at_ms` to look for
-    /// everything; 0 where it did not see everything. Payments that are known already change nothing.
+    /// Takes in what the wallet received, and tells of what follows, all in one change. The wallet began at `looked_at_ms`
+    /// to look for everything; 0 where it did not see everything. Payments that are known already change nothing.
     ///
     /// # Errors
     /// Where the disk refuses.
     pub fn take_in(&self, received: &[ReceivedPayment], looked_at_ms: u64) -> Result<(), LedgerError> {
         self.with(|inner| {
-            let arrivals = received.iter().map(|received| Arrival::new(received, inner.looked_at_ms));
-            let is_new = |arrival: &Arrival| !inner.book.has(&arrival.name());
-            let new = arrivals.filter(is_new).map(Entry::Arrived).collect();
-            inner.commit(new)?;
-            inner.looked_at_ms = inner.looked_at_ms.max(looked_at_ms);
-            inner.announce(&self.base)
+            let (before, now) = (inner.looked_at_ms, inner.looked_at_ms.max(looked_at_ms));
+            inner.store.change(|rows| {
+                for received in received {
+                    rows.looked(before)?;
+                    rows.add_payment(&Arrival::new(received, before))?;
+                }
+                self.teller.announce(rows, now)
+            })?;
+            inner.looked_at_ms = now;
+            Ok(())
         })?;
         self.announced.notify_one();
         Ok(())
     }
 
-    /// Keeps what came of an attempt to tell the shop.
+    /// Keeps the outcome of an attempt to tell the shop.
     ///
     /// # Errors
     /// Where the disk refuses.
-    pub fn attempted(&self, event: &str, outcome: Outcome) -> Result<(), LedgerError> {
-        let attempt = Attempt { event: event.to_owned(), at_ms: now_ms(), outcome };
-        self.with(|inner| inner.commit(vec![Entry::Attempted(attempt)]))
+    pub fn attempted(&self, event: &str, outcome: &Outcome) -> Result<(), LedgerError> {
+        self.with(|inner| inner.store.change(|rows| Ok(rows.attempted(event, outcome)?)))
     }
 
-    /// Up to `count` of those things that the shop is still to be told, and that are due, oldest first.
-    #[must_use]
-    pub fn undelivered(&self, is_due: impl Fn(u64) -> bool, count: usize) -> Vec<Delivery> {
-        self.read(|inner| {
-            let due = inner.book.undelivered().filter(|delivery| delivery.due_at_ms().is_some_and(&is_due));
-            due.take(count).cloned().collect()
-        })
+    /// Up to `count` of those things that the shop is still to be told, and that are due by `by_ms` or only after
+    /// `beyond_ms`, oldest first.
+    ///
+    /// # Errors
+    /// Where the disk refuses.
+    pub fn due(&self, by_ms: u64, beyond_ms: u64, count: usize) -> Result<Vec<Delivery>, LedgerError> {
+        self.read(|rows| Ok(rows.due(by_ms, beyond_ms, count)?))
     }
 
     /// Waits until there may be something new to tell.
@@ -156,131 +170,127 @@ impl Ledger {
     }
 
     /// An invoice with its webhooks.
-    #[must_use]
-    pub fn invoice(&self, id: &str) -> Option<Invoice> {
-        self.read(|inner| Some(inner.full_form(inner.book.invoice(id)?, &self.base)))
+    ///
+    /// # Errors
+    /// Where the disk refuses.
+    pub fn invoice(&self, id: &str) -> Result<Option<Invoice>, LedgerError> {
+        self.read(|rows| rows.invoice(id)?.map(|record| self.teller.full_form(rows, &record)).transpose())
     }
 
     /// Up to `count` invoices after one, oldest first, of one state or all. None where there is no such one.
-    #[must_use]
-    pub fn invoices(&self, after: Option<&str>, wanted: Option<State>, count: usize) -> Option<InvoicePage> {
-        self.read(|inner| {
-            let invoices = inner.book.invoices_after(after)?;
-            let mut fitting =
-                invoices.filter(|invoice| wanted.is_none_or(|wanted| inner.state(invoice) == wanted)).peekable();
-            let page: Vec<_> = fitting.by_ref().take(count).collect();
-            let next = page.last().filter(|_| fitting.peek().is_some()).map(|last| last.terms.id.clone());
-            let invoices = page.into_iter().map(|invoice| inner.full_form(invoice, &self.base)).collect();
-            Some(InvoicePage { invoices, next })
+    ///
+    /// # Errors
+    /// Where the disk refuses.
+    pub fn invoices(
+        &self,
+        after: Option<&str>,
+        wanted: Option<State>,
+        count: usize,
+    ) -> Result<Option<InvoicePage>, LedgerError> {
+        self.read(|rows| {
+            let after = match after {
+                None => 0,
+                Some(id) => match rows.invoice(id)? {
+                    Some(record) => record.number,
+                    None => return Ok(None),
+                },
+            };
+            let mut records = rows.invoices_after(after, wanted, count.saturating_add(1))?;
+            let is_more = records.len() > count;
+            records.truncate(count);
+            let next = records.last().filter(|_| is_more).map(|last| last.terms.id.clone());
+            let invoices = records.iter().map(|record| self.teller.full_form(rows, record));
+            Ok(Some(InvoicePage { invoices: invoices.collect::<Result<_, _>>()?, next }))
         })
     }
 
-    /// Reads the book, with when the wallet looked last. Meanwhile nothing changes.
-    pub fn read_book<T>(&self, f: impl FnOnce(&Book, u64) -> T) -> T {
-        self.read(|inner| f(&inner.book, inner.looked_at_ms))
+    /// Up to `count` rows of the table of invoices and payments. None where there is no such place in it.
+    ///
+    /// # Errors
+    /// Where the disk refuses.
+    pub fn export(&self, from: &Place, count: usize) -> Result<Option<Page>, LedgerError> {
+        self.read(|rows| Ok(to_csv(rows, from, count)?))
     }
 
     /// How the service does.
-    #[must_use]
-    pub fn status(&self) -> Status {
-        self.read(|inner| {
-            let waiting: Vec<_> = inner.book.undelivered().collect();
-            Status {
+    ///
+    /// # Errors
+    /// Where the disk refuses.
+    pub fn status(&self) -> Result<Status, LedgerError> {
+        self.with(|inner| {
+            let rows = inner.store.rows();
+            Ok(Status {
                 account: self.account().into(),
                 looked_at_ms: inner.looked_at_ms,
-                invoices_open: inner.book.open(),
-                webhooks_waiting: waiting.len(),
-                webhooks_failing: waiting.iter().filter(|delivery| delivery.attempts > 0).count(),
-                unmatched_payments: inner.book.unmatched().len(),
-            }
+                invoices_open: rows.count_open()?,
+                webhooks_waiting: rows.count_waiting()?,
+                webhooks_failing: rows.count_failing()?,
+                unmatched_payments: rows.count_unmatched()?,
+            })
         })
     }
 
-    #[cfg(test)]
-    pub(crate) fn break_journal(&self) {
-        self.inner.lock().unwrap().journal.break_off();
+    fn read<T>(&self, f: impl FnOnce(&Rows) -> Result<T, LedgerError>) -> Result<T, LedgerError> {
+        self.with(|inner| f(&inner.store.rows()))
     }
 
-    fn read<T>(&self, f: impl FnOnce(&Inner) -> T) -> T {
-        f(&self.inner.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Changes go to disk: the runtime is told that this thread will wait.
+    /// The disk may take its time: the runtime is told that this thread will wait.
     fn with<T>(&self, f: impl FnOnce(&mut Inner) -> Result<T, LedgerError>) -> Result<T, LedgerError> {
         tokio::task::block_in_place(|| f(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 }
 
-impl Inner {
-    fn commit(&mut self, entries: Vec<Entry>) -> Result<(), LedgerError> {
-        // Nothing, too: a journal that is broken ends the service by this.
-        self.journal.append(&entries)?;
-        entries.into_iter().for_each(|entry| self.book.apply(entry));
-        if self.journal.is_due() { self.compact() } else { Ok(()) }
+/// Nobody is told any more of what waits.
+fn give_up(rows: &Rows) -> Result<(), LedgerError> {
+    let given_up = rows.give_up(NO_TARGET)?;
+    if given_up > 0 {
+        tracing::warn!(count = given_up, "{NO_TARGET}: webhooks that waited are given up");
     }
+    Ok(())
+}
 
-    /// Writes the journal anew, after what ended long ago is in the archive.
-    fn compact(&mut self) -> Result<(), LedgerError> {
-        let keep_ms = u64::try_from(self.archive.keep.as_millis()).unwrap_or(u64::MAX);
-        let compacted = self.book.compacted(self.looked_at_ms.saturating_sub(keep_ms));
-        let written = self.archive.add(&compacted, self.looked_at_ms).map_err(LedgerError::from);
-        let written = written.and_then(|()| Ok(self.journal.rewrite(&compacted.kept)?));
-        if let Err(error) = written {
-            // The old one is good for as long as there is room for it. Where it is not, nothing can be appended either.
-            tracing::error!(%error, "the journal could not be written anew");
-            return Ok(self.journal.append(&[])?);
+impl Teller {
+    /// Adds the events of what changed since the last ones, when the wallet looked last at `looked_at_ms`.
+    fn announce(&self, rows: &Rows, looked_at_ms: u64) -> Result<(), LedgerError> {
+        let ended = rows.ended(looked_at_ms)?;
+        for number in &ended {
+            rows.set_state(*number, State::Expired)?;
         }
-        self.book = Book::default();
-        compacted.kept.into_iter().for_each(|entry| self.book.apply(entry));
+        for number in ended.into_iter().chain(rows.untold()?) {
+            let Some(record) = rows.invoice_numbered(number)? else { continue };
+            let (count, told) = rows.told(number)?;
+            // Another payment in the same state is news, a few times.
+            if told != Some(record.state) || count < EVENTS_MAX {
+                rows.looked(looked_at_ms)?;
+                rows.add_event(number, looked_at_ms, &self.delivery(rows, &record)?)?;
+            }
+            rows.announced(number)?;
+        }
         Ok(())
     }
 
-    /// Nobody is told any more of what waits.
-    fn give_up(&mut self) -> Result<(), LedgerError> {
-        let given_up = self.book.undelivered().map(|delivery| {
-            let outcome = Outcome::GivenUp { reason: NO_TARGET.into() };
-            Entry::Attempted(Attempt { event: delivery.event.id.clone(), at_ms: now_ms(), outcome })
-        });
-        let given_up: Vec<_> = given_up.collect();
-        if !given_up.is_empty() {
-            tracing::warn!(count = given_up.len(), "{NO_TARGET}: webhooks that waited are given up");
+    fn delivery(&self, rows: &Rows, record: &Record) -> Result<Delivery, LedgerError> {
+        let id = format!("evt_{}", hex::encode(rand::random::<[u8; 16]>()));
+        let event = Event { id, state: record.state, body: String::new() };
+        if !self.tells_shop {
+            let last = Some(Outcome::GivenUp { reason: NO_TARGET.into() });
+            return Ok(Delivery { event, attempts: 0, last });
         }
-        self.commit(given_up)
+        let body = WebhookBody {
+            r#type: event_type(record.state),
+            timestamp: utc(now_ms() / 1_000),
+            data: self.form(rows, record)?,
+        };
+        let body = serde_json::to_string(&body).expect("a form is text and numbers");
+        Ok(Delivery { event: Event { body, ..event }, attempts: 0, last: None })
     }
 
-    fn announce(&mut self, base: &LinkBase) -> Result<(), LedgerError> {
-        let changed = self.book.changed(self.looked_at_ms);
-        let events = changed.into_iter().map(|(invoice, state)| {
-            let event = Event {
-                id: format!("evt_{}", hex::encode(rand::random::<[u8; 16]>())),
-                invoice: invoice.terms.id.clone(),
-                state,
-                arrivals: invoice.arrivals.len(),
-                looked_at_ms: self.looked_at_ms,
-                body: String::new(),
-            };
-            if !self.tells_shop {
-                return Entry::Told(Delivery::given_up(event, NO_TARGET.into()));
-            }
-            let body = WebhookBody {
-                r#type: event_type(state),
-                timestamp: utc(now_ms() / 1_000),
-                data: Invoice::new(invoice, state, base),
-            };
-            let body = serde_json::to_string(&body).expect("a form is text and numbers");
-            Entry::Announced(Event { body, ..event })
-        });
-        let events = events.collect();
-        self.commit(events)
+    fn form(&self, rows: &Rows, record: &Record) -> Result<Invoice, LedgerError> {
+        Ok(Invoice::new(record, &rows.greatest(record.number, PAYMENTS_SHOWN_MAX)?, &self.base))
     }
 
-    fn state(&self, invoice: &book::Invoice) -> State {
-        state(&invoice.terms, &invoice.arrivals, self.looked_at_ms)
-    }
-
-    fn full_form(&self, invoice: &book::Invoice, base: &LinkBase) -> Invoice {
-        let deliveries = invoice.events.iter().filter_map(|id| self.book.delivery(id));
-        Invoice::new(invoice, self.state(invoice), base).with_webhooks(deliveries)
+    fn full_form(&self, rows: &Rows, record: &Record) -> Result<Invoice, LedgerError> {
+        Ok(self.form(rows, record)?.with_webhooks(&rows.events(record.number)?))
     }
 }
 
@@ -296,97 +306,4 @@ pub fn now_ms() -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use fastpay_core::{Amount, Asset, Domain};
-    use fastpay_wallet::PaymentLink;
-
-    async fn open(folder: &Path, tells_shop: bool) -> Ledger {
-        let link = PaymentLink::new(AccountId([7; 32]), &Domain::new(1, [5; 20].into()), Asset::ETHER);
-        Ledger::open(folder, LinkBase { link, page: None }, Duration::MAX, tells_shop).await.unwrap()
-    }
-
-    /// An invoice of this reference that expires, and the delivery of the event that tells of it.
-    fn expire(ledger: &Ledger, reference: &str) -> Delivery {
-        let (asset, amount, memo) = (Asset::ETHER, Amount(5), None);
-        let request = Request { reference: reference.into(), asset, amount, memo, expires_in: 1 };
-        ledger.create(&request, 1).unwrap();
-        let last = |book: &Book| book.invoices_after(None).unwrap().last().unwrap().clone();
-        let end = ledger.read_book(|book, _| last(book).terms.expires_at_ms());
-        ledger.take_in(&[], end).unwrap();
-        ledger.read_book(|book, _| book.delivery(&last(book).events[0]).unwrap().clone())
-    }
-
-    #[tokio::test(flavor = "multi_thread")]
-    async fn without_a_shop_to_tell_nothing_waits_for_one() {
-        let folder = tempfile::tempdir().unwrap();
-        let untold = Some(Outcome::GivenUp { reason: NO_TARGET.into() });
-        let ledger = open(folder.path(), true).await;
-        let waiting = expire(&ledger, "order 1");
-        assert!(!waiting.event.body.is_empty());
-        assert_eq!(ledger.undelivered(|_| true, 9), std::slice::from_ref(&waiting));
-        drop(ledger);
-        // What waited, and what happens then.
-        let ledger = open(folder.path(), false).await;
-        let given_up = ledger.read_book(|book, _| book.delivery(&waiting.event.id).unwrap().clone());
-        assert_eq!((given_up.last, given_up.event.body.as_str()), (untold.clone(), ""));
-        let silent = expire(&ledger, "order 2");
-        assert_eq!((silent.last, silent.attempts, silent.event.body.as_str()), (untold, 0, ""));
-        assert_eq!((ledger.undelivered(|_| true, 9), ledger.status().webhooks_waiting), (vec![], 0));
-        // So all of it can go to the archive.
-        let archived = ledger.read_book(|book, _| book.compacted(u64::MAX).forgotten);
-        assert_eq!(archived.invoices_after(None).unwrap().count(), 2);
-        drop(ledger);
-        // A shop that is there later is told what happens from then on.
-        let ledger = open(folder.path(), true).await;
-        assert_eq!(ledger.undelivered(|_| true, 9), []);
-        let told = expire(&ledger, "order 3");
-        assert_eq!(ledger.undelivered(|_| true, 9), [told]);
-    }
-
-    #[tokio::test(flavor = "multi_thread")]
-    async fn nothing_is_said_that_the_journal_does_not_have() {
-        let folder = tempfile::tempdir().unwrap();
-        let ledger = open(folder.path(), true).await;
-        let waiting = expire(&ledger, "order 1");
-        let (asset, amount, memo) = (Asset::ETHER, Amount(5), None);
-        let request = |reference: &str| Request { reference: reference.into(), asset, amount, memo, expires_in: 1 };
-        ledger.create(&request("order 2"), 9).unwrap();
-        ledger.break_journal();
-        assert!(ledger.create(&request("order 3"), 9).is_err());
-        assert!(ledger.attempted(&waiting.event.id, Outcome::Delivered).is_err());
-        // By then the second has expired, too.
-        assert!(ledger.take_in(&[], now_ms() + 60_000).is_err());
-        let references: Vec<_> = ledger.read_book(|book, _| {
-            book.invoices_after(None).unwrap().map(|invoice| invoice.terms.reference.clone()).collect()
-        });
-        assert_eq!(references, ["order 1", "order 2"]);
-        assert_eq!(ledger.undelivered(|_| true, 9), [waiting], "what was not noted is told again, and nothing else");
-    }
-
-    #[tokio::test(flavor = "multi_thread")]
-    async fn what_cannot_be_archived_stays_in_the_journal() {
-        let (folder, blocked) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let link = PaymentLink::new(AccountId([7; 32]), &Domain::new(1, [5; 20].into()), Asset::ETHER);
-        let open = async || {
-            let base = LinkBase { link: link.clone(), page: None };
-            Ledger::open(folder.path(), base, Duration::ZERO, false).await.unwrap()
-        };
-        let count = |ledger: &Ledger| ledger.read_book(|book, _| book.invoices_after(None).unwrap().count());
-        let ledger = open().await;
-        expire(&ledger, "order 1");
-        ledger.take_in(&[], now_ms() + 60_000).unwrap();
-        // In the way of the archive's folder.
-        std::fs::write(folder.path().join("archive"), b"").unwrap();
-        ledger.with(Inner::compact).unwrap();
-        assert_eq!(count(&ledger), 1);
-        drop(ledger);
-        let ledger = open().await;
-        assert_eq!(count(&ledger), 1, "the journal on disk has it still");
-        std::fs::rename(folder.path().join("archive"), blocked.path().join("archive")).unwrap();
-        ledger.take_in(&[], now_ms() + 60_000).unwrap();
-        ledger.with(Inner::compact).unwrap();
-        assert_eq!(count(&ledger), 0);
-        assert_eq!(std::fs::read_dir(folder.path().join("archive")).unwrap().count(), 1);
-    }
-}
+mod tests;

@@ -1,9 +1,9 @@
 //! Looks for payments again and again, through the wallet library, which verifies every certificate.
 //!
 //! ```text
-//!  authorities ─► collect ─► inbox (on disk) ─► what the book lacks ─► take_in
+//!  authorities ─► collect ─► inbox (on disk) ─► what the ledger lacks ─► take_in
 //! ```
-//! What the book lacks is read from the inbox and not from `collect`: a crash may have come between, or `fastpay
+//! What the ledger lacks is read from the inbox and not from `collect`: a crash may have come between, or `fastpay
 //! receive` with the same folder.
 
 use std::pin::pin;
@@ -20,15 +20,24 @@ use crate::ledger::{Ledger, LedgerError, now_ms};
 /// What came in is told of this much later at the latest, while the wallet still waits for authorities.
 const TELL_AFTER: Duration = Duration::from_secs(1);
 
+/// So many payments are taken in by one change: each is held in memory with its certificate.
+const TAKEN_MAX: usize = 1_000;
+
 /// Why the service ends.
 #[derive(Debug, thiserror::Error)]
 pub enum WatchError {
     /// The wallet's files.
     #[error(transparent)]
     Wallet(#[from] WalletError),
-    /// The journal.
+    /// The database.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
+}
+
+impl From<FolderError> for WatchError {
+    fn from(error: FolderError) -> Self {
+        Self::Wallet(error.into())
+    }
 }
 
 /// Why a look may have missed something.
@@ -80,51 +89,19 @@ pub async fn look(wallet: &Wallet, ledger: &Ledger) -> Result<Option<Blindness>,
         Err(error @ (WalletError::Folder(_) | WalletError::Config(_))) => return Err(error.into()),
         Err(error) => (0, Some(Blindness::Wallet(error))),
     };
-    // Where nothing can be seen, too: a journal that is broken ends the service by this.
     take_in(wallet, ledger, looked_at_ms)?;
     Ok(blindness)
 }
 
-/// Takes in what the book lacks of the inbox.
+/// Takes in what the ledger lacks of the inbox, a bounded number at a time.
 fn take_in(wallet: &Wallet, ledger: &Ledger, looked_at_ms: u64) -> Result<(), WatchError> {
     let inbox = wallet.folder().inbox(ledger.account());
-    let lacking = block_in_place(|| inbox.payments_beyond(|name| ledger.has(name)));
-    Ok(ledger.take_in(&lacking.map_err(WalletError::from)?, looked_at_ms)?)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use fastpay_client::{AuthorityEndpoints, Endpoints};
-    use fastpay_client::{Network, QuorumOptions};
-    use fastpay_core::{Asset, Committees};
-    use fastpay_testkit::{TestAccount, TestCommittee};
-    use fastpay_wallet::PaymentLink;
-    use fastpay_wallet::folder::Folder;
-
-    use crate::forms::LinkBase;
-
-    #[tokio::test(flavor = "multi_thread")]
-    async fn a_broken_journal_ends_the_service_while_the_authorities_are_away() {
-        let folder = tempfile::tempdir().unwrap();
-        let committee = TestCommittee::new(4);
-        let shards = vec!["http://127.0.0.1:9".to_owned()];
-        let members = committee.committee.members().iter();
-        let away = members.map(|member| AuthorityEndpoints {
-            name: member.name,
-            shards: shards.clone(),
-            http: None,
-            tls_ca: None,
-        });
-        let endpoints = Endpoints { authorities: away.collect(), relayers: vec![] };
-        let committees = Committees::new(committee.committee.clone()).unwrap();
-        let network = Network::new(committee.domain, committees, &endpoints).unwrap();
-        let wallet = Wallet::new(Folder::new(folder.path().join("wallet")), network, QuorumOptions::default());
-        let link = PaymentLink::new(TestAccount::numbered(1).id(), &committee.domain, Asset::ETHER);
-        let ledger = Ledger::open(folder.path(), LinkBase { link, page: None }, Duration::MAX, true).await.unwrap();
-        let blindness = look(&wallet, &ledger).await.unwrap();
-        assert!(matches!(blindness, Some(Blindness::Wallet(WalletError::TooFewAnswers { .. }))), "{blindness:?}");
-        ledger.break_journal();
-        assert!(matches!(look(&wallet, &ledger).await, Err(WatchError::Ledger(_))));
+    loop {
+        let lacking = block_in_place(|| inbox.payments_beyond(|name| ledger.has(name), TAKEN_MAX))?;
+        let is_all = lacking.len() < TAKEN_MAX;
+        ledger.take_in(&lacking, if is_all { looked_at_ms } else { 0 })?;
+        if is_all {
+            return Ok(());
+        }
     }
 }

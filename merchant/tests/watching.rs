@@ -8,17 +8,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fastpay_core::{Amount, Asset, Memo};
-use fastpay_merchant::book::Request;
 use fastpay_merchant::forms::LinkBase;
 use fastpay_merchant::invoice::State;
 use fastpay_merchant::ledger::{Ledger, now_ms};
+use fastpay_merchant::request::Request;
 use fastpay_merchant::watch::{Blindness, look};
 use fastpay_wallet::folder::FolderError;
 use fastpay_wallet::{PaymentLink, Wallet, WalletError};
 use support::{Committee, Part, alice, bob, pay};
 use tempfile::TempDir;
-
-const KEEP: Duration = Duration::from_secs(1_000);
 
 /// A shop with an invoice of 5 to Bob, and Alice, who can pay it.
 struct Scene {
@@ -36,7 +34,7 @@ impl Scene {
         let folder = tempfile::tempdir().unwrap();
         let wallet = committee.wallet(&folder.path().join("wallet"));
         let link = PaymentLink::new(bob().account(), &committee.committee.domain, Asset::ETHER);
-        let ledger = Ledger::open(folder.path(), LinkBase { link, page: None }, KEEP, true).await.unwrap();
+        let ledger = Ledger::open(folder.path(), LinkBase { link, page: None }, true).await.unwrap();
         let (asset, amount, memo) = (Asset::ETHER, Amount(5), Some(Memo::ZERO));
         let request = Request { reference: "order 1".into(), asset, amount, memo, expires_in: 1 };
         ledger.create(&request, 1).unwrap();
@@ -67,7 +65,7 @@ impl Scene {
 
     /// The states that the shop is told of.
     fn told(&self) -> Vec<State> {
-        self.ledger.undelivered(|_| true, 10).iter().map(|delivery| delivery.event.state).collect()
+        self.ledger.due(u64::MAX, u64::MAX, 10).unwrap().iter().map(|delivery| delivery.event.state).collect()
     }
 }
 
@@ -95,7 +93,7 @@ async fn one_liar_keeps_nothing_from_expiring() {
     assert_eq!(scene.told(), [State::Expired]);
     scene.pay();
     assert!(scene.look().await.is_none());
-    assert_eq!(scene.ledger.undelivered(|_| true, 10).len(), 2, "and keeps no payment away");
+    assert_eq!(scene.told().len(), 2, "and keeps no payment away");
 }
 
 #[tokio::test(flavor = "multi_thread")]

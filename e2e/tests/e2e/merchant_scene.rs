@@ -1,6 +1,6 @@
 //! A shop that takes webhooks, and the real service beside it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -178,13 +178,19 @@ impl Merchant {
         self.messages(invoice).into_iter().map(|message| kind(message).as_str().unwrap().to_owned()).collect()
     }
 
-    pub fn journal(&self) -> PathBuf {
-        self.home.join("journal.jsonl")
+    /// The database, and its log as far as each crash may have let it come.
+    pub fn cuts(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
+        const HEAD: usize = 32;
+        const FRAME: usize = 24 + 4_096;
+        let [database, log] =
+            ["invoices.db", "invoices.db-wal"].map(|name| std::fs::read(self.home.join(name)).unwrap());
+        (HEAD..=log.len()).step_by(FRAME).map(|length| (database.clone(), log[..length].to_vec())).collect()
     }
-}
 
-/// Leaves the first `count` lines of a file.
-pub fn cut_to_lines(path: &Path, count: usize) {
-    let text = std::fs::read_to_string(path).unwrap();
-    std::fs::write(path, text.split_inclusive('\n').take(count).collect::<String>()).unwrap();
+    pub fn restore(&self, database: &[u8], log: &[u8]) {
+        std::fs::write(self.home.join("invoices.db"), database).unwrap();
+        std::fs::write(self.home.join("invoices.db-wal"), log).unwrap();
+        // Its index of the log, which SQLite makes anew.
+        let _ = std::fs::remove_file(self.home.join("invoices.db-shm"));
+    }
 }

@@ -15,10 +15,10 @@ use utoipa::IntoParams;
 
 use super::Shop;
 use super::problem::{OfInvoice, OfRequest, OfService, ProblemCode, Rejection};
-use crate::book::Request;
-use crate::export::{Place, ROWS_MAX, to_csv};
+use crate::export::{Place, ROWS_MAX};
 use crate::forms::{Invoice, InvoicePage, NewInvoice, Status};
 use crate::invoice::State;
+use crate::request::Request;
 
 /// A request has a few fields.
 const BODY_BYTES_MAX: usize = 16 * 1_024;
@@ -80,7 +80,7 @@ pub(super) async fn show(
     id: Result<Path<String>, PathRejection>,
 ) -> Result<Json<Invoice>, Rejection> {
     let Path(id) = id?;
-    shop.ledger.invoice(&id).map(Json).ok_or_else(unknown_invoice)
+    shop.ledger.invoice(&id)?.map(Json).ok_or_else(unknown_invoice)
 }
 
 fn unknown_invoice() -> Rejection {
@@ -111,7 +111,7 @@ pub(super) async fn list(
 ) -> Result<Json<InvoicePage>, Rejection> {
     let Query(ListParams { after, state, limit }) = params?;
     let limit = limit.filter(|limit| (1..=PAGE_MAX).contains(limit)).unwrap_or(PAGE_MAX);
-    shop.ledger.invoices(after.as_deref(), state, limit).map(Json).ok_or_else(unknown_invoice)
+    shop.ledger.invoices(after.as_deref(), state, limit)?.map(Json).ok_or_else(unknown_invoice)
 }
 
 /// From where on.
@@ -136,9 +136,7 @@ pub(super) async fn export(
     let Query(ExportParams { after }) = params?;
     let from = after.map_or(Ok(Place::Start), |after| after.parse());
     let from = from.map_err(|error| Rejection::malformed(error.to_string()))?;
-    let page = shop.ledger.read_book(|book, looked_at_ms| to_csv(book, looked_at_ms, &from, ROWS_MAX));
-    let page =
-        page.ok_or_else(|| Rejection::new(ProblemCode::NotFound, "there is no such place in the table any more"))?;
+    let page = shop.ledger.export(&from, ROWS_MAX)?.ok_or_else(unknown_invoice)?;
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/csv; charset=utf-8"));
     let link = page.next.map(|next| format!("</v1/export.csv?after={next}>; rel=\"next\""));
@@ -151,6 +149,6 @@ pub(super) async fn export(
 /// The service's status
 #[utoipa::path(get, path = "/v1/status", tag = "Service", operation_id = "getStatus",
     responses((status = 200, description = "How the service does.", body = Status), OfService))]
-pub(super) async fn status(Shared(shop): SharedShop) -> Json<Status> {
-    Json(shop.ledger.status())
+pub(super) async fn status(Shared(shop): SharedShop) -> Result<Json<Status>, Rejection> {
+    Ok(Json(shop.ledger.status()?))
 }

@@ -9,8 +9,8 @@ use fastpay_rpc::json::Retry;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::book::RequestError;
 use crate::ledger::LedgerError;
+use crate::request::RequestError;
 
 /// When to ask again where too many invoices are open.
 const OPEN_RETRY: Duration = Duration::from_secs(10);
@@ -26,7 +26,7 @@ fastpay_rpc::problem_kinds! {
         "Show the content of secrets/token as a bearer token.";
     /// There is none here.
     NotFound "not-found" 404 AfterChange "Not found here",
-        "Check what was asked for; invoices that ended long ago are in the archive.";
+        "Check what was asked for.";
     /// The path exists, with other methods.
     MethodNotAllowed "method-not-allowed" 405 Never "The method is not allowed here",
         "Use a method that the Allow header names.";
@@ -52,8 +52,8 @@ fastpay_rpc::problem_kinds! {
     TooManyOpen "too-many-open" 429 Later "Too many invoices are open",
         "Ask again when some are paid or have expired, or raise open_invoices_max in merchant.toml.";
     /// The disk failed.
-    Storage "storage" 500 Later "The invoice could not be kept",
-        "Ask again with the same reference. The owner is told in the service's log.";
+    Storage "storage" 500 Later "The disk failed",
+        "Send the same again, an invoice with the same reference. The owner is told in the service's log.";
 }
 
 /// Why a request got no answer, and what to do about it.
@@ -131,13 +131,13 @@ impl From<LedgerError> for Rejection {
     fn from(error: LedgerError) -> Self {
         let code = match &error {
             LedgerError::Request(RequestError::OtherTerms(_)) => ProblemCode::ReferenceTaken,
-            LedgerError::Request(RequestError::Retired { .. }) => ProblemCode::ReferenceArchived,
+            LedgerError::Request(RequestError::Archived { .. }) => ProblemCode::ReferenceArchived,
             LedgerError::Request(RequestError::MemoTaken) => ProblemCode::MemoTaken,
             LedgerError::Request(RequestError::TooManyOpen(_)) => ProblemCode::TooManyOpen,
-            LedgerError::Journal(_) | LedgerError::Archive(_) | LedgerError::Folder(_) => {
+            LedgerError::Store(_) | LedgerError::Folder(_) => {
                 // What the disk said is for the owner alone.
-                tracing::error!(%error, "an invoice could not be kept");
-                return Self::new(ProblemCode::Storage, "the invoice could not be kept");
+                tracing::error!(%error, "the database failed");
+                return Self::new(ProblemCode::Storage, "the service's disk failed");
             }
         };
         Self::new(code, error.to_string())
@@ -171,9 +171,9 @@ fastpay_rpc::problem_sets! {
     OfRequest: Malformed, Unauthorized, RequestTimeout, ReferenceTaken, ReferenceArchived, MemoTaken, TooLarge,
         UnsupportedMediaType, TooManyOpen, Storage;
     /// Of one invoice, or of those after one.
-    OfInvoice: Malformed, Unauthorized, NotFound;
+    OfInvoice: Malformed, Unauthorized, NotFound, Storage;
     /// Of what there always is.
-    OfService: Unauthorized;
+    OfService: Unauthorized, Storage;
 }
 
 #[cfg(test)]

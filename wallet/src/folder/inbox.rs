@@ -101,24 +101,30 @@ impl Inbox {
     /// # Errors
     /// Where the folder cannot be read or a file is damaged.
     pub fn payments(&self) -> Result<Vec<ReceivedPayment>, FolderError> {
-        self.payments_beyond(|_| false)
+        self.payments_beyond(|_| Ok(false), usize::MAX)
     }
 
-    /// The payments that `is_known` does not know, in the order in which the wallet saw them.
+    /// Up to `count` payments that `is_known` does not know, in the order in which the wallet saw them.
     /// Only their files are read.
     ///
     /// # Errors
-    /// As [`Inbox::payments`].
-    pub fn payments_beyond(
+    /// As [`Inbox::payments`], and where `is_known` fails.
+    pub fn payments_beyond<E: From<FolderError>>(
         &self,
-        is_known: impl Fn(&PaymentName) -> bool,
-    ) -> Result<Vec<ReceivedPayment>, FolderError> {
+        is_known: impl Fn(&PaymentName) -> Result<bool, E>,
+        count: usize,
+    ) -> Result<Vec<ReceivedPayment>, E> {
         let names = durable::names(&self.folder).map_err(|error| FolderError::io(&self.folder, error))?;
-        let named = names.iter().filter_map(|name| name_of(name));
-        let unknown = named.filter(|name| !is_known(name));
-        let payments = unknown.filter_map(|name| read(&self.path(&name)).transpose());
-        let mut payments: Vec<ReceivedPayment> = payments.collect::<Result<_, _>>()?;
-        payments.sort_by_key(|received| received.received_at_ms);
+        let mut payments = Vec::<ReceivedPayment>::new();
+        for name in names.iter().filter_map(|name| name_of(name)) {
+            if payments.len() >= count {
+                break;
+            }
+            if !is_known(&name)? {
+                payments.extend(read(&self.path(&name))?);
+            }
+        }
+        payments.sort_by_key(|received: &ReceivedPayment| received.received_at_ms);
         Ok(payments)
     }
 

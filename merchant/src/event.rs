@@ -1,0 +1,59 @@
+//! What the shop is told, and how far that is.
+
+use serde::Deserialize;
+
+use crate::invoice::State;
+
+/// A change that the shop is told of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// `evt_` and 32 hexadecimal digits: the same in every attempt.
+    pub id: String,
+    /// The state of its invoice.
+    pub state: State,
+    /// The body, byte for byte. Empty once it is not sent any more.
+    pub body: String,
+}
+
+/// The outcome of an attempt to tell the shop.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(tag = "is", rename_all = "camelCase", rename_all_fields = "camelCase", deny_unknown_fields)]
+pub enum Outcome {
+    /// The shop took it.
+    Delivered,
+    /// It is tried again.
+    Failed {
+        /// Why it failed.
+        reason: String,
+        /// When it is tried again, in milliseconds since 1970.
+        next_at_ms: u64,
+    },
+    /// It is not tried again.
+    GivenUp {
+        /// Why the last attempt failed.
+        reason: String,
+    },
+}
+
+/// How far an event's delivery is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// The event.
+    pub event: Event,
+    /// How often it was tried.
+    pub attempts: u32,
+    /// The outcome of the last attempt.
+    pub last: Option<Outcome>,
+}
+
+impl Delivery {
+    /// When it is to be tried, in milliseconds since 1970; none once it was taken or given up.
+    #[must_use]
+    pub fn due_at_ms(&self) -> Option<u64> {
+        match &self.last {
+            None => Some(0),
+            Some(Outcome::Failed { next_at_ms, .. }) => Some(*next_at_ms),
+            Some(Outcome::Delivered | Outcome::GivenUp { .. }) => None,
+        }
+    }
+}

@@ -1,0 +1,303 @@
+use super::*;
+use fastpay_core::{Amount, Asset, Domain, Memo, Payment, SequenceNumber};
+use fastpay_wallet::PaymentLink;
+use serde_json::{Value, json};
+
+const EXPIRES_IN: u64 = 1_000;
+const ALL: u64 = u64::MAX;
+
+async fn open(folder: &Path, tells_shop: bool) -> Ledger {
+    let link = PaymentLink::new(AccountId([7; 32]), &Domain::new(1, [5; 20].into()), Asset::ETHER);
+    Ledger::open(folder, LinkBase { link, page: None }, tells_shop).await.unwrap()
+}
+
+/// A ledger in a folder of its own.
+async fn alone() -> (Ledger, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    (open(folder.path(), true).await, folder)
+}
+
+fn request(reference: &str, amount: u128) -> Request {
+    let (reference, amount) = (reference.into(), Amount(amount));
+    Request { reference, asset: Asset::ETHER, amount, memo: Some(Memo::repeat_byte(1)), expires_in: EXPIRES_IN }
+}
+
+fn received(sequence: u64, amount: u128) -> ReceivedPayment {
+    let payment = Payment {
+        sender: AccountId([9; 32]),
+        recipient: AccountId([7; 32]),
+        asset: Asset::ETHER,
+        amount: Amount(amount),
+        sequence: SequenceNumber(sequence),
+        memo: Memo::repeat_byte(1),
+    };
+    of_payment(&payment)
+}
+
+fn of_payment(payment: &Payment) -> ReceivedPayment {
+    serde_json::from_value(json!({ "receivedAtMs": 5, "payment": payment, "certificate": "" })).unwrap()
+}
+
+impl Ledger {
+    fn made(&self, request: &Request) -> Result<(Value, bool), RequestError> {
+        match self.create(request, 1_000) {
+            Ok((invoice, is_new)) => Ok((serde_json::to_value(invoice).unwrap(), is_new)),
+            Err(LedgerError::Request(error)) => Err(error),
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    fn shown(&self, id: &Value) -> Value {
+        serde_json::to_value(self.invoice(id.as_str().unwrap()).unwrap().unwrap()).unwrap()
+    }
+
+    fn told(&self) -> Vec<State> {
+        self.due(ALL, ALL, 1_000).unwrap().iter().map(|delivery| delivery.event.state).collect()
+    }
+
+    fn table(&self, from: &str, count: usize) -> (Vec<String>, Option<String>) {
+        let from = if from.is_empty() { Place::Start } else { from.parse().unwrap() };
+        let page = self.export(&from, count).unwrap().unwrap();
+        let lines: Vec<_> = String::from_utf8(page.table).unwrap().lines().map(str::to_owned).collect();
+        assert_eq!(lines.len(), page.rows + 1);
+        (lines[1..].to_vec(), page.next.map(|next| next.to_string()))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn asking_twice_makes_one_invoice() {
+    let (ledger, _folder) = alone().await;
+    let (first, is_new) = ledger.made(&request("order 1", 5)).unwrap();
+    assert!(is_new);
+    let again = |request: &Request| ledger.made(request).map(|(invoice, is_new)| (invoice["id"].clone(), is_new));
+    let known = Ok((first["id"].clone(), false));
+    assert_eq!(again(&request("order 1", 5)), known);
+    assert_eq!(again(&Request { memo: None, ..request("order 1", 5) }), known);
+    let other_terms = Err(RequestError::OtherTerms("order 1".into()));
+    assert_eq!(again(&request("order 1", 6)), other_terms);
+    assert_eq!(again(&Request { expires_in: EXPIRES_IN + 1, ..request("order 1", 5) }), other_terms);
+    assert_eq!(again(&Request { memo: Some(Memo::ZERO), ..request("order 1", 5) }), other_terms);
+    assert_eq!(again(&request("order 2", 5)), Err(RequestError::MemoTaken));
+    // There is room for one that waits for its payment.
+    let second = Request { memo: None, ..request("order 2", 5) };
+    let full = ledger.create(&second, 1);
+    assert!(matches!(full, Err(LedgerError::Request(RequestError::TooManyOpen(1)))));
+    ledger.take_in(&[received(0, 5)], 0).unwrap();
+    assert!(ledger.create(&second, 1).unwrap().1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn payments_of_the_smallest_unit_are_told_of_a_few_times_and_hide_no_other() {
+    let (ledger, _folder) = alone().await;
+    let (invoice, _) = ledger.made(&request("order 1", 700)).unwrap();
+    let payments = (0..999).map(|number| match number {
+        500 => received(number, 300),
+        900 => received(number, 400),
+        _ => received(number, 1),
+    });
+    let payments: Vec<_> = payments.collect();
+    payments[..50].iter().for_each(|payment| ledger.take_in(std::slice::from_ref(payment), 0).unwrap());
+    payments[50..].chunks(100).for_each(|payments| ledger.take_in(payments, 0).unwrap());
+    let shown = ledger.shown(&invoice["id"]);
+    let payments = shown["payments"].as_array().unwrap();
+    let listed = payments.iter().map(|payment| {
+        (payment["sequence"].as_u64().unwrap(), payment["amount"].as_str().unwrap().parse::<u128>().unwrap())
+    });
+    // Of equal ones the first; all in the order in which they came.
+    let mut expected: Vec<_> = (0..98).map(|number| (number, 1)).collect();
+    expected.extend([(500, 300), (900, 400)]);
+    assert_eq!(listed.collect::<Vec<_>>(), expected);
+    assert_eq!((shown["paymentCount"].as_u64(), shown["received"].as_str()), (Some(999), Some("1697")));
+    let told = ledger.told();
+    assert_eq!(told.len() as u64, EVENTS_MAX + 1, "what matters is told: {told:?}");
+    assert_eq!(told.last(), Some(&State::Overpaid));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payment_counts_once_for_the_invoice_of_its_memo_and_asset() {
+    let (ledger, _folder) = alone().await;
+    let (invoice, _) = ledger.made(&request("order 1", 10)).unwrap();
+    let of = |sequence, change: fn(&mut Payment)| {
+        let mut payment = received(sequence, 10).payment;
+        change(&mut payment);
+        of_payment(&payment)
+    };
+    let other_asset = of(1, |payment| payment.asset = Asset([9; 20].into()));
+    let other_memo = of(2, |payment| payment.memo = Memo::repeat_byte(2));
+    ledger.take_in(&[received(0, 10), received(0, 10), other_asset, other_memo], 5).unwrap();
+    ledger.take_in(&[received(0, 10)], 6).unwrap();
+    assert!(ledger.has(&received(2, 10).name()).unwrap() && !ledger.has(&received(3, 10).name()).unwrap());
+    assert_eq!((ledger.told(), ledger.status().unwrap().unmatched_payments), (vec![State::Paid], 2));
+    let end = invoice["expiresAt"].as_u64().unwrap() * 1_000;
+    ledger.take_in(&[], end + 1).unwrap();
+    assert_eq!(ledger.told(), [State::Paid], "a paid invoice does not expire");
+    ledger.take_in(&[received(3, 10)], end + 2).unwrap();
+    assert_eq!(ledger.told(), [State::Paid, State::PaidTwice]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_invoice_expires_once_and_what_comes_then_is_late_also_after_a_restart() {
+    let (ledger, folder) = alone().await;
+    let (invoice, _) = ledger.made(&request("order 1", 10)).unwrap();
+    let end = invoice["expiresAt"].as_u64().unwrap() * 1_000;
+    ledger.take_in(&[], end - 1).unwrap();
+    assert_eq!(ledger.told(), []);
+    ledger.take_in(&[], end).unwrap();
+    ledger.take_in(&[], end + 1).unwrap();
+    assert_eq!((ledger.told(), ledger.status().unwrap().invoices_open), (vec![State::Expired], 0));
+    drop(ledger);
+    let ledger = open(folder.path(), true).await;
+    assert_eq!(ledger.status().unwrap().looked_at_ms, end);
+    ledger.take_in(&[received(0, 10)], 0).unwrap();
+    assert_eq!(ledger.told(), [State::Expired, State::Late]);
+    assert_eq!(ledger.shown(&invoice["id"])["payments"][0]["late"], true);
+}
+
+/// An invoice of this reference that expires, and the delivery of the event that tells of it.
+fn expire(ledger: &Ledger, reference: &str) -> (Value, Delivery) {
+    let (invoice, _) = ledger.made(&Request { memo: None, ..request(reference, 5) }).unwrap();
+    ledger.take_in(&[], invoice["expiresAt"].as_u64().unwrap() * 1_000).unwrap();
+    let events = ledger.read(|rows| Ok(rows.events(rows.invoice(invoice["id"].as_str().unwrap())?.unwrap().number)?));
+    (invoice, events.unwrap().remove(0))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_is_due_until_it_was_taken_or_given_up_oldest_first() {
+    let (ledger, _folder) = alone().await;
+    let events: Vec<_> = (0..3).map(|number| expire(&ledger, &format!("order {number}")).1.event.id).collect();
+    let due = |by, beyond| -> Vec<_> {
+        ledger.due(by, beyond, 9).unwrap().into_iter().map(|delivery| delivery.event.id).collect()
+    };
+    assert_eq!(due(0, ALL), events);
+    let failed = |next_at_ms| Outcome::Failed { reason: "away".into(), next_at_ms };
+    ledger.attempted(&events[0], &failed(7)).unwrap();
+    ledger.attempted(&events[0], &failed(9)).unwrap();
+    assert_eq!((due(8, ALL), due(9, ALL)), (events[1..].to_vec(), events.clone()));
+    // By a clock that was set back, the time seems to be too far away to be one.
+    assert_eq!((due(5, 9), due(5, 8)), (events[1..].to_vec(), events.clone()));
+    let delivery = ledger.due(9, ALL, 1).unwrap().remove(0);
+    assert_eq!((delivery.attempts, delivery.last.clone(), delivery.due_at_ms()), (2, Some(failed(9)), Some(9)));
+    ledger.attempted(&events[0], &Outcome::Delivered).unwrap();
+    ledger.attempted(&events[1], &Outcome::GivenUp { reason: "410".into() }).unwrap();
+    assert_eq!(due(ALL, ALL), events[2..]);
+    let status = ledger.status().unwrap();
+    assert_eq!((status.webhooks_waiting, status.webhooks_failing), (1, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_shop_to_tell_nothing_waits_for_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let ledger = open(folder.path(), true).await;
+    let (invoice, waiting) = expire(&ledger, "order 1");
+    assert!(!waiting.event.body.is_empty());
+    drop(ledger);
+    // What waited, and what happens then.
+    let ledger = open(folder.path(), false).await;
+    let untold =
+        |webhook: &Value| (webhook["delivery"].clone(), webhook["attempts"].clone(), webhook["lastError"].clone());
+    let given_up = (json!("given_up"), json!(0), json!(NO_TARGET));
+    assert_eq!(untold(&ledger.shown(&invoice["id"])["webhooks"][0]), given_up);
+    let (silent, delivery) = expire(&ledger, "order 2");
+    assert_eq!(untold(&ledger.shown(&silent["id"])["webhooks"][0]), given_up);
+    assert_eq!((delivery.event.body.as_str(), ledger.told()), ("", vec![]));
+    drop(ledger);
+    // A shop that is there later is told what happens from then on.
+    let ledger = open(folder.path(), true).await;
+    assert_eq!(ledger.told(), []);
+    expire(&ledger, "order 3");
+    assert_eq!(ledger.told(), [State::Expired]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_said_that_the_disk_does_not_have() {
+    let folder = tempfile::tempdir().unwrap();
+    let ledger = open(folder.path(), true).await;
+    let (_, waiting) = expire(&ledger, "order 1");
+    let (invoice, _) = ledger.made(&request("order 2", 5)).unwrap();
+    ledger.inner.lock().unwrap().store.fill_disk();
+    let long = Request { memo: None, ..request(&"x".repeat(50_000), 5) };
+    assert!(matches!(ledger.create(&long, 9), Err(LedgerError::Store(_))));
+    let outcome = Outcome::GivenUp { reason: "x".repeat(50_000) };
+    assert!(matches!(ledger.attempted(&waiting.event.id, &outcome), Err(LedgerError::Store(_))));
+    // So many that they need another page.
+    let many: Vec<_> = (0..500).map(|number| received(number, 5)).collect();
+    assert!(matches!(ledger.take_in(&many, 0), Err(LedgerError::Store(_))));
+    let check = |ledger: &Ledger| {
+        assert_eq!(ledger.told(), [State::Expired], "what was not noted is told again, and nothing else");
+        let shown = ledger.shown(&invoice["id"]);
+        assert_eq!((shown["state"].as_str(), shown["paymentCount"].as_u64()), (Some("open"), Some(0)));
+        assert_eq!(ledger.invoices(None, None, 9).unwrap().unwrap().invoices.len(), 2);
+        assert!(!ledger.has(&received(0, 5).name()).unwrap());
+    };
+    check(&ledger);
+    drop(ledger);
+    let ledger = open(folder.path(), true).await;
+    check(&ledger);
+    ledger.take_in(&many, 0).unwrap();
+    assert_eq!(ledger.told(), [State::Expired, State::PaidTwice]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_service_is_refused_and_anybody_may_read() {
+    let (ledger, folder) = alone().await;
+    ledger.made(&request("order 1", 5)).unwrap();
+    let link = PaymentLink::new(AccountId([7; 32]), &Domain::new(1, [5; 20].into()), Asset::ETHER);
+    let second = Ledger::open(folder.path(), LinkBase { link, page: None }, true).await;
+    assert!(matches!(second, Err(LedgerError::Folder(FolderError::Busy { .. }))));
+    let reader = rusqlite::Connection::open(folder.path().join("invoices.db")).unwrap();
+    let reference: String = reader.query_row("SELECT reference FROM invoice", [], |row| row.get(0)).unwrap();
+    assert_eq!(reference, "order 1");
+}
+
+/// Two invoices, of three payments and of none, and two payments of no invoice.
+fn fill(ledger: &Ledger) -> (Value, Value) {
+    let (first, _) = ledger.made(&request("order 1", 10)).unwrap();
+    let second = Request { memo: None, ..request("=1+1, \"x\"", 5) };
+    let (second, _) = ledger.made(&second).unwrap();
+    let mut payments: Vec<_> = (0..5).map(|number| received(number, u128::from(number) + 4)).collect();
+    for received in &mut payments[3..] {
+        received.payment.memo = Memo::ZERO;
+        received.payment.memo[..9].copy_from_slice(b"@cmd|calc");
+    }
+    ledger.take_in(&payments, 0).unwrap();
+    (first["id"].clone(), second["id"].clone())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_payment_has_a_row_and_no_cell_is_a_formula() {
+    let (ledger, _folder) = alone().await;
+    let (first, second) = fill(&ledger);
+    let (rows, next) = ledger.table("", 9);
+    assert_eq!((rows.len(), next), (6, None), "{rows:?}");
+    let [first, second] = [&first, &second].map(|id| id.as_str().unwrap());
+    assert!(rows[0].starts_with(&format!("{first},order 1,overpaid,0x")) && rows[0].contains(",4,"), "{rows:?}");
+    assert!(
+        rows[2].contains(",6,") && rows[3].starts_with(&format!("{second},\"'=1+1, \"\"x\"\"\",open,")),
+        "{rows:?}"
+    );
+    assert!(rows[4].starts_with(",,,0x") && rows[4].contains("'@cmd|calc,7,"), "{rows:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn parts_of_any_length_are_the_whole_table() {
+    let (ledger, _folder) = alone().await;
+    let (first, _) = fill(&ledger);
+    let (whole, _) = ledger.table("", 9);
+    for count in 1..=6 {
+        let (mut all, mut next) = (Vec::new(), Some(String::new()));
+        while let Some(place) = next {
+            let (rows, following) = ledger.table(&place, count);
+            assert!(rows.len() <= count);
+            all.extend(rows);
+            next = following;
+        }
+        assert_eq!(all, whole, "{count}");
+    }
+    assert_eq!(ledger.table(first.as_str().unwrap(), 9).0, whole[3..]);
+    for (place, is_there) in [("none:1", true), ("none:99", true), ("inv_9", false), ("inv_9:1", false)] {
+        assert_eq!(ledger.export(&place.parse().unwrap(), 9).unwrap().is_some(), is_there, "{place}");
+    }
+    for text in ["inv_1:", "inv_1:x", "inv_1:-1", "none:", "a:1:2", "none:0:1"] {
+        assert!(text.parse::<Place>().is_err(), "{text}");
+    }
+}

@@ -1,0 +1,120 @@
+//! Invoices, payments and webhooks on disk: one SQLite database, which the service alone writes and anybody may read.
+//!
+//! A change is one transaction. It is synced before [`Store::change`] returns, and a crash leaves all of it or nothing.
+
+mod journal;
+mod rows;
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, TransactionBehavior};
+
+pub use journal::JournalError;
+pub(crate) use rows::Rows;
+pub use rows::{Payment, Record};
+
+const FILE: &str = "invoices.db";
+const VERSION: i64 = 1;
+/// Someone who looks at the database with another program may hold it for a moment.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Why the database cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The system refused.
+    #[error("cannot use {path}: {error}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// SQLite, or the disk below it.
+    #[error("the database of invoices: {0}")]
+    Database(#[from] rusqlite::Error),
+    /// It is not as it was written.
+    #[error("{path} is damaged ({reason}); restore the folder from a backup")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// The first thing that SQLite found.
+        reason: String,
+    },
+    /// A later program wrote it.
+    #[error("{path} has version {version}, and this program knows {VERSION}; use the program that wrote it")]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        version: i64,
+    },
+    /// The journal of an earlier program.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+}
+
+/// The database. Whoever opens it holds the folder's lock.
+#[derive(Debug)]
+pub(crate) struct Store(Connection);
+
+impl Store {
+    /// Opens the database in `folder`, or begins one: with what the journal of an earlier program says, where there is one.
+    pub fn open(folder: &Path) -> Result<Self, StoreError> {
+        let path = folder.join(FILE);
+        let io = |error| StoreError::Io { path: path.clone(), error };
+        // SQLite gives its other files the mode of this one.
+        OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path).map_err(io)?;
+        let mut store = Self(Connection::open(&path)?);
+        store.0.busy_timeout(PATIENCE)?;
+        store.0.pragma_update(None, "journal_mode", "WAL")?;
+        // The log is synced at each commit, and not only before a checkpoint.
+        store.0.pragma_update(None, "synchronous", "FULL")?;
+        store.0.pragma_update(None, "foreign_keys", true)?;
+        let reason: String = store.0.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+        if reason != "ok" {
+            return Err(StoreError::Damaged { path, reason });
+        }
+        match store.version()? {
+            0 => store.change(|rows| {
+                rows.0.execute_batch(include_str!("schema.sql"))?;
+                journal::import(rows, folder)?;
+                Ok::<_, StoreError>(rows.0.pragma_update(None, "user_version", VERSION)?)
+            })?,
+            VERSION => {}
+            version => return Err(StoreError::Newer { path, version }),
+        }
+        journal::put_aside(&Rows(&store.0), folder)?;
+        File::open(folder).and_then(|folder| folder.sync_all()).map_err(io)?;
+        Ok(store)
+    }
+
+    fn version(&self) -> rusqlite::Result<i64> {
+        self.0.query_row("PRAGMA user_version", [], |row| row.get(0))
+    }
+
+    /// Changes all that `f` changes, or nothing where it fails. What was changed is on disk when this returns.
+    pub fn change<T, E: From<rusqlite::Error>>(&mut self, f: impl FnOnce(&Rows) -> Result<T, E>) -> Result<T, E> {
+        let transaction = self.0.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let outcome = f(&Rows(&transaction))?;
+        transaction.commit()?;
+        Ok(outcome)
+    }
+
+    /// For reading.
+    pub fn rows(&self) -> Rows<'_> {
+        Rows(&self.0)
+    }
+
+    /// As a disk without room.
+    #[cfg(test)]
+    pub fn fill_disk(&self) {
+        self.0.query_row("PRAGMA max_page_count = 1", [], |_| Ok(())).unwrap();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,340 @@
+//! The rows of the database, as what they mean.
+
+use fastpay_core::{AccountId, Amount, Asset, Memo, SequenceNumber};
+use fastpay_rpc::PaymentName;
+use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, ValueRef};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Result, Row, ToSql, named_params};
+use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use serde::de::value::Error as NotAState;
+
+use crate::event::{Delivery, Event, Outcome};
+use crate::invoice::{Arrival, State, Terms, Totals};
+
+/// An invoice, as it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Its place among all invoices.
+    pub(crate) number: i64,
+    /// What was agreed on.
+    pub terms: Terms,
+    /// The sums of its payments.
+    pub totals: Totals,
+    /// Where it stands.
+    pub state: State,
+}
+
+/// A payment, and its place among all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Payment {
+    pub(crate) number: i64,
+    /// The payment.
+    pub arrival: Arrival,
+}
+
+/// An amount as text, whose order is that of the numbers.
+struct Units(u128);
+
+impl ToSql for Units {
+    fn to_sql(&self) -> Result<ToSqlOutput<'_>> {
+        Ok(format!("{:039}", self.0).into())
+    }
+}
+
+impl FromSql for Units {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        value.as_str()?.parse().map(Self).map_err(|_| FromSqlError::InvalidType)
+    }
+}
+
+impl ToSql for State {
+    fn to_sql(&self) -> Result<ToSqlOutput<'_>> {
+        Ok(self.to_string().into())
+    }
+}
+
+impl FromSql for State {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        let text: &str = value.as_str()?;
+        Self::deserialize(text.into_deserializer()).map_err(|_: NotAState| FromSqlError::InvalidType)
+    }
+}
+
+/// SQLite's integers are signed; the sequence numbers of strangers need all 64 bits.
+fn get_u64(row: &Row, name: &str) -> Result<u64> {
+    Ok(row.get::<_, i64>(name)?.cast_unsigned())
+}
+
+fn get_bytes<const N: usize>(row: &Row, name: &str) -> Result<[u8; N]> {
+    row.get(name)
+}
+
+fn record(row: &Row) -> Result<Record> {
+    let terms = Terms {
+        id: row.get("id")?,
+        reference: row.get("reference")?,
+        asset: Asset(get_bytes(row, "asset")?.into()),
+        amount: Amount(row.get::<_, Units>("amount")?.0),
+        memo: get_bytes(row, "memo")?.into(),
+        created_at_ms: get_u64(row, "created_at_ms")?,
+        expires_at: get_u64(row, "expires_at")?,
+    };
+    let totals = Totals {
+        payments: get_u64(row, "payments")?,
+        whole: get_u64(row, "whole")?,
+        received: row.get::<_, Units>("received")?.0,
+        in_time: row.get::<_, Units>("in_time")?.0,
+    };
+    Ok(Record { number: row.get("number")?, terms, totals, state: row.get("state")? })
+}
+
+fn payment(row: &Row) -> Result<Payment> {
+    let output: i32 = row.get("output")?;
+    let arrival = Arrival {
+        sender: AccountId(get_bytes(row, "sender")?),
+        sequence: SequenceNumber(get_u64(row, "sequence")?),
+        output: u16::try_from(output).ok(),
+        asset: Asset(get_bytes(row, "asset")?.into()),
+        amount: Amount(row.get::<_, Units>("amount")?.0),
+        memo: get_bytes(row, "memo")?.into(),
+        received_at_ms: get_u64(row, "received_at_ms")?,
+        after_ms: get_u64(row, "after_ms")?,
+    };
+    Ok(Payment { number: row.get("number")?, arrival })
+}
+
+fn delivery(row: &Row) -> Result<Delivery> {
+    let (outcome, reason, due): (Option<String>, Option<String>, Option<i64>) =
+        (row.get("outcome")?, row.get("reason")?, row.get("due_at_ms")?);
+    let reason = reason.unwrap_or_default();
+    let last = match (outcome.as_deref(), due) {
+        (Some("delivered"), _) => Some(Outcome::Delivered),
+        (Some("given_up"), _) => Some(Outcome::GivenUp { reason }),
+        (Some("failed"), Some(next)) => Some(Outcome::Failed { reason, next_at_ms: next.cast_unsigned() }),
+        _ => None,
+    };
+    let event = Event { id: row.get("id")?, state: row.get("state")?, body: row.get("body")? };
+    Ok(Delivery { event, attempts: row.get("attempts")?, last })
+}
+
+/// What identifies a payment, as the columns have it.
+pub(super) fn key(name: &PaymentName) -> ([u8; 32], i64, i32) {
+    (name.sender.0, name.sequence.0.cast_signed(), name.output.map_or(-1, i32::from))
+}
+
+/// The rows, within a transaction or outside one.
+pub(crate) struct Rows<'a>(pub(super) &'a Connection);
+
+impl Rows<'_> {
+    fn statement(&self, sql: &str) -> Result<CachedStatement<'_>> {
+        self.0.prepare_cached(sql)
+    }
+
+    fn one<T>(&self, sql: &str, of: impl Params, read: impl FnOnce(&Row) -> Result<T>) -> Result<Option<T>> {
+        self.statement(sql)?.query_row(of, read).optional()
+    }
+
+    fn all<T>(&self, sql: &str, of: impl Params, read: impl FnMut(&Row) -> Result<T>) -> Result<Vec<T>> {
+        self.statement(sql)?.query_map(of, read)?.collect()
+    }
+
+    fn count(&self, sql: &str) -> Result<u64> {
+        self.statement(sql)?.query_row([], |row| row.get::<_, i64>(0)).map(i64::cast_unsigned)
+    }
+
+    pub fn looked_at_ms(&self) -> Result<u64> {
+        self.statement("SELECT looked_at_ms FROM service")?.query_row([], |row| get_u64(row, "looked_at_ms"))
+    }
+
+    /// Notes when the wallet looked. It never looked later than it did.
+    pub fn looked(&self, at_ms: u64) -> Result<()> {
+        let sql = "UPDATE service SET looked_at_ms = ?1 WHERE looked_at_ms < ?1";
+        self.statement(sql)?.execute([at_ms.cast_signed()]).map(drop)
+    }
+
+    pub fn add_invoice(&self, terms: &Terms) -> Result<()> {
+        let sql = "INSERT INTO invoice (id, reference, asset, amount, memo, created_at_ms, expires_at)
+            VALUES (?, ?, ?, ?, ?, ?, ?)";
+        let Terms { id, reference, asset, amount, memo, created_at_ms, expires_at } = terms;
+        let (created, expires) = (created_at_ms.cast_signed(), expires_at.cast_signed());
+        let values = (id, reference, asset.0.as_slice(), Units(amount.0), memo.as_slice(), created, expires);
+        self.statement(sql)?.execute(values).map(drop)
+    }
+
+    pub fn invoice(&self, id: &str) -> Result<Option<Record>> {
+        self.one("SELECT * FROM invoice WHERE id = ?", [id], record)
+    }
+
+    pub fn invoice_numbered(&self, number: i64) -> Result<Option<Record>> {
+        self.one("SELECT * FROM invoice WHERE number = ?", [number], record)
+    }
+
+    pub fn invoice_of_reference(&self, reference: &str) -> Result<Option<Record>> {
+        self.one("SELECT * FROM invoice WHERE reference = ?", [reference], record)
+    }
+
+    pub fn invoice_of_memo(&self, memo: &Memo) -> Result<Option<Record>> {
+        self.one("SELECT * FROM invoice WHERE memo = ?", [memo.as_slice()], record)
+    }
+
+    /// Up to `count` invoices behind the one of this number, oldest first, of one state or of all.
+    pub fn invoices_after(&self, number: i64, state: Option<State>, count: usize) -> Result<Vec<Record>> {
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        match state {
+            None => self.all("SELECT * FROM invoice WHERE number > ? ORDER BY number LIMIT ?", [number, count], record),
+            Some(state) => {
+                let sql = "SELECT * FROM invoice WHERE state = ? AND number > ? ORDER BY number LIMIT ?";
+                self.all(sql, (state, number, count), record)
+            }
+        }
+    }
+
+    /// The invoice that an earlier program archived under this reference.
+    pub fn archived(&self, reference: &str) -> Result<Option<String>> {
+        self.one("SELECT id FROM archived_invoice WHERE reference = ?", [reference], |row| row.get(0))
+    }
+
+    /// The open invoices that end by this time.
+    pub fn ended(&self, at_ms: u64) -> Result<Vec<i64>> {
+        let sql = "SELECT number FROM invoice WHERE state = 'open' AND expires_at <= ? ORDER BY expires_at, number";
+        self.all(sql, [(at_ms / 1_000).cast_signed()], |row| row.get(0))
+    }
+
+    pub fn set_state(&self, number: i64, state: State) -> Result<()> {
+        self.statement("UPDATE invoice SET state = ? WHERE number = ?")?.execute((state, number)).map(drop)
+    }
+
+    pub fn has_payment(&self, name: &PaymentName) -> Result<bool> {
+        let known = |table: &str| {
+            let sql = format!("SELECT 1 FROM {table} WHERE sender = ? AND sequence = ? AND output = ?");
+            self.statement(&sql)?.exists(key(name))
+        };
+        Ok(known("payment")? || known("archived_payment")?)
+    }
+
+    /// Adds a payment once, and counts it for the invoice of its memo and asset.
+    pub fn add_payment(&self, arrival: &Arrival) -> Result<()> {
+        if self.has_payment(&arrival.name())? {
+            return Ok(());
+        }
+        let invoice = self.invoice_of_memo(&arrival.memo)?.filter(|invoice| invoice.terms.asset == arrival.asset);
+        let number = invoice.as_ref().map(|invoice| invoice.number);
+        let sql =
+            "INSERT INTO payment (invoice, sender, sequence, output, asset, amount, memo, received_at_ms, after_ms)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
+        let (sender, sequence, output) = key(&arrival.name());
+        let Arrival { asset, amount, memo, received_at_ms, after_ms, .. } = arrival;
+        let (asset, memo, amount) = (asset.0.as_slice(), memo.as_slice(), Units(amount.0));
+        let (received, after) = (received_at_ms.cast_signed(), after_ms.cast_signed());
+        self.statement(sql)?.execute((number, sender, sequence, output, asset, amount, memo, received, after))?;
+        if let Some(Record { terms, mut totals, .. }) = invoice {
+            totals.add(arrival, &terms);
+            let sql = "UPDATE invoice SET payments = :payments, whole = :whole, received = :received,
+                in_time = :in_time, state = :state, is_untold = 1 WHERE number = :number";
+            self.statement(sql)?.execute(named_params! {
+                ":payments": totals.payments.cast_signed(),
+                ":whole": totals.whole.cast_signed(),
+                ":received": Units(totals.received),
+                ":in_time": Units(totals.in_time),
+                ":state": totals.state(&terms),
+                ":number": number,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The invoices to which payments came of which no event tells yet.
+    pub fn untold(&self) -> Result<Vec<i64>> {
+        self.all("SELECT number FROM invoice WHERE is_untold = 1 ORDER BY number", [], |row| row.get(0))
+    }
+
+    /// Notes that events tell of all payments of an invoice.
+    pub fn announced(&self, number: i64) -> Result<()> {
+        self.statement("UPDATE invoice SET is_untold = 0 WHERE number = ?")?.execute([number]).map(drop)
+    }
+
+    /// The greatest payments of an invoice, of equal ones the first, in the order in which they came.
+    pub fn greatest(&self, invoice: i64, count: usize) -> Result<Vec<Arrival>> {
+        let sql = "SELECT * FROM payment WHERE invoice = ? ORDER BY amount DESC, number LIMIT ?";
+        let mut payments = self.all(sql, (invoice, i64::try_from(count).unwrap_or(i64::MAX)), payment)?;
+        payments.sort_unstable_by_key(|payment| payment.number);
+        Ok(payments.into_iter().map(|payment| payment.arrival).collect())
+    }
+
+    /// The payments of an invoice, or of none, behind the one of this number, in the order in which they came.
+    pub fn payments_after(&self, invoice: Option<i64>, number: i64, count: usize) -> Result<Vec<Payment>> {
+        let sql = "SELECT * FROM payment WHERE invoice IS ? AND number > ? ORDER BY number LIMIT ?";
+        self.all(sql, (invoice, number, i64::try_from(count).unwrap_or(i64::MAX)), payment)
+    }
+
+    /// Adds an event, with the outcome that there is already.
+    pub fn add_event(&self, invoice: i64, looked_at_ms: u64, delivery: &Delivery) -> Result<()> {
+        let sql = "INSERT INTO event (invoice, looked_at_ms, id, state, body, attempts) VALUES (?, ?, ?, ?, ?, ?)";
+        let Delivery { event: Event { id, state, body }, attempts, .. } = delivery;
+        self.statement(sql)?.execute((invoice, looked_at_ms.cast_signed(), id, state, body, attempts))?;
+        self.set_outcome(id, delivery.last.as_ref())
+    }
+
+    /// Counts an attempt.
+    pub fn attempted(&self, event: &str, outcome: &Outcome) -> Result<()> {
+        self.statement("UPDATE event SET attempts = attempts + 1 WHERE id = ?")?.execute([event])?;
+        self.set_outcome(event, Some(outcome))
+    }
+
+    /// Gives up all that waits: how many those are.
+    pub fn give_up(&self, reason: &str) -> Result<usize> {
+        let sql = "UPDATE event SET outcome = 'given_up', reason = ?, due_at_ms = NULL, body = ''
+            WHERE due_at_ms IS NOT NULL";
+        self.statement(sql)?.execute([reason])
+    }
+
+    fn set_outcome(&self, event: &str, outcome: Option<&Outcome>) -> Result<()> {
+        let (name, reason, due) = match outcome {
+            None => (None, None, Some(0)),
+            Some(Outcome::Delivered) => (Some("delivered"), None, None),
+            Some(Outcome::Failed { reason, next_at_ms }) => {
+                (Some("failed"), Some(reason), Some(next_at_ms.cast_signed()))
+            }
+            Some(Outcome::GivenUp { reason }) => (Some("given_up"), Some(reason), None),
+        };
+        let sql = "UPDATE event SET outcome = ?2, reason = ?3, due_at_ms = ?4,
+            body = CASE WHEN ?4 IS NULL THEN '' ELSE body END WHERE id = ?1";
+        self.statement(sql)?.execute((event, name, reason, due)).map(drop)
+    }
+
+    /// The events of an invoice, oldest first.
+    pub fn events(&self, invoice: i64) -> Result<Vec<Delivery>> {
+        self.all("SELECT * FROM event WHERE invoice = ? ORDER BY number", [invoice], delivery)
+    }
+
+    /// How many events an invoice has, and what the last one told.
+    pub fn told(&self, invoice: i64) -> Result<(u64, Option<State>)> {
+        let sql = "SELECT count(*), (SELECT state FROM event WHERE invoice = ?1 ORDER BY number DESC LIMIT 1)
+            FROM event WHERE invoice = ?1";
+        self.statement(sql)?.query_row([invoice], |row| Ok((row.get::<_, i64>(0)?.cast_unsigned(), row.get(1)?)))
+    }
+
+    /// Up to `count` events that are due by `by_ms`, or only after `beyond_ms`; the oldest first.
+    pub fn due(&self, by_ms: u64, beyond_ms: u64, count: usize) -> Result<Vec<Delivery>> {
+        let sql = "SELECT * FROM event WHERE due_at_ms IS NOT NULL AND (due_at_ms <= ? OR due_at_ms > ?)
+            ORDER BY looked_at_ms, number LIMIT ?";
+        let [by, beyond] = [by_ms, beyond_ms].map(|at| i64::try_from(at).unwrap_or(i64::MAX));
+        self.all(sql, (by, beyond, i64::try_from(count).unwrap_or(i64::MAX)), delivery)
+    }
+
+    pub fn count_open(&self) -> Result<u64> {
+        self.count("SELECT count(*) FROM invoice WHERE state = 'open'")
+    }
+
+    pub fn count_unmatched(&self) -> Result<u64> {
+        self.count("SELECT count(*) FROM payment WHERE invoice IS NULL")
+    }
+
+    pub fn count_waiting(&self) -> Result<u64> {
+        self.count("SELECT count(*) FROM event WHERE due_at_ms IS NOT NULL")
+    }
+
+    pub fn count_failing(&self) -> Result<u64> {
+        self.count("SELECT count(*) FROM event WHERE due_at_ms IS NOT NULL AND attempts > 0")
+    }
+}
