@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::CommandFactory;
-use fastpay_core::Asset;
+use fastpay_core::{AccountId, Asset};
 use fastpay_merchant::config::{Config, Home};
 use fastpay_merchant::deliver::{Target, deliver};
 use fastpay_merchant::http::{HttpLimits, serve as serve_http};
@@ -11,6 +11,7 @@ use fastpay_merchant::ledger::Ledger;
 use fastpay_merchant::watch::watch;
 use fastpay_telemetry::console::completions;
 use fastpay_wallet::folder::Folder;
+use fastpay_wallet::{Wallet, WalletError, format_units};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -19,7 +20,7 @@ use tokio::sync::watch as signals;
 use crate::client::Service;
 use crate::error::CommandError;
 use crate::text::{self, Amounts};
-use crate::{Cli, Command, CreateArgs, InitArgs, InvoiceCommand};
+use crate::{Cli, Command, CreateArgs, InitArgs, InvoiceCommand, PrepareArgs, RefundsCommand};
 
 /// The outcome of a command.
 pub struct Report {
@@ -35,6 +36,7 @@ pub async fn run(cli: Cli) -> Result<Report, CommandError> {
         Command::Init(args) => init(&home, args).await,
         Command::Run => serve(&home).await.map(|()| Report { json: None, text: String::new() }),
         Command::Invoice(command) => invoice(&home, command, cli.json).await,
+        Command::Refunds(command) => refunds(&home, command, cli.json).await,
         Command::Completions { shell } => {
             let text = completions(shell, Cli::command());
             Ok(Report { json: Some(json!({ "shell": shell.to_string(), "script": text })), text })
@@ -151,4 +153,68 @@ async fn invoice(home: &Home, command: InvoiceCommand, for_programs: bool) -> Re
             Ok(Report { json: Some(json!({ "csv": table })), text: table })
         }
     }
+}
+
+async fn refunds(home: &Home, command: RefundsCommand, for_programs: bool) -> Result<Report, CommandError> {
+    let (service, wallet) = (Service::of(home)?, home.wallet()?);
+    let show = async |json: Value| {
+        let amounts = match for_programs {
+            true => Amounts::default(),
+            false => Amounts::of(&wallet, text::refunds(&json)).await,
+        };
+        Report { text: text::refund_list(&json, &amounts), json: Some(json) }
+    };
+    match command {
+        RefundsCommand::Prepare(args) => {
+            let body = prepare_body(&service, &wallet, args).await?;
+            Ok(show(service.post(&["refunds"], &body).await?).await)
+        }
+        RefundsCommand::List { after } => {
+            let json = service.get(&["refunds"], &[("after", after)]).await?;
+            Ok(Report { text: text::refund_lists(&json), json: Some(json) })
+        }
+        RefundsCommand::Show { reference } => Ok(show(service.get(&["refunds", &reference], &[]).await?).await),
+        RefundsCommand::Csv { reference } => {
+            let list = service.get(&["refunds", &reference], &[]).await?;
+            let table = refund_table(&wallet, home.config()?.account, &list).await?;
+            Ok(Report { json: Some(json!({ "csv": table })), text: table })
+        }
+    }
+}
+
+async fn prepare_body(service: &Service, wallet: &Wallet, args: PrepareArgs) -> Result<Value, CommandError> {
+    let PrepareArgs { reference, invoice, amount, due, unmatched } = args;
+    let amount = match (&amount, invoice.as_slice()) {
+        (None, _) => None,
+        (Some(text), [id]) => {
+            let found = service.get(&["invoices", id], &[]).await?;
+            let asset = found.get("asset").and_then(Value::as_str).and_then(|asset| asset.parse().ok());
+            Some(wallet.read_amount(asset.map_or(Asset::ETHER, Asset), text).await?.to_string())
+        }
+        (Some(_), _) => {
+            let why = "--amount is of one invoice; prepare a list for each, or leave the amount out";
+            return Err(WalletError::Argument(why.into()).into());
+        }
+    };
+    let invoices: Vec<_> = invoice.iter().map(|id| json!({ "id": id, "amount": amount })).collect();
+    Ok(json!({ "reference": reference, "invoices": invoices, "due": due, "unmatched": unmatched }))
+}
+
+/// The list as a wallet reads it, in whole units. All of it, paid or not: the same list is the same file, and a wallet pays
+/// the same file once.
+async fn refund_table(wallet: &Wallet, account: AccountId, list: &Value) -> Result<String, CommandError> {
+    let reference = list.get("reference").and_then(Value::as_str).unwrap_or_default();
+    let mut table =
+        format!("# refunds {reference} from {account}: fastpay pay --csv FILE\nrecipient,amount,asset,memo\n");
+    for refund in text::refunds(list) {
+        let [recipient, units, asset, memo] = ["recipient", "amount", "asset", "memo"]
+            .map(|name| refund.get(name).and_then(Value::as_str).unwrap_or_default());
+        let decimals = match asset.parse().map(Asset) {
+            Ok(asset) => wallet.asset_info(asset).await?.decimals,
+            Err(_) => return Err(WalletError::Argument(format!("the service named an asset {asset:?}")).into()),
+        };
+        // Each field is of digits and letters.
+        table.push_str(&format!("{recipient},{},{asset},{memo}\n", format_units(units, decimals)));
+    }
+    Ok(table)
 }

@@ -47,7 +47,7 @@ impl CommandError {
             Self::Away(_) => ErrorKind::Unreachable,
             Self::Refused { code, .. } => match code.as_str() {
                 "unauthorized" => ErrorKind::Config,
-                "reference-taken" | "reference-archived" | "memo-taken" => ErrorKind::Conflict,
+                "reference-taken" | "reference-archived" | "memo-taken" | "not-refundable" => ErrorKind::Conflict,
                 "too-many-open" | "request-timeout" => ErrorKind::Busy,
                 "storage" => ErrorKind::Storage,
                 _ => ErrorKind::Argument,

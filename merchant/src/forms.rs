@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use crate::event::{Delivery, Outcome};
 use crate::invoice::{Arrival, State, Terms};
-use crate::store::Record;
+use crate::store::{PaidBy, Record, Refund, RefundList};
 
 /// At most so many payments are listed with an invoice. Anybody can pay the smallest unit to it a thousand times, so they are
 /// the greatest ones: to push one out of the list takes a hundred that are as great.
@@ -251,4 +251,137 @@ pub(crate) struct WebhookBody {
 /// The type of the event that tells of a state.
 pub(crate) fn event_type(state: State) -> String {
     format!("invoice.{state}")
+}
+
+/// What the owner wants to pay back: what is due of some invoices or of all, amounts of some, payments of no invoice.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct NewRefunds {
+    /// The owner's own name for the list, without control characters: asking again with it makes no second one.
+    #[schema(min_length = 1, max_length = 128)]
+    pub reference: String,
+    /// Of these invoices.
+    #[serde(default)]
+    #[schema(max_items = 100)]
+    pub invoices: Vec<InvoiceRefund>,
+    /// What is due of all invoices: what came too much or too late, and what came of an invoice that was never paid in
+    /// full.
+    #[serde(default)]
+    pub due: bool,
+    /// The payments of no invoice.
+    #[serde(default)]
+    pub unmatched: bool,
+}
+
+/// What is to go back of an invoice.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct InvoiceRefund {
+    /// Its id.
+    pub id: String,
+    /// How much, in the asset's smallest unit; what is due where it is not given.
+    pub amount: Option<Uint128>,
+}
+
+/// The order that paid a refund.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RefundPayment {
+    /// Its number among the account's.
+    sequence: u64,
+    /// The output's number, where it is a payout.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output: Option<u16>,
+    /// Its EIP-712 digest.
+    digest: Bytes32,
+}
+
+impl From<PaidBy> for RefundPayment {
+    fn from(PaidBy { sequence, output, digest }: PaidBy) -> Self {
+        Self { sequence, output, digest: Hex(digest.0) }
+    }
+}
+
+/// A line of a list of refunds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RefundLine {
+    /// The invoice; null for a payment of no invoice.
+    #[schema(required)]
+    invoice: Option<String>,
+    /// Who paid, and gets it back.
+    recipient: Account,
+    /// The address of an ERC-20, or zero for ETH.
+    asset: Bytes20,
+    /// How much, in the asset's smallest unit.
+    amount: Uint128,
+    /// What the refund must carry, as text.
+    memo: String,
+    /// The certified order that paid it; null while none has.
+    #[schema(required)]
+    paid: Option<RefundPayment>,
+}
+
+/// A list of refunds. It never changes, but for what is paid.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RefundPage {
+    /// What the owner calls it.
+    reference: String,
+    /// In milliseconds since 1970.
+    created_at_ms: u64,
+    /// Up to 1,000 lines; what is left goes on the next list.
+    refunds: Vec<RefundLine>,
+}
+
+impl RefundPage {
+    /// A list with its lines.
+    #[must_use]
+    pub fn new(list: &RefundList, refunds: &[Refund]) -> Self {
+        let line = |refund: &Refund| RefundLine {
+            invoice: refund.invoice.clone(),
+            recipient: refund.recipient.into(),
+            asset: refund.asset.into(),
+            amount: Decimal(refund.amount.0),
+            memo: format_memo(&refund.memo),
+            paid: refund.paid.map(RefundPayment::from),
+        };
+        Self {
+            reference: list.reference.clone(),
+            created_at_ms: list.created_at_ms,
+            refunds: refunds.iter().map(line).collect(),
+        }
+    }
+}
+
+/// A list of refunds without its lines.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RefundSummary {
+    /// What the owner calls it.
+    reference: String,
+    /// In milliseconds since 1970.
+    created_at_ms: u64,
+    /// How many lines it has.
+    refunds: u64,
+    /// How many of them are paid.
+    paid: u64,
+}
+
+impl From<&RefundList> for RefundSummary {
+    fn from(list: &RefundList) -> Self {
+        let RefundList { reference, created_at_ms, refunds, paid, .. } = list;
+        Self { reference: reference.clone(), created_at_ms: *created_at_ms, refunds: *refunds, paid: *paid }
+    }
+}
+
+/// A page of lists of refunds, oldest first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RefundLists {
+    /// In the order in which they were prepared.
+    pub lists: Vec<RefundSummary>,
+    /// To be given as `after` for the next page; null where this is the last one.
+    #[schema(required)]
+    pub next: Option<String>,
 }

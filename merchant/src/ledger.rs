@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use fastpay_core::AccountId;
+use fastpay_core::{AccountId, SequenceNumber, VerifiedCertificate};
 use fastpay_ethereum::utc;
 use fastpay_rpc::PaymentName;
 use fastpay_wallet::folder::{FolderError, Lock, ReceivedPayment};
@@ -12,8 +12,12 @@ use tokio::sync::Notify;
 
 use crate::event::{Delivery, Event, Outcome};
 use crate::export::{Page, Place, to_csv};
-use crate::forms::{Invoice, InvoicePage, LinkBase, PAYMENTS_SHOWN_MAX, Status, WebhookBody, event_type};
+use crate::forms::{
+    Invoice, InvoicePage, LinkBase, PAYMENTS_SHOWN_MAX, RefundLists, RefundPage, RefundSummary, Status, WebhookBody,
+    event_type,
+};
 use crate::invoice::{Arrival, State};
+use crate::refund::{RefundRequest, take_sent};
 use crate::request::{Request, RequestError};
 use crate::store::{Record, Rows, Store, StoreError};
 
@@ -210,6 +214,67 @@ impl Ledger {
     /// Where the disk refuses.
     pub fn export(&self, from: &Place, count: usize) -> Result<Option<Page>, LedgerError> {
         self.read(|rows| Ok(to_csv(rows, from, count)?))
+    }
+
+    /// Prepares a list of refunds, or finds the one that the same request made before. True where it is new.
+    ///
+    /// # Errors
+    /// Where the reference is taken, nothing can be refunded, or the disk refuses.
+    pub fn prepare_refunds(&self, request: &RefundRequest) -> Result<(RefundPage, bool), LedgerError> {
+        self.with(|inner| {
+            let looked_at_ms = inner.looked_at_ms;
+            let prepared = inner.store.change(|rows| request.answer(rows, self.account(), now_ms(), looked_at_ms));
+            let (list, is_new) = prepared?;
+            Ok((RefundPage::new(&list, &inner.store.rows().refunds(list.number)?), is_new))
+        })
+    }
+
+    /// A list of refunds.
+    ///
+    /// # Errors
+    /// Where the disk refuses.
+    pub fn refunds(&self, reference: &str) -> Result<Option<RefundPage>, LedgerError> {
+        self.read(|rows| {
+            let Some(list) = rows.refund_list(reference)? else { return Ok(None) };
+            Ok(Some(RefundPage::new(&list, &rows.refunds(list.number)?)))
+        })
+    }
+
+    /// Up to `count` lists after one, oldest first. None where there is no such one.
+    ///
+    /// # Errors
+    /// Where the disk refuses.
+    pub fn refund_lists(&self, after: Option<&str>, count: usize) -> Result<Option<RefundLists>, LedgerError> {
+        self.read(|rows| {
+            let after = match after {
+                None => 0,
+                Some(reference) => match rows.refund_list(reference)? {
+                    Some(list) => list.number,
+                    None => return Ok(None),
+                },
+            };
+            let mut lists = rows.refund_lists_after(after, count.saturating_add(1))?;
+            let is_more = lists.len() > count;
+            lists.truncate(count);
+            let next = lists.last().filter(|_| is_more).map(|last| last.reference.clone());
+            Ok(Some(RefundLists { lists: lists.iter().map(RefundSummary::from).collect(), next }))
+        })
+    }
+
+    /// The number of the account's order in which the next refund may be paid; none while none is open.
+    ///
+    /// # Errors
+    /// Where the disk refuses.
+    pub fn expects_sent(&self) -> Result<Option<SequenceNumber>, LedgerError> {
+        self.read(|rows| Ok(if rows.has_open_refunds()? { Some(SequenceNumber(rows.sent_next()?)) } else { None }))
+    }
+
+    /// Takes in an order of the account: the one that [`Ledger::expects_sent`] named.
+    ///
+    /// # Errors
+    /// Where the disk refuses.
+    pub fn take_sent(&self, certificate: &VerifiedCertificate) -> Result<(), LedgerError> {
+        self.with(|inner| inner.store.change(|rows| take_sent(rows, certificate)))
     }
 
     /// How the service does.

@@ -56,6 +56,9 @@ enum Command {
     /// Make and show invoices of the running service.
     #[command(subcommand)]
     Invoice(InvoiceCommand),
+    /// Prepare refunds, which the owner's wallet pays.
+    #[command(subcommand)]
+    Refunds(RefundsCommand),
     /// Write the script that makes a shell complete this command.
     #[command(
         after_help = "Example:\n  fastpay-merchant completions bash > ~/.local/share/bash-completion/completions/fastpay-merchant"
@@ -142,6 +145,52 @@ struct CreateArgs {
     /// How long the payment is expected, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 900)]
     expires_in: u64,
+}
+
+#[derive(Debug, Subcommand)]
+enum RefundsCommand {
+    /// Make a list of what is to go back to whom; the same again shows the one there is. It moves no money.
+    #[command(
+        after_help = "Examples:\n  fastpay-merchant refunds prepare monday --due\n  fastpay-merchant refunds prepare order-7 --invoice inv_5d1c… --amount 0.002"
+    )]
+    Prepare(PrepareArgs),
+    /// Show the lists, a hundred at a time.
+    List {
+        /// Those after the one of this reference.
+        #[arg(long, value_name = "REFERENCE")]
+        after: Option<String>,
+    },
+    /// Show a list, and which of its lines are paid.
+    Show {
+        /// What it is called.
+        reference: String,
+    },
+    /// Write a list as `fastpay pay --csv` and the web wallet read it: the same file each time, which is paid once.
+    #[command(
+        after_help = "Example:\n  fastpay-merchant refunds csv monday > monday.csv\n  fastpay pay --csv monday.csv --from till"
+    )]
+    Csv {
+        /// What it is called.
+        reference: String,
+    },
+}
+
+#[derive(Debug, Args)]
+struct PrepareArgs {
+    /// What the list is called.
+    reference: String,
+    /// An invoice of which what is due goes back; several times for several.
+    #[arg(long, value_name = "ID", required_unless_present_any = ["due", "unmatched"])]
+    invoice: Vec<String>,
+    /// How much of the one invoice, such as 0.002, in place of what is due.
+    #[arg(long, allow_negative_numbers = true, requires = "invoice")]
+    amount: Option<String>,
+    /// What is due of all invoices: what came too much or too late, and what came of one that was never paid in full.
+    #[arg(long)]
+    due: bool,
+    /// The payments of no invoice.
+    #[arg(long)]
+    unmatched: bool,
 }
 
 #[tokio::main]

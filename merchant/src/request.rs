@@ -43,6 +43,25 @@ pub enum RequestError {
     /// So many wait for their payment already.
     #[error("{0} invoices are open already; those that are paid or expire make room")]
     TooManyOpen(usize),
+    /// The list of refunds has other lines.
+    #[error("reference {0:?} belongs to a list of other refunds already; use another reference")]
+    OtherRefunds(String),
+    /// There is no such invoice.
+    #[error("there is no invoice of the id {0:?}")]
+    UnknownInvoice(String),
+    /// More than came, or than is left.
+    #[error("of {invoice} only {left} of the smallest unit can still go back")]
+    NotSoMuch {
+        /// The invoice.
+        invoice: String,
+        /// What came for it and is on no list.
+        left: Amount,
+    },
+    /// A list would be empty.
+    #[error(
+        "nothing is to be refunded: no invoice was overpaid, paid twice, late or underpaid at its end, or it is on a list already"
+    )]
+    NothingDue,
 }
 
 impl Request {
@@ -87,7 +106,7 @@ impl Request {
 }
 
 /// A text that fills a memo, or less.
-fn text_memo(text: &str) -> Memo {
+pub(crate) fn text_memo(text: &str) -> Memo {
     let mut memo = Memo::ZERO;
     memo.iter_mut().zip(text.bytes()).for_each(|(place, byte)| *place = byte);
     memo

@@ -89,3 +89,39 @@ pub fn page(document: &Value, amounts: &Amounts) -> String {
     }
     lines.join("\n")
 }
+
+/// The lines of a list of refunds.
+pub fn refunds(list: &Value) -> &[Value] {
+    self::list(list, "refunds")
+}
+
+/// A list of refunds, a line each.
+pub fn refund_list(document: &Value, amounts: &Amounts) -> String {
+    let mut lines = vec![format!("refunds {}", text(document, "reference"))];
+    lines.extend(refunds(document).iter().map(|refund| {
+        let [amount, recipient, invoice] = ["amount", "recipient", "invoice"].map(|name| text(refund, name));
+        let paid = refund.get("paid").and_then(|paid| paid.get("sequence")).and_then(Value::as_u64);
+        let state = paid.map_or("open".to_owned(), |sequence| format!("paid by order #{sequence}"));
+        format!("  {:>22}  {recipient}  {invoice}  {state}", amounts.text(refund, amount))
+    }));
+    let reference = text(document, "reference");
+    lines.push(format!("to pay it: fastpay-merchant refunds csv {reference:?} > FILE, and fastpay pay --csv FILE"));
+    lines.join("\n")
+}
+
+/// Lists of refunds, a line each.
+pub fn refund_lists(document: &Value) -> String {
+    let number = |list: &Value, name: &str| list.get(name).and_then(Value::as_u64).unwrap_or_default();
+    let line = |list: &Value| {
+        let (paid, all) = (number(list, "paid"), number(list, "refunds"));
+        format!("{:>5} of {all} paid  {}  {}", paid, utc(number(list, "createdAtMs") / 1_000), text(list, "reference"))
+    };
+    let mut lines: Vec<_> = list(document, "lists").iter().map(line).collect();
+    if lines.is_empty() {
+        lines.push("no refunds".into());
+    }
+    if let Some(next) = document.get("next").and_then(Value::as_str) {
+        lines.push(format!("there are more: --after {next:?}"));
+    }
+    lines.join("\n")
+}

@@ -23,6 +23,9 @@ const TELL_AFTER: Duration = Duration::from_secs(1);
 /// So many payments are taken in by one change: each is held in memory with its certificate.
 const TAKEN_MAX: usize = 1_000;
 
+/// So many orders of the account are read in one look: payments that come in wait for no longer.
+const SENT_MAX: usize = 20;
+
 /// Why the service ends.
 #[derive(Debug, thiserror::Error)]
 pub enum WatchError {
@@ -90,7 +93,18 @@ pub async fn look(wallet: &Wallet, ledger: &Ledger) -> Result<Option<Blindness>,
         Err(error) => (0, Some(Blindness::Wallet(error))),
     };
     take_in(wallet, ledger, looked_at_ms)?;
+    follow_sent(wallet, ledger).await?;
     Ok(blindness)
+}
+
+/// Looks for refunds in what the account sent since, while any is open.
+async fn follow_sent(wallet: &Wallet, ledger: &Ledger) -> Result<(), WatchError> {
+    for _ in 0..SENT_MAX {
+        let Some(sequence) = ledger.expects_sent()? else { break };
+        let Some(certificate) = wallet.certificate(ledger.account(), sequence).await else { break };
+        ledger.take_sent(&certificate)?;
+    }
+    Ok(())
 }
 
 /// Takes in what the ledger lacks of the inbox, a bounded number at a time.

@@ -200,6 +200,18 @@ async fn every_refusal_is_a_problem_with_its_code() {
     check(Method::GET, "/v1/export.csv?after=inv_unknown:x", "", 400, "malformed").await;
     check(Method::GET, "/v1/invoices/%ff", "", 400, "malformed").await;
     check(Method::POST, "/v1/invoices", &"x".repeat(20_000), 413, "too-large").await;
+    let refunds = async |body: Value, status: u16, code: &str| {
+        check(Method::POST, "/v1/refunds", &body.to_string(), status, code).await;
+    };
+    refunds(json!({ "reference": "r" }), 400, "malformed").await;
+    refunds(json!({ "reference": "", "due": true }), 400, "malformed").await;
+    refunds(json!({ "reference": "r", "invoices": [{ "id": "inv_1", "amount": "0" }] }), 400, "malformed").await;
+    refunds(json!({ "reference": "r", "invoices": vec![json!({ "id": "i" }); 101] }), 400, "malformed").await;
+    refunds(json!({ "reference": "r", "invoices": [{ "id": "inv_unknown" }] }), 404, "not-found").await;
+    refunds(json!({ "reference": "r", "due": true }), 409, "not-refundable").await;
+    check(Method::GET, "/v1/refunds/r", "", 404, "not-found").await;
+    check(Method::GET, "/v1/refunds?after=r", "", 404, "not-found").await;
+    check(Method::GET, "/v1/refunds?limit=1", "", 400, "malformed").await;
     let plain = port.client.post(format!("{}/v1/invoices", port.url)).bearer_auth(TOKEN).body(good.to_string());
     let plain = plain.send().await.unwrap();
     assert_eq!(

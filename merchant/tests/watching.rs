@@ -11,10 +11,11 @@ use fastpay_core::{Amount, Asset, Memo};
 use fastpay_merchant::forms::LinkBase;
 use fastpay_merchant::invoice::State;
 use fastpay_merchant::ledger::{Ledger, now_ms};
+use fastpay_merchant::refund::RefundRequest;
 use fastpay_merchant::request::Request;
 use fastpay_merchant::watch::{Blindness, look};
 use fastpay_wallet::folder::FolderError;
-use fastpay_wallet::{PaymentLink, Wallet, WalletError};
+use fastpay_wallet::{Intent, PaymentLink, Wallet, WalletError, parse_memo};
 use support::{Committee, Part, alice, bob, pay};
 use tempfile::TempDir;
 
@@ -132,4 +133,34 @@ async fn a_command_that_uses_the_same_folder_takes_nothing_away() {
     drop(lock);
     assert!(scene.look().await.is_none());
     assert_eq!(scene.told(), [State::Paid]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refund_that_the_owner_paid_is_found_among_the_accounts_orders() {
+    let scene = Scene::new().await;
+    let twice = scene.committee.order(&alice(), &pay(bob().account(), 5), 1);
+    scene.pay();
+    let certificate = scene.committee.committee.certificate(&twice);
+    scene.committee.fakes.iter().for_each(|fake| fake.confirm(&certificate));
+    assert!(scene.look().await.is_none());
+    assert_eq!(scene.told(), [State::PaidTwice]);
+    let request = RefundRequest { reference: "monday".into(), invoices: vec![], due: true, unmatched: false };
+    let (list, _) = scene.ledger.prepare_refunds(&request).unwrap();
+    let line = serde_json::to_value(&list).unwrap()["refunds"][0].clone();
+    assert_eq!(
+        (line["amount"].as_str(), line["recipient"].as_str()),
+        (Some("5"), Some(&*alice().account().to_string()))
+    );
+    // An order of something else comes before it.
+    let memo = parse_memo(line["memo"].as_str().unwrap()).unwrap();
+    for (sequence, amount, memo) in [(0, 1, Memo::ZERO), (1, 5, memo)] {
+        let (recipient, asset) = (alice().account(), Asset::ETHER);
+        let refund = Intent::Pay { recipient, asset, amount: Amount(amount), memo };
+        let certificate = scene.committee.committee.certificate(&scene.committee.order(&bob(), &refund, sequence));
+        scene.committee.fakes.iter().for_each(|fake| fake.confirm(&certificate));
+    }
+    assert!(scene.look().await.is_none());
+    let list = serde_json::to_value(scene.ledger.refunds("monday").unwrap().unwrap()).unwrap();
+    assert_eq!(list["refunds"][0]["paid"]["sequence"], 1, "{list}");
+    assert_eq!(scene.ledger.expects_sent().unwrap(), None);
 }

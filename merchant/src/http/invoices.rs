@@ -21,22 +21,27 @@ use crate::invoice::State;
 use crate::request::Request;
 
 /// A request has a few fields.
-const BODY_BYTES_MAX: usize = 16 * 1_024;
+pub(super) const BODY_BYTES_MAX: usize = 16 * 1_024;
 const REFERENCE_LENGTH_MAX: usize = 128;
 /// A year: who wants longer makes another invoice.
 const EXPIRES_IN_MAX: u64 = 366 * 24 * 60 * 60;
 /// At most so many invoices in one page.
-const PAGE_MAX: usize = 100;
+pub(super) const PAGE_MAX: usize = 100;
 
-type SharedShop = Shared<Arc<Shop>>;
+pub(super) type SharedShop = Shared<Arc<Shop>>;
 
-fn check(asked: NewInvoice) -> Result<Request, Rejection> {
-    let NewInvoice { reference, amount, expires_in, asset, memo } = asked;
+pub(super) fn check_reference(reference: &str) -> Result<(), Rejection> {
     let length = reference.chars().count();
     if !(1..=REFERENCE_LENGTH_MAX).contains(&length) || reference.chars().any(char::is_control) {
         let rule = format!("reference has 1 to {REFERENCE_LENGTH_MAX} characters, none of them a control character");
         return Err(Rejection::malformed(rule));
     }
+    Ok(())
+}
+
+fn check(asked: NewInvoice) -> Result<Request, Rejection> {
+    let NewInvoice { reference, amount, expires_in, asset, memo } = asked;
+    check_reference(&reference)?;
     if amount.0 == 0 {
         return Err(Rejection::malformed("amount is at least 1, in the asset's smallest unit"));
     }

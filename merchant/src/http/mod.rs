@@ -6,6 +6,7 @@
 mod invoices;
 mod openapi;
 mod problem;
+mod refunds;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -11,14 +11,18 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::problem::Problem;
-use super::{Shop, invoices};
+use super::{Shop, invoices, refunds};
 
 const TOKEN: &str = "token";
 
 #[derive(OpenApi)]
 #[openapi(
     components(schemas(Problem)),
-    tags((name = "Invoices", description = "What is to be paid"), (name = "Service", description = "The service itself"))
+    tags(
+        (name = "Invoices", description = "What is to be paid"),
+        (name = "Refunds", description = "What is to be paid back, by the owner's wallet"),
+        (name = "Service", description = "The service itself")
+    )
 )]
 struct Parts;
 
@@ -27,6 +31,8 @@ pub(super) fn parts() -> (Router<Arc<Shop>>, Document) {
     let routes = OpenApiRouter::with_openapi(Parts::openapi())
         .routes(routes!(invoices::create, invoices::list))
         .routes(routes!(invoices::show))
+        .routes(routes!(refunds::prepare, refunds::list))
+        .routes(routes!(refunds::show))
         .routes(routes!(invoices::export))
         .routes(routes!(invoices::status));
     let (router, mut document) = routes.split_for_parts();

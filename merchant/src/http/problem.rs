@@ -35,13 +35,16 @@ fastpay_rpc::problem_kinds! {
         "Send the same again over a faster connection.";
     /// The reference belongs to an invoice of other terms.
     ReferenceTaken "reference-taken" 409 Never "The reference has other terms",
-        "Use another reference, or ask with the terms of the first time.";
+        "Use another reference, or ask for the same as the first time.";
     /// The reference had its invoice, which is in the archive.
     ReferenceArchived "reference-archived" 409 Never "The reference's invoice is in the archive",
         "Look it up in the archive, or use another reference for a new invoice.";
     /// The memo is another invoice's.
     MemoTaken "memo-taken" 409 Never "Another invoice has this memo",
         "Leave the memo out: the invoice gets one of its own.";
+    /// So much cannot be refunded.
+    NotRefundable "not-refundable" 409 AfterChange "So much cannot be refunded",
+        "Look at the invoice's payments and at the lists of refunds that there are.";
     /// The body is longer than any request.
     TooLarge "too-large" 413 Never "The body is too long",
         "Send one invoice.";
@@ -132,6 +135,11 @@ impl From<LedgerError> for Rejection {
         let code = match &error {
             LedgerError::Request(RequestError::OtherTerms(_)) => ProblemCode::ReferenceTaken,
             LedgerError::Request(RequestError::Archived { .. }) => ProblemCode::ReferenceArchived,
+            LedgerError::Request(RequestError::OtherRefunds(_)) => ProblemCode::ReferenceTaken,
+            LedgerError::Request(RequestError::UnknownInvoice(_)) => ProblemCode::NotFound,
+            LedgerError::Request(RequestError::NotSoMuch { .. } | RequestError::NothingDue) => {
+                ProblemCode::NotRefundable
+            }
             LedgerError::Request(RequestError::MemoTaken) => ProblemCode::MemoTaken,
             LedgerError::Request(RequestError::TooManyOpen(_)) => ProblemCode::TooManyOpen,
             LedgerError::Store(_) | LedgerError::Folder(_) => {
@@ -170,6 +178,9 @@ fastpay_rpc::problem_sets! {
     /// Of a request for an invoice.
     OfRequest: Malformed, Unauthorized, RequestTimeout, ReferenceTaken, ReferenceArchived, MemoTaken, TooLarge,
         UnsupportedMediaType, TooManyOpen, Storage;
+    /// Of a request for refunds.
+    OfRefunds: Malformed, Unauthorized, NotFound, RequestTimeout, ReferenceTaken, NotRefundable, TooLarge,
+        UnsupportedMediaType, Storage;
     /// Of one invoice, or of those after one.
     OfInvoice: Malformed, Unauthorized, NotFound, Storage;
     /// Of what there always is.

@@ -301,3 +301,155 @@ async fn parts_of_any_length_are_the_whole_table() {
         assert!(text.parse::<Place>().is_err(), "{text}");
     }
 }
+
+impl Ledger {
+    fn prepared(&self, request: &RefundRequest) -> Result<(Value, bool), RequestError> {
+        match self.prepare_refunds(request) {
+            Ok((list, is_new)) => Ok((serde_json::to_value(list).unwrap(), is_new)),
+            Err(LedgerError::Request(error)) => Err(error),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+fn of_all(reference: &str) -> RefundRequest {
+    RefundRequest { reference: reference.into(), invoices: vec![], due: true, unmatched: true }
+}
+
+fn of_one(reference: &str, id: &str, amount: Option<u128>) -> RefundRequest {
+    let invoices = vec![(id.to_owned(), amount.map(Amount))];
+    RefundRequest { reference: reference.into(), invoices, due: false, unmatched: false }
+}
+
+/// The amounts of a list, and of which payments' senders.
+fn lines(list: &Value) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    list["refunds"].as_array().unwrap().iter().map(|line| (text(&line["amount"]), text(&line["recipient"]))).collect()
+}
+
+/// A payment of a sender with the memo of an invoice.
+fn paid(sender: u8, sequence: u64, memo: u8, amount: u128) -> ReceivedPayment {
+    let payment = received(sequence, amount).payment;
+    of_payment(&Payment { sender: AccountId([sender; 32]), memo: Memo::repeat_byte(memo), ..payment })
+}
+
+/// Invoices of 10 that were overpaid in two payments, paid twice, paid, paid in part, and paid late; and a payment of none.
+fn in_excess(ledger: &Ledger) -> Vec<String> {
+    let mut make = |number: u8| {
+        let memo = Some(Memo::repeat_byte(number));
+        ledger.made(&Request { memo, ..request(&format!("order {number}"), 10) }).unwrap().0
+    };
+    let invoices: Vec<_> = (1..=5).map(&mut make).collect();
+    let payments =
+        [paid(1, 0, 1, 7), paid(2, 0, 1, 5), paid(1, 1, 2, 10), paid(2, 1, 2, 10), paid(1, 2, 3, 10), paid(1, 3, 4, 4)];
+    ledger.take_in(&payments, 0).unwrap();
+    let end = invoices[4]["expiresAt"].as_u64().unwrap() * 1_000;
+    ledger.take_in(&[], end).unwrap();
+    // The account itself is not paid back.
+    ledger.take_in(&[paid(3, 0, 5, 10), paid(3, 1, 9, 2), paid(7, 0, 9, 1)], end).unwrap();
+    invoices.iter().map(|invoice| invoice["id"].as_str().unwrap().to_owned()).collect()
+}
+
+fn account(byte: u8) -> String {
+    AccountId([byte; 32]).to_string()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_due_goes_on_one_list_once() {
+    let (ledger, _folder) = alone().await;
+    in_excess(&ledger);
+    let (list, is_new) = ledger.prepared(&of_all("monday")).unwrap();
+    assert!(is_new);
+    let expected = [("2", 2), ("10", 2), ("10", 3), ("4", 1), ("2", 3)];
+    assert_eq!(lines(&list), expected.map(|(amount, sender)| (amount.to_owned(), account(sender))));
+    let memos: std::collections::BTreeSet<_> =
+        list["refunds"].as_array().unwrap().iter().map(|line| line["memo"].as_str().unwrap()).collect();
+    assert!(memos.len() == 5 && memos.iter().all(|memo| memo.starts_with("rfd_") && memo.len() == 32), "{memos:?}");
+    assert_eq!(ledger.prepared(&of_all("monday")), Ok((list.clone(), false)));
+    let other = RefundRequest { unmatched: false, ..of_all("monday") };
+    assert_eq!(ledger.prepared(&other), Err(RequestError::OtherRefunds("monday".into())));
+    assert_eq!(ledger.prepared(&of_all("tuesday")), Err(RequestError::NothingDue));
+    assert_eq!(ledger.refunds("tuesday").unwrap(), None, "a refusal leaves nothing");
+    // What comes later goes on the next list.
+    ledger.take_in(&[paid(4, 0, 2, 3)], 0).unwrap();
+    assert_eq!(lines(&ledger.prepared(&of_all("tuesday")).unwrap().0), [("3".to_owned(), account(4))]);
+    let lists = serde_json::to_value(ledger.refund_lists(None, 9).unwrap().unwrap()).unwrap();
+    assert_eq!(
+        (lists["lists"][0]["refunds"].as_u64(), lists["lists"][1]["reference"].as_str()),
+        (Some(5), Some("tuesday"))
+    );
+    assert!(ledger.refund_lists(Some("friday"), 9).unwrap().is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_an_invoice_goes_back_what_is_due_or_what_the_owner_says_and_never_more_than_came() {
+    let (ledger, _folder) = alone().await;
+    let ids = in_excess(&ledger);
+    let asked = |reference: &str, id: &str, amount| {
+        ledger.prepared(&of_one(reference, id, amount)).map(|(list, _)| lines(&list))
+    };
+    assert_eq!(asked("a", &ids[0], None), Ok(vec![("2".into(), account(2))]));
+    // A paid one has nothing due, and may still be paid back.
+    assert_eq!(asked("b", &ids[2], None), Err(RequestError::NothingDue));
+    assert_eq!(asked("b", &ids[2], Some(4)), Ok(vec![("4".into(), account(1))]));
+    let left = |left| Err(RequestError::NotSoMuch { invoice: ids[2].clone(), left: Amount(left) });
+    assert_eq!(asked("c", &ids[2], Some(7)), left(6));
+    assert_eq!(asked("c", &ids[2], Some(6)), Ok(vec![("6".into(), account(1))]));
+    assert_eq!(asked("d", &ids[2], Some(1)), left(0));
+    // The newest payment first, and of the older ones the rest.
+    assert_eq!(asked("e", &ids[0], Some(9)), Ok(vec![("3".into(), account(2)), ("6".into(), account(1))]));
+    assert_eq!(asked("f", "inv_9", None), Err(RequestError::UnknownInvoice("inv_9".into())));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_is_bounded_and_the_rest_goes_on_the_next() {
+    let (ledger, _folder) = alone().await;
+    let many: Vec<_> = (0..1_100).map(|number| paid(1, number, 9, 1)).collect();
+    ledger.take_in(&many, 0).unwrap();
+    let counts = ["a", "b"].map(|reference| lines(&ledger.prepared(&of_all(reference)).unwrap().0).len());
+    assert_eq!(counts, [crate::refund::LINES_MAX, 100]);
+    assert_eq!(ledger.prepared(&of_all("c")), Err(RequestError::NothingDue));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refund_is_paid_by_the_order_that_carries_its_memo_once() {
+    use fastpay_core::{Output, Outputs, Payout};
+    let (ledger, folder) = alone().await;
+    in_excess(&ledger);
+    assert_eq!(ledger.expects_sent().unwrap(), None);
+    let (list, _) = ledger.prepared(&of_all("monday")).unwrap();
+    let committee = fastpay_testkit::TestCommittee::new(4);
+    let owner = fastpay_testkit::TestAccount::numbered(1);
+    let output = |line: usize, more: u128| {
+        let line = &list["refunds"][line];
+        let text = |name: &str| line[name].as_str().unwrap();
+        let memo = fastpay_wallet::parse_memo(text("memo")).unwrap();
+        let amount = Amount(text("amount").parse::<u128>().unwrap() + more);
+        Output { recipient: text("recipient").parse().unwrap(), amount, memo }
+    };
+    let send = |sequence: u64, outputs: Vec<Output>| {
+        let outputs = Outputs::new(outputs).unwrap();
+        let (sender, asset, memo) = (owner.id(), Asset::ETHER, Memo::ZERO);
+        let payout = Payout { sender, asset, outputs, sequence: SequenceNumber(sequence), memo };
+        committee.certified(&owner.key.order(&committee.domain, payout.into()))
+    };
+    // A stranger's output, two refunds, and one of another amount; then one again.
+    let elsewhere = Output { recipient: AccountId([1; 32]), amount: Amount(1), memo: Memo::repeat_byte(8) };
+    let first = send(0, vec![elsewhere, output(0, 0), output(1, 0), output(2, 1)]);
+    let again = send(1, vec![output(0, 0), output(3, 0)]);
+    ledger.take_sent(&first).unwrap();
+    assert_eq!(ledger.expects_sent().unwrap(), Some(SequenceNumber(1)));
+    ledger.take_sent(&again).unwrap();
+    let paid = |ledger: &Ledger| -> Vec<_> {
+        let list = serde_json::to_value(ledger.refunds("monday").unwrap().unwrap()).unwrap();
+        let lines = list["refunds"].as_array().unwrap().iter();
+        lines.map(|line| (line["paid"]["sequence"].as_u64(), line["paid"]["output"].as_u64())).collect()
+    };
+    let expected = [(Some(0), Some(1)), (Some(0), Some(2)), (None, None), (Some(1), Some(1)), (None, None)];
+    assert_eq!(paid(&ledger), expected);
+    drop(ledger);
+    let ledger = open(folder.path(), true).await;
+    assert_eq!((paid(&ledger), ledger.expects_sent().unwrap()), (expected.to_vec(), Some(SequenceNumber(2))));
+    ledger.take_sent(&send(2, vec![output(2, 0), output(4, 0)])).unwrap();
+    assert_eq!(ledger.expects_sent().unwrap(), None, "all are paid");
+}

@@ -3,6 +3,7 @@
 //! A change is one transaction. It is synced before [`Store::change`] returns, and a crash leaves all of it or nothing.
 
 mod journal;
+mod refunds;
 mod rows;
 
 use std::fs::{File, OpenOptions};
@@ -14,11 +15,13 @@ use std::time::Duration;
 use rusqlite::{Connection, TransactionBehavior};
 
 pub use journal::JournalError;
+pub use refunds::{PaidBy, Refund, RefundList};
 pub(crate) use rows::Rows;
 pub use rows::{Payment, Record};
 
 const FILE: &str = "invoices.db";
-const VERSION: i64 = 1;
+/// What each version adds to the one before.
+const SCHEMA: [&str; 2] = [include_str!("1.sql"), include_str!("2.sql")];
 /// Someone who looks at the database with another program may hold it for a moment.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -45,12 +48,12 @@ pub enum StoreError {
         reason: String,
     },
     /// A later program wrote it.
-    #[error("{path} has version {version}, and this program knows {VERSION}; use the program that wrote it")]
+    #[error("{path} has version {version}, and this program knows {}; use the program that wrote it", SCHEMA.len())]
     Newer {
         /// The file.
         path: PathBuf,
         /// Its version.
-        version: i64,
+        version: u32,
     },
     /// The journal of an earlier program.
     #[error(transparent)]
@@ -78,22 +81,20 @@ impl Store {
         if reason != "ok" {
             return Err(StoreError::Damaged { path, reason });
         }
-        match store.version()? {
-            0 => store.change(|rows| {
-                rows.0.execute_batch(include_str!("schema.sql"))?;
-                journal::import(rows, folder)?;
-                Ok::<_, StoreError>(rows.0.pragma_update(None, "user_version", VERSION)?)
-            })?,
-            VERSION => {}
-            version => return Err(StoreError::Newer { path, version }),
+        let version: u32 = store.0.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+        let Some(missing) = SCHEMA.get(version as usize..) else { return Err(StoreError::Newer { path, version }) };
+        if !missing.is_empty() {
+            store.change(|rows| {
+                missing.iter().try_for_each(|sql| rows.0.execute_batch(sql))?;
+                if version == 0 {
+                    journal::import(rows, folder)?;
+                }
+                Ok::<_, StoreError>(rows.0.pragma_update(None, "user_version", SCHEMA.len() as u32)?)
+            })?;
         }
         journal::put_aside(&Rows(&store.0), folder)?;
         File::open(folder).and_then(|folder| folder.sync_all()).map_err(io)?;
         Ok(store)
-    }
-
-    fn version(&self) -> rusqlite::Result<i64> {
-        self.0.query_row("PRAGMA user_version", [], |row| row.get(0))
     }
 
     /// Changes all that `f` changes, or nothing where it fails. What was changed is on disk when this returns.

@@ -33,7 +33,7 @@ pub struct Payment {
 }
 
 /// An amount as text, whose order is that of the numbers.
-struct Units(u128);
+pub(super) struct Units(pub u128);
 
 impl ToSql for Units {
     fn to_sql(&self) -> Result<ToSqlOutput<'_>> {
@@ -61,11 +61,11 @@ impl FromSql for State {
 }
 
 /// SQLite's integers are signed; the sequence numbers of strangers need all 64 bits.
-fn get_u64(row: &Row, name: &str) -> Result<u64> {
+pub(super) fn get_u64(row: &Row, name: &str) -> Result<u64> {
     Ok(row.get::<_, i64>(name)?.cast_unsigned())
 }
 
-fn get_bytes<const N: usize>(row: &Row, name: &str) -> Result<[u8; N]> {
+pub(super) fn get_bytes<const N: usize>(row: &Row, name: &str) -> Result<[u8; N]> {
     row.get(name)
 }
 
@@ -88,7 +88,7 @@ fn record(row: &Row) -> Result<Record> {
     Ok(Record { number: row.get("number")?, terms, totals, state: row.get("state")? })
 }
 
-fn payment(row: &Row) -> Result<Payment> {
+pub(super) fn payment(row: &Row) -> Result<Payment> {
     let output: i32 = row.get("output")?;
     let arrival = Arrival {
         sender: AccountId(get_bytes(row, "sender")?),
@@ -126,15 +126,15 @@ pub(super) fn key(name: &PaymentName) -> ([u8; 32], i64, i32) {
 pub(crate) struct Rows<'a>(pub(super) &'a Connection);
 
 impl Rows<'_> {
-    fn statement(&self, sql: &str) -> Result<CachedStatement<'_>> {
+    pub(super) fn statement(&self, sql: &str) -> Result<CachedStatement<'_>> {
         self.0.prepare_cached(sql)
     }
 
-    fn one<T>(&self, sql: &str, of: impl Params, read: impl FnOnce(&Row) -> Result<T>) -> Result<Option<T>> {
+    pub(super) fn one<T>(&self, sql: &str, of: impl Params, read: impl FnOnce(&Row) -> Result<T>) -> Result<Option<T>> {
         self.statement(sql)?.query_row(of, read).optional()
     }
 
-    fn all<T>(&self, sql: &str, of: impl Params, read: impl FnMut(&Row) -> Result<T>) -> Result<Vec<T>> {
+    pub(super) fn all<T>(&self, sql: &str, of: impl Params, read: impl FnMut(&Row) -> Result<T>) -> Result<Vec<T>> {
         self.statement(sql)?.query_map(of, read)?.collect()
     }
 
@@ -264,6 +264,12 @@ impl Rows<'_> {
     /// The payments of an invoice, or of none, behind the one of this number, in the order in which they came.
     pub fn payments_after(&self, invoice: Option<i64>, number: i64, count: usize) -> Result<Vec<Payment>> {
         let sql = "SELECT * FROM payment WHERE invoice IS ? AND number > ? ORDER BY number LIMIT ?";
+        self.all(sql, (invoice, number, i64::try_from(count).unwrap_or(i64::MAX)), payment)
+    }
+
+    /// Up to `count` payments of an invoice, or of none, before the one of this number; the newest first.
+    pub fn payments_before(&self, invoice: Option<i64>, number: i64, count: usize) -> Result<Vec<Payment>> {
+        let sql = "SELECT * FROM payment WHERE invoice IS ? AND number < ? ORDER BY number DESC LIMIT ?";
         self.all(sql, (invoice, number, i64::try_from(count).unwrap_or(i64::MAX)), payment)
     }
 

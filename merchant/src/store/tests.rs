@@ -206,6 +206,19 @@ fn a_damaged_database_and_one_of_a_later_program_are_refused() {
     std::fs::write(&path, "not a database, and longer than the head of one would be".repeat(20)).unwrap();
     assert!(matches!(Store::open(folder.path()).unwrap_err(), StoreError::Database(_)));
     std::fs::write(&path, database).unwrap();
-    rusqlite::Connection::open(&path).unwrap().pragma_update(None, "user_version", VERSION + 1).unwrap();
-    assert!(matches!(Store::open(folder.path()).unwrap_err(), StoreError::Newer { version: 2, .. }));
+    rusqlite::Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
+    assert!(matches!(Store::open(folder.path()).unwrap_err(), StoreError::Newer { version: 99, .. }));
+}
+
+#[test]
+fn a_database_of_the_first_version_gets_what_the_later_ones_add() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = Connection::open(folder.path().join(FILE)).unwrap();
+    first.execute_batch(SCHEMA[0]).unwrap();
+    first.pragma_update(None, "user_version", 1).unwrap();
+    drop(first);
+    for _ in 0..2 {
+        let store = Store::open(folder.path()).unwrap();
+        assert_eq!((store.rows().sent_next().unwrap(), store.rows().has_open_refunds().unwrap()), (0, false));
+    }
 }

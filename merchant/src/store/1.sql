@@ -1,4 +1,4 @@
--- Version 1. Amounts are 39 decimal digits, so that their order as text is their order as numbers. Times are in
+-- Invoices. Amounts are 39 decimal digits, so that their order as text is their order as numbers. Times are in
 -- milliseconds since 1970 where their name says so, otherwise in seconds.
 
 CREATE TABLE service (

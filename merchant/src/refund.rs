@@ -1,0 +1,160 @@
+//! Refunds: the service says what is to go back to whom, the owner's wallet pays it, and the service finds it paid.
+//!
+//! ```text
+//!  what came too much, or too late ─► list (on disk, never changed) ─► CSV ─► fastpay pay --csv ─► payout
+//!        the account's certified orders, one after the other ─► output with a refund's memo ─► paid, once
+//! ```
+//! The service holds no key. A part of a payment is on one list only, and the same list is the same file, which
+//! `fastpay pay --csv` pays once: so nothing is paid back twice.
+
+use fastpay_core::{AccountId, Amount, Memo, Receipt, Transfer, VerifiedCertificate};
+use serde::{Deserialize, Serialize};
+
+use crate::invoice::State;
+use crate::ledger::LedgerError;
+use crate::request::{RequestError, text_memo};
+use crate::store::{PaidBy, Record, RefundList, Rows};
+
+/// At most so many lines in one list; what is left goes on the next one.
+pub const LINES_MAX: usize = 1_000;
+/// So many payments are read at a time.
+const PAYMENTS_READ: usize = 100;
+
+/// What is to go back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RefundRequest {
+    /// What the owner calls the list.
+    #[serde(skip)]
+    pub reference: String,
+    /// Of these invoices, each with an amount or else what is due.
+    pub invoices: Vec<(String, Option<Amount>)>,
+    /// What is due of all invoices.
+    pub due: bool,
+    /// The payments of no invoice.
+    pub unmatched: bool,
+}
+
+/// A list in the making.
+struct Draft<'a> {
+    rows: &'a Rows<'a>,
+    account: AccountId,
+    list: i64,
+    lines: usize,
+}
+
+impl RefundRequest {
+    /// The list of this reference: the one that the same request made before, or a new one.
+    pub(crate) fn answer(
+        &self,
+        rows: &Rows,
+        account: AccountId,
+        now_ms: u64,
+        looked_at_ms: u64,
+    ) -> Result<(RefundList, bool), LedgerError> {
+        let request = serde_json::to_string(self).expect("a request is text and numbers");
+        if let Some(known) = rows.refund_list(&self.reference)? {
+            let is_same = known.request == request;
+            return is_same
+                .then_some((known, false))
+                .ok_or_else(|| RequestError::OtherRefunds(self.reference.clone()).into());
+        }
+        let list = rows.add_refund_list(&self.reference, &request, now_ms)?;
+        let mut draft = Draft { rows, account, list, lines: 0 };
+        for (id, amount) in &self.invoices {
+            let invoice = rows.invoice(id)?.ok_or_else(|| RequestError::UnknownInvoice(id.clone()))?;
+            let left = invoice.totals.received.saturating_sub(rows.refunded_of(invoice.number)?);
+            let wanted = match amount {
+                Some(amount) if amount.0 > left => {
+                    return Err(RequestError::NotSoMuch { invoice: id.clone(), left: Amount(left) }.into());
+                }
+                Some(amount) => amount.0,
+                None => due(rows, &invoice, looked_at_ms)?,
+            };
+            draft.add(Some(invoice.number), wanted)?;
+        }
+        if self.due {
+            for state in [State::Overpaid, State::PaidTwice, State::Late, State::Underpaid] {
+                draft.add_due(state, looked_at_ms)?;
+            }
+        }
+        if self.unmatched {
+            draft.add(None, u128::MAX)?;
+        }
+        if draft.lines == 0 {
+            return Err(RequestError::NothingDue.into());
+        }
+        let list = rows.refund_list(&self.reference)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
+        Ok((list, true))
+    }
+}
+
+/// What is to go back of an invoice by its state, without what is on lists already: what came too much; all that came too
+/// late; and of one that was not paid in full, all, once its time is over.
+fn due(rows: &Rows, invoice: &Record, looked_at_ms: u64) -> Result<u128, LedgerError> {
+    let Record { terms, totals, state, number } = invoice;
+    let whole = match state {
+        State::Overpaid | State::PaidTwice => totals.received.saturating_sub(terms.amount.0),
+        State::Late => totals.received,
+        State::Underpaid if terms.expires_at_ms() <= looked_at_ms => totals.received,
+        State::Underpaid | State::Open | State::Paid | State::Expired => 0,
+    };
+    Ok(whole.saturating_sub(rows.refunded_of(*number)?))
+}
+
+impl Draft<'_> {
+    fn add_due(&mut self, state: State, looked_at_ms: u64) -> Result<(), LedgerError> {
+        let mut number = 0;
+        while self.lines < LINES_MAX {
+            let invoices = self.rows.invoices_after(number, Some(state), PAYMENTS_READ)?;
+            let Some(last) = invoices.last() else { break };
+            number = last.number;
+            for invoice in &invoices {
+                self.add(Some(invoice.number), due(self.rows, invoice, looked_at_ms)?)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds up to `wanted` of the payments of an invoice, or of none, the newest first.
+    fn add(&mut self, invoice: Option<i64>, mut wanted: u128) -> Result<(), LedgerError> {
+        let mut before = i64::MAX;
+        while wanted > 0 && self.lines < LINES_MAX {
+            let payments = self.rows.payments_before(invoice, before, PAYMENTS_READ)?;
+            let Some(last) = payments.last() else { break };
+            before = last.number;
+            for payment in payments {
+                let amount = payment.arrival.amount.0.saturating_sub(self.rows.refunded(payment.number)?).min(wanted);
+                // Nobody pays back themselves.
+                if amount == 0 || payment.arrival.sender == self.account || self.lines >= LINES_MAX {
+                    continue;
+                }
+                let memo = text_memo(&format!("rfd_{}", hex::encode(rand::random::<[u8; 14]>())));
+                self.rows.add_refund(self.list, payment.number, &memo, Amount(amount))?;
+                self.lines = self.lines.saturating_add(1);
+                wanted = wanted.saturating_sub(amount);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Notes which refunds an order of the account paid. A refund is paid once; what else carries its memo pays none.
+pub(crate) fn take_sent(rows: &Rows, certificate: &VerifiedCertificate) -> Result<(), LedgerError> {
+    let transfer: &Transfer = certificate.transfer();
+    let (sequence, digest) = (transfer.sequence().0, certificate.digest());
+    for Receipt { payment, output } in transfer.receipts() {
+        let memo: Memo = payment.memo;
+        let Some(refund) = rows.refund_of_memo(&memo)? else { continue };
+        let is_it =
+            (refund.recipient, refund.asset, refund.amount) == (payment.recipient, payment.asset, payment.amount);
+        if is_it && refund.paid.is_none() {
+            rows.set_paid(refund.number, &PaidBy { sequence, output, digest })?;
+        } else {
+            let why = if is_it { "it was paid before" } else { "it pays another account, asset or amount" };
+            tracing::error!(sequence, ?output, %digest, why, "an order carries the memo of a refund and pays none");
+        }
+    }
+    rows.set_sent_next(sequence.saturating_add(1))?;
+    Ok(())
+}
