@@ -108,7 +108,7 @@ impl Network {
         for authority in &mut authorities {
             authority.init(&mut ports, layout.shards, &theirs)?;
         }
-        write_endpoints(&place, &authorities)?;
+        write_endpoints(&place, &authorities, Vec::new())?;
         let relayer = Some(Relayer::init(&place, "relayer", &chain, &primary).await?);
         let domain = Domain::new(CHAIN_ID, contract);
         let committee = committee(members)?;
@@ -143,7 +143,7 @@ impl Network {
         for authority in &mut authorities {
             authority.init(&mut ports, layout.shards, &primary)?;
         }
-        write_endpoints(&place, &authorities)?;
+        write_endpoints(&place, &authorities, Vec::new())?;
         let (domain, committee) = (genesis.domain(), committee(members)?);
         Ok(Self { authorities, relayer: None, chain: None, primary, domain, committee, ports, place })
     }
@@ -234,6 +234,18 @@ impl Network {
         &mut self.ports
     }
 
+    /// Has the relayer tell its fees, and the file of endpoints say where. Gives the base of the address. The relayer
+    /// learns of that when it starts.
+    ///
+    /// # Errors
+    /// Where there is no relayer, no port is left, or a file cannot be written.
+    pub fn tell_fees(&mut self) -> Result<String, Failure> {
+        let port = self.ports.next(1)?;
+        let url = self.relayer()?.tell_fees(port)?;
+        write_endpoints(&self.place, &self.authorities, vec![url.clone()])?;
+        Ok(url)
+    }
+
     /// The file that says where the authorities are.
     #[must_use]
     pub fn endpoints_file(&self) -> PathBuf {
@@ -260,9 +272,9 @@ impl Network {
     }
 }
 
-fn write_endpoints(place: &Place, authorities: &[Authority]) -> Result<(), Failure> {
+fn write_endpoints(place: &Place, authorities: &[Authority], relayers: Vec<String>) -> Result<(), Failure> {
     let list: Result<Vec<_>, _> = authorities.iter().map(|authority| authority.endpoints().cloned()).collect();
-    let endpoints = Endpoints { authorities: list?, relayers: Vec::new() };
+    let endpoints = Endpoints { authorities: list?, relayers };
     let text = serde_json::to_string_pretty(&endpoints).map_err(Failure::wrong)?;
     place.write("endpoints.json", text).map(drop)
 }

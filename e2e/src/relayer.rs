@@ -80,6 +80,19 @@ impl Relayer {
         std::fs::write(&self.config, text).map_err(io)
     }
 
+    /// Has it tell its fees on a port of this machine. It learns of that when it starts. Gives the base of the address.
+    ///
+    /// # Errors
+    /// Where its configuration cannot be written.
+    pub fn tell_fees(&self, port: u16) -> Result<String, Failure> {
+        let io = |error| Failure::Io { path: self.config.clone(), error };
+        let written = std::fs::read_to_string(&self.config).map_err(io)?;
+        // Above the tables of the file.
+        let text = format!("http = \"127.0.0.1:{port}\"\n{written}");
+        std::fs::write(&self.config, text).map_err(io)?;
+        Ok(format!("http://127.0.0.1:{port}"))
+    }
+
     /// Starts it.
     ///
     /// # Errors

@@ -33,6 +33,7 @@ import type {
   Receipt,
   RedemptionCost,
   RedemptionStatus,
+  RelayerFees,
   Resumed,
   SubmittedTransaction,
   TransactionName,
@@ -57,6 +58,8 @@ export interface FastPayOptions {
   /** The chain's id; checked against the node. */
   readonly chainId: number;
   readonly authorities: readonly AuthorityEndpoint[];
+  /** Where relayers say what they take, as the file of endpoints lists them: the bases of their addresses. Default: none. */
+  readonly relayers?: readonly string[];
   /** Where orders are written ahead. Default: the browser's IndexedDB; elsewhere one must be given to send. */
   readonly storage?: OrderStore;
   /** Default: `finalized`. */
@@ -84,7 +87,7 @@ export interface RedeemIntent {
   readonly asset: Address;
   /** What is debited. */
   readonly amount: bigint;
-  /** The part of it that goes to whoever brings it to the contract. Default: 0. */
+  /** The part of it that goes to whoever brings it to the contract; see `relayerFees`. Default: 0, which few relayers take. */
   readonly fee?: bigint;
   readonly memo?: Hex;
 }
@@ -129,6 +132,12 @@ export interface ChainOptions {
 export interface FastPayClient {
   readonly domain: Domain;
   readonly authorities: readonly AuthorityRef[];
+
+  /**
+   * Ends all that this client does, also in the background: a program that has nothing else to do ends then. What is
+   * under way ends with `aborted` and can be resumed; the client cannot be used any more.
+   */
+  close(): void;
 
   /** The committee of an epoch, or the current one, from the contract. */
   committee(epoch?: bigint): Promise<Committee>;
@@ -242,6 +251,8 @@ export interface FastPayClient {
   /** What an address holds on the chain. */
   balanceOnChain(owner: Address, asset: Address): Promise<bigint>;
   redemptionCost(): Promise<RedemptionCost>;
+  /** What the relayers of the client's options say that they take now: `proposed` is a fee for `redeem`. */
+  relayerFees(asset: Address): Promise<RelayerFees>;
 }
 
 /** An account's events as they come. */

@@ -55,6 +55,8 @@ export type FastPayErrorCode =
   | "other-copy"
   /** Too few votes or confirmations came. Nothing is lost: resume. */
   | "no-quorum"
+  /** The authorities take no new order now, for want of room. Nothing is lost: resume later. */
+  | "no-room"
   /** The authorities vote in an epoch that the Ethereum node does not show yet. */
   | "new-epoch"
   /** The committee runs without a Primary: nothing can be redeemed. */

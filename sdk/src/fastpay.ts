@@ -5,33 +5,37 @@ import { isHex, type Address, type Hex } from "./bytes.js";
 import { Committees } from "./chain/committees.js";
 import { Contract } from "./chain/contract.js";
 import { assetInfo, balanceOnChain } from "./chain/tokens.js";
-import type { AuthorityEndpoint, FastPayClient, FastPayOptions, PayIntent, RedeemIntent } from "./client.js";
+import type { AuthorityEndpoint, FastPayClient, FastPayOptions, ManyOptions } from "./client.js";
 import type { Committee } from "./committee.js";
 import { DEFAULT_TIMING } from "./drive/driver.js";
 import { FastPayError } from "./errors.js";
-import { NO_MEMO } from "./memo.js";
 import { Network } from "./network.js";
 import { readPayList } from "./pay-list-csv.js";
 import type { ChainStep, ManyStep, TransferStep } from "./progress.js";
 import { browserStore } from "./storage/browser.js";
 import type { OrderStore } from "./storage/store.js";
-import { ETHER, type Transfer } from "./transfer.js";
+import { ETHER } from "./transfer.js";
 import { listOrders, listUnfinished, viewAccount } from "./wallet/account.js";
 import type { Context } from "./wallet/context.js";
 import { deposit, depositStatus, followDeposit } from "./wallet/deposits.js";
 import { findDeposit, gatherEvidence } from "./wallet/evidence.js";
 import { readHistory } from "./wallet/history.js";
+import { paymentIntent, redemptionIntent } from "./wallet/intents.js";
 import { closeList, linesOf, openLists, payMany, viewList } from "./wallet/many.js";
 import { checkRecipient, claim, executeQueued, followClaim, redeemOnChain, redemptionCost, resumePayout } from "./wallet/payouts.js";
-import { resume, send, signerUntil, type Intent } from "./wallet/send.js";
+import { RELAYERS_MAX, relayerFees } from "./wallet/relayers.js";
+import { resume, send, signerUntil } from "./wallet/send.js";
 import { forgetTransaction, unfinishedTransactions } from "./wallet/transactions.js";
 import { watchAccount } from "./wallet/watch.js";
+import { worded } from "./wallet/wording.js";
 import type { Signer } from "./signers.js";
-import type { SubmittedTransaction, TransactionReceipt } from "./views.js";
+import type { ListStatus, PayListLine, SubmittedTransaction, TransactionReceipt } from "./views.js";
 
 /** How many entries of each list a history has, where nothing is said. */
 const HISTORY_LIMIT = 25;
 const HISTORY_LIMIT_MAX = 500;
+/** The base of an API's address. */
+const HTTP_BASE = /^https?:\/\/[^/?#]+[^?#]*$/;
 
 /** Where clients come from. */
 export const FastPay = {
@@ -47,8 +51,11 @@ export const FastPay = {
     const committees = await Committees.read(contract);
     const timing = { ...DEFAULT_TIMING, ...options.timing };
     const authorities = readEndpoints(options.authorities, committees.current, timing.requestMs);
-    const network = new Network(domain, committees, authorities, timing);
-    return clientOf({ network, contract, timing, store: options.storage ?? (await defaultStore()) });
+    const closing = new AbortController();
+    const network = new Network(domain, committees, authorities, timing, closing.signal);
+    const relayers = readRelayers(options.relayers ?? []);
+    const store = options.storage ?? (await defaultStore());
+    return clientOf({ network, contract, timing, relayers, store }, closing);
   },
 };
 
@@ -66,7 +73,7 @@ function readEndpoints(
     throw unusable(`there are ${members.length} authorities and ${endpoints.length} addresses; ${quorum} are needed`);
   }
   const clients = endpoints.map(({ http, name }) => {
-    if (!/^https?:\/\/[^/?#]+[^?#]*$/.test(http)) throw unusable(`${http} is not the base of an HTTP API`);
+    if (!HTTP_BASE.test(http)) throw unusable(`${http} is not the base of an HTTP API`);
     if (name !== undefined && !isHex(name, 32)) throw unusable(`${String(name)} is not an authority's name`);
     return new AuthorityClient(http, name && lower(name), timeoutMs);
   });
@@ -75,6 +82,13 @@ function readEndpoints(
   const names = clients.flatMap(({ name }) => name ?? []);
   if (new Set(names).size < names.length) throw unusable("an authority is listed twice");
   return clients;
+}
+
+function readRelayers(urls: readonly string[]): string[] {
+  if (urls.length > RELAYERS_MAX) throw unusable(`there are ${urls.length} relayers; ${RELAYERS_MAX} are asked at most`);
+  const bad = urls.find((url) => !HTTP_BASE.test(url));
+  if (bad !== undefined) throw unusable(`${bad} is not the base of a relayer's address`);
+  return [...new Set(urls.map((url) => url.replace(/\/+$/, "")))];
 }
 
 function unusable(message: string): FastPayError {
@@ -94,23 +108,6 @@ function timed<T extends object>(
     const progress = { ...step, afterMs: performance.now() - start };
     queueMicrotask(() => listener?.(progress));
   };
-}
-
-function payment(signer: Signer, { recipient, asset, amount, memo = NO_MEMO }: PayIntent): Intent {
-  const fields = { sender: signer.account, recipient, asset: lower(asset), amount, memo: lower(memo) };
-  return (sequence): Transfer => ({ type: "payment", ...fields, sequence });
-}
-
-function redemption(signer: Signer, { recipient, asset, amount, fee = 0n, memo = NO_MEMO }: RedeemIntent): Intent {
-  const fields = {
-    sender: signer.account,
-    recipient: lower(recipient),
-    asset: lower(asset),
-    amount,
-    fee,
-    memo: lower(memo),
-  };
-  return (sequence): Transfer => ({ type: "redemption", ...fields, sequence });
 }
 
 /** How many decimals assets have, each asked for once. */
@@ -139,10 +136,17 @@ function resumeTransaction(
   }
 }
 
-function clientOf(context: Context): FastPayClient {
+function clientOf(context: Context, closing: AbortController): FastPayClient {
   const { network, contract } = context;
+  const until = (signal?: AbortSignal): AbortSignal =>
+    signal === undefined ? closing.signal : AbortSignal.any([closing.signal, signal]);
+  const payList = (signer: Signer, list: readonly PayListLine[], options: ManyOptions): Promise<ListStatus> => {
+    const given = { ...options, signal: until(options.signal) };
+    return worded(contract, payMany(context, signer, list, given, timed<ManyStep>(options.onProgress)));
+  };
   return {
     domain: network.domain,
+    close: () => closing.abort(),
     authorities: network.authorities,
     async committee(epoch) {
       if (epoch === undefined) return network.committee;
@@ -151,53 +155,60 @@ function clientOf(context: Context): FastPayClient {
       throw new FastPayError("not-found", `the contract knows of no epoch ${epoch}`, "ask for an earlier one");
     },
 
-    pay: (signer, intent, { onProgress, signal } = {}) =>
-      send(context, signerUntil(signer, intent.expires), payment(signer, intent), timed<TransferStep>(onProgress), signal),
-    redeem: async (signer, intent, { onProgress, signal } = {}) => {
-      await checkRecipient(contract, intent.recipient);
-      return send(context, signer, redemption(signer, intent), timed<TransferStep>(onProgress), signal);
+    pay: async (signer, intent, { onProgress, signal } = {}) => {
+      const payment = paymentIntent(signer, intent);
+      const within = signerUntil(signer, intent.expires);
+      return worded(contract, send(context, within, payment, timed<TransferStep>(onProgress), until(signal)));
     },
-    payMany: (signer, list, options = {}) => payMany(context, signer, list, options, timed<ManyStep>(options.onProgress)),
+    redeem: async (signer, intent, { onProgress, signal } = {}) => {
+      const redemption = redemptionIntent(signer, intent);
+      await checkRecipient(contract, intent.recipient);
+      return worded(contract, send(context, signer, redemption, timed<TransferStep>(onProgress), until(signal)));
+    },
+    payMany: (signer, list, options = {}) => payList(signer, list, options),
     listStatus: (account, list, options = {}) => viewList(context, account, list, options),
-    readList: (content, { asset = ETHER } = {}) => readPayList(content, { domain: network.domain, asset, decimals: decimalsOf(contract) }),
+    readList: (content, { asset = ETHER } = {}) =>
+      readPayList(content, { domain: network.domain, asset, decimals: decimalsOf(contract) }),
     unfinishedLists: (account) => openLists(context, account),
     async resumeList(signer, name, options = {}) {
       const { lines, maxOutputs } = await linesOf(context, name);
-      return payMany(context, signer, lines, { ...options, name, maxOutputs }, timed<ManyStep>(options.onProgress));
+      return payList(signer, lines, { ...options, name, maxOutputs });
     },
     closeList: (name) => closeList(context, name),
-    resume: (account, { onProgress, signal } = {}) => resume(context, account, timed<TransferStep>(onProgress), signal),
+    resume: (account, { onProgress, signal } = {}) =>
+      worded(contract, resume(context, account, timed<TransferStep>(onProgress), until(signal))),
     orders: (account) => listOrders(context, account),
     unfinished: (account) => listUnfinished(context, account),
 
     account: (account, assets = [], { graceMs } = {}) => viewAccount(context, account, assets, graceMs),
     history: (account, { limit = HISTORY_LIMIT, cursor } = {}) =>
       readHistory(context, account, Math.min(Math.max(limit, 1), HISTORY_LIMIT_MAX), cursor),
-    watch: (account, { from, signal } = {}) => watchAccount(context, account, from, signal),
+    watch: (account, { from, signal } = {}) => watchAccount(context, account, from, until(signal)),
     evidence: (of) => gatherEvidence(context, of),
     certificate: (account, sequence) => network.findCertificate(account, sequence),
 
     deposit: (wallet, intent, { onProgress, signal } = {}) =>
-      deposit(context, wallet, intent, timed<ChainStep>(onProgress), signal),
+      deposit(context, wallet, intent, timed<ChainStep>(onProgress), until(signal)),
     unfinishedTransactions: (account) => unfinishedTransactions(context, account),
     resumeTransaction: (sent, { onProgress, signal } = {}) =>
-      resumeTransaction(context, sent, timed<ChainStep>(onProgress), signal),
+      resumeTransaction(context, sent, timed<ChainStep>(onProgress), until(signal)),
     forgetTransaction: (sent) => forgetTransaction(context, sent),
     depositStatus: (hash) => depositStatus(context, hash),
     depositByIndex: (index) => findDeposit(context, index),
     redeemOnChain: (wallet, certificate, { onProgress, signal } = {}) =>
-      redeemOnChain(context, wallet, certificate, timed<ChainStep>(onProgress), signal),
+      redeemOnChain(context, wallet, certificate, timed<ChainStep>(onProgress), until(signal)),
     executeQueued: (wallet, of, { onProgress, signal } = {}) =>
-      executeQueued(context, wallet, of, timed<ChainStep>(onProgress), signal),
+      executeQueued(context, wallet, of, timed<ChainStep>(onProgress), until(signal)),
     redemptionStatus: (sender, sequence) => contract.redemptionStatus(sender, sequence),
     claimable: (owner, asset) => contract.view("claimOf", [owner, asset]),
     claim: (wallet, intent, { onProgress, signal } = {}) =>
-      claim(context, wallet, { ...intent, asset: lower(intent.asset) }, timed<ChainStep>(onProgress), signal),
+      claim(context, wallet, { ...intent, asset: lower(intent.asset) }, timed<ChainStep>(onProgress), until(signal)),
     isFastPay: (address) => contract.isFastPay(address),
     contractStatus: () => contract.status(),
     assetStatus: (asset: Address) => contract.assetStatus(asset),
     assetInfo: (asset: Address) => assetInfo(contract, lower(asset)),
     balanceOnChain: (owner, asset) => balanceOnChain(contract, owner, lower(asset)),
     redemptionCost: () => redemptionCost(context),
+    relayerFees: (asset) => relayerFees(context, lower(asset)),
   };
 }

@@ -39,13 +39,22 @@ export class Network {
   readonly domain: Domain;
   readonly committees: Committees;
   readonly authorities: readonly AuthorityClient[];
+  /** Ends when nobody wants anything of them any more: what goes on in the background ends with it. */
+  readonly closed: AbortSignal;
   readonly #readMs: number;
 
-  constructor(domain: Domain, committees: Committees, authorities: readonly AuthorityClient[], timing: ReadTiming) {
+  constructor(
+    domain: Domain,
+    committees: Committees,
+    authorities: readonly AuthorityClient[],
+    timing: ReadTiming,
+    closed: AbortSignal = new AbortController().signal,
+  ) {
     this.domain = domain;
     this.committees = committees;
     this.authorities = authorities;
     this.#readMs = timing.readMs;
+    this.closed = closed;
   }
 
   /** The current committee. */
@@ -66,9 +75,10 @@ export class Network {
     ask: (authority: AuthorityClient, signal: AbortSignal) => Promise<T>,
     options: { signal?: AbortSignal | undefined; graceMs?: number; counts?: (answer: T) => boolean } = {},
   ): Promise<Answers<T>> {
-    throwIfAborted(options.signal);
+    const given = options.signal === undefined ? this.closed : AbortSignal.any([this.closed, options.signal]);
+    throwIfAborted(given);
     const enough = new AbortController();
-    const signal = options.signal === undefined ? enough.signal : AbortSignal.any([enough.signal, options.signal]);
+    const signal = AbortSignal.any([enough.signal, given]);
     const { quorum } = this.committee;
     const { counts = () => true } = options;
     const answers: AuthorityAnswer<T>[] = [];
@@ -86,7 +96,7 @@ export class Network {
     const all = Promise.all(asked).then(() => enough.abort());
     await Promise.race([all, sleep(this.#readMs, signal)]);
     enough.abort();
-    throwIfAborted(options.signal);
+    throwIfAborted(given);
     return answers;
   }
 

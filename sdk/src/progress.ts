@@ -21,6 +21,8 @@ export type Trouble =
   | { readonly kind: "silent"; readonly message: string }
   /** It knows of too little money: deposits or payments have not arrived there. */
   | { readonly kind: "insufficient-balance"; readonly balance: bigint }
+  /** It takes no new order now, for want of room on its disk: for anybody's, this account's, or this network address's. */
+  | { readonly kind: "no-room"; readonly whose: "disk" | "account" | "address"; readonly retryAfterMs: number }
   /** It lacks the certificate of this number, and nobody else has it. */
   | { readonly kind: "behind"; readonly sequence: bigint }
   /** It is locked on another order. */

@@ -356,6 +356,29 @@ export interface RedemptionCost {
   readonly wei: bigint;
 }
 
+/** What one relayer says that it takes. Nothing binds it to that. */
+export interface RelayerOffer {
+  /** The base of its address. */
+  readonly url: string;
+  /** Who pays for the gas and receives the fee. */
+  readonly relayer: Address;
+  /** In the asset's smallest unit. */
+  readonly fee: bigint;
+}
+
+/** What relayers say that they take now for a redemption of one asset. */
+export interface RelayerFees {
+  readonly asset: Address;
+  /** Of those that serve the asset, the lowest fee first. */
+  readonly offers: readonly RelayerOffer[];
+  /** Those that gave no answer that can be used, and why. */
+  readonly silent: readonly { readonly url: string; readonly error: FastPayError }[];
+  /** A fee that more than half of `offers` take; one relayer alone cannot move it where there are three. None without offers. */
+  readonly proposed: bigint | undefined;
+  /** How long it usually takes then, from settled to a block: relayers wait a minute for company. In milliseconds. */
+  readonly usualMs: number;
+}
+
 /** What every authority shows for one transfer, each checked by itself. */
 export interface CertificateEvidence {
   /** A valid certificate that one of them has; none where nobody has. */

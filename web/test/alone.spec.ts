@@ -19,7 +19,7 @@ async function redeem(page: Page, amount: string): Promise<void> {
   await page.getByLabel("Amount", { exact: true }).fill(amount);
   await page.getByLabel("To (an Ethereum address)").fill(OUT);
   await page.getByRole("button", { name: `Redeem ${amount} ETH` }).click();
-  await expect(activity(page, /^Redeem/).getByText("Done", { exact: true })).toBeVisible();
+  await expect(activity(page, /^Redeem/).getByText("Waits for a relayer", { exact: true })).toBeVisible();
 }
 
 const redemptions = (page: Page) => page.getByRole("region", { name: "Your redemptions" });

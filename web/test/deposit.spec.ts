@@ -85,6 +85,21 @@ test("who declines the transaction is told so, and keeps the money", async ({ pa
   await expect(activity(page, "Deposit 1 ETH").getByRole("alert")).toContainText("You declined");
 });
 
+test("a deposit that was declined is not offered again once another one was made", async ({ page, person }) => {
+  const { wallet } = await person();
+  await goTo(page, "Deposit");
+  wallet.declines = true;
+  await page.getByLabel("Amount", { exact: true }).fill("1");
+  await page.getByRole("button", { name: "Deposit 1 ETH" }).click();
+  const declined = activity(page, "Deposit 1 ETH");
+  await expect(declined.getByRole("button", { name: "Try again" })).toBeVisible();
+  wallet.declines = false;
+  await page.getByLabel("Amount", { exact: true }).fill("2");
+  await page.getByRole("button", { name: "Deposit 2 ETH" }).click();
+  await expect(activity(page, "Deposit 2 ETH").getByText("Done", { exact: true })).toBeVisible();
+  await expect(declined.getByRole("button", { name: "Try again" })).toBeHidden();
+});
+
 test("more than there is cannot be deposited, nor what is no amount", async ({ page, person }) => {
   await person();
   await goTo(page, "Deposit");

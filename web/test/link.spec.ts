@@ -1,5 +1,5 @@
 import { isAccessible } from "./support/axe";
-import { expect, goTo, activity, inFastPay, picture, test } from "./support/people";
+import { activity, agree, expect, goTo, inFastPay, picture, test } from "./support/people";
 import { deployToken, network } from "./support/net";
 import { withCamera } from "./support/camera";
 
@@ -34,6 +34,8 @@ test("a link with amount and memo, as text and as a QR code, is paid as it stand
   await expect(form).toContainText(bob.wallet.key.address);
   expect(new URL(alice.page.url()).hash).toBe("");
   await form.getByRole("button", { name: "Pay 1.5 ETH" }).click();
+  await expect(alice.page.getByRole("region", { name: "Review" })).toContainText("Bob's café (nobody has checked this)");
+  await agree(alice.page);
   await expect(activity(alice.page, /^Pay 1.5 ETH/).getByText("Done", { exact: true })).toBeVisible();
   await goTo(bob.page, "Wallet");
   await expect(inFastPay(bob.page, "ETH")).toHaveText("1.5");
@@ -64,13 +66,17 @@ test("a link that expires while it stands there is not paid, nor when it is trie
   await open();
   wallet.declines = true;
   await page.getByRole("button", { name: "Pay 0.5 ETH" }).click();
+  await agree(page);
   await expect(work.getByRole("alert")).toContainText("You declined");
   wallet.declines = false;
-  await open();
   await page.clock.setFixedTime((expires + 1) * 1_000);
   const askedBefore = wallet.asked.length;
-  for (const button of [work.getByRole("button", { name: "Try again" }), page.getByRole("button", { name: "Pay 0.5 ETH" })]) {
-    await button.click();
+  for (const isAgain of [true, false]) {
+    if (isAgain) await work.getByRole("button", { name: "Try again" }).click();
+    else {
+      await page.getByRole("button", { name: "Pay 0.5 ETH" }).click();
+      await agree(page);
+    }
     await expect(work.getByRole("alert")).toContainText("This link has expired");
     await expect(work.getByRole("button", { name: "Try again" })).toBeHidden();
     await work.getByRole("button", { name: "Close" }).click();
@@ -95,6 +101,7 @@ test("a link that expires while the wallet's question stands open is not paid: n
   let sign = (): void => undefined;
   wallet.thinks = new Promise((resolve) => (sign = resolve));
   await page.getByRole("button", { name: "Pay 0.5 ETH" }).click();
+  await agree(page);
   await expect.poll(() => wallet.asked).toContain("eth_signTypedData_v4");
   await page.clock.setFixedTime((expires + 1) * 1_000);
   sign();
@@ -140,6 +147,10 @@ test("a link that is opened where one stands already, or after one was paid, wai
   await isAccessible(page);
   await picture(page, "link-opened-meanwhile");
   await form.getByRole("button", { name: "Pay 1 ETH" }).click();
+  // Also while it is reviewed nothing comes in its place.
+  await change();
+  await expect(page.getByRole("region", { name: "Review" })).not.toContainText(mallory);
+  await agree(page);
   await expect(activity(page, /^Pay 1 ETH/).getByText("Done", { exact: true })).toBeVisible();
   await change();
   await expect(form.getByLabel("To", { exact: true })).toBeVisible();

@@ -1,4 +1,5 @@
-import { activity, authority, expect, goTo, inFastPay, pay, picture, test } from "./support/people";
+import { isAccessible } from "./support/axe";
+import { activity, agree, authority, expect, goTo, inFastPay, pay, picture, test } from "./support/people";
 
 test("alice pays bob: final, then settled; bob sees it come", async ({ person }) => {
   const alice = await person({ deposit: "5" });
@@ -32,6 +33,58 @@ test("a payment is announced to whoever is paid, without a reload", async ({ per
   await goTo(alice.page, "Pay");
   await pay(alice.page, bob.wallet.key.address, "0.5", "thanks");
   await expect(bob.page.getByText(/^Received 0.5 ETH from 0x/)).toBeVisible();
+});
+
+test("a payment is reviewed before anything is asked to be signed: to whom, how much, what stays, and whether it is the first", async ({ page, person }) => {
+  const { wallet } = await person({ deposit: "2" });
+  const bob = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
+  await goTo(page, "Pay");
+  await page.getByLabel("To", { exact: true }).fill(bob.toLowerCase());
+  await page.getByLabel("Amount", { exact: true }).fill("0.5");
+  await page.getByLabel("Memo (optional)").fill("rent");
+  // Twice in one place, as people do.
+  await page.getByRole("button", { name: "Pay 0.5 ETH" }).dblclick();
+  const review = page.getByRole("region", { name: "Review" });
+  await expect(review.getByRole("heading", { name: "Pay 0.5 ETH?" })).toBeVisible();
+  await expect(review).toContainText(bob);
+  await expect(review).toContainText("1.5 ETH");
+  await expect(review).toContainText("rent (everyone can read it)");
+  await expect(review).toContainText("First payment to this account");
+  await isAccessible(page);
+  await picture(page, "pay-review");
+  expect(wallet.asked).toEqual(["eth_requestAccounts"]);
+  await review.getByRole("button", { name: "Back" }).click();
+  await expect(page.getByLabel("Amount", { exact: true })).toHaveValue("0.5");
+  await page.getByRole("button", { name: "Pay 0.5 ETH" }).click();
+  await expect(review.getByRole("heading", { name: "Pay 0.5 ETH?" })).toBeFocused();
+  await agree(page);
+  await expect(activity(page, /^Pay 0.5 ETH/).getByText("Done", { exact: true })).toBeVisible();
+  await expect(page.getByLabel("Amount", { exact: true })).toHaveValue("");
+  await page.getByLabel("To", { exact: true }).fill(bob);
+  await page.getByLabel("Amount", { exact: true }).fill("0.25");
+  await page.getByRole("button", { name: "Pay 0.25 ETH" }).click();
+  await expect(review.getByRole("heading", { name: "Pay 0.25 ETH?" })).toBeVisible();
+  await expect(review).not.toContainText("First payment to this account");
+});
+
+test("a declined payment is seen where the eye is, names itself, and stands in the form to be tried again", async ({ page, person }) => {
+  const { wallet } = await person({ deposit: "2" });
+  const bob = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
+  await page.setViewportSize({ width: 390, height: 560 });
+  await goTo(page, "Pay");
+  await pay(page, bob, "0.5");
+  await expect(activity(page, /^Pay 0.5 ETH/).getByText("Done", { exact: true })).toBeVisible();
+  wallet.declines = true;
+  await pay(page, bob, "0.25", "again");
+  const work = activity(page, /^Pay 0.25 ETH/);
+  await expect(work.getByRole("alert")).toContainText("You declined");
+  await expect(work.getByRole("heading")).toBeInViewport();
+  await expect(work.getByRole("alert")).toBeInViewport();
+  await expect(activity(page, /^Pay 0.5 ETH/)).toBeHidden();
+  await picture(page, "declined-phone");
+  await expect(page.getByLabel("To", { exact: true })).toHaveValue(bob);
+  await expect(page.getByLabel("Amount", { exact: true })).toHaveValue("0.25");
+  await expect(page.getByLabel("Memo (optional)")).toHaveValue("again");
 });
 
 test("who declines the signature is told so, and nothing is bound", async ({ page, person }) => {
@@ -141,6 +194,8 @@ test("a payment is made by the keyboard alone", async ({ page, person }) => {
   await page.keyboard.type("0.5");
   await tabTo(/^Pay 0.5 ETH$/);
   await picture(page, "keyboard");
+  await page.keyboard.press("Enter");
+  await tabTo(/^Yes, pay 0.5 ETH$/);
   await page.keyboard.press("Enter");
   await expect(activity(page, /^Pay 0.5 ETH/).getByText("Done", { exact: true })).toBeVisible();
 });

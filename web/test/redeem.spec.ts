@@ -1,5 +1,6 @@
 import { parseEther } from "viem";
 
+import { isAccessible } from "./support/axe";
 import { activity, addAndDeposit, expect, goTo, inFastPay, picture, redeemAlone, test } from "./support/people";
 import { balanceOnChain, contracts, deployMoodyToken, deployToken, OUTFLOW_DELAY_S, passTime, setMood } from "./support/net";
 
@@ -26,6 +27,30 @@ test("a relayer brings a redemption to Ethereum for its fee", async ({ page, per
   await picture(page, "explorer-redemption");
   await goTo(page, "Wallet");
   await expect(inFastPay(page, "ETH")).toHaveText("2.5");
+});
+
+test("the fee is proposed as relayers say that they take it, with the time that it usually takes", async ({ page, person }) => {
+  await person({ deposit: "2" });
+  await goTo(page, "Redeem");
+  const before = await balanceOnChain(OUT);
+  await page.getByLabel("To (an Ethereum address)").fill(OUT);
+  await page.getByLabel("Amount", { exact: true }).fill("1");
+  const fee = page.getByLabel("Fee for the relayer");
+  await expect(fee).toHaveValue(/^0\.0*[1-9]/);
+  const proposed = await fee.inputValue();
+  await expect(page.getByText(/1 relayer takes 0\.\d+ ETH or more/)).toBeVisible();
+  await expect(page.getByText(/^Usually within 1 min$/)).toBeVisible();
+  await expect(page.getByText("1 of 1 relayer takes this fee.")).toBeVisible();
+  await isAccessible(page);
+  await picture(page, "redeem-fee");
+  await fee.fill("0");
+  await expect(page.getByText("No known relayer takes this fee")).toBeVisible();
+  await isAccessible(page);
+  await page.getByRole("button", { name: "Suggest" }).click();
+  await expect(fee).toHaveValue(proposed);
+  await page.getByRole("button", { name: "Redeem 1 ETH" }).click();
+  await expect(page.getByRole("region", { name: "Your redemptions" }).getByText("Paid on Ethereum")).toBeVisible();
+  expect((await balanceOnChain(OUT)) - before).toBe(parseEther("1") - parseEther(proposed));
 });
 
 test("a redemption is brought to Ethereum alone", async ({ page, person }) => {

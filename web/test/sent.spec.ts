@@ -40,7 +40,7 @@ test("a redemption that its owner brings to Ethereum is followed over a reload, 
   await page.getByLabel("Amount", { exact: true }).fill("1.5");
   await page.getByLabel("To (an Ethereum address)").fill(OUT);
   await page.getByRole("button", { name: "Redeem 1.5 ETH" }).click();
-  await expect(activity(page, /^Redeem/).getByText("Done", { exact: true })).toBeVisible();
+  await expect(activity(page, /^Redeem/).getByText("Waits for a relayer", { exact: true })).toBeVisible();
   await withoutBlocks(async () => {
     await page.getByRole("button", { name: "Bring it there myself" }).click();
     await isFollowed(page, "Bring redemption #0 to Ethereum", "Bring it there myself", "do not bring it there again");

@@ -5,7 +5,7 @@ import { formatAccount, parsePaymentLink } from "@fastpay/sdk";
 import { privateKeyToAccount } from "viem/accounts";
 
 import { isAccessible } from "./support/axe";
-import { activity, expect, picture, test } from "./support/people";
+import { activity, agree, expect, picture, test } from "./support/people";
 import { depositEther, network } from "./support/net";
 import { fastpay, openShop, type OpenShop } from "./support/shop";
 
@@ -88,6 +88,7 @@ test("an order is paid in the web wallet, which its link opens", async ({ page, 
   const form = buyer.page.getByRole("form", { name: "Payment" });
   await expect(form).toContainText("The corner bakery (nobody has checked this)");
   await form.getByRole("button", { name: "Pay 0.01 ETH" }).click();
+  await agree(buyer.page);
   await expect(activity(buyer.page, /^Pay 0.01 ETH/).getByText("Done", { exact: true })).toBeVisible();
   await expect(page.getByTestId("state")).toHaveText("✓ Paid. Thank you! It is on its way.");
   await isSame();

@@ -2,7 +2,7 @@
 
 import type { Page } from "@playwright/test";
 
-import { activity, expect, goTo, inFastPay, pay, picture, test } from "./support/people";
+import { activity, agree, expect, goTo, inFastPay, pay, picture, test } from "./support/people";
 
 const BOB = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
 
@@ -165,6 +165,7 @@ for (const withLocks of [true, false]) {
       await tab.getByLabel("Amount", { exact: true }).fill(amounts[number] ?? "");
     }
     await Promise.all([page, second].map((tab) => tab.getByRole("button", { name: /^Pay \d/ }).click()));
+    await Promise.all([page, second].map(agree));
     for (const [number, tab] of [page, second].entries()) {
       const work = activity(tab, new RegExp(`^Pay ${amounts[number]} ETH`));
       // Without locks the one that comes second may be told so; then it goes on.

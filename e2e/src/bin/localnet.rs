@@ -73,6 +73,7 @@ async fn serve(folder: &str, with_relayer: bool) -> Result<(), Failure> {
     let mut network = Network::prepare(Place::fixed(folder)?, LAYOUT).await?;
     let token = network.chain()?.deploy_token(network.place())?;
     network.relayer()?.serve(token.address)?;
+    let relayers: Vec<_> = with_relayer.then(|| network.tell_fees()).transpose()?.into_iter().collect();
     // Of the epoch after the first: beside the others from the start, so that nobody need be restarted for them.
     let next: Vec<_> = network.authorities.iter_mut().map(|a| a.add_keys(NEXT_KEYS)).collect::<Result<_, _>>()?;
     network.start_authorities().await?;
@@ -89,7 +90,7 @@ async fn serve(folder: &str, with_relayer: bool) -> Result<(), Failure> {
         network.chain()?.give_token(&token, address, units).await?;
     }
     wallet.import_key("carol", "--ed25519", CAROL).await?;
-    let description = describe(&network, &token, &rich)?;
+    let description = describe(&network, &token, &rich, &relayers)?;
     explain(&network, &wallet, &token)?;
     println!("  for programs    {}", description.display());
     // Whatever ends before it is told to is worth an error.
@@ -120,7 +121,7 @@ async fn rotate(network: &Network, next: &[Member]) -> Result<(), Failure> {
 }
 
 /// Writes down where everything is. The keys are anvil's, which everybody knows.
-fn describe(network: &Network, token: &Token, rich: &[AccountId]) -> Result<PathBuf, Failure> {
+fn describe(network: &Network, token: &Token, rich: &[AccountId], relayers: &[String]) -> Result<PathBuf, Failure> {
     let mut authorities = Vec::new();
     for authority in &network.authorities {
         let endpoints = authority.endpoints()?;
@@ -135,6 +136,7 @@ fn describe(network: &Network, token: &Token, rich: &[AccountId]) -> Result<Path
         "contract": network.contract()?,
         "token": token.address,
         "authorities": authorities,
+        "relayers": relayers,
         "accounts": accounts.collect::<Vec<_>>(),
     });
     let content = serde_json::to_string_pretty(&content).map_err(Failure::wrong)?;

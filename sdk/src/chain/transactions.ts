@@ -119,7 +119,8 @@ export async function included(from: Follower, hash: Hex): Promise<TransactionRe
   const until = signal === undefined ? ended.signal : AbortSignal.any([ended.signal, signal]);
   // viem sees what replaces it from now on, and keeps to itself that the node is silent.
   const receipt = await Promise.race([
-    answered(from, () => contract.client.waitForTransactionReceipt({ hash, timeout: 0, signal: until })),
+    // Who loses this race ends with it: else the node would be asked for ever.
+    answered({ ...from, signal: until }, () => contract.client.waitForTransactionReceipt({ hash, timeout: 0, signal: until })),
     replacedEarlier({ ...from, signal: until }, hash),
   ]).finally(() => ended.abort());
   if (receipt.status === "success") return receipt;

@@ -125,6 +125,12 @@ class Conversation {
         return this.#afterConfirmed();
       case "insufficient-balance":
         return this.#afterPoverty(facts.balance ?? 0n);
+      case "disk-low":
+        return this.#afterFull("disk", facts.retryAfterMs);
+      case "account-budget":
+        return this.#afterFull("account", facts.retryAfterMs);
+      case "address-budget":
+        return this.#afterFull("address", facts.retryAfterMs);
       case "no-primary":
         return last({ type: "out", trouble: { kind: "no-primary" } });
       case "not-voting":
@@ -137,6 +143,10 @@ class Conversation {
           ? later({ type: "later", trouble: { kind: "silent", message: error.message } })
           : last({ type: "out", trouble: { kind: "refused", message: error.message } });
     }
+  }
+
+  #afterFull(whose: "disk" | "account" | "address", retryAfterMs: number): Next {
+    return later({ type: "later", trouble: { kind: "no-room", whose, retryAfterMs } });
   }
 
   /** It is locked. On an earlier order: then it lags. On another order of this number: then there are two. */

@@ -35,6 +35,8 @@ export function untilQuorum<T>(drive: Drive, task: Task<T>): Promise<{ rest: Pro
   return new Promise((resolve, reject) => {
     const limit = limited(timing.deadlineMs, drive.signal);
     const background = new AbortController();
+    const close = (): void => background.abort();
+    network.closed.addEventListener("abort", close, { once: true });
     const fail = (error: unknown): void => {
       background.abort();
       reject(error);
@@ -56,8 +58,10 @@ export function untilQuorum<T>(drive: Drive, task: Task<T>): Promise<{ rest: Pro
       limit.end();
       const late = setTimeout(() => background.abort(), task.backgroundMs);
       resolve({ rest: Promise.all(all).then(() => clearTimeout(late)) });
+      background.signal.addEventListener("abort", () => clearTimeout(late));
     });
     void Promise.all(all).then(() => {
+      network.closed.removeEventListener("abort", close);
       if (heard < quorum) fail(noQuorum(what, heard, quorum, false, troubles));
     });
   });

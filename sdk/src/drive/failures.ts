@@ -12,7 +12,9 @@ export function describeTrouble(trouble: Trouble): string {
     case "silent":
       return trouble.message;
     case "insufficient-balance":
-      return `it knows of a balance of ${trouble.balance} only`;
+      return "it knows of too little money: deposits or payments have not arrived there";
+    case "no-room":
+      return noRoomText(trouble.whose);
     case "behind":
       return `it waits for the certificate of number ${trouble.sequence}, which is not to be found`;
     case "locked":
@@ -26,6 +28,30 @@ export function describeTrouble(trouble: Trouble): string {
     case "misbehaved":
       return `it gave a wrong answer: ${trouble.message}`;
   }
+}
+
+function noRoomText(whose: "disk" | "account" | "address"): string {
+  switch (whose) {
+    case "disk":
+      return "its disk is nearly full: it votes for no new order, and settles what is final";
+    case "account":
+      return "this account's orders have filled their share of its disk for now";
+    case "address":
+      return "orders from this network address have filled their share of its disk for now";
+  }
+}
+
+/** More than f authorities say alike that there is no room for a new order. */
+export function noRoom(whose: "disk" | "account" | "address", retryAfterMs: number): FastPayError {
+  const messages = {
+    disk: "the authorities' disks are nearly full: they vote for no new order now",
+    account: "this account has ordered as much as the authorities take from one account for now",
+    address: "the authorities have taken as many orders as they take from one network address for now",
+  };
+  const wait = `wait ${Math.max(1, Math.ceil(retryAfterMs / 60_000))} min`;
+  const elsewhere = whose === "address" ? ", or use another network" : "";
+  const action = `nothing is lost, and the order keeps its number: ${wait}${elsewhere}, then resume`;
+  return new FastPayError("no-room", messages[whose], action, { details: { whose, retryAfterMs } });
 }
 
 /** Too few good answers. */

@@ -7,9 +7,10 @@ import { certificateOf, type VerifiedCertificate } from "../certificate.js";
 import type { AuthorityName, Committee } from "../committee.js";
 import { FastPayError } from "../errors.js";
 import type { Trouble } from "../progress.js";
+import { amountOf } from "../transfer.js";
 import type { VerifiedOrder, Vote } from "../verify.js";
 import { Contest } from "./contest.js";
-import { conflict, noQuorum } from "./failures.js";
+import { conflict, noQuorum, noRoom } from "./failures.js";
 
 /** A verified answer, or the lack of one. */
 export type Heard =
@@ -134,12 +135,21 @@ export class Tally {
       const action = "redeem with a committee that has a contract";
       return new FastPayError("no-primary", "this committee runs without a Primary: nothing can be redeemed", action);
     }
+    const full = troubles.flatMap((trouble) => (trouble.kind === "no-room" ? [trouble] : []));
+    for (const whose of ["account", "address", "disk"] as const) {
+      const waits = full.filter((trouble) => trouble.whose === whose).map(({ retryAfterMs }) => retryAfterMs);
+      // How long is said by an honest one at least, or less.
+      const wait = waits.sort((a, b) => b - a)[faultsTolerated];
+      if (wait !== undefined && waits.length > blocking) return noRoom(whose, wait);
+    }
     const balances = troubles.flatMap((trouble) => (trouble.kind === "insufficient-balance" ? [trouble.balance] : []));
     const balance = balances.sort((a, b) => (a < b ? 1 : -1))[faultsTolerated];
     if (balance !== undefined && balances.length > blocking) {
-      const message = `the account's balance does not cover this: an authority reports ${balance} of the smallest unit`;
+      const message = "the account's balance does not cover this";
       const action = "the order keeps its number; add funds and resume";
-      return new FastPayError("insufficient-funds", message, action, { details: { balance } });
+      const { transfer } = this.#order;
+      const facts = { account: transfer.sender, asset: transfer.asset, needed: amountOf(transfer), available: balance };
+      return new FastPayError("insufficient-funds", message, action, { details: { balance, ...facts } });
     }
     return noQuorum("votes", this.#votes.size, quorum, timedOut, this.#troubles);
   }

@@ -16,6 +16,8 @@ export interface Context {
   /** None where nothing is to be sent from here. */
   readonly store: OrderStore | undefined;
   readonly timing: Timing;
+  /** The bases of relayers' addresses. */
+  readonly relayers: readonly string[];
 }
 
 /** The orders of an account, as far as they are kept here. Throws `storage` where nothing is kept. */

@@ -3,7 +3,7 @@
 import { encodeFunctionData, parseEventLogs, type TransactionReceipt, type WalletClient } from "viem";
 
 import { accountFromBytes32, accountFromEthereum, type AccountId } from "../accounts.js";
-import { AMOUNT_MAX } from "../amounts.js";
+import { AMOUNT_MAX, formatAmount } from "../amounts.js";
 import type { AuthorityClient } from "../authority.js";
 import type { Address, Hex } from "../bytes.js";
 import { FASTPAY_ABI, TOKEN_ABI } from "../chain/abi.js";
@@ -90,7 +90,9 @@ async function depositToken(from: ChainAccount, recipient: AccountId, asset: Add
   const token = new Token(from.contract, asset);
   const held = await token.balanceOf(from.address);
   if (held < amount) {
-    const message = `the address holds ${held} of the token's smallest unit, and ${amount} are to be deposited`;
+    const { symbol, decimals } = await token.info();
+    const [has, wants] = [held, amount].map((units) => `${formatAmount(units, decimals)} ${symbol}`);
+    const message = `the address holds ${has}, and ${wants} are to be deposited`;
     throw new FastPayError("insufficient-funds", message, "deposit less", {
       details: { needed: amount, available: held },
     });

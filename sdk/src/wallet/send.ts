@@ -158,7 +158,7 @@ export async function checkStanding(drive: Drive, journal: OrderJournal, need: N
   await spreadReceived(drive, account);
   const now = await availableOf(drive, journal, sequence, asset, await network.accountStates(account, asset, signal));
   if (now === undefined || now >= amount) return sequence;
-  const message = `account ${formatAccount(account)} has ${now} of ${asset} (smallest unit), and ${amount} are needed`;
+  const message = `account ${formatAccount(account)} holds too little`;
   throw new FastPayError("insufficient-funds", message, "nothing was signed; deposit or receive more first", {
     details: { account, asset, needed: amount, available: now },
   });

@@ -150,7 +150,12 @@ describe("payments", () => {
 
   test("of more than there is are refused, and nothing is signed", async () => {
     const intent = { recipient: bob.signer.account, asset: ETHER, amount: 1_000_000n * ONE };
-    await expect(fastpay.pay(carol, intent)).rejects.toMatchObject({ code: "insufficient-funds" });
+    await expect(fastpay.pay(carol, intent)).rejects.toMatchObject({
+      code: "insufficient-funds",
+      message: expect.stringMatching(/^account fp1\S+ has [0-9.]+ ETH, and 1000000 ETH are needed$/),
+    });
+    const token = { ...intent, asset: network.token, amount: 10n ** 30n };
+    await expect(fastpay.pay(carol, token)).rejects.toMatchObject({ message: expect.stringMatching(/has [0-9.]+ DEMO, and [0-9.]+ DEMO are needed$/) });
     expect(await fastpay.unfinished(carol.account)).toEqual([]);
   });
 

@@ -20,15 +20,18 @@ interface Deployment {
   chainId: number;
   contract: Hex;
   authorities: readonly AuthorityEndpoint[];
+  /** Where relayers say what they take. */
+  relayers?: readonly string[];
 }
 
 export async function quickstart(deployment: Deployment, key: Hex) {
-  const { rpc, chainId, contract, authorities } = deployment;
+  const { rpc, chainId, contract, authorities, relayers = [] } = deployment;
 
   // An Ethereum node that you trust, and where orders are written down before they are sent. In a browser leave
   // `storage` out, for IndexedDB; in Node.js give `await folderStore("…")` of @fastpay/sdk/node.
   const publicClient = createPublicClient({ chain: foundry, transport: http(rpc) });
-  const fastpay = await FastPay.create({ publicClient, contract, chainId, authorities, storage: memoryStore() });
+  const storage = memoryStore();
+  const fastpay = await FastPay.create({ publicClient, contract, chainId, authorities, relayers, storage });
 
   // Somebody with money on Ethereum. In a browser: ethereumSigner(window.ethereum, address).
   const wallet = createWalletClient({ account: privateKeyToAccount(key), chain: foundry, transport: http(rpc) });
@@ -55,8 +58,12 @@ export async function quickstart(deployment: Deployment, key: Hex) {
   const { balances } = await fastpay.account(carol.account);
 
   // Redeem to Ethereum. A relayer brings it to the contract for the fee; or do it yourself: fastpay.redeemOnChain.
-  const address = wallet.account.address;
-  const out = await fastpay.redeem(alice, { recipient: address, asset: ETHER, amount: parseAmount("0.1", 18) });
+  const recipient = wallet.account.address;
+  const { proposed: fee = 0n } = await fastpay.relayerFees(ETHER);
+  const out = await fastpay.redeem(alice, { recipient, asset: ETHER, amount: parseAmount("0.1", 18), fee });
   const payout = await fastpay.redeemOnChain(wallet, out.certificate);
+
+  // Ends what goes on in the background, such as bringing slow authorities up to date; the program ends then.
+  fastpay.close();
   return { balances, payout };
 }

@@ -16,6 +16,7 @@ export interface NetworkFile {
   readonly rpc: string;
   readonly contract: Hex;
   readonly token: Hex;
+  readonly relayers: readonly string[];
   readonly authorities: readonly { readonly name: Hex; readonly http: string }[];
   readonly accounts: readonly { readonly name: string; readonly account: string; readonly privateKey: Hex }[];
 }

@@ -50,7 +50,7 @@ async function contextOf(nodes: readonly TestNode[], epochs: readonly Committee[
   const clients = nodes.map(({ url, keys: { votingKey } }) => new AuthorityClient(url, votingKey, TIMING.requestMs));
   const network = new Network(DOMAIN, committees, clients, TIMING);
   // Tests that speak to a contract bring their own.
-  return { network, contract: undefined as never, store: memoryStore(), timing: TIMING };
+  return { network, contract: undefined as never, store: memoryStore(), timing: TIMING, relayers: [] };
 }
 
 export class Scene {

@@ -124,6 +124,23 @@ describe("one authority of four", () => {
     await scene.pay(100n);
   });
 
+  test.each([
+    ["disk-low", 503, "disk"],
+    ["account-budget", 429, "account"],
+    ["address-budget", 429, "address"],
+  ] as const)("has no room (%s): nobody else is held up, and where more have none it is said in plain words", async (code, status, whose) => {
+    const full = problem(status, code, { retryAfterMs: 120_000 }, "later");
+    scene.node(0).lie = toOrders(full);
+    await scene.pay(30n);
+    scene.node(1).lie = toOrders(full);
+    const error = await scene.pay(31n, { timing: { deadlineMs: 300 } }).catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ code: "no-room", details: { whose, retryAfterMs: 120_000 } });
+    expect((error as FastPayError).action).toMatch(/wait 2 min.*resume/);
+    expect(scene.steps).toContainEqual(expect.objectContaining({ type: "waiting", trouble: { kind: "no-room", whose, retryAfterMs: 120_000 } }));
+    for (const node of scene.nodes) node.lie = () => undefined;
+    expect(await scene.resume()).toMatchObject([{ type: "settled", receipt: { certificate: { order: { transfer: { amount: 31n } } } } }]);
+  });
+
   test("is busy, and gets the same bytes again when it asked to", async () => {
     let refusals = 3;
     await scene.node(3).stop();

@@ -1,16 +1,17 @@
 import { Badge, Button, Card, Group, List, Stack, Text, Title } from "@mantine/core";
-import type { Hex, ListStatus, TransactionName } from "@fastpay/sdk";
-import type { JSX } from "react";
+import type { Hex, ListStatus, RedemptionStatus, TransactionName } from "@fastpay/sdk";
+import { useEffect, useRef, type JSX, type RefObject } from "react";
 import { Link } from "react-router";
 
 import { ErrorAlert } from "../ui/ErrorAlert";
 import { Steps } from "../ui/Steps";
 import { TransferText } from "../ui/TransferText";
+import { useRedemptionStatuses } from "../data/queries";
 import { useNetwork } from "../network/NetworkProvider";
 import { isHopeless, leftTransaction, listIn, submittedIn, type Activity, type ActivityKind } from "./activities";
-import { useActivityActions, useResume, useResumeTransactions } from "./ActivityProvider";
+import { useActivities, useActivityActions, useResume, useResumeTransactions } from "./ActivityProvider";
 import { ListProgress, SaveResult } from "./ListProgress";
-import { chainSteps, hindrances, ownSteps, transferSteps } from "./steps";
+import { chainSteps, hindrances, ownSteps, stepsOnEthereum, transferSteps } from "./steps";
 
 const BADGES = {
   running: { color: "indigo", text: "On its way" },
@@ -27,9 +28,11 @@ const NOT_AGAIN: Partial<Record<ActivityKind, string>> = {
 /** One piece of work with its steps, from the order to its settlement. */
 export function ActivityCard({ activity }: { activity: Activity }): JSX.Element {
   const isTransfer = activity.kind === "pay" || activity.kind === "redeem" || activity.kind === "resume";
-  const badge = BADGES[activity.state];
+  const out = useOnEthereum(activity);
+  const badge = badgeOf(activity, out);
+  const card = useSight(activity);
   return (
-    <Card component="section" withBorder aria-label={activity.title} data-activity={activity.kind}>
+    <Card ref={card} tabIndex={-1} className="activity" component="section" withBorder aria-label={activity.title} data-activity={activity.kind}>
       <Stack>
         <Group justify="space-between" wrap="nowrap" align="flex-start">
           <Title order={2} size="h4" style={{ overflowWrap: "anywhere" }}>
@@ -43,7 +46,7 @@ export function ActivityCard({ activity }: { activity: Activity }): JSX.Element 
         {activity.kind === "list" ? (
           <ListProgress activity={activity} />
         ) : (
-          <Steps steps={isTransfer ? transferSteps(activity) : chainSteps(activity)} label="Progress" />
+          <Steps steps={isTransfer ? [...transferSteps(activity), ...stepsOnEthereum(activity, out)] : chainSteps(activity)} label="Progress" />
         )}
         {activity.state === "running" && <Hindrances activity={activity} />}
         <ErrorAlert error={activity.state === "failed" ? activity.error : undefined}>
@@ -53,6 +56,40 @@ export function ActivityCard({ activity }: { activity: Activity }): JSX.Element 
       </Stack>
     </Card>
   );
+}
+
+/** Where the redemption that the work has ordered stands on Ethereum; none where it has ordered none, or that is not known. */
+function useOnEthereum(activity: Activity): RedemptionStatus | undefined {
+  const certified = ownSteps(activity).findLast((step) => step.type === "certified");
+  const transfer = certified?.certificate.order.transfer;
+  const [status] = useRedemptionStatuses(transfer?.type === "redemption" ? [transfer] : []);
+  return status?.data;
+}
+
+/** A redemption is done when it is paid: until then it waits for somebody. */
+function badgeOf({ state }: Activity, out: RedemptionStatus | undefined): { color: string; text: string } {
+  if (state !== "done" || out === undefined || out.state === "paid") return BADGES[state];
+  return out.state === "queued" ? { color: "orange", text: "Queued" } : { color: "indigo", text: "Waits for a relayer" };
+}
+
+/** It has begun just now, by what the person did here. */
+const JUST_NOW_MS = 2_000;
+
+/** Has a result seen: the page goes to work as it begins, and again where it fails. */
+function useSight({ id, kind, state, startedAtMs }: Activity): RefObject<HTMLDivElement | null> {
+  const card = useRef<HTMLDivElement>(null);
+  const isNew = kind !== "resume" && Date.now() - startedAtMs < JUST_NOW_MS;
+  const first = useRef({ id, isNew });
+  if (first.current.id !== id) first.current = { id, isNew };
+  useEffect(() => {
+    if (!first.current.isNew) return;
+    card.current?.focus({ preventScroll: true });
+    card.current?.scrollIntoView({ block: "nearest" });
+  }, [id]);
+  useEffect(() => {
+    if (state === "failed") card.current?.scrollIntoView({ block: "nearest" });
+  }, [state]);
+  return card;
 }
 
 /** Which order is being finished. */
@@ -102,6 +139,8 @@ function Actions({ activity }: { activity: Activity }): JSX.Element | null {
   const resumeTransactions = useResumeTransactions();
   const { id, kind, state, steps, account, plan } = activity;
   const isOrdered = steps.some(({ type }) => type === "ordered");
+  // Once something else of its kind was begun, doing this one anew may do it twice.
+  const isLatest = useActivities(account).every((one) => one.kind !== kind || one.id <= id);
   if (state === "running") {
     if (!isOrdered && submittedIn(activity) === undefined) return null;
     return (
@@ -129,7 +168,8 @@ function Actions({ activity }: { activity: Activity }): JSX.Element | null {
   const digest = digestOf(activity);
   const list = listIn(activity);
   const isSubmitted = submittedIn(activity) !== undefined && left === undefined;
-  const canRetry = state === "failed" && !isSubmitted && !isHopeless(activity);
+  const isLeft = isOrdered || left !== undefined;
+  const canRetry = state === "failed" && !isSubmitted && !isHopeless(activity) && (isLatest || isLeft);
   return (
     <Group>
       {canRetry && (

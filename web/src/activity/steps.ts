@@ -1,6 +1,6 @@
 /** An activity's progress as a short list of steps, each to come, under way, or done at a time. */
 
-import type { AuthorityRef, Trouble } from "@fastpay/sdk";
+import type { AuthorityRef, RedemptionStatus, Trouble } from "@fastpay/sdk";
 
 import { count, duration, shorten } from "../ui/words";
 import type { Activity, ActivityProgress } from "./activities";
@@ -71,6 +71,14 @@ export function transferSteps(activity: Activity): Step[] {
   ]);
 }
 
+/** The way of a redemption on from its settlement; none where its place on Ethereum is not known. */
+export function stepsOnEthereum({ state }: Activity, out: RedemptionStatus | undefined): Step[] {
+  if (out === undefined) return [];
+  const isPaid = out.state === "paid";
+  const detail = out.state === "queued" ? "it waits in the contract's queue" : isPaid ? undefined : "anyone can bring it there";
+  return [{ label: "Paid on Ethereum", state: isPaid ? "done" : state === "done" ? "active" : "todo", detail }];
+}
+
 /** The order leads to Ethereum. */
 function isOut({ kind, steps }: Activity): boolean {
   return kind === "redeem" || last(steps, "ordered")?.transfer.type === "redemption";
@@ -92,6 +100,12 @@ function signingDetail(steps: readonly ActivityProgress[]): string | undefined {
   return signing !== undefined && "what" in signing ? `${SIGNING[signing.what]} in your wallet` : undefined;
 }
 
+/** Why there is no hash: it is to be signed yet, or somebody else was faster. */
+function unsentDetail({ state, steps }: Activity): string | undefined {
+  if (state === "running") return signingDetail(steps);
+  return state === "done" ? "somebody else has done it" : undefined;
+}
+
 /** The life of a transaction of the person's own: a deposit, or a payout. */
 export function chainSteps(activity: Activity): Step[] {
   const { steps, kind } = activity;
@@ -109,7 +123,7 @@ export function chainSteps(activity: Activity): Step[] {
     {
       label: "Submitted to Ethereum",
       isDone: submitted !== undefined,
-      detail: submitted ? `as ${shorten(submitted.hash, 10, 6)}` : signingDetail(steps),
+      detail: submitted ? `as ${shorten(submitted.hash, 10, 6)}` : unsentDetail(activity),
     },
     { label: "In a block", isDone: included !== undefined, detail: included && `${included.block}, ${after(included)}` },
   ];
@@ -133,12 +147,20 @@ function nameOf(authority: AuthorityRef): string {
   return authority.name === undefined ? authority.url : `authority ${shorten(authority.name, 8, 4)}`;
 }
 
+const ROOM = {
+  disk: "has a disk that is nearly full, and takes no new order",
+  account: "has taken as many orders as it takes from this account for now",
+  address: "has taken as many orders as it takes from your network address for now",
+};
+
 function troubleText(trouble: Trouble): string {
   switch (trouble.kind) {
     case "silent":
       return "does not answer yet";
     case "insufficient-balance":
       return "has not heard of all your money yet";
+    case "no-room":
+      return ROOM[trouble.whose];
     case "behind":
       return `lacks order #${trouble.sequence}`;
     case "locked":

@@ -1,6 +1,6 @@
 /** What the page asks for again and again, each under one key. */
 
-import type { AccountId, AccountState, AccountView, Address, AssetInfo, AssetStatus, Committee, ContractStatus, ListStatus, OrderEntry, Redemption, RedemptionStatus } from "@fastpay/sdk";
+import type { AccountId, AccountState, AccountView, Address, AssetInfo, AssetStatus, Committee, ContractStatus, ListStatus, OrderEntry, Redemption, RedemptionStatus, RelayerFees } from "@fastpay/sdk";
 import { ETHER } from "@fastpay/sdk";
 import { QueryClient, useQueries, useQuery, type QueryFunctionContext, type UseQueryResult } from "@tanstack/react-query";
 
@@ -208,6 +208,16 @@ export function useOrders(account: AccountId | undefined): UseQueryResult<OrderE
     queryFn: () => client.orders(account as AccountId),
     enabled: account !== undefined,
   });
+}
+
+/** What relayers take for a redemption of an asset; none while they are asked for the first time. */
+export function useRelayerFees(asset: Address): RelayerFees | undefined {
+  const { client } = useNetwork();
+  return useQuery({
+    queryKey: ["relayers", asset],
+    queryFn: () => client.relayerFees(asset),
+    refetchInterval: CONTRACT_INTERVAL_MS,
+  }).data;
 }
 
 /** The lists of payments that were begun in this browser and are not settled, oldest first. */

@@ -31,8 +31,8 @@ async function connect(signal: AbortSignal): Promise<Network> {
     rpcUrls: { default: { http: [config.rpc] } },
   });
   const publicClient = createPublicClient({ chain, transport: http(config.rpc), pollingInterval: 1_000 });
-  const { contract, chainId, authorities } = config;
-  const client = await FastPay.create({ publicClient, contract, chainId, authorities });
+  const { contract, chainId, authorities, relayers } = config;
+  const client = await FastPay.create({ publicClient, contract, chainId, authorities, relayers });
   return { config, chain, client };
 }
 

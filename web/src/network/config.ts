@@ -15,6 +15,8 @@ export interface NetworkConfig {
   /** Tokens that are shown from the start, besides ETH. */
   readonly tokens: readonly Address[];
   readonly authorities: readonly AuthorityEndpoint[];
+  /** Where relayers say what they take. */
+  readonly relayers: readonly string[];
   /** What to call the chain. */
   readonly chainName: string;
 }
@@ -44,17 +46,21 @@ export async function loadConfig(signal?: AbortSignal): Promise<NetworkConfig> {
 /** Checks what the file says. Throws a `FastPayError`. */
 export function readConfig(file: unknown): NetworkConfig {
   if (!isRecord(file)) throw unusable("it is no object");
-  const { chainId, rpc, contract, authorities } = file;
+  const { chainId, rpc, contract, authorities, relayers = [] } = file;
   if (typeof chainId !== "number" || !Number.isSafeInteger(chainId) || chainId <= 0) throw unusable("no chainId");
   if (typeof rpc !== "string" || !isHttp(rpc)) throw unusable("rpc is no http address");
   if (!isContract(contract)) throw unusable("contract is no address");
   if (!Array.isArray(authorities) || authorities.length === 0) throw unusable("no authorities");
+  if (!Array.isArray(relayers) || !relayers.every((url) => typeof url === "string" && isHttp(url))) {
+    throw unusable("relayers is no list of http addresses");
+  }
   return {
     chainId,
     rpc,
     contract: lower(contract),
     tokens: readTokens(file.tokens ?? (file.token === undefined ? [] : [file.token])),
     authorities: authorities.map(readAuthority),
+    relayers,
     chainName: CHAIN_NAMES[chainId] ?? `chain ${chainId}`,
   };
 }

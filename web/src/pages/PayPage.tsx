@@ -8,7 +8,7 @@ import {
   type AccountId,
   type Address,
 } from "@fastpay/sdk";
-import { useState, type FormEvent, type JSX } from "react";
+import { useEffect, useState, type FormEvent, type JSX } from "react";
 import { Link } from "react-router";
 
 import type { Owner } from "../account/OwnerProvider";
@@ -25,6 +25,7 @@ import { Page } from "../ui/Page";
 import { money, sentence, shortAccount } from "../ui/words";
 import { UnfinishedListsNotice } from "./list/UnfinishedLists";
 import { LinkReader, LinkSummary, OpenedNotice } from "./pay/LinkReader";
+import { PaymentReview, type Reviewed } from "./pay/PaymentReview";
 import { PendingNotice } from "./pay/PendingNotice";
 import { useLinkRequest } from "./pay/useLinkRequest";
 import { IconSend } from "../ui/icons";
@@ -39,7 +40,9 @@ export function Component(): JSX.Element {
 
 function Pay({ owner }: { owner: Owner }): JSX.Element {
   const { account } = owner;
-  const activities = useActivities(account).filter(({ kind }) => kind === "pay" || kind === "resume" || kind === "list");
+  const list = useActivities(account).filter(({ kind }) => kind === "pay" || kind === "resume" || kind === "list");
+  // What is done gives way to what came after it: one result stands there, and it is the last one's.
+  const activities = list.filter(({ state }, i) => i === 0 || state !== "done");
   return (
     <>
       {activities.slice(0, 3).map((activity) => (
@@ -65,6 +68,9 @@ function PayForm({ owner }: { owner: Owner }): JSX.Element {
   const [typed, setTyped] = useState({ to: "", asset: ETHER as Address, amount: "", memo: "" });
   const { list, view, error } = useHoldings(account, ethereum?.address);
   const isBusy = isOrdering(useActivities(account), account);
+  const [sent, setSent] = useState<{ id: number; typed: typeof typed; request: typeof request }>();
+  const [paid, setPaid] = useState<number>();
+  const [reviewed, setReviewed] = useState<Reviewed>();
 
   // What a link fixes stands; what it leaves open is typed.
   const asset = request?.asset ?? typed.asset;
@@ -91,20 +97,46 @@ function PayForm({ owner }: { owner: Owner }): JSX.Element {
   const submit = (event: FormEvent): void => {
     event.preventDefault();
     if (!canPay) return;
-    start({
+    const { expires, label } = request ?? {};
+    setReviewed({ to, asset, amount: units, memo: request?.memo ?? memo.bytes, expires, label });
+  };
+  const pay = ({ to: recipient, amount: value, expires, ...rest }: Reviewed): void => {
+    setReviewed(undefined);
+    const id = start({
       kind: "pay",
       account,
-      title: `Pay ${money(units, info)} to ${shortAccount(to)}`,
-      work: ({ report, signal }) => {
-        const until = request?.expires === undefined ? {} : { expires: request.expires };
-        const intent = { recipient: to, asset, amount: units, memo: request?.memo ?? memo.bytes, ...until };
-        return client.pay(signer, intent, { onProgress: report, signal });
+      title: `Pay ${info === undefined ? "" : money(value, info)} to ${shortAccount(recipient)}`,
+      work: async ({ report, signal }) => {
+        const until = expires === undefined ? {} : { expires };
+        const intent = { recipient, asset: rest.asset, amount: value, memo: rest.memo, ...until };
+        const receipt = await client.pay(signer, intent, { onProgress: report, signal });
+        // What failed stands in the form, to be tried again or changed.
+        setPaid(id);
+        return receipt;
       },
     });
-    clear();
-    change({ to: "", amount: "", memo: "" });
+    setSent({ id, typed, request });
   };
+  useEffect(() => {
+    if (sent === undefined || paid !== sent.id) return;
+    setSent(undefined);
+    if (typed === sent.typed) change({ to: "", amount: "", memo: "" });
+    if (request !== undefined && request === sent.request) clear();
+  }, [paid, sent, typed, request, clear]);
 
+  if (reviewed !== undefined && info !== undefined) {
+    return (
+      <PaymentReview
+        account={account}
+        payment={reviewed}
+        info={info}
+        balance={balance ?? 0n}
+        canPay={canPay}
+        onPay={() => pay(reviewed)}
+        onBack={() => setReviewed(undefined)}
+      />
+    );
+  }
   return (
     <Card withBorder component="form" onSubmit={submit} aria-label="Payment">
       <Stack>

@@ -21,6 +21,7 @@ const TITLES: Partial<Record<FastPayErrorCode, string>> = {
   superseded: "Another order took its place",
   "other-copy": "Another device uses this account",
   "no-quorum": "Too few authorities answered",
+  "no-room": "The authorities have no room for this now",
   busy: "Another page uses this account",
   storage: "This browser keeps no data",
   paused: "The contract is paused",

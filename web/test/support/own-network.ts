@@ -23,8 +23,8 @@ export function useOwnNetwork(name: string): () => StartedNetwork {
   });
 
   test.beforeEach(async ({ page }) => {
-    const { chainId, rpc, contract, token, authorities } = JSON.parse(readFileSync(started.file, "utf8"));
-    await page.route("**/network.json", (route) => route.fulfill({ json: { chainId, rpc, contract, token, authorities } }));
+    const { chainId, rpc, contract, token, authorities, relayers } = JSON.parse(readFileSync(started.file, "utf8"));
+    await page.route("**/network.json", (route) => route.fulfill({ json: { chainId, rpc, contract, token, authorities, relayers } }));
   });
 
   return () => started;

@@ -76,6 +76,12 @@ export async function pay(page: Page, to: string, amount: string, memo = ""): Pr
   await page.getByLabel("Amount", { exact: true }).fill(amount);
   if (memo !== "") await page.getByLabel("Memo (optional)").fill(memo);
   await page.getByRole("button", { name: /^Pay \d/ }).click();
+  await agree(page);
+}
+
+/** Says yes to the review of a payment. */
+export async function agree(page: Page): Promise<void> {
+  await page.getByRole("region", { name: "Review" }).getByRole("button", { name: /^Yes, pay \d/ }).click();
 }
 
 /** Has a token shown that the page does not know, and deposits some of it. */

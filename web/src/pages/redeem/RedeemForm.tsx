@@ -1,17 +1,17 @@
 import { Alert, Button, Card, Radio, Stack, Text, TextInput } from "@mantine/core";
-import { ETHER, formatAmount, type Address } from "@fastpay/sdk";
+import { ETHER, formatAmount, type Address, type RelayerFees } from "@fastpay/sdk";
 import { useQuery } from "@tanstack/react-query";
 import { useState, type FormEvent, type JSX } from "react";
 
 import type { Owner } from "../../account/OwnerProvider";
 import { isOrdering, payoutTitle, useActivities, useActivityActions } from "../../activity/ActivityProvider";
 import { useHoldings } from "../../data/holdings";
-import { useAssetStatus, useContractStatus, usePausedUntil, type ShownAsset } from "../../data/queries";
+import { useAssetStatus, useContractStatus, usePausedUntil, useRelayerFees, type ShownAsset } from "../../data/queries";
 import { useNetwork } from "../../network/NetworkProvider";
 import { AmountInput, availableText, readAmount } from "../../ui/AmountInput";
 import { AssetSelect } from "../../ui/AssetSelect";
 import { ErrorAlert, NamingAlert } from "../../ui/ErrorAlert";
-import { duration, money, shorten } from "../../ui/words";
+import { count, duration, money, shorten } from "../../ui/words";
 import { useRecipient } from "./useRecipient";
 import { IconArrowBarToUp } from "../../ui/icons";
 
@@ -26,16 +26,20 @@ export function RedeemForm({ owner }: { owner: Owner }): JSX.Element {
   const isBusy = isOrdering(useActivities(account), account);
   // As the contract would take it later only, it is not ordered now: the money stays free to be paid with.
   const isPaused = usePausedUntil() !== undefined;
-  const [typed, setTyped] = useState({ asset: ETHER as Address, amount: "", to: undefined as string | undefined, fee: "" });
+  const [typed, setTyped] = useState({ asset: ETHER as Address, amount: "", to: undefined as string | undefined, fee: undefined as string | undefined });
   const [way, setWay] = useState<Way>("relayer");
   const change = (part: Partial<typeof typed>): void => setTyped((before) => ({ ...before, ...part }));
 
   const { asset } = typed;
+  const fees = useRelayerFees(asset);
   const to = typed.to ?? ethereum?.address ?? "";
   const holding = list.find((one) => one.asset === asset);
   const { info, error: namingError } = holding?.naming ?? {};
   const amount = readAmount(typed.amount, info, holding?.balance);
-  const fee = way === "alone" || typed.fee === "" ? { units: 0n, fault: undefined } : readFee(typed.fee, info, amount.units);
+  // As long as nothing is typed, what relayers take stands there.
+  const proposed = fees?.proposed === undefined || info === undefined ? "" : formatAmount(roundUp(fees.proposed), info.decimals);
+  const feeText = typed.fee ?? proposed;
+  const fee = way === "alone" || feeText === "" ? { units: 0n, fault: undefined } : readFee(feeText, info, amount.units);
   const recipient = useRecipient(to);
   const canRedeem =
     amount.units !== undefined &&
@@ -70,14 +74,14 @@ export function RedeemForm({ owner }: { owner: Owner }): JSX.Element {
         }
       },
     });
-    change({ amount: "" });
+    change({ amount: "", fee: undefined });
   };
   return (
     <Card withBorder component="form" onSubmit={submit} aria-label="Redemption">
       <Stack>
         <ErrorAlert error={error} title="Your balance is not known now" />
         <NamingAlert error={namingError} />
-        <AssetSelect assets={list.map((one) => one.asset)} value={asset} onChange={(next) => change({ asset: next, fee: "" })} />
+        <AssetSelect assets={list.map((one) => one.asset)} value={asset} onChange={(next) => change({ asset: next, fee: undefined })} />
         <AmountInput
           text={typed.amount}
           onChange={(text) => change({ amount: text })}
@@ -96,9 +100,9 @@ export function RedeemForm({ owner }: { owner: Owner }): JSX.Element {
         />
         <WayChoice way={way} onChange={setWay} canSend={ethereum !== undefined} />
         {way === "relayer" && (
-          <FeeInput asset={asset} info={info} text={typed.fee} fault={fee.fault} onChange={(text) => change({ fee: text })} />
+          <FeeInput asset={asset} info={info} text={feeText} fault={fee.fault} fees={fees} onChange={(text) => change({ fee: text })} />
         )}
-        <Expectation asset={asset} info={info} units={amount.units} fee={fee.units} way={way} />
+        <Expectation asset={asset} info={info} units={amount.units} fee={fee.units} way={way} fees={fees} />
         <Button type="submit" size="md" disabled={!canRedeem} leftSection={<IconArrowBarToUp size={18} aria-hidden />}>
           {amount.units !== undefined && info !== undefined ? `Redeem ${money(amount.units, info)}` : "Redeem"}
         </Button>
@@ -141,14 +145,16 @@ interface FeeProps {
   readonly info: ShownAsset | undefined;
   readonly text: string;
   readonly fault: string | undefined;
+  readonly fees: RelayerFees | undefined;
   readonly onChange: (text: string) => void;
 }
 
-function FeeInput({ asset, info, text, fault, onChange }: FeeProps): JSX.Element {
+function FeeInput({ asset, info, text, fault, fees, onChange }: FeeProps): JSX.Element {
   const { client } = useNetwork();
   const cost = useQuery({ queryKey: ["chain", "cost"], queryFn: () => client.redemptionCost(), refetchInterval: 12_000 });
   const wei = cost.data?.wei;
-  const hint = wei === undefined ? "" : `Bringing it there costs about ${formatAmount(roundUp(wei), 18)} ETH of gas now. `;
+  const gas = wei === undefined ? "" : ` The gas costs about ${formatAmount(roundUp(wei), 18)} ETH now.`;
+  const suggested = suggestionOf(fees, asset, wei);
   return (
     <AmountInput
       label="Fee for the relayer"
@@ -157,11 +163,25 @@ function FeeInput({ asset, info, text, fault, onChange }: FeeProps): JSX.Element
       info={info}
       fault={fault}
       required={false}
-      most={asset === ETHER && wei !== undefined ? roundUp(wei) : undefined}
+      most={suggested}
       fill="Suggest"
-      description={`${hint}Relayers may leave a fee below that lying; it is taken out of the amount.`}
+      description={`${offersText(fees, info)}${gas} The fee is taken out of the amount.`}
     />
   );
+}
+
+/** What relayers take; where none says so, what the gas of a redemption of ETH costs, and a quarter more. */
+function suggestionOf(fees: RelayerFees | undefined, asset: Address, wei: bigint | undefined): bigint | undefined {
+  if (fees?.proposed !== undefined) return roundUp(fees.proposed);
+  return asset === ETHER && wei !== undefined && fees !== undefined ? roundUp(wei + wei / 4n) : undefined;
+}
+
+function offersText(fees: RelayerFees | undefined, info: ShownAsset | undefined): string {
+  if (fees === undefined || info === undefined) return "Asking what relayers take …";
+  const [lowest] = fees.offers;
+  if (lowest !== undefined) return `${count(fees.offers.length, "relayer")} take${fees.offers.length === 1 ? "s" : ""} ${money(lowest.fee, info)} or more.`;
+  if (fees.silent.length > 0) return "No relayer answers now.";
+  return `No relayer is known here that serves ${info.label}.`;
 }
 
 /** Two digits are enough for a suggestion. */
@@ -176,9 +196,10 @@ interface ExpectationProps {
   readonly units: bigint | undefined;
   readonly fee: bigint | undefined;
   readonly way: Way;
+  readonly fees: RelayerFees | undefined;
 }
 
-function Expectation({ asset, info, units, fee, way }: ExpectationProps): JSX.Element | null {
+function Expectation({ asset, info, units, fee, way, fees }: ExpectationProps): JSX.Element | null {
   const contract = useContractStatus().data;
   const available = useAssetStatus(asset).data?.outflowAvailable;
   if (units === undefined || fee === undefined || info === undefined || contract === undefined) return null;
@@ -194,8 +215,25 @@ function Expectation({ asset, info, units, fee, way }: ExpectationProps): JSX.El
       </Alert>
     );
   }
+  if (way === "alone") {
+    return (
+      <Alert color="indigo" title="With your transaction's block">
+        {arrives}
+      </Alert>
+    );
+  }
+  const takers = fees?.offers.filter((offer) => offer.fee <= fee).length ?? 0;
+  if (fees === undefined || takers > 0) {
+    return (
+      <Alert color="indigo" title={fees === undefined ? "Asking relayers …" : `Usually within ${duration(fees.usualMs)}`}>
+        {takers > 0 && <Text size="sm">{takers} of {count(fees?.offers.length ?? 0, "relayer")} {takers === 1 ? "takes" : "take"} this fee.</Text>}
+        {arrives}
+      </Alert>
+    );
+  }
   return (
-    <Alert color="indigo" title={way === "relayer" ? "Usually within a minute or two" : "With your transaction's block"}>
+    <Alert color="orange" title="No known relayer takes this fee">
+      <Text size="sm">It may wait for long. You can bring it to Ethereum yourself at any time, for the gas.</Text>
       {arrives}
     </Alert>
   );

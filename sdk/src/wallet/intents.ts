@@ -1,0 +1,71 @@
+/** What a caller asks to be ordered, checked: whoever calls without types is told what was expected. */
+
+import { isHex, type Address, type Hex } from "../bytes.js";
+import type { PayIntent, RedeemIntent } from "../client.js";
+import { FastPayError } from "../errors.js";
+import { NO_MEMO } from "../memo.js";
+import type { Signer } from "../signers.js";
+import type { Transfer } from "../transfer.js";
+import type { Intent } from "./send.js";
+
+/** A field of an intent: what it is, and whether a value is that. */
+interface Field {
+  readonly expected: string;
+  readonly is: (value: unknown) => boolean;
+  readonly isOptional?: boolean;
+}
+
+const isAmount = (value: unknown): boolean => typeof value === "bigint";
+const AMOUNT = 'a bigint in the asset\'s smallest unit, such as parseAmount("1.5", 18)';
+const ASSET: Field = { expected: "ETHER, or the address of a token", is: (value) => isHex(value, 20) };
+const MEMO: Field = { expected: 'the 32 bytes of encodeMemo("…")', is: (value) => isHex(value, 32), isOptional: true };
+
+const PAYMENT: Readonly<Record<keyof PayIntent, Field>> = {
+  recipient: { expected: 'an account, such as parseAccount("fp1…") or parseAccount("0x…")', is: (value) => isHex(value, 32) },
+  asset: ASSET,
+  amount: { expected: AMOUNT, is: isAmount },
+  memo: MEMO,
+  expires: { expected: "a bigint of seconds since 1970", is: isAmount, isOptional: true },
+};
+
+const REDEMPTION: Readonly<Record<keyof RedeemIntent, Field>> = {
+  recipient: { expected: "an Ethereum address", is: (value) => isHex(value, 20) },
+  asset: ASSET,
+  amount: { expected: AMOUNT, is: isAmount },
+  fee: { expected: AMOUNT, is: isAmount, isOptional: true },
+  memo: MEMO,
+};
+
+/** The payment that is asked for. Throws `invalid-argument`. */
+export function paymentIntent(signer: Signer, intent: PayIntent): Intent {
+  check("pay", intent, PAYMENT);
+  const { recipient, asset, amount, memo = NO_MEMO } = intent;
+  const fields = { sender: signer.account, recipient: lower(recipient), asset: lower(asset), amount, memo: lower(memo) };
+  return (sequence): Transfer => ({ type: "payment", ...fields, sequence });
+}
+
+/** The redemption that is asked for. Throws `invalid-argument`. */
+export function redemptionIntent(signer: Signer, intent: RedeemIntent): Intent {
+  check("redeem", intent, REDEMPTION);
+  const { recipient, asset, amount, fee = 0n, memo = NO_MEMO } = intent;
+  const fields = { recipient: lower(recipient), asset: lower(asset), amount, fee, memo: lower(memo) };
+  return (sequence): Transfer => ({ type: "redemption", sender: signer.account, ...fields, sequence });
+}
+
+function check(method: string, given: object, fields: Readonly<Record<string, Field>>): void {
+  const values = new Map(Object.entries(given ?? {}));
+  const wrong = Object.entries(fields).flatMap(([name, { expected, is, isOptional = false }]) => {
+    const value = values.get(name);
+    if (value === undefined) return isOptional ? [] : [`${name} is missing: give ${expected}`];
+    return is(value) ? [] : [`${name} is not ${expected}`];
+  });
+  const unknown = [...values.keys()].filter((name) => !Object.hasOwn(fields, name));
+  if (unknown.length > 0) wrong.push(`nothing is known of ${unknown.join(", ")}`);
+  if (wrong.length === 0) return;
+  const action = `give { ${Object.keys(fields).join(", ")} }; nothing was signed`;
+  throw new FastPayError("invalid-argument", `${method}: ${wrong.join("; ")}`, action, { details: { method, wrong } });
+}
+
+function lower<T extends Hex | Address>(hex: T): T {
+  return hex.toLowerCase() as T;
+}

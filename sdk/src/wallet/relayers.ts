@@ -1,0 +1,65 @@
+/** What relayers say that they take for bringing a redemption to the contract (`GET /v1/fees`, docs/API.md). */
+
+import type { Address, Hex } from "../bytes.js";
+import { hex, list, object, unsigned } from "../decode.js";
+import { FastPayError, isFastPayError, messageOf } from "../errors.js";
+import { requestJson } from "../http.js";
+import type { Domain } from "../transfer.js";
+import type { RelayerFees, RelayerOffer } from "../views.js";
+import type { Context } from "./context.js";
+
+/** At most so many relayers are asked; the file of endpoints lists no more. */
+export const RELAYERS_MAX = 16;
+/** No relayer serves more assets. */
+const ASSETS_MAX = 1_000;
+/** As relayers wait for company where their operators say nothing else. */
+const COMPANY_MS = 60_000;
+/** Blocks until it is seen, sent and mined. */
+const BLOCKS = 3n;
+/** Over so many blocks the time between two is measured. */
+const MEASURED_BLOCKS = 10n;
+
+const fees = object({
+  chainId: unsigned(64),
+  contract: hex(20),
+  relayer: hex(20),
+  fees: list(object({ asset: hex(20), fee: unsigned(128) }), ASSETS_MAX),
+});
+
+/** Asks all relayers at once what they take for an asset. Throws `chain-unreachable`. */
+export async function relayerFees(context: Context, asset: Address): Promise<RelayerFees> {
+  const { relayers, network, timing } = context;
+  const asked = relayers.map(async (url): Promise<{ url: string; offer?: RelayerOffer; error?: FastPayError }> => {
+    try {
+      return { url, ...(await offerOf(url, network.domain, asset, timing.requestMs)) };
+    } catch (error) {
+      return { url, error: isFastPayError(error) ? error : new FastPayError("unreachable", messageOf(error), "ask the others") };
+    }
+  });
+  const [answers, blockMs] = await Promise.all([Promise.all(asked), blockTime(context)]);
+  const offers = answers.flatMap(({ offer }) => offer ?? []).sort((a, b) => (a.fee < b.fee ? -1 : Number(a.fee > b.fee)));
+  const silent = answers.flatMap(({ url, error }) => (error === undefined ? [] : [{ url, error }]));
+  // Of half of them one word is not enough to raise or lower it.
+  const proposed = offers[Math.floor(offers.length / 2)]?.fee;
+  return { asset, offers, silent, proposed, usualMs: COMPANY_MS + Number(BLOCKS) * blockMs };
+}
+
+async function offerOf(url: string, domain: Domain, asset: Address, timeoutMs: number): Promise<{ offer?: RelayerOffer }> {
+  const read = fees(await requestJson({ method: "GET", url: `${url}/v1/fees`, timeoutMs }), "the relayer's answer");
+  if (read.chainId !== domain.chainId || read.contract !== domain.contract.toLowerCase()) {
+    const message = `${url} relays for contract ${read.contract} on chain ${read.chainId}`;
+    throw new FastPayError("malformed-answer", message, "it is a relayer of another deployment; take it off the list");
+  }
+  const served = read.fees.find((one) => one.asset === asset);
+  return served === undefined ? {} : { offer: { url, relayer: read.relayer as Hex, fee: served.fee } };
+}
+
+/** The time between two blocks of late, in milliseconds. */
+async function blockTime({ contract }: Context): Promise<number> {
+  const newest = await contract.block("latest");
+  const number = newest.number ?? 0n;
+  const past = number < MEASURED_BLOCKS ? number : MEASURED_BLOCKS;
+  if (past === 0n) return 0;
+  const older = await contract.ask(() => contract.client.getBlock({ blockNumber: number - past }));
+  return Math.max(0, (Number(newest.timestamp - older.timestamp) * 1_000) / Number(past));
+}

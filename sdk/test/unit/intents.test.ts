@@ -1,0 +1,57 @@
+/** Whoever asks for what cannot be ordered is told what was expected; amounts in errors are those that people write. */
+
+import { expect, test } from "vitest";
+
+import { ETHER, FastPayError, parseAmount, type PayIntent, type RedeemIntent } from "../../src/index.js";
+import { paymentIntent, redemptionIntent } from "../../src/wallet/intents.js";
+import { worded } from "../../src/wallet/wording.js";
+import { person } from "../support/committee.js";
+
+const [alice, bob] = [person("alice"), person("bob")];
+const pay = (intent: object) => paymentIntent(alice, intent as PayIntent)(7n);
+const redeem = (intent: object) => redemptionIntent(alice, intent as RedeemIntent)(7n);
+const payment = { recipient: bob.account, asset: ETHER, amount: 1n };
+const OUT = "0x00000000000000000000000000000000000000AA";
+
+test.each([
+  ["another library's names", () => pay({ to: bob.account, asset: ETHER, value: 1n }), [/recipient is missing: give an account/, /amount is missing: give a bigint/, /nothing is known of to, value/]],
+  ["a number for an amount", () => pay({ ...payment, amount: 1 }), [/amount is not a bigint in the asset's smallest unit, such as parseAmount/]],
+  ["an amount as a text", () => pay({ ...payment, amount: "1.5" }), [/amount is not a bigint/]],
+  ["a recipient as people write it", () => pay({ ...payment, recipient: OUT }), [/recipient is not an account, such as parseAccount/]],
+  ["an asset by its symbol", () => pay({ ...payment, asset: "ETH" }), [/asset is not ETHER, or the address of a token/]],
+  ["a memo as a text", () => pay({ ...payment, memo: "rent" }), [/memo is not the 32 bytes of encodeMemo/]],
+  ["a date for an end", () => pay({ ...payment, expires: new Date() }), [/expires is not a bigint of seconds/]],
+  ["nothing at all", () => pay(undefined as never), [/recipient is missing/, /asset is missing/, /amount is missing/]],
+  ["an account to redeem to", () => redeem({ ...payment }), [/recipient is not an Ethereum address/]],
+  ["a fee that is a number", () => redeem({ ...payment, recipient: OUT, fee: 0 }), [/fee is not a bigint/]],
+])("%s: an invalid argument", (_name, ask, expected) => {
+  let error: unknown;
+  try {
+    ask();
+  } catch (thrown) {
+    error = thrown;
+  }
+  expect(error).toMatchObject({ code: "invalid-argument" });
+  for (const text of expected) expect((error as FastPayError).message).toMatch(text);
+  expect((error as FastPayError).message).not.toContain("undefined");
+});
+
+test("what can be ordered is", () => {
+  expect(pay({ ...payment, asset: "0x70707070707070707070707070707070707070aB" })).toMatchObject({
+    type: "payment",
+    sender: alice.account,
+    sequence: 7n,
+    asset: "0x70707070707070707070707070707070707070ab",
+  });
+  expect(redeem({ ...payment, recipient: OUT, fee: 1n })).toMatchObject({ type: "redemption", fee: 1n, recipient: OUT.toLowerCase() });
+});
+
+test("an account that holds too little is named with what people call it", async () => {
+  const details = { account: bob.account, asset: ETHER, needed: parseAmount("2", 18), available: parseAmount("1.5", 18) };
+  const failing = Promise.reject(new FastPayError("insufficient-funds", "too little", "deposit", { details }));
+  const error = await worded(undefined as never, failing).catch((thrown: unknown) => thrown);
+  expect(error).toMatchObject({ code: "insufficient-funds", action: "deposit", details });
+  expect((error as FastPayError).message).toMatch(/^account fp1\S+ has 1.5 ETH, and 2 ETH are needed$/);
+  const other = new FastPayError("no-quorum", "too few", "resume");
+  await expect(worded(undefined as never, Promise.reject(other))).rejects.toBe(other);
+});

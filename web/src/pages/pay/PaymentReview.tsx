@@ -1,0 +1,91 @@
+import { Alert, Button, Card, Group, Stack, Text, Title } from "@mantine/core";
+import { decodeMemo, formatAccount, NO_MEMO, type AccountId, type Address, type Hex, type Transfer } from "@fastpay/sdk";
+import { useEffect, useRef, type JSX, type MouseEvent } from "react";
+
+import { useOrders, type ShownAsset } from "../../data/queries";
+import { Facts } from "../../ui/Facts";
+import { IconSend } from "../../ui/icons";
+import { money, timeText } from "../../ui/words";
+
+/** A payment as it will be ordered. It does not change while it is reviewed, whatever becomes of the form. */
+export interface Reviewed {
+  readonly to: AccountId;
+  readonly asset: Address;
+  readonly amount: bigint;
+  readonly memo: Hex;
+  /** Until when, in seconds since 1970. */
+  readonly expires: bigint | undefined;
+  /** What whoever asks for it calls itself. */
+  readonly label: string | undefined;
+}
+
+interface Props {
+  readonly account: AccountId;
+  readonly payment: Reviewed;
+  readonly info: ShownAsset;
+  /** What the account holds of the asset. */
+  readonly balance: bigint;
+  readonly canPay: boolean;
+  readonly onPay: () => void;
+  readonly onBack: () => void;
+}
+
+/** All of a payment, before it is signed: a tap in the wrong place costs nothing. */
+export function PaymentReview({ account, payment, info, balance, canPay, onPay, onBack }: Props): JSX.Element {
+  const { to, asset, amount, memo, expires, label } = payment;
+  const heading = useRef<HTMLHeadingElement>(null);
+  const isFirst = useIsFirst(account, to);
+  useEffect(() => {
+    heading.current?.focus({ preventScroll: true });
+    heading.current?.scrollIntoView({ block: "center" });
+  }, []);
+  const text = money(amount, info);
+  // The second half of a double click on what stood here before is no answer.
+  const confirm = (event: MouseEvent): void => {
+    if (event.detail <= 1) onPay();
+  };
+  return (
+    <Card withBorder component="section" aria-label="Review">
+      <Stack>
+        <Title order={2} size="h4" ref={heading} tabIndex={-1} style={{ outline: "none" }}>
+          Pay {text}?
+        </Title>
+        <Facts
+          facts={[
+            ["To", <Text key="to" span ff="monospace" size="sm">{formatAccount(to)}</Text>],
+            ["Calls itself", label && `${label} (nobody has checked this)`],
+            ["Amount", text],
+            ["Token", info.isUnknown && `${asset}, which this page does not know`],
+            ["Memo", memo === NO_MEMO ? undefined : `${decodeMemo(memo)} (everyone can read it)`],
+            ["Expires", expires && timeText(Number(expires) * 1_000)],
+            ["What stays", balance >= amount && money(balance - amount, info)],
+          ]}
+        />
+        {isFirst && (
+          <Alert color="orange" title="First payment to this account">
+            This browser knows of no earlier one. Compare the whole address; nobody can undo a payment.
+          </Alert>
+        )}
+        <Group>
+          <Button onClick={confirm} disabled={!canPay} leftSection={<IconSend size={18} aria-hidden />}>
+            Yes, pay {text}
+          </Button>
+          <Button variant="default" onClick={onBack}>
+            Back
+          </Button>
+        </Group>
+      </Stack>
+    </Card>
+  );
+}
+
+/** True where no order that this browser knows of has paid that account; false until that is known. */
+function useIsFirst(account: AccountId, to: AccountId): boolean {
+  const orders = useOrders(account).data;
+  return orders !== undefined && !orders.some(({ transfer }) => recipientsOf(transfer).includes(to));
+}
+
+function recipientsOf(transfer: Transfer): readonly string[] {
+  if (transfer.type === "payout") return transfer.outputs.map(({ recipient }) => recipient);
+  return transfer.type === "payment" ? [transfer.recipient] : [];
+}
