@@ -55,13 +55,7 @@ DONE ?=
 
 ifeq ($(filter setup,$(DONE)),)
 setup: tools ## Install the pinned Solidity tools and compile the contracts
-	@cmp -s package-lock.json $(INSTALLED) || { \
-		echo "installing the Solidity tools of package-lock.json"; \
-		npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && cp package-lock.json $(INSTALLED); }
-	@$(FOUNDRY)/forge build
-	@# A partial compilation (such as `forge build contracts`) leaves others without code; forge then takes them as done.
-	@for name in FastPay.sol/FastPay Deploy.s.sol/Deploy DeployDemoToken.s.sol/DeployDemoToken; do \
-		grep -q '"bytecode"' out/$$name.json || { $(FOUNDRY)/forge build --force; break; }; done
+	@INSTALLED=$(INSTALLED) FOUNDRY=$(FOUNDRY) script/setup.sh
 else
 setup:
 endif

@@ -1,4 +1,4 @@
-//! What the node counts, in the Prometheus text format.
+//! What the node counts, as OpenMetrics text.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;

@@ -70,7 +70,7 @@ struct Init {
     /// The address of the FastPay contract.
     #[arg(long)]
     contract: PrimaryAddress,
-    /// The file of the authorities' endpoints, which must be there; relative to the configuration.
+    /// The file of the authorities' endpoints, which must be there; relative to where the command runs, as for a wallet.
     #[arg(long, default_value = "endpoints.json")]
     endpoints: PathBuf,
     /// A file whose first line is the passphrase of the new key.
@@ -114,7 +114,8 @@ fn initialise(path: &Path, init: &Init) -> Result<(), CommandError> {
         return Err(refused(std::io::ErrorKind::AlreadyExists.into()));
     }
     let folder = path.parent().unwrap_or(Path::new(""));
-    runtime()?.block_on(async { authorities(&folder.join(&init.endpoints)).map(drop) })?;
+    let endpoints = std::path::absolute(&init.endpoints)?;
+    runtime()?.block_on(async { authorities(&endpoints).map(drop) })?;
     let key = create_key(&folder.join("gas.key"), init.passphrase_file.as_deref(), init.unencrypted_key)?;
     let quoted = |value: &dyn std::fmt::Display| toml::Value::String(value.to_string()).to_string();
     let urls: Vec<_> = init.rpc_urls.iter().map(|url| quoted(url)).collect();
@@ -138,7 +139,7 @@ fn initialise(path: &Path, init: &Init) -> Result<(), CommandError> {
          [key]\nfile = \"gas.key\"\n{passphrase}\n\
          # Traces of one in a hundred redemptions, for a collector on this machine (docs/OPERATIONS.md, Traces):\n\
          # [traces]\n# endpoint = \"http://127.0.0.1:4317\"\n# ratio = 0.01\n",
-        quoted(&init.endpoints.display()),
+        quoted(&endpoints.display()),
         urls.join(", "),
         init.chain_id,
         quoted(&init.contract),

@@ -1,4 +1,4 @@
-//! What the relayer counts, in the Prometheus text format, and the port where that is served.
+//! What the relayer counts, as OpenMetrics text, and the port where that is served.
 //!
 //! Taken at the end of each round: a round that does not end is seen by its timestamp.
 

@@ -258,7 +258,13 @@ impl Relayer {
         }
         self.balance_asked_at = Some(Instant::now());
         match self.sender.primary().ether_balance(self.sender.address()).await {
-            Ok(wei) => self.metrics.observe_balance(wei),
+            Ok(wei) => {
+                if wei.is_zero() {
+                    let key = self.sender.address();
+                    tracing::warn!(%key, "the gas key has no ETH, so nothing can be submitted; send it some");
+                }
+                self.metrics.observe_balance(wei);
+            }
             Err(error) => tracing::debug!(%error, "the gas key's balance is not known"),
         }
     }

@@ -5,6 +5,7 @@ use fastpay_ethereum::utc;
 use serde_json::{Value, json};
 
 use crate::item::{Item, ItemId, Parked};
+use crate::policy::Reason;
 use crate::purse::Purse;
 use crate::store::{Left, State, Totals};
 
@@ -21,7 +22,7 @@ pub fn status_text(state: &State, purse: Option<&Purse>) -> String {
         format!("contract       {} on chain {}", state.contract, state.chain_id),
         format!("redeemed       {} by us, {} by others", t.redeemed, t.redeemed_by_others),
         format!("to do          {open}, of which {} in {} transactions", under_way(state), state.bundles.len()),
-        format!("decision       {}", decision_text(state)),
+        format!("decision       {}", decision_text(state, purse)),
         format!("queued         {in_queue} now, {} in all, {} executed by us", t.queued, t.executed),
     ];
     lines.extend(purse.map(purse_text));
@@ -132,8 +133,13 @@ fn queued_json(item: &Item) -> Option<Value> {
     }))
 }
 
-fn decision_text(state: &State) -> String {
+fn decision_text(state: &State, purse: Option<&Purse>) -> String {
     let decision = &state.decision;
+    let funds = purse.and_then(|purse| purse.funds.as_ref().ok());
+    // The decision was made without a look at what the key has.
+    if decision.plan.is_some() && funds.is_some_and(|funds| funds.redemptions == Some(0)) {
+        return Reason::WaitsForFunds.text().to_owned();
+    }
     let what = decision.reason.text();
     match decision.plan {
         Some(plan) => {
@@ -155,4 +161,30 @@ fn queued(state: &State) -> impl Iterator<Item = (ItemId, fastpay_ethereum::Queu
 
 fn parked(state: &State) -> impl Iterator<Item = (ItemId, &Parked)> {
     state.items.iter().filter_map(|item| Some((item.id(), item.parked.as_ref()?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gas::Plan;
+    use crate::policy::Decision;
+    use crate::purse::Funds;
+    use alloy::primitives::{Address, U256};
+
+    #[test]
+    fn a_key_without_gas_is_the_reason_that_is_told() {
+        let reason = Reason::WaitsForCompany;
+        let decision = Decision { reason, plan: Some(Plan::Certificates), items: 1, ..Decision::default() };
+        let state = State { decision, ..State::new(1, Address::ZERO) };
+        let purse = |redemptions| Purse {
+            address: Address::ZERO,
+            funds: Ok(Funds { balance_wei: U256::ZERO, gas_price_wei: 1, redemptions }),
+        };
+        let told = |redemptions| decision_text(&state, Some(&purse(redemptions)));
+        assert_eq!(told(Some(0)), "waits: the gas key cannot pay for a transaction");
+        for enough in [Some(1), None] {
+            assert!(told(enough).starts_with("waits: more company would save gas"), "{enough:?}");
+        }
+        assert!(decision_text(&state, None).starts_with("waits: more company"));
+    }
 }

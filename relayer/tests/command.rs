@@ -96,7 +96,7 @@ fn init_makes_no_key_where_the_endpoints_cannot_be_used() {
         assert!(output.status.code() == Some(3) && said.contains(words), "{said}");
         assert!(!folder.path().join("gas.key").exists() && !folder.path().join("relayer.toml").exists());
     };
-    refused("cannot read the authorities' endpoints from endpoints.json");
+    refused("cannot read the authorities' endpoints from /");
     std::fs::write(folder.path().join("endpoints.json"), "{").unwrap();
     refused("endpoints.json is not a list of endpoints");
     std::fs::write(folder.path().join("endpoints.json"), r#"{"authorities": []}"#).unwrap();
@@ -105,6 +105,19 @@ fn init_makes_no_key_where_the_endpoints_cannot_be_used() {
     refused("not an address");
     write_endpoints(folder.path(), "http://127.0.0.1:1");
     assert!(init_as_it_is(folder.path(), &["--unencrypted-key"]).status.success());
+}
+
+#[test]
+fn endpoints_are_looked_for_where_the_command_runs_and_found_from_everywhere() {
+    let folder = tempfile::tempdir().unwrap();
+    write_endpoints(folder.path(), "http://127.0.0.1:1");
+    std::fs::create_dir(folder.path().join("conf")).unwrap();
+    let made = init_as_it_is(folder.path(), &["--unencrypted-key", "--config", "conf/relayer.toml"]);
+    assert!(made.status.success(), "{made:?}");
+    let text = std::fs::read_to_string(folder.path().join("conf/relayer.toml")).unwrap();
+    let table: toml::Table = text.parse().unwrap();
+    let found = Path::new(table["endpoints"].as_str().unwrap());
+    assert!(found.is_absolute() && found.exists(), "{found:?}");
 }
 
 #[test]

@@ -14,6 +14,9 @@ pub enum DecimalError {
     /// Signs, exponents, separators, spaces, or nothing.
     #[error("{0:?} is not an amount: write digits with at most one decimal point, such as 12 or 0.5")]
     Malformed(String),
+    /// A comma where other languages write the decimal point, or between thousands: nobody can tell which.
+    #[error("{0:?} has a comma; write the decimal point as a point, such as 1.5, and no thousands separators")]
+    Comma(String),
     /// Finer than the asset's smallest unit.
     #[error("{text} has more decimals than the asset has ({decimals}); round it yourself")]
     TooManyDecimals {
@@ -32,7 +35,11 @@ pub enum DecimalError {
 /// # Errors
 /// See [`DecimalError`].
 pub fn parse_amount(text: &str, decimals: u8) -> Result<Amount, DecimalError> {
-    let malformed = || DecimalError::Malformed(text.chars().take(TEXT_LENGTH_MAX).collect());
+    let shown = || text.chars().take(TEXT_LENGTH_MAX).collect();
+    let malformed = || DecimalError::Malformed(shown());
+    if text.contains(',') {
+        return Err(DecimalError::Comma(shown()));
+    }
     let (whole, fraction) = match text.split_once('.') {
         Some((whole, fraction)) if !fraction.is_empty() => (whole, fraction),
         Some(_) => return Err(malformed()),
@@ -98,9 +105,12 @@ mod tests {
 
     #[test]
     fn what_is_not_an_exact_amount_is_refused() {
-        for text in ["", ".", "1.", ".5", "-1", "+1", "1e3", "1,000", "1_000", " 1", "1 ", "0x10", "1.2.3", "٣", "NaN"]
-        {
+        for text in ["", ".", "1.", ".5", "-1", "+1", "1e3", "1_000", " 1", "1 ", "0x10", "1.2.3", "٣", "NaN"] {
             assert_eq!(parse_amount(text, 18), Err(DecimalError::Malformed(text.into())), "{text}");
+        }
+        for text in ["1,5", "1,000", "1,000.5", ","] {
+            let error = parse_amount(text, 18).unwrap_err();
+            assert!(error == DecimalError::Comma(text.into()) && error.to_string().contains("such as 1.5"), "{error}");
         }
         let too_fine = DecimalError::TooManyDecimals { text: "0.001".into(), decimals: 2 };
         assert_eq!(parse_amount("0.001", 2), Err(too_fine));

@@ -208,7 +208,19 @@ async fn every_refusal_has_its_kind_its_exit_code_and_says_what_to_do() {
     let no_http = ["init", "--endpoints", "e.json", "--contract", contract, "--rpc-url", "localhost:8545"];
     check(&no_http, "primary", 9, "begins with http://");
     let nothing = String::from_utf8(run(home, &["history", "--account", to]).stdout).unwrap();
-    assert!(nothing.contains("nothing is known") && nothing.contains("fastpay receive"), "{nothing}");
+    assert!(nothing.contains("nothing is known of"), "{nothing}");
+    check(&["pay", "alice", "1"], "argument", 2, "the paying account itself");
+    check(&["pay", to, "1,5"], "argument", 2, "such as 1.5");
+    check(&["pay", to, "max"], "argument", 2, "holds nothing of this asset");
+    check(&["pay", to, "1", "--asset", "DEMO"], "argument", 2, "knows no token that is called");
+    check(&["history", "--since", "yesterday"], "argument", 2, "write it as 2026-01-31");
+    check(&["show", "0x12"], "argument", 2, "is no digest");
+    check(&["show", &format!("0x{}", "11".repeat(32))], "argument", 2, "no transfer of this digest");
+    check(&["show", "alice/x"], "argument", 2, "is not the number of an order");
+    check(&["show", "alice/0"], "argument", 2, "has a certificate of #0");
+    check(&["verify", "/nope"], "storage", 13, "/nope");
+    check(&["verify", &home.join("config.toml").to_string_lossy()], "argument", 2, "holds no certificate");
+    check(&["keys", "use", "nobody"], "key", 4, "no key named nobody");
     let help = String::from_utf8(run(home, &["--help"]).stdout).unwrap();
     assert!(help.starts_with("Deposit, pay and redeem with FastPay"), "{help}");
     let alone = Command::new(env!("CARGO_BIN_EXE_fastpay")).env("FASTPAY_HOME", home).output().unwrap();
@@ -473,4 +485,72 @@ async fn a_list_is_checked_whole_and_paid_once() {
     assert_eq!(amounts.len(), 1, "{received}");
     let (balance, _) = json(home, &["balance", "--from", "bob"]);
     assert_eq!(balance["balances"][0]["amount"], "1.5");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payment_is_shown_verified_and_listed_by_date() {
+    let committee = Committee::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path();
+    set_up(&committee, home);
+    let alice = new_key(home, "alice", "--ed25519");
+    new_key(home, "bob", "--ed25519");
+    committee.fund(1, alice, 10 * ETHER, &[0, 1, 2, 3]);
+    // A default key is used where none is named.
+    assert_eq!(json(home, &["address"]).1, 4, "there are two keys");
+    assert_eq!(json(home, &["keys", "use", "alice"]).0["name"], "alice");
+    assert_eq!(json(home, &["keys", "list"]).0["default"], "alice");
+    let text = |arguments: &[&str]| String::from_utf8(run(home, arguments).stdout).unwrap();
+    assert!(text(&["keys", "list"]).lines().any(|line| line.starts_with("alice") && line.ends_with("(default)")));
+
+    let paid = text(&["pay", "bob", "2.5", "--memo", "=lunch"]);
+    assert!(paid.contains("\ncertified after ") && !paid.contains("final"), "{paid}");
+    let digest = paid.split_once("fastpay show ").unwrap().1.trim();
+    let (shown, code) = json(home, &["show", digest]);
+    assert_eq!(
+        (code, shown["state"].as_str(), shown["digest"].as_str()),
+        (0, Some("settled"), Some(digest)),
+        "{shown}"
+    );
+    assert_eq!((shown["transfer"]["memo"].as_str(), shown["votes"].as_array().unwrap().len()), (Some("=lunch"), 3));
+    assert_eq!(json(home, &["show", "alice/0"]).0["certificate"], shown["certificate"]);
+    let receipt = text(&["show", digest]);
+    assert!(receipt.starts_with("#0 pays 2.5 ETH to ") && receipt.contains("proof     verified: 3 votes"), "{receipt}");
+
+    // Whoever has the certificate verifies it alone: also while no authority answers.
+    let path = home.join("payment.certificate");
+    let certificate = text(&["show", digest, "--certificate"]);
+    std::fs::write(&path, &certificate).unwrap();
+    let path = path.to_str().unwrap();
+    assert_eq!(json(home, &["verify", path]).0["digest"], digest);
+    let mut altered = certificate.into_bytes();
+    let last = altered.len() - 10;
+    altered[last] = if altered[last] == b'0' { b'1' } else { b'0' };
+    std::fs::write(path, altered).unwrap();
+    assert_eq!(json(home, &["verify", path]).1, 2);
+
+    // All of it, and no more: bob's history has it before he asked for it.
+    let (history, _) = json(home, &["history", "--from", "bob"]);
+    assert_eq!(
+        (history["events"][0]["direction"].as_str(), history["events"].as_array().unwrap().len()),
+        (Some("in"), 1)
+    );
+    assert_eq!(json(home, &["pay", "alice", "max", "--from", "bob"]).0["value"]["amount"], "2.5");
+    let (history, _) = json(home, &["history"]);
+    let events = history["events"].as_array().unwrap();
+    let ways: Vec<_> = events.iter().map(|event| event["direction"].as_str().unwrap()).collect();
+    assert_eq!(ways, ["out", "in"], "{history}");
+    assert_eq!(events[0]["digest"], digest);
+    let count =
+        |arguments: &[&str]| json(home, &[&["history"], arguments].concat()).0["events"].as_array().unwrap().len();
+    assert_eq!((count(&["--only", "in"]), count(&["--asset", "ETH"])), (1, 2));
+    assert_eq!((count(&["--since", "2020-01-01"]), count(&["--until", "2020-01-01"])), (2, 0));
+    let table = text(&["history", "--csv"]);
+    let lines: Vec<_> = table.lines().collect();
+    assert!(lines.len() == 3 && lines[0].starts_with("date,direction,kind,state,amount,units,"), "{table}");
+    assert!(
+        lines[1].contains(",out,payment,settled,2.5,2500000000000000000,ETH,") && lines[1].contains(",'=lunch,0,"),
+        "{table}"
+    );
+    assert!(lines[1].ends_with(digest) && lines[2].contains(",in,payment,certified,2.5,"), "{table}");
 }

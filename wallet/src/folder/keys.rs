@@ -15,6 +15,8 @@ use super::durable;
 
 /// Names become file names; this is long enough for people.
 const NAME_LENGTH_MAX: usize = 64;
+/// The file beside the keys that names the default one. No key has a file of this name.
+const DEFAULT: &str = "default";
 /// Where this wallet's own words stand in the file.
 const METADATA: &str = "fastpay";
 
@@ -70,7 +72,9 @@ pub enum KeyError {
     #[error("this wallet has no {0}key yet; make one with `fastpay keys new` or `fastpay keys import`")]
     None(&'static str),
     /// There are several to choose from.
-    #[error("this wallet has several keys ({names}); say which with {option}")]
+    #[error(
+        "this wallet has several keys ({names}); say which with {option}, or choose a default with `fastpay keys use NAME`"
+    )]
     Ambiguous {
         /// Those there are.
         names: String,
@@ -164,12 +168,38 @@ impl Keys {
         }
         let mut fitting = self.list()?;
         fitting.retain(|entry| kind.is_none_or(|kind| entry.kind == kind));
+        if let Some(chosen) = self.default_name()?
+            && let Some(entry) = fitting.iter().find(|entry| entry.name == chosen)
+        {
+            return Ok(entry.clone());
+        }
         let names = fitting.iter().map(|entry| entry.name.as_str()).collect::<Vec<_>>().join(", ");
         match (fitting.pop(), fitting.is_empty()) {
             (Some(only), true) => Ok(only),
             (Some(_), false) => Err(KeyError::Ambiguous { names, option: "--from" }),
             (None, _) => Err(KeyError::None(if kind == Some(KeyKind::Ethereum) { "Ethereum " } else { "" })),
         }
+    }
+
+    /// The key that is used where none is named; none where its owner has not said so.
+    ///
+    /// # Errors
+    /// Where the file cannot be read.
+    pub fn default_name(&self) -> Result<Option<String>, KeyError> {
+        let path = self.folder.join(DEFAULT);
+        let content = durable::read(&path).map_err(|error| io(&path, error))?;
+        Ok(content.map(|content| String::from_utf8_lossy(&content).trim().to_owned()))
+    }
+
+    /// Makes a key the one that is used where none is named.
+    ///
+    /// # Errors
+    /// Where there is no such key, or the disk refuses.
+    pub fn set_default(&self, name: &str) -> Result<KeyEntry, KeyError> {
+        let entry = self.entry(name)?;
+        let path = self.folder.join(DEFAULT);
+        durable::replace(&path, name.as_bytes()).map_err(|error| io(&path, error))?;
+        Ok(entry)
     }
 
     /// Makes a new key.

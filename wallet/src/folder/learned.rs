@@ -87,6 +87,16 @@ impl Folder {
         Ok(known.keys().filter_map(|asset| asset.parse().ok().map(Asset)).collect())
     }
 
+    /// The tokens of this wallet that call themselves by a name. Anyone can choose it, so there may be several.
+    ///
+    /// # Errors
+    /// Where the file is damaged.
+    pub fn assets_named(&self, symbol: &str) -> Result<Vec<Asset>, FolderError> {
+        let known: BTreeMap<String, AssetInfo> = self.read_learned("assets.json")?.unwrap_or_default();
+        let named = known.iter().filter(|(_, info)| info.symbol == symbol);
+        Ok(named.filter_map(|(asset, _)| asset.parse().ok().map(Asset)).collect())
+    }
+
     /// Keeps what a token says of itself.
     ///
     /// # Errors

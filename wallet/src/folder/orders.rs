@@ -28,7 +28,7 @@ use super::lock::Lock;
 pub enum OrderState {
     /// Written down; it may have been sent.
     Created,
-    /// It has its certificate: final.
+    /// It has its certificate.
     Certified,
     /// Confirmed by a quorum.
     Settled,

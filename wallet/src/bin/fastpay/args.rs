@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use alloy::primitives::Address;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use fastpay_core::{AccountId, Asset, Memo, PAYOUT_OUTPUTS_MAX, ParseIdentityError};
 use fastpay_ethereum::Finality;
 use fastpay_telemetry::configuration::NodeUrl;
@@ -15,7 +15,10 @@ use url::Url;
 use crate::contacts::ContactsCommand;
 use crate::link::LinkArgs;
 
-/// Deposit, pay and redeem with FastPay: payments are final in a moment, the money is on Ethereum.
+/// No symbol that anyone types is longer.
+const SYMBOL_LENGTH_MAX: usize = 32;
+
+/// Deposit, pay and redeem with FastPay: payments settle in a moment, the money is on Ethereum.
 #[derive(Debug, Parser)]
 #[command(name = "fastpay", version, max_term_width = 100)]
 pub struct Cli {
@@ -53,14 +56,22 @@ pub enum Command {
     Link(LinkArgs),
     /// Move money from Ethereum into a FastPay account.
     Deposit(DepositArgs),
-    /// Pay a FastPay account: final in one round trip.
+    /// Pay a FastPay account: certified after one round trip, settled after two.
     Pay(PayArgs),
     /// Move money from a FastPay account to Ethereum.
     Redeem(RedeemArgs),
     /// Show what an account holds.
     Balance(AccountArgs),
-    /// Show what an account sent, received and deposited, as this wallet knows it.
-    History(AccountArgs),
+    /// Show what an account sent, received and deposited, by date, as this wallet knows it.
+    History(HistoryArgs),
+    /// Show one transfer, its proof verified: a receipt.
+    Show(ShowArgs),
+    /// Verify a certificate that somebody gave you, without asking anybody.
+    Verify {
+        /// The file that `fastpay show --certificate` wrote; - is standard input.
+        #[arg(value_name = "FILE")]
+        certificate: PathBuf,
+    },
     /// Take in and verify incoming payments.
     Receive(ReceiveArgs),
     /// Finish what an earlier command left unfinished.
@@ -119,6 +130,11 @@ pub enum KeysCommand {
     Import(ImportKeyArgs),
     /// List the keys and their accounts.
     List,
+    /// Make a key the default: it is used where --from is not given.
+    Use {
+        /// The key's name.
+        name: String,
+    },
     /// Write out a key's file, encrypted as it is.
     Export {
         /// The key's name.
@@ -184,15 +200,68 @@ pub struct AccountArgs {
     pub account: Option<String>,
 }
 
+/// What to list.
+#[derive(Debug, Args)]
+pub struct HistoryArgs {
+    #[command(flatten)]
+    pub account: AccountArgs,
+    /// Only what went out, came in, or happened on Ethereum.
+    #[arg(long, value_enum, value_name = "WAY")]
+    pub only: Option<Direction>,
+    /// Only of this asset: ETH, a token's symbol or its address.
+    #[arg(long, value_parser = parse_asset)]
+    pub asset: Option<AssetName>,
+    /// Only from this day on, such as 2026-01-31 (UTC).
+    #[arg(long, value_name = "DAY", value_parser = parse_day)]
+    pub since: Option<u64>,
+    /// Only before this day (UTC).
+    #[arg(long, value_name = "DAY", value_parser = parse_day)]
+    pub until: Option<u64>,
+    /// Write a table for a spreadsheet.
+    #[arg(long)]
+    pub csv: bool,
+}
+
+/// Where something went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Direction {
+    /// Sent.
+    Out,
+    /// Received.
+    In,
+    /// A transaction on Ethereum.
+    Ethereum,
+}
+
+/// Which transfer.
+#[derive(Debug, Args)]
+pub struct ShowArgs {
+    /// Its digest (0x…), if this wallet has it; or its sender and number, such as alice/7.
+    #[arg(value_name = "DIGEST|SENDER/NUMBER")]
+    pub transfer: String,
+    /// Write the certificate alone, for `fastpay verify`.
+    #[arg(long)]
+    pub certificate: bool,
+}
+
+/// An asset as people name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AssetName {
+    /// ETH, or the address of a token.
+    Known(Asset),
+    /// What a token calls itself.
+    Symbol(String),
+}
+
 /// A deposit.
 #[derive(Debug, Args)]
 pub struct DepositArgs {
     /// How much, such as 1.5.
     #[arg(allow_negative_numbers = true)]
     pub amount: String,
-    /// What: ETH, or the address of a token.
+    /// What: ETH, a token's symbol or its address.
     #[arg(long, default_value = "ETH", value_parser = parse_asset)]
-    pub asset: Asset,
+    pub asset: AssetName,
     /// The account to fund, or the name of a contact or key; by default the account of the paying key.
     #[arg(long, value_name = "ACCOUNT")]
     pub to: Option<String>,
@@ -210,12 +279,12 @@ pub struct PayArgs {
     /// The account to pay (fp1… or 0x…), the name of a contact or of a key of this wallet, or a payment link.
     #[arg(value_name = "ACCOUNT|LINK", required_unless_present = "csv")]
     pub recipient: Option<String>,
-    /// How much, such as 1.5; not where the link says it.
+    /// How much, such as 1.5, or max for all there is; not where the link says it.
     #[arg(allow_negative_numbers = true)]
     pub amount: Option<String>,
-    /// What: ETH, or the address of a token; ETH where neither this nor a link says it.
+    /// What: ETH, a token's symbol or its address; ETH where neither this nor a link says it.
     #[arg(long, value_parser = parse_asset)]
-    pub asset: Option<Asset>,
+    pub asset: Option<AssetName>,
     /// For the recipient: up to 32 bytes of text, or 0x and 64 hexadecimal digits.
     #[arg(long, value_parser = read_memo)]
     pub memo: Option<Memo>,
@@ -240,12 +309,12 @@ pub struct PayArgs {
 /// A redemption.
 #[derive(Debug, Args)]
 pub struct RedeemArgs {
-    /// How much is taken off the account, such as 1.5.
+    /// How much is taken off the account, such as 1.5, or max for all there is.
     #[arg(required_unless_present = "sequence", allow_negative_numbers = true)]
     pub amount: Option<String>,
-    /// What: ETH, or the address of a token.
+    /// What: ETH, a token's symbol or its address.
     #[arg(long, default_value = "ETH", value_parser = parse_asset)]
-    pub asset: Asset,
+    pub asset: AssetName,
     /// The Ethereum address that is paid; by default that of the account, where it has one.
     #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
     pub to: Option<Address>,
@@ -264,7 +333,7 @@ pub struct RedeemArgs {
     /// The Ethereum key that pays for the gas of --self.
     #[arg(long, value_name = "KEY", requires = "by_self")]
     pub gas_key: Option<String>,
-    /// Wait at most so many seconds for a relayer; 0 returns when the redemption is final in FastPay.
+    /// Wait at most so many seconds for a relayer; 0 returns when the redemption is settled in FastPay.
     #[arg(long, default_value_t = 0, default_missing_value = "1800", num_args = 0..=1, value_name = "SECONDS")]
     pub wait: u64,
     /// Go on with the redemption of this number, ordered before.
@@ -316,9 +385,9 @@ pub struct ClaimArgs {
     /// How much, such as 1.5; all of it where it is not given. A token may let go only of a part at once.
     #[arg(long, value_name = "AMOUNT", allow_negative_numbers = true)]
     pub amount: Option<String>,
-    /// What: ETH, or the address of a token.
+    /// What: ETH, a token's symbol or its address.
     #[arg(long, default_value = "ETH", value_parser = parse_asset)]
-    pub asset: Asset,
+    pub asset: AssetName,
     /// Where it is to be paid; by default to the address that has the claim.
     #[arg(long, value_name = "ADDRESS", value_parser = parse_address, conflicts_with = "owner")]
     pub to: Option<Address>,
@@ -341,14 +410,24 @@ pub struct AuditArgs {
     pub verify_proof: Option<PathBuf>,
 }
 
-pub fn parse_asset(text: &str) -> Result<Asset, String> {
+pub fn parse_asset(text: &str) -> Result<AssetName, String> {
     if text.eq_ignore_ascii_case("eth") {
-        return Ok(Asset::ETHER);
+        return Ok(AssetName::Known(Asset::ETHER));
     }
-    if !text.starts_with("0x") {
-        return Err(format!("{text:?} is not an asset: give ETH, or the address of a token (0x…)"));
+    if text.starts_with("0x") {
+        return parse_address(text).map(|address| AssetName::Known(Asset(address)));
     }
-    parse_address(text).map(Asset)
+    let is_symbol = !text.is_empty() && text.len() <= SYMBOL_LENGTH_MAX && !text.chars().any(char::is_whitespace);
+    let wrong = || format!("{text:?} is not an asset: give ETH, or a token's symbol or its address (0x…)");
+    is_symbol.then(|| AssetName::Symbol(text.into())).ok_or_else(wrong)
+}
+
+/// The seconds since 1970 at which a day began.
+fn parse_day(text: &str) -> Result<u64, String> {
+    let wrong = || format!("{text:?} is not a day: write it as 2026-01-31");
+    let day: jiff::civil::Date = text.parse().map_err(|_| wrong())?;
+    let zoned = day.to_zoned(jiff::tz::TimeZone::UTC).map_err(|_| wrong())?;
+    u64::try_from(zoned.timestamp().as_second()).map_err(|_| wrong())
 }
 
 /// An Ethereum address by the account's rules, which check its capitals: what is paid to a mistyped one is lost.
@@ -390,9 +469,10 @@ mod tests {
 
     #[test]
     fn assets_are_eth_or_a_token() {
-        assert_eq!(parse_asset("eth"), Ok(Asset::ETHER));
+        assert_eq!(parse_asset("eth"), Ok(AssetName::Known(Asset::ETHER)));
+        assert_eq!(parse_asset("USDC"), Ok(AssetName::Symbol("USDC".into())));
         assert!(parse_asset("0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96045").is_ok());
-        for wrong in ["", "USDC", "0xD8dA6BF26964aF9D7eEd9e03E53415D37aA96045", "0x12"] {
+        for wrong in ["", "two words", "0xD8dA6BF26964aF9D7eEd9e03E53415D37aA96045", "0x12"] {
             assert!(parse_asset(wrong).is_err(), "{wrong}");
         }
     }

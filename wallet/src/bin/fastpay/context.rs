@@ -5,14 +5,14 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use fastpay_client::QuorumOptions;
-use fastpay_core::{AccountId, AccountKey};
+use fastpay_core::{AccountId, AccountKey, Amount, Asset};
 use fastpay_ethereum::Primary;
 use fastpay_telemetry::{Export, Service, Tracer};
 use fastpay_wallet::folder::{Folder, KeyEntry, KeyError, KeyKind};
 use fastpay_wallet::{ChainAccount, Wallet, WalletError};
 use zeroize::Zeroizing;
 
-use crate::args::AccountArgs;
+use crate::args::{AccountArgs, AssetName};
 use crate::output::Screen;
 
 /// The surroundings of a command.
@@ -99,6 +99,48 @@ impl Context {
     /// The key that is meant.
     pub fn choose(&self, name: Option<&str>, kind: Option<KeyKind>) -> Result<KeyEntry, WalletError> {
         Ok(self.folder.keys().choose(name, kind)?)
+    }
+
+    /// An asset by its address, or by the symbol of a token that this wallet knows.
+    pub fn asset(&self, name: &AssetName) -> Result<Asset, WalletError> {
+        let symbol = match name {
+            AssetName::Known(asset) => return Ok(*asset),
+            AssetName::Symbol(symbol) => symbol,
+        };
+        match self.folder.assets_named(symbol)?.as_slice() {
+            [asset] => {
+                self.screen.say(format!("{symbol} is the token {asset}"));
+                Ok(*asset)
+            }
+            [] => Err(WalletError::Argument(format!(
+                "this wallet knows no token that is called {symbol:?}; give its address (0x…) once"
+            ))),
+            several => {
+                let addresses: Vec<_> = several.iter().map(Asset::to_string).collect();
+                let addresses = addresses.join(" and ");
+                Err(WalletError::Argument(format!("{addresses} are both called {symbol:?}; give the address")))
+            }
+        }
+    }
+
+    /// An amount in whole units, or max for all that an account holds of an asset.
+    pub async fn amount(
+        &self,
+        wallet: &Wallet,
+        account: AccountId,
+        asset: Asset,
+        text: &str,
+    ) -> Result<Amount, WalletError> {
+        if text != "max" {
+            return wallet.read_amount(asset, text).await;
+        }
+        let view = wallet.view(account).await?;
+        let held = view.balances.iter().find(|held| held.asset == asset);
+        let amount = held.and_then(|held| held.balance.to_string().parse().ok()).map(Amount).unwrap_or_default();
+        if amount == Amount::ZERO {
+            return Err(WalletError::Argument("the account holds nothing of this asset; nothing was signed".into()));
+        }
+        Ok(amount)
     }
 
     /// An account by its address, or by the name of a contact or of a key of this wallet.

@@ -8,7 +8,7 @@ use crate::args::Cli;
 use crate::output::Report;
 
 /// For each command what people do with it.
-const EXAMPLES: [(&str, &[&str]); 17] = [
+const EXAMPLES: [(&str, &[&str]); 19] = [
     (
         "init",
         &[
@@ -22,6 +22,7 @@ const EXAMPLES: [(&str, &[&str]); 17] = [
             "fastpay keys new alice --ethereum",
             "fastpay keys import shop --ed25519 --secret-file secret.txt",
             "fastpay keys list",
+            "fastpay keys use alice",
             "fastpay keys export alice",
         ],
     ),
@@ -48,6 +49,7 @@ const EXAMPLES: [(&str, &[&str]); 17] = [
         "pay",
         &[
             "fastpay pay bob 1.5 --memo invoice-7",
+            "fastpay pay bob max --asset DEMO",
             "fastpay pay 0x70997970C51812dc3A010C7d01b50e0d17dc79C8 25 --asset 0x5FbDB2315678afecb367f032d93F642f64180aa3",
             "fastpay pay fastpay:0x70997970C51812dc3A010C7d01b50e0d17dc79C8@1/0x5FbDB2315678afecb367f032d93F642f64180aa3 1.5",
         ],
@@ -61,7 +63,23 @@ const EXAMPLES: [(&str, &[&str]); 17] = [
         ],
     ),
     ("balance", &["fastpay balance", "fastpay balance --account bob", "fastpay balance --json"]),
-    ("history", &["fastpay history --from alice"]),
+    (
+        "history",
+        &[
+            "fastpay history --from alice",
+            "fastpay history --only in --since 2026-01-01 --until 2026-02-01",
+            "fastpay history --csv > history.csv",
+        ],
+    ),
+    (
+        "show",
+        &[
+            "fastpay show 0xc5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470",
+            "fastpay show alice/7",
+            "fastpay show alice/7 --certificate > payment.certificate",
+        ],
+    ),
+    ("verify", &["fastpay verify payment.certificate"]),
     ("receive", &["fastpay receive --wait 60", "fastpay receive --follow --json"]),
     ("resume", &["fastpay resume", "fastpay resume --from alice"]),
     ("execute", &["fastpay execute --from alice"]),

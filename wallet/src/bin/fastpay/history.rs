@@ -1,40 +1,123 @@
-//! `history`: what an account sent, received and did on Ethereum, and how far its redemptions are there.
+//! `history`: what an account sent, received and did on Ethereum, by date, and how far its redemptions are there.
 
 use std::collections::BTreeMap;
 
-use fastpay_core::{AccountId, SequenceNumber, Transfer};
+use fastpay_core::{AccountId, Asset, SequenceNumber, Transfer};
 use fastpay_ethereum::{Payout, utc};
 use fastpay_wallet::folder::{Errand, OrderEntry, OrderState, TransactionEntry, TransactionState};
-use fastpay_wallet::{Money, Wallet, WalletError};
+use fastpay_wallet::{Money, Wallet, WalletError, format_memo};
+use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::args::AccountArgs;
+use crate::args::{Direction, HistoryArgs};
 use crate::context::Context;
-use crate::output::{Report, add, queued_json, transfer_json, transfer_text};
+use crate::output::{Report, add, errand_name, queued_json, transfer_json, transfer_text};
 use crate::views::describe_received;
 
 /// Of so many of the newest redemptions it is asked how far they are on Ethereum.
 const PAYOUTS_MAX: usize = 50;
 
-pub async fn history(context: &Context, args: AccountArgs) -> Result<Report, WalletError> {
+/// A row of the history.
+struct Event {
+    at_ms: u64,
+    direction: Direction,
+    asset: Option<Asset>,
+    json: Value,
+    text: String,
+    row: Row,
+}
+
+/// The same for a spreadsheet.
+#[derive(Default, Serialize)]
+struct Row {
+    date: String,
+    direction: &'static str,
+    kind: &'static str,
+    state: String,
+    amount: String,
+    units: String,
+    symbol: String,
+    asset: String,
+    counterparty: String,
+    memo: String,
+    number: String,
+    digest: String,
+}
+
+impl Row {
+    fn with_value(self, value: &Value) -> Self {
+        let text = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let symbol = plain(&text("symbol"));
+        Self { amount: text("amount"), units: text("units"), symbol, asset: text("asset"), ..self }
+    }
+}
+
+pub async fn history(context: &Context, args: HistoryArgs) -> Result<Report, WalletError> {
     let wallet = context.wallet()?;
-    let account = context.account_of(&args)?;
-    let payouts = payouts(context, &wallet, account).await?;
-    let mut events: Vec<(u64, Value, String)> = Vec::new();
+    let account = context.account_of(&args.account)?;
+    let asset = args.asset.as_ref().map(|asset| context.asset(asset)).transpose()?;
+    if let Err(error) = wallet.collect(account).await {
+        context.screen.say(format!("what came in lately is not listed: {error}"));
+    }
+    let mut events = sent(context, &wallet, account).await?;
+    events.extend(received(context, &wallet, account).await?);
+    events.extend(on_ethereum(context, &wallet, account).await?);
+    let is_known = !events.is_empty();
+    events.retain(|event| {
+        let at = event.at_ms / 1_000;
+        args.only.is_none_or(|only| only == event.direction)
+            && asset.is_none_or(|asset| event.asset == Some(asset))
+            && args.since.is_none_or(|since| at >= since)
+            && args.until.is_none_or(|until| at < until)
+    });
+    events.sort_by_key(|event| event.at_ms);
+    let text = if args.csv {
+        table(events.iter_mut().map(|event| std::mem::take(&mut event.row)))?
+    } else if !events.is_empty() {
+        let lines = events.iter().map(|event| format!("{}  {}", utc(event.at_ms / 1_000), event.text));
+        lines.collect::<Vec<_>>().join("\n")
+    } else if is_known {
+        "nothing fits these filters".into()
+    } else {
+        format!("nothing is known of {account} in this wallet")
+    };
+    let events: Vec<_> = events.into_iter().map(|event| event.json).collect();
+    Ok(Report::new(json!({ "account": account, "events": events }), text))
+}
+
+fn table(rows: impl Iterator<Item = Row>) -> Result<String, WalletError> {
+    let failed = |error: &dyn std::fmt::Display| WalletError::Argument(format!("the table cannot be written: {error}"));
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    for row in rows {
+        writer.serialize(row).map_err(|error| failed(&error))?;
+    }
+    let bytes = writer.into_inner().map_err(|error| failed(&error))?;
+    Ok(String::from_utf8_lossy(&bytes).trim_end().to_owned())
+}
+
+/// Spreadsheets take a cell that begins so for a formula, and a memo is text from a stranger.
+fn plain(text: &str) -> String {
+    if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{text}") } else { text.to_owned() }
+}
+
+async fn sent(context: &Context, wallet: &Wallet, account: AccountId) -> Result<Vec<Event>, WalletError> {
+    let payouts = payouts(context, wallet, account).await?;
+    let mut events = Vec::new();
     for entry in context.folder.orders(account).entries()? {
         let Some(transfer) = entry.transfer() else { continue };
-        let money = Money::of(&wallet, transfer.asset()).await;
+        let money = Money::of(wallet, transfer.asset()).await;
+        let digest = wallet.network().domain().transfer_digest(transfer);
+        let at_ms = entry.created_at_ms;
         let mut json = transfer_json(transfer, &money);
         let state = match entry.state {
             OrderState::Created => "unfinished",
-            OrderState::Certified => "final, not settled",
+            OrderState::Certified => "certified, not settled",
             OrderState::Settled => "settled",
             OrderState::Superseded => "in place of this wallet's own order",
         };
-        add(
-            &mut json,
-            [("state", json!(entry.state)), ("atMs", entry.created_at_ms.into()), ("direction", "out".into())],
-        );
+        let fields = [("state", json!(entry.state)), ("atMs", at_ms.into()), ("direction", "out".into())];
+        add(&mut json, fields);
+        add(&mut json, [("digest", json!(digest))]);
         let mut text = format!("{} [{state}]", transfer_text(transfer, &money));
         if let Some(payout) = payouts.get(&entry.sequence) {
             let (name, words) = payout_words(payout);
@@ -44,31 +127,94 @@ pub async fn history(context: &Context, args: AccountArgs) -> Result<Report, Wal
             }
             text = format!("{text} [{words}]");
         }
-        events.push((entry.created_at_ms, json, text));
+        let (kind, counterparty) = match transfer {
+            Transfer::Payment(payment) => ("payment", payment.recipient.to_string()),
+            Transfer::Redemption(redemption) => ("redemption", redemption.recipient.to_string()),
+            Transfer::Payout(payout) => ("payout", format!("{} recipients", payout.outputs.len())),
+        };
+        let row = Row {
+            date: utc(at_ms / 1_000),
+            direction: "out",
+            kind,
+            state: state.into(),
+            counterparty,
+            memo: plain(&format_memo(&transfer.memo())),
+            number: entry.sequence.to_string(),
+            digest: digest.to_string(),
+            ..Row::default()
+        };
+        let row = row.with_value(&money.json(transfer.amount()));
+        events.push(Event { at_ms, direction: Direction::Out, asset: Some(transfer.asset()), json, text, row });
     }
+    Ok(events)
+}
+
+async fn received(context: &Context, wallet: &Wallet, account: AccountId) -> Result<Vec<Event>, WalletError> {
+    let mut events = Vec::new();
     for received in context.folder.inbox(account).payments()? {
-        let (mut json, text) = describe_received(&wallet, &received).await;
-        add(&mut json, [("direction", "in".into()), ("atMs", received.received_at_ms.into())]);
-        events.push((received.received_at_ms, json, text));
+        let (mut json, text) = describe_received(wallet, &received).await;
+        let (at_ms, payment) = (received.received_at_ms, &received.payment);
+        add(&mut json, [("kind", "payment".into()), ("direction", "in".into()), ("atMs", at_ms.into())]);
+        let row = Row {
+            date: utc(at_ms / 1_000),
+            direction: "in",
+            kind: "payment",
+            state: "certified".into(),
+            counterparty: payment.sender.to_string(),
+            memo: plain(&format_memo(&payment.memo)),
+            number: payment.sequence.to_string(),
+            ..Row::default()
+        };
+        let row = row.with_value(json.get("value").unwrap_or(&Value::Null));
+        events.push(Event { at_ms, direction: Direction::In, asset: Some(payment.asset), json, text, row });
     }
-    if let Some(owner) = account.ethereum_address() {
-        for entry in context.folder.transactions(owner).entries()? {
-            let text = errand_text(&wallet, &entry).await;
-            let mut json = json!({ "errand": entry.errand, "nonce": entry.submission.nonce, "state": entry.state });
-            add(&mut json, [("direction", "ethereum".into()), ("atMs", entry.created_at_ms.into())]);
-            events.push((entry.created_at_ms, json, text));
-        }
+    Ok(events)
+}
+
+async fn on_ethereum(context: &Context, wallet: &Wallet, account: AccountId) -> Result<Vec<Event>, WalletError> {
+    let Some(owner) = account.ethereum_address() else { return Ok(Vec::new()) };
+    let mut events = Vec::new();
+    for entry in context.folder.transactions(owner).entries()? {
+        let (what, state) = errand_text(wallet, &entry).await;
+        let (at_ms, kind) = (entry.created_at_ms, errand_name(&entry.errand));
+        let (name, inclusion) = match &entry.state {
+            TransactionState::Pending => ("pending", None),
+            TransactionState::Final(inclusion) => ("final", Some(inclusion)),
+            TransactionState::Reverted => ("reverted", None),
+            TransactionState::Superseded => ("superseded", None),
+        };
+        let json = json!({
+            "kind": kind,
+            "errand": entry.errand,
+            "nonce": entry.submission.nonce,
+            "state": name,
+            "transaction": inclusion.map(|inclusion| inclusion.hash),
+            "block": inclusion.map(|inclusion| inclusion.block_number),
+            "direction": "ethereum",
+            "atMs": at_ms,
+        });
+        let (asset, amount) = match &entry.errand {
+            Errand::Deposit { asset, amount, .. } => (Some(*asset), Some(Money::of(wallet, *asset).await.json(amount))),
+            Errand::Claim { asset, amount, .. } => (Some(*asset), Some(Money::of(wallet, *asset).await.json(amount))),
+            Errand::Approve { asset, .. } => (Some(*asset), None),
+            Errand::Redeem { .. } | Errand::Execute { .. } => (None, None),
+        };
+        let row = Row {
+            date: utc(at_ms / 1_000),
+            direction: "ethereum",
+            kind,
+            state: state.clone(),
+            digest: inclusion.map(|inclusion| inclusion.hash.to_string()).unwrap_or_default(),
+            ..Row::default()
+        };
+        let row = match &amount {
+            Some(value) => row.with_value(value),
+            None => row,
+        };
+        let text = format!("Ethereum: {what} [{state}]");
+        events.push(Event { at_ms, direction: Direction::Ethereum, asset, json, text, row });
     }
-    events.sort_by_key(|(at, ..)| *at);
-    let mut text =
-        events.iter().map(|(at, _, text)| format!("{}  {text}", utc(at / 1_000))).collect::<Vec<_>>().join("\n");
-    if events.is_empty() {
-        text = format!(
-            "nothing is known of {account} in this wallet; `fastpay receive` takes in the payments that it received"
-        );
-    }
-    let events: Vec<_> = events.into_iter().map(|(_, json, _)| json).collect();
-    Ok(Report::new(json!({ "account": account, "events": events }), text))
+    Ok(events)
 }
 
 /// How far the newest redemptions of an account are on Ethereum, where a node answers.
@@ -113,7 +259,8 @@ fn payout_words(payout: &Payout) -> (&'static str, String) {
     }
 }
 
-async fn errand_text(wallet: &Wallet, entry: &TransactionEntry) -> String {
+/// What a transaction is for, and how far it is.
+async fn errand_text(wallet: &Wallet, entry: &TransactionEntry) -> (String, String) {
     let what = match &entry.errand {
         Errand::Deposit { recipient, asset, amount, .. } => {
             format!("deposit of {} for {recipient}", Money::of(wallet, *asset).await.text(amount))
@@ -131,5 +278,5 @@ async fn errand_text(wallet: &Wallet, entry: &TransactionEntry) -> String {
         TransactionState::Reverted => "reverted, changed nothing".to_owned(),
         TransactionState::Superseded => "another transaction took its nonce".to_owned(),
     };
-    format!("Ethereum: {what} [{state}]")
+    (what, state)
 }

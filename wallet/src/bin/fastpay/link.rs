@@ -4,7 +4,7 @@ use std::io::{BufRead, IsTerminal};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
-use fastpay_core::{Asset, Memo};
+use fastpay_core::{AccountId, Asset, Memo};
 use fastpay_ethereum::utc;
 use fastpay_wallet::{Intent, Money, PaymentLink, Wallet, WalletError, format_memo};
 use qrcode::QrCode;
@@ -12,7 +12,7 @@ use qrcode::render::unicode::Dense1x2;
 use serde_json::json;
 use url::Url;
 
-use crate::args::{AccountArgs, PayArgs, parse_asset, read_memo};
+use crate::args::{AccountArgs, AssetName, PayArgs, parse_asset, read_memo};
 use crate::context::Context;
 use crate::output::Report;
 
@@ -24,9 +24,9 @@ pub struct LinkArgs {
     /// How much, such as 1.5; the payer chooses where it is not given.
     #[arg(long, value_name = "AMOUNT", allow_negative_numbers = true)]
     pub amount: Option<String>,
-    /// What: ETH, or the address of a token.
+    /// What: ETH, a token's symbol or its address.
     #[arg(long, default_value = "ETH", value_parser = parse_asset)]
-    pub asset: Asset,
+    pub asset: AssetName,
     /// What the payment is to carry: up to 32 bytes of text, or 0x and 64 hexadecimal digits.
     #[arg(long, value_parser = read_memo)]
     pub memo: Option<Memo>,
@@ -47,8 +47,9 @@ pub struct LinkArgs {
 pub async fn link(context: &Context, args: LinkArgs) -> Result<Report, WalletError> {
     let wallet = context.wallet()?;
     let account = context.account_of(&args.account)?;
+    let asset = context.asset(&args.asset)?;
     let amount = match &args.amount {
-        Some(text) => Some(wallet.read_amount(args.asset, text).await?),
+        Some(text) => Some(wallet.read_amount(asset, text).await?),
         None => None,
     };
     let link = PaymentLink {
@@ -56,7 +57,7 @@ pub async fn link(context: &Context, args: LinkArgs) -> Result<Report, WalletErr
         memo: args.memo,
         label: args.label,
         expires: args.expires_in.map(|seconds| now().saturating_add(seconds)),
-        ..PaymentLink::new(account, wallet.network().domain(), args.asset)
+        ..PaymentLink::new(account, wallet.network().domain(), asset)
     }
     .check()?;
     let text = args.web.as_ref().map_or_else(|| link.to_string(), |page| link.behind(page));
@@ -80,21 +81,37 @@ fn qr_code(text: &str) -> Result<String, WalletError> {
 }
 
 /// What `pay` is to do, and until when it may: what its arguments say, or what the link asks for once the payer has agreed.
-pub async fn intent(context: &Context, wallet: &Wallet, args: &PayArgs) -> Result<(Intent, Expiry), WalletError> {
+pub async fn intent(
+    context: &Context,
+    wallet: &Wallet,
+    sender: AccountId,
+    args: &PayArgs,
+) -> Result<(Intent, Expiry), WalletError> {
     let recipient = args.recipient.as_deref().unwrap_or_default();
     if PaymentLink::is_claimed_by(recipient) {
         let link: PaymentLink = recipient.parse()?;
         check_usable(wallet, &link, args)?;
-        let intent = linked_intent(wallet, &link, args).await?;
+        check_other(sender, link.account)?;
+        let intent = linked_intent(context, wallet, sender, &link, args).await?;
         agree(context, wallet, &link, &intent, args.yes).await?;
         return Ok((intent, Expiry(link.expires)));
     }
     let missing = || WalletError::Argument("say how much to pay: fastpay pay ACCOUNT AMOUNT".into());
     let recipient = context.account(recipient)?;
-    let asset = args.asset.unwrap_or(Asset::ETHER);
-    let amount = wallet.read_amount(asset, args.amount.as_deref().ok_or_else(missing)?).await?;
+    check_other(sender, recipient)?;
+    let asset = args.asset.as_ref().map_or(Ok(Asset::ETHER), |asset| context.asset(asset))?;
+    let amount = context.amount(wallet, sender, asset, args.amount.as_deref().ok_or_else(missing)?).await?;
     let intent = Intent::Pay { recipient, asset, amount, memo: args.memo.unwrap_or_default() };
     Ok((intent, Expiry(None)))
+}
+
+/// The web wallet refuses it as well: who pays themselves has mistaken one name for another.
+pub fn check_other(sender: AccountId, recipient: AccountId) -> Result<(), WalletError> {
+    if sender == recipient {
+        let why = "the recipient is the paying account itself; name another one. Nothing was signed";
+        return Err(WalletError::Argument(why.into()));
+    }
+    Ok(())
 }
 
 /// Until when a recipient expects a payment, in seconds since 1970, where that has an end.
@@ -140,11 +157,17 @@ fn check_usable(wallet: &Wallet, link: &PaymentLink, args: &PayArgs) -> Result<(
     }
 }
 
-async fn linked_intent(wallet: &Wallet, link: &PaymentLink, args: &PayArgs) -> Result<Intent, WalletError> {
+async fn linked_intent(
+    context: &Context,
+    wallet: &Wallet,
+    sender: AccountId,
+    link: &PaymentLink,
+    args: &PayArgs,
+) -> Result<Intent, WalletError> {
     let missing = || WalletError::Argument("the link leaves the amount to you: give it after the link".into());
     let amount = match link.amount {
         Some(amount) => amount,
-        None => wallet.read_amount(link.asset, args.amount.as_deref().ok_or_else(missing)?).await?,
+        None => context.amount(wallet, sender, link.asset, args.amount.as_deref().ok_or_else(missing)?).await?,
     };
     let memo = link.memo.or(args.memo).unwrap_or_default();
     Ok(Intent::Pay { recipient: link.account, asset: link.asset, amount, memo })

@@ -15,6 +15,7 @@ mod many;
 mod onchain;
 mod output;
 mod setup;
+mod show;
 mod transfers;
 mod views;
 
@@ -87,6 +88,8 @@ async fn run(context: &Context, command: Command) -> Result<Report, WalletError>
         Command::Redeem(args) => transfers::redeem(context, args).await,
         Command::Balance(args) => views::balance(context, args).await,
         Command::History(args) => history::history(context, args).await,
+        Command::Show(args) => show::show(context, args).await,
+        Command::Verify { certificate } => show::verify(context, &certificate).await,
         Command::Receive(args) => views::receive(context, args).await,
         Command::Resume(args) => transfers::resume(context, args).await,
         Command::Execute(args) => onchain::execute(context, args).await,

@@ -53,7 +53,8 @@ pub async fn pay(context: &Context, args: &PayArgs, file: &Path) -> Result<Repor
         )));
     }
     let outputs_max = begun.map_or(args.max_outputs, |job| job.outputs_max);
-    let lines = read(context, &wallet, args.asset.unwrap_or(Asset::ETHER), &content).await?;
+    let asset = args.asset.as_ref().map_or(Ok(Asset::ETHER), |asset| context.asset(asset))?;
+    let lines = read(context, &wallet, entry.account, asset, &content).await?;
     let plan = Plan::new(name, lines, outputs_max)?;
     let states = wallet.page_states(name, entry.account, &plan.pages)?;
     let summary = summary(&wallet, &plan, &states).await;
@@ -103,7 +104,13 @@ fn result_path(file: &Path) -> PathBuf {
 }
 
 /// All lines, or all that is wrong with them.
-async fn read(context: &Context, wallet: &Wallet, asset: Asset, content: &[u8]) -> Result<Vec<Line>, WalletError> {
+async fn read(
+    context: &Context,
+    wallet: &Wallet,
+    sender: AccountId,
+    asset: Asset,
+    content: &[u8],
+) -> Result<Vec<Line>, WalletError> {
     let mut reader = csv::ReaderBuilder::new()
         .has_headers(false)
         .flexible(true)
@@ -111,7 +118,7 @@ async fn read(context: &Context, wallet: &Wallet, asset: Asset, content: &[u8]) 
         .trim(csv::Trim::All)
         .from_reader(content);
     let (mut columns, mut lines, mut errors) = (None::<Columns>, Vec::new(), Vec::new());
-    let mut known = Known { context, wallet, recipients: BTreeMap::new() };
+    let mut known = Known { context, wallet, sender, recipients: BTreeMap::new() };
     for record in reader.records() {
         let record = match record {
             Ok(record) => record,
@@ -188,6 +195,7 @@ impl Columns {
 struct Known<'a> {
     context: &'a Context,
     wallet: &'a Wallet,
+    sender: AccountId,
     recipients: BTreeMap<String, AccountId>,
 }
 
@@ -214,8 +222,11 @@ impl Known<'_> {
         if recipient == AccountId::ZERO || recipient == contract {
             return Err(wrong("the recipient cannot spend; give the recipient's account"));
         }
+        if recipient == self.sender {
+            return Err(wrong("the recipient is the paying account itself"));
+        }
         let asset = match columns.asset.and_then(field) {
-            Some(text) => parse_asset(text).map_err(WalletError::Argument)?,
+            Some(text) => self.context.asset(&parse_asset(text).map_err(WalletError::Argument)?)?,
             None => asset,
         };
         let amount = field(columns.amount).ok_or_else(|| wrong("there is no amount"))?;
@@ -267,7 +278,7 @@ impl Plan {
                 memo: format_memo(&line.output.memo),
                 status: state.map_or("open", |state| match state.state {
                     OrderState::Created => "ordered",
-                    OrderState::Certified | OrderState::Superseded => "final",
+                    OrderState::Certified | OrderState::Superseded => "certified",
                     OrderState::Settled => "settled",
                 }),
                 sequence: state.map(|state| state.sequence.0),

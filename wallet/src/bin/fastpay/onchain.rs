@@ -27,14 +27,15 @@ pub async fn deposit(context: &Context, args: DepositArgs) -> Result<Report, Wal
     if recipient == AccountId::ZERO {
         return Err(WalletError::Argument("nobody owns the account of the zero address; give another one".into()));
     }
-    let amount = wallet.read_amount(args.asset, &args.amount).await?;
+    let asset = context.asset(&args.asset)?;
+    let amount = wallet.read_amount(asset, &args.amount).await?;
     if amount.0 == 0 {
         return Err(WalletError::Argument("the amount is zero; deposit more".into()));
     }
     check_not_paused(&primary).await?;
     let chain = context.chain_account(primary, &payer)?;
-    let Finished { entry, inclusion, resumed } = chain.deposit(recipient, args.asset, amount).await?;
-    let money = Money::of(&wallet, args.asset).await;
+    let Finished { entry, inclusion, resumed } = chain.deposit(recipient, asset, amount).await?;
+    let money = Money::of(&wallet, asset).await;
     let mut json = json!({
         "recipient": recipient,
         "value": money.json(amount),
@@ -136,8 +137,9 @@ pub async fn claim(context: &Context, args: ClaimArgs) -> Result<Report, WalletE
     let primary = wallet.primary().await?;
     check_not_paused(&primary).await?;
     let key = context.choose(args.from.as_deref(), Some(KeyKind::Ethereum))?;
+    let asset = context.asset(&args.asset)?;
     let amount = match &args.amount {
-        Some(text) => Some(wallet.read_amount(args.asset, text).await?),
+        Some(text) => Some(wallet.read_amount(asset, text).await?),
         None => None,
     };
     if let Some(to) = args.to {
@@ -145,8 +147,8 @@ pub async fn claim(context: &Context, args: ClaimArgs) -> Result<Report, WalletE
     }
     let chain = context.chain_account(primary, &key)?;
     let owner = args.owner.unwrap_or_else(|| chain.address());
-    let claimable = chain.primary().claim_of(owner, args.asset).await?;
-    let money = Money::of(&wallet, args.asset).await;
+    let claimable = chain.primary().claim_of(owner, asset).await?;
+    let money = Money::of(&wallet, asset).await;
     let is_idle = context.folder.transactions(chain.address()).pending()?.is_empty();
     if is_idle && claimable.is_zero() {
         return Err(WalletError::Argument(format!("{owner} has nothing to claim of this asset")));
@@ -157,7 +159,7 @@ pub async fn claim(context: &Context, args: ClaimArgs) -> Result<Report, WalletE
             "{owner} has {all} to claim; give a part of it, or leave --amount out"
         )));
     }
-    let claim = Claim { asset: args.asset, amount, owner: args.owner, to: args.to };
+    let claim = Claim { asset, amount, owner: args.owner, to: args.to };
     let Finished { entry, inclusion, resumed } = chain.claim(&claim).await?;
     // What was sent, which may be the claim of an earlier command.
     let Errand::Claim { owner, to, amount, .. } = entry.errand else {

@@ -89,7 +89,7 @@ impl Screen {
             Progress::Vote { authority, votes, quorum } => {
                 self.say(format!("vote {votes} of {quorum} from authority {}", short(authority)));
             }
-            Progress::Certified => self.say("certificate complete: the transfer is final"),
+            Progress::Certified => self.say("certificate complete: the transfer is certified"),
             Progress::Confirmed { authority, confirmations, quorum } => {
                 self.say(format!("confirmation {confirmations} of {quorum} from authority {}", short(authority)));
             }

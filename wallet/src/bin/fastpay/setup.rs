@@ -78,14 +78,17 @@ pub fn keys(context: &Context, command: KeysCommand) -> Result<Report, WalletErr
         }
         KeysCommand::List => {
             let entries = keys.list()?;
-            let lines: Vec<_> = entries.iter().map(key_line).collect();
+            let default = keys.default_name()?;
+            let mark = |entry: &KeyEntry| if default.as_ref() == Some(&entry.name) { "  (default)" } else { "" };
+            let lines: Vec<_> = entries.iter().map(|entry| format!("{}{}", key_line(entry), mark(entry))).collect();
             let text = if lines.is_empty() {
                 "no keys yet; make one with `fastpay keys new`".into()
             } else {
                 lines.join("\n")
             };
-            Ok(Report::new(json!({ "keys": entries }), text))
+            Ok(Report::new(json!({ "keys": entries, "default": default }), text))
         }
+        KeysCommand::Use { name } => Ok(key_report(&keys.set_default(&name)?)),
         KeysCommand::Export { name } => {
             let entry = keys.entry(&name)?;
             let path = keys.path(&name)?;

@@ -27,7 +27,7 @@ pub async fn pay(context: &Context, args: PayArgs) -> Result<Report, WalletError
     }
     let wallet = context.wallet()?;
     let entry = context.choose(args.from.as_deref(), None)?;
-    let (intent, expiry) = link::intent(context, &wallet, &args).await?;
+    let (intent, expiry) = link::intent(context, &wallet, entry.account, &args).await?;
     let receipt = send(context, &wallet, &entry, &intent, expiry).await?;
     let (json, text) = describe(&wallet, &receipt).await;
     Ok(Report::new(json, text))
@@ -68,7 +68,13 @@ async fn describe(wallet: &Wallet, receipt: &Receipt) -> (Value, String) {
     }
     let resumed = if receipt.resumed { " (ordered before, finished now)" } else { "" };
     let line = transfer_text(transfer, &money);
-    (json, format!("{line}{resumed}\nfinal after {certified} ms, settled after {settled} ms more"))
+    (json, {
+        let digest = receipt.certificate.digest();
+        format!(
+            "{line}{resumed}\ncertified after {certified} ms, settled after {settled} ms more\n\
+             receipt: fastpay show {digest}"
+        )
+    })
 }
 
 fn millis(duration: Duration) -> f64 {
@@ -174,15 +180,16 @@ async fn order_redemption(
     let missing =
         || WalletError::Argument("an Ed25519 account has no Ethereum address; say where with --to 0x…".into());
     let recipient = args.to.or_else(|| entry.account.ethereum_address()).ok_or_else(missing)?;
-    let amount = wallet.read_amount(args.asset, args.amount.as_deref().unwrap_or_default()).await?;
-    let fee = wallet.read_amount(args.asset, &args.fee).await?;
+    let asset = context.asset(&args.asset)?;
+    let amount = context.amount(wallet, entry.account, asset, args.amount.as_deref().unwrap_or_default()).await?;
+    let fee = wallet.read_amount(asset, &args.fee).await?;
     if fee > amount {
-        let money = Money::of(wallet, args.asset).await;
+        let money = Money::of(wallet, asset).await;
         let (fee, amount) = (money.text(fee), money.text(amount));
         return Err(WalletError::Argument(format!("the fee of {fee} is above the amount of {amount}; lower the fee")));
     }
-    let intent = Intent::Redeem { recipient, asset: args.asset, amount, fee, memo: args.memo };
-    let queue_until = look_ahead(context, wallet, recipient, args.asset, amount).await?;
+    let intent = Intent::Redeem { recipient, asset, amount, fee, memo: args.memo };
+    let queue_until = look_ahead(context, wallet, recipient, asset, amount).await?;
     Ok((send(context, wallet, entry, &intent, Expiry(None)).await?, queue_until))
 }
 

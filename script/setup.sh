@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Installs the pinned Solidity tools and compiles the contracts. Called by `make setup`; one at a time, because forge's
+# cache and node_modules do not bear two writers.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+mkdir -p target
+exec 9>target/setup.lock
+if command -v flock >/dev/null; then flock 9; fi
+cmp -s package-lock.json "$INSTALLED" || {
+    echo "installing the Solidity tools of package-lock.json"
+    npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && cp package-lock.json "$INSTALLED"
+}
+"$FOUNDRY/forge" build
+# A partial compilation (such as `forge build contracts`) leaves others without code; forge then takes them as done.
+for name in FastPay.sol/FastPay Deploy.s.sol/Deploy DeployDemoToken.s.sol/DeployDemoToken; do
+    grep -q '"bytecode"' "out/$name.json" || { "$FOUNDRY/forge" build --force; break; }
+done
