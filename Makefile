@@ -189,7 +189,7 @@ demo: release ## Show the whole way: deposit, pay, lose an authority, redeem, au
 	@target/release/fastpay-demo
 
 localnet: release ## Start the same network and leave it running until Ctrl-C
-	@target/release/fastpay-localnet
+	@script/until-interrupted.sh target/release/fastpay-localnet
 
 # The page, as it is hosted: static files in web/dist.
 ifeq ($(filter page,$(DONE)),)
@@ -200,11 +200,7 @@ web-page:
 endif
 
 web: release web-page ## Serve the web wallet on a localnet of its own, until Ctrl-C
-	@network=$(CURDIR)/target/localnet-web/network.json; rm -f $$network; \
-	target/release/fastpay-localnet --name web & localnet=$$!; trap 'kill $$localnet; wait $$localnet' EXIT; \
-	until [ -e $$network ]; do kill -0 $$localnet || exit 1; sleep 0.2; done; \
-	echo "The web wallet is at http://localhost:5173; docs/WEB.md says how to try it."; \
-	FASTPAY_NETWORK=$$network npm run --silent preview -w web
+	@script/until-interrupted.sh script/web.sh
 
 # Chromium without a window is enough, and faster by a quarter; the whole one does, too.
 BROWSER = { if [ -n "$${CHROMIUM:-}" ]; then command -v "$$CHROMIUM"; else command -v chromium-headless-shell || command -v chromium; fi; }
@@ -233,7 +229,7 @@ check-walkthrough: setup ## Check that commands print what docs/WALKTHROUGH.md s
 	@$(PYTHON) script/walkthrough/walkthrough.py --check target/debug
 
 shop: release web-page ## Serve the sample shop, fastpay-merchant and the web wallet on a localnet of their own, until Ctrl-C
-	@script/shop.sh
+	@script/until-interrupted.sh script/shop.sh
 
 # In a browser it is tested by test-web (web/test/shop.spec.ts).
 test-shop: setup ## Test the sample shop's orders and its verification of webhooks

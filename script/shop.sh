@@ -14,6 +14,7 @@ for port in 3000 5173 7080; do
 done
 rm -f "$network/network.json"
 trap 'trap - EXIT; kill $(jobs -p) 2>/dev/null; wait' EXIT
+trap 'exit 130' INT TERM
 "$programs/fastpay-localnet" --name shop &
 localnet=$!
 until [ -e "$network/network.json" ]; do kill -0 $localnet; sleep 0.2; done
