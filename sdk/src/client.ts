@@ -62,6 +62,11 @@ export interface FastPayOptions {
   readonly relayers?: readonly string[];
   /** Where orders are written ahead. Default: the browser's IndexedDB; elsewhere one must be given to send. */
   readonly storage?: OrderStore;
+  /**
+   * Where the storage has been used with another deployment at this address (its first committee was another one), use none
+   * of what stands there, and keep it. Default: refuse, with `other-deployment`.
+   */
+  readonly setAside?: boolean;
   /** Default: `finalized`. */
   readonly finality?: Finality;
   readonly timing?: Partial<Timing>;
@@ -139,6 +144,11 @@ export interface FastPayClient {
    */
   close(): void;
 
+  /**
+   * False where the contract's first committee is another one than when the client was made: the network was started anew.
+   * Make another client then.
+   */
+  isCurrent(): Promise<boolean>;
   /** The committee of an epoch, or the current one, from the contract. */
   committee(epoch?: bigint): Promise<Committee>;
 

@@ -69,6 +69,8 @@ export type FastPayErrorCode =
   | "paused"
   /** The Ethereum node or wallet is on another chain. */
   | "wrong-chain"
+  /** The storage has been used with another deployment at the same address, such as one that was started anew. */
+  | "other-deployment"
   /** There is no FastPay contract at this address, or not yet in a final block. */
   | "wrong-contract"
   /** The recipient is a contract of FastPay: what is paid to it is lost. */

@@ -13,6 +13,7 @@ import { Network } from "./network.js";
 import { readPayList } from "./pay-list-csv.js";
 import type { ChainStep, ManyStep, TransferStep } from "./progress.js";
 import { browserStore } from "./storage/browser.js";
+import { deploymentDigest, deploymentStore } from "./storage/deployments.js";
 import type { OrderStore } from "./storage/store.js";
 import { ETHER } from "./transfer.js";
 import { listOrders, listUnfinished, viewAccount } from "./wallet/account.js";
@@ -41,7 +42,7 @@ const HTTP_BASE = /^https?:\/\/[^/?#]+[^?#]*$/;
 export const FastPay = {
   /**
    * A client of one deployment. Reads the committee from the contract and asks no authority yet. Throws
-   * `invalid-argument`, `wrong-chain`, `wrong-contract`, `chain-unreachable` or `storage`.
+   * `invalid-argument`, `wrong-chain`, `wrong-contract`, `other-deployment`, `chain-unreachable` or `storage`.
    */
   async create(options: FastPayOptions): Promise<FastPayClient> {
     if (!isHex(options.contract, 20)) throw unusable("the contract is no address");
@@ -54,8 +55,10 @@ export const FastPay = {
     const closing = new AbortController();
     const network = new Network(domain, committees, authorities, timing, closing.signal);
     const relayers = readRelayers(options.relayers ?? []);
-    const store = options.storage ?? (await defaultStore());
-    return clientOf({ network, contract, timing, relayers, store }, closing);
+    const storage = options.storage ?? (await defaultStore());
+    const first = await contract.committee(0n);
+    const store = storage && (await deploymentStore(storage, domain, first, options.setAside ?? false));
+    return clientOf({ network, contract, timing, relayers, store }, deploymentDigest(first), closing);
   },
 };
 
@@ -136,7 +139,7 @@ function resumeTransaction(
   }
 }
 
-function clientOf(context: Context, closing: AbortController): FastPayClient {
+function clientOf(context: Context, deployment: Hex, closing: AbortController): FastPayClient {
   const { network, contract } = context;
   const until = (signal?: AbortSignal): AbortSignal =>
     signal === undefined ? closing.signal : AbortSignal.any([closing.signal, signal]);
@@ -147,6 +150,7 @@ function clientOf(context: Context, closing: AbortController): FastPayClient {
   return {
     domain: network.domain,
     close: () => closing.abort(),
+    isCurrent: async () => deploymentDigest(await contract.committee(0n)) === deployment,
     authorities: network.authorities,
     async committee(epoch) {
       if (epoch === undefined) return network.committee;

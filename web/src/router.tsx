@@ -22,6 +22,7 @@ export const router = createBrowserRouter([
       { path: "explore/account/:account", lazy: () => import("./pages/explore/AccountPage") },
       { path: "explore/transfer/:digest", lazy: () => import("./pages/explore/TransferPage") },
       { path: "explore/transfer/:account/:sequence", lazy: () => import("./pages/explore/TransferPage") },
+      { path: "*", lazy: () => import("./pages/NowherePage") },
       { path: "explore/deposit/:index", lazy: () => import("./pages/explore/DepositPage") },
     ],
   },

@@ -63,7 +63,8 @@ test("on a wrong network nothing can be signed until the wallet has switched", a
   const { wallet } = await person({ deposit: "2" });
   wallet.chainId = 1;
   await page.reload();
-  await expect(page.getByRole("alert").filter({ hasText: "Wrong network" })).toBeVisible();
+  const wrong = page.getByRole("alert").filter({ hasText: "Wrong network" });
+  await expect(wrong).toContainText("Your wallet is on Ethereum (chain 1). This page works with Localnet (chain 31337)");
   await isAccessible(page);
   await picture(page, "wrong-network");
   await page.getByRole("navigation", { name: "What to do" }).getByRole("link", { name: "Pay" }).click();

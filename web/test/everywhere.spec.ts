@@ -37,6 +37,8 @@ for (const colorScheme of ["light", "dark"] as const) {
     for (const place of [...new Set([...PLACES, transfer, ...history, "/explore/deposit/1", "/nowhere"])]) {
       await page.goto(place);
       await isQuiet(page);
+      // Also where there is none.
+      await expect(page.getByRole("navigation", { name: "Places" })).toBeVisible();
       // With what it has gathered, and not before it has begun to.
       if (history.includes(place)) await expect(page.getByRole("region", { name: "Sent" })).toBeVisible();
       await isAccessible(page);

@@ -1,20 +1,19 @@
 import { Button, Center, Stack, Title } from "@mantine/core";
 import type { JSX } from "react";
-import { isRouteErrorResponse, useRouteError } from "react-router";
+import { useRouteError } from "react-router";
 
 import { ErrorAlert } from "../ui/ErrorAlert";
 
-/** What stands where a page fails by a fault of ours, or where there is none. */
+/** What stands where a page fails by a fault of ours. */
 export function Broken(): JSX.Element {
   const error = useRouteError();
-  const isMissing = isRouteErrorResponse(error) && error.status === 404;
   return (
     <Center component="main" mih="100vh" p="md">
       <Stack maw={480}>
         <Title order={1} size="h2">
-          {isMissing ? "There is no such page" : "This page failed"}
+          This page failed
         </Title>
-        {!isMissing && <ErrorAlert error={error} title="Your orders are safe: they are kept in this browser" />}
+        <ErrorAlert error={error} title="Your orders are safe: they are kept in this browser" />
         <Button component="a" href="/">
           To the wallet
         </Button>

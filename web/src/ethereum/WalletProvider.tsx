@@ -11,7 +11,9 @@ export interface ConnectedWallet {
   readonly address: Address;
   /** The FastPay account that this address owns. */
   readonly account: AccountId;
-  /** The wallet is on the deployment's chain. */
+  /** The chain that the wallet is on. */
+  readonly chainId: number;
+  /** That is the deployment's. */
   readonly isOnChain: boolean;
   readonly signer: Signer;
   readonly walletClient: WalletClient;
@@ -113,7 +115,7 @@ export function WalletProvider({ children }: { children: ReactNode }): JSX.Eleme
       wallet,
       address,
       account: accountFromEthereum(address),
-      isOnChain: chainId === chain.id,
+      chainId, isOnChain: chainId === chain.id,
       signer: ethereumSigner(wallet.provider, address),
       walletClient: createWalletClient({ account: address, chain, transport }),
     };

@@ -1,6 +1,7 @@
 import { Alert, Button, Group, Text } from "@mantine/core";
 import { useState, type JSX } from "react";
 
+import { chainName } from "../network/config";
 import { useNetwork } from "../network/NetworkProvider";
 import { ErrorAlert } from "../ui/ErrorAlert";
 import { useWallets } from "./WalletProvider";
@@ -24,8 +25,8 @@ export function WrongNetwork(): JSX.Element | null {
     <Alert role="alert" color="orange" icon={<IconPlugConnectedX aria-hidden />} title="Wrong network" mb="md">
       <Group justify="space-between">
         <Text size="sm">
-          Your wallet is on another chain. This page works with {config.chainName} (chain {config.chainId}); nothing is
-          signed until the wallet is there.
+          Your wallet is on {chainName(connected.chainId)} (chain {connected.chainId}). This page works with {config.chainName}{" "}
+          (chain {config.chainId}); nothing is signed until the wallet is there.
         </Text>
         <Button variant="default" onClick={change} loading={isBusy}>
           Switch to {config.chainName}

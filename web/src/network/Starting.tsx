@@ -1,4 +1,5 @@
-import { Button, Center, Loader, Stack, Text, Title } from "@mantine/core";
+import { Button, Center, Group, Loader, Stack, Text, Title } from "@mantine/core";
+import { isFastPayError } from "@fastpay/sdk";
 import type { JSX } from "react";
 
 import { ErrorAlert } from "../ui/ErrorAlert";
@@ -8,10 +9,13 @@ interface Props {
   readonly error: unknown;
   readonly isBusy: boolean;
   readonly onRetry: () => void;
+  /** Begins without what this browser has of another deployment at the same address. */
+  readonly onSetAside: () => void;
 }
 
 /** What stands here until the deployment is known, and why it is not. */
-export function Starting({ error, isBusy, onRetry }: Props): JSX.Element {
+export function Starting({ error, isBusy, onRetry, onSetAside }: Props): JSX.Element {
+  const isOther = isFastPayError(error, "other-deployment");
   return (
     <Center component="main" mih="100vh" p="md">
       <Stack align="center" maw={480} w="100%">
@@ -26,8 +30,15 @@ export function Starting({ error, isBusy, onRetry }: Props): JSX.Element {
           </>
         ) : (
           <>
-            <ErrorAlert error={error} title="This page cannot reach its network" />
-            <Button onClick={onRetry}>Try again</Button>
+            <ErrorAlert error={error} title={isOther ? "This is another network" : "This page cannot reach its network"} />
+            <Group>
+              <Button onClick={onRetry}>Try again</Button>
+              {isOther && (
+                <Button variant="default" onClick={onSetAside}>
+                  Set the old data aside
+                </Button>
+              )}
+            </Group>
           </>
         )}
       </Stack>

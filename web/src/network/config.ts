@@ -21,6 +21,7 @@ export interface NetworkConfig {
   readonly chainName: string;
 }
 
+/** What chains are called that people meet. */
 const CHAIN_NAMES: Readonly<Record<number, string>> = {
   1: "Ethereum",
   10: "OP Mainnet",
@@ -61,8 +62,13 @@ export function readConfig(file: unknown): NetworkConfig {
     tokens: readTokens(file.tokens ?? (file.token === undefined ? [] : [file.token])),
     authorities: authorities.map(readAuthority),
     relayers,
-    chainName: CHAIN_NAMES[chainId] ?? `chain ${chainId}`,
+    chainName: chainName(chainId),
   };
+}
+
+/** What to call a chain. */
+export function chainName(chainId: number): string {
+  return CHAIN_NAMES[chainId] ?? `chain ${chainId}`;
 }
 
 function readTokens(tokens: unknown): Address[] {

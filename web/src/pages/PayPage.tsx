@@ -80,7 +80,7 @@ function PayForm({ owner }: { owner: Owner }): JSX.Element {
   const amount = readAmount(typed.amount, info, balance);
   const units = request?.amount ?? amount.units;
   const isTooMuch = request?.amount !== undefined && balance !== undefined && request.amount > balance;
-  const recipient = readRecipient(typed.to, account);
+  const recipient = readRecipient(typed.to);
   const memo = readMemo(typed.memo);
   const to = request?.account ?? recipient.account;
   const canPay =
@@ -195,11 +195,10 @@ function PayForm({ owner }: { owner: Owner }): JSX.Element {
   );
 }
 
-function readRecipient(text: string, own: AccountId): { account: AccountId | undefined; fault: string | undefined } {
+function readRecipient(text: string): { account: AccountId | undefined; fault: string | undefined } {
   if (text.trim() === "") return { account: undefined, fault: undefined };
   try {
     const account = parseAccount(text.trim());
-    if (account === own) return { account: undefined, fault: "This is your own account." };
     return { account, fault: undefined };
   } catch (error) {
     return { account: undefined, fault: isFastPayError(error) ? sentence(error.action) : "This is no account." };

@@ -1,0 +1,73 @@
+/**
+ * Which deployment the entries of a store belong to. A chain that began anew, such as a localnet, may have a contract at
+ * the same address: its accounts have other histories, and nothing that was stored before may be used or sent there.
+ *
+ * ```text
+ *  deployments/0, deployments/1 …     the digest of the first committee of each, written once
+ * ```
+ * The entries of the first stand in the store as they are, those of each later one under a name of its own. Nothing is
+ * ever removed: whoever comes back to an earlier deployment finds what stood there.
+ */
+
+import { keccak_256 } from "@noble/hashes/sha3.js";
+
+import { concat, toBytes, toHex, type Hex } from "../bytes.js";
+import type { Committee } from "../committee.js";
+import { hex, object, smallNumber } from "../decode.js";
+import { FastPayError } from "../errors.js";
+import type { Domain } from "../transfer.js";
+import { parseJson } from "../wire.js";
+import type { OrderStore } from "./store.js";
+
+/** More than anybody starts anew in one browser. */
+const DEPLOYMENTS_MAX = 1_000;
+
+const entry = object({ atMs: smallNumber(Number.MAX_SAFE_INTEGER), committee: hex(32) });
+
+/** What tells deployments at one address apart: the members of the first committee. */
+export function deploymentDigest(first: Committee): Hex {
+  const keys = first.members.flatMap(({ votingKey, redemptionKey }) => [toBytes(votingKey), toBytes(redemptionKey)]);
+  return toHex(keccak_256(concat(...keys)));
+}
+
+/**
+ * The part of a store that belongs to the deployment with this first committee. Throws `other-deployment` where the store
+ * has been used with others at this address only, and what stands there is not to be set aside.
+ */
+export async function deploymentStore(
+  store: OrderStore,
+  domain: Domain,
+  first: Committee,
+  setAside: boolean,
+): Promise<OrderStore> {
+  const prefix = `${domain.chainId}/${domain.contract.toLowerCase()}/deployments/`;
+  const own = deploymentDigest(first);
+  for (let number = 0; number < DEPLOYMENTS_MAX; number += 1) {
+    const key = `${prefix}${number}`;
+    let found = await store.get(key);
+    if (found === undefined) {
+      if (number > 0 && !setAside) throw otherDeployment();
+      await store.create(key, JSON.stringify({ atMs: Date.now(), committee: own }));
+      // Another page may have been faster, for another deployment.
+      found = await store.get(key);
+    }
+    if (found !== undefined && entry(parseJson(found, key), key).committee === own) return number === 0 ? store : under(store, `${number}:`);
+  }
+  throw new FastPayError("storage", "the storage has been used with too many deployments at one address", "clear it");
+}
+
+function otherDeployment(): FastPayError {
+  const message = "this storage has been used with another deployment at the same address: its first committee was another one";
+  const action =
+    "is the Ethereum node the right one? If the network was started anew, set the old data aside; it may hold orders that are not finished there";
+  return new FastPayError("other-deployment", message, action);
+}
+
+function under(store: OrderStore, name: string): OrderStore {
+  return {
+    get: (key) => store.get(name + key),
+    create: (key, value) => store.create(name + key, value),
+    keys: async (prefix) => (await store.keys(name + prefix)).map((key) => key.slice(name.length)),
+    exclusively: (lock, patienceMs, task) => store.exclusively(name + lock, patienceMs, task),
+  };
+}

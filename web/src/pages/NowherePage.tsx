@@ -1,0 +1,21 @@
+import { Button, Group } from "@mantine/core";
+import type { JSX } from "react";
+import { Link } from "react-router";
+
+import { Page } from "../ui/Page";
+
+/** What stands at an address that is none. */
+export function Component(): JSX.Element {
+  return (
+    <Page title="There is no such page" lead="The address may be mistyped, or of another version of this page.">
+      <Group>
+        <Button component={Link} to="/">
+          To the wallet
+        </Button>
+        <Button component={Link} to="/explore" variant="default">
+          Search
+        </Button>
+      </Group>
+    </Page>
+  );
+}
