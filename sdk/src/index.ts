@@ -14,6 +14,7 @@ export { describeTrouble } from "./drive/failures.js";
 export * from "./eip712.js";
 export * from "./errors.js";
 export * from "./fastpay.js";
+export { formatHistory } from "./history-csv.js";
 export * from "./key-file.js";
 export * from "./link.js";
 export * from "./memo.js";

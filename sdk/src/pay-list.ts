@@ -5,11 +5,11 @@
  * certificate, says which page of which list it pays.
  */
 
-import { formatAccount } from "./accounts.js";
+import { keccak_256 } from "@noble/hashes/sha3.js";
+
 import { AMOUNT_MAX } from "./amounts.js";
 import { concat, isHex, toBytes, toHex, type Address, type Hex } from "./bytes.js";
 import { FastPayError, isFastPayError } from "./errors.js";
-import { keccak_256 } from "@noble/hashes/sha3.js";
 import { NO_MEMO } from "./memo.js";
 import { checkPaid, PAYOUT_OUTPUTS_MAX, type Domain, type Output, type TransferFault } from "./transfer.js";
 import type { ListError, ListPayment, PayListLine } from "./views.js";
@@ -65,7 +65,11 @@ export function planList(lines: readonly PayListLine[], maxOutputs: number, doma
     line: line ?? i + 1,
   }));
   const byAsset = new Map<Address, number[]>();
-  whole.forEach(({ asset }, i) => byAsset.set(asset, [...(byAsset.get(asset) ?? []), i]));
+  for (const [i, { asset }] of whole.entries()) {
+    const ofAsset = byAsset.get(asset);
+    if (ofAsset === undefined) byAsset.set(asset, [i]);
+    else ofAsset.push(i);
+  }
   const tooLarge = [...byAsset].filter(([, places]) => sum(places.map((i) => whole[i]?.amount ?? 0n)) > AMOUNT_MAX);
   if (tooLarge.length > 0) {
     const message = (asset: Address): string => `the payments of ${nameOfAsset(asset)} have a sum of more than 128 bits`;
@@ -115,7 +119,7 @@ function faultOf({ recipient, asset, amount, memo = NO_MEMO, line }: PayListLine
 }
 
 function digestOf(lines: readonly Required<PayListLine>[]): Hex {
-  const facts = lines.map(({ recipient, asset, amount, memo }) => [formatAccount(recipient), asset, amount.toString(), memo]);
+  const facts = lines.map(({ recipient, asset, amount, memo }) => [recipient, asset, amount.toString(), memo]);
   return toHex(keccak_256(new TextEncoder().encode(`fastpay/list${JSON.stringify(facts)}`)));
 }
 

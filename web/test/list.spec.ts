@@ -111,6 +111,10 @@ test("a list from a file: reviewed line by line, paid with one signature, saved,
   await expect(sent).toContainText("−2 ETH");
   await expect(sent).toContainText("To 2 accounts");
   await expect(sent).toContainText("3 outputs, order #0");
+  const rows = (await saved(alice.page, "Save what is shown")).trim().split("\n");
+  expect(rows[0]).toBe("kind,date,account,asset,units,fee,memo,sequence,output,digest");
+  expect(rows.filter((row) => row.startsWith("sent,"))).toHaveLength(3);
+  expect(rows.find((row) => row.includes("wages, May"))).toMatch(new RegExp(`^sent,20[^,]+Z,${bob.wallet.key.address},`));
   await openLists(alice.page);
   await check(alice.page, text);
   await expect(review.getByRole("heading")).toHaveText("This list is paid");

@@ -157,6 +157,11 @@ describe("splitting", () => {
     expect(pages.reduce((sum, { total }) => sum + total, 0n)).toBe(lines.reduce((sum, { amount }) => sum + amount, 0n));
   });
 
+  test("the longest list is split, too", () => {
+    const { pages } = planList(Array.from({ length: 100_000 }, () => line()), 256, DOMAIN);
+    expect(pages.map(({ outputs }) => outputs.length)).toEqual([...Array.from({ length: 390 }, () => 256), 160]);
+  });
+
   test("a list is the same where it pays the same in the same order", () => {
     const digest = (...lines: PayListLine[]) => planList(lines, 256, DOMAIN).digest;
     expect(digest(line({ line: 9 }))).toBe(digest(line({ memo: `0x${"0".repeat(64)}` })));

@@ -1,9 +1,11 @@
-import { Button, Card, Center, Loader, Stack, Text, Title } from "@mantine/core";
-import type { AccountId } from "@fastpay/sdk";
+import { Button, Card, Center, Group, Loader, Stack, Text, Title } from "@mantine/core";
+import { formatAccount, formatHistory, type AccountId } from "@fastpay/sdk";
 import type { JSX, ReactNode } from "react";
 
 import { useHistory } from "../../data/history";
 import { ErrorAlert } from "../../ui/ErrorAlert";
+import { IconDownload } from "../../ui/icons";
+import { saveFile } from "../../ui/save";
 import { DepositLine, ReceivedLine, SentLine } from "./Lines";
 
 interface Props {
@@ -28,6 +30,10 @@ export function HistoryList({ account, limit, heading, hasMore = false }: Props)
       </Center>
     );
   }
+  const save = async (): Promise<void> => {
+    const text = await formatHistory({ sent, received, deposits });
+    saveFile(`fastpay-${formatAccount(account).slice(0, 12)}.csv`, text, "text/csv");
+  };
   // No level of headings is left out, for those who go by them.
   const order = heading === undefined ? 2 : 3;
   const isEmpty = sent.length + received.length + deposits.length === 0;
@@ -55,10 +61,17 @@ export function HistoryList({ account, limit, heading, hasMore = false }: Props)
           <DepositLine key={entry.index.toString()} entry={entry} />
         ))}
       </Section>
-      {hasMore && hasOlder && (
-        <Button variant="default" onClick={loadOlder} loading={isLoadingOlder}>
-          Show older ones
-        </Button>
+      {hasMore && !isEmpty && (
+        <Group>
+          {hasOlder && (
+            <Button variant="default" onClick={loadOlder} loading={isLoadingOlder}>
+              Show older ones
+            </Button>
+          )}
+          <Button variant="default" onClick={() => void save()} leftSection={<IconDownload size={18} aria-hidden />}>
+            Save what is shown
+          </Button>
+        </Group>
       )}
     </Stack>
   );
