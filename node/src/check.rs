@@ -104,8 +104,13 @@ impl fmt::Display for Findings {
     }
 }
 
-/// Looks at everything that a start of the authority rests on.
-pub async fn check(path: &Path, overrides: Overrides, passphrase: &PassphraseSource) -> Findings {
+/// Looks at everything that a start of the authority rests on. `told` hears of what takes a while before it begins.
+pub async fn check(
+    path: &Path,
+    overrides: Overrides,
+    passphrase: &PassphraseSource,
+    told: impl Fn(String),
+) -> Findings {
     let mut findings = Findings::default();
     let read = Config::read(path, overrides).map(|config| (config, format!("{} can be read", path.display())));
     let Some(config) = findings.take("config", read) else { return findings };
@@ -114,6 +119,10 @@ pub async fn check(path: &Path, overrides: Overrides, passphrase: &PassphraseSou
         (keys, format!("of authority {}", names.join(" and ")))
     });
     let keys = findings.take("keys", keys);
+    if config.primary.is_some() {
+        let seconds = DEPLOYMENT_PATIENCE.as_secs();
+        told(format!("asking the Ethereum nodes for the contract's committees, at most {seconds} s …"));
+    }
     let deployment = committee(&config, &mut findings).await;
     if let (Some(keys), Some(deployment)) = (keys, deployment) {
         memory(&config, keys, &deployment, &mut findings);

@@ -410,6 +410,14 @@ fn each_thing_that_stands_in_the_way_of_a_start_is_found() {
     check(good.replace("shards = 2", "shards = 3"), "number of shards");
     check(format!("endpoints = \"none.json\"\n{good}"), "none.json");
     check(format!("{good}\n[traces]\nendpoint = \"http://localhost:4317\"\nratio = 7\n"), "is not a ratio");
+    // What takes a while is said before it begins.
+    let primary = "[primary]\nrpc_urls = [\"http://127.0.0.1:1\"]\nchain_id = 31337\ncontract = \"0x5FbDB2315678afecb367f032d93F642f64180aa3\"\n";
+    let on_chain: String =
+        good.lines().filter(|line| !line.starts_with("genesis")).map(|line| format!("{line}\n")).collect();
+    std::fs::write(&config, format!("{on_chain}{primary}")).unwrap();
+    let output = node(&["config", "check", "--config", config.to_str().unwrap()]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.starts_with("asking the Ethereum nodes for the contract's committees"), "{said}");
     check(format!("{good}\n[tls]\ncertificate = \"none.pem\"\nkey = \"none.key\"\n"), "none.pem");
     std::fs::write(operator.folder.path().join("empty.pem"), "").unwrap();
     check(format!("{good}\n[tls]\ncertificate = \"empty.pem\"\nkey = \"empty.pem\"\n"), "tls");
