@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
+import {Unlocks} from "./base/Unlocks.sol";
 import {Announcement, CapRaise, ICouncil} from "./interfaces/ICouncil.sol";
 import {Authority, IFastPay} from "./interfaces/IFastPay.sol";
 import {Announcements} from "./libraries/Announcements.sol";
 import {Blocks} from "./libraries/Blocks.sol";
 import {Committees} from "./libraries/Committees.sol";
 import {Votes} from "./libraries/Votes.sol";
-import {MessageHashUtils} from "@openzeppelin/contracts/utils/cryptography/MessageHashUtils.sol";
 
-/// @title How committees follow one another
-/// @notice FastPay creates it, and lets it alone install committees and raise deposit caps. It holds no keys and has no
-/// owner: it only counts votes and waits.
-/// @dev Calls nothing but FastPay, precompiles and the block hashes of EIP-2935. FastPay's functions that it calls are
+/// @title How committees follow one another, and stuck accounts are unlocked
+/// @notice FastPay creates it, and lets it alone install committees, raise deposit caps and decide about numbers. It holds
+/// no keys and has no owner: it only counts votes and waits.
+/// @dev Calls nothing but FastPay, precompiles, the block hashes of EIP-2935, and last of all those who get a bond. FastPay's functions that it calls are
 /// guarded against re-entry, so that no committee is installed from within a payout.
-contract Council is ICouncil {
+contract Council is Unlocks {
     using Announcements for Announcement;
     using Announcements for CapRaise;
 
@@ -48,11 +48,6 @@ contract Council is ICouncil {
     /// @dev `r (32) ‖ s (32) ‖ v (1)`, and 64 bytes of Ed25519.
     uint256 private constant PROOF_BYTES = 129;
 
-    bytes32 private constant DOMAIN_TYPE_HASH =
-        keccak256("EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)");
-
-    IFastPay private immutable FAST_PAY;
-
     /// @inheritdoc ICouncil
     address public recovery;
 
@@ -70,9 +65,11 @@ contract Council is ICouncil {
     mapping(uint64 epoch => bytes32) public adopted;
 
     /// @param recovery_ May announce a recovery; zero for nobody.
+    /// @param unlockWindow See `SafetyParameters`, and for the next.
     // slither-disable-next-line missing-zero-check -- zero stands for nobody
-    constructor(address recovery_) {
-        FAST_PAY = IFastPay(payable(msg.sender));
+    constructor(address recovery_, uint32 unlockWindow, uint32 votesValidity)
+        Unlocks(unlockWindow, votesValidity)
+    {
         recovery = recovery_;
         _installedAt = _now();
     }
@@ -267,7 +264,12 @@ contract Council is ICouncil {
         return _digest(Announcements.adoption(epoch, checkpoint));
     }
 
-    // ------------------------------------------------------------------------------------- private
+    // ------------------------------------------------------------------------- internal and private
+
+    /// @inheritdoc Unlocks
+    function _epochBegan() internal view override returns (uint256) {
+        return _installedAt;
+    }
 
     /// @dev Checks an announcement, whoever makes it, and starts its clock.
     function _announce(
@@ -321,11 +323,9 @@ contract Council is ICouncil {
         uint256 length = authorities.length * PROOF_BYTES;
         require(proofs.length == length, WrongProofsLength(proofs.length, length));
         for (uint256 i = 0; i < authorities.length; ++i) {
-            bytes calldata proof = proofs[i * PROOF_BYTES:];
-            (bytes32 r, bytes32 s, uint8 v) = (bytes32(proof[:32]), bytes32(proof[32:64]), uint8(proof[64]));
-            address signer = ecrecover(possessionDigest(authorities[i]), v, r, s);
-            // No key is zero, which is the answer for what nobody can have signed.
-            require(signer == authorities[i].redemptionKey && uint256(s) <= Votes.S_MAX, NoPossession(i));
+            address signer = _signer(possessionDigest(authorities[i]), proofs[i * PROOF_BYTES:]);
+            // No key is zero, which is the signer of what nobody can have signed.
+            require(signer == authorities[i].redemptionKey, NoPossession(i));
         }
     }
 
@@ -352,16 +352,6 @@ contract Council is ICouncil {
     /// @dev The same with and without the endorsement: a guardian's stolen key takes no time from those who replace it.
     function _lapsesAt(Clock memory clock) private pure returns (uint256) {
         return clock.announcedAt + (clock.isRecovery ? RECOVERY_NOTICE : LONG_DELAY) + LAPSE;
-    }
-
-    /// @dev What is signed of a struct with this hash, under FastPay's domain.
-    function _digest(bytes32 structHash) private view returns (bytes32) {
-        bytes32 domain = keccak256(
-            abi.encode(
-                DOMAIN_TYPE_HASH, keccak256("FastPay"), keccak256("1"), block.chainid, address(FAST_PAY)
-            )
-        );
-        return MessageHashUtils.toTypedDataHash(domain, structHash);
     }
 
     function _now() private view returns (uint40) {

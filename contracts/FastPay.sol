@@ -57,7 +57,8 @@ contract FastPay is Balances {
     /// @inheritdoc IFastPay
     mapping(address asset => uint256) public totalQueued;
 
-    /// @param authorities The committee of epoch 0: 4 to 255 members, sorted by voting key.
+    /// @param authorities The committee of epoch 0: 4 to 255 members, sorted by voting key. A chain takes a
+    /// creation with 63 at most (EIP-3860).
     /// @param guardian_ Can pause, postpone and endorse; zero for nobody.
     /// @param recovery May announce a committee when this one has been silent for long; zero for nobody.
     /// @param parameters Cannot be changed any more; see the bounds at `SafetyParameters`.
@@ -213,6 +214,7 @@ contract FastPay is Balances {
 
     /// @inheritdoc IFastPay
     function void(bytes32 account, uint64 sequence) external onlyCouncil nonReentrant {
+        _running();
         require(_mark(account, sequence), SequenceSpent(account, sequence));
         emit SequenceVoided(_nextIndex(), account, sequence);
     }

@@ -17,6 +17,9 @@ import {Script, console} from "forge-std/Script.sol";
 /// contract can be: right on a chain that mines at once, and early enough to read events from on any. Running the
 /// script again with `--sig "record()"` puts the exact one, as the contract knows it.
 contract Deploy is Script {
+    /// @dev Of the creation code with its arguments, in bytes (EIP-3860).
+    uint256 private constant CREATION_MAX = 49_152;
+
     /// @notice Deploys, and writes the deployment.
     function run() external returns (IFastPay fastPay) {
         vm.startBroadcast();
@@ -33,6 +36,10 @@ contract Deploy is Script {
         address guardian = ChainFile.guardian(json, deployer);
         ChainFile.requireSafeKeys(ChainFile.authorities(json), guardian, ChainFile.recovery(json));
         bytes memory creation = ChainFile.creationCode(json, guardian, ChainFile.caps(json));
+        require(
+            creation.length <= CREATION_MAX,
+            "too many authorities and caps for one creation (EIP-3860): begin with fewer"
+        );
         address deployed;
         // The compiled contract rather than `new`: it alone goes through the slow optimizer.
         assembly ("memory-safe") {

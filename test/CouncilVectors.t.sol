@@ -67,6 +67,17 @@ contract CouncilVectorsTest is VectorsTest {
         );
         assertEq(_council.heartbeatDigest(epoch, blockHash), _word(json, "heartbeatDigest"));
         assertEq(_council.adoptionDigest(epoch, _word(json, "checkpoint")), _word(json, "adoptionDigest"));
+        bytes32 account = _word(json, "account");
+        uint64 sequence = _uint64(json, ".statements.sequence");
+        assertEq(_council.unlockRequestDigest(account, sequence), _word(json, "unlockRequestDigest"));
+        assertEq(
+            _council.certificateVoteDigest(epoch, account, sequence, _word(json, "orderDigest")),
+            _word(json, "certificateVoteDigest")
+        );
+        assertEq(_council.voidVoteDigest(epoch, account, sequence, false), _word(json, "voidVoteDigest"));
+        assertEq(
+            _council.voidVoteDigest(epoch, account, sequence, true), _word(json, "unanimousVoidVoteDigest")
+        );
         CapRaise memory raise = CapRaise({
             epoch: epoch,
             asset: vm.parseJsonAddress(json, ".statements.asset"),

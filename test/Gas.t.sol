@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
+import {ICouncil} from "../contracts/interfaces/ICouncil.sol";
 import {CertifiedRedemption, Redemption} from "../contracts/interfaces/IFastPay.sol";
 import {FastPayTest} from "./FastPayTest.sol";
 import {DemoToken} from "./tokens/DemoToken.sol";
@@ -35,6 +36,7 @@ contract GasTest is FastPayTest {
         _check("deposit_eth", _depositEther(), 31_500);
         _check("deposit_erc20", _depositToken(), 57_000);
         _whatAUserMeets();
+        _unlock();
         if (vm.envOr("UPDATE_GAS", false)) vm.writeJson(_figures, PATH);
     }
 
@@ -52,6 +54,36 @@ contract GasTest is FastPayTest {
         order.recipient = address(0x1234567890123456789012345678901234567890);
         _check("redeem_first_order_new_recipient_n4", _one(order), 110_000);
         _check("redeem_n100", _redeem(100), 355_000);
+    }
+
+    /// @dev Of an Ethereum account that has redeemed before, with its signature.
+    function _unlock() private {
+        _prepare(4);
+        ICouncil council = fastPay.council();
+        bytes32 account = bytes32(uint256(uint160(vm.addr(0xa11ce))));
+        Redemption memory order = redemption(ETHER, 1 ether, 0, 1);
+        order.sender = account;
+        redeem(order);
+        _check("unlock_request_n4", _requestUnlock(council, account, 77), 85_000);
+        bytes32 digest = keccak256("an order");
+        bytes memory votes = votesOf(0, 3, council.certificateVoteDigest(0, account, 77, digest));
+        vm.prank(relayer);
+        council.upholdSequence(account, 77, digest, votes);
+        _check("unlock_uphold_n4", vm.lastCallGas().gasTotalUsed, 75_000);
+        _requestUnlock(council, account, 78);
+        skip(7 days);
+        votes = votesOf(0, 3, council.voidVoteDigest(0, account, 78, false));
+        vm.prank(alice);
+        council.voidSequence(account, 78, false, votes);
+        _check("unlock_void_n4", vm.lastCallGas().gasTotalUsed, 95_000);
+    }
+
+    function _requestUnlock(ICouncil council, bytes32 account, uint64 sequence) private returns (uint256) {
+        (uint8 v, bytes32 r, bytes32 s) = vm.sign(0xa11ce, council.unlockRequestDigest(account, sequence));
+        uint256 bond = council.unlockBond();
+        vm.prank(relayer);
+        council.requestUnlock{value: bond}(account, sequence, abi.encodePacked(r, s, v));
+        return vm.lastCallGas().gasTotalUsed;
     }
 
     function _one(Redemption memory order) private returns (uint256) {

@@ -89,6 +89,14 @@ contract ScriptsTest is OperatorFiles {
         _deploy.deploy(file, alice);
     }
 
+    /// @dev A chain takes no more code and arguments at once; a larger committee is announced.
+    function test_RevertIf_ThereAreTooManyAuthorities() public {
+        assertEq(_deploy.deploy(_file(63, OPERATOR), alice).quorum(0), 42);
+        string memory file = _file(64, OPERATOR);
+        vm.expectRevert("too many authorities and caps for one creation (EIP-3860): begin with fewer");
+        _deploy.deploy(file, alice);
+    }
+
     function test_RevertIf_EverybodyKnowsAKey() public {
         vm.chainId(11155111);
         string memory file = vm.readFile("deployments/example.json");
@@ -183,8 +191,8 @@ contract ScriptsTest is OperatorFiles {
         _verify.verify(file, address(fastPay));
     }
 
-    /// @dev What a creation code leaves in storage is not in the runtime code: only its hash tells this one, which gives its
-    /// author a claim, from the one that is ours.
+    /// @dev What a creation code leaves in storage is not in the runtime code: only its hash tells one that gives its author
+    /// a claim from ours.
     function test_TheCreationCodeHasToBeComparedToo() public {
         string memory file = _file(4, OPERATOR);
         bytes memory ours = ChainFile.creationCode(file, OPERATOR, ChainFile.caps(file));

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
-import {Announcement, CapRaise, ICouncil} from "../contracts/interfaces/ICouncil.sol";
+import {Announcement, CapRaise, ICouncil, Outcome} from "../contracts/interfaces/ICouncil.sol";
 import {IFastPay, Redemption} from "../contracts/interfaces/IFastPay.sol";
-import {CouncilTest} from "./trees/CouncilTest.sol";
+import {UnlockTest} from "./trees/UnlockTest.sol";
 
 /// @title What a thief can do with which keys, and what honest people do about it
 /// @notice Each test is a row of the table in docs/CONTRACT.md. The committee has four members, so f = 1 and a quorum is 3.
 /// Keys are copied: their owners still have them too, unless a test says that they are lost. A tenth of what is held may
 /// leave at once, and what waits does so for three days.
-contract ThiefTest is CouncilTest {
+contract ThiefTest is UnlockTest {
     bytes32 private constant MADE_UP = keccak256("an account that the thief made up");
 
     address private _thief = makeAddr("thief");
@@ -140,6 +140,62 @@ contract ThiefTest is CouncilTest {
         wait(LONG);
         vm.expectRevert(abi.encodeWithSelector(ICouncil.AnnouncementEnded.selector, id));
         council.raiseCap(raise);
+    }
+
+    /// @dev An Ed25519 account gets stuck, for whose number anybody may ask; until the keys are worth nothing.
+    function test_AQuorumUpholdsAnOrderThatDoesNotExist() public {
+        request(0);
+        uphold(0);
+        assertUnlock(0, Outcome.Upheld, address(0));
+        // Not so an Ethereum account, for whose number only its owner may ask.
+        vm.deal(_thief, BOND);
+        vm.prank(_thief);
+        vm.expectRevert(abi.encodeWithSelector(ICouncil.NotOwner.selector, ownAccount));
+        council.requestUnlock{value: BOND}(ownAccount, 0, "");
+
+        installAfterTheft();
+        assertUnlock(0, Outcome.None, address(0));
+        // What the owner had signed is upheld, or the number is voided.
+        bytes32 digest = orderDigest(order(1 ether, 0));
+        council.upholdSequence(ACCOUNT, 0, digest, certificateVotes(1, 0, digest));
+        assertUnlock(0, Outcome.Upheld, address(0));
+    }
+
+    /// @dev It voids what a thief asked about a week before, and nothing else before it is replaced.
+    function test_AQuorumVoidsWhatWasAskedAboutAWeekBefore() public {
+        request(1);
+        wait(WINDOW);
+        voidNumber(1);
+        request(0);
+        bytes memory votes = voidVotes(0, 0);
+        wait(2 days);
+        vm.expectPartialRevert(ICouncil.NotVoidable.selector);
+        council.voidSequence(ACCOUNT, 0, false, votes);
+        installAfterTheft();
+        wait(WINDOW);
+        vm.expectPartialRevert(IFastPay.WrongSigner.selector);
+        council.voidSequence(ACCOUNT, 0, false, votes);
+    }
+
+    /// @dev All members void at once, but not soon after an installation. What they void is spent for ever.
+    function test_AllMembersVoidNumbers() public {
+        request(0);
+        council.voidSequence(ACCOUNT, 0, true, unanimousVotes(0, 0, 4));
+        installAfterTheft();
+        assertUnlock(0, Outcome.Voided, address(0));
+        _numberIsSpent();
+        request(1);
+        bytes memory votes = unanimousVotes(1, 1, 4);
+        wait(13 days);
+        vm.expectPartialRevert(ICouncil.NotVoidable.selector);
+        council.voidSequence(ACCOUNT, 1, true, votes);
+    }
+
+    function _numberIsSpent() private {
+        Redemption memory item = order(1 ether, 0);
+        bytes memory votes = certifyIn(1, item);
+        vm.expectRevert(abi.encodeWithSelector(IFastPay.AlreadyRedeemed.selector, ACCOUNT, 0));
+        fastPay.redeem(item, 1, votes);
     }
 
     // ------------------------------------------------------------------------- an earlier quorum
@@ -393,5 +449,13 @@ contract ThiefTest is CouncilTest {
         vm.expectPartialRevert(IFastPay.WrongVotesLength.selector);
         council.heartbeat(999, votes);
         assertEq(_thief.balance, 0);
+        request(0);
+        votes = votesOf(0, keys, council.certificateVoteDigest(0, ACCOUNT, 0, DIGEST));
+        vm.expectPartialRevert(IFastPay.WrongVotesLength.selector);
+        council.upholdSequence(ACCOUNT, 0, DIGEST, votes);
+        wait(WINDOW);
+        votes = votesOf(0, keys, council.voidVoteDigest(0, ACCOUNT, 0, false));
+        vm.expectPartialRevert(IFastPay.WrongVotesLength.selector);
+        council.voidSequence(ACCOUNT, 0, false, votes);
     }
 }

@@ -68,7 +68,7 @@ abstract contract Roles is IFastPay, EIP712, ReentrancyGuardTransient {
         VOTES_VALIDITY = parameters.votesValidity;
         UNLOCK_WINDOW = parameters.unlockWindow;
         // First, because `Committees` knows where committees are by how many contracts were created before.
-        COUNCIL = new Council(recovery);
+        COUNCIL = new Council(recovery, parameters.unlockWindow, parameters.votesValidity);
         _install(0, 0, authorities, guardian_, 0, 0, 0);
     }
 

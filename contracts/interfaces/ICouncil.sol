@@ -33,13 +33,33 @@ struct CapRaise {
     uint64 deadline;
 }
 
-/// @title How committees follow one another
+/// @notice What became of a number that its owner asked about.
+enum Outcome {
+    None,
+    Upheld,
+    Voided
+}
+
+/// @notice An order to uphold.
+/// @param digest The EIP-712 digest of the order, which its sender signed.
+/// @param votes The votes of a quorum of the current epoch for `certificateVoteDigest`.
+struct Upholding {
+    bytes32 account;
+    uint64 sequence;
+    bytes32 digest;
+    bytes votes;
+}
+
+/// @title How committees follow one another, and stuck accounts are unlocked
 /// @notice A quorum of the current committee announces the next one. It can be installed one day after the guardian's
 /// endorsement, or 14 days after the announcement without it, and only if a quorum of the new committee accepts. If a
 /// committee is silent for 120 days, the recovery address can announce one that can be installed 30 days later.
 /// @dev Announcements are a set. None supersedes another, and none can be vetoed: an installation ends all of its epoch.
 /// All statements are signed under FastPay's EIP-712 domain. Votes are packed as those of a redemption
-/// (`CertifiedRedemption`), and refused with the errors of `IFastPay`. A pause stops nothing here.
+/// (`CertifiedRedemption`), and refused with the errors of `IFastPay`. A pause stops nothing here but `voidSequence`.
+///
+/// An account is stuck if its owner signed two orders for one number. The owner, or anybody for her, requests an unlock.
+/// Then a quorum upholds the order that has a certificate, or voids the number. FastPay logs and numbers the events.
 interface ICouncil {
     // ------------------------------------------------------------------------------------------ events
 
@@ -129,6 +149,33 @@ interface ICouncil {
     /// @notice The checkpoint is zero.
     error ZeroCheckpoint();
 
+    /// @notice `account` and `sequence` have their outcome.
+    error AlreadyDecided(bytes32 account, uint64 sequence);
+
+    /// @notice The unlock of the number is requested already, by the account's owner.
+    error AlreadyRequested(bytes32 account, uint64 sequence);
+
+    /// @notice Nobody has requested the unlock of the number.
+    error NotRequested(bytes32 account, uint64 sequence);
+
+    /// @notice The caller is not the owner of the Ethereum account, and `authorization` is not the signature of its key.
+    error NotOwner(bytes32 account);
+
+    /// @notice `authorization` is longer than `max`.
+    error AuthorizationTooLong(uint256 length, uint256 max);
+
+    /// @notice The first request of a number comes with `unlockBond`, a further one with nothing.
+    error WrongBond(uint256 sent, uint256 expected);
+
+    /// @notice The number can be voided in this way from `voidableFrom` on.
+    error NotVoidable(bytes32 account, uint64 sequence, uint256 voidableFrom);
+
+    /// @notice There is no bond to return: the number is not voided, or the bond was paid.
+    error NoBond(bytes32 account, uint64 sequence);
+
+    /// @notice `to` did not take the bond.
+    error BondRefused(address to);
+
     // -------------------------------------------------------------------------------------- committees
 
     /// @notice Announces the next committee. Anyone may call.
@@ -178,7 +225,49 @@ interface ICouncil {
     /// @param votes The votes of a quorum of the current epoch for `adoptionDigest`.
     function adopt(bytes32 checkpoint, bytes calldata votes) external;
 
+    // --------------------------------------------------------------------------------------- unlocking
+
+    /// @notice Asks for the unlock of a number, with `unlockBond`, which comes back if the number is voided. Anyone may call
+    /// with the owner's authorization. A number that was asked about by a stranger is asked about again without a bond.
+    /// @param authorization Of an Ethereum account: nothing if the caller is the account, else `r (32) ‖ s (32) ‖ v (1)` by
+    /// its key, of `unlockRequestDigest`. Of any other account at most 512 bytes, which the authorities judge.
+    function requestUnlock(bytes32 account, uint64 sequence, bytes calldata authorization) external payable;
+
+    /// @notice Decides that the order with `digest` holds under a number that was asked about, whether or not it has been
+    /// redeemed. Anyone may call, and gets the bond. If keys of the epoch were out, as a later installation says, the
+    /// number is open again, without a bond.
+    /// @param votes The votes of a quorum of the current epoch for `certificateVoteDigest`.
+    function upholdSequence(bytes32 account, uint64 sequence, bytes32 digest, bytes calldata votes) external;
+
+    /// @notice As `upholdSequence`, for several numbers. One that has its outcome is left out.
+    function upholdMany(Upholding[] calldata items) external;
+
+    /// @notice Decides that no order holds under a number that was asked about, and spends it. Anyone may call. The bond goes
+    /// back to who paid it.
+    /// @param unanimous False: from `voidableFrom` on, with the votes of a quorum. True: at once, with the votes of all
+    /// members, from `unanimousFrom` on.
+    /// @param votes Of members of the current epoch for `voidVoteDigest`.
+    function voidSequence(bytes32 account, uint64 sequence, bool unanimous, bytes calldata votes) external;
+
+    /// @notice Pays the bond of a voided number to its payer, who refused it before. Anyone may call.
+    function returnBond(bytes32 account, uint64 sequence) external;
+
     // ------------------------------------------------------------------------------------------- views
+
+    /// @notice What the first request of a number comes with, in wei.
+    function unlockBond() external view returns (uint256);
+
+    /// @notice What is known of a number.
+    /// @return outcome What was decided; `None`, too, where the number is open again.
+    /// @return voidableFrom From then on a quorum can void it; zero if nobody has asked.
+    /// @return payer Who gets the bond back if the number is voided; zero if the bond was paid.
+    function unlockOf(bytes32 account, uint64 sequence)
+        external
+        view
+        returns (Outcome outcome, uint256 voidableFrom, address payer);
+
+    /// @notice From then on all members of the current epoch together can void a number at once.
+    function unanimousFrom() external view returns (uint256);
 
     /// @notice The contract whose committees these are.
     function fastPay() external view returns (IFastPay);
@@ -237,4 +326,22 @@ interface ICouncil {
 
     /// @notice The EIP-712 digest that a member of the committee of `epoch` signs to adopt a checkpoint.
     function adoptionDigest(uint64 epoch, bytes32 checkpoint) external view returns (bytes32);
+
+    /// @notice The EIP-712 digest that the owner of an account signs to ask for the unlock of a number.
+    function unlockRequestDigest(bytes32 account, uint64 sequence) external view returns (bytes32);
+
+    /// @notice The EIP-712 digest that a member of the committee of `epoch` signs who knows the certificate of the order with
+    /// `digest`.
+    function certificateVoteDigest(uint64 epoch, bytes32 account, uint64 sequence, bytes32 digest)
+        external
+        view
+        returns (bytes32);
+
+    /// @notice The EIP-712 digest that a member of the committee of `epoch` signs who knows of no certificate under the
+    /// number, and will execute none that is not upheld.
+    /// @param unanimous Whether the vote counts only together with those of all members.
+    function voidVoteDigest(uint64 epoch, bytes32 account, uint64 sequence, bool unanimous)
+        external
+        view
+        returns (bytes32);
 }

@@ -434,7 +434,8 @@ interface IFastPay is IERC5267 {
     /// @notice Gives an upheld number its place in the order. Only `council()` may call.
     function uphold(bytes32 account, uint64 sequence, bytes32 digest) external;
 
-    /// @notice Gives a voided number its place in the order, and marks it as spent. Only `council()` may call.
+    /// @notice Gives a voided number its place in the order, and marks it as spent. Only `council()` may call. A pause stops
+    /// it, for nobody can redeem then.
     function void(bytes32 account, uint64 sequence) external;
 
     // --------------------------------------------------------------------------------------- views

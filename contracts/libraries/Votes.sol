@@ -20,8 +20,16 @@ library Votes {
     /// @param keys The members' redemption keys.
     /// @param item What errors call the redemption that is voted for.
     function check(bytes calldata votes, bytes32 digest, address[] memory keys, uint256 item) internal view {
+        check(votes, digest, keys, Committees.quorum(keys.length), item);
+    }
+
+    /// @notice The same for as many members as are needed.
+    function check(bytes calldata votes, bytes32 digest, address[] memory keys, uint256 needed, uint256 item)
+        internal
+        view
+    {
         unchecked {
-            uint256 length = Committees.quorum(keys.length) * VOTE_BYTES; // of 170 votes at most
+            uint256 length = needed * VOTE_BYTES; // of 255 votes at most
             require(votes.length == length, IFastPay.WrongVotesLength(item, votes.length, length));
         }
         (uint256 counted, uint256 next) = _count(votes, digest, keys);

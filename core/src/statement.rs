@@ -9,10 +9,10 @@ use alloy_primitives::{Address, B256, Keccak256, U256, keccak256};
 use alloy_sol_types::{Eip712Domain, SolStruct};
 
 use crate::Digest;
-use crate::amount::Epoch;
+use crate::amount::{Epoch, SequenceNumber};
 use crate::committee::{Authority, Committee};
 use crate::council::{Announcement, CouncilStatement};
-use crate::identity::AuthorityName;
+use crate::identity::{AccountId, AuthorityName};
 use crate::order::{Payment, Redemption, Transfer};
 use crate::payout::{Output, Payout};
 use crate::signature::EcdsaSignature;
@@ -101,6 +101,22 @@ mod typed {
         struct ReleaseVote {
             uint64 epoch;
             Redemption redemption;
+        }
+        struct UnlockRequest {
+            bytes32 account;
+            uint64 sequence;
+        }
+        struct CertificateVote {
+            uint64 epoch;
+            bytes32 account;
+            uint64 sequence;
+            bytes32 digest;
+        }
+        struct VoidVote {
+            uint64 epoch;
+            bytes32 account;
+            uint64 sequence;
+            bool unanimous;
         }
     }
 }
@@ -215,6 +231,40 @@ impl Domain {
     pub fn possession_digest(&self, authority: &Authority) -> Digest {
         let Authority { name, redemption_key } = authority;
         self.rare_digest(&typed::KeyPossession { votingKey: name.0.into(), redemptionKey: *redemption_key })
+    }
+
+    /// The digest that the owner of `account` signs to ask what became of the order `sequence`.
+    #[must_use]
+    pub fn unlock_request_digest(&self, account: AccountId, sequence: SequenceNumber) -> Digest {
+        self.rare_digest(&typed::UnlockRequest { account: account.0.into(), sequence: sequence.0 })
+    }
+
+    /// The digest that an authority's secp256k1 key signs where it knows the certificate of the order with the digest
+    /// `order` under that number.
+    #[must_use]
+    pub fn certificate_vote_digest(
+        &self,
+        epoch: Epoch,
+        account: AccountId,
+        sequence: SequenceNumber,
+        order: Digest,
+    ) -> Digest {
+        let (account, sequence) = (account.0.into(), sequence.0);
+        self.rare_digest(&typed::CertificateVote { epoch: epoch.0, account, sequence, digest: order })
+    }
+
+    /// The digest that an authority's secp256k1 key signs where it knows of no certificate under that number and will
+    /// execute none that is not upheld. A vote with `unanimous` counts only together with those of all members.
+    #[must_use]
+    pub fn void_vote_digest(
+        &self,
+        epoch: Epoch,
+        account: AccountId,
+        sequence: SequenceNumber,
+        unanimous: bool,
+    ) -> Digest {
+        let (account, sequence) = (account.0.into(), sequence.0);
+        self.rare_digest(&typed::VoidVote { epoch: epoch.0, account, sequence, unanimous })
     }
 
     /// The digest of a statement that is too rare for its type's hash to be kept.
@@ -409,6 +459,15 @@ mod tests {
         assert_eq!(
             typed::ReleaseVote::eip712_encode_type(),
             format!("ReleaseVote(uint64 epoch,Redemption redemption){redemption}")
+        );
+        assert_eq!(typed::UnlockRequest::eip712_encode_type(), "UnlockRequest(bytes32 account,uint64 sequence)");
+        assert_eq!(
+            typed::CertificateVote::eip712_encode_type(),
+            "CertificateVote(uint64 epoch,bytes32 account,uint64 sequence,bytes32 digest)"
+        );
+        assert_eq!(
+            typed::VoidVote::eip712_encode_type(),
+            "VoidVote(uint64 epoch,bytes32 account,uint64 sequence,bool unanimous)"
         );
     }
 

@@ -69,6 +69,21 @@ mod abi {
         }
 
         #[derive(Debug, PartialEq, Eq)]
+        enum Outcome {
+            None,
+            Upheld,
+            Voided
+        }
+
+        #[derive(Debug, PartialEq, Eq)]
+        struct Upholding {
+            bytes32 account;
+            uint64 sequence;
+            bytes32 digest;
+            bytes votes;
+        }
+
+        #[derive(Debug, PartialEq, Eq)]
         interface IFastPay {
             event CommitteeInstalled(
                 uint64 indexed index,
@@ -258,6 +273,15 @@ mod abi {
             error CommitteeAlive(uint256 silentAt);
             error NothingToAdopt(uint64 epoch);
             error ZeroCheckpoint();
+            error AlreadyDecided(bytes32 account, uint64 sequence);
+            error AlreadyRequested(bytes32 account, uint64 sequence);
+            error NotRequested(bytes32 account, uint64 sequence);
+            error NotOwner(bytes32 account);
+            error AuthorizationTooLong(uint256 length, uint256 max);
+            error WrongBond(uint256 sent, uint256 expected);
+            error NotVoidable(bytes32 account, uint64 sequence, uint256 voidableFrom);
+            error NoBond(bytes32 account, uint64 sequence);
+            error BondRefused(address to);
 
             function announce(Announcement calldata announcement, bytes calldata proofs, bytes calldata votes) external;
             function announceRecovery(Announcement calldata announcement, bytes calldata proofs) external;
@@ -268,6 +292,11 @@ mod abi {
             function raiseCap(CapRaise calldata raise) external;
             function heartbeat(uint256 blockNumber, bytes calldata votes) external;
             function adopt(bytes32 checkpoint, bytes calldata votes) external;
+            function requestUnlock(bytes32 account, uint64 sequence, bytes calldata authorization) external payable;
+            function upholdSequence(bytes32 account, uint64 sequence, bytes32 digest, bytes calldata votes) external;
+            function upholdMany(Upholding[] calldata items) external;
+            function voidSequence(bytes32 account, uint64 sequence, bool unanimous, bytes calldata votes) external;
+            function returnBond(bytes32 account, uint64 sequence) external;
 
             function fastPay() external view returns (address);
             function recovery() external view returns (address);
@@ -295,6 +324,21 @@ mod abi {
             function capRaiseDigest(CapRaise calldata raise) external view returns (bytes32);
             function heartbeatDigest(uint64 epoch, bytes32 blockHash) external view returns (bytes32);
             function adoptionDigest(uint64 epoch, bytes32 checkpoint) external view returns (bytes32);
+            function unlockBond() external view returns (uint256);
+            function unlockOf(bytes32 account, uint64 sequence)
+                external
+                view
+                returns (Outcome outcome, uint256 voidableFrom, address payer);
+            function unanimousFrom() external view returns (uint256);
+            function unlockRequestDigest(bytes32 account, uint64 sequence) external view returns (bytes32);
+            function certificateVoteDigest(uint64 epoch, bytes32 account, uint64 sequence, bytes32 digest)
+                external
+                view
+                returns (bytes32);
+            function voidVoteDigest(uint64 epoch, bytes32 account, uint64 sequence, bool unanimous)
+                external
+                view
+                returns (bytes32);
         }
 
         /// What FastPay uses of ERC-20, its metadata, ERC-2612 permits and the errors of ERC-6093.
@@ -330,7 +374,8 @@ mod abi {
 pub(crate) use abi::Permit;
 pub use abi::{
     Announcement as ContractAnnouncement, AssetCap, Authority as ContractAuthority, CapRaise, CertifiedRedemption,
-    ICouncil, IFastPay, IToken, Redemption as ContractRedemption, SafetyParameters,
+    ICouncil, IFastPay, IToken, Outcome as UnlockOutcome, Redemption as ContractRedemption, SafetyParameters,
+    Upholding,
 };
 
 impl From<&Redemption> for ContractRedemption {

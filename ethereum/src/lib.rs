@@ -46,7 +46,7 @@ mod token;
 pub use allowance::{CALL_GAS, ETHER_GAS, TOKEN_GAS, TRANSACTION_GAS_MAX};
 pub use contract::{
     AssetCap, CapRaise, CertifiedRedemption, ContractAnnouncement, ContractAuthority, ContractRedemption, ICouncil,
-    IFastPay, IToken, SafetyParameters, certified_redemption,
+    IFastPay, IToken, SafetyParameters, UnlockOutcome, Upholding, certified_redemption,
 };
 pub use council::Clock;
 pub use deposits::{Cursor, DepositBatch, DepositReader, DepositsError, RANGE_BLOCKS_DEFAULT};

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use alloy::primitives::{Bytes, U256};
+use alloy::primitives::{B256, Bytes, U256};
 use alloy::sol_types::{Panic, Revert as ReasonString, SolError, SolInterface};
+use fastpay_core::AccountId;
 
 use crate::contract::{ICouncil::ICouncilErrors, IFastPay::IFastPayErrors, IToken::ITokenErrors};
 use crate::safety_parameters::utc;
@@ -308,7 +309,49 @@ fn describe_council(error: &ICouncilErrors, f: &mut fmt::Formatter<'_>) -> fmt::
         E::CommitteeAlive(e) => write!(f, "the committee counts as alive until {}", moment(e.silentAt)),
         E::NothingToAdopt(e) => write!(f, "epoch {} has no checkpoint to adopt", e.epoch),
         E::ZeroCheckpoint(_) => f.write_str("the checkpoint is zero"),
+        E::AlreadyDecided(_)
+        | E::AlreadyRequested(_)
+        | E::NotRequested(_)
+        | E::NotOwner(_)
+        | E::AuthorizationTooLong(_)
+        | E::WrongBond(_)
+        | E::NotVoidable(_)
+        | E::NoBond(_)
+        | E::BondRefused(_) => describe_unlock(error, f),
     }
+}
+
+fn describe_unlock(error: &ICouncilErrors, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    use ICouncilErrors as E;
+    match error {
+        E::AlreadyDecided(e) => write!(f, "it is decided already what holds under {}", number(e.account, e.sequence)),
+        E::AlreadyRequested(e) => write!(f, "the unlock of {} is requested already", number(e.account, e.sequence)),
+        E::NotRequested(e) => {
+            write!(f, "nobody has requested the unlock of {}; request it first", number(e.account, e.sequence))
+        }
+        E::NotOwner(e) => {
+            write!(
+                f,
+                "neither does the owner of {} call, nor is the authorization its signature",
+                AccountId(e.account.0)
+            )
+        }
+        E::AuthorizationTooLong(e) => {
+            write!(f, "an authorization of {} bytes; at most {} are taken", e.length, e.max)
+        }
+        E::WrongBond(e) => write!(f, "{} wei came along; send {} as bond", e.sent, e.expected),
+        E::NotVoidable(e) => {
+            let (number, from) = (number(e.account, e.sequence), moment(e.voidableFrom));
+            write!(f, "{number} can be voided so from {from} on; try again then")
+        }
+        E::NoBond(e) => write!(f, "there is no bond to return of {}", number(e.account, e.sequence)),
+        E::BondRefused(e) => write!(f, "{} did not take the bond; call from an account that does", e.to),
+        _ => f.write_str("the council refused it"),
+    }
+}
+
+fn number(account: B256, sequence: u64) -> String {
+    format!("number {sequence} of {}", AccountId(account.0))
 }
 
 fn describe_token(error: &ITokenErrors, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -329,7 +372,7 @@ fn describe_token(error: &ITokenErrors, f: &mut fmt::Formatter<'_>) -> fmt::Resu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloy::primitives::{Address, B256};
+    use alloy::primitives::Address;
 
     use crate::contract::{ICouncil, IFastPay};
 
@@ -357,6 +400,13 @@ mod tests {
         let early = ICouncil::NotInstallable { id: B256::ZERO, installableAt: U256::from(60) };
         let early = Revert::decode(early.abi_encode().into());
         assert!(early.to_string().contains("at 1970-01-01T00:01:00Z"), "{early}");
+
+        let early = ICouncil::NotVoidable { account: B256::ZERO, sequence: 7, voidableFrom: U256::from(60) };
+        let early = Revert::decode(early.abi_encode().into()).to_string();
+        assert!(early.starts_with("number 7 of ") && early.contains("from 1970-01-01T00:01:00Z"), "{early}");
+        let bond = ICouncil::WrongBond { sent: U256::ZERO, expected: U256::from(5) };
+        let bond = Revert::decode(bond.abi_encode().into()).to_string();
+        assert_eq!(bond, "0 wei came along; send 5 as bond");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::state::{Event, Order, State, VoidVotes};
 impl Protocol {
     /// The transactions that the contract would take now.
     pub(crate) fn contract_actions(&self, state: &State, actions: &mut Vec<Action>) {
-        if self.setting.requests && !state.has(Event::Requested) && (self.setting.genuine || !self.setting.judged) {
+        if self.setting.requests && !state.has(Event::Requested) {
             actions.push(Action::Request);
         }
         if self.setting.rotates() && !state.has(Event::Installed) {
@@ -28,12 +28,8 @@ impl Protocol {
 
     /// `upholdSequence`. Byzantine members, so many, attest everything.
     pub(crate) fn takes_uphold(&self, state: &State, order: Order, byzantine: usize) -> bool {
-        let judged = self.setting.judged || !self.rules.keep(Rule::AttestersUnjudged);
-        let needed = match judged {
-            true if self.rules.keep(Rule::Attesters) => self.setting.faults() + 1,
-            true => self.setting.faults(),
-            false => self.setting.quorum(),
-        };
+        let keeps = self.rules.keep(Rule::Attesters);
+        let needed = if keeps { self.setting.quorum() } else { self.setting.faults() + 1 };
         let members = self.setting.members(state.epoch());
         let attesters = members.filter(|who| self.attests(state, *who, order)).count() + byzantine;
         let excluded = state.has(Event::Voided) && self.rules.keep(Rule::VoidedNotUpheld)

@@ -2,7 +2,7 @@
 
 use crate::claims::Claim;
 use crate::rules::{Rule, Rules};
-use crate::setting::{FOUR, FOUR_UNTIMED, RESTORED, STOLEN, Setting, UNJUDGED};
+use crate::setting::{FOUR, FOUR_UNTIMED, RESTORED, STOLEN, Setting};
 
 /// A mutant.
 #[derive(Clone, Copy, Debug)]
@@ -44,10 +44,9 @@ pub const MUTANTS: &[Mutant] = &[
     mutant(&[Rule::AnswersVoided], FOUR_UNTIMED, Claim::SettledNotVoided),
     mutant(&[Rule::RestoredNoVoid], RESTORED, Claim::SettledNotVoided),
     mutant(&[Rule::RestoredNoVote], RESTORED, Claim::OneCertificate),
-    mutant(&[Rule::Attesters], FOUR_UNTIMED, Claim::OneExecution),
-    mutant(&[Rule::AttestersUnjudged], STOLEN, Claim::UpheldIsCertified),
-    mutant(&[Rule::UpheldNotVoided], UNJUDGED, Claim::OneOutcome),
-    mutant(&[Rule::VoidedNotUpheld], UNJUDGED, Claim::OneOutcome),
+    mutant(&[Rule::Attesters], STOLEN, Claim::UpheldIsCertified),
+    mutant(&[Rule::UpheldNotVoided], FOUR, Claim::OneOutcome),
+    mutant(&[Rule::VoidedNotUpheld], FOUR, Claim::OneOutcome),
     mutant(&[Rule::VoidNeedsBit], FOUR_UNTIMED, Claim::PaidNotVoided),
     mutant(&[Rule::VoidSetsBit], FOUR_UNTIMED, Claim::PaidNotVoided),
     mutant(&[Rule::Unanimous], FOUR, Claim::ExecutedNotVoided),

@@ -48,8 +48,7 @@ rules! {
     RestoredNoVoid "restored-no-void" "§1.3" "A restored authority, which is not full, signs no VoidVote."
     RestoredNoVote "restored-no-vote" "Notation" "A restored authority votes only above its floor."
     // Unlock: the contract.
-    Attesters "attesters" "§1" "`upholdSequence` needs f+1 CertificateVotes."
-    AttestersUnjudged "attesters-unjudged" "§1" "It needs q where the contract cannot judge the request's authorization."
+    Attesters "attesters" "§1" "`upholdSequence` needs the CertificateVotes of a quorum."
     UpheldNotVoided "upheld-not-voided" "§1" "`voidSequence` refuses a number that is upheld."
     VoidedNotUpheld "voided-not-upheld" "§1" "`upholdSequence` refuses a number that is voided."
     VoidNeedsBit "void-needs-bit" "§1" "`voidSequence` refuses a number whose redeem bit is set."

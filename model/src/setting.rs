@@ -51,8 +51,6 @@ pub struct Setting {
     pub requests: bool,
     /// The owner signed the request.
     pub genuine: bool,
-    /// The contract can judge the request's authorization.
-    pub judged: bool,
     /// The first steps. What may happen otherwise is not explored.
     pub begins: &'static [Action],
     /// Time.
@@ -137,7 +135,6 @@ pub const FOUR: Setting = Setting {
     equivocates: true,
     requests: true,
     genuine: true,
-    judged: true,
     begins: &[],
     clock: FINE,
     claims: Claim::ALL,
@@ -148,8 +145,6 @@ pub const FIVE: Setting = Setting { name: "five", n: 5, members: [0b1111, 0], cl
 pub const SEVEN: Setting = Setting { name: "seven", n: 7, byzantine: 2, members: [0b1_1111, 0], clock: COARSE, ..FOUR };
 /// What needs no assumption on time.
 pub const FOUR_UNTIMED: Setting = Setting { name: "four-untimed", clock: UNTIMED, claims: Claim::UNTIMED, ..FOUR };
-/// The contract cannot judge the request's authorization.
-pub const UNJUDGED: Setting = Setting { name: "unjudged", judged: false, clock: COARSE_STALL, ..FOUR };
 /// A restored authority beside f Byzantine ones.
 pub const RESTORED: Setting =
     Setting { name: "restored", restores: true, clock: UNTIMED, claims: Claim::RESTORED, ..FOUR };
@@ -160,7 +155,6 @@ pub const STOLEN: Setting = Setting {
     members: [0b11, 0],
     redeems: false,
     genuine: false,
-    judged: false,
     clock: COARSE,
     claims: &[Claim::UpheldIsCertified, Claim::NoVoidUnasked],
     ..FOUR
@@ -200,7 +194,7 @@ pub const TWO_NEW_UNTIMED: Setting =
 
 /// What `make model` explores in full.
 pub const BOUNDED: &[Setting] =
-    &[FOUR, FIVE, SEVEN, FOUR_UNTIMED, UNJUDGED, RESTORED, STOLEN, TWO_NEW_ORDERS, CERTIFIED_ORDER, CERTIFIED_UNTIMED];
+    &[FOUR, FIVE, SEVEN, FOUR_UNTIMED, RESTORED, STOLEN, TWO_NEW_ORDERS, CERTIFIED_ORDER, CERTIFIED_UNTIMED];
 /// What `make model-full` explores besides.
 pub const FULL: &[Setting] =
     &[ONE_NEW_ORDER, ONE_NEW_UNTIMED, COMPROMISED, TWO_NEW_ORDER, ONE_NEW, TWO_NEW, TWO_NEW_UNTIMED];

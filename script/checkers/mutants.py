@@ -64,6 +64,18 @@ MUTANTS = {
         "Votes.check(votes, digest ^ digest, Committees",
         "check_AnAnnouncementNeedsAQuorum",
     ),
+    "upheld-by-anyone": (
+        "contracts/base/Unlocks.sol",
+        "Votes.check(votes, vote, keys, quorum, Votes.WHOLE_CALL);",
+        "",
+        "check_UpholdingNeedsAQuorum",
+    ),
+    "voided-early": (
+        "contracts/base/Unlocks.sol",
+        "require(block.timestamp >= voidableFrom, NotVoidable(account, sequence, voidableFrom));",
+        "",
+        "check_VoidingNeedsAQuorum",
+    ),
     "anyone-pauses": (
         "contracts/base/Roles.sol",
         "require(msg.sender == guardian, NotGuardian(msg.sender));",

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
-import {Announcement, CapRaise, ICouncil} from "../../contracts/interfaces/ICouncil.sol";
+import {Announcement, CapRaise, ICouncil, Outcome} from "../../contracts/interfaces/ICouncil.sol";
 import {Authority} from "../../contracts/interfaces/IFastPay.sol";
 import {Proof} from "./Proof.sol";
 
-/// @title Nothing is announced without a quorum, and only the guardian endorses
+/// @title Nothing is announced or decided without a quorum, and only the guardian endorses
 contract CouncilProof is Proof {
     function check_AnAnnouncementNeedsAQuorum(
         address guardian,
@@ -55,5 +55,43 @@ contract CouncilProof is Proof {
         (,,, uint256 afterwards,,,) = council.clockOf(id);
         if (success) assert(caller == fastPay.guardian() && afterwards <= before);
         else assert(afterwards == before);
+    }
+
+    /// @dev And a number that has an outcome keeps it.
+    function check_UpholdingNeedsAQuorum(bytes32 account, uint64 sequence, bytes32 digest) public {
+        vm.assume(!fastPay.compromised(0)); // the current epoch, which is never said to be
+        bytes memory votes = _someVotes();
+        (Outcome before, uint256 voidableFrom,) = council.unlockOf(account, sequence);
+        bool spent = fastPay.isRedeemed(account, sequence);
+        vm.prank(RELAYER);
+        (bool success,) =
+            address(council).call(abi.encodeCall(ICouncil.upholdSequence, (account, sequence, digest, votes)));
+        (Outcome afterwards,,) = council.unlockOf(account, sequence);
+        assert(fastPay.isRedeemed(account, sequence) == spent);
+        if (success) {
+            _assertQuorum(votes, council.certificateVoteDigest(0, account, sequence, digest));
+            assert(before == Outcome.None && afterwards == Outcome.Upheld && voidableFrom != 0);
+        } else {
+            assert(afterwards == before);
+        }
+    }
+
+    /// @dev And the window, and a number that is not spent.
+    function check_VoidingNeedsAQuorum(bytes32 account, uint64 sequence) public {
+        vm.assume(!fastPay.compromised(0));
+        bytes memory votes = _someVotes();
+        (Outcome before, uint256 voidableFrom,) = council.unlockOf(account, sequence);
+        bool spent = fastPay.isRedeemed(account, sequence);
+        vm.prank(RELAYER);
+        (bool success,) =
+            address(council).call(abi.encodeCall(ICouncil.voidSequence, (account, sequence, false, votes)));
+        (Outcome afterwards,,) = council.unlockOf(account, sequence);
+        if (success) {
+            _assertQuorum(votes, council.voidVoteDigest(0, account, sequence, false));
+            assert(before == Outcome.None && afterwards == Outcome.Voided && voidableFrom != 0);
+            assert(block.timestamp >= voidableFrom && !spent && fastPay.isRedeemed(account, sequence));
+        } else {
+            assert(afterwards == before && fastPay.isRedeemed(account, sequence) == spent);
+        }
     }
 }

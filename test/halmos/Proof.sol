@@ -61,6 +61,7 @@ abstract contract Proof {
         );
         vm.deal(address(fastPay), 1 << 120);
         council = fastPay.council();
+        vm.deal(address(council), 1 << 100);
         svm.enableSymbolicStorage(address(fastPay));
         svm.enableSymbolicStorage(address(council));
         bytes memory state = abi.encodePacked(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
-import {Announcement, CapRaise} from "../../contracts/interfaces/ICouncil.sol";
+import {Announcement, CapRaise, Outcome} from "../../contracts/interfaces/ICouncil.sol";
 import {Authority} from "../../contracts/interfaces/IFastPay.sol";
 import {CouncilTest} from "./CouncilTest.sol";
 
@@ -17,11 +17,20 @@ contract CouncilViewsTreeTest is CouncilTest {
         assertEq(council.adopted(0), 0);
     }
 
+    function test_UnlockOf_GivenNobodyHasAskedAboutTheNumber() external view {
+        (Outcome outcome, uint256 voidableFrom, address payer) = council.unlockOf(ACCOUNT, 7);
+        assertTrue(outcome == Outcome.None);
+        assertEq(voidableFrom, 0);
+        assertEq(payer, address(0));
+        assertEq(council.unlockBond(), 0.005 ether);
+        assertEq(council.unanimousFrom(), 0);
+    }
+
     function test_Digests_WhenTheChainDiffers() external {
-        bytes32[6] memory here = _all();
+        bytes32[9] memory here = _all();
         vm.chainId(block.chainid + 1);
-        bytes32[6] memory there = _all();
-        for (uint256 i = 0; i < 6; ++i) {
+        bytes32[9] memory there = _all();
+        for (uint256 i = 0; i < 9; ++i) {
             assertNotEq(here[i], there[i]);
         }
     }
@@ -42,6 +51,7 @@ contract CouncilViewsTreeTest is CouncilTest {
         CapRaise memory raise = raiseTo(1);
         raise.asset = alice;
         assertNotEq(council.capRaiseDigest(raise), council.capRaiseDigest(raiseTo(1)));
+        assertNotEq(council.voidVoteDigest(1, ACCOUNT, 7, false), council.voidVoteDigest(1, ACCOUNT, 7, true));
     }
 
     function test_Digests_WhenTheyAreComputedByTheRulesOfEIP712() external view {
@@ -65,7 +75,7 @@ contract CouncilViewsTreeTest is CouncilTest {
             one.checkpoint,
             one.deadline
         );
-        bytes32[6] memory all = _all();
+        bytes32[9] memory all = _all();
         assertEq(all[0], digestOf(keccak256(fields)));
         assertEq(
             all[1],
@@ -87,12 +97,29 @@ contract CouncilViewsTreeTest is CouncilTest {
             _two("Heartbeat(uint64 epoch,bytes32 blockHash)", abi.encode(uint64(1), keccak256("block")))
         );
         assertEq(
+            all[6], _two("UnlockRequest(bytes32 account,uint64 sequence)", abi.encode(ACCOUNT, uint64(7)))
+        );
+        assertEq(
+            all[7],
+            _two(
+                "CertificateVote(uint64 epoch,bytes32 account,uint64 sequence,bytes32 digest)",
+                abi.encode(uint64(1), ACCOUNT, uint64(7), keccak256("order"))
+            )
+        );
+        assertEq(
+            all[8],
+            _two(
+                "VoidVote(uint64 epoch,bytes32 account,uint64 sequence,bool unanimous)",
+                abi.encode(uint64(1), ACCOUNT, uint64(7), true)
+            )
+        );
+        assertEq(
             all[5],
             _two("CheckpointAdoption(uint64 epoch,bytes32 checkpoint)", abi.encode(uint64(1), keccak256("c")))
         );
     }
 
-    function _all() private view returns (bytes32[6] memory) {
+    function _all() private view returns (bytes32[9] memory) {
         Announcement memory one = announcementOfNext();
         return [
             council.announcementDigest(one),
@@ -100,7 +127,10 @@ contract CouncilViewsTreeTest is CouncilTest {
             council.acceptanceDigest(1, keccak256("id"), keccak256("block")),
             council.capRaiseDigest(raiseTo(1)),
             council.heartbeatDigest(1, keccak256("block")),
-            council.adoptionDigest(1, keccak256("c"))
+            council.adoptionDigest(1, keccak256("c")),
+            council.unlockRequestDigest(ACCOUNT, 7),
+            council.certificateVoteDigest(1, ACCOUNT, 7, keccak256("order")),
+            council.voidVoteDigest(1, ACCOUNT, 7, true)
         ];
     }
 

@@ -36,6 +36,13 @@ contract UnlockingTreeTest is CouncilTest {
         fastPay.void(ACCOUNT, 7);
     }
 
+    function test_Void_RevertGiven_TheContractIsPaused() external {
+        bytes memory paused = pause();
+        vm.prank(address(council));
+        vm.expectRevert(paused);
+        fastPay.void(ACCOUNT, 7);
+    }
+
     function test_Void_RevertGiven_TheOrderIsSpent() external {
         redeem(order(1 ether, 7));
         vm.prank(address(council));

@@ -75,6 +75,13 @@ struct Statements {
     cap_raise_digest: B256,
     /// Of the first case's redemption.
     release_vote_digest: B256,
+    account: B256,
+    sequence: String,
+    order_digest: B256,
+    unlock_request_digest: B256,
+    certificate_vote_digest: B256,
+    void_vote_digest: B256,
+    unanimous_void_vote_digest: B256,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -378,6 +385,8 @@ fn rotations(committee: &TestCommittee) -> Vec<Rotation> {
 fn statements(domain: &Domain, redemption: &Redemption) -> Statements {
     let (epoch, announcement, block_hash) = (Epoch(7), B256::repeat_byte(0xA1), B256::repeat_byte(0xB1));
     let (checkpoint, asset, cap, deadline) = (B256::repeat_byte(0xC1), TOKEN, Amount(1 << 70), 4_102_444_800);
+    let (account, sequence) = (redemption.sender, redemption.sequence);
+    let order_digest = domain.transfer_digest(&redemption.clone().into());
     Statements {
         epoch: epoch.to_string(),
         announcement,
@@ -391,6 +400,13 @@ fn statements(domain: &Domain, redemption: &Redemption) -> Statements {
         deadline: deadline.to_string(),
         cap_raise_digest: domain.council_digest(&CouncilStatement::CapRaise { epoch, asset, cap, deadline }),
         release_vote_digest: domain.council_digest(&CouncilStatement::Release { epoch, redemption }),
+        account: account.0.into(),
+        sequence: sequence.0.to_string(),
+        order_digest,
+        unlock_request_digest: domain.unlock_request_digest(account, sequence),
+        certificate_vote_digest: domain.certificate_vote_digest(epoch, account, sequence, order_digest),
+        void_vote_digest: domain.void_vote_digest(epoch, account, sequence, false),
+        unanimous_void_vote_digest: domain.void_vote_digest(epoch, account, sequence, true),
     }
 }
 
