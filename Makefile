@@ -70,6 +70,7 @@ check-formats: setup ## Check formats and names; lints are checked where the tes
 	$(call require,$(PYTHON),Python 3.11 or newer: https://python.org)
 	@script/checkers/names.py
 	@script/checkers/abi.py
+	@script/mutants.py --check
 	$(CARGO) fmt --all --check
 	$(FOUNDRY)/forge fmt --check
 
@@ -239,11 +240,12 @@ test-shop: setup ## Test the sample shop's orders and its verification of webhoo
 model: ## Check the formal model of unlocking, and that each rule is needed (a minute)
 	@cd model && $(CARGO) test --release -- --nocapture --test-threads=1
 
-# One invocation of its own: only here are there faults to plant (core/src/fault.rs). For development, so that what would
-# overflow is seen; signatures are checked with optimised code all the same.
+# For development, so that what would overflow is seen; signatures are checked with optimised code all the same.
 sim: setup ## Simulate the system under faults (minutes); SEEDS=0..500 or HOURS=9 explores; SEED=7 TRACE=1 shows one run
-	@$(CARGO) run -p fastpay-testkit --features planted --bin sim -- $(if $(SEED),--seed $(SEED)) \
-		$(if $(FAULT),--fault $(FAULT)) $(if $(TRACE),--trace) $(if $(PLAN),--plan '$(PLAN)') $(if $(SEEDS),--seeds $(SEEDS)) $(if $(HOURS),--hours $(HOURS))
+	$(call require,$(PYTHON),Python 3.11 or newer: https://python.org)
+	@$(if $(MUTANT),,$(CARGO) run -p fastpay-testkit --features simulation --bin sim -- $(if $(SEED),--seed $(SEED)) \
+		$(if $(TRACE),--trace) $(if $(PLAN),--plan '$(PLAN)') $(if $(SEEDS),--seeds $(SEEDS)) $(if $(HOURS),--hours $(HOURS)))
+	@$(if $(SEED)$(SEEDS)$(HOURS),,script/mutants.py $(MUTANT))
 
 bench: release ## Measure speed, all of it (8 minutes); BENCH=--quick for a look, BENCH=--help for parts of it
 	@target/release/fastpay-bench $(BENCH)

@@ -4,7 +4,6 @@ use borsh::{BorshDeserialize, BorshSerialize};
 use serde::{Deserialize, Serialize};
 
 use crate::amount::Epoch;
-use crate::fault::{Fault, is_planted};
 use crate::identity::{AuthorityName, PrimaryAddress};
 
 /// The smallest committee that tolerates a Byzantine member.
@@ -80,9 +79,6 @@ impl Committee {
     /// honest members always suffice for a quorum.
     #[must_use]
     pub fn quorum(&self) -> usize {
-        if is_planted(Fault::QuorumTooSmall) {
-            return 2 * self.faults_tolerated();
-        }
         (self.members.len() + self.faults_tolerated()) / 2 + 1
     }
 

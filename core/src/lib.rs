@@ -24,7 +24,6 @@ mod contract_vote;
 mod council;
 mod demand;
 mod epochs;
-pub mod fault;
 mod genesis;
 mod history;
 mod identity;

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 use crate::Digest;
 use crate::amount::{Amount, Asset, Memo, SequenceNumber};
 use crate::demand::{Deferred, Demand};
-use crate::fault::{Fault, is_planted};
 use crate::identity::{AccountId, PrimaryAddress};
 use crate::payout::{PAYOUT_OUTPUTS_MAX, Payout, Receipt};
 use crate::signature::{BadSignature, EcdsaSignature, Ed25519Signature};
@@ -280,9 +279,6 @@ impl TransferOrder {
             return Ok((digest, None));
         }
         self.transfer.check(domain)?;
-        if is_planted(Fault::OrderUnsigned) {
-            return Ok((domain.transfer_digest(&self.transfer), None));
-        }
         let sender = self.transfer.sender();
         let key_may_sign = match &self.authorization {
             Authorization::Ed25519 { key, .. } => AccountId::from_ed25519(key) == sender,

@@ -19,7 +19,6 @@ use crate::account::{Account, PendingOrder};
 use crate::accounts::AccountTable;
 use crate::amount::{Amount, Asset, Balance, SequenceNumber, TransactionIndex};
 use crate::certificate::VerifiedCertificate;
-use crate::fault::{Fault, is_planted};
 use crate::history::{History, JournalPosition, Link};
 use crate::identity::{AccountId, ShardId, ShardLayout};
 use crate::ledger::ShardLedger;
@@ -241,14 +240,9 @@ impl Shard {
             if pending.digest == order.digest() {
                 return Decision::Already;
             }
-            if !is_planted(Fault::PendingReplaced) {
-                return Decision::Refuse(Rejection::OrderPending { pending: pending.order.clone() });
-            }
+            return Decision::Refuse(Rejection::OrderPending { pending: pending.order.clone() });
         }
-        let mut expected = account.next_sequence();
-        if is_planted(Fault::SequenceUnchecked) {
-            expected = transfer.sequence();
-        }
+        let expected = account.next_sequence();
         if transfer.sequence() > expected {
             return Decision::Refuse(Rejection::SequenceTooHigh { expected });
         }
@@ -256,17 +250,9 @@ impl Shard {
             return Decision::Refuse(Rejection::AlreadyConfirmed { expected });
         }
         let balance = account.balance(transfer.asset());
-        let amount = match transfer {
-            Transfer::Payout(payout) if is_planted(Fault::PayoutSumUnchecked) => {
-                payout.outputs.first().map_or(Amount::ZERO, |output| output.amount)
-            }
-            _ => transfer.amount(),
-        };
-        if !balance.covers(amount) && !is_planted(Fault::OverspentVote) {
-            return Decision::Refuse(Rejection::InsufficientBalance { balance, amount: transfer.amount() });
-        }
-        if is_planted(Fault::LockNotRecorded) {
-            return Decision::Already;
+        let amount = transfer.amount();
+        if !balance.covers(amount) {
+            return Decision::Refuse(Rejection::InsufficientBalance { balance, amount });
         }
         Decision::Commit(Box::new(Record::Lock { order: order.shared(), digest: order.digest() }))
     }
@@ -287,12 +273,8 @@ impl Shard {
         if transfer.sequence() > expected {
             return Decision::Refuse(Rejection::MissingCertificate { missing: expected });
         }
-        if transfer.sequence() < expected && !is_planted(Fault::ConfirmedAgain) {
+        if transfer.sequence() < expected {
             return Decision::Already;
-        }
-        if is_planted(Fault::BalanceAtConfirmation) && !account.balance(transfer.asset()).covers(transfer.amount()) {
-            let (balance, amount) = (account.balance(transfer.asset()), transfer.amount());
-            return Decision::Refuse(Rejection::InsufficientBalance { balance, amount });
         }
         let effect = match transfer {
             Transfer::Redemption(_) => Effect::Redeemed { feed: self.ledger.redemptions.next_link() },
@@ -345,33 +327,26 @@ impl Shard {
             }
         }
         let applied = self.ledger.inbox(credit.from);
-        if credit.number <= applied && !is_planted(Fault::CreditedAgain) {
+        if credit.number <= applied {
             return Decision::Already;
         }
         let expected = applied.wrapping_add(1);
         if credit.number > expected {
             return Decision::Refuse(Rejection::CreditGap { expected });
         }
-        let mut credit = credit.clone();
-        if is_planted(Fault::OutputsHalfCredited)
-            && let Forwarded::Outputs(part) = &mut credit.forwarded
-        {
-            let part = Arc::make_mut(part);
-            part.outputs.truncate(part.outputs.len() / 2);
-        }
         let mut arrivals = Arrivals::at(&self.accounts);
         let received: Option<_> = credit.receipts().map(|paid| arrivals.next_link(&paid.payment.recipient)).collect();
         let Some(received) = received else {
             return Decision::Load(credit.receipts().map(|paid| paid.payment.recipient).collect());
         };
-        Decision::Commit(Box::new(Record::Credit(AppliedCredit { credit, received })))
+        Decision::Commit(Box::new(Record::Credit(AppliedCredit { credit: credit.clone(), received })))
     }
 
     /// Follows the Primary one step. Commits to [`Record::Synchronization`].
     #[must_use]
     pub fn synchronize(&self, order: &SynchronizationOrder) -> Decision {
         let synchronized = self.ledger.synchronized;
-        if order.up_to <= synchronized && !is_planted(Fault::DepositedAgain) {
+        if order.up_to <= synchronized {
             return Decision::Already;
         }
         let fits = order.deposit.as_ref().is_none_or(|deposit| deposit.index == order.up_to);
@@ -408,9 +383,7 @@ impl Shard {
             Record::Confirmation { certificate, effect, .. } => {
                 let transfer = &certificate.order.transfer;
                 let sender = self.account_mut(&transfer.sender());
-                if !is_planted(Fault::LockStays) {
-                    sender.pending = None;
-                }
+                sender.pending = None;
                 sender.sent.push(position);
                 self.debit(&transfer.sender(), transfer.asset(), transfer.amount());
                 match (effect, transfer) {
@@ -458,16 +431,11 @@ impl Shard {
     /// Credits each output of a payout, or puts it into the credit for its shard.
     fn pay_out(&mut self, payout: &Payout, digest: Digest, destinations: &[Destination], position: JournalPosition) {
         let (mut total, mut parts) = (Balance::ZERO, BTreeMap::<_, Vec<_>>::new());
-        let dropped =
-            if is_planted(Fault::OutputDropped) { payout.outputs.len().saturating_sub(1) } else { usize::MAX };
-        for ((output, paid), destination) in payout.outputs.numbered().zip(destinations).take(dropped) {
+        for ((output, paid), destination) in payout.outputs.numbered().zip(destinations) {
             match destination {
                 Destination::Credited { .. } => {
-                    let times = if is_planted(Fault::OutputCreditedTwice) && output == 0 { 2 } else { 1 };
-                    for _ in 0..times {
-                        total = total.credit(paid.amount);
-                        self.receive(&paid.recipient, payout.asset, paid.amount, position);
-                    }
+                    total = total.credit(paid.amount);
+                    self.receive(&paid.recipient, payout.asset, paid.amount, position);
                 }
                 Destination::Forwarded { to, number } => {
                     parts.entry((*to, *number)).or_default().push((output, paid.clone()));

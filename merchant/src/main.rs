@@ -18,10 +18,6 @@ use fastpay_core::{AccountId, PrimaryAddress};
 use fastpay_telemetry::console::{LogFormat, Shell, answer, end_at_arguments, fail, start_log};
 use url::Url;
 
-/// No program has planted faults in it.
-const _: () =
-    assert!(!fastpay_core::fault::CAN_BE_PLANTED, "built with the feature `planted`, which is for the simulator");
-
 /// Invoices that are paid with FastPay.
 #[derive(Debug, Parser)]
 #[command(name = "fastpay-merchant", version, max_term_width = 100)]

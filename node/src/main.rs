@@ -263,10 +263,6 @@ struct InitArguments {
     passphrase_file: Option<PathBuf>,
 }
 
-/// No program has planted faults in it.
-const _: () =
-    assert!(!fastpay_core::fault::CAN_BE_PLANTED, "built with the feature `planted`, which is for the simulator");
-
 fn main() -> ExitCode {
     let Arguments { log_format, command } = match Arguments::try_parse() {
         Ok(arguments) => arguments,

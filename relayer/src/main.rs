@@ -81,10 +81,6 @@ struct Init {
     unencrypted_key: bool,
 }
 
-/// No program has planted faults in it.
-const _: () =
-    assert!(!fastpay_core::fault::CAN_BE_PLANTED, "built with the feature `planted`, which is for the simulator");
-
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use alloy::primitives::{Address, B256, U256};
 use alloy::signers::SignerSync;
-use fastpay_core::fault::{Fault, is_planted};
 use fastpay_core::{AccountId, AccountKey, Amount, Asset, Redemption};
 use fastpay_ethereum::{
     Call, Inclusion, Payout, Primary, PrimaryError, PrivateKeySigner, Progress, SendError, Sender, SenderConfig, Token,
@@ -115,9 +114,6 @@ impl ChainAccount {
 
     async fn finish_all(&self, journal: &TransactionJournal) -> Result<Vec<Finished>, WalletError> {
         let mut finished = Vec::new();
-        if is_planted(Fault::TransactionForgotten) {
-            return Ok(finished);
-        }
         for entry in self.transactions.pending()? {
             match self.stay(journal, entry).await {
                 Ok(done) => finished.push(Finished { resumed: true, ..done }),

@@ -13,7 +13,6 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
 
-use fastpay_core::fault::{Fault, is_planted};
 use fastpay_core::{AccountId, SequenceNumber, Transfer, VerifiedCertificate, VerifiedOrder};
 use fastpay_rpc::AccountState;
 use fastpay_telemetry::{Attribute, Side, Span};
@@ -144,9 +143,6 @@ impl Wallet {
         resumed: bool,
     ) -> Result<Receipt, WalletError> {
         let (start, certified_at) = (Instant::now(), self.client().tracer().now());
-        if is_planted(Fault::SettledBeforeBrought) {
-            journal.settle(certificate.transfer().sequence())?;
-        }
         let settled = self.client().settle(&certificate).await?;
         journal.settle(certificate.transfer().sequence())?;
         let (certified_after, settled_after) = (Duration::ZERO, start.elapsed());

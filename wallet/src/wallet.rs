@@ -12,7 +12,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fastpay_core::fault::{Fault, is_planted};
 use fastpay_core::{
     AccountId, AccountKey, Amount, Asset, Certificate, Memo, Payment, PrimaryAddress, Redemption, SequenceNumber,
     Transfer, VerifiedCertificate,
@@ -210,9 +209,7 @@ impl Wallet {
             let Some(sequence) = self.check_standing(&journal, intent).await? else { continue };
             let order = key.order(self.network().domain(), intent.transfer(account, sequence));
             let order = order.verify(self.network().domain())?;
-            if !is_planted(Fault::OrderNotWritten) {
-                journal.create(&order)?;
-            }
+            journal.create(&order)?;
             return match self.bring_home(&journal, &order, order.clone(), false).await? {
                 Resumed::Settled(receipt) => Ok(*receipt),
                 Resumed::Superseded { certificate, .. } => Err(QuorumError::Superseded { certificate }.into()),

@@ -27,7 +27,6 @@ use crate::Digest;
 use crate::certificate::CertificateError;
 use crate::demand::{Deferred, Demand};
 use crate::epochs::Committees;
-use crate::fault::{Fault, is_planted};
 use crate::merkle::Nodes;
 use crate::order::{OrderError, Transfer, TransferOrder};
 use crate::request::{Request, RequestError, VerifiedRequest};
@@ -115,10 +114,7 @@ impl Verifier {
             Request::Order(order) => order.prepare(&self.domain, known)?.map(VerifiedRequest::Order),
             Request::Certificate(certificate) => {
                 let unknown = RequestError::UnknownEpoch(certificate.epoch);
-                let mut committee = committees.get(certificate.epoch).ok_or(unknown)?;
-                if is_planted(Fault::EpochIgnored) {
-                    committee = committees.current();
-                }
+                let committee = committees.get(certificate.epoch).ok_or(unknown)?;
                 certificate.prepare(&self.domain, committee, known, &mut self.nodes)?.map(VerifiedRequest::Certificate)
             }
         };

@@ -94,7 +94,19 @@ impl CatchUp {
         standing: StandingSeen,
     ) -> Result<Self, PeersError> {
         let peers = peers(endpoints, standing.borrow().committees(), names)?;
-        Ok(Self { guard, questions, asker: Arc::new(Asker { peers, domain, standing }) })
+        Ok(Self::over(guard, questions, peers, domain, standing))
+    }
+
+    /// Asks these authorities, of which this one is none.
+    #[must_use]
+    pub fn over(
+        guard: Arc<Guard>,
+        questions: mpsc::Receiver<Question>,
+        peers: Vec<AuthorityClient>,
+        domain: Domain,
+        standing: StandingSeen,
+    ) -> Self {
+        Self { guard, questions, asker: Arc::new(Asker { peers, domain, standing }) }
     }
 
     /// Goes on as long as the authority runs.

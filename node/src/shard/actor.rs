@@ -8,7 +8,6 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use fastpay_core::fault::{Fault, is_planted};
 use fastpay_core::{
     Account, AccountId, Certificate, CrossShardCredit, Decision, Record, SequenceNumber, Shard, ShardId,
     SynchronizationOrder, TransactionIndex, Transfer, VerifiedCertificate, VerifiedOrder, VerifiedRequest,
@@ -202,9 +201,7 @@ impl<C: Commits> Actor<C> {
         }
         // It may state nothing that is not on disk.
         self.hand_over()?;
-        if !is_planted(Fault::CheckpointAhead) {
-            self.drain()?;
-        }
+        self.drain()?;
         self.checkpointer.begin(&mut self.shard, self.journal.end());
         Ok(true)
     }
@@ -396,11 +393,7 @@ impl<C: Commits> Actor<C> {
         if let Some(from) = acknowledged {
             let number = self.shard.ledger().inbox(from);
             let message = self.deliveries.acknowledgement(self.shard.id(), from, number);
-            if is_planted(Fault::AcknowledgedBeforeSync) {
-                message.into_iter().for_each(|(sibling, message)| drop(sibling.try_send(message)));
-            } else {
-                self.batch.messages.extend(message);
-            }
+            self.batch.messages.extend(message);
         }
         Ok(())
     }

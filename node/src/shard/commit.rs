@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-use fastpay_core::fault::{Fault, is_planted};
 use tokio::time::Instant;
 
 use super::ShardError;
@@ -101,11 +100,6 @@ fn commit_all(queue: &Receiver<Work>, metrics: &ShardMetrics) -> Result<(), Shar
 
 /// Puts a batch on disk, and says then what it says.
 pub(super) fn commit(mut batch: Batch, metrics: &ShardMetrics) -> Result<(), ShardError> {
-    if is_planted(Fault::AnsweredBeforeSync) {
-        let frame = batch.frame.take();
-        batch.say(metrics);
-        return Ok(frame.map_or(Ok(()), SealedBatch::commit)?);
-    }
     if let Some(frame) = batch.frame.take() {
         let (records, begun) = (frame.records(), Instant::now());
         frame.commit()?;

@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fastpay_core::fault::{Fault, is_planted};
 use fastpay_core::{CrossShardCredit, ShardId, ShardLedger};
 use tokio::time::Instant;
 
@@ -43,7 +42,7 @@ impl Delivery {
             let acknowledged = usize::try_from(acknowledged).unwrap_or(usize::MAX);
             *self = Self { under_way: self.under_way.saturating_sub(acknowledged), oldest, since: now };
         }
-        let again = now.duration_since(self.since) >= REDELIVERY_AFTER && !is_planted(Fault::CreditNotResent);
+        let again = now.duration_since(self.since) >= REDELIVERY_AFTER;
         if again {
             *self = Self { under_way: 0, oldest, since: now };
         }

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use borsh::BorshDeserialize;
-use fastpay_core::fault::{Fault, is_planted};
 use fastpay_core::{Account, AccountId, JournalPosition, Record, Shard, ShardId, ShardLayout, ShardLedger};
 
 use super::ShardError;
@@ -114,8 +113,7 @@ pub fn recover_on(
     let mut shard = Shard::new(id, layout, with_primary, ledger, limits.accounts_in_memory_max);
     let mut replayed = 0_u64;
     let reader = journal.reader();
-    let tail = if is_planted(Fault::TailIgnored) { reader.end() } else { checkpoint };
-    for entry in reader.read_from(tail) {
+    for entry in reader.read_from(checkpoint) {
         let (position, bytes) = entry?;
         let record = Record::try_from_slice(&bytes).map_err(|_| ShardError::Record(position))?;
         // Where much is replayed, a store that was lost is rebuilt on the way.

@@ -1,8 +1,8 @@
 //! Runs the simulator over many seeds, or shows one.
 //!
-//! `sim` runs the fixed seeds and the planted faults and writes `target/sim.json`. `sim --seeds 100..200` explores,
-//! `--hours` until so much time was simulated; a seed that fails is made shorter and printed. `sim --seed 7 --trace`
-//! shows every event of one.
+//! `sim` runs the fixed seeds and writes `target/sim.json`. `sim --seeds 100..200` explores, `--hours` until so much
+//! time was simulated; a seed that fails is made shorter and printed. `sim --seeds 0..100 --first` ends with the first
+//! seed that fails: `script/mutants.py` hunts a mutant by that. `sim --seed 7 --trace` shows every event of one run.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,18 +13,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use fastpay_core::fault::Fault;
-use fastpay_testkit::sim::{Found, Plan, Summary, hunt, run, shrink};
+use fastpay_testkit::sim::{Found, Plan, Summary, run, shrink};
 use serde_json::json;
 
 /// Seeds that once found something, in the simulator or in what it runs. They are always run.
 const REGRESSIONS: &str = include_str!("../../seeds.txt");
-/// A planted fault is found within so many seeds.
-const SEEDS_PER_FAULT_MAX: u64 = 50;
 
 #[derive(Parser)]
 struct Arguments {
-    /// The seeds to run, such as 0..300. By default a fixed set and the planted faults.
+    /// The seeds to run, such as 0..300. By default a fixed set, and those that once found something.
     #[arg(long, value_parser = range)]
     seeds: Option<Range<u64>>,
     /// Go on from the first of the seeds until so many hours were simulated.
@@ -39,9 +36,9 @@ struct Arguments {
     /// The plan of the one seed where it is not its own: as a failing seed is printed.
     #[arg(long, requires = "seed")]
     plan: Option<String>,
-    /// Look for this planted fault alone.
-    #[arg(long, value_parser = fault, conflicts_with_all = ["seeds", "seed"])]
-    fault: Option<Fault>,
+    /// Run the seeds one after the other, and end with the first that fails.
+    #[arg(long, requires = "seeds", conflicts_with = "hours")]
+    first: bool,
     /// How many seeds the fixed set has.
     #[arg(long, default_value_t = 24)]
     count: u64,
@@ -54,11 +51,6 @@ fn range(text: &str) -> Result<Range<u64>, String> {
     let wrong = || format!("{text:?} is not a range of seeds such as 0..300");
     let (from, to) = text.split_once("..").ok_or_else(wrong)?;
     Ok(from.parse().map_err(|_| wrong())?..to.parse().map_err(|_| wrong())?)
-}
-
-fn fault(text: &str) -> Result<Fault, String> {
-    let known = Fault::ALL.iter().find(|fault| format!("{fault:?}") == text);
-    known.copied().ok_or_else(|| format!("{text:?} is none of {:?}", Fault::ALL))
 }
 
 /// What many runs amount to.
@@ -91,9 +83,8 @@ fn main() -> ExitCode {
     if let Some(seed) = arguments.seed {
         return show(seed, &arguments);
     }
-    if let Some(fault) = arguments.fault {
-        let found = hunt_all(&[fault]).iter().all(|(_, found)| found.is_some());
-        return if found { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    if let (true, Some(seeds)) = (arguments.first, arguments.seeds.clone()) {
+        return first(seeds);
     }
     let began = Instant::now();
     let seeds = arguments.seeds.clone().unwrap_or(0..arguments.count);
@@ -116,26 +107,18 @@ fn main() -> ExitCode {
         tally.failing.len()
     );
     tally.failing.iter().take(3).for_each(|seed| report(&shrink(Plan::of(*seed))));
-    let hunted = if is_fixed { hunt_all(&Fault::ALL) } else { Vec::new() };
-    let found = hunted.iter().filter(|(_, found)| found.is_some()).count();
     let result = json!({
         "seeds": tally.seeds,
         "simulated_hours": tally.hours(),
         "seconds": explored.as_secs_f64(),
         "violations": tally.failing.len(),
         "events": tally.counts,
-        "planted": {
-            "total": hunted.len(),
-            "found": found,
-            "seeds_max": SEEDS_PER_FAULT_MAX,
-            "seeds": hunted.iter().map(|(fault, found)| (format!("{fault:?}"), found.as_ref().map(|found| found.runs).into())).collect::<serde_json::Map<_, _>>(),
-        },
     });
     if let Err(error) = std::fs::write(&arguments.output, format!("{result:#}\n")) {
         println!("cannot write {}: {error}", arguments.output.display());
         return ExitCode::FAILURE;
     }
-    if tally.failing.is_empty() && found == hunted.len() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if tally.failing.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Runs seeds on all cores, each run in one thread.
@@ -157,27 +140,16 @@ fn explore(seeds: Range<u64>, hours: Option<f64>) -> Tally {
     tally
 }
 
-/// Plants each fault and looks for it.
-fn hunt_all(faults: &[Fault]) -> Vec<(Fault, Option<Found>)> {
-    let (next, found) = (AtomicU64::new(0), Mutex::new(Vec::new()));
-    on_all_cores(|| {
-        while let Some(fault) = usize::try_from(next.fetch_add(1, Ordering::Relaxed)).ok().and_then(|at| faults.get(at))
-        {
-            let hunted = hunt(*fault, SEEDS_PER_FAULT_MAX);
-            match &hunted {
-                Some(hunted) => println!(
-                    "planted {fault:?}: found with seed {} of {SEEDS_PER_FAULT_MAX}: {}",
-                    hunted.plan.seed,
-                    hunted.summary.violation.as_deref().unwrap_or_default()
-                ),
-                None => println!("planted {fault:?}: NOT FOUND with {SEEDS_PER_FAULT_MAX} seeds"),
-            }
-            locked(&found).push((*fault, hunted));
+/// Runs the seeds in order until one fails, and says which and why in one line.
+fn first(seeds: Range<u64>) -> ExitCode {
+    let failing = seeds.into_iter().find_map(|seed| Some((seed, run(Plan::of(seed), false).violation?)));
+    match failing {
+        Some((seed, violation)) => {
+            println!("seed {seed}: {violation}");
+            ExitCode::FAILURE
         }
-    });
-    let mut found = found.into_inner().expect("no run panicked");
-    found.sort_by_key(|(fault, _)| Fault::ALL.iter().position(|one| one == fault));
-    found
+        None => ExitCode::SUCCESS,
+    }
 }
 
 fn on_all_cores(work: impl Fn() + Sync) {

@@ -90,6 +90,20 @@ impl LogLie {
         ]
     }
 
+    /// Those that can be seen through without another node, by what the contract says and the order of its events.
+    #[must_use]
+    pub fn clumsy(position: usize) -> [Self; 7] {
+        [
+            Self::Withheld(position),
+            Self::AllWithheld,
+            Self::Repeated(position),
+            Self::Reversed,
+            Self::Removed(position),
+            Self::Index(position),
+            Self::Contract(position),
+        ]
+    }
+
     pub(super) fn tell(self, logs: &mut Vec<Log>) {
         if logs.is_empty() {
             return;

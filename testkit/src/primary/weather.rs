@@ -4,7 +4,7 @@ use alloy::primitives::U256;
 use fastpay_ethereum::PrivateKeySigner;
 use fastrand::Rng;
 
-use super::{Fate, SimulatedNode, SimulatedPrimary};
+use super::{Fate, LogLie, SimulatedNode, SimulatedPrimary};
 
 /// The base fee of a spike, in wei per gas.
 const SPIKE_BASE_FEE: u64 = 400_000_000_000;
@@ -19,6 +19,10 @@ pub struct Weather {
     keys: Vec<PrivateKeySigner>,
     random: Rng,
     depth_max: u64,
+    /// Nodes that tell any lie about logs.
+    liars: Vec<usize>,
+    /// Nodes that tell lies which can be seen through without another node.
+    clumsy_liars: Vec<usize>,
 }
 
 impl Weather {
@@ -26,13 +30,29 @@ impl Weather {
     #[must_use]
     pub fn new(primary: SimulatedPrimary, nodes: Vec<SimulatedNode>, seed: u64) -> Self {
         let depth_max = primary.chain().config.finalized_depth;
-        Self { primary, nodes, keys: Vec::new(), random: Rng::with_seed(seed), depth_max }
+        Self {
+            primary,
+            nodes,
+            keys: Vec::new(),
+            random: Rng::with_seed(seed),
+            depth_max,
+            liars: Vec::new(),
+            clumsy_liars: Vec::new(),
+        }
     }
 
     /// The same, which also takes nonces of these keys as somebody does who uses them elsewhere.
     #[must_use]
     pub fn with_keys(mut self, keys: Vec<PrivateKeySigner>) -> Self {
         self.keys = keys;
+        self
+    }
+
+    /// The same, in which some nodes tell any lie about logs, and some such that can be seen through without another
+    /// node. A lie lasts no longer than other troubles.
+    #[must_use]
+    pub fn with_liars(mut self, liars: Vec<usize>, clumsy_liars: Vec<usize>) -> Self {
+        (self.liars, self.clumsy_liars) = (liars, clumsy_liars);
         self
     }
 
@@ -46,6 +66,7 @@ impl Weather {
             5 => self.primary.set_next_base_fee(self.random.u64(1..SPIKE_BASE_FEE)),
             6 => self.take_a_nonce(),
             7..=12 => self.trouble_a_node(),
+            18..=20 => self.have_a_node_lie(),
             13..=17 => self.nodes.iter().for_each(SimulatedNode::recover),
             _ => {}
         }
@@ -84,6 +105,22 @@ impl Weather {
         let Some(key) = self.keys.get(self.random.usize(..self.keys.len().max(1))) else { return };
         let (to, nonce) = (key.address().into(), self.primary.next_nonce(key.address()));
         self.primary.send_at(key, nonce, to, U256::ZERO, Default::default());
+    }
+
+    fn have_a_node_lie(&mut self) {
+        let liars = self.liars.len() + self.clumsy_liars.len();
+        if liars == 0 {
+            return;
+        }
+        let (chosen, position) = (self.random.usize(..liars), self.random.usize(..4));
+        let (number, lies) = match self.liars.get(chosen) {
+            Some(liar) => (*liar, LogLie::all(position).to_vec()),
+            None => (self.clumsy_liars[chosen - self.liars.len()], LogLie::clumsy(position).to_vec()),
+        };
+        let lie = lies[self.random.usize(..lies.len())];
+        if let Some(node) = self.nodes.get(number) {
+            node.behave(|behaviour| behaviour.lies = vec![lie]);
+        }
     }
 
     fn trouble_a_node(&mut self) {

@@ -121,9 +121,11 @@ impl Adversary {
         let mut asked = JoinSet::new();
         for authority in self.some_authorities() {
             let order = order.clone();
+            // Now and then a shard that the account does not belong to.
+            let stray = self.world.dice.chance(100).then(|| self.world.dice.pick(authority.shards()).clone());
             asked.spawn(async move {
                 let sender = order.transfer.sender();
-                authority.shard_of(&sender).order(&order).await
+                stray.as_ref().unwrap_or(authority.shard_of(&sender)).order(&order).await
             });
         }
         while let Some(answer) = asked.join_next().await {

@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use alloy::primitives::{Address, U256};
 use alloy::sol_types::{SolCall, SolValue};
-use fastpay_core::fault::{Fault, is_planted};
 use fastpay_core::{
     AccountId, Amount, Asset, Certificate, Deposit, Domain, Epoch, PrimaryAddress, SequenceNumber, TransactionIndex,
 };
@@ -40,6 +39,8 @@ const SLOT: Duration = Duration::from_secs(2);
 const FINALIZED_DEPTH: u64 = 3;
 /// How many Ethereum nodes there are.
 const NODES: usize = 3;
+/// The Ethereum node that tells also lies which nobody can see through who asks it alone.
+const LIAR: usize = 1;
 /// Whose key brings new committees: the guardian's, who endorses them.
 const COUNCIL: u32 = GUARDIAN_KEY;
 /// An announcement may come so long after it was signed, in seconds.
@@ -258,7 +259,7 @@ impl Chain {
     pub fn connect(&self, world: &World) -> Primary {
         let first = world.dice.below(NODES);
         let mut nodes = vec![self.nodes[first].clone()];
-        if world.dice.chance(500) {
+        if (world.plan.nodes_lie && first == LIAR) || world.dice.chance(500) {
             nodes.push(self.nodes[(first + 1) % NODES].clone());
         }
         self.primary.connect(&nodes, self.contract.address(), Finality::Finalized)
@@ -352,6 +353,9 @@ pub async fn make_blocks(world: Arc<World>) {
     let chain = &world.chain;
     let keys = RELAYERS.map(rich_key).to_vec();
     let mut weather = Weather::new(chain.primary.clone(), chain.nodes.clone(), world.plan.seed).with_keys(keys);
+    if world.plan.nodes_lie {
+        weather = weather.with_liars(vec![LIAR], (0..NODES).filter(|node| *node != LIAR).collect());
+    }
     loop {
         sleep(SLOT).await;
         let time_s = chain.now_ms(&world) / 1_000;
@@ -359,9 +363,6 @@ pub async fn make_blocks(world: Arc<World>) {
             weather.calm_slot(time_s)
         } else {
             weather.slot(time_s)
-        }
-        if is_planted(Fault::HighWaterRedemptions) {
-            chain.contract.keep_high_water_marks();
         }
         if let Err(breach) = chain.look(&world) {
             return world.trace.violation(breach);

@@ -1,6 +1,4 @@
-//! Many runs: looking for seeds that fail, and for a shorter run that still does.
-
-use fastpay_core::fault::Fault;
+//! Many runs: looking for a shorter run that still fails.
 
 use super::plan::Plan;
 use super::story::run;
@@ -15,16 +13,6 @@ pub struct Found {
     pub summary: Summary,
     /// How many runs it took.
     pub runs: u64,
-}
-
-/// Looks for a planted fault: the first run that fails, among those of `seeds` runs.
-#[must_use]
-pub fn hunt(fault: Fault, seeds: u64) -> Option<Found> {
-    (0..seeds).find_map(|seed| {
-        let plan = Plan { fault: Some(fault), ..Plan::of(seed) };
-        let summary = run(plan.clone(), false);
-        summary.violation.is_some().then_some(Found { plan, summary, runs: seed + 1 })
-    })
 }
 
 /// The shortest run that still fails, among those that have less and less in them.

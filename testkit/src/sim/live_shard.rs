@@ -32,6 +32,14 @@ pub struct ShardDisk {
     pub seen: JournalPosition,
 }
 
+impl ShardDisk {
+    /// Another one with the same bytes.
+    #[must_use]
+    pub fn copy(&self) -> Self {
+        Self { disk: self.disk.copy(), checkpoints: self.checkpoints.copy(), seen: self.seen }
+    }
+}
+
 /// A shard that lives, for its task and for those who look at it.
 pub struct LiveShard {
     /// Where it is.

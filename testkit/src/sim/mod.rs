@@ -32,7 +32,7 @@ mod trace;
 mod weather;
 mod world;
 
-pub use explore::{Found, hunt, shrink};
+pub use explore::{Found, shrink};
 pub use plan::{Plan, Role};
 pub use story::run;
 pub use trace::Summary;

@@ -74,6 +74,10 @@ pub struct Books {
     credits: BTreeMap<(ShardId, ShardId), (Vec<Payments>, usize)>,
     deposits: BTreeSet<u64>,
     redeemed: BTreeMap<Asset, i128>,
+    /// How many orders of each account were ever confirmed, also where that was forgotten since.
+    sent_ever: BTreeMap<AccountId, u64>,
+    /// Votes that left and are not in the older copy of its folder that the authority came back with.
+    forgotten: BTreeSet<Slot>,
 }
 
 impl Oracle {
@@ -128,7 +132,7 @@ impl Oracle {
         let (sender, sequence) = (transfer.sender(), transfer.sequence().0);
         let certified = self.certified.get(&(sender, sequence)).map(|certificate| &certificate.order.transfer);
         require!(certified.is_none_or(|other| other == transfer), "{sender} #{sequence} is settled as another order");
-        let confirmed = self.books.iter().filter(|books| books.sent(sender) > sequence).count();
+        let confirmed = self.books.iter().filter(|books| books.sent_ever(sender) > sequence).count();
         require!(
             confirmed + self.byzantine >= self.quorum(),
             "the wallet of {sender} notes that #{sequence} is settled, and {confirmed} honest authorities confirmed it"
@@ -182,6 +186,18 @@ impl Oracle {
     pub fn held(&self, authority: usize, asset: Asset) -> i128 {
         let balances = self.books[authority].balances.iter();
         balances.filter(|((_, of), _)| *of == asset).map(|(_, balance)| balance).sum()
+    }
+
+    /// An honest authority is back with an older copy of its folder, of when its books were these. What it has said
+    /// since stays said.
+    pub fn restored(&mut self, authority: usize, copy: Books) {
+        let now = std::mem::replace(&mut self.books[authority], copy);
+        let books = &mut self.books[authority];
+        let is_forgotten = |(slot, digest): &(&Slot, &Digest)| {
+            books.locks.get(slot) != Some(digest) && books.sent.get(&slot.0).copied().unwrap_or_default() <= slot.1
+        };
+        books.forgotten = now.votes.iter().filter(is_forgotten).map(|(slot, _)| *slot).collect();
+        (books.votes, books.sent_ever) = (now.votes, now.sent_ever);
     }
 
     /// How many votes decide, worked out here.
@@ -352,6 +368,8 @@ impl Books {
         let sent = self.sent.entry(sender).or_default();
         require!(*sent == sequence, "{sender} #{sequence} is confirmed when #{sent} was next");
         *sent += 1;
+        let ever = self.sent_ever.entry(sender).or_default();
+        *ever = (*ever).max(*sent);
         let amount = signed(transfer.amount().0);
         self.change(sender, transfer.asset(), -amount);
         match (effect, transfer) {
@@ -405,15 +423,21 @@ impl Books {
         Ok(())
     }
 
-    /// The votes that left the authority.
+    /// The votes that left the authority, and that its folder must have.
     pub fn votes(&self) -> impl Iterator<Item = (AccountId, u64, Digest)> {
-        self.votes.iter().map(|((account, sequence), digest)| (*account, *sequence, *digest))
+        let kept = self.votes.iter().filter(|(slot, _)| !self.forgotten.contains(slot));
+        kept.map(|((account, sequence), digest)| (*account, *sequence, *digest))
     }
 
     /// What an account holds of an asset.
     #[must_use]
     pub fn balance(&self, account: AccountId, asset: Asset) -> i128 {
         self.balances.get(&(account, asset)).copied().unwrap_or_default()
+    }
+
+    /// How many orders of an account were ever confirmed.
+    fn sent_ever(&self, account: AccountId) -> u64 {
+        self.sent_ever.get(&account).copied().unwrap_or_default()
     }
 
     /// How many orders of an account were confirmed.

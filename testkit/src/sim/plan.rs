@@ -1,6 +1,5 @@
 //! What a run is made of. Chosen by its seed; a failing run is made shorter by trying smaller plans.
 
-use fastpay_core::fault::Fault;
 use serde::{Deserialize, Serialize};
 
 use super::dice::Dice;
@@ -31,9 +30,6 @@ const ROLES: [Role; 6] = [Role::Silent, Role::VotesForAll, Role::Lies, Role::Rep
 pub struct Plan {
     /// The seed of all dice.
     pub seed: u64,
-    /// What is planted in the production code, where anything is.
-    #[serde(skip)]
-    pub fault: Option<Fault>,
     /// The shards of each authority.
     pub shards: Vec<u32>,
     /// How the last so many authorities misbehave: at most f.
@@ -68,6 +64,10 @@ pub struct Plan {
     pub relayers: usize,
     /// They work also for a fee that does not cover the gas.
     pub relayed_at_a_loss: bool,
+    /// Ethereum nodes lie about the contract's events now and then.
+    pub nodes_lie: bool,
+    /// The last honest authority comes back with older copies of its folder.
+    pub is_restored: bool,
     /// Of a thousand single transfers of a correct client, so many are redemptions.
     pub redemptions_per_mille: u32,
 }
@@ -81,19 +81,25 @@ impl Plan {
         let authorities = *dice.pick(&[4, 4, 4, 5, 7]);
         let faults_tolerated = (authorities - 1) / 3;
         let byzantine = 0..dice.below(faults_tolerated + 1).max(usize::from(dice.chance(700)));
-        let byzantine: Vec<_> = byzantine.map(|_| *dice.pick(&ROLES)).collect();
+        let mut byzantine: Vec<_> = byzantine.map(|_| *dice.pick(&ROLES)).collect();
         let clients = 1 + dice.below(4);
         let rotations = *dice.pick(&[0, 0, 1, 2]);
+        let mut crash_every_s = *dice.pick(&[0, 2, 5, 20]);
+        let is_restored = dice.chance(300);
+        if is_restored {
+            // It gives no votes where others do: it is one of the f that may be missing.
+            byzantine.truncate(faults_tolerated - 1);
+            crash_every_s = crash_every_s.max(2);
+        }
         Self {
             seed,
-            fault: None,
             shards: (0..authorities).map(|_| *dice.pick(&[1, 2, 2, 3])).collect(),
             byzantine,
             clients,
             payments: 2 + dice.below(5),
             adversaries: dice.below(3),
             storm_s: *dice.pick(&[20, 60, 120, 300]),
-            crash_every_s: *dice.pick(&[0, 2, 5, 20]),
+            crash_every_s,
             loss_per_mille: *dice.pick(&[0, 10, 50, 200]),
             duplicates_per_mille: *dice.pick(&[0, 20, 200]),
             delay_ms_max: *dice.pick(&[2, 50, 500, 5_000]),
@@ -107,6 +113,8 @@ impl Plan {
             relayed_at_a_loss: rotations >= 2 || *dice.pick(&[true, false, false]),
             // With many of them, relayers leave a lower number for its fee and pay a higher one of the same account.
             redemptions_per_mille: *dice.pick(&[300, 300, 800]),
+            nodes_lie: dice.chance(400),
+            is_restored,
         }
     }
 
@@ -126,6 +134,8 @@ impl Plan {
         with(|plan| plan.rotations = 0);
         with(|plan| plan.relayers = 1);
         with(|plan| plan.relayed_at_a_loss = true);
+        with(|plan| plan.nodes_lie = false);
+        with(|plan| plan.is_restored = false);
         with(|plan| plan.part_every_s = 0);
         with(|plan| plan.pause_ms_max = 0);
         with(|plan| plan.crash_every_s = 0);

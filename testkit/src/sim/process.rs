@@ -3,18 +3,20 @@
 //!
 //! ```text
 //!  keeper: recover ─► check that it remembers what it said ─► live (tasks) ─► crash ─► power lost ─► recover …
+//!                                                                              └─► copy ··· copy brought back
 //! ```
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fastpay_core::{JournalPosition, ShardLayout};
 use fastpay_node::authority::check_credits;
 use fastpay_node::deployment::folder_identity;
-use fastpay_node::follower::{Feed, Follower, Progress};
+use fastpay_node::follower::{Feed, Follower, Progress, cursor_file};
+use fastpay_node::guard::{CatchUp, Floors, Guard, Memory, Question, Witness, default_witness};
 use fastpay_node::metrics::Metrics;
 use fastpay_node::network::{self, NetworkLimits, ShardContext};
 use fastpay_node::rotation::Rotation;
@@ -30,7 +32,7 @@ use tokio::time::sleep;
 use tonic::codegen::Service;
 
 use super::live_shard::{LiveShard, ShardDisk, run, way_between};
-use super::oracle::{Breach, require};
+use super::oracle::{Books, Breach, require};
 use super::storage::{Cut, Power, PoweredCheckpoints, PoweredDisk};
 use super::world::{Serve, Server, Tasks, Word, World, lock, spawn};
 
@@ -38,6 +40,8 @@ use super::world::{Serve, Server, Tasks, Word, World, lock, spawn};
 const DOWN_MAX: Duration = Duration::from_secs(20);
 /// Segments so short that a run has several.
 const SEGMENT_BYTES_MAX: u64 = 20_000;
+/// How far the witness may be behind the journals, as in production.
+const WITNESS_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Keeps one honest authority.
 pub struct Keeper {
@@ -47,10 +51,21 @@ pub struct Keeper {
     power: Power,
     disks: Vec<Arc<Mutex<ShardDisk>>>,
     /// The small files of its folder, which a crash does not take back: each is synced before its news is told.
-    folder: (TempDir, Arc<DataFolder>),
+    folder: (TempDir, Option<Arc<DataFolder>>),
     /// As the folder has it.
     standing: StandingSeen,
     words: mpsc::UnboundedReceiver<Word>,
+    copy: Option<Copy>,
+}
+
+/// All that an authority had on disk between two of its processes.
+struct Copy {
+    disks: Vec<ShardDisk>,
+    /// The small files.
+    folder: TempDir,
+    standing: Arc<Standing>,
+    /// What the oracle knew of it.
+    books: Books,
 }
 
 type Recovered = (RecoveredShard, (ShardHandle, ShardQueue), Arc<Notify>);
@@ -68,21 +83,28 @@ impl Keeper {
             Arc::new(Mutex::new(ShardDisk { disk, checkpoints, seen: JournalPosition::default() }))
         });
         let layout = ShardLayout::new(NonZeroU32::new(shards).expect("an authority has shards"));
-        let folder = memory_folder();
+        let files = memory_folder();
         let names = [world.keys(authority)[0].public().name];
         let identity =
             folder_identity(&names, NonZeroU32::new(shards).expect("an authority has shards"), &world.domain);
-        let data = DataFolder::create(&folder.path().join("data"), &identity).expect("the folder is new");
+        let data = files.path().join("data");
+        let folder = DataFolder::create(&data, &identity).expect("the folder is new");
+        Witness::create(&data, default_witness(&data)).expect("the folder is new");
         Self {
             authority,
             layout,
             disks: disks.collect(),
             standing: watch::Sender::new(Arc::new(standing(world, authority))).subscribe(),
-            folder: (folder, Arc::new(data)),
+            folder: (files, Some(Arc::new(folder))),
             world: world.clone(),
             power,
             words,
+            copy: None,
         }
+    }
+
+    fn data(&self) -> PathBuf {
+        self.folder.0.path().join("data")
     }
 
     /// Runs the authority for ever.
@@ -109,9 +131,42 @@ impl Keeper {
                 sleep(self.world.dice.mostly_short(DOWN_MAX)).await;
             }
             while self.words.try_recv().is_ok() {}
+            self.bring_back_a_copy();
             self.power.restore();
             if !self.world.is_calm() && self.world.dice.chance(100) {
                 self.cut_ahead();
+            }
+        }
+    }
+
+    /// Between two processes somebody copies all that is on disk, or brings such a copy back.
+    fn bring_back_a_copy(&mut self) {
+        let may_be = self.world.plan.is_restored && self.authority + 1 == self.world.plan.honest();
+        if !may_be || self.world.is_calm() || !self.world.dice.chance(400) {
+            return;
+        }
+        match self.copy.take() {
+            None => {
+                self.world.trace.note("copied", format_args!("a{}", self.authority));
+                let disks = self.disks.iter().map(|disk| lock(disk).copy()).collect();
+                let folder = memory_folder();
+                copy_files(&self.data(), &folder.path().join("data"));
+                let books = self.world.oracle().books(self.authority).clone();
+                self.copy = Some(Copy { disks, folder, standing: self.standing.borrow().clone(), books });
+            }
+            Some(Copy { disks, folder, standing, books }) => {
+                self.world.trace.note("restored", format_args!("a{}", self.authority));
+                for (disk, copy) in self.disks.iter().zip(disks) {
+                    *lock(disk) = copy;
+                }
+                self.folder.1 = None;
+                std::fs::remove_dir_all(self.data()).expect("it is there");
+                copy_files(&folder.path().join("data"), &self.data());
+                self.standing = watch::Sender::new(standing).subscribe();
+                self.world.check(|oracle| {
+                    oracle.restored(self.authority, books);
+                    Ok(())
+                });
             }
         }
     }
@@ -141,7 +196,10 @@ impl Keeper {
 
     /// The power will go off at one of the next things that the process does to its disk, before or after that is done.
     fn cut_ahead(&self) {
-        let cut = Cut { operations: self.world.dice.below(6), is_done: self.world.dice.chance(400) };
+        let dice = &self.world.dice;
+        let (of_checkpoints, is_done) = (dice.chance(300), dice.chance(400));
+        let operations = dice.below(if of_checkpoints { 2 } else { 6 });
+        let cut = Cut { operations, of_checkpoints, is_done };
         self.world.trace.note("power cut ahead", format_args!("a{} {cut:?}", self.authority));
         self.power.cut_at(cut);
     }
@@ -168,10 +226,16 @@ impl Keeper {
         check_credits(recovered.iter().map(|(shard, ..)| shard.shard()))
             .map_err(|error| Breach(format!("authority {} cannot start: {error}", self.authority)))?;
         self.world.trace.note("start", format_args!("a{}", self.authority));
-        let known = self.standing.borrow().as_ref().clone();
-        let rotation = Rotation::new(self.folder.1.clone(), known).map_err(|error| Breach(error.to_string()))?;
-        self.standing = rotation.subscribe();
         let histories: Vec<HistoryReader> = recovered.iter().map(|(shard, ..)| shard.history()).collect();
+        let folder = self.open_folder()?;
+        let guard = self.judge(tasks, &folder, &histories)?;
+        let (guard, questions) = guard.map(|(guard, questions)| (Arc::new(guard), questions)).unzip();
+        let known = self.standing.borrow().as_ref().clone().guarded(guard.clone());
+        let rotation = Rotation::new(folder, known).map_err(|error| Breach(error.to_string()))?;
+        self.standing = rotation.subscribe();
+        if let (Some(guard), Some(questions)) = (guard, questions) {
+            self.catch_up(tasks, guard, questions);
+        }
         let handles: Vec<ShardHandle> = recovered.iter().map(|(_, (handle, _), _)| handle.clone()).collect();
         let mut shards = Vec::new();
         for (shard, (_, queue), arrivals) in recovered {
@@ -189,13 +253,65 @@ impl Keeper {
         Ok(())
     }
 
+    fn open_folder(&mut self) -> Result<Arc<DataFolder>, Breach> {
+        if let Some(folder) = &self.folder.1 {
+            return Ok(folder.clone());
+        }
+        let names: Vec<_> = self.world.keys(self.authority).iter().map(|keys| keys.public().name).collect();
+        let identity = folder_identity(
+            &names,
+            NonZeroU32::new(self.layout.count()).expect("an authority has shards"),
+            &self.world.domain,
+        );
+        let folder = DataFolder::open(&self.data(), &identity).map_err(|error| Breach(error.to_string()))?;
+        Ok(self.folder.1.insert(Arc::new(folder)).clone())
+    }
+
+    /// The guard, where the folder is an older copy. From now on the witness follows the journals.
+    fn judge(
+        &self,
+        tasks: &Tasks,
+        folder: &DataFolder,
+        histories: &[HistoryReader],
+    ) -> Result<Option<(Guard, mpsc::Receiver<Question>)>, Breach> {
+        let wrong = |error: &dyn std::fmt::Display| Breach(format!("authority {}: {error}", self.authority));
+        let witness = Witness::of(&self.data(), default_witness(&self.data())).map_err(|error| wrong(&error))?;
+        let ends = |histories: &[HistoryReader]| histories.iter().map(HistoryReader::end).collect::<Vec<_>>();
+        let memory = witness.judge(folder, &ends(histories), None).map_err(|error| wrong(&error))?;
+        let histories = histories.to_vec();
+        spawn(tasks, async move {
+            loop {
+                sleep(WITNESS_INTERVAL).await;
+                witness.note(&ends(&histories));
+            }
+        });
+        match memory {
+            Memory::Whole => Ok(None),
+            Memory::Older { .. } => {
+                self.world.trace.note("guarded", format_args!("a{}", self.authority));
+                Ok(Some(Guard::new(Floors::open(folder.path()).map_err(|error| wrong(&error))?)))
+            }
+        }
+    }
+
+    /// Asks the other authorities what this one may have forgotten.
+    fn catch_up(&self, tasks: &Tasks, guard: Arc<Guard>, questions: mpsc::Receiver<Question>) {
+        // Somebody else than all clients and relayers.
+        let client = self.world.owners.len() + self.world.plan.relayers + self.authority;
+        let all = self.world.network(client).authorities().to_vec();
+        let peers = all.into_iter().enumerate().filter(|(number, _)| *number != self.authority);
+        let peers = peers.map(|(_, peer)| peer).collect();
+        let catch_up = CatchUp::over(guard, questions, peers, self.world.domain, self.standing.clone());
+        spawn(tasks, catch_up.run());
+    }
+
     /// The follower, which reads deposits and committees from the chain. It never has a reason to stop while the
     /// process lives.
     fn follow(&self, tasks: &Tasks, feed: Feed, rotation: Rotation, metrics: &Arc<Metrics>) {
         let (world, authority) = (self.world.clone(), self.authority);
         let (progress, mut seen) = watch::channel(Progress::CatchingUp);
         let (never, stop) = watch::channel(false);
-        let cursor_file = self.folder.0.path().join("follower.json");
+        let cursor_file = cursor_file(&self.data());
         let primary = world.chain.connect(&world);
         let follower = Follower::new(primary, feed, rotation, cursor_file, metrics.follower.clone(), progress);
         spawn(tasks, async move {
@@ -280,6 +396,20 @@ impl Keeper {
         }
         // The word to stop never comes: processes end by crashes here.
         spawn(tasks, async move { never.closed().await });
+    }
+}
+
+/// A copy as `cp` makes it.
+fn copy_files(from: &Path, to: &Path) {
+    std::fs::create_dir(to).expect("the copy is new");
+    for entry in std::fs::read_dir(from).expect("the folder is there") {
+        let path = entry.expect("it can be read").path();
+        let name = path.file_name().expect("an entry has a name");
+        if path.is_dir() {
+            copy_files(&path, &to.join(name));
+        } else {
+            std::fs::copy(&path, to.join(name)).expect("there is room");
+        }
     }
 }
 

@@ -29,6 +29,8 @@ struct State {
 pub struct Cut {
     /// After so many operations.
     pub operations: usize,
+    /// Whether only writes of checkpoints count: then it goes off while one is under way.
+    pub of_checkpoints: bool,
     /// Whether the operation at which it goes off is still done; nobody is told, either way.
     pub is_done: bool,
 }
@@ -67,12 +69,15 @@ impl Power {
         self.state().cut = Some(cut);
     }
 
-    fn turn(&self) -> Turn {
+    fn turn(&self, is_checkpoint: bool) -> Turn {
         let mut state = self.state();
         if state.is_off {
             return Turn::NotDone;
         }
         let Some(cut) = &mut state.cut else { return Turn::Done };
+        if cut.of_checkpoints && !is_checkpoint {
+            return Turn::Done;
+        }
         if cut.operations > 0 {
             cut.operations -= 1;
             return Turn::Done;
@@ -83,7 +88,7 @@ impl Power {
     }
 
     fn work<T>(&self, operation: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-        match self.turn() {
+        match self.turn(false) {
             Turn::Done => operation(),
             Turn::DoneUnheard => operation().and_then(|_| Err(io::Error::other("the power went off"))),
             Turn::NotDone => Err(io::Error::other("there is no power")),
@@ -103,6 +108,12 @@ impl PoweredDisk {
     #[must_use]
     pub fn new(power: Power) -> Self {
         Self { disk: MemoryDisk::new(), power }
+    }
+
+    /// Another disk on the same supply, with the same bytes.
+    #[must_use]
+    pub fn copy(&self) -> Self {
+        Self { disk: self.disk.copy(), power: self.power.clone() }
     }
 
     /// After the power went off: of what was not synced, the dice decide.
@@ -169,6 +180,7 @@ pub struct PoweredCheckpoints {
     written: Arc<Mutex<Vec<Written>>>,
 }
 
+#[derive(Clone)]
 struct Written {
     checkpoint: Checkpoint,
     accounts: BTreeMap<StoreKey, Vec<u8>>,
@@ -179,6 +191,12 @@ impl PoweredCheckpoints {
     #[must_use]
     pub fn new(power: Power) -> Self {
         Self { power, written: Arc::default() }
+    }
+
+    /// Another store on the same supply, with the same checkpoints.
+    #[must_use]
+    pub fn copy(&self) -> Self {
+        Self { power: self.power.clone(), written: Arc::new(Mutex::new(self.written().clone())) }
     }
 
     fn written(&self) -> MutexGuard<'_, Vec<Written>> {
@@ -215,7 +233,7 @@ impl Checkpoints for PoweredCheckpoints {
         header: Vec<u8>,
         accounts: Vec<(StoreKey, Vec<u8>)>,
     ) -> Result<(), CheckpointError> {
-        let turn = self.power.turn();
+        let turn = self.power.turn(true);
         if turn == Turn::NotDone {
             return Err(self.fail());
         }

@@ -53,10 +53,8 @@ fn watch_for_panics() {
 pub fn run(plan: Plan, is_shown: bool) -> Summary {
     watch_for_panics();
     fastrand::seed(plan.seed);
-    #[cfg(feature = "planted")]
-    fastpay_core::fault::plant(plan.fault);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
-    let summary = runtime.expect("a runtime without threads").block_on(LocalSet::new().run_until(async {
+    runtime.expect("a runtime without threads").block_on(LocalSet::new().run_until(async {
         let (world, words, errands) = World::new(plan, is_shown);
         tokio::select! {
             biased;
@@ -71,10 +69,7 @@ pub fn run(plan: Plan, is_shown: bool) -> Summary {
             world.trace.violation("a part panicked; see above");
         }
         world.trace.summary()
-    }));
-    #[cfg(feature = "planted")]
-    fastpay_core::fault::plant(None);
-    summary
+    }))
 }
 
 async fn tell(world: &Arc<World>, words: Words, errands: Errands) -> Result<(), Breach> {
@@ -190,13 +185,15 @@ async fn redeem(world: &Arc<World>) -> Result<(), Breach> {
         };
         redemptions.filter(is_open).collect::<Vec<_>>()
     };
-    // Relayers have their turn.
+    // Relayers have their turn, and must pay all of them where they work at any fee.
     let began = Instant::now();
     while !open().is_empty() && began.elapsed() < RELAYING_PATIENCE {
         sleep(Duration::from_secs(5)).await;
     }
-    // Their owners bring the highest number first: the contract must keep a set of numbers.
-    open().iter().rev().filter(|one| world.chain.takes(one.epoch)).for_each(|one| world.chain.redeem(one));
+    if !world.plan.relayed_at_a_loss {
+        // Their owners bring the highest number first: the contract must keep a set of numbers.
+        open().iter().rev().filter(|one| world.chain.takes(one.epoch)).for_each(|one| world.chain.redeem(one));
+    }
     while !open().is_empty() {
         let is_late = began.elapsed() > REDEEMED_PATIENCE;
         require!(!is_late, "{} certified redemptions are not paid", open().len());

@@ -29,10 +29,6 @@ use args::{Cli, Command};
 use context::Context;
 use output::{Report, Screen, error_json};
 
-/// No program has planted faults in it.
-const _: () =
-    assert!(!fastpay_core::fault::CAN_BE_PLANTED, "built with the feature `planted`, which is for the simulator");
-
 fn main() -> ExitCode {
     // Alone it shows what it can do. (The parser's own way takes the environment for an argument.)
     if std::env::args_os().len() <= 1 {

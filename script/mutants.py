@@ -1,0 +1,228 @@
+#!/usr/bin/env python3
+"""Plants the mutants of testkit/mutants.toml, and has the simulator find them.
+
+    mutants.py                 hunts all, and adds `planted` to target/sim.json
+    mutants.py NAME ...        hunts these alone, and prints how each is found
+    mutants.py --check         says whether each can be planted; builds nothing
+
+All mutants are planted into one copy of the sources (target/mutants), which is built once; an environment variable
+wakes one of them. The sources themselves know nothing of mutants. A hunt runs seeds in order until one of them fails;
+a seed that is known to find the mutant (testkit/mutants.seeds) is tried first, which saves the others. `--anew`
+ignores those seeds and writes them again. `MUTANT=NAME target/mutants/sim --seed 7 --trace` shows a run with a mutant.
+"""
+
+import argparse
+import json
+import math
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+import tomllib
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+COPY = ROOT / "target" / "mutants"
+MUTANTS = ROOT / "testkit" / "mutants.toml"
+KNOWN = ROOT / "testkit" / "mutants.seeds"
+RESULT = ROOT / "target" / "sim.json"
+# A mutant is found within so many seeds, or missed.
+SEEDS_MAX = 100
+# A run takes seconds. One that takes this long does not end, which is a finding, too.
+RUN_SECONDS_MAX = 120
+# Mutants that were never found are hunted until so much time has passed: the rest of them counts as missed.
+HUNT_SECONDS_MAX = 240
+# Of a version of its own, so that cargo takes none of the copy's crates for the real ones.
+VERSION = "0.1.0-mutants"
+SWITCH = '''//! Which mutant is awake. Written by script/mutants.py.
+
+/// Whether the mutant of this name is awake.
+#[must_use]
+pub fn awake(name: &str) -> bool {
+    static AWAKE: std::sync::LazyLock<Option<String>> = std::sync::LazyLock::new(|| std::env::var("MUTANT").ok());
+    AWAKE.as_deref() == Some(name)
+}
+'''
+
+
+def mutants() -> list[dict]:
+    listed = tomllib.loads(MUTANTS.read_text())["mutant"]
+    names = [mutant["name"] for mutant in listed]
+    repeated = {name for name in names if names.count(name) > 1}
+    if repeated:
+        sys.exit(f"{MUTANTS.name} lists {', '.join(sorted(repeated))} twice")
+    return listed
+
+
+def plant(listed: list[dict]) -> dict[str, str]:
+    """The changed files by their paths. Ends the program where a mutant cannot be planted."""
+    problems, places = [], {}
+    for mutant in listed:
+        name, path, find = mutant["name"], ROOT / mutant["file"], mutant["find"].removeprefix("\n")
+        text = path.read_text() if path.is_file() else ""
+        if (count := text.count(find)) != 1:
+            problems.append(f"{name}: its text is in {mutant['file']} {count} times, not once")
+            continue
+        if "AWAKE" not in mutant["replace"]:
+            problems.append(f"{name}: its replacement is never asleep")
+            continue
+        start = text.index(find)
+        awake = f'fastpay_core::mutant::awake("{name}")'
+        replace = mutant["replace"].removeprefix("\n").replace("FOUND", find).replace("AWAKE", awake)
+        places.setdefault(mutant["file"], []).append((start, start + len(find), replace, name))
+    changed = {}
+    for file, spans in places.items():
+        text = (ROOT / file).read_text()
+        end_before, name_before = len(text) + 1, ""
+        for start, end, replace, name in sorted(spans, reverse=True):
+            if end > end_before:
+                problems.append(f"{name} and {name_before}: their texts overlap in {file}")
+            text = text[:start] + replace + text[end:]
+            end_before, name_before = start, name
+        changed[file] = text
+    if problems:
+        sys.exit("\n".join(problems) + f"\nWhere code has moved, point its mutants to it: {MUTANTS.relative_to(ROOT)}")
+    return changed
+
+
+def copy(changed: dict[str, str]) -> None:
+    """Brings the copy up to date. What is as it was keeps its time, so that cargo compiles only what changed."""
+    manifest = (ROOT / "Cargo.toml").read_text()
+    lock = (ROOT / "Cargo.lock").read_text()
+    version = tomllib.loads(manifest)["workspace"]["package"]["version"]
+    members = tomllib.loads(manifest)["workspace"]["members"]
+    files = {
+        "Cargo.toml": manifest.replace(f'version = "{version}"', f'version = "{VERSION}"', 1),
+        "Cargo.lock": re.sub(rf'(name = "fastpay-[a-z]+"\nversion = )"{re.escape(version)}"', rf'\1"{VERSION}"', lock),
+        "core/src/mutant.rs": SWITCH,
+    }
+    switch = "\nextern crate self as fastpay_core;\npub mod mutant;\n"
+    library = "core/src/lib.rs"
+    files[library] = changed.get(library, (ROOT / library).read_text()) + switch
+    COPY.mkdir(parents=True, exist_ok=True)
+    for member in members:
+        for folder, folders, names in os.walk(ROOT / member):
+            folders[:] = [name for name in folders if name not in ("target", "node_modules", "dist")]
+            for name in names:
+                file = str((Path(folder) / name).relative_to(ROOT))
+                files.setdefault(file, changed.get(file))
+        for old in (COPY / member).rglob("*"):
+            if old.is_file() and str(old.relative_to(COPY)) not in files:
+                old.unlink()
+    for file, text in files.items():
+        to = COPY / file
+        to.parent.mkdir(parents=True, exist_ok=True)
+        data = (ROOT / file).read_bytes() if text is None else text.encode()
+        if not to.is_file() or to.read_bytes() != data:
+            to.write_bytes(data)
+    # What the crates read beside themselves: contracts as they are compiled, vectors, documents.
+    # Not .cargo, which cargo finds above the copy: read twice, its flags would differ, and all crates be compiled again.
+    own = {".git", ".cargo", "target"} | {Path(member).parts[0] for member in members}
+    beside = {entry.name for entry in ROOT.iterdir()} - own
+    for name in beside - set(files):
+        if not (COPY / name).exists():
+            (COPY / name).unlink(missing_ok=True)
+            (COPY / name).symlink_to(ROOT / name)
+
+
+def build() -> Path:
+    """The simulator of the copy. Other crates are those of the real build."""
+    cargo = ["cargo", "build", "-p", "fastpay-testkit", "--features", "simulation", "--bin", "sim"]
+    environment = os.environ | {"CARGO_TARGET_DIR": str(ROOT / "target")}
+    built = subprocess.run([*cargo, "--message-format=json-render-diagnostics"], cwd=COPY, env=environment,
+                           stdout=subprocess.PIPE, text=True)
+    if built.returncode != 0:
+        sys.exit(built.returncode)
+    messages = [json.loads(line) for line in built.stdout.splitlines() if line.startswith("{")]
+    programs = [message["executable"] for message in messages if message.get("executable")]
+    # The next build of the real simulator has the same name.
+    return Path(shutil.copy2(programs[-1], COPY / "sim"))
+
+
+def run(simulator: Path, name: str, seeds: range) -> tuple[int, str] | None:
+    """The first of the seeds that fails with this mutant, and why."""
+    command = [simulator, "--seeds", f"{seeds.start}..{seeds.stop}", "--first"]
+    done = subprocess.run(command, env=os.environ | {"MUTANT": name, "RUST_BACKTRACE": "0"}, cwd=ROOT,
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=RUN_SECONDS_MAX)
+    if done.returncode == 0:
+        return None
+    found = re.search(r"^seed (\d+): (.*)", done.stdout, re.MULTILINE)
+    return (int(found[1]), found[2]) if found else (seeds.start, f"the run ends with {done.returncode}")
+
+
+def hunt(simulator: Path, name: str, known: int | None, until: float) -> tuple[int, str] | None:
+    """The first seed that finds the mutant, the known one before the others."""
+    first = [] if known is None else [known]
+    for seed in first + [seed for seed in range(SEEDS_MAX) if seed != known]:
+        if known is None and time.monotonic() > until:
+            return None
+        try:
+            if found := run(simulator, name, range(seed, seed + 1)):
+                return found
+        except subprocess.TimeoutExpired:
+            return seed, "the run does not end"
+    return None
+
+
+def known_seeds() -> dict[str, int]:
+    lines = KNOWN.read_text().splitlines() if KNOWN.is_file() else []
+    return {name: int(seed) for name, seed in (line.split() for line in lines)}
+
+
+def main() -> int:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("names", nargs="*", metavar="NAME")
+    arguments.add_argument("--check", action="store_true", help="say whether each can be planted")
+    arguments.add_argument("--anew", action="store_true", help="hunt from the first seed, and write the seeds down")
+    given = arguments.parse_args()
+
+    listed = mutants()
+    changed = plant(listed)
+    if given.check:
+        print(f"{len(listed)} mutants can be planted")
+        return 0
+    all_names = [mutant["name"] for mutant in listed]
+    if unknown := set(given.names) - set(all_names):
+        sys.exit(f"no such mutant: {', '.join(sorted(unknown))}")
+    names = given.names or all_names
+    copy(changed)
+    simulator = build()
+    if failing := run(simulator, "", range(0, 1)):
+        sys.exit(f"with all mutants asleep, seed {failing[0]} fails: {failing[1]}")
+
+    known = {} if given.anew else known_seeds()
+    # What is known to be found comes first: it takes seconds.
+    names = sorted(names, key=lambda name: name not in known)
+    began, found = time.monotonic(), {}
+    until = math.inf if given.anew or given.names else began + HUNT_SECONDS_MAX
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        hunts = {pool.submit(hunt, simulator, name, known.get(name), until): name for name in names}
+        for done in as_completed(hunts):
+            name, outcome = hunts[done], done.result()
+            found[name] = outcome
+            how = f"found with seed {outcome[0]}: {outcome[1]}" if outcome else "MISSED"
+            print(f"mutant {name}: {how}", flush=True)
+    missed = [name for name in names if not found[name]]
+    seconds = time.monotonic() - began
+    print(f"{len(names) - len(missed)} of {len(names)} mutants found in {seconds:.0f} s; missed: {', '.join(missed) or 'none'}")
+    if given.names:
+        return 1 if missed else 0
+    lost = [name for name in missed if name in known]
+    if lost:
+        print(f"found before, and missed now: {', '.join(lost)}")
+    seeds = {name: found[name][0] for name in names if found[name]}
+    if given.anew:
+        KNOWN.write_text("".join(f"{name} {seed}\n" for name, seed in seeds.items()))
+    if RESULT.is_file():
+        result = json.loads(RESULT.read_text())
+        result["planted"] = {"total": len(names), "found": len(names) - len(missed), "missed": missed,
+                             "seeds_max": SEEDS_MAX, "seeds": seeds}
+        RESULT.write_text(json.dumps(result, indent=2) + "\n")
+    return 1 if lost else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
