@@ -62,7 +62,7 @@ pub use record::{
     SynchronizationOrder,
 };
 pub use request::{Request, RequestError, VerifiedRequest};
-pub use shard::{Decision, Rejection, Shard};
+pub use shard::{Decision, Rejection, Shard, VoteFloor};
 pub use signature::{BadSignature, EcdsaSignature, Ed25519Signature, Signatory};
 pub use statement::{Domain, RedemptionVoteStatement, encode_redemption_votes};
 pub use verifier::Verifier;

@@ -91,6 +91,15 @@ pub enum Rejection {
         /// The first that is missing.
         missing: SequenceNumber,
     },
+    /// This authority may have voted for another order of this number and forgotten it.
+    #[error(
+        "this authority works on an older copy of its memory and may have voted for another order; ask the other \
+         authorities"
+    )]
+    VotesForgotten {
+        /// The account's first number that it surely gave no vote for; none where it is not known yet.
+        floor: Option<SequenceNumber>,
+    },
     /// A redemption where there is no Primary.
     #[error("this committee runs without a Primary: nothing can be redeemed")]
     NoPrimary,
@@ -106,6 +115,17 @@ pub enum Rejection {
         /// The next number.
         expected: u64,
     },
+}
+
+/// From which sequence number on an authority remembers every vote that it gave for an account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VoteFloor {
+    /// From the first: its memory is whole.
+    Zero,
+    /// From this one: below it, votes may be forgotten with a lost part of its memory.
+    From(SequenceNumber),
+    /// It has lost a part of its memory, and does not know yet.
+    Unknown,
 }
 
 /// One shard's accounts and rules.
@@ -221,10 +241,10 @@ impl Shard {
         if shard == self.id { Ok(()) } else { Err(Rejection::WrongShard { account, shard }) }
     }
 
-    /// May the authority vote for this order? Commits to [`Record::Lock`]; `Already` means that it did
-    /// and gives its vote again.
+    /// May the authority vote for this order, where it remembers all votes for the account from `floor` on? Commits to
+    /// [`Record::Lock`]; `Already` means that it did and gives its vote again.
     #[must_use]
-    pub fn lock(&self, order: &VerifiedOrder) -> Decision {
+    pub fn lock(&self, order: &VerifiedOrder, floor: VoteFloor) -> Decision {
         let transfer = order.transfer();
         let sender = transfer.sender();
         if let Err(rejection) = self.check_owner(sender) {
@@ -253,6 +273,12 @@ impl Shard {
         let amount = transfer.amount();
         if !balance.covers(amount) {
             return Decision::Refuse(Rejection::InsufficientBalance { balance, amount });
+        }
+        match floor {
+            VoteFloor::Zero => {}
+            VoteFloor::From(number) if transfer.sequence() >= number => {}
+            VoteFloor::From(number) => return Decision::Refuse(Rejection::VotesForgotten { floor: Some(number) }),
+            VoteFloor::Unknown => return Decision::Refuse(Rejection::VotesForgotten { floor: None }),
         }
         Decision::Commit(Box::new(Record::Lock { order: order.shared(), digest: order.digest() }))
     }

@@ -129,6 +129,7 @@ impl From<Rejection> for Refusal {
             Rejection::AlreadyConfirmed { expected } => Self::AlreadyConfirmed(expected),
             Rejection::InsufficientBalance { balance, .. } => Self::InsufficientBalance(balance),
             Rejection::MissingCertificate { missing } => Self::MissingCertificate(missing),
+            Rejection::VotesForgotten { floor } => Self::CatchingUp(floor),
             Rejection::NoPrimary => Self::NoPrimary,
             // These two are said inside an authority only.
             Rejection::SynchronizationGap { .. } | Rejection::CreditGap { .. } => Self::Invalid(rejection.to_string()),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use borsh::BorshDeserialize;
 use fastpay_core::{
     Account, AccountId, CrossShardCredit, Decision, JournalPosition, Record, Rejection, Shard, ShardId, ShardLayout,
-    ShardLedger, SynchronizationOrder, VerifiedCertificate, VerifiedOrder,
+    ShardLedger, SynchronizationOrder, VerifiedCertificate, VerifiedOrder, VoteFloor,
 };
 
 use crate::MemoryJournal;
@@ -65,7 +65,15 @@ impl TestShard {
     /// # Errors
     /// As the rules say.
     pub fn lock(&mut self, order: &VerifiedOrder) -> Result<Outcome, Rejection> {
-        self.drive(|shard| shard.lock(order))
+        self.lock_from(VoteFloor::Zero, order)
+    }
+
+    /// The same where all votes for the account are remembered from `floor` on.
+    ///
+    /// # Errors
+    /// Why it is refused.
+    pub fn lock_from(&mut self, floor: VoteFloor, order: &VerifiedOrder) -> Result<Outcome, Rejection> {
+        self.drive(|shard| shard.lock(order, floor))
     }
 
     /// Executes a certificate.

@@ -6,6 +6,7 @@ use fastpay_core::{
     AccountId, Amount, AppliedCredit, Asset, Balance, Chain, CrossShardCredit, Decision, Deposit, Effect, Find,
     Forwarded, JournalPosition, Link, Payment, PrimaryAddress, Record, Redemption, Rejection, SequenceNumber, Shard,
     ShardId, ShardLayout, ShardLedger, ShardOutputs, SynchronizationOrder, TransactionIndex, Transfer, TransferOrder,
+    VoteFloor,
 };
 use fastpay_testkit::{Outcome, TestAccount, TestCommittee, TestShard, payment, payout, redemption};
 
@@ -106,7 +107,7 @@ fn a_rule_asks_for_the_account_that_it_needs() {
     let mut shard = Shard::new(ShardId(0), layout, true, ShardLedger::default(), 100);
     let order = owner.sign(&committee.domain, payment(owner.id(), neighbour.id(), 1, 0));
     let certificate = committee.certified(&order);
-    assert_eq!(shard.lock(&committee.verified(&order)), Decision::Load(vec![owner.id()]));
+    assert_eq!(shard.lock(&committee.verified(&order), VoteFloor::Zero), Decision::Load(vec![owner.id()]));
     assert_eq!(shard.confirm(&certificate), Decision::Load(vec![owner.id()]));
     let forwarded = Forwarded::Payment(payment(owner.id(), owner.id(), 1, 0));
     let credit = CrossShardCredit { from: ShardId(1), number: 1, forwarded };
@@ -185,6 +186,28 @@ fn sequence_too_high() {
     setting.check_lock_refused(&setting.pay(&neighbour, 1, u64::MAX - 1), expected(0));
     setting.confirm(&setting.pay(&neighbour, 1, 0)).unwrap();
     setting.check_lock_refused(&setting.pay(&neighbour, 1, 2), expected(1));
+}
+
+#[test]
+fn votes_forgotten() {
+    let mut setting = setting();
+    let neighbour = setting.neighbour.clone();
+    let (order, floor) = (setting.pay(&neighbour, 1, 0), VoteFloor::From(SequenceNumber(1)));
+    let mut check = |floor, order: &TransferOrder, expected| {
+        let order = setting.committee.verified(order);
+        assert_eq!(setting.unchanged(|setting| setting.shard.lock_from(floor, &order)), Err(expected));
+    };
+    check(VoteFloor::Unknown, &order, Rejection::VotesForgotten { floor: None });
+    check(floor, &order, Rejection::VotesForgotten { floor: Some(SequenceNumber(1)) });
+    // What the rules refuse in any case is refused for that.
+    let later = setting.pay(&neighbour, 1, 1);
+    let too_high = Rejection::SequenceTooHigh { expected: SequenceNumber(0) };
+    let verified = setting.committee.verified(&later);
+    assert_eq!(setting.unchanged(|setting| setting.shard.lock_from(VoteFloor::Unknown, &verified)), Err(too_high));
+    // From the floor on it votes, and a vote that it remembers is given again whatever the floor.
+    setting.confirm(&order).unwrap();
+    assert_eq!(setting.shard.lock_from(floor, &verified), Ok(Outcome::Committed));
+    assert_eq!(setting.shard.lock_from(VoteFloor::Unknown, &verified), Ok(Outcome::Already));
 }
 
 #[test]

@@ -23,8 +23,7 @@ mod notice;
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
-use fastpay_core::{Account, AccountId, SequenceNumber};
-use fastpay_rpc::Refusal;
+use fastpay_core::{Account, AccountId, SequenceNumber, VoteFloor};
 use tokio::sync::mpsc;
 
 pub use catch_up::{CatchUp, PeersError};
@@ -62,19 +61,17 @@ impl Guard {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Why an order that the rules would lock the account on gets no vote, or none where it may. One whose floor
-    /// is not known yet is asked about.
-    pub fn refusal(&self, account: AccountId, sequence: SequenceNumber) -> Option<Refusal> {
+    /// From which number on this authority remembers all its votes for the account.
+    #[must_use]
+    pub fn floor(&self, account: &AccountId) -> VoteFloor {
+        self.state().floors.votes_from(account).map_or(VoteFloor::Unknown, VoteFloor::From)
+    }
+
+    /// Has the others asked about an account whose floor is not known, of which somebody wants a vote for this number.
+    pub fn ask(&self, account: AccountId, sequence: SequenceNumber) {
         let mut state = self.state();
-        match state.floors.votes_from(&account) {
-            Some(from) if sequence >= from => None,
-            Some(from) => Some(Refusal::CatchingUp(Some(from))),
-            None => {
-                if !state.asked.contains(&account) && self.questions.try_send((account, sequence)).is_ok() {
-                    state.asked.insert(account);
-                }
-                Some(Refusal::CatchingUp(None))
-            }
+        if !state.asked.contains(&account) && self.questions.try_send((account, sequence)).is_ok() {
+            state.asked.insert(account);
         }
     }
 
@@ -104,30 +101,29 @@ mod tests {
     }
 
     #[test]
-    fn an_account_gets_no_vote_before_the_peers_were_asked_and_none_below_its_floor() {
+    fn the_floor_of_an_account_is_unknown_until_the_peers_were_asked_and_never_sinks() {
         let folder = tempfile::tempdir().unwrap();
         let (guard, mut questions) = Guard::new(Floors::open(folder.path()).unwrap());
+        assert_eq!(guard.floor(&account(1)), VoteFloor::Unknown);
         for _ in 0..3 {
-            assert_eq!(guard.refusal(account(1), SequenceNumber(4)), Some(Refusal::CatchingUp(None)));
+            guard.ask(account(1), SequenceNumber(4));
         }
         assert_eq!(questions.try_recv(), Ok((account(1), SequenceNumber(4))));
         assert!(questions.try_recv().is_err(), "it is asked about once");
         // No answer: the next order asks again.
         guard.learn(account(1), None);
-        assert_eq!(guard.refusal(account(1), SequenceNumber(4)), Some(Refusal::CatchingUp(None)));
+        assert_eq!(guard.floor(&account(1)), VoteFloor::Unknown);
+        guard.ask(account(1), SequenceNumber(4));
         assert!(questions.try_recv().is_ok());
 
         let state = Account::default();
         assert!(!guard.bears_witness(account(1), &state));
         guard.learn(account(1), Some(SequenceNumber(5)));
-        let below = Some(Refusal::CatchingUp(Some(SequenceNumber(5))));
-        assert_eq!(guard.refusal(account(1), SequenceNumber(4)), below);
-        assert_eq!(guard.refusal(account(1), SequenceNumber(5)), None);
-        assert_eq!(guard.refusal(account(1), SequenceNumber(6)), None);
-        assert_eq!(guard.refusal(account(2), SequenceNumber(6)), Some(Refusal::CatchingUp(None)), "another account");
+        assert_eq!(guard.floor(&account(1)), VoteFloor::From(SequenceNumber(5)));
+        assert_eq!(guard.floor(&account(2)), VoteFloor::Unknown, "another account");
         assert!(!guard.bears_witness(account(1), &state), "its own certificates are not there yet");
         guard.learn(account(1), Some(SequenceNumber(0)));
-        assert_eq!(guard.refusal(account(1), SequenceNumber(4)), below, "a floor never sinks");
+        assert_eq!(guard.floor(&account(1)), VoteFloor::From(SequenceNumber(5)), "a floor never sinks");
         guard.learn(account(3), Some(SequenceNumber(0)));
         assert!(guard.bears_witness(account(3), &state));
     }
@@ -142,10 +138,10 @@ mod tests {
             AccountId(id)
         };
         for number in 0..=QUESTIONS_MAX {
-            assert_eq!(guard.refusal(numbered(number), SequenceNumber(0)), Some(Refusal::CatchingUp(None)));
+            guard.ask(numbered(number), SequenceNumber(0));
         }
         while questions.try_recv().is_ok() {}
-        assert!(guard.refusal(numbered(QUESTIONS_MAX), SequenceNumber(0)).is_some());
+        guard.ask(numbered(QUESTIONS_MAX), SequenceNumber(0));
         assert_eq!(questions.try_recv(), Ok((numbered(QUESTIONS_MAX), SequenceNumber(0))));
     }
 }

@@ -1,7 +1,6 @@
 //! The shard's thread: take what is queued, verify, decide, apply, and hand over to the commit stage.
 
 use std::borrow::Cow;
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
@@ -9,8 +8,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use fastpay_core::{
-    Account, AccountId, Certificate, CrossShardCredit, Decision, Record, SequenceNumber, Shard, ShardId,
-    SynchronizationOrder, TransactionIndex, Transfer, VerifiedCertificate, VerifiedOrder, VerifiedRequest,
+    Account, AccountId, Certificate, CrossShardCredit, Decision, Record, Shard, ShardId, SynchronizationOrder,
+    TransactionIndex, Transfer, VerifiedCertificate, VerifiedOrder, VerifiedRequest, VoteFloor,
 };
 use fastpay_rpc::Refusal;
 use tokio::sync::oneshot;
@@ -67,6 +66,8 @@ pub(super) struct Actor<C> {
     queue: ShardQueue,
     commits: C,
     batch: Batch,
+    /// The accounts that the decision under way brought into memory.
+    loaded: Vec<AccountId>,
     /// A record's bytes; kept for its room.
     encoded: Vec<u8>,
     /// The bytes that all records so far take in journals.
@@ -151,6 +152,7 @@ impl<C: Commits> Actor<C> {
             queue,
             commits,
             batch: Batch::default(),
+            loaded: Vec::new(),
             encoded: Vec::new(),
             appended_bytes: 0,
             voters_seen: false,
@@ -327,56 +329,67 @@ impl<C: Commits> Actor<C> {
         Ok(())
     }
 
-    /// Executes a certificate, and raises an alarm where it holds a vote of this authority that is not remembered:
-    /// the account would still be locked on that order. Where the memory is known to have a gap, that is no news.
+    /// Executes a certificate.
     fn confirm(&mut self, certificate: &VerifiedCertificate) -> Result<Result<(), Refusal>, ShardError> {
         if !std::mem::replace(&mut self.voters_seen, true) {
             self.metrics.saw_votes(&certificate.certificate().votes);
         }
-        let (is_locked, forwarded) = (Cell::new(true), Cell::new(Vec::new()));
-        let confirmed = self.decide_and_apply(|shard| {
-            let decision = shard.confirm(certificate);
-            if let Decision::Commit(record) = &decision {
-                forwarded.set(record.forwarded());
-                let pending =
-                    shard.account(&certificate.transfer().sender()).and_then(|account| account.pending.as_ref());
-                is_locked.set(pending.is_some_and(|pending| pending.digest == certificate.digest()));
-            }
-            decision
-        });
-        for (to, number) in forwarded.take() {
+        let record = match self.decide(|shard| shard.confirm(certificate))? {
+            Ok(Some(record)) => record,
+            Ok(None) => return Ok(Ok(())),
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        self.notice_forgotten_vote(certificate);
+        self.append(&record)?;
+        for (to, number) in record.forwarded() {
             self.traces.forwarded(&certificate.digest(), to, number);
         }
+        Ok(Ok(()))
+    }
+
+    /// Raises an alarm where a certificate, which is about to be executed, holds a vote of this authority that it does
+    /// not remember: the account would still be locked on that order. Where its memory is known to have a gap, that is
+    /// no news.
+    fn notice_forgotten_vote(&self, certificate: &VerifiedCertificate) {
+        let (account, sequence) = (certificate.transfer().sender(), certificate.transfer().sequence());
+        let pending = self.shard.account(&account).and_then(|account| account.pending.as_ref());
+        let is_locked = pending.is_some_and(|pending| pending.digest == certificate.digest());
         let standing = self.signer.standing();
         let Certificate { epoch, votes, .. } = certificate.certificate();
         let has_own_vote = || votes.iter().any(|vote| standing.is_own(*epoch, &vote.authority));
-        let forgotten = !is_locked.get() && standing.guard().is_none() && has_own_vote();
+        let forgotten = !is_locked && standing.guard().is_none() && has_own_vote();
         // Said once; how often it happens is counted.
         if forgotten && self.metrics.forgotten_votes.inc() == 0 {
-            let (account, sequence) = (certificate.transfer().sender(), certificate.transfer().sequence());
             let digest = certificate.digest();
             tracing::error!(%account, %sequence, %digest, "a certificate holds a vote of this authority that it does not remember: its folder is an older copy, or its keys are in use elsewhere; stop it and see the run-book");
         }
-        confirmed
     }
 
-    /// Locks the sender's account on an order, where this authority has a vote for it.
+    /// Locks the sender's account on an order, where this authority has a vote for it and room for the lock. A vote that
+    /// is remembered is given again in any case.
     fn lock(&mut self, order: &VerifiedOrder) -> Result<Result<(), Refusal>, ShardError> {
         if let Some(refusal) = self.signer.refusal() {
             return Ok(Err(refusal));
         }
         let (sender, sequence) = (order.transfer().sender(), order.transfer().sequence());
-        self.decide_and_apply_unless(|shard| shard.lock(order), |actor| actor.new_lock_refusal(sender, sequence))
-    }
-
-    /// Why an account gets no new lock, although the rules allow it: there may be a vote for another order that was
-    /// forgotten, or there is no room. A vote that is remembered is given again in any case.
-    fn new_lock_refusal(&self, sender: AccountId, sequence: SequenceNumber) -> Option<Refusal> {
-        let guard = self.signer.standing().guard();
-        guard.and_then(|guard| guard.refusal(sender, sequence)).or_else(|| {
-            let refusal = self.room.refusal(&sender, &self.journal);
-            refusal.inspect(|refusal| self.metrics.refused_lock(refusal))
-        })
+        let guard = self.signer.standing().guard().cloned();
+        let floor = guard.as_ref().map_or(VoteFloor::Zero, |guard| guard.floor(&sender));
+        let decided = self.decide(|shard| shard.lock(order, floor))?;
+        if let (Some(guard), Err(Refusal::CatchingUp(None))) = (guard, &decided) {
+            guard.ask(sender, sequence);
+        }
+        let record = match decided {
+            Ok(Some(record)) => record,
+            Ok(None) => return Ok(Ok(())),
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        if let Some(refusal) = self.room.refusal(&sender, &self.journal) {
+            self.metrics.refused_lock(&refusal);
+            self.forgo();
+            return Ok(Err(refusal));
+        }
+        self.append(&record)?;
+        Ok(Ok(()))
     }
 
     fn credit(&mut self, credits: &[CrossShardCredit]) -> Result<(), ShardError> {
@@ -414,46 +427,48 @@ impl<C: Commits> Actor<C> {
         Ok(())
     }
 
-    /// Asks a rule, with the accounts that it needs in memory, and applies its record. Accounts that
-    /// were only looked at do not stay.
+    /// Asks a rule, and applies its record.
     fn decide_and_apply(&mut self, rule: impl Fn(&Shard) -> Decision) -> Result<Result<(), Refusal>, ShardError> {
-        self.decide_and_apply_unless(rule, |_| None)
+        match self.decide(rule)? {
+            Ok(Some(record)) => self.append(&record)?,
+            Ok(None) => {}
+            Err(refusal) => return Ok(Err(refusal)),
+        }
+        Ok(Ok(()))
     }
 
-    /// The same, unless there is a reason to refuse what the rule allows.
-    fn decide_and_apply_unless(
+    /// Asks a rule, with the accounts that it needs in memory. Gives its record, to be appended or forgone; none where
+    /// there is nothing to be done.
+    fn decide(
         &mut self,
         rule: impl Fn(&Shard) -> Decision,
-        refusal: impl FnOnce(&Self) -> Option<Refusal>,
-    ) -> Result<Result<(), Refusal>, ShardError> {
-        let mut loaded = Vec::new();
-        let result = loop {
+    ) -> Result<Result<Option<Box<Record>>, Refusal>, ShardError> {
+        let decided = loop {
             match rule(&self.shard) {
-                Decision::Load(accounts) => self.load(accounts, &mut loaded)?,
-                Decision::Commit(record) => match refusal(self) {
-                    Some(refusal) => break Err(refusal),
-                    None => {
-                        self.append(&record)?;
-                        return Ok(Ok(()));
-                    }
-                },
-                Decision::Already => break Ok(()),
+                Decision::Load(accounts) => self.load(accounts)?,
+                Decision::Commit(record) => return Ok(Ok(Some(record))),
+                Decision::Already => break Ok(None),
                 Decision::Refuse(rejection) => {
                     self.metrics.refused.inc();
                     break Err(rejection.into());
                 }
             }
         };
+        self.forgo();
+        Ok(decided)
+    }
+
+    /// Ends a decision without a record: accounts that were only looked at do not stay in memory.
+    fn forgo(&mut self) {
         self.shard.release();
-        for id in loaded {
+        for id in self.loaded.drain(..) {
             self.shard.unload(&id);
         }
-        Ok(result)
     }
 
     /// Brings the accounts of a decision into memory together, and notes which were not there. Where there is no room
     /// before a checkpoint is written, that is waited for: its disk is too slow for what changes.
-    fn load(&mut self, accounts: Vec<AccountId>, loaded: &mut Vec<AccountId>) -> Result<(), ShardError> {
+    fn load(&mut self, accounts: Vec<AccountId>) -> Result<(), ShardError> {
         while !self.shard.has_room(accounts.len()) {
             // A checkpoint may state nothing that is not on disk.
             self.hand_over()?;
@@ -464,7 +479,7 @@ impl<C: Commits> Actor<C> {
             let mut stored = None;
             if self.shard.account(&id).is_none() {
                 stored = stored_account(&*self.store, &id)?;
-                loaded.push(id);
+                self.loaded.push(id);
             }
             self.shard.load(id, stored);
         }
@@ -482,6 +497,7 @@ impl<C: Commits> Actor<C> {
             position => position?,
         };
         self.shard.apply(record, position);
+        self.loaded.clear();
         self.queue.subscriptions().of(record, &mut self.batch.alarms);
         // What is forwarded is written about once more, by the shards that it goes to.
         let writers = 1 + u64::from(!record.forwarded().is_empty());

@@ -76,6 +76,8 @@ fn every_rejection_of_the_rules_has_a_refusal() {
         (Rejection::AlreadyConfirmed { expected }, Refusal::AlreadyConfirmed(expected)),
         (Rejection::InsufficientBalance { balance, amount: Amount(1) }, Refusal::InsufficientBalance(balance)),
         (Rejection::MissingCertificate { missing: expected }, Refusal::MissingCertificate(expected)),
+        (Rejection::VotesForgotten { floor: None }, Refusal::CatchingUp(None)),
+        (Rejection::VotesForgotten { floor: Some(expected) }, Refusal::CatchingUp(Some(expected))),
         (Rejection::NoPrimary, Refusal::NoPrimary),
     ] {
         assert_eq!(Refusal::from(rejection), refusal);
