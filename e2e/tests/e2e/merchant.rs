@@ -17,6 +17,7 @@ const SMALLEST: &str = "0.000000000000000001";
 /// Who pays, and whose account is paid.
 struct People {
     payer: Person,
+    owner: Person,
     account: AccountId,
 }
 
@@ -31,7 +32,7 @@ impl People {
         let owner = Person::new(&network, "owner").await.unwrap();
         let account = owner.new_ed25519_key("till").await.unwrap();
         let merchant = Merchant::start(&mut network, &owner, account).await;
-        (network, merchant, Self { payer, account })
+        (network, merchant, Self { payer, owner, account })
     }
 
     async fn pay(&self, invoice: &Value) -> Value {
@@ -53,7 +54,7 @@ fn has_ended(invoice: &Value) -> bool {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_shop_is_paid_and_told() {
-    let (_network, mut merchant, people) = People::with_a_merchant("merchant").await;
+    let (network, mut merchant, people) = People::with_a_merchant("merchant").await;
 
     // Paid by its link: told once, whatever the shop asks again.
     let cake = merchant.create("cake", "700", "600");
@@ -110,6 +111,29 @@ async fn a_shop_is_paid_and_told() {
     assert_eq!((twice["received"].as_str(), twice["paymentCount"].as_u64()), (Some("14"), Some(2)));
     let ids: BTreeSet<_> = merchant.messages(&pie).into_iter().map(|message| message.id).collect();
     assert_eq!(ids.len(), 2, "{:?}", merchant.messages(&pie));
+
+    // What came too much goes back: listed by the service, paid by its owner's wallet, found by the service; all of it once.
+    let list = merchant.try_ask(&["refunds", "prepare", "monday", "--due"]).unwrap();
+    let amounts: Vec<_> = list["refunds"].as_array().unwrap().iter().map(|line| line["amount"].clone()).collect();
+    assert_eq!(amounts, ["1", "7"], "{list}");
+    assert_eq!(merchant.try_ask(&["refunds", "prepare", "tuesday", "--due"]), Err((Some(7), json!("conflict"))));
+    let csv = run(&mut merchant.command(&["refunds", "csv", "monday"])).unwrap().out;
+    let file = network.place().write("monday.csv", &csv).unwrap();
+    for _ in 0..2 {
+        let paid = people.owner.fastpay(["pay", "--csv", &file.to_string_lossy(), "--yes"]).await.unwrap();
+        let states: Vec<_> = paid["lines"].as_array().unwrap().iter().map(|line| line["status"].clone()).collect();
+        assert_eq!((states, paid["orders"].as_u64()), (vec![json!("settled"); 2], Some(1)), "{paid}");
+    }
+    wait_for(PATIENCE, async || {
+        let list = merchant.try_ask(&["refunds", "show", "monday"]).unwrap();
+        let lines = list["refunds"].as_array().unwrap().clone();
+        if lines.iter().all(|line| line["paid"]["sequence"] == 0) { Ok(()) } else { Err(list.to_string()) }
+    })
+    .await
+    .unwrap();
+    assert_eq!(run(&mut merchant.command(&["refunds", "csv", "monday"])).unwrap().out, csv, "the same file");
+    let back = people.payer.fastpay(["receive"]).await.unwrap();
+    assert_eq!(back["payments"].as_array().unwrap().len(), 2, "{back}");
 
     // Killed while the payment comes in: found at the next start, and in time, because nobody looked when it ended.
     let tea = merchant.create("tea", "5", "15");
