@@ -60,9 +60,9 @@ pub enum Blindness {
 /// # Errors
 /// Where files cannot be used.
 pub async fn watch(wallet: Wallet, ledger: Ledger, pause: Duration) -> Result<(), WatchError> {
-    let mut was_blind = false;
+    let (mut was_blind, mut taken) = (false, 0);
     loop {
-        let blindness = look(&wallet, &ledger).await?;
+        let blindness = look(&wallet, &ledger, &mut taken).await?;
         if let Some(error) = blindness.as_ref().filter(|_| !was_blind) {
             tracing::warn!(%error, "not all payments can be seen now; nothing expires meanwhile");
         }
@@ -71,18 +71,19 @@ pub async fn watch(wallet: Wallet, ledger: Ledger, pause: Duration) -> Result<()
     }
 }
 
-/// Looks once. Answers why it may have missed something, where it may.
+/// Looks once. Answers why it may have missed something, where it may. `taken` is of the look before, 0 at first: how many
+/// payments of the inbox the ledger was seen to have.
 ///
 /// # Errors
 /// As [`watch`].
-pub async fn look(wallet: &Wallet, ledger: &Ledger) -> Result<Option<Blindness>, WatchError> {
+pub async fn look(wallet: &Wallet, ledger: &Ledger, taken: &mut usize) -> Result<Option<Blindness>, WatchError> {
     let account = ledger.account();
     let began_at_ms = now_ms();
     let mut collecting = pin!(wallet.collect(account));
     let collected = loop {
         select! {
             collected = &mut collecting => break collected,
-            () = sleep(TELL_AFTER) => take_in(wallet, ledger, 0)?,
+            () = sleep(TELL_AFTER) => take_in(wallet, ledger, 0, taken)?,
         }
     };
     let (looked_at_ms, blindness) = match collected {
@@ -92,7 +93,7 @@ pub async fn look(wallet: &Wallet, ledger: &Ledger) -> Result<Option<Blindness>,
         Err(error @ (WalletError::Folder(_) | WalletError::Config(_))) => return Err(error.into()),
         Err(error) => (0, Some(Blindness::Wallet(error))),
     };
-    take_in(wallet, ledger, looked_at_ms)?;
+    take_in(wallet, ledger, looked_at_ms, taken)?;
     follow_sent(wallet, ledger).await?;
     Ok(blindness)
 }
@@ -108,13 +109,19 @@ async fn follow_sent(wallet: &Wallet, ledger: &Ledger) -> Result<(), WatchError>
 }
 
 /// Takes in what the ledger lacks of the inbox, a bounded number at a time.
-fn take_in(wallet: &Wallet, ledger: &Ledger, looked_at_ms: u64) -> Result<(), WatchError> {
+fn take_in(wallet: &Wallet, ledger: &Ledger, looked_at_ms: u64, taken: &mut usize) -> Result<(), WatchError> {
     let inbox = wallet.folder().inbox(ledger.account());
+    // Before they are listed: what is added meanwhile makes the next look list them again.
+    let count = block_in_place(|| inbox.count())?;
+    if count == *taken {
+        return Ok(ledger.take_in(&[], looked_at_ms)?);
+    }
     loop {
         let lacking = block_in_place(|| inbox.payments_beyond(|name| ledger.has(name), TAKEN_MAX))?;
         let is_all = lacking.len() < TAKEN_MAX;
         ledger.take_in(&lacking, if is_all { looked_at_ms } else { 0 })?;
         if is_all {
+            *taken = count;
             return Ok(());
         }
     }

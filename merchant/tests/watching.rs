@@ -5,6 +5,7 @@
 mod support;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use fastpay_core::{Amount, Asset, Memo};
@@ -25,6 +26,7 @@ struct Scene {
     wallet: Wallet,
     ledger: Ledger,
     expires_at_ms: u64,
+    taken: AtomicUsize,
     folder: TempDir,
 }
 
@@ -40,7 +42,7 @@ impl Scene {
         let request = Request { reference: "order 1".into(), asset, amount, memo, expires_in: 1 };
         ledger.create(&request, 1).unwrap();
         let expires_at_ms = (now_ms().div_ceil(1_000) + 1) * 1_000;
-        Self { committee, wallet, ledger, expires_at_ms, folder }
+        Self { committee, wallet, ledger, expires_at_ms, taken: AtomicUsize::new(0), folder }
     }
 
     /// A settled payment of the invoice.
@@ -61,7 +63,10 @@ impl Scene {
     }
 
     async fn look(&self) -> Option<Blindness> {
-        look(&self.wallet, &self.ledger).await.unwrap()
+        let mut taken = self.taken.load(Ordering::Relaxed);
+        let blindness = look(&self.wallet, &self.ledger, &mut taken).await.unwrap();
+        self.taken.store(taken, Ordering::Relaxed);
+        blindness
     }
 
     /// The states that the shop is told of.

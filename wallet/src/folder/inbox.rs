@@ -128,6 +128,15 @@ impl Inbox {
         Ok(payments)
     }
 
+    /// How many payments there are. They are only ever added.
+    ///
+    /// # Errors
+    /// Where the folder cannot be read.
+    pub fn count(&self) -> Result<usize, FolderError> {
+        let names = durable::names(&self.folder).map_err(|error| FolderError::io(&self.folder, error))?;
+        Ok(names.iter().filter(|name| name.ends_with(".payment")).count())
+    }
+
     /// True where the wallet has this payment.
     #[must_use]
     pub fn has(&self, name: &PaymentName) -> bool {
