@@ -7,6 +7,7 @@
 
 import { keccak_256 } from "@noble/hashes/sha3.js";
 
+import type { AccountId } from "./accounts.js";
 import { AMOUNT_MAX } from "./amounts.js";
 import { concat, isHex, toBytes, toHex, type Address, type Hex } from "./bytes.js";
 import { FastPayError, isFastPayError } from "./errors.js";
@@ -43,10 +44,15 @@ export function invalidList(errors: readonly ListError[], action = "correct them
 }
 
 /**
- * Checks all payments of a list and splits it: by asset, in the order of the lines, at most `maxOutputs` in one order.
+ * Checks all payments of a list of `sender` and splits it: by asset, in the order of the lines, at most `maxOutputs` in one order.
  * Throws `invalid-list`, with all that is wrong in `details.errors`; `invalid-argument` where `maxOutputs` is out of range.
  */
-export function planList(lines: readonly PayListLine[], maxOutputs: number, domain: Domain): PayListPlan {
+export function planList(
+  lines: readonly PayListLine[],
+  maxOutputs: number,
+  domain: Domain,
+  sender?: AccountId,
+): PayListPlan {
   if (!Number.isInteger(maxOutputs) || maxOutputs < 1 || maxOutputs > PAYOUT_OUTPUTS_MAX) {
     const message = `${maxOutputs} outputs cannot be in one order`;
     throw new FastPayError("invalid-argument", message, `give a whole number from 1 to ${PAYOUT_OUTPUTS_MAX}`);
@@ -55,7 +61,7 @@ export function planList(lines: readonly PayListLine[], maxOutputs: number, doma
   if (lines.length > LIST_LINES_MAX) {
     throw invalidList([wholeList("too-many-lines", `it has more than ${LIST_LINES_MAX} payments`)], "split it");
   }
-  const errors = lines.flatMap((line, i) => faultOf(line, i + 1, domain));
+  const errors = lines.flatMap((line, i) => faultOf(line, i + 1, domain, sender));
   if (errors.length > 0) throw invalidList(errors);
   const whole = lines.map(({ recipient, asset, amount, memo = NO_MEMO, line }, i) => ({
     recipient,
@@ -104,10 +110,16 @@ export function wholeList(fault: ListError["fault"], message: string): ListError
   return { line: undefined, fault, message };
 }
 
-function faultOf({ recipient, asset, amount, memo = NO_MEMO, line }: PayListLine, place: number, domain: Domain): ListError[] {
+function faultOf(
+  { recipient, asset, amount, memo = NO_MEMO, line }: PayListLine,
+  place: number,
+  domain: Domain,
+  sender: AccountId | undefined,
+): ListError[] {
   const wrong = (fault: ListError["fault"], message: string): ListError[] => [{ line: line ?? place, fault, message }];
   if (!isHex(asset, 20)) return wrong("malformed", "the asset is no address");
   if (!isHex(memo, 32)) return wrong("malformed", "the memo has not 32 bytes; use encodeMemo");
+  if (recipient === sender) return wrong("own-account", "the recipient is the paying account itself");
   if (typeof amount !== "bigint") return wrong("malformed", "the amount is no bigint");
   try {
     checkPaid(recipient, amount, domain);

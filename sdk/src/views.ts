@@ -141,6 +141,8 @@ export type ListFault =
   | "asset"
   | "memo"
   | "too-many-lines"
+  /** The recipient is the account that pays. */
+  | "own-account"
   /** A list of this name was begun by another account. */
   | "begun-by-another-account"
   /** A list of this name was begun, and pays something else. */
@@ -168,8 +170,8 @@ export interface ListOrder {
   readonly outputs: readonly Output[];
   /** Their sum. */
   readonly total: bigint;
-  /** Not signed yet; signed and kept here; certified, so that nothing can undo it; confirmed by a quorum. */
-  readonly state: "open" | "ordered" | "final" | "settled";
+  /** Not signed yet; signed and kept here; with a certificate; confirmed by a quorum. */
+  readonly state: "open" | "ordered" | "certified" | "settled";
   /** Its number among the sender's orders; none where it is open. */
   readonly sequence: bigint | undefined;
   readonly digest: Hex | undefined;

@@ -78,7 +78,7 @@ test("a list from a file: reviewed line by line, paid with one signature, saved,
   expect(signatures(alice.wallet)).toBe(0);
   await review.getByRole("button", { name: "Pay 3 payments" }).click();
   const work = activity(alice.page, "Pay a list of 3 payments");
-  await expect(work.getByText("3 of 3 payments final, 3 settled")).toBeVisible();
+  await expect(work.getByText("3 of 3 payments certified, 3 settled")).toBeVisible();
   await expect(work.getByText("Done", { exact: true })).toBeVisible();
   expect(signatures(alice.wallet)).toBe(1);
   await isAccessible(alice.page);
@@ -140,7 +140,7 @@ test("a list that was left half paid is gone on with after a reload, and nobody 
   wallet.declinesAfter = 1;
   release();
   await expect(work.getByRole("alert")).toContainText("You declined");
-  await expect(work.getByText("256 of 300 payments final, 256 settled")).toBeVisible();
+  await expect(work.getByText("256 of 300 payments certified, 256 settled")).toBeVisible();
   await picture(page, "list-half");
   wallet.declinesAfter = undefined;
   await page.reload();
@@ -150,7 +150,7 @@ test("a list that was left half paid is gone on with after a reload, and nobody 
   await expect(inFastPay(page, "ETH")).toHaveText("0.744");
   await page.getByRole("link", { name: "Show it" }).click();
   await page.getByRole("button", { name: "Go on with it" }).click();
-  await expect(work.getByText("300 of 300 payments final, 300 settled")).toBeVisible();
+  await expect(work.getByText("300 of 300 payments certified, 300 settled")).toBeVisible();
   await expect(work.getByText("Done", { exact: true })).toBeVisible();
   await goTo(page, "Wallet");
   await expect(inFastPay(page, "ETH")).toHaveText("0.7");

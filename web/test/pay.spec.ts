@@ -103,22 +103,7 @@ test("who declines the signature is told so, and nothing is bound", async ({ pag
   await expect(inFastPay(page, "ETH")).toHaveText("0.75");
 });
 
-test("a payment to oneself is named as one, and changes nothing", async ({ page, person }) => {
-  const { wallet } = await person({ deposit: "1" });
-  await goTo(page, "Pay");
-  await page.getByLabel("To", { exact: true }).fill(wallet.key.address);
-  await page.getByLabel("Amount", { exact: true }).fill("0.5");
-  await page.getByRole("button", { name: "Pay 0.5 ETH" }).click();
-  const review = page.getByRole("region", { name: "Review" });
-  await expect(review).toContainText("This is your own account");
-  await expect(review).toContainText("What stays1 ETH");
-  await agree(page);
-  await expect(activity(page, /^Pay 0.5 ETH/).getByText("Done", { exact: true })).toBeVisible();
-  await goTo(page, "Wallet");
-  await expect(inFastPay(page, "ETH")).toHaveText("1");
-});
-
-test("more than there is cannot be paid, nor to nobody", async ({ page, person }) => {
+test("more than there is cannot be paid, nor to oneself or to nobody", async ({ page, person }) => {
   const { wallet } = await person({ deposit: "1" });
   await goTo(page, "Pay");
   await page.getByLabel("Amount", { exact: true }).fill("1.5");
@@ -126,26 +111,25 @@ test("more than there is cannot be paid, nor to nobody", async ({ page, person }
   await picture(page, "insufficient-funds");
   await page.getByLabel("To", { exact: true }).fill("0x70997970c51812dc3A010C7d01b50e0d17dc79C8");
   await expect(page.getByText("A character was mistyped; copy the address again.")).toBeVisible();
+  await page.getByLabel("To", { exact: true }).fill(wallet.key.address);
+  await expect(page.getByText("This is your own account.")).toBeVisible();
   await expect(page.getByRole("button", { name: "Pay", exact: true })).toBeDisabled();
   expect(wallet.asked).toEqual(["eth_requestAccounts"]);
 });
 
-test("a comma that may group thousands is not taken for a decimal point", async ({ page, person }) => {
+test("a comma is not taken for a decimal point: it may group thousands", async ({ page, person }) => {
   await person({ deposit: "3" });
   await goTo(page, "Pay");
   await page.getByLabel("To", { exact: true }).fill("0x70997970C51812dc3A010C7d01b50e0d17dc79C8");
   const amount = page.getByLabel("Amount", { exact: true });
-  for (const text of ["1,000", "1,000.5", "1,234,567", "1.000,5", "0,125", ",5", "1,"]) {
+  for (const text of ["1,000", "1,000.5", "1,234,567", "1.000,5", "0,125", ",5", "1,", "1,5"]) {
     await amount.fill(text);
     await expect(page.getByText("Write no comma between thousands, and a point before decimals")).toBeVisible();
     await expect(page.getByRole("button", { name: "Pay", exact: true })).toBeDisabled();
     await amount.fill("");
   }
-  // As keyboards of many countries write it, and as nobody groups.
-  await amount.fill("1,5");
+  await amount.fill("1.5");
   await expect(page.getByRole("button", { name: "Pay 1.5 ETH" })).toBeEnabled();
-  await amount.fill("2,1250");
-  await expect(page.getByRole("button", { name: "Pay 2.125 ETH" })).toBeEnabled();
 });
 
 test("one slow authority of four holds no payment up, and is shown", async ({ page, person }) => {

@@ -113,7 +113,7 @@ async function jobOf(
   options: ManyOptions,
 ): Promise<Job> {
   const { domain } = context.network;
-  const plan = planList(lines, options.maxOutputs ?? PAYOUT_OUTPUTS_MAX, domain);
+  const plan = planList(lines, options.maxOutputs ?? PAYOUT_OUTPUTS_MAX, domain, account);
   const name = (options.name?.toLowerCase() as Hex | undefined) ?? plan.digest;
   if (!/^0x[0-9a-f]{64}$/.test(name)) {
     throw new FastPayError("invalid-argument", "a list's name has 32 bytes", "give 0x and 64 digits, such as a hash");
@@ -221,7 +221,7 @@ async function payPages(
       const isOurs = certificate.digest === digest;
       // Another copy took the number: this page gets another one.
       if (!isOurs) states[page] = undefined;
-      else become("final", sequence);
+      else become("certified", sequence);
       await journal.certify(certificate).catch(() => undefined);
       const number = sequence;
       const settled: Promise<void> = settleStored(drive, journal, certificate)
@@ -270,7 +270,7 @@ function pays({ asset, outputs }: Payout, page: PayListPage): boolean {
 /** What is certified is what counts, whoever ordered it. */
 function stateOf({ state, settledAtMs }: Stored): ListOrder["state"] {
   if (settledAtMs !== undefined) return "settled";
-  return state === "created" ? "ordered" : "final";
+  return state === "created" ? "ordered" : "certified";
 }
 
 async function statusOf(context: Context, journal: OrderJournal, job: Job): Promise<ListStatus> {

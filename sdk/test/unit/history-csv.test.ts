@@ -23,7 +23,7 @@ test("payments, outputs, redemptions and deposits, each in a row", async () => {
   const lines = [
     { recipient: scene.bob.account, asset: ETHER, amount: 2n, memo: encodeMemo('wages, "May"') },
     { recipient: carol, asset: ETHER, amount: 3n },
-    { recipient: scene.alice.account, asset: ETHER, amount: 4n },
+    { recipient: person("dave").account, asset: ETHER, amount: 4n },
   ];
   await payMany(scene.context, scene.alice, lines, {}, () => undefined);
   const history = await readHistory(scene.context, scene.alice.account, 25, undefined);
@@ -34,12 +34,14 @@ test("payments, outputs, redemptions and deposits, each in a row", async () => {
   const [payout, redemption, payment] = history.sent.map(({ certificate }) => certificate.digest);
   const day = /\d{4}-\d\d-\d\dT[0-9:.]+Z/;
   expect(rows.map((row) => row.replace(day, "DATE"))).toEqual([
-    `received,,${alice},${ETHER},4,,,2,2,${payout}`,
     `sent,DATE,${bob},${ETHER},2,,"wages, ""May""",2,0,${payout}`,
     `sent,DATE,${formatAccount(carol)},${ETHER},3,,,2,1,${payout}`,
-    `sent,DATE,${alice},${ETHER},4,,,2,2,${payout}`,
+    `sent,DATE,${formatAccount(person("dave").account)},${ETHER},4,,,2,2,${payout}`,
     `redeemed,DATE,0x00000000000000000000000000000000000000aa,${ETHER},5,0,,1,,${redemption}`,
     `sent,DATE,${bob},${ETHER},7,,,0,,${payment}`,
     `deposit,,,${ETHER},100,,,9,,`,
   ]);
+  const theirs = await readHistory(scene.context, carol, 25, undefined);
+  const [, received] = (await formatHistory(theirs)).trim().split("\n");
+  expect(received).toBe(`received,,${alice},${ETHER},3,,,2,1,${payout}`);
 });

@@ -14,8 +14,8 @@ export function paymentsIn({ orders }: ListStatus, ...states: readonly ListStatu
 
 /** How far a list is, in words. */
 export function listText(status: ListStatus): string {
-  const final = paymentsIn(status, "final", "settled");
-  return `${final} of ${count(status.payments.length, "payment")} final, ${paymentsIn(status, "settled")} settled`;
+  const certified = paymentsIn(status, "certified", "settled");
+  return `${certified} of ${count(status.payments.length, "payment")} certified, ${paymentsIn(status, "settled")} settled`;
 }
 
 /** How far a list of payments is; a screen reader hears of each change. */

@@ -1,4 +1,4 @@
-import { Anchor, Button, Card, Stack, Text, TextInput } from "@mantine/core";
+import { Alert, Anchor, Button, Card, Stack, Text, TextInput } from "@mantine/core";
 import {
   encodeMemo,
   ETHER,
@@ -81,10 +81,12 @@ function PayForm({ owner }: { owner: Owner }): JSX.Element {
   const units = request?.amount ?? amount.units;
   const isTooMuch = request?.amount !== undefined && balance !== undefined && request.amount > balance;
   const recipient = readRecipient(typed.to);
+  const isOwn = (request?.account ?? recipient.account) === account;
   const memo = readMemo(typed.memo);
   const to = request?.account ?? recipient.account;
   const canPay =
     to !== undefined &&
+    !isOwn &&
     units !== undefined &&
     info !== undefined &&
     memo.fault === undefined &&
@@ -151,7 +153,7 @@ function PayForm({ owner }: { owner: Owner }): JSX.Element {
               description="An account (0x… or fp1…), or a payment link"
               value={typed.to}
               onChange={({ currentTarget: { value } }) => (read(value, false) ? change({ to: "" }) : change({ to: value }))}
-              error={recipient.fault}
+              error={isOwn ? "This is your own account." : recipient.fault}
               autoComplete="off"
               spellCheck={false}
               required
@@ -167,6 +169,7 @@ function PayForm({ owner }: { owner: Owner }): JSX.Element {
             onClear={clear}
           />
         )}
+        {request !== undefined && isOwn && <Alert role="alert" color="orange" title="This is your own account" />}
         {request?.amount === undefined && (
           <AmountInput
             text={typed.amount}

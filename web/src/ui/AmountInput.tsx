@@ -15,7 +15,7 @@ export interface TypedAmount {
 export function readAmount(text: string, info: ShownAsset | undefined, available?: bigint): TypedAmount {
   if (text === "" || info === undefined) return { units: undefined, fault: undefined };
   try {
-    const units = parseAmount(withPoint(text.trim()), info.decimals);
+    const units = parseAmount(checkComma(text.trim()), info.decimals);
     if (units === 0n) return { units: undefined, fault: "Give more than nothing." };
     if (available !== undefined && units > available) {
       return { units: undefined, fault: `Not enough money: there are ${money(available, info)}.` };
@@ -26,18 +26,11 @@ export function readAmount(text: string, info: ShownAsset | undefined, available
   }
 }
 
-/**
- * A comma for the decimals as a point; many keyboards have no other. Where it may as well group thousands, as it does
- * wherever this page shows an amount, nobody can say what was meant. Throws `invalid-amount`.
- */
-function withPoint(text: string): string {
+/** A comma groups thousands wherever this page shows an amount, and is a decimal point on many keyboards: it is refused. */
+function checkComma(text: string): string {
   if (!text.includes(",")) return text;
-  const [, whole, decimals = ""] = /^([0-9]+),([0-9]+)$/.exec(text) ?? [];
-  if (whole === undefined || decimals.length === 3) {
-    const action = "write no comma between thousands, and a point before decimals, such as 1000 or 1.5";
-    throw new FastPayError("invalid-amount", `${JSON.stringify(text)} has a comma that can be read in two ways`, action);
-  }
-  return `${whole}.${decimals}`;
+  const action = "write no comma between thousands, and a point before decimals, such as 1000 or 1.5";
+  throw new FastPayError("invalid-amount", `${JSON.stringify(text)} has a comma that can be read in two ways`, action);
 }
 
 /** What there is of an asset, as the field for an amount says it; `error` is why that is not known. */

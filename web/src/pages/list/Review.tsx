@@ -16,7 +16,7 @@ const ROWS_MAX = 100;
 const STATES = {
   open: { color: "gray", text: "to pay" },
   ordered: { color: "indigo", text: "ordered" },
-  final: { color: "teal", text: "final" },
+  certified: { color: "teal", text: "certified" },
   settled: { color: "teal", text: "settled" },
 };
 

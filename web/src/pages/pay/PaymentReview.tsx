@@ -58,11 +58,10 @@ export function PaymentReview({ account, payment, info, balance, canPay, onPay, 
             ["Token", info.isUnknown && `${asset}, which this page does not know`],
             ["Memo", memo === NO_MEMO ? undefined : `${decodeMemo(memo)} (everyone can read it)`],
             ["Expires", expires && timeText(Number(expires) * 1_000)],
-            ["What stays", balance >= amount && money(to === account ? balance : balance - amount, info)],
+            ["What stays", balance >= amount && money(balance - amount, info)],
           ]}
         />
-        {to === account && <Alert color="orange" title="This is your own account">The money stays where it is.</Alert>}
-        {isFirst && to !== account && (
+        {isFirst && (
           <Alert color="orange" title="First payment to this account">
             This browser knows of no earlier one. Compare the whole address; nobody can undo a payment.
           </Alert>
