@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use fastpay_client::Endpoints;
 use fastpay_core::{
-    AuthorityKeys, AuthorityName, Domain, EpochsError, Genesis, JournalPosition, Shard, ShardId, ShardLayout,
+    AuthorityKeys, AuthorityName, Domain, Epoch, EpochsError, Genesis, JournalPosition, Shard, ShardId, ShardLayout,
     TransactionIndex,
 };
 use fastpay_ethereum::{Primary, PrimaryError};
@@ -25,7 +25,7 @@ use tokio::task::JoinSet;
 use crate::config::{Config, ConfigError};
 use crate::deployment::{self, Deployment, DeploymentError, folder_identity};
 use crate::follower::{Feed, Follower, Progress};
-use crate::guard::{self, CatchUp, Floors, Guard, Memory, NoticeError, PeersError, Question, Suspicion, Witness};
+use crate::guard::{self, Age, CatchUp, Floors, Guard, Memory, NoticeError, PeersError, Question, Suspicion, Witness};
 use crate::http::{self, HttpContext, HttpLimits};
 use crate::index::{Index, Indexer};
 use crate::metrics::Metrics;
@@ -301,11 +301,15 @@ async fn used_before(
     standing: &Standing,
     folder: &DataFolder,
 ) -> Result<Option<Suspicion>, AuthorityError> {
-    if !guard::is_new(folder)? {
-        return Ok(None);
+    let epoch = standing.epoch();
+    match guard::age(folder)? {
+        // New keys are of no use where the authority votes since an epoch of its own before: that it would not remember.
+        Age::First if epoch == Epoch(0) => return Ok(None),
+        Age::Judged => return Ok(None),
+        Age::First | Age::New => {}
     }
     let names = remembered_names(folder)?;
-    Ok(guard::in_use(deployment, standing.epoch(), config.endpoints.as_deref(), &names).await?)
+    Ok(guard::in_use(deployment, epoch, config.endpoints.as_deref(), &names).await?)
 }
 
 /// The guard, where the data folder may be older than what was said with it.

@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 
 use crate::config::{Config, Overrides, TlsFiles};
 use crate::deployment::{self, Deployment, folder_identity};
-use crate::guard::{Memory, Witness, is_new, marked};
+use crate::guard::{Age, Memory, Witness, age, marked};
 use crate::keys;
 use crate::rotation::remembered_names;
 use crate::standing::Standing;
@@ -203,8 +203,12 @@ fn witness(config: &Config, folder: &DataFolder, findings: &mut Findings) {
     };
     // Without the journals' ends: those are found by recovering them.
     let suspicion = Witness::of(&config.data, config.witness()).map(|witness| witness.suspicion(&[]));
-    if let Ok(true) = is_new(folder) {
-        let message = "the folder is new: its first start finds out whether the deployment was in use before";
+    let new = match age(folder) {
+        Ok(Age::New) => Some("the folder is new: its first start finds out whether the deployment was in use before"),
+        Ok(Age::First) => Some("the folder is the first of these keys: there is nothing to remember"),
+        _ => None,
+    };
+    if let Some(message) = new {
         findings.note("memory", Level::Ok, message);
         return;
     }

@@ -1,5 +1,10 @@
 //! The authority's two secret keys, in two files. Around a rotation of the committee it has two such pairs.
+//!
+//! A file beside a new pair says that no data folder was made for it yet: nobody can have voted with these keys. The first
+//! `init` takes it away. A copy of it counts for nothing, so a backup of the keys never looks unused.
 
+use std::fs::{self, File};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use fastpay_core::AuthorityKeys;
@@ -7,8 +12,12 @@ use fastpay_ethereum::keystore::{self, KeystoreError, PassphraseSource};
 use rand::RngExt;
 use zeroize::Zeroizing;
 
+use crate::storage::{birth, sync_folder};
+
 /// The environment variable that a passphrase may come from.
 const PASSPHRASE_VARIABLE: &str = "FASTPAY_PASSPHRASE";
+/// Beside a pair for which no data folder was made. It holds its own birth, which no copy shares.
+const UNUSED_FILE: &str = "unused";
 
 /// Where the two keys of an authority stand.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -51,8 +60,28 @@ pub fn generate(folder: &Path, passphrase: Option<&str>) -> Result<AuthorityKeys
         let Ok(keys) = AuthorityKeys::from_secrets(*voting, *redemption) else { continue };
         keystore::write_secret(&files.voting, &voting, passphrase)?;
         keystore::write_secret(&files.redemption, &redemption, passphrase)?;
+        let unused = folder.join(UNUSED_FILE);
+        note_unused(&unused).map_err(|error| KeystoreError::Io { path: unused, error })?;
         return Ok(keys);
     }
+}
+
+fn note_unused(path: &Path) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(birth(path)?.as_bytes())?;
+    file.sync_all()
+}
+
+/// Whether these keys were made where they stand, and no data folder was made for them before. True at most once for a
+/// pair, whatever happens: where the file cannot be taken away for good, the answer is false.
+pub(crate) fn take_first_use(files: &KeyFiles) -> bool {
+    let Some(folder) = files.voting.parent() else { return false };
+    let path = folder.join(UNUSED_FILE);
+    let Ok(born) = fs::read_to_string(&path) else { return false };
+    // Where the file system keeps no births, a copy may look like the original.
+    let is_original = fs::metadata(&path).is_ok_and(|metadata| metadata.created().is_ok())
+        && birth(&path).is_ok_and(|birth| birth == born);
+    fs::remove_file(&path).and_then(|()| sync_folder(folder)).is_ok() && is_original
 }
 
 /// Reads an authority's keys.
@@ -77,6 +106,22 @@ pub fn read_all(files: &[KeyFiles], passphrase: &PassphraseSource) -> Result<Vec
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn new_keys_are_unused_once_and_a_copy_of_them_never_is() {
+        let parent = tempfile::tempdir().unwrap();
+        let (made, backup) = (parent.path().join("made"), parent.path().join("backup"));
+        generate(&made, None).unwrap();
+        fs::create_dir(&backup).unwrap();
+        for file in fs::read_dir(&made).unwrap() {
+            let file = file.unwrap();
+            fs::copy(file.path(), backup.join(file.file_name())).unwrap();
+        }
+        let [made, backup] = [made, backup].map(|folder| KeyFiles::in_folder(&folder));
+        assert!(!take_first_use(&backup));
+        assert!(take_first_use(&made));
+        assert!(!take_first_use(&made), "a folder was made for them");
+    }
 
     #[test]
     fn keys_come_back_as_they_were_made_and_are_made_once() {

@@ -16,8 +16,8 @@ use serde::Serialize;
 
 use crate::config::{Config, ConfigError, Overrides};
 use crate::deployment::folder_identity;
-use crate::guard::{NoticeError, Witness};
-use crate::keys::KeyFiles;
+use crate::guard::{self, NoticeError, Witness};
+use crate::keys::{self, KeyFiles};
 use crate::storage::{DataFolder, StorageError};
 
 /// The configuration's `[primary]`.
@@ -145,7 +145,11 @@ fn create(config: &Path, authority: AuthorityName, domain: &Domain) -> Result<Au
     if witness.exists() && !config.data.exists() {
         return Err(NoticeError::Witnessed(witness).into());
     }
-    DataFolder::create(&config.data, &folder_identity(&[authority], config.shards, domain))?;
+    let folder = DataFolder::create(&config.data, &folder_identity(&[authority], config.shards, domain))?;
+    // First they are unused no more, then the folder is their first: never two.
+    if config.keys.first().is_some_and(keys::take_first_use) {
+        guard::note_first(&folder)?;
+    }
     Witness::create(&config.data, witness)?;
     Ok(AuthorityEndpoints {
         name: authority,

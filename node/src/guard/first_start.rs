@@ -1,19 +1,20 @@
 //! Whether a deployment was in use before an authority starts with a new data folder.
 //!
-//! A new folder remembers no vote. That is all that there is to remember only where nobody can have voted yet. Otherwise
-//! the authority may have voted with a folder that is lost, and the new one is judged as an older copy of that.
+//! A new folder remembers no vote. That is all that there is to remember where its keys were made beside it and never had
+//! another folder (`notice::Age::First`), or where nobody can have voted yet. Otherwise the authority may have voted with a
+//! folder that is lost, and the new one is judged as an older copy of that.
 //!
 //! ```text
 //!  new folder ─► epoch above 0? ─► events on the contract? ─► use seen by a peer? ─► nothing: the folder is whole
 //!                     └─────────────────┴──────────────────────────┴─► in use: marked as an older copy
 //! ```
 //! With a Primary the contract decides: without a deposit there is nothing to vote for. Every configured Ethereum node
-//! must answer, in its newest block, and one that knows an event is enough. Without a Primary, value begins with the
+//! must answer, in its newest block, which must not be old, and one that knows an event is enough. Without a Primary, value begins with the
 //! accounts of the genesis, so the first order of all is one of theirs; peers are asked about these. A peer that does
 //! not answer says nothing: when a new committee starts, nobody answers yet.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fastpay_client::{AuthorityClient, Endpoints};
 use fastpay_core::{AccountId, AuthorityName, Epoch, TransactionIndex};
@@ -26,6 +27,9 @@ use crate::deployment::Deployment;
 
 /// How long to wait for Ethereum nodes that do not answer.
 const ASK_AGAIN_AFTER: Duration = Duration::from_secs(1);
+/// A newest block that is older than this is not the chain's newest: the node is still reading the chain. An hour is 300
+/// blocks.
+const HEAD_AGE_MAX: Duration = Duration::from_secs(3_600);
 
 /// Why the deployment counts as in use; none where nobody can have voted yet. Waits until every Ethereum node has
 /// answered.
@@ -63,17 +67,31 @@ async fn last_event(config: &PrimaryConfig) -> Result<Option<TransactionIndex>, 
     for url in &config.rpc_urls {
         let node = Primary::connect_lazily(PrimaryConfig { rpc_urls: vec![url.clone()], ..config.clone() })?;
         loop {
-            match node.last_transaction_index().await {
-                Ok(TransactionIndex(0)) => break,
-                Ok(index) => return Ok(Some(index)),
-                Err(error) => {
-                    tracing::warn!(%error, "the data folder is new, and whether the contract is in use is not known yet");
-                    tokio::time::sleep(ASK_AGAIN_AFTER).await;
-                }
-            }
+            let unknown = match events_of(&node).await {
+                Ok(Some(TransactionIndex(0))) => break,
+                Ok(Some(index)) => return Ok(Some(index)),
+                Ok(None) => "its newest block is more than an hour old: it lags".to_owned(),
+                Err(error) => error.to_string(),
+            };
+            tracing::warn!(
+                url = url.origin().ascii_serialization(),
+                reason = unknown,
+                "the data folder is new, and this Ethereum node does not say yet whether the contract is in use"
+            );
+            tokio::time::sleep(ASK_AGAIN_AFTER).await;
         }
     }
     Ok(None)
+}
+
+/// How many events a node knows. None where it knows of none, and may not know of all.
+async fn events_of(node: &Primary) -> Result<Option<TransactionIndex>, PrimaryError> {
+    let head = node.latest_head().await?;
+    let index = node.last_transaction_index().await?;
+    #[expect(clippy::disallowed_methods, reason = "a chain's time is compared with ours")]
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let is_old = now.saturating_sub(Duration::from_secs(head.timestamp())) > HEAD_AGE_MAX;
+    Ok((index > TransactionIndex(0) || !is_old).then_some(index))
 }
 
 /// A peer that says that there was something to vote for. All are asked at once.

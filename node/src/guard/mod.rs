@@ -29,7 +29,8 @@ use tokio::sync::mpsc;
 pub use catch_up::{CatchUp, PeersError};
 pub use first_start::in_use;
 pub use floors::Floors;
-pub use notice::{Memory, NoticeError, Suspicion, Witness, default_witness, distrust, is_new, vouch};
+pub(crate) use notice::note_first;
+pub use notice::{Age, Memory, NoticeError, Suspicion, Witness, age, default_witness, distrust, vouch};
 pub(crate) use notice::{mark_as_copy, mark_as_cut, marked};
 
 /// At most so many accounts wait until the peers are asked about them; others are told to come again.

@@ -6,7 +6,8 @@
 //! so that a crash makes it say less than there is and never more.
 //!
 //! A folder is *new* until it was judged once: a file in it says so, from before it can be used. Whether the deployment
-//! was in use by then is part of that first verdict (`first_start`).
+//! was in use by then is part of that first verdict (`first_start`). The file also says where the folder is the *first* of
+//! keys that were made for it: then nothing can be forgotten.
 //!
 //! The *mark* is a file in the data folder: while it is there, the authority does not rely on its memory. It is
 //! written when the witness does not fit the folder, or at the operator's word, and taken away at the operator's
@@ -14,7 +15,6 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -23,9 +23,11 @@ use fastpay_core::{AuthorityName, Epoch, JournalPosition, ShardId, TransactionIn
 use serde::{Deserialize, Serialize};
 
 use super::floors::FLOORS_FILE;
-use crate::storage::{DataFolder, LOCK_FILE, NEW_FILE, StorageError, replace_file, sync_folder};
+use crate::storage::{DataFolder, LOCK_FILE, NEW_FILE, StorageError, birth, replace_file, sync_folder};
 
 const MARK_FILE: &str = "restored.json";
+/// What the file of a new folder says where that is the first of its keys.
+const FIRST: &[u8] = b"first";
 
 /// Why a folder is taken to be older than what was said with it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -59,12 +61,15 @@ pub enum Suspicion {
     LaterEpoch(Epoch),
     /// It is new, and something was deposited.
     #[error(
-        "it is new, and the deployment is in use: the contract has {0} events; this authority may have voted with a lost folder"
+        "it is new, and the deployment is in use: the contract has {0} events; this authority may have voted with a lost \
+         folder. If it never ran anywhere, stop it and run `fastpay-node vouch`; otherwise see docs/OPERATIONS.md, After a \
+         lost disk"
     )]
     Events(TransactionIndex),
     /// It is new, and a peer is at work.
     #[error(
-        "it is new, and the deployment is in use at authority {0}; this authority may have voted with a lost folder"
+        "it is new, and the deployment is in use at authority {0}; this authority may have voted with a lost folder. If it \
+         never ran anywhere, stop it and run `fastpay-node vouch`; otherwise see docs/OPERATIONS.md, After a lost disk"
     )]
     Peer(AuthorityName),
     /// It was made as a copy.
@@ -233,17 +238,6 @@ fn positions(ends: &[JournalPosition]) -> Vec<u64> {
     ends.iter().map(|end| end.0).collect()
 }
 
-/// What a copy of a file does not share with it: the instant when it was created, which no program can set; where
-/// the file system does not keep it, the file's number.
-fn birth(path: &Path) -> io::Result<String> {
-    let metadata = fs::metadata(path)?;
-    let born = metadata.created().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
-    Ok(match born {
-        Some(born) => format!("{}.{:09}", born.as_secs(), born.subsec_nanos()),
-        None => format!("inode {}", metadata.ino()),
-    })
-}
-
 /// What the mark of a folder says: that its memory is whole where there is none.
 pub(crate) fn marked(folder: &Path) -> Result<Memory, NoticeError> {
     let path = folder.join(MARK_FILE);
@@ -319,13 +313,38 @@ pub fn vouch(data: &Path, witness: PathBuf) -> Result<(), NoticeError> {
     remove(folder.path(), NEW_FILE)
 }
 
-/// Whether a folder was never judged.
+/// What is known of a data folder before it is judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Age {
+    /// It was judged, at an earlier start.
+    Judged,
+    /// It was never judged, and its authority may have had another one.
+    New,
+    /// It was never judged, and it is the first of its keys.
+    First,
+}
+
+/// What is known of a folder's age.
 ///
 /// # Errors
 /// Where that cannot be read.
-pub fn is_new(folder: &DataFolder) -> Result<bool, NoticeError> {
+pub fn age(folder: &DataFolder) -> Result<Age, NoticeError> {
     let path = folder.path().join(NEW_FILE);
-    path.try_exists().map_err(|error| NoticeError::Io { path, error })
+    match fs::read(&path) {
+        Ok(said) if said == FIRST => Ok(Age::First),
+        Ok(_) => Ok(Age::New),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Age::Judged),
+        Err(error) => Err(NoticeError::Io { path, error }),
+    }
+}
+
+/// Notes that a new folder is the first of keys that nobody can have voted with.
+///
+/// # Errors
+/// Where it cannot be written.
+pub(crate) fn note_first(folder: &DataFolder) -> Result<(), NoticeError> {
+    let path = folder.path().join(NEW_FILE);
+    replace_file(&path, FIRST).map_err(|error| NoticeError::Io { path, error })
 }
 
 #[cfg(test)]
@@ -473,10 +492,10 @@ mod tests {
         let judge = |scene: &Scene, in_use| {
             let folder = DataFolder::hold(&scene.data()).unwrap();
             let memory = Witness::of(&scene.data(), scene.witness()).unwrap().judge(&folder, &[], in_use).unwrap();
-            assert!(!is_new(&folder).unwrap());
+            assert_eq!(age(&folder).unwrap(), Age::Judged);
             memory
         };
-        let is_new_in = |scene: &Scene| is_new(&DataFolder::hold(&scene.data()).unwrap()).unwrap();
+        let is_new_in = |scene: &Scene| age(&DataFolder::hold(&scene.data()).unwrap()).unwrap() == Age::New;
         let scene = Scene::new();
         assert!(is_new_in(&scene));
         assert_eq!(judge(&scene, None), Memory::Whole);
@@ -506,7 +525,7 @@ mod tests {
             let folder = DataFolder::hold(&scene.data()).unwrap();
             let in_use = Some(Suspicion::Events(TransactionIndex(7)));
             let judged = Witness::of(&scene.data(), scene.witness()).unwrap().judge(&folder, &[], in_use);
-            (judged, is_new(&folder).unwrap())
+            (judged, age(&folder).unwrap() != Age::Judged)
         };
         // A folder stands where the mark would be written, then where the witness would be.
         let mark = scene.data().join(format!(".{MARK_FILE}.tmp"));

@@ -5,9 +5,10 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::UNIX_EPOCH;
 
 /// Files as the journal sees them.
 pub trait Disk: Send + Sync {
@@ -120,6 +121,17 @@ pub fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()?;
     fs::rename(&temporary, path)?;
     sync_folder(folder)
+}
+
+/// What a copy of a file does not share with it: the instant when it was created, which no program can set; where
+/// the file system does not keep it, the file's number.
+pub(crate) fn birth(path: &Path) -> io::Result<String> {
+    let metadata = fs::metadata(path)?;
+    let born = metadata.created().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+    Ok(match born {
+        Some(born) => format!("{}.{:09}", born.as_secs(), born.subsec_nanos()),
+        None => format!("inode {}", metadata.ino()),
+    })
 }
 
 /// Makes the entries of a folder durable: files created, renamed and removed in it.

@@ -32,8 +32,8 @@ mod memory_disk;
 pub use checkpoint::{Checkpoint, CheckpointError, CheckpointOptions, CheckpointStore, Checkpoints, StoreKey};
 pub use data_folder::{DataFolder, FolderIdentity, ShardFolders, StorageError};
 pub(crate) use data_folder::{LOCK_FILE, META_FILE, NEW_FILE};
-pub(crate) use disk::sync_folder;
 pub use disk::{Disk, RealDisk, SegmentFile, replace_file};
+pub(crate) use disk::{birth, sync_folder};
 pub use fastpay_core::JournalPosition;
 pub use journal::{
     BATCH_BYTES_MAX, Damage, Frame, Journal, JournalError, JournalOptions, JournalRead, JournalReader, JournalWrite,

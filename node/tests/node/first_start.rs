@@ -1,14 +1,17 @@
 //! An authority starts with a new data folder: at a new deployment it votes; at one in use it may have forgotten votes.
 
+use std::path::Path;
 use std::time::Duration;
 
 use fastpay_client::{AuthorityEndpoints, ClientError, Endpoints};
-use fastpay_core::{Amount, AuthorityKeys, Domain};
-use fastpay_ethereum::testing::{Anvil, CHAIN_ID, Mining};
+use fastpay_core::{Amount, AuthorityKeys, Committee, Committees, Domain, Epoch, TransactionIndex};
+use fastpay_ethereum::testing::{Anvil, CHAIN_ID, LyingNode, Mining};
 use fastpay_ethereum::{Call, Finality, PrimaryConfig};
-use fastpay_node::config::Config;
-use fastpay_node::deployment::folder_identity;
-use fastpay_node::guard::{Witness, default_witness};
+use fastpay_node::config::{Config, Overrides};
+use fastpay_node::deployment::{Deployment, folder_identity};
+use fastpay_node::guard::{Suspicion, Witness, default_witness, in_use};
+use fastpay_node::keys::{self, KeyFiles};
+use fastpay_node::setup;
 use fastpay_node::storage::DataFolder;
 use fastpay_rpc::Refusal;
 use fastpay_testkit::{TestAccount, payment};
@@ -115,4 +118,92 @@ async fn without_a_primary_peers_tell_whether_a_deployment_is_in_use() {
     for running in [late, joins_in_time, running] {
         tokio::time::timeout(Duration::from_secs(60), running.stop()).await.unwrap().unwrap();
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_first_folder_of_new_keys_is_whole_and_no_second_one_or_copy_is() {
+    let parent = tempfile::tempdir().unwrap();
+    let path = |name: &str| parent.path().join(name);
+    let own = keys::generate(&path("keys"), None).unwrap();
+    std::fs::create_dir(path("backup")).unwrap();
+    for name in ["voting.key", "redemption.key", "unused"] {
+        std::fs::copy(path("keys").join(name), path("backup").join(name)).unwrap();
+    }
+    let others = Scene::new().committee.keys;
+    let members = others[1..].iter().chain([&own]).map(AuthorityKeys::public).collect();
+    let anvil = Anvil::start(Mining::Each);
+    let contract = anvil.deploy(&Committee::new(Epoch(0), members).unwrap()).await;
+    // Somebody deposits before any authority is set up.
+    let alice = TestAccount::numbered(0);
+    let funder = anvil.sender(contract, anvil.rich_key(1), Finality::Confirmations(0)).await;
+    funder.send_and_wait(Call::deposit_ether(contract, alice.id(), Amount(10)), &mut |_| {}).await.unwrap();
+
+    let order = alice.sign(&Domain::new(CHAIN_ID, contract), payment(alice.id(), TestAccount::numbered(1).id(), 4, 0));
+    let start = async |name: &str, keys: &Path| {
+        let (listen, http) = free_ports(1);
+        let primary = setup::PrimarySection {
+            rpc_urls: vec![anvil.url()],
+            chain_id: CHAIN_ID,
+            contract,
+            finality: Finality::Confirmations(0),
+        };
+        let config = path(&format!("{name}.toml"));
+        let request = setup::Request {
+            config: config.clone(),
+            data: path(name),
+            endpoints: None,
+            keys: KeyFiles::in_folder(keys),
+            shards: std::num::NonZeroU32::MIN,
+            listen,
+            http,
+            primary: Some(primary),
+            genesis: None,
+        };
+        setup::init(request, own.public().name).unwrap();
+        Running::ready(Config::read(&config, Overrides::default()).unwrap(), own.clone()).await
+    };
+    let votes = async |running: &Running| running.client.shard_of(&alice.id()).order(&order).await;
+    let of_copy = start("of-copy", &path("backup")).await;
+    assert!(is_restored(&of_copy).await, "a backup says nothing");
+    of_copy.stop().await.unwrap();
+    let first = start("first", &path("keys")).await;
+    assert!(!is_restored(&first).await);
+    eventually_async("it votes", || async { votes(&first).await.is_ok() }).await;
+    first.stop().await.unwrap();
+    let second = start("second", &path("keys")).await;
+    assert!(is_restored(&second).await, "its authority has voted with the first one");
+    eventually_async("it votes for nothing", || async {
+        votes(&second).await == Err(ClientError::Refused(Refusal::CatchingUp(None)))
+    })
+    .await;
+    second.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_ethereum_node_that_lags_is_waited_for() {
+    let scene = Scene::new();
+    let anvil = Anvil::start(Mining::Each);
+    let contract = anvil.deploy(&scene.committee.committee).await;
+    let funder = anvil.sender(contract, anvil.rich_key(1), Finality::Confirmations(0)).await;
+    let call = Call::deposit_ether(contract, TestAccount::numbered(0).id(), Amount(10));
+    funder.send_and_wait(call, &mut |_| {}).await.unwrap();
+    // It is at a block of two hours ago, in which nothing was deposited.
+    let node = LyingNode::start(&anvil.url());
+    node.lie(|method, _, answer| match method {
+        "eth_getBlockByNumber" => {
+            let timestamp = answer["result"]["timestamp"].as_str().unwrap().trim_start_matches("0x");
+            let timestamp = u64::from_str_radix(timestamp, 16).unwrap();
+            answer["result"]["timestamp"] = format!("{:#x}", timestamp - 7_200).into();
+        }
+        "eth_call" => answer["result"] = format!("0x{:064x}", 0).into(),
+        _ => {}
+    });
+    let committees = Committees::new(scene.committee.committee.clone()).unwrap();
+    let config = PrimaryConfig::new(vec![node.url()], CHAIN_ID, contract);
+    let deployment = Deployment::OnPrimary { config, committees };
+    let mut asked = std::pin::pin!(in_use(&deployment, Epoch(0), None, &[]));
+    assert!(tokio::time::timeout(Duration::from_secs(3), &mut asked).await.is_err(), "it is not believed");
+    node.repent();
+    let found = tokio::time::timeout(Duration::from_secs(60), asked).await.unwrap();
+    assert_eq!(found.unwrap(), Some(Suspicion::Events(TransactionIndex(1))));
 }
