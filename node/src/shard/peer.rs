@@ -40,6 +40,17 @@ impl From<IpAddr> for Address {
     }
 }
 
+impl Address {
+    /// The site that the address belongs to: of IPv6 the first 48 bits, which a provider gives to one customer, who then has
+    /// 65,536 addresses. What can be had in such numbers is counted by site.
+    pub(super) fn site(self) -> Self {
+        Self(match self.0 {
+            IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 80 << 80).into(),
+            address => address,
+        })
+    }
+}
+
 /// An address, while it is connected and as long as it has a bad name.
 #[derive(Debug)]
 pub struct Peer {
@@ -172,6 +183,16 @@ mod tests {
         peer.taken(1);
         (0..250).for_each(|_| peer.judge(1, false));
         assert_eq!(peer.room(), usize::MAX);
+    }
+
+    #[test]
+    fn a_site_has_many_addresses_of_ipv6_and_one_of_ipv4() {
+        let address = |text: &str| Address::from(text.parse::<IpAddr>().unwrap());
+        assert_ne!(address("2001:db8:1:1::1"), address("2001:db8:1:2::1"));
+        assert_eq!(address("2001:db8:1:1::1").site(), address("2001:db8:1:ffff:1::").site());
+        assert_ne!(address("2001:db8:1::1").site(), address("2001:db8:2::1").site());
+        assert_ne!(address("10.0.0.1").site(), address("10.0.0.2").site());
+        assert_eq!(address("::ffff:10.0.0.1").site(), address("10.0.0.1"));
     }
 
     #[test]

@@ -23,7 +23,7 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// An operator has to make room: there is no use in asking often.
 const DISK_RETRY_AFTER: Duration = Duration::from_secs(60);
 
-/// The budgets of addresses, which all shards of an authority share.
+/// The budgets of addresses, by their sites, which all shards of an authority share.
 pub type AddressBudgets = Arc<Mutex<Budgets<Address>>>;
 
 /// Budgets of so many bytes for each address.
@@ -87,7 +87,7 @@ impl Room {
 
     /// Turns to requests of a client.
     pub fn turn_to(&mut self, peer: &Peer) {
-        self.address_wait = peer.address().and_then(|address| self.addresses().wait(&address, self.now));
+        self.address_wait = peer.address().and_then(|address| self.addresses().wait(&address.site(), self.now));
     }
 
     /// Why this client's order on this account gets no new lock, or none where there is room for it.
@@ -113,7 +113,7 @@ impl Room {
     /// Takes note of what was written for a client.
     pub fn spend_at(&mut self, peer: &Peer, bytes: u64) {
         if let Some(address) = peer.address() {
-            self.addresses().spend(address, bytes, self.now);
+            self.addresses().spend(address.site(), bytes, self.now);
         }
     }
 

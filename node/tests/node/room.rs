@@ -33,8 +33,8 @@ fn refused_locks(shards: &Shards, reason: &str) -> bool {
     count.parse::<u64>().unwrap() > 0
 }
 
-fn address(last: u8) -> Arc<Peer> {
-    Arc::new(Peer::at(Address::from(std::net::IpAddr::from([10, 0, 0, last]))))
+fn address(text: &str) -> Arc<Peer> {
+    Arc::new(Peer::at(Address::from(text.parse::<std::net::IpAddr>().unwrap())))
 }
 
 #[test]
@@ -128,8 +128,9 @@ fn an_address_has_one_budget_for_all_accounts_shards_and_connections() {
         assert!(matches!(confirmed[..], [Answer::Confirmed(_)]), "{confirmed:?}");
         answer.clone()
     };
-    // Each comes over a connection of its own.
-    let answers: Vec<_> = owners[..58].iter().map(|owner| ask(&address(1), owner)).collect();
+    // Each comes over a connection of its own, and from another network of one site.
+    let network = |number: usize| address(&format!("2001:db8:7:{number:x}::1"));
+    let answers: Vec<_> = owners[..58].iter().enumerate().map(|(number, owner)| ask(&network(number), owner)).collect();
     let voted = answers.iter().take_while(|answer| matches!(answer, Answer::Vote(..))).count();
     assert!((10..50).contains(&voted), "{voted}");
     for answer in &answers[voted..] {
@@ -138,7 +139,7 @@ fn an_address_has_one_budget_for_all_accounts_shards_and_connections() {
     }
     assert!(refused_locks(&shards, "address-budget"));
     for owner in &owners[58..] {
-        assert!(matches!(ask(&address(2), owner), Answer::Vote(..)), "another address");
+        assert!(matches!(ask(&address("10.0.0.2"), owner), Answer::Vote(..)), "another address");
     }
     assert!(shards.stop().into_iter().all(|ended| ended.is_ok()));
 }
