@@ -3,7 +3,7 @@
 //! ```text
 //!  every node ─► final head ─► the cursor's block still the same? ─► logs of a range of whole blocks
 //!                                                                         │  all nodes agree?
-//!            DepositBatch { deposits, cursor } ◄── check (pure) ◄─────────┘  count of the contract?
+//!            DepositBatch { events, cursor }   ◄── check (pure) ◄─────────┘  count of the contract?
 //! ```
 //! Never guesses: what cannot be explained by delay is an [`Alarm`]. The caller reads again, a bounded number of times,
 //! and then stops. Nothing is lost by reading again, because the cursor moves only with a batch.
@@ -36,11 +36,13 @@ pub struct Cursor {
     pub last_index: TransactionIndex,
 }
 
-/// The deposits of a range of blocks, and where the next range starts.
+/// The events of a range of blocks, and where the next range starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DepositBatch {
-    /// In the order of their indices. The other events of the order were checked, and lie between them.
+    /// The deposits, in the order of their indices.
     pub deposits: Vec<Deposit>,
+    /// The contract's order: these deposits, and the other events that lie between them.
+    pub events: Vec<OrderEvent>,
     /// The new cursor.
     pub cursor: Cursor,
     /// The newest final block on which all nodes agree that it exists. Nothing is left to read now where
@@ -137,7 +139,8 @@ impl DepositReader {
     pub async fn next(&mut self, cursor: &Cursor) -> Result<DepositBatch, DepositsError> {
         let final_block = self.common_final_block(cursor).await?;
         if final_block == cursor.block_number {
-            return Ok(DepositBatch { deposits: Vec::new(), cursor: *cursor, final_block });
+            let (deposits, events) = (Vec::new(), Vec::new());
+            return Ok(DepositBatch { deposits, events, cursor: *cursor, final_block });
         }
         loop {
             let first = cursor.block_number.saturating_add(1);
@@ -212,7 +215,7 @@ impl DepositReader {
         let last_index = events.last().map_or(cursor.last_index, OrderEvent::index);
         let deposits = events.iter().filter_map(OrderEvent::deposit).collect();
         let cursor = Cursor { block_number: last, block_hash, last_index };
-        Ok(DepositBatch { deposits, cursor, final_block: newest })
+        Ok(DepositBatch { deposits, events, cursor, final_block: newest })
     }
 
     /// The index of the last event that the contract counted up to the block `hash`. None where the node no longer has

@@ -3,7 +3,7 @@
 use alloy::primitives::{Address, B256, U64};
 use alloy::rpc::types::Log;
 use alloy::sol_types::SolEvent;
-use fastpay_core::{AccountId, SequenceNumber};
+use fastpay_core::{AccountId, Digest, SequenceNumber};
 use serde_json::json;
 
 use crate::contract::IFastPay;
@@ -24,6 +24,8 @@ pub struct PaidRedemption {
     pub transaction: B256,
     /// The block of that.
     pub block_number: u64,
+    /// The order that was paid. A thief with redemption keys may have spent the number on another than its owner signed.
+    pub digest: Digest,
 }
 
 impl Primary {
@@ -62,5 +64,6 @@ impl Primary {
 fn paid_in(log: &Log, sequence: SequenceNumber) -> Option<PaidRedemption> {
     let event = IFastPay::Redeemed::decode_log_validate(&log.inner).ok()?;
     let (transaction, block_number) = (log.transaction_hash?, log.block_number?);
-    (event.sequence == sequence.0).then_some(PaidRedemption { relayer: event.relayer, transaction, block_number })
+    let (relayer, digest) = (event.relayer, event.digest);
+    (event.sequence == sequence.0).then_some(PaidRedemption { relayer, transaction, block_number, digest })
 }

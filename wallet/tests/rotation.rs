@@ -11,7 +11,7 @@ use alloy::primitives::{Address, B256, Bytes, U256};
 use alloy::sol_types::SolCall;
 use fastpay_core::{AccountKey, Amount, Asset, Committees, Domain, Epoch, Memo, SequenceNumber, Transfer};
 use fastpay_ethereum::testing::{Anvil, CHAIN_ID, GUARDIAN, Mining, SAFETY_PARAMETERS, Signers, rich_key};
-use fastpay_ethereum::{Call, Finality, IFastPay, Payout, Primary, Sender, SenderConfig};
+use fastpay_ethereum::{Call, Finality, IFastPay, Payout, Primary, Sender, SenderConfig, certified_redemption};
 use fastpay_testkit::TestCommittee;
 use fastpay_wallet::folder::{AssetInfo, Config, Errand, Folder, KeyKind, KnownCommittees, PrimarySettings};
 use fastpay_wallet::{ChainAccount, ErrorKind, Intent, Resumed, Wallet, WalletError, check_recipient, set_up};
@@ -240,6 +240,50 @@ async fn what_exceeds_the_outflow_limit_is_queued_shown_and_executed() {
     assert_eq!(scene.primary().await.ether_balance(OUT).await.unwrap(), U256::from(9 * ETHER));
     let (nothing, code) = scene.fastpay(&execute[..5]).await;
     assert_eq!((code, &nothing["executed"], &nothing["queued"]), (0, &json!([]), &json!([])));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_audit_tells_what_a_thief_was_paid_from_what_the_owner_was() {
+    let scene = Scene::new().await;
+    scene.deposit(&alice(), 10 * ETHER).await;
+    // A thief has a quorum's redemption keys, and spends a number that Alice has not come to. The contract does not see
+    // the owner's signature.
+    let stolen = &scene.committee.committee;
+    let theft = Intent::Redeem {
+        recipient: Address::repeat_byte(0x66),
+        asset: Asset::ETHER,
+        amount: Amount(2 * ETHER),
+        fee: Amount(0),
+        memo: Memo::ZERO,
+    };
+    let theft = alice().order(&stolen.domain, theft.transfer(alice().account(), SequenceNumber(1)));
+    let votes = certified_redemption(&stolen.certificate(&theft), &stolen.committee).unwrap();
+    scene.send(5, 0, Call::redeem(scene.contract, votes).data.to_vec()).await;
+    let folder = Folder::new(scene.home.path());
+    folder.keys().import("gas", KeyKind::Ethereum, &rich_key(1).to_bytes().0, "the passphrase").unwrap();
+    folder.keys().import("alice", KeyKind::Ed25519, &alice().to_secret_bytes(), "the passphrase").unwrap();
+    let out = OUT.to_string();
+    let (paid, code) =
+        scene.fastpay(&["redeem", "1", "--from", "alice", "--to", &out, "--self", "--gas-key", "gas"]).await;
+    assert_eq!((code, &paid["redeemed"]["by"]), (0, &json!("self")), "{paid}");
+    let sums = |audit: &Value| {
+        let ether = |name: &str| {
+            audit["assets"][0]["solvency"][name].as_str().unwrap().parse::<i128>().unwrap() / ETHER as i128
+        };
+        ["deposited", "accounts", "redeemable", "displaced", "redeemed", "unexplained"].map(ether)
+    };
+    let (audit, code) = scene.fastpay(&["audit", "--wait", "1"]).await;
+    assert_eq!((code, sums(&audit)), (12, [10, 9, 0, 0, 1, 2]), "{audit}");
+    // Her next order has the number that is spent.
+    let (ordered, code) = scene.fastpay(&["redeem", "3", "--from", "alice", "--to", &out, "--wait", "5"]).await;
+    assert_eq!((code, &ordered["redeemed"]), (0, &json!(false)), "{ordered}");
+    let (audit, code) = scene.fastpay(&["audit", "--wait", "1"]).await;
+    assert_eq!((code, sums(&audit)), (12, [10, 6, 0, 3, 1, 2]), "{audit}");
+    assert_eq!((&audit["assets"][0]["solvency"]["solvent"], &audit["ok"]), (&json!(false), &json!(false)));
+    let findings = audit["findings"].to_string();
+    for said in ["another order was spent under it", "no authority shows a certificate of that"] {
+        assert!(findings.contains(said), "{findings}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -31,7 +31,7 @@ use crate::wallet::Wallet;
 pub use books::Behind;
 use books::Books;
 pub use proof::{Proof, ProofError, SignedVote};
-use totals::{Ledger, Reading, Redemptions};
+use totals::{Ledger, Misspent, Reading, Redemptions, Spendings};
 
 const POLL: Duration = Duration::from_millis(300);
 /// More findings are counted and not listed.
@@ -92,9 +92,13 @@ pub struct Solvency {
     pub accounts: Balance,
     /// Certified, and not paid by the contract yet: not brought there, or in its queue.
     pub redeemable: Balance,
+    /// Certified, and never paid: the contract spent the number on another order, or released it from its queue.
+    pub displaced: Balance,
     /// Paid by the contract, or to be claimed there.
     pub redeemed: Balance,
-    /// True where deposited = accounts + redeemable + redeemed, and the contract holds accounts + redeemable for
+    /// Paid by the contract for orders of which no authority shows a certificate.
+    pub unexplained: Balance,
+    /// True where deposited = accounts + redeemable + displaced + redeemed, and the contract holds all but the redeemed for
     /// accounts and has that and what it owes besides.
     pub solvent: bool,
 }
@@ -145,7 +149,7 @@ pub type AuditListener = dyn Fn(&AuditProgress) + Send + Sync;
 
 /// Where deposits are read.
 enum Source {
-    Primary { primary: Primary, reader: DepositReader, cursor: Cursor },
+    Primary { primary: Primary, reader: DepositReader, cursor: Cursor, spendings: Spendings },
     Genesis(Genesis),
 }
 
@@ -201,7 +205,7 @@ impl<'a> Audit<'a> {
                 let primary = wallet.primary().await?;
                 let reader = DepositReader::new(primary.clone(), RANGE_BLOCKS_DEFAULT);
                 let cursor = reader.start().await?;
-                Source::Primary { primary, reader, cursor }
+                Source::Primary { primary, reader, cursor, spendings: Spendings::new() }
             }
         };
         let authorities = wallet.network().authorities().to_vec();
@@ -240,7 +244,9 @@ impl<'a> Audit<'a> {
         }
         self.enough(&readings)?;
         let (ledger, redeemed, is_still) = match &self.source {
-            Source::Primary { primary, .. } => totals::read_primary(primary, &assets, &readings).await?,
+            Source::Primary { primary, spendings, .. } => {
+                totals::read_primary(primary, &assets, &readings, spendings).await?
+            }
             Source::Genesis(genesis) => (totals::read_genesis_ledger(&genesis.balances), Redemptions::new(), true),
         };
         let mut again = true;
@@ -258,9 +264,10 @@ impl<'a> Audit<'a> {
 
     /// The deposits that are new, up to the newest final block.
     async fn read_deposits(&mut self) -> Result<(), WalletError> {
-        let Source::Primary { reader, cursor, .. } = &mut self.source else { return Ok(()) };
+        let Source::Primary { reader, cursor, spendings, .. } = &mut self.source else { return Ok(()) };
         loop {
             let batch = reader.next(cursor).await?;
+            batch.events.iter().for_each(|event| totals::take_note(spendings, event));
             batch.deposits.iter().for_each(|deposit| self.books.deposit(deposit));
             *cursor = batch.cursor;
             if cursor.block_number >= batch.final_block {
@@ -300,15 +307,20 @@ impl<'a> Audit<'a> {
         readings
             .values()
             .for_each(|reading| known.extend(reading.redemptions.iter().map(|(name, value)| (*name, *value))));
+        let misspent = match &self.source {
+            Source::Primary { spendings, .. } => Misspent::of(&known, spendings),
+            Source::Genesis(_) => Misspent::default(),
+        };
+        report.findings.extend(misspent.findings.iter().cloned());
         let sums = self.books.sums();
         for audit in &mut report.assets {
             let (deposited, accounts) = sums.get(&audit.asset).copied().unwrap_or_default();
-            audit.solvency = solvency(audit, deposited, accounts, &known, redeemed);
+            audit.solvency = solvency(audit, deposited, accounts, &known, redeemed, &misspent);
             if !audit.solvency.solvent {
-                let Solvency { deposited, accounts, redeemable, redeemed, .. } = audit.solvency;
+                let Solvency { deposited, accounts, redeemable, displaced, redeemed, .. } = audit.solvency;
                 report.findings.push(format!(
                     "{}: {deposited} were deposited, and certificates put {accounts} into accounts, {redeemable} are to \
-                     be redeemed and {redeemed} are; the contract holds {} for accounts",
+                     be redeemed, {displaced} are displaced and {redeemed} are redeemed; the contract holds {} for accounts",
                     audit.asset, audit.contract_total
                 ));
             }
@@ -331,12 +343,16 @@ fn solvency(
     accounts: Balance,
     known: &Redemptions,
     redeemed: &Redemptions,
+    misspent: &Misspent,
 ) -> Solvency {
-    let redeemable = totals::sum(known, audit.asset, redeemed);
-    let redeemed = totals::sum(redeemed, audit.asset, &Redemptions::new());
-    let for_accounts = accounts.plus(redeemable);
+    let nothing = Redemptions::new();
+    let displaced = totals::sum(&misspent.displaced, audit.asset, &nothing);
+    let redeemable = totals::sum(known, audit.asset, redeemed).plus(displaced.negated());
+    let redeemed = totals::sum(redeemed, audit.asset, &nothing);
+    let unexplained = totals::sum(&misspent.unexplained, audit.asset, &nothing);
+    let for_accounts = accounts.plus(redeemable).plus(displaced);
     let is_backed =
         audit.backing.is_none_or(|backing| backing.held.is_none_or(|held| held >= for_accounts.plus(backing.claims)));
     let solvent = is_backed && for_accounts == audit.contract_total && deposited == for_accounts.plus(redeemed);
-    Solvency { deposited, accounts, redeemable, redeemed, solvent }
+    Solvency { deposited, accounts, redeemable, displaced, redeemed, unexplained, solvent }
 }

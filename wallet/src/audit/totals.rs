@@ -8,24 +8,125 @@
 //! *Redeemable* is certified and confirmed here but not paid on the Primary; *ahead* is paid on the Primary but not yet
 //! confirmed here. What is in the contract's queue is not paid: the contract's total has it until it is. Every
 //! redemption counted is a verified certificate.
+//!
+//! A number that the contract has spent is not paid for that: a thief with redemption keys may have spent it on another
+//! order, and a queued redemption may have been released (`Spending`). The digests in the contract's events tell them apart.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use alloy::primitives::U256;
-use fastpay_client::{AuthorityClient, ClientError};
+use alloy::primitives::{B256, U256};
+use fastpay_client::{AuthorityClient, ClientError, Network};
 use fastpay_core::{
-    AccountId, Amount, Asset, AuthorityName, Balance, Certificate, GenesisBalance, SequenceNumber, TransactionIndex,
-    Transfer,
+    AccountId, Amount, Asset, AuthorityName, Balance, Certificate, Digest, GenesisBalance, Redemption, SequenceNumber,
+    TransactionIndex, Transfer,
 };
-use fastpay_ethereum::{Payout, Primary, PrimaryError, Token};
+use fastpay_ethereum::{OrderEvent, Payout, Primary, PrimaryError, Token};
 use fastpay_rpc::ShardStatus;
 
 use super::{AssetAudit, AuditReport, AuthorityAudit, Backing, Solvency};
 use crate::error::WalletError;
-use fastpay_client::Network;
 
-/// What names a redemption, and what it moved.
-pub(super) type Redemptions = BTreeMap<(AccountId, SequenceNumber), (Asset, Amount)>;
+/// What names an order.
+pub(super) type Name = (AccountId, SequenceNumber);
+
+/// Redemptions, by what names them.
+pub(super) type Redemptions = BTreeMap<Name, Moved>;
+
+/// What a redemption moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Moved {
+    pub(super) asset: Asset,
+    pub(super) amount: Amount,
+    pub(super) digest: Digest,
+}
+
+/// What the contract spent a number on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Spending {
+    pub(super) on: Moved,
+    pub(super) state: SpendingState,
+}
+
+/// How far it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SpendingState {
+    /// In the queue.
+    Waiting,
+    /// Paid, or to be claimed.
+    Paid,
+    /// Taken out of the queue: the contract has kept it.
+    Released,
+}
+
+/// The numbers that the contract has spent.
+pub(super) type Spendings = BTreeMap<Name, Spending>;
+
+/// Takes note of an event of the contract's order.
+pub(super) fn take_note(spendings: &mut Spendings, event: &OrderEvent) {
+    let spend = |sender: B256, sequence, asset, amount, digest, state| {
+        let on = Moved { asset: Asset(asset), amount: Amount(amount), digest };
+        ((AccountId(sender.0), SequenceNumber(sequence)), Spending { on, state })
+    };
+    let (name, spending) = match event {
+        OrderEvent::Redeemed(paid) => {
+            spend(paid.sender, paid.sequence, paid.asset, paid.amount, paid.digest, SpendingState::Paid)
+        }
+        OrderEvent::RedemptionQueued(queued) => {
+            spend(queued.sender, queued.sequence, queued.asset, queued.amount, queued.digest, SpendingState::Waiting)
+        }
+        OrderEvent::RedemptionReleased(released) => {
+            let name = (AccountId(released.sender.0), SequenceNumber(released.sequence));
+            if let Some(spending) = spendings.get_mut(&name) {
+                spending.state = SpendingState::Released;
+            }
+            return;
+        }
+        _ => return,
+    };
+    spendings.insert(name, spending);
+}
+
+/// What the contract did with numbers beside paying their certificates.
+#[derive(Debug, Default)]
+pub(super) struct Misspent {
+    /// Certified, and never to be paid: the number was spent on another order, or released.
+    pub(super) displaced: Redemptions,
+    /// Paid without a certificate that any authority shows.
+    pub(super) unexplained: Redemptions,
+    pub(super) findings: Vec<String>,
+}
+
+impl Misspent {
+    pub(super) fn of(known: &Redemptions, spendings: &Spendings) -> Self {
+        let mut misspent = Self::default();
+        for (name, Spending { on, state }) in spendings {
+            let certified = known.get(name);
+            let is_same = certified.is_some_and(|certified| certified.digest == on.digest);
+            let (account, sequence) = name;
+            if let Some(certified) = certified.filter(|_| !is_same || *state == SpendingState::Released) {
+                misspent.displaced.insert(*name, *certified);
+                let why = if is_same { "it was released from the queue" } else { "another order was spent under it" };
+                misspent.findings.push(format!(
+                    "number {sequence} of account {account} was certified for {} of {} and is never paid: {why}",
+                    certified.amount, certified.asset
+                ));
+            }
+            if !is_same && *state != SpendingState::Released {
+                let what = if *state == SpendingState::Paid { "paid" } else { "queued" };
+                misspent.unexplained.insert(*name, *on);
+                misspent.findings.push(format!(
+                    "the contract {what} {} of {} under number {sequence} of account {account}, and no authority shows a \
+                     certificate of that: keys are stolen, or its owner brought it there and nowhere else",
+                    on.amount, on.asset
+                ));
+            }
+        }
+        misspent
+            .unexplained
+            .retain(|name, _| spendings.get(name).is_some_and(|spending| spending.state == SpendingState::Paid));
+        misspent
+    }
+}
 
 /// One authority, as it was read.
 pub(super) struct Reading {
@@ -68,10 +169,11 @@ fn count_redemption(
 ) {
     let (account, sequence) = (certificate.order.transfer.sender(), certificate.order.transfer.sequence());
     let verified = network.verify_certificate(certificate, account, sequence);
+    let digest = verified.as_ref().map(|certificate| certificate.digest()).unwrap_or_default();
     match verified.as_ref().map(|certificate| certificate.transfer()) {
         Ok(Transfer::Redemption(redemption)) => {
-            let value = (redemption.asset, redemption.amount);
-            redemptions.insert((redemption.sender, redemption.sequence), value);
+            let Redemption { asset, amount, .. } = *redemption;
+            redemptions.insert((account, sequence), Moved { asset, amount, digest });
         }
         Ok(_) => tracing::warn!(%authority, "a payment in the feed of redemptions"),
         Err(error) => tracing::warn!(%authority, %error, "a bad certificate in the feed of redemptions"),
@@ -102,6 +204,7 @@ pub(super) async fn read_primary(
     primary: &Primary,
     assets: &BTreeSet<Asset>,
     readings: &BTreeMap<AuthorityName, Reading>,
+    spendings: &Spendings,
 ) -> Result<(Ledger, Redemptions, bool), WalletError> {
     let before = primary.latest_head().await?;
     let last_transaction_index = primary.last_transaction_index().await?;
@@ -111,9 +214,13 @@ pub(super) async fn read_primary(
         backing.insert(*asset, read_backing(primary, *asset).await?);
     }
     let mut redeemed = Redemptions::new();
-    for ((sender, sequence), value) in readings.values().flat_map(|reading| &reading.redemptions) {
-        if !redeemed.contains_key(&(*sender, *sequence)) && primary.payout(*sender, *sequence).await? == Payout::Done {
-            redeemed.insert((*sender, *sequence), *value);
+    for (name, moved) in readings.values().flat_map(|reading| &reading.redemptions) {
+        // One that is not final has no event here yet.
+        let is_other = spendings
+            .get(name)
+            .is_some_and(|Spending { on, state }| on.digest != moved.digest || *state == SpendingState::Released);
+        if !is_other && !redeemed.contains_key(name) && primary.payout(name.0, name.1).await? == Payout::Done {
+            redeemed.insert(*name, *moved);
         }
     }
     let is_still = primary.latest_head().await?.hash == before.hash;
@@ -151,7 +258,7 @@ fn to_balance(value: U256) -> Balance {
 
 pub(super) fn sum(redemptions: &Redemptions, asset: Asset, other: &Redemptions) -> Balance {
     let rest = redemptions.iter().filter(|(name, _)| !other.contains_key(*name));
-    rest.filter(|(_, (of, _))| *of == asset).fold(Balance::ZERO, |sum, (_, (_, amount))| sum.credit(*amount))
+    rest.filter(|(_, moved)| moved.asset == asset).fold(Balance::ZERO, |sum, (_, moved)| sum.credit(moved.amount))
 }
 
 /// The sums and what does not fit in them.
@@ -221,6 +328,7 @@ pub(super) fn judge(
 mod tests {
     use super::*;
     use fastpay_core::{AssetTotals, Epoch, PrimaryAddress, ShardId};
+    use fastpay_ethereum::IFastPay;
 
     const ETHER: Asset = Asset::ETHER;
 
@@ -256,8 +364,16 @@ mod tests {
             redeemed: units(15),
         };
         let second = AssetTotals { accounts: units(20), credited: units(20), ..AssetTotals::default() };
-        let redemptions = [(0, 10), (1, 5)].map(|(sequence, amount)| (name(sequence), (ETHER, Amount(amount))));
+        let redemptions = [(0, 10), (1, 5)].map(|(sequence, amount)| (name(sequence), moved(amount)));
         Reading { statuses: vec![shard(0, first), shard(1, second)], redemptions: redemptions.into() }
+    }
+
+    fn moved(amount: u128) -> Moved {
+        Moved { asset: ETHER, amount: Amount(amount), digest: digest(amount) }
+    }
+
+    fn digest(amount: u128) -> Digest {
+        alloy::primitives::keccak256(amount.to_be_bytes())
     }
 
     fn name(sequence: u64) -> (AccountId, SequenceNumber) {
@@ -270,7 +386,7 @@ mod tests {
         let held = Some(units(contract).plus(units(3)));
         let backing = BTreeMap::from([(ETHER, Backing { queued: units(4), claims: units(3), held })]);
         let ledger = Ledger { last_transaction_index: TransactionIndex(2), totals, backing };
-        let redeemed = redeemed.iter().map(|(sequence, amount)| (name(*sequence), (ETHER, Amount(*amount)))).collect();
+        let redeemed = redeemed.iter().map(|(sequence, amount)| (name(*sequence), moved(*amount))).collect();
         judge(&ledger, &BTreeMap::from([(AuthorityName([1; 32]), reading)]), &redeemed, BTreeMap::new())
     }
 
@@ -319,5 +435,64 @@ mod tests {
         let mut behind = reading();
         behind.statuses[1].synchronized = TransactionIndex(1);
         assert!(judged(behind, 100, &[]).findings[0].contains("at event 1 of 2"));
+    }
+
+    #[test]
+    fn a_spent_number_counts_as_paid_only_where_its_own_order_was() {
+        let paid = |sequence, amount| {
+            OrderEvent::Redeemed(IFastPay::Redeemed {
+                sender: B256::repeat_byte(7),
+                recipient: Default::default(),
+                asset: ETHER.0,
+                index: 1,
+                sequence,
+                amount,
+                fee: 0,
+                relayer: Default::default(),
+                digest: digest(amount),
+            })
+        };
+        let queued = |sequence, amount| {
+            OrderEvent::RedemptionQueued(IFastPay::RedemptionQueued {
+                sender: B256::repeat_byte(7),
+                recipient: Default::default(),
+                asset: ETHER.0,
+                index: 1,
+                sequence,
+                amount,
+                fee: 0,
+                relayer: Default::default(),
+                digest: digest(amount),
+                epoch: 0,
+                executableAt: U256::ZERO,
+            })
+        };
+        let released = |sequence| {
+            let (sender, digest) = (B256::repeat_byte(7), B256::ZERO);
+            OrderEvent::RedemptionReleased(IFastPay::RedemptionReleased { sender, index: 2, sequence, digest })
+        };
+        let known: Redemptions = (0..4).map(|sequence| (name(sequence), moved(10 + u128::from(sequence)))).collect();
+        let misspent = |events: &[OrderEvent]| {
+            let mut spendings = Spendings::new();
+            events.iter().for_each(|event| take_note(&mut spendings, event));
+            let misspent = Misspent::of(&known, &spendings);
+            let numbers = |of: &Redemptions| of.keys().map(|(_, sequence)| sequence.0).collect::<Vec<_>>();
+            (numbers(&misspent.displaced), numbers(&misspent.unexplained), misspent.findings)
+        };
+        let nothing = (vec![], vec![], vec![]);
+        assert_eq!(misspent(&[]), nothing);
+        assert_eq!(misspent(&[paid(0, 10), queued(1, 11), queued(2, 12), paid(2, 12)]), nothing);
+        // Another order was paid, also one of which there is no certificate at all.
+        let (displaced, unexplained, findings) = misspent(&[paid(0, 99), paid(7, 5)]);
+        assert_eq!((displaced, unexplained, findings.len()), (vec![0], vec![0, 7], 3));
+        assert!(findings[0].contains("another order was spent under it") && findings[1].contains("paid 99"));
+        // One waits and may yet be released; then its own is displaced all the same, and nothing is lost.
+        let (displaced, unexplained, findings) = misspent(&[queued(1, 99)]);
+        assert_eq!((displaced, unexplained, findings.len()), (vec![1], vec![], 2));
+        let (displaced, unexplained, findings) = misspent(&[queued(1, 99), released(1)]);
+        assert_eq!((displaced, unexplained, findings.len()), (vec![1], vec![], 1));
+        let (displaced, unexplained, findings) = misspent(&[queued(3, 13), released(3), queued(8, 8), released(8)]);
+        assert_eq!((displaced, unexplained, findings.len()), (vec![3], vec![], 1));
+        assert!(findings[0].contains("released from the queue"), "{findings:?}");
     }
 }

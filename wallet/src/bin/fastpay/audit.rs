@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use fastpay_client::short;
+use fastpay_core::Balance;
 use fastpay_wallet::{AssetAudit, AuditProgress, AuditReport, ErrorKind, Money, Proof, Wallet, WalletError};
 use serde_json::json;
 
@@ -81,6 +82,14 @@ async fn describe_asset(wallet: &Wallet, asset: &AssetAudit, lines: &mut Vec<Str
         money.text(solvency.redeemed),
         if solvency.solvent { "solvent" } else { "NOT SOLVENT" }
     ));
+    for (amount, what) in [
+        (solvency.displaced, "is certified and never paid: its numbers were spent on other orders, or released"),
+        (solvency.unexplained, "was paid for orders that no authority knows"),
+    ] {
+        if amount != Balance::ZERO {
+            lines.push(format!("  {} {what}", money.text(amount)));
+        }
+    }
     for authority in &asset.authorities {
         let verdict = if authority.ok { "balances" } else { "DOES NOT BALANCE" };
         lines.push(format!(

@@ -148,12 +148,19 @@ async fn describe_paid(
     });
     let of_ours = ours.map(|(relayer, inclusion)| {
         let Inclusion { hash: transaction, block_number, .. } = inclusion;
-        PaidRedemption { relayer, transaction, block_number }
+        PaidRedemption { relayer, transaction, block_number, digest: certificate.digest() }
     });
-    let Some(PaidRedemption { relayer, transaction, block_number: block }) = logged.or(of_ours) else {
+    let Some(PaidRedemption { relayer, transaction, block_number: block, digest }) = logged.or(of_ours) else {
         let line = "redeemed on Ethereum; the newest blocks do not say by whom";
         return Ok((json!({ "by": null }), line.into()));
     };
+    if digest != certificate.digest() {
+        let line = format!(
+            "NOT PAID: transaction {transaction} spent number {sequence} of this account on another order, which this \
+             certificate is not of. Redemption keys of the committee are stolen: tell its operators"
+        );
+        return Ok((json!(false), line));
+    }
     let keys = context.folder.keys().list()?;
     let is_own = keys.iter().any(|key| key.account.ethereum_address() == Some(relayer));
     let by = if is_own { "self" } else { "relayer" };
