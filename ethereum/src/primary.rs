@@ -226,6 +226,15 @@ impl Primary {
         self.request("eth_getBlockByNumber", json!(["latest", false])).await
     }
 
+    /// The time of the newest block of one of the configured nodes, in seconds since 1970.
+    ///
+    /// # Errors
+    /// Where it does not answer, or there is no such node.
+    pub async fn head_time_by(&self, node: usize) -> Result<u64, PrimaryError> {
+        let head: BlockHead = self.endpoint(node)?.request("eth_getBlockByNumber", json!(["latest", false])).await?;
+        Ok(head.timestamp())
+    }
+
     /// The newest block that is final by the configured rule.
     ///
     /// # Errors

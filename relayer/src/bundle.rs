@@ -14,7 +14,7 @@ pub(crate) struct Sifted {
     /// Succeed together, in this transaction.
     pub(crate) good: Option<(Vec<Item>, Ready)>,
     /// Fail by themselves, and why.
-    pub(crate) bad: Vec<(Item, String)>,
+    pub(crate) bad: Vec<(Item, Box<Revert>)>,
 }
 
 /// A call that succeeds.
@@ -76,7 +76,7 @@ pub(crate) async fn sift(
         if let [_] = part.as_slice() {
             // Done by somebody else a moment ago: not bad, and not to be tried now.
             if !revert.is_already_redeemed() {
-                sifted.bad.extend(part.into_iter().map(|item| (item, revert.to_string())));
+                sifted.bad.extend(part.pop().map(|item| (item, revert)));
             }
             continue;
         }

@@ -264,6 +264,7 @@ impl Relayer {
     pub(crate) fn leave(&mut self, id: ItemId) {
         tracing::info!(sender = %id.sender, sequence = %id.sequence, "left to others: the fee does not cover the gas");
         self.state.totals.below_cost = self.state.totals.below_cost.saturating_add(1);
+        self.changed = true;
         self.finish(id);
     }
 

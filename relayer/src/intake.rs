@@ -1,13 +1,24 @@
 //! From the authorities' feeds to waiting items: verified, of an asset that is served, not yet redeemed, not known.
 
-use fastpay_core::{Certificate, Committee, Epoch, Transfer};
+use std::time::Duration;
+
+use fastpay_core::{Certificate, Committee, Epoch, Redemption, Transfer};
 use fastpay_ethereum::{DepositsError, Payout, PrimaryError, Queued};
 use fastpay_rpc::PAGE_ENTRIES_MAX;
+use tokio::time::Instant;
 
 use crate::feeds::{FeedPage, ShardKey};
+use crate::gas::{Payouts, Plan};
 use crate::item::{Item, ItemId};
+use crate::policy::BelowCost;
 use crate::relayer::{Relayer, RelayerError, Tick, wait_or_stop};
 use crate::store::ITEMS_MAX;
+
+/// A fee that covers less than this part of the share of a full transaction will not do so later: gas would have to become
+/// eight times cheaper while the redemption waits.
+const HOPELESS_DIVISOR: u64 = 8;
+/// About a block.
+const GAS_PRICE_AGE_MAX: Duration = Duration::from_secs(12);
 
 /// What became of an entry of a feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +46,7 @@ impl Relayer {
     /// Takes one page of every feed. Cursors move only past entries that were dealt with.
     pub(crate) async fn take_feeds(&mut self) -> Result<Tick, RelayerError> {
         self.align_cursors();
+        self.look_at_gas_price().await;
         if self.is_full() {
             tracing::warn!(items = ITEMS_MAX, "feeds are not read until some of the waiting redemptions are done");
             return Ok(Tick { answered: 1, ..Tick::default() });
@@ -141,6 +153,10 @@ impl Relayer {
             self.leave_unserved(id);
             return Ok(Taken::Dealt);
         }
+        if self.is_hopeless(&item.redemption) {
+            self.leave(id);
+            return Ok(Taken::Dealt);
+        }
         match self.on_chain(&id).await? {
             OnChain::Queued(queued) if self.is_ours(&queued) => {
                 item.enqueue(queued);
@@ -184,6 +200,32 @@ impl Relayer {
             Err(error) => tracing::warn!(%error, "waiting"),
         }
         Ok(())
+    }
+
+    /// Whether a fee is so small that it will not cover its share of the gas, whatever company comes. Without that, anybody
+    /// could fill all places with redemptions that cost nothing, and keep those of others waiting.
+    fn is_hopeless(&self, redemption: &Redemption) -> bool {
+        let (Some((gas_price_wei, _)), Some(committees)) = (self.gas_price, &self.committees) else { return false };
+        let bundle = &self.config.bundle;
+        let share = Plan::Batch.gas_each(committees.current().quorum(), bundle.items_max);
+        let gas = share.saturating_add(Payouts::of(redemption).gas()) / HOPELESS_DIVISOR;
+        let worth = self.config.assets.worth(redemption.asset, redemption.fee).unwrap_or_default();
+        bundle.below_cost == BelowCost::Leave && worth < u128::from(gas).saturating_mul(gas_price_wei)
+    }
+
+    /// Learns what gas costs, where that matters and was asked long ago.
+    async fn look_at_gas_price(&mut self) {
+        let is_fresh = self.gas_price.is_some_and(|(_, at)| at.elapsed() < GAS_PRICE_AGE_MAX);
+        if is_fresh || self.config.bundle.below_cost != BelowCost::Leave {
+            return;
+        }
+        self.gas_price = match self.sender.current_offer().await {
+            Ok(offer) => Some((offer.price(), Instant::now())),
+            Err(error) => {
+                tracing::debug!(%error, "what gas costs is not known");
+                None
+            }
+        };
     }
 
     fn is_full(&self) -> bool {

@@ -56,10 +56,21 @@ impl Relayer {
         self.state.items.iter().filter(is_due).cloned().collect()
     }
 
-    /// Has what is due paid.
+    /// Takes note that an item in the contract's queue waits longer.
+    fn requeue(&mut self, id: ItemId, queued: Queued) {
+        let until = utc(queued.executable_at);
+        tracing::info!(sender = %id.sender, sequence = %id.sequence, until, "postponed by the guardian");
+        if let Some(item) = self.state.position(&id).and_then(|position| self.state.items.get_mut(position)) {
+            item.enqueue(queued);
+            self.changed = true;
+        }
+    }
+
+    /// Has what is due `now` paid, by the chain's clock.
     pub(crate) async fn execute_due(
         &mut self,
         due: Vec<Item>,
+        now: u64,
         quorum: usize,
         means: &mut Means,
     ) -> Result<(), RelayerError> {
@@ -68,6 +79,8 @@ impl Relayer {
                 break;
             }
             match self.on_chain(&item.id()).await? {
+                // The guardian has postponed it.
+                OnChain::Queued(queued) if queued.executable_at > now => self.requeue(item.id(), queued),
                 OnChain::Queued(queued) => self.execute(item, queued.needs_votes, quorum, means).await?,
                 OnChain::Done => self.finish_by_others(item.id()),
                 OnChain::Open | OnChain::Settling => {}
@@ -106,11 +119,15 @@ impl Relayer {
                 means.spend(gas_limit);
                 self.send(submission, &[item]).await
             }
-            Trial::Reverts(revert) if revert.paused_until().is_none() => {
+            Trial::Reverts(revert) if revert.is_of_the_moment() => {
+                self.postpone(item.id(), revert.to_string());
+                Ok(())
+            }
+            Trial::Reverts(revert) => {
                 self.park(item.id(), revert.to_string());
                 Ok(())
             }
-            Trial::Reverts(_) | Trial::TooLarge | Trial::Unsigned => Ok(()),
+            Trial::TooLarge | Trial::Unsigned => Ok(()),
         }
     }
 }

@@ -36,6 +36,8 @@ pub struct Quote {
     contract: Address,
     relayer: Address,
     gas_price_wei: u128,
+    /// So long, in milliseconds, a redemption waits for company at most.
+    wait_ms_max: u64,
     fees: Vec<(Asset, Amount)>,
 }
 
@@ -64,6 +66,7 @@ impl Quote {
             "contract": self.contract,
             "relayer": self.relayer,
             "gasPrice": self.gas_price_wei.to_string(),
+            "waitSeconds": self.wait_ms_max.div_ceil(1_000),
             "fees": self.fees.iter().map(fee).collect::<Vec<_>>(),
         })
     }
@@ -93,6 +96,7 @@ impl Relayer {
             contract: primary.contract(),
             relayer: self.address(),
             gas_price_wei,
+            wait_ms_max: self.config.bundle.wait_ms_max,
             fees: Quote::fees(&self.config.assets, committees.current().quorum(), gas_price_wei),
         };
         self.quotes.0.send_replace(Some((Arc::new(quote), Instant::now())));

@@ -98,6 +98,8 @@ pub struct Relayer {
     /// Sends what the traces are told, as long as it lives.
     _export: Option<Export>,
     balance_asked_at: Option<Instant>,
+    /// What gas costs, in wei, and when that was asked.
+    pub(crate) gas_price: Option<(u128, Instant)>,
     pub(crate) quotes: Quotes,
 }
 
@@ -164,6 +166,7 @@ impl Relayer {
             traces,
             _export: export,
             balance_asked_at: None,
+            gas_price: None,
             quotes: Quotes::default(),
         })
     }
@@ -234,6 +237,8 @@ impl Relayer {
     pub async fn tick(&mut self, eager: bool) -> Result<Tick, RelayerError> {
         let mut tick = Tick { answered: 1, ..Tick::default() };
         if self.is_identified().await? {
+            let primary = self.sender.primary();
+            self.witnesses.look_at_heads(async |node| primary.head_time_by(node).await).await;
             tick = self.take_feeds().await?;
             self.save()?;
             self.follow_bundles().await?;

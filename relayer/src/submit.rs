@@ -79,7 +79,7 @@ impl Relayer {
         let ended = self.ended(&committees, &open, now).await?;
         let mut outlook = Outlook { committees, ended, means: self.means().await? };
         let quorum = outlook.quorum();
-        self.execute_due(due, quorum, &mut outlook.means).await?;
+        self.execute_due(due, now, quorum, &mut outlook.means).await?;
         if open.is_empty() {
             self.note_decision(Decision::default());
             return Ok(());
@@ -260,8 +260,12 @@ impl Relayer {
     }
 
     async fn submit_sifted(&mut self, outlook: &mut Outlook, sifted: Sifted) -> Result<bool, RelayerError> {
-        for (item, reason) in sifted.bad {
-            self.park(item.id(), reason);
+        for (item, revert) in sifted.bad {
+            if revert.is_of_the_moment() {
+                self.postpone(item.id(), revert.to_string());
+            } else {
+                self.park(item.id(), revert.to_string());
+            }
         }
         self.save()?;
         let Some((items, Ready { call, gas_limit })) = sifted.good else { return Ok(false) };

@@ -2,7 +2,8 @@
 //! another chain.
 //!
 //! Nodes agree where every node that answered within the last ten minutes says the same now, and those are more than half
-//! of the configured ones. A single configured node agrees with itself.
+//! of the configured ones. A single configured node agrees with itself. A node whose newest block is ten minutes behind that
+//! of another one stands still, whatever it answers: it counts as one that does not.
 
 use std::time::Duration;
 
@@ -28,17 +29,20 @@ enum Answer<T> {
 #[derive(Debug)]
 pub(crate) struct Witnesses {
     nodes: Vec<Contact>,
+    looked_at: Option<Instant>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Contact {
     answered_at: Option<Instant>,
     failed_at: Option<Instant>,
+    /// The time of its newest block when it was last asked for that, in seconds since 1970.
+    head_s: u64,
 }
 
 impl Witnesses {
     pub(crate) fn new(nodes: usize) -> Self {
-        Self { nodes: vec![Contact::default(); nodes] }
+        Self { nodes: vec![Contact::default(); nodes], looked_at: None }
     }
 
     /// Asks every node, by its number. None where they do not agree.
@@ -50,14 +54,19 @@ impl Witnesses {
         mut ask: impl AsyncFnMut(usize) -> Result<T, PrimaryError>,
     ) -> Result<Option<T>, PrimaryError> {
         let mut answers = Vec::with_capacity(self.nodes.len());
+        let newest_s = self.nodes.iter().map(|contact| contact.head_s).max().unwrap_or_default();
         for (node, contact) in self.nodes.iter_mut().enumerate() {
+            if newest_s.saturating_sub(contact.head_s) > MEMORY.as_secs() {
+                answers.push(Answer::Away);
+                continue;
+            }
             if contact.failed_at.is_some_and(|at| at.elapsed() < PAUSE) {
                 answers.push(contact.without_answer());
                 continue;
             }
             answers.push(match ask(node).await {
                 Ok(answer) => {
-                    *contact = Contact { answered_at: Some(Instant::now()), failed_at: None };
+                    (contact.answered_at, contact.failed_at) = (Some(Instant::now()), None);
                     Answer::Says(answer)
                 }
                 Err(error) if error.is_retryable() => {
@@ -69,6 +78,34 @@ impl Witnesses {
             });
         }
         Ok(agreed(answers))
+    }
+}
+
+impl Witnesses {
+    /// Looks at the newest block of every node, where that was long ago. A node that does not answer has the one that it
+    /// had.
+    pub(crate) async fn look_at_heads(&mut self, mut ask: impl AsyncFnMut(usize) -> Result<u64, PrimaryError>) {
+        if self.nodes.len() < 2 || self.looked_at.is_some_and(|at| at.elapsed() < PAUSE) {
+            return;
+        }
+        self.looked_at = Some(Instant::now());
+        for (node, contact) in self.nodes.iter_mut().enumerate() {
+            match ask(node).await {
+                Ok(head_s) => contact.head_s = head_s,
+                Err(error) => tracing::debug!(node, %error, "an Ethereum node does not say its newest block"),
+            }
+        }
+        let newest_s = self.nodes.iter().map(|contact| contact.head_s).max().unwrap_or_default();
+        for (node, contact) in self.nodes.iter().enumerate() {
+            let behind_s = newest_s.saturating_sub(contact.head_s);
+            if behind_s > MEMORY.as_secs() {
+                tracing::warn!(
+                    node,
+                    behind_s,
+                    "an Ethereum node stands still: it is not asked what became of redemptions"
+                );
+            }
+        }
     }
 }
 
@@ -146,6 +183,26 @@ mod tests {
         // It is back.
         tokio::time::advance(PAUSE).await;
         assert_eq!(witnesses.agree(async |node| Ok(node == 2)).await.unwrap(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_node_that_stands_still_is_left_out_until_it_goes_on() {
+        let mut witnesses = Witnesses::new(3);
+        // The last one never saw the redemption.
+        let ask = async |node| Ok(node < 2);
+        assert_eq!(witnesses.agree(ask).await.unwrap(), None);
+        witnesses.look_at_heads(async |node| Ok(if node == 2 { 10_000 } else { 10_600 })).await;
+        assert_eq!(witnesses.agree(ask).await.unwrap(), None, "it may only be slow");
+        tokio::time::advance(PAUSE).await;
+        witnesses.look_at_heads(async |node| Ok(if node == 2 { 10_000 } else { 10_601 })).await;
+        assert_eq!(witnesses.agree(ask).await.unwrap(), Some(true));
+        tokio::time::advance(PAUSE).await;
+        witnesses.look_at_heads(async |_| Ok(10_700)).await;
+        assert_eq!(witnesses.agree(ask).await.unwrap(), None);
+        // One that claims a time to come leaves itself alone, and that is no majority.
+        tokio::time::advance(PAUSE).await;
+        witnesses.look_at_heads(async |node| Ok(if node == 2 { u64::MAX } else { 10_700 })).await;
+        assert_eq!(witnesses.agree(ask).await.unwrap(), None);
     }
 
     #[tokio::test]

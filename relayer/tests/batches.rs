@@ -196,6 +196,37 @@ async fn what_the_contract_queues_is_executed_when_it_is_due() {
 }
 
 #[tokio::test]
+async fn what_the_guardian_postpones_is_executed_later_and_never_given_up() {
+    let scene = Scene::new(Mining::Manual).await;
+    for (sequence, worth) in [(0, ETHER * 6 / 10), (1, ETHER * 3 / 10)] {
+        scene.publish_worth(sequence, worth, 1);
+        let mut relayer = scene.relayer().await;
+        relayer.tick(true).await.unwrap();
+        settle(&scene, &mut relayer).await;
+    }
+    let relayer = scene.relayer().await;
+    let due = relayer.state().items[0].queued.unwrap().executable_at;
+    let now = scene.primary.latest_head().await.unwrap().timestamp();
+    scene.postpone(86_400).await;
+    scene.pass(due - now).await;
+    drop(relayer);
+    // More hours, and rounds, than something that fails is tried in.
+    for hour in 0..15 {
+        let mut relayer = scene.relayer_at((due + hour * 3_600) * 1_000);
+        relayer.tick(true).await.unwrap();
+        assert_eq!((relayer.state().totals.given_up, relayer.state().items.len()), (0, 1));
+        assert!(relayer.state().items[0].parked.is_none(), "it does nothing wrong");
+    }
+    let mut relayer = scene.relayer_at((due + 86_400) * 1_000);
+    assert_eq!(relayer.state().items[0].queued.unwrap().executable_at, due + 86_400);
+    scene.pass(86_400).await;
+    relayer.tick(true).await.unwrap();
+    assert_eq!(calls(&relayer), [("executeQueued", 1)]);
+    settle(&scene, &mut relayer).await;
+    assert_eq!((relayer.state().totals.executed, relayer.state().items.len()), (1, 0));
+}
+
+#[tokio::test]
 async fn what_another_relayer_had_queued_is_left_to_it_unless_told_otherwise() {
     let mut scene = Scene::new(Mining::Manual).await;
     scene.publish_worth(0, ETHER * 6 / 10, 1);
@@ -251,10 +282,13 @@ async fn a_pause_is_waited_out_and_said() {
 
 #[tokio::test]
 async fn a_fee_below_its_share_of_the_gas_waits_and_is_then_paid_or_left() {
-    for (below_cost, paid, left) in [(BelowCost::Pay, 100, 0), (BelowCost::Leave, 0, 1)] {
+    let worth = ETHER / 10;
+    for (below_cost, paid, left) in [(BelowCost::Pay, worth, 0), (BelowCost::Leave, 0, 1)] {
         let mut scene = Scene::new(Mining::Manual).await;
         scene.config.bundle = BundleConfig { wait_ms_max: 1_500, below_cost, ..scene.config.bundle.clone() };
-        scene.publish([0]);
+        let price: U256 = scene.anvil.request("eth_gasPrice", serde_json::json!([])).await;
+        // A quarter of what company would make of it.
+        scene.publish_worth(0, worth, 7_500 * price.to::<u128>());
         let mut relayer = scene.relayer().await;
         relayer.tick(false).await.unwrap();
         assert_eq!(relayer.state().decision.reason, Reason::WaitsForFees);
@@ -263,7 +297,11 @@ async fn a_fee_below_its_share_of_the_gas_waits_and_is_then_paid_or_left() {
         relayer.tick(false).await.unwrap();
         scene.anvil.mine(3).await;
         relayer.tick(false).await.unwrap();
-        assert_eq!((scene.paid_out().await, relayer.state().totals.below_cost), (paid, left), "{below_cost:?}");
+        assert_eq!(
+            (u128::from(scene.paid_out().await), relayer.state().totals.below_cost),
+            (paid, left),
+            "{below_cost:?}"
+        );
         assert_eq!(relayer.state().items.len(), 0);
     }
 }

@@ -9,7 +9,7 @@ use alloy::sol_types::{SolCall, SolValue};
 use fastpay_core::{AccountKey, Amount, Asset, Redemption, Transfer};
 use fastpay_ethereum::testing::{LyingNode, Mining, rich_key};
 use fastpay_ethereum::{Call, IFastPay, IToken, Sender};
-use fastpay_relayer::{Assets, Relayer, State, status_json, status_text};
+use fastpay_relayer::{Assets, BelowCost, Relayer, State, status_json, status_text};
 use scene::{ETHER, RECIPIENT, Scene, serving};
 use serde_json::{Value, json};
 
@@ -380,6 +380,32 @@ async fn one_node_s_word_ends_no_redemption() {
     assert_eq!((relayer.state().items.len(), relayer.state().totals.redeemed), (0, 1));
 }
 
+#[tokio::test]
+async fn dust_without_a_fee_takes_no_place_from_others() {
+    let mut scene = Scene::new(Mining::Manual).await;
+    (scene.config.bundle.below_cost, scene.config.bundle.wait_ms_max) = (BelowCost::Leave, 3_600_000);
+    for sequence in 0..20 {
+        scene.publish_worth(sequence, 1_000, u128::from(sequence % 2));
+    }
+    let good = ETHER / 1_000;
+    scene.publish_worth(20, ETHER / 10, good);
+    // This one suffices where gas becomes four times cheaper.
+    let price: U256 = scene.anvil.request("eth_gasPrice", json!([])).await;
+    scene.publish_worth(21, ETHER / 10, 30_000 * price.to::<u128>() / 4);
+    let mut relayer = scene.relayer().await;
+    relayer.tick(false).await.unwrap();
+    let waiting: Vec<_> = relayer.state().items.iter().map(|item| item.redemption.sequence.0).collect();
+    assert_eq!((waiting, relayer.state().totals.below_cost), (vec![20, 21], 20));
+    // It is not looked at again, and who works for nothing takes all.
+    assert_eq!(State::read(&scene.config.data_dir).unwrap(), *relayer.state());
+    drop(relayer);
+    std::fs::remove_dir_all(&scene.config.data_dir).unwrap();
+    scene.config.bundle.below_cost = BelowCost::Pay;
+    let mut relayer = scene.relayer().await;
+    relayer.tick(false).await.unwrap();
+    assert_eq!((relayer.state().items.len(), relayer.state().totals.below_cost), (22, 0));
+}
+
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -390,6 +416,7 @@ async fn wallets_are_told_what_is_taken() {
 
     let mut scene = Scene::new(Mining::Manual).await;
     scene.config.assets = Assets::default();
+    scene.config.bundle.wait_ms_max = 1_001;
     let mut relayer = scene.relayer().await;
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -418,4 +445,5 @@ async fn wallets_are_told_what_is_taken() {
     assert_eq!((fees.len(), &fees[0]["asset"]), (1, &json!(Asset::ETHER)));
     let fee: u128 = fees[0]["fee"].as_str().unwrap().parse().unwrap();
     assert!((70_000 * price..100_000 * price).contains(&fee), "{body}");
+    assert_eq!(body["waitSeconds"], json!(2), "as long as one may wait for company, rounded up");
 }

@@ -16,7 +16,7 @@ use fastpay_core::{
 };
 use fastpay_ethereum::testing::{Anvil, CHAIN_ID, GUARDIAN, Mining, Signers};
 use fastpay_ethereum::{Call, Finality, IFastPay, Primary, PrimaryConfig, SenderConfig};
-use fastpay_relayer::{Assets, BelowCost, BundleConfig, Config, KeyConfig, Rate, Relayer};
+use fastpay_relayer::{Assets, BelowCost, BundleConfig, Clock, Config, KeyConfig, Rate, Relayer, authorities};
 use fastpay_rpc::proto::shard_server;
 
 use authority::Authority;
@@ -86,6 +86,13 @@ impl Scene {
     /// A relayer on the scene's data folder, as if just started.
     pub async fn relayer(&self) -> Relayer {
         Relayer::open(self.config.clone(), self.anvil.rich_key(0)).await.unwrap()
+    }
+
+    /// The same, by a clock at which it is this time now, in milliseconds since 1970.
+    pub fn relayer_at(&self, now_ms: u64) -> Relayer {
+        let authorities = authorities(&self.config.endpoints).unwrap();
+        let (config, key, primary) = (self.config.clone(), self.anvil.rich_key(0), self.primary.clone());
+        Relayer::over(config, key, primary, authorities, Clock::at(now_ms)).unwrap()
     }
 
     pub fn redemption(&self, sequence: u64, fee: u128) -> Redemption {
@@ -166,7 +173,16 @@ impl Scene {
 
     /// The guardian pauses the contract.
     pub async fn pause(&self) {
-        let call = Bytes::from(IFastPay::pauseCall {}.abi_encode());
+        self.as_guardian(IFastPay::pauseCall {}.abi_encode().into()).await;
+    }
+
+    /// The guardian postpones what was queued with votes of epoch 0.
+    pub async fn postpone(&self, seconds: u64) {
+        let call = IFastPay::postponeCall { epoch: 0, extra: U256::from(seconds) };
+        self.as_guardian(call.abi_encode().into()).await;
+    }
+
+    async fn as_guardian(&self, call: Bytes) {
         let gas = U256::from(ETHER);
         let _: serde_json::Value = self.anvil.request("anvil_setBalance", serde_json::json!([GUARDIAN, gas])).await;
         let _: serde_json::Value = self.anvil.request("anvil_impersonateAccount", serde_json::json!([GUARDIAN])).await;
