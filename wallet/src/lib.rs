@@ -6,7 +6,7 @@
 //!  ChainAccount ─► the Primary: deposit, redeem by oneself, claim; written ahead as well
 //! ```
 //! Modules in reading order: `folder`, `wallet`, `finish`, `many`, `receive`, `view`, `chain`,
-//! `payout`, `arrival`, `audit`, `open`, `memo`, `money`, `link`.
+//! `payout`, `fees`, `arrival`, `audit`, `open`, `memo`, `money`, `link`.
 //!
 //! Invariants: what an authority says is verified or agreed by f + 1 before it is acted on; an order is on
 //! disk before it is sent; no second order is ever signed for a sequence number; whatever a crash leaves
@@ -20,6 +20,7 @@ mod audit;
 mod chain;
 mod decimal;
 mod error;
+mod fees;
 mod finish;
 pub mod folder;
 mod link;
@@ -41,6 +42,7 @@ pub use chain::{ChainAccount, ChainListener, Claim, Finished};
 pub use decimal::{DecimalError, format_units, parse_amount};
 pub use error::WalletError;
 pub use fastpay_telemetry::ErrorKind;
+pub use fees::Offer;
 pub use link::{LABEL_LENGTH_MAX, LINK_LENGTH_MAX, LabelTooLong, LinkError, PaymentLink, check_label};
 pub use many::{PageState, PageStates, PayoutPage};
 pub use memo::{MemoError, format_memo, parse_memo};

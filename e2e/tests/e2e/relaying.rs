@@ -159,3 +159,46 @@ async fn a_batch_a_queue_and_a_pause_end_in_payouts() {
     assert!(lines.iter().all(|line| line.ok), "{lines:?}");
     assert_eq!(alice.fastpay(["audit"]).await.unwrap()["ok"], true);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_a_fee_a_redemption_has_the_one_that_the_relayer_takes_and_is_paid() {
+    let mut network = on_chain("fees").await;
+    network.start_authorities().await.unwrap();
+    let relayer = network.tell_fees().unwrap();
+    // It works for no less than the gas.
+    let config = network.relayer().unwrap().config().clone();
+    let text = std::fs::read_to_string(&config).unwrap();
+    std::fs::write(&config, text.replace("below_cost = \"pay\"", "below_cost = \"leave\"")).unwrap();
+    let alice = Person::new(&network, "alice").await.unwrap();
+    alice.import_rich_key("own", 0).await.unwrap();
+    alice.fastpay(["deposit", "10"]).await.unwrap();
+    let out = OUT.to_string();
+    let fee_of = |told: &Value| told["fee"]["units"].as_str().unwrap().parse::<u128>().unwrap();
+
+    // Nobody answers yet.
+    let told = alice.try_fastpay(["redeem", "1", "--to", &out]).await.unwrap().success().unwrap();
+    assert!(told.err.contains("no relayer of the endpoints file says what it takes"), "{}", told.err);
+    network.start_relayer().unwrap();
+    wait_for(PATIENCE, async || match http_get(&relayer, "/v1/fees").await? {
+        (200, _) => Ok(()),
+        (status, body) => Err(format!("{status} {body}")),
+    })
+    .await
+    .unwrap();
+    let told = alice.fastpay(["redeem", "1", "--to", &out, "--wait", "120"]).await.unwrap();
+    let fee = fee_of(&told);
+    assert_eq!((told["offer"]["fee"].as_str(), fee > 0), (Some(&*fee.to_string()), true), "{told}");
+    assert_eq!(told["offer"]["relayer"], network.relayer().unwrap().address().to_string().as_str(), "{told}");
+    assert_eq!((&told["offer"]["paidWithinSeconds"], &told["redeemed"]["by"]), (&json!(31), &json!("relayer")));
+    wait_until_out_has(&network, U256::from(10).pow(U256::from(18)) - U256::from(fee)).await;
+
+    // A fee that nobody named is never a large part of the amount.
+    let refused = alice.try_fastpay(["redeem", "0.000000000000001", "--to", &out]).await.unwrap();
+    assert_eq!(refused.status.code(), Some(2), "{}{}", refused.out, refused.err);
+    assert!(refused.err.contains("more than a tenth of"), "{}", refused.err);
+    // One that was named is taken, also where it suffices for nobody.
+    let told = alice.try_fastpay(["redeem", "1", "--to", &out, "--fee", "0"]).await.unwrap().success().unwrap();
+    assert!(told.err.contains("for less perhaps none brings it"), "{}", told.err);
+    let told = alice.fastpay(["redeem", "1", "--fee", "0", "--self"]).await.unwrap();
+    assert_eq!((fee_of(&told), &told["offer"], &told["redeemed"]["by"]), (0, &Value::Null, &json!("self")), "{told}");
+}

@@ -318,9 +318,10 @@ pub struct RedeemArgs {
     /// The Ethereum address that is paid; by default that of the account, where it has one.
     #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
     pub to: Option<Address>,
-    /// The part of the amount that goes to whoever brings it to the contract.
-    #[arg(long, default_value = "0", value_name = "AMOUNT", allow_negative_numbers = true)]
-    pub fee: String,
+    /// The part of the amount that goes to whoever brings it to the contract; by default what the cheapest of the listed
+    /// relayers takes, and 0 with --self.
+    #[arg(long, value_name = "AMOUNT", allow_negative_numbers = true)]
+    pub fee: Option<String>,
     /// For the records: up to 32 bytes of text, or 0x and 64 hexadecimal digits.
     #[arg(long, default_value = "", value_parser = read_memo)]
     pub memo: Memo,

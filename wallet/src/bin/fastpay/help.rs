@@ -57,7 +57,7 @@ const EXAMPLES: [(&str, &[&str]); 19] = [
     (
         "redeem",
         &[
-            "fastpay redeem 1 --to 0x70997970C51812dc3A010C7d01b50e0d17dc79C8 --fee 0.001 --wait",
+            "fastpay redeem 1 --to 0x70997970C51812dc3A010C7d01b50e0d17dc79C8 --wait",
             "fastpay redeem 2 --from alice --self",
             "fastpay redeem --sequence 7 --self",
         ],

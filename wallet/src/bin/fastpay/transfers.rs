@@ -6,7 +6,7 @@ use fastpay_core::{AccountId, Amount, Asset, PrimaryAddress, SequenceNumber, Tra
 use fastpay_ethereum::{Inclusion, PaidRedemption, Payout, Primary, utc};
 use fastpay_wallet::folder::KeyEntry;
 use fastpay_wallet::{
-    Finished, Intent, Money, QueuedRedemption, Receipt, Resumed, Wallet, WalletError, check_not_paused,
+    Finished, Intent, Money, Offer, QueuedRedemption, Receipt, Resumed, Wallet, WalletError, check_not_paused,
     check_recipient, wait_for_redemption, would_queue,
 };
 use serde_json::{Value, json};
@@ -20,6 +20,9 @@ use crate::output::{Report, add, gas_cost_json, queued_json, transfer_json, tran
 
 /// So long the command stays for the authorities beyond the quorum.
 const REST: Duration = Duration::from_millis(300);
+/// A fee that nobody named is at most this part of the amount: a tenth. Whoever wrote the endpoints file, or is asked, may
+/// name any.
+const FEE_DIVISOR_MIN: u128 = 10;
 
 pub async fn pay(context: &Context, args: PayArgs) -> Result<Report, WalletError> {
     if let Some(file) = &args.csv {
@@ -89,9 +92,9 @@ pub async fn redeem(context: &Context, args: RedeemArgs) -> Result<Report, Walle
     let (certificate, mut json, mut text) = match args.sequence {
         Some(sequence) => ordered_before(&wallet, entry.account, SequenceNumber(sequence)).await?,
         None => {
-            let (receipt, queue_until) = order_redemption(context, &wallet, &entry, &args).await?;
+            let (receipt, queue_until, offer) = order_redemption(context, &wallet, &entry, &args).await?;
             let (mut json, text) = describe(&wallet, &receipt).await;
-            add(&mut json, [("expectedQueuedUntil", json!(queue_until))]);
+            add(&mut json, [("expectedQueuedUntil", json!(queue_until)), ("offer", offer_json(offer.as_ref()))]);
             (receipt.certificate, json, text)
         }
     };
@@ -182,27 +185,90 @@ async fn order_redemption(
     wallet: &Wallet,
     entry: &KeyEntry,
     args: &RedeemArgs,
-) -> Result<(Receipt, Option<u64>), WalletError> {
+) -> Result<(Receipt, Option<u64>, Option<Offer>), WalletError> {
     context.folder.config()?.primary()?;
     let missing =
         || WalletError::Argument("an Ed25519 account has no Ethereum address; say where with --to 0x…".into());
     let recipient = args.to.or_else(|| entry.account.ethereum_address()).ok_or_else(missing)?;
-    let asset = context.asset(&args.asset)?;
+    let (asset, memo) = (context.asset(&args.asset)?, args.memo);
     let amount = context.amount(wallet, entry.account, asset, args.amount.as_deref().unwrap_or_default()).await?;
-    let fee = wallet.read_amount(asset, &args.fee).await?;
+    let intent = |fee| Intent::Redeem { recipient, asset, amount, fee, memo };
+    let given = match &args.fee {
+        Some(fee) => Some(wallet.read_amount(asset, fee).await?),
+        None => wallet.unfinished_fee(entry.account, &intent(Amount::ZERO))?,
+    };
+    let (fee, offer) = choose_fee(context, wallet, args.by_self, (asset, amount, given)).await?;
     if fee > amount {
         let money = Money::of(wallet, asset).await;
         let (fee, amount) = (money.text(fee), money.text(amount));
         return Err(WalletError::Argument(format!("the fee of {fee} is above the amount of {amount}; lower the fee")));
     }
-    let intent = Intent::Redeem { recipient, asset, amount, fee, memo: args.memo };
     let queue_until = look_ahead(context, wallet, recipient, asset, amount).await?;
-    Ok((send(context, wallet, entry, &intent, Expiry(None)).await?, queue_until))
+    Ok((send(context, wallet, entry, &intent(fee), Expiry(None)).await?, queue_until, offer))
+}
+
+/// The fee that was given, or that the cheapest relayer takes, and the offer of a relayer that it covers.
+async fn choose_fee(
+    context: &Context,
+    wallet: &Wallet,
+    by_self: bool,
+    (asset, amount, given): (Asset, Amount, Option<Amount>),
+) -> Result<(Amount, Option<Offer>), WalletError> {
+    if by_self {
+        return Ok((given.unwrap_or(Amount::ZERO), None));
+    }
+    let Some(offer) = wallet.offers(asset).await?.into_iter().next() else {
+        let fee = given.unwrap_or(Amount::ZERO);
+        if fee == Amount::ZERO {
+            context.screen.say(
+                "no relayer of the endpoints file says what it takes; without a fee perhaps none brings it to the \
+                 contract. `fastpay redeem --sequence NUMBER --self` does, at any time",
+            );
+        }
+        return Ok((fee, None));
+    };
+    let money = Money::of(wallet, asset).await;
+    let (takes, within) = (money.text(offer.fee), about(offer.paid_within));
+    match given {
+        Some(fee) if fee < offer.fee => {
+            context.screen.say(format!(
+                "the cheapest relayer takes {takes}: for less perhaps none brings it to the contract. \
+                 `fastpay redeem --sequence NUMBER --self` does, at any time"
+            ));
+            Ok((fee, None))
+        }
+        Some(fee) => {
+            context.screen.say(format!("a relayer pays it in about {within}"));
+            Ok((fee, Some(offer)))
+        }
+        None if offer.fee.0 > amount.0 / FEE_DIVISOR_MIN => Err(WalletError::Argument(format!(
+            "the cheapest relayer takes {takes}, more than a tenth of {}; agree with --fee, or bring it to the contract \
+             with --self",
+            money.text(amount)
+        ))),
+        None => {
+            context.screen.say(format!("fee: {takes}, what the cheapest relayer takes; it pays in about {within}"));
+            Ok((offer.fee, Some(offer)))
+        }
+    }
+}
+
+/// For people, rounded up.
+fn about(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ 0..=90 => format!("{seconds} seconds"),
+        seconds @ 91..=5_400 => format!("{} minutes", seconds.div_ceil(60)),
+        seconds => format!("{} hours", seconds.div_ceil(3_600)),
+    }
+}
+
+fn offer_json(offer: Option<&Offer>) -> Value {
+    let Some(Offer { url, relayer, fee, paid_within }) = offer else { return Value::Null };
+    json!({ "url": url, "relayer": relayer, "fee": fee.to_string(), "paidWithinSeconds": paid_within.as_secs() })
 }
 
 /// Before anything is signed: refuses while the contract is paused and where the money would be lost, and warns where
-/// the redemption will be queued.
-/// While the Primary cannot be asked, a redemption can be ordered all the same.
+/// the redemption will be queued. While the Primary cannot be asked, a redemption can be ordered all the same.
 async fn look_ahead(
     context: &Context,
     wallet: &Wallet,
