@@ -14,7 +14,7 @@ use fastpay_core::{
     PrimaryAddress, Redemption, SequenceNumber, Transfer, TransferOrder, VerifiedCertificate, VerifiedContractVote,
     VerifiedVote,
 };
-use fastpay_e2e::{Network, VOTES_VALIDITY_S, http_get, wait_for};
+use fastpay_e2e::{Network, OUTFLOW_DELAY_S, Person, VOTES_VALIDITY_S, bring_all_up_to_date, http_get, wait_for};
 use fastpay_ethereum::{ContractRedemption, IFastPay, certified_redemption};
 use fastpay_rpc::BatchAnswer;
 use serde_json::json;
@@ -372,4 +372,64 @@ async fn an_emergency_ends_the_stolen_keys_votes_at_once_and_a_recovery_is_follo
     let committee = clients.committee(Epoch(2)).unwrap();
     network.chain().unwrap().send(contract, U256::ZERO, redeem(&certificate, &committee)).await.unwrap();
     assert_eq!(network.chain().unwrap().ether_of(RECIPIENT).await.unwrap(), U256::from(150));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_compromised_epoch_queued_is_executed_with_new_votes_by_relayer_and_owner() {
+    let mut network = on_chain("compromised").await;
+    let second: Vec<Member> = network.authorities.iter_mut().map(|a| a.add_keys("keys-1").unwrap()).collect();
+    network.start_authorities().await.unwrap();
+    network.start_relayer().unwrap();
+    let alice = Person::new(&network, "alice").await.unwrap();
+    let own = alice.import_rich_key("own", 0).await.unwrap();
+    alice.fastpay(["deposit", "10"]).await.unwrap();
+    let out = RECIPIENT.to_string();
+    // Six of ten may go at once, and then no large part of the four that are left.
+    let paid = alice.fastpay(["redeem", "6", "--to", &out, "--wait", "120"]).await.unwrap();
+    assert_eq!(paid["redeemed"]["by"], "relayer", "{paid}");
+    let relayed = alice.fastpay(["redeem", "2", "--to", &out, "--wait", "120"]).await.unwrap();
+    network.relayer().unwrap().stop().unwrap();
+    let brought = alice.fastpay(["redeem", "1.8", "--to", &out, "--self"]).await.unwrap();
+    for (queued, relayer) in
+        [(&relayed, network.relayer().unwrap().address()), (&brought, own.ethereum_address().unwrap())]
+    {
+        let waits = &queued["queued"];
+        assert_eq!((&waits["relayer"], &waits["needsVotes"]), (&json!(relayer), &json!(false)), "{queued}");
+    }
+    bring_all_up_to_date(&network, &[own]).await.unwrap();
+
+    // The keys of epoch 0 were out.
+    let rotation = network.propose("keys-1", &second, &[0, 1, 2], (1, 0)).await.unwrap();
+    network.sign(&rotation).unwrap();
+    network.announce(&rotation).await.unwrap();
+    network.chain().unwrap().pass(DELAY_S + 1).await.unwrap();
+    network.install(&rotation).await.unwrap();
+    for number in 0..4 {
+        wait_for_epoch(&network, number, 1).await;
+    }
+    let chain = network.chain().unwrap();
+    chain.pass(OUTFLOW_DELAY_S).await.unwrap();
+    let wei = |text: &str| fastpay_wallet::parse_amount(text, 18).unwrap();
+    let contract = network.contract().unwrap();
+    for (sequence, amount) in [(1, "2"), (2, "1.8")] {
+        let redemption = Redemption { sender: own, ..redeems(&key(0), wei(amount).0, sequence) };
+        let call = IFastPay::executeQueuedCall { redemption: (&redemption).into(), votes: Bytes::new() };
+        let call = json!([{ "to": contract, "data": Bytes::from(call.abi_encode()) }, "latest"]);
+        let refused = chain.request::<serde_json::Value>("eth_call", call).await.unwrap_err().to_string();
+        let expected = alloy::primitives::hex::encode(IFastPay::EpochCompromised::SELECTOR);
+        assert!(refused.contains(&expected), "{refused}");
+    }
+
+    // Its owner has the new committee vote for what she brought, and the relayer for what it brought.
+    let executed = alice.fastpay(["execute", "--sequence", "2"]).await.unwrap();
+    assert_eq!(executed["executed"][0]["needsVotes"], true, "{executed}");
+    assert_eq!(network.chain().unwrap().ether_of(RECIPIENT).await.unwrap(), U256::from(wei("7.8").0));
+    network.start_relayer().unwrap();
+    wait_for(PATIENCE, async || {
+        let found = network.chain().unwrap().ether_of(RECIPIENT).await.map_err(|error| error.to_string())?;
+        if found == U256::from(wei("9.8").0) { Ok(()) } else { Err(format!("{found} wei are paid")) }
+    })
+    .await
+    .unwrap();
+    assert_eq!(alice.fastpay(["audit"]).await.unwrap()["ok"], true);
 }
