@@ -5,7 +5,7 @@ use std::hint::black_box;
 use bytes::Bytes;
 use fastpay_core::{
     Certificate, Committees, Decision, Deposit, Digest, Domain, Epoch, Record, Request, SequenceNumber, Shard, ShardId,
-    ShardLedger, SynchronizationOrder, TransactionIndex, TransferOrder, VerifiedRequest, Verifier, Vote,
+    ShardLedger, SynchronizationOrder, TransactionIndex, TransferOrder, VerifiedRequest, Verifier, Vote, VoteFloor,
     sign_payment_votes,
 };
 use fastpay_e2e::{Failure, Place};
@@ -126,7 +126,10 @@ impl<'a> Bench<'a> {
         }
         let shard = &mut self.shard;
         let decided = clock.time(RULES, count, || {
-            orders.iter().map(|order| decide(shard, |shard| shard.lock(order))).collect::<Result<Vec<_>, _>>()
+            orders
+                .iter()
+                .map(|order| decide(shard, |shard| shard.lock(order, VoteFloor::Zero)))
+                .collect::<Result<Vec<_>, _>>()
         })?;
         self.commit_and_apply(&decided, clock)?;
         let digests: Vec<Digest> = orders.iter().map(|order| order.digest()).collect();
