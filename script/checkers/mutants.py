@@ -66,14 +66,14 @@ MUTANTS = {
     ),
     "upheld-by-anyone": (
         "contracts/base/Unlocks.sol",
-        "Votes.check(votes, vote, keys, quorum, Votes.WHOLE_CALL);",
-        "",
+        "Votes.check(votes, vote, keys, quorum",
+        "Votes.check(votes, vote ^ vote, keys, quorum",
         "check_UpholdingNeedsAQuorum",
     ),
     "voided-early": (
         "contracts/base/Unlocks.sol",
-        "require(block.timestamp >= voidableFrom, NotVoidable(account, sequence, voidableFrom));",
-        "",
+        "require(block.timestamp >= voidableFrom, NotVoidable",
+        "require(block.timestamp >= voidableFrom - voidableFrom, NotVoidable",
         "check_VoidingNeedsAQuorum",
     ),
     "anyone-pauses": (
