@@ -6,7 +6,7 @@
 //! a member of an earlier epoch is kept, under its old name until it has told its new one (`ask_names`).
 //! Whatever a name says, only signatures count.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use fastpay_core::{
     AccountId, Asset, AuthorityName, Certificate, CertificateError, Committee, CommitteeError, Committees, Domain,
     Epoch, EpochsError, Genesis, SequenceNumber, VerifiedCertificate,
 };
-use fastpay_rpc::{AccountState, PaymentName, ShardStatus};
+use fastpay_rpc::{AccountState, PaymentName, ShardStatus, TransferName};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -334,6 +334,50 @@ impl Network {
         let mut asked = JoinSet::new();
         self.authorities().iter().for_each(|authority| ask_certificate(&mut asked, authority, account, sequence));
         self.first_valid(&mut asked, account, sequence).await
+    }
+
+    /// The valid certificates of these names, as far as any authority shows them before the deadline. One authority is
+    /// asked for all of them, and then the next for those that are left; a slow one is not waited for longer than a
+    /// moment before the next is asked beside it.
+    pub async fn find_certificates(
+        &self,
+        names: impl IntoIterator<Item = TransferName>,
+        first: Option<AuthorityName>,
+        deadline: Instant,
+    ) -> BTreeMap<TransferName, VerifiedCertificate> {
+        let mut wanted: BTreeSet<TransferName> = names.into_iter().collect();
+        let mut authorities = self.authorities().to_vec();
+        authorities.sort_by_key(|authority| Some(authority.name()) != first);
+        let mut next = authorities.into_iter();
+        let (mut asked, mut found) = (JoinSet::new(), BTreeMap::new());
+        while !wanted.is_empty() {
+            let mut until = deadline;
+            if let Some(authority) = next.next() {
+                let names: Vec<_> = wanted.iter().copied().collect();
+                asked.spawn(async move { authority.certificates(&names).await });
+                until = deadline.min(Instant::now() + GRACE);
+            }
+            match timeout_at(until, asked.join_next()).await {
+                Ok(Some(Ok(Ok(certificates)))) => {
+                    for certificate in certificates {
+                        let transfer = &certificate.order.transfer;
+                        let (sender, sequence) = (transfer.sender(), transfer.sequence());
+                        if !wanted.contains(&(sender, sequence)) {
+                            continue;
+                        }
+                        if let Ok(certificate) = self.verify_certificate(certificate, sender, sequence) {
+                            wanted.remove(&(sender, sequence));
+                            found.insert((sender, sequence), certificate);
+                        }
+                    }
+                }
+                Ok(None) => break,
+                Ok(Some(_)) => {}
+                Err(_) if Instant::now() >= deadline => break,
+                Err(_) => {}
+            }
+        }
+        found
     }
 
     /// The payment certificate that answers for an entry of `account`'s list of received payments at

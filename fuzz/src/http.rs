@@ -7,7 +7,7 @@ use fastpay_core as core;
 use fastpay_rpc::REDEMPTION_BATCH_MAX;
 use fastpay_rpc::json::{
     Account, AccountState, Bytes20, Bytes32, Certificate, Int256, Problem, RedemptionBatch, RedemptionBatchVote,
-    RedemptionName, TransferOrder, Uint64, Uint128, VoteAnswer,
+    TransferName, TransferOrder, Uint64, Uint128, VoteAnswer,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -88,7 +88,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
     let refusal = fastpay_rpc::Refusal::OrderPending(Box::new(signed.orders[1].clone()));
     seeds.push(body(2, &Problem::from(&refusal)));
     let account = signed.orders[0].transfer.sender();
-    let name = RedemptionName { sender: account.into(), sequence: "7".parse().unwrap() };
+    let name = TransferName { sender: account.into(), sequence: "7".parse().unwrap() };
     seeds.push(body(2, &RedemptionBatch { redemptions: vec![name.clone(), name] }));
     let texts = [account.to_string(), Bytes32::from_str(&format!("0x{}", "ab".repeat(32))).unwrap().to_string()];
     seeds.extend(texts.iter().map(|text| tagged(3, text.as_bytes())));

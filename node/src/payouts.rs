@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{Semaphore, watch};
 
 use crate::metrics::{Metrics, now_seconds};
-use crate::network::{ReadError, Reads};
+use crate::network::{Range, ReadError, Reads};
 use crate::shard::{HistoryReader, ShardHandle};
 use crate::standing::StandingSeen;
 use crate::storage::replace_file;
@@ -128,7 +128,7 @@ impl Payouts {
             let before = queue.clone();
             while queue.next < total && queue.waiting.len() < WAITING_PER_SHARD_MAX {
                 let room = u32::try_from(WAITING_PER_SHARD_MAX - queue.waiting.len()).unwrap_or(u32::MAX);
-                let page = reads.redemptions(&ledger, queue.next, room, votes_max).await?;
+                let page = reads.feed(&ledger, Range { start: queue.next, limit: room }, votes_max).await?;
                 if page.is_empty() {
                     break;
                 }

@@ -5,8 +5,8 @@
 
 use bytes::Bytes;
 use fastpay_core::{
-    AccountId, Asset, AssetTotals, Authority, AuthorityName, Balance, Certificate, ContractVote, Deposit, Epoch,
-    Payment, PrimaryAddress, SequenceNumber, ShardId, TransactionIndex, TransferOrder,
+    AccountId, Asset, AssetTotals, Authority, AuthorityName, Balance, Certificate, ContractVote, Deposit, Digest,
+    Epoch, Payment, PrimaryAddress, SequenceNumber, ShardId, TransactionIndex, TransferOrder,
 };
 
 use crate::convert::{self, Malformed, copy};
@@ -60,6 +60,8 @@ pub struct Received {
     pub payment: Payment,
     /// The output's number, where it is an output of a payout.
     pub output: Option<u16>,
+    /// The digest of that payout. Authorities of older releases do not tell it over gRPC.
+    pub payout: Option<Digest>,
 }
 
 impl Received {
@@ -82,6 +84,18 @@ pub enum BatchAnswer {
     },
     /// It has not confirmed those at these positions, ascending. Confirm them there and ask again.
     Missing(Vec<usize>),
+}
+
+/// A transfer by its sender and number.
+pub type TransferName = (AccountId, SequenceNumber);
+
+/// The certificates that an authority has of the names that it was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Certificates<C = Certificate> {
+    /// In the order of the names, without those that are not confirmed there.
+    pub found: Vec<C>,
+    /// So many names, from the first, were looked up.
+    pub looked_up: usize,
 }
 
 /// A part of a history, oldest first.
@@ -165,6 +179,7 @@ impl From<&Page<Received>> for proto::ReceivedPage {
             number: received.number,
             payment: Some((&received.payment).into()),
             output: received.output.map(u32::from),
+            payout: received.payout.map(|digest| copy(digest.as_slice())),
         };
         Self { payments: page.entries.iter().map(payment).collect(), total: page.total }
     }
@@ -176,7 +191,8 @@ impl TryFrom<proto::ReceivedPage> for Page<Received> {
         let entries = page.payments.into_iter().map(|entry| {
             let payment = entry.payment.ok_or(Malformed::Missing("payment"))?.try_into()?;
             let output = entry.output.map(u16::try_from).transpose().map_err(|_| Malformed::OutOfRange("output"))?;
-            Ok(Received { number: entry.number, payment, output })
+            let payout = entry.payout.as_deref().map(|digest| convert::digest("payout", digest)).transpose()?;
+            Ok(Received { number: entry.number, payment, output, payout })
         });
         Ok(Self { entries: entries.collect::<Result<_, Malformed>>()?, total: page.total })
     }
@@ -208,6 +224,34 @@ impl TryFrom<proto::CertificatePage> for Page<Certificate> {
     fn try_from(page: proto::CertificatePage) -> Result<Self, Malformed> {
         let entries = page.certificates.into_iter().map(TryInto::try_into).collect::<Result<_, Malformed>>()?;
         Ok(Self { entries, total: page.total })
+    }
+}
+
+impl<C: AsRef<Certificate>> From<&Certificates<C>> for proto::CertificatesResponse {
+    fn from(answer: &Certificates<C>) -> Self {
+        let certificates = answer.found.iter().map(|certificate| certificate.as_ref().into());
+        let looked_up = u32::try_from(answer.looked_up).unwrap_or(u32::MAX);
+        Self { certificates: certificates.collect(), looked_up }
+    }
+}
+
+impl TryFrom<proto::CertificatesResponse> for Certificates {
+    type Error = Malformed;
+    fn try_from(answer: proto::CertificatesResponse) -> Result<Self, Malformed> {
+        let found = answer.certificates.into_iter().map(TryInto::try_into).collect::<Result<Vec<_>, Malformed>>()?;
+        Ok(Self { found, looked_up: answer.looked_up as usize })
+    }
+}
+
+impl From<&BatchAnswer> for proto::redemption_batch_response::Response {
+    fn from(answer: &BatchAnswer) -> Self {
+        match answer {
+            BatchAnswer::Vote { epoch, vote } => Self::Vote((*epoch, vote).into()),
+            BatchAnswer::Missing(positions) => {
+                let positions = positions.iter().map(|position| u32::try_from(*position).unwrap_or(u32::MAX));
+                Self::Missing(proto::MissingRedemptions { positions: positions.collect() })
+            }
+        }
     }
 }
 

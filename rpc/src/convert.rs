@@ -3,13 +3,13 @@
 
 use bytes::Bytes;
 use fastpay_core::{
-    AccountId, Amount, Asset, AuthorityName, Authorization, Balance, Certificate, ContractVote, Deposit,
+    AccountId, Amount, Asset, AuthorityName, Authorization, Balance, Certificate, ContractVote, Deposit, Digest,
     EcdsaSignature, Ed25519Signature, Epoch, InvalidTransfer, MERKLE_PATH_LENGTH_MAX, MerklePath, Output, Outputs,
     Payment, Payout, PrimaryAddress, Redemption, SequenceNumber, TransactionIndex, Transfer, TransferOrder, Vote,
     VoteSignature,
 };
 
-use crate::{REDEMPTION_BATCH_MAX, proto};
+use crate::{PAGE_ENTRIES_MAX, REDEMPTION_BATCH_MAX, TransferName, proto};
 
 /// A message that is not what the schema and its comments say.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -53,6 +53,10 @@ pub(crate) fn authority_name(field: &'static str, bytes: &[u8]) -> Result<Author
 
 pub(crate) fn primary_address(field: &'static str, bytes: &[u8]) -> Result<PrimaryAddress, Malformed> {
     array(field, bytes).map(PrimaryAddress::new)
+}
+
+pub(crate) fn digest(field: &'static str, bytes: &[u8]) -> Result<Digest, Malformed> {
+    array(field, bytes).map(Digest::from)
 }
 
 pub(crate) fn asset(bytes: &[u8]) -> Result<Asset, Malformed> {
@@ -310,23 +314,42 @@ impl TryFrom<proto::ContractVote> for (Epoch, ContractVote) {
     }
 }
 
-impl From<&[(AccountId, SequenceNumber)]> for proto::RedemptionBatchRequest {
-    fn from(redemptions: &[(AccountId, SequenceNumber)]) -> Self {
-        let name = |(sender, sequence): &(AccountId, SequenceNumber)| proto::RedemptionName {
-            sender: copy(&sender.0),
-            sequence: sequence.0,
-        };
-        Self { redemptions: redemptions.iter().map(name).collect() }
+fn names(names: &[TransferName]) -> Vec<proto::TransferName> {
+    let name =
+        |(sender, sequence): &TransferName| proto::TransferName { sender: copy(&sender.0), sequence: sequence.0 };
+    names.iter().map(name).collect()
+}
+
+/// From 1 to `max` names.
+fn into_names(field: &'static str, names: &[proto::TransferName], max: usize) -> Result<Vec<TransferName>, Malformed> {
+    if !(1..=max).contains(&names.len()) {
+        return Err(Malformed::OutOfRange(field));
+    }
+    names.iter().map(|name| Ok((account("sender", &name.sender)?, SequenceNumber(name.sequence)))).collect()
+}
+
+impl From<&[TransferName]> for proto::RedemptionBatchRequest {
+    fn from(redemptions: &[TransferName]) -> Self {
+        Self { redemptions: names(redemptions) }
     }
 }
 
-impl TryFrom<proto::RedemptionBatchRequest> for Vec<(AccountId, SequenceNumber)> {
+impl TryFrom<proto::RedemptionBatchRequest> for Vec<TransferName> {
     type Error = Malformed;
     fn try_from(request: proto::RedemptionBatchRequest) -> Result<Self, Malformed> {
-        if !(1..=REDEMPTION_BATCH_MAX).contains(&request.redemptions.len()) {
-            return Err(Malformed::OutOfRange("redemptions"));
-        }
-        let names = request.redemptions.iter();
-        names.map(|name| Ok((account("sender", &name.sender)?, SequenceNumber(name.sequence)))).collect()
+        into_names("redemptions", &request.redemptions, REDEMPTION_BATCH_MAX)
+    }
+}
+
+impl From<&[TransferName]> for proto::CertificatesRequest {
+    fn from(of: &[TransferName]) -> Self {
+        Self { names: names(of) }
+    }
+}
+
+impl TryFrom<proto::CertificatesRequest> for Vec<TransferName> {
+    type Error = Malformed;
+    fn try_from(request: proto::CertificatesRequest) -> Result<Self, Malformed> {
+        into_names("names", &request.names, PAGE_ENTRIES_MAX as usize)
     }
 }

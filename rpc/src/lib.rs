@@ -21,7 +21,7 @@ pub mod proto {
     tonic::include_proto!("fastpay.v1");
 }
 
-pub use answers::{AccountState, BatchAnswer, Page, PaymentName, Received, ShardStatus};
+pub use answers::{AccountState, BatchAnswer, Certificates, Page, PaymentName, Received, ShardStatus, TransferName};
 pub use convert::Malformed;
 pub use refusal::{Refusal, printable};
 
@@ -31,14 +31,21 @@ pub const MESSAGE_BYTES_MAX: usize = 1 << 20;
 /// have to hold one for each stream of each connection, so it is no longer than a certificate needs.
 #[must_use]
 pub const fn request_bytes_max(quorum: usize) -> usize {
-    // An order with its envelope and outputs, 89 bytes each, and each vote with the longest Merkle path: about 440 bytes.
-    let certificate = 1_024 + fastpay_core::PAYOUT_OUTPUTS_MAX * 96 + quorum * 512;
+    let certificate = certificate_bytes_max(fastpay_core::PAYOUT_OUTPUTS_MAX, quorum);
     let batch = REDEMPTION_BATCH_MAX * 48;
     if certificate > batch { certificate } else { batch }
+}
+/// The longest certificate of so many outputs and votes, in bytes.
+#[must_use]
+pub const fn certificate_bytes_max(outputs: usize, votes: usize) -> usize {
+    // An order with its envelope and outputs, 89 bytes each, and each vote with the longest Merkle path: about 440 bytes.
+    1_024 + outputs * 96 + votes * 512
 }
 /// At most so many redemptions in one batch vote: a transaction with them fits into a tenth of a block.
 pub const REDEMPTION_BATCH_MAX: usize = 256;
 /// At most so many entries in one page of history.
 pub const PAGE_ENTRIES_MAX: u32 = 100;
+/// So long, in bytes, an answer with several certificates may be. JSON takes about three times as much.
+pub const CERTIFICATES_BYTES_MAX: usize = 1 << 18;
 /// At most so many requests of one client in flight on one stream; the server reads no further.
 pub const STREAM_REQUESTS_IN_FLIGHT_MAX: usize = 1024;

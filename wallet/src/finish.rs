@@ -177,9 +177,16 @@ impl Wallet {
         let known = journal.orders().next_sequence()?;
         let next = self.proven_next(account, known, answers).await;
         // The newest first: with it the folder knows which number comes next, should this end half-way.
-        for number in (known.0.max(next.0.saturating_sub(LEARNED_MAX))..next.0).rev() {
+        let numbers = known.0.max(next.0.saturating_sub(LEARNED_MAX))..next.0;
+        let names = numbers.clone().map(|number| (account, SequenceNumber(number)));
+        let mut found = self.network().find_certificates(names, None, Instant::now() + READ_PATIENCE).await;
+        for number in numbers.rev() {
             let sequence = SequenceNumber(number);
-            let Some(certificate) = self.network().find_certificate(account, sequence).await else {
+            let found = match found.remove(&(account, sequence)) {
+                Some(certificate) => Some(certificate),
+                None => self.network().find_certificate(account, sequence).await,
+            };
+            let Some(certificate) = found else {
                 tracing::warn!(%account, %sequence, "a certificate of another copy of this wallet is not to be found");
                 continue;
             };

@@ -107,9 +107,15 @@ impl Intake {
                 );
                 return Ok(());
             };
-            for received in self.journal.add(&certificate)? {
-                self.taken().insert(received.name(), Some((received, certificate.clone())));
-            }
+            self.add(&certificate)?;
+        }
+        Ok(())
+    }
+
+    /// Puts what a certificate pays to the account into the inbox.
+    fn add(&self, certificate: &VerifiedCertificate) -> Result<(), FolderError> {
+        for received in self.journal.add(certificate)? {
+            self.taken().insert(received.name(), Some((received, certificate.clone())));
         }
         Ok(())
     }
@@ -189,6 +195,7 @@ impl Wallet {
     ) -> Result<Taken, FolderError> {
         let intake = Intake { wallet: self.clone(), journal: journal.clone(), taken: Mutex::default() };
         let intake = Arc::new(intake);
+        self.take_in_agreed(&intake, lists).await?;
         let mut tasks = JoinSet::new();
         for (name, list) in lists.iter() {
             tasks.spawn(intake.clone().take_in(*name, list.entries.clone()));
@@ -209,6 +216,25 @@ impl Wallet {
         // What is being written is written.
         tasks.shutdown().await;
         Ok(std::mem::take(&mut *intake.taken()))
+    }
+
+    /// Takes in what f + 1 list, so that one of them is honest and has the certificate: in pages, of few authorities.
+    async fn take_in_agreed(&self, intake: &Intake, lists: &[(AuthorityName, List)]) -> Result<(), FolderError> {
+        let inbox = intake.journal.inbox();
+        let mut counts: HashMap<PaymentName, usize> = HashMap::new();
+        for name in lists.iter().flat_map(|(_, list)| list.entries.iter().map(Received::name)) {
+            let count = counts.entry(name).or_default();
+            *count = count.saturating_add(1);
+        }
+        let trusted = self.network().trusted_count();
+        let agreed = counts.into_iter().filter(|(name, count)| *count >= trusted && !inbox.has(name));
+        let agreed: Vec<PaymentName> = agreed.map(|(name, _)| name).collect();
+        let names = agreed.iter().map(|name| (name.sender, name.sequence));
+        let found = self.network().find_certificates(names, None, Instant::now() + READ_PATIENCE / 2).await;
+        for certificate in found.values() {
+            intake.add(certificate)?;
+        }
+        Ok(())
     }
 
     /// Whether the lists of a quorum are proven to their ends. Of the committee as it is known now: who has left it settles

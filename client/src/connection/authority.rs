@@ -1,6 +1,7 @@
 //! A client of one authority: all its shards.
 
-use fastpay_core::{AccountId, AuthorityName, ShardLayout};
+use fastpay_core::{AccountId, AuthorityName, Certificate, ShardLayout};
+use fastpay_rpc::{PAGE_ENTRIES_MAX, TransferName};
 
 use super::{ClientError, ClientOptions, ShardClient};
 use crate::endpoints::AuthorityEndpoints;
@@ -49,6 +50,23 @@ impl AuthorityClient {
     #[must_use]
     pub fn named(&self, name: AuthorityName) -> Self {
         Self { name, ..self.clone() }
+    }
+
+    /// The certificates of these names, as far as they are confirmed there, in the order of the names.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn certificates(&self, names: &[TransferName]) -> Result<Vec<Certificate>, ClientError> {
+        // Any shard answers for all of its authority.
+        let shard = self.shards.first().ok_or(ClientError::NotFound)?;
+        let (mut rest, mut found) = (names, Vec::new());
+        while !rest.is_empty() {
+            let page = rest.get(..PAGE_ENTRIES_MAX as usize).unwrap_or(rest);
+            let answer = shard.certificates(page).await?;
+            found.extend(answer.found);
+            rest = rest.get(answer.looked_up..).unwrap_or_default();
+        }
+        Ok(found)
     }
 
     /// Its shards, from the first.

@@ -21,7 +21,8 @@ use fastpay_rpc::proto::shard_client::ShardClient as Grpc;
 use fastpay_rpc::proto::submit_request::Request;
 use fastpay_rpc::proto::submit_response::Response;
 use fastpay_rpc::{
-    AccountState, BatchAnswer, MESSAGE_BYTES_MAX, Malformed, PAGE_ENTRIES_MAX, Page, Received, ShardStatus, proto,
+    AccountState, BatchAnswer, Certificates, MESSAGE_BYTES_MAX, Malformed, PAGE_ENTRIES_MAX, Page, Received,
+    ShardStatus, TransferName, proto,
 };
 use tonic::Status;
 use tonic::transport::{Certificate as TlsCertificate, ClientTlsConfig, Endpoint};
@@ -161,6 +162,19 @@ impl ShardClient {
         Ok(self.in_time(self.grpc.clone().get_certificate(request)).await?.try_into()?)
     }
 
+    /// The certificates of these names, at most a page of them, at any shard of the authority: see [`Certificates`].
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn certificates(&self, names: &[TransferName]) -> Result<Certificates, ClientError> {
+        let request = proto::CertificatesRequest::from(names);
+        let answer = Certificates::try_from(self.in_time(self.grpc.clone().read_certificates(request)).await?)?;
+        if !(1..=names.len()).contains(&answer.looked_up) || answer.found.len() > answer.looked_up {
+            return Err(Malformed::OutOfRange("looked_up").into());
+        }
+        Ok(answer)
+    }
+
     /// Payments received by `account`, from number `start`, at most a page of them.
     ///
     /// # Errors
@@ -191,10 +205,7 @@ impl ShardClient {
     ///
     /// # Errors
     /// See [`ClientError`].
-    pub async fn vote_redemption_batch(
-        &self,
-        redemptions: &[(AccountId, SequenceNumber)],
-    ) -> Result<BatchAnswer, ClientError> {
+    pub async fn vote_redemption_batch(&self, redemptions: &[TransferName]) -> Result<BatchAnswer, ClientError> {
         use proto::redemption_batch_response::Response;
         let request = proto::RedemptionBatchRequest::from(redemptions);
         let answer = self.in_time(self.grpc.clone().vote_redemption_batch(request)).await?;

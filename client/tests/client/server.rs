@@ -20,12 +20,30 @@ pub type BoxFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// What it says to every read of an account.
 pub type Account = Arc<dyn Fn() -> Result<proto::AccountResponse, Status> + Send + Sync>;
 
+/// What it says to every request for certificates by name.
+pub type Certificates =
+    Arc<dyn Fn(proto::CertificatesRequest) -> Result<proto::CertificatesResponse, Status> + Send + Sync>;
+
 #[derive(Clone)]
 struct Scripted {
     behaviour: Behaviour,
     account: Account,
+    certificates: Certificates,
     batch: Option<proto::redemption_batch_response::Response>,
     asset_asked: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Default for Scripted {
+    /// One that answers nothing.
+    fn default() -> Self {
+        Self {
+            behaviour: behaviour(|_, _| std::future::ready(())),
+            account: Arc::new(|| Err(Status::unimplemented("not here"))),
+            certificates: Arc::new(|_| Err(Status::unimplemented("not here"))),
+            batch: None,
+            asset_asked: Arc::default(),
+        }
+    }
 }
 
 /// A server that ends with this value.
@@ -56,26 +74,22 @@ impl Server {
     }
 
     pub async fn start_at(address: SocketAddr, behaviour: Behaviour) -> Self {
-        let account: Account = Arc::new(|| Err(Status::unimplemented("not here")));
-        Self::with(address, Scripted { behaviour, account, batch: None, asset_asked: Arc::default() }).await
+        Self::with(address, Scripted { behaviour, ..Scripted::default() }).await
     }
 
     /// One that answers reads of accounts, and no streams.
     pub async fn reading(account: Account) -> Self {
-        let behaviour = behaviour(|_, _| std::future::ready(()));
-        Self::with(
-            "127.0.0.1:0".parse().unwrap(),
-            Scripted { behaviour, account, batch: None, asset_asked: Arc::default() },
-        )
-        .await
+        Self::with("127.0.0.1:0".parse().unwrap(), Scripted { account, ..Scripted::default() }).await
+    }
+
+    /// One that answers requests for certificates by name, and nothing else.
+    pub async fn showing(certificates: Certificates) -> Self {
+        Self::with("127.0.0.1:0".parse().unwrap(), Scripted { certificates, ..Scripted::default() }).await
     }
 
     /// One that answers every request for a batch vote so, and nothing else.
     pub async fn voting(batch: Option<proto::redemption_batch_response::Response>) -> Self {
-        let account: Account = Arc::new(|| Err(Status::unimplemented("not here")));
-        let behaviour = behaviour(|_, _| std::future::ready(()));
-        let scripted = Scripted { behaviour, account, batch, asset_asked: Arc::default() };
-        Self::with("127.0.0.1:0".parse().unwrap(), scripted).await
+        Self::with("127.0.0.1:0".parse().unwrap(), Scripted { batch, ..Scripted::default() }).await
     }
 
     async fn with(address: SocketAddr, scripted: Scripted) -> Self {
@@ -125,6 +139,13 @@ impl Shard for Scripted {
         _: Request<proto::CertificateRequest>,
     ) -> Result<Response<proto::Certificate>, Status> {
         Err(Status::unimplemented("not here"))
+    }
+
+    async fn read_certificates(
+        &self,
+        request: Request<proto::CertificatesRequest>,
+    ) -> Result<Response<proto::CertificatesResponse>, Status> {
+        (self.certificates)(request.into_inner()).map(Response::new)
     }
 
     async fn list_received(

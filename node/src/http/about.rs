@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
-use fastpay_core::{Asset, Epoch};
+use fastpay_core::{Asset, Epoch, ShardId};
 use fastpay_rpc::json::{Committee, Decimal, Follower, FollowerState, Hex, ProblemCode, ShardStatus, Status, Uint64};
 use serde::Deserialize;
 use serde_json::json;
@@ -15,7 +15,6 @@ use super::extract::Query;
 use super::problem::{OfKnowledge, OfState, Rejection};
 use super::{Node, SharedNode};
 use crate::follower::Progress;
-use crate::network::chosen;
 
 /// Which committee is asked for.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -78,19 +77,11 @@ pub(super) async fn status(
 
 async fn shard_status(node: &Node, index: usize, asset: Option<Asset>) -> Result<ShardStatus, Rejection> {
     let reads = node.shards.get(index).expect("there are as many shards as were counted");
-    let ledger = reads.ledger().await?;
-    let (totals, truncated) = chosen(ledger.totals.iter().map(|(asset, totals)| (*asset, totals)), asset);
-    let in_flight: usize = ledger.outboxes.values().map(|outbox| outbox.waiting.len()).sum();
-    let queued = node.context.metrics.shards.get(index).map_or(0, |metrics| metrics.queued.get());
-    Ok(ShardStatus {
-        shard: u32::try_from(index).unwrap_or(u32::MAX),
-        synchronized: Decimal(ledger.synchronized.0),
-        redemptions: Decimal(ledger.redemptions.count()),
-        credits_in_flight: Decimal(in_flight as u64),
-        queued: Decimal(u64::try_from(queued).unwrap_or_default()),
-        totals: totals.into_iter().map(Into::into).collect(),
-        truncated,
-    })
+    let (context, standing) = (&node.context, node.context.standing.borrow().clone());
+    let place = (ShardId(u32::try_from(index).unwrap_or(u32::MAX)), node.layout.count());
+    let status = reads.status(&context.domain, &standing, place, asset).await?;
+    let queued = context.metrics.shards.get(index).map_or(0, |metrics| metrics.queued.get());
+    Ok(ShardStatus::new(&status, u64::try_from(queued).unwrap_or_default()))
 }
 
 fn follower(node: &Node) -> Follower {

@@ -2,10 +2,10 @@
 
 use axum::Json;
 use axum::extract::State;
-use fastpay_core::{AccountId, Chain, Record, SequenceNumber, TransferOrder};
+use fastpay_core::{Chain, Record, SequenceNumber};
 use fastpay_rpc::json::{
-    Account, AccountState, Bytes20, Certificate, Decimal, Deposit, DepositPage, ProblemCode, ReceivedPage,
-    ReceivedPayment, SentPage, SentTransfer, Transfer, Uint64,
+    Account, AccountState, Bytes20, Certificate, Decimal, DepositPage, ProblemCode, ReceivedPage, SentPage,
+    SentTransfer, Transfer, Uint64,
 };
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -13,7 +13,6 @@ use utoipa::IntoParams;
 use super::SharedNode;
 use super::extract::{PageParams, Path, Query};
 use super::problem::{OfEntry, OfPage, OfState, Rejection};
-use crate::network::chosen;
 
 /// Which asset is asked for.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -35,22 +34,9 @@ pub(super) async fn account(
     Path(id): Path<Account>,
     Query(params): Query<AssetParams>,
 ) -> Result<Json<AccountState>, Rejection> {
-    let account = node.shard_of(&id.0).account(id.0).await?;
     let standing = node.context.standing.borrow().clone();
-    let catching_up = standing.guard().is_some_and(|guard| !guard.bears_witness(id.0, &account));
-    let (holdings, truncated) = chosen(account.balances.iter(), params.asset.map(Into::into));
-    let pending: Option<&TransferOrder> = account.pending.as_ref().map(|pending| pending.order.as_ref());
-    Ok(Json(AccountState {
-        account: id,
-        shard: node.layout.shard_of(&id.0).0,
-        next_sequence: Decimal(account.next_sequence().0),
-        pending: pending.map(Into::into),
-        holdings: holdings.into_iter().map(Into::into).collect(),
-        received: Decimal(account.received.count()),
-        deposits: Decimal(account.deposits.count()),
-        truncated,
-        catching_up,
-    }))
+    let state = node.shard_of(&id.0).account_state(&standing, id.0, params.asset.map(Into::into)).await?;
+    Ok(Json(AccountState::new(id.0, node.layout.shard_of(&id.0), &state)))
 }
 
 /// A certificate by its sender and number
@@ -91,7 +77,7 @@ pub(super) async fn sent(
     let shard = node.shard_of(&id.0);
     let account = shard.account(id.0).await?;
     let total = Decimal(account.sent.count());
-    let entries = shard.page(account.sent, page.start(), page.limit(), Chain::Sent).await?;
+    let entries = shard.page(account.sent, page.range(), Chain::Sent).await?;
     let (mut transfers, mut outputs) = (Vec::new(), 0_usize);
     for (_, record) in &entries {
         let Some(sent) = sent_transfer(&node.context.domain, record) else { continue };
@@ -103,7 +89,7 @@ pub(super) async fn sent(
         }
         transfers.push(sent);
     }
-    Ok(Json(SentPage { start: Decimal(page.start()), total, transfers }))
+    Ok(Json(SentPage { start: Decimal(page.range().start), total, transfers }))
 }
 
 /// What an account received
@@ -117,13 +103,8 @@ pub(super) async fn received(
     Path(id): Path<Account>,
     Query(page): Query<PageParams>,
 ) -> Result<Json<ReceivedPage>, Rejection> {
-    let shard = node.shard_of(&id.0);
-    let account = shard.account(id.0).await?;
-    let total = Decimal(account.received.count());
-    let entries = shard.page(account.received, page.start(), page.limit(), Chain::Received(id.0)).await?;
-    let payments =
-        entries.iter().filter_map(|(number, record)| received_payment(&node.context.domain, id.0, *number, record));
-    Ok(Json(ReceivedPage { total, payments: payments.collect() }))
+    let page = node.shard_of(&id.0).received(id.0, page.range()).await?;
+    Ok(Json(ReceivedPage::new(&node.context.domain, &page)))
 }
 
 /// An account's deposits
@@ -137,34 +118,12 @@ pub(super) async fn deposits(
     Path(id): Path<Account>,
     Query(page): Query<PageParams>,
 ) -> Result<Json<DepositPage>, Rejection> {
-    let shard = node.shard_of(&id.0);
-    let account = shard.account(id.0).await?;
-    let total = Decimal(account.deposits.count());
-    let entries = shard.page(account.deposits, page.start(), page.limit(), Chain::Deposits).await?;
-    let deposits = entries.iter().filter_map(|(_, record)| deposit(record)).collect();
-    Ok(Json(DepositPage { total, deposits }))
-}
-
-pub(super) fn received_payment(
-    domain: &fastpay_core::Domain,
-    account: AccountId,
-    number: u64,
-    record: &Record,
-) -> Option<ReceivedPayment> {
-    let receipt = record.received_by(account, number)?;
-    Some(ReceivedPayment::new(domain, number, &receipt, record.payout_digest()))
+    Ok(Json((&node.shard_of(&id.0).deposits(id.0, page.range()).await?).into()))
 }
 
 pub(super) fn sent_transfer(domain: &fastpay_core::Domain, record: &Record) -> Option<SentTransfer> {
     match record {
         Record::Confirmation { certificate, .. } => Some(SentTransfer::new(domain, &certificate.order.transfer)),
-        _ => None,
-    }
-}
-
-pub(super) fn deposit(record: &Record) -> Option<Deposit> {
-    match record {
-        Record::Synchronization { order, .. } => order.deposit.as_ref().map(Into::into),
         _ => None,
     }
 }

@@ -24,12 +24,12 @@ use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 use utoipa::IntoParams;
 
-use super::accounts::{deposit, received_payment, sent_transfer};
+use super::accounts::sent_transfer;
 use super::connections::Caller;
 use super::extract::{Path, Query};
 use super::problem::{OfEvents, Rejection};
 use super::{Node, SharedNode};
-use crate::network::{ReadError, Share};
+use crate::network::{self, Range, ReadError, Share};
 use crate::shard::{Peer, Subscription};
 
 const LAST_EVENT_ID: &str = "last-event-id";
@@ -194,14 +194,15 @@ impl Speaker {
         while let Some(entries) = self.page(&account.received, self.cursor.received, Chain::Received(self.id)).await? {
             for (number, record) in entries {
                 self.cursor.received = number.saturating_add(1);
-                let payment = received_payment(&domain, self.id, number, &record);
+                let received = network::received(self.id, number, &record);
+                let payment = received.map(|received| json::ReceivedPayment::new(&domain, &received));
                 self.event("received", payment).await?;
             }
         }
         while let Some(entries) = self.page(&account.deposits, self.cursor.deposits, Chain::Deposits).await? {
             for (number, record) in entries {
                 self.cursor.deposits = number.saturating_add(1);
-                self.event("deposited", deposit(&record)).await?;
+                self.event("deposited", network::deposit(&record).map(json::Deposit::from)).await?;
             }
         }
         Ok(())
@@ -213,7 +214,12 @@ impl Speaker {
             return Ok(None);
         }
         let _turn = self.peer.read().await;
-        let entries = self.node.shard_of(&self.id).page(history.clone(), start, 0, chain).await.map_err(|_| Ended)?;
+        let entries = self
+            .node
+            .shard_of(&self.id)
+            .page(history.clone(), Range { start, limit: 0 }, chain)
+            .await
+            .map_err(|_| Ended)?;
         Ok((!entries.is_empty()).then_some(entries))
     }
 

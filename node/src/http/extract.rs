@@ -15,6 +15,7 @@ use utoipa::IntoParams;
 use super::Node;
 use super::connections::Caller;
 use super::problem::Rejection;
+use crate::network::Range;
 
 /// The variable parts of the path.
 pub(super) struct Path<T>(pub T);
@@ -52,13 +53,15 @@ pub(super) struct PageParams {
 }
 
 impl PageParams {
-    pub(super) fn start(&self) -> u64 {
-        self.start.map_or(0, |start| start.0)
+    pub(super) fn range(&self) -> Range {
+        range(self.start, self.limit)
     }
+}
 
-    pub(super) fn limit(&self) -> u32 {
-        self.limit.map_or(0, |limit| u32::try_from(limit.0).unwrap_or(u32::MAX))
-    }
+/// From the first, as many as a page has, where nothing is said.
+pub(super) fn range(start: Option<Uint64>, limit: Option<Uint64>) -> Range {
+    let limit = limit.map_or(0, |limit| u32::try_from(limit.0).unwrap_or(u32::MAX));
+    Range { start: start.map_or(0, |start| start.0), limit }
 }
 
 /// What a body of JSON of the form `F` says, with who sent it. Who sends what says nothing is judged by that.

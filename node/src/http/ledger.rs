@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use fastpay_core::{Digest, Record, TransactionIndex};
+use fastpay_core::{Digest, Record, ShardId, TransactionIndex};
 use fastpay_rpc::json::{
     Bytes32, ConfirmedTransfer, Decimal, Deposit, Problem, ProblemCode, RedemptionPage, Retry, Uint64,
     WaitingRedemptions,
@@ -12,10 +12,11 @@ use fastpay_rpc::json::{
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::extract::{Path, Query};
+use super::extract::{Path, Query, range};
 use super::problem::{OfEntry, OfFound, Rejection};
-use super::{Node, SharedNode, accounts};
+use super::{Node, SharedNode};
 use crate::index::{Index, IndexError, Place};
+use crate::network;
 use crate::shard::HistoryError;
 use crate::storage::JournalError;
 
@@ -55,16 +56,9 @@ pub(super) async fn redemptions(
         let detail = format!("there is no shard {number}; this authority has {count}, counted from 0");
         return Err(Rejection::new(ProblemCode::NotFound, detail));
     };
-    let ledger = reads.ledger().await?;
-    let votes_max = node.context.standing.borrow().quorum_max();
-    let (start, limit) = (params.start.map_or(0, |start| start.0), params.limit.map_or(0, |limit| limit.0));
-    let limit = u32::try_from(limit).unwrap_or(u32::MAX);
-    let certificates = reads.redemptions(&ledger, start, limit, votes_max).await?;
-    Ok(Json(RedemptionPage {
-        shard,
-        total: Decimal(ledger.redemptions.count()),
-        certificates: certificates.iter().map(|certificate| certificate.as_ref().into()).collect(),
-    }))
+    let standing = node.context.standing.borrow().clone();
+    let page = reads.redemptions(&standing, range(params.start, params.limit)).await?;
+    Ok(Json(RedemptionPage::new(ShardId(shard), &page)))
 }
 
 /// The redemptions that wait
@@ -118,8 +112,8 @@ pub(super) async fn transfer(
 pub(super) async fn deposit(State(node): SharedNode, Path(wanted): Path<Uint64>) -> Result<Json<Deposit>, Rejection> {
     let wanted = TransactionIndex(wanted.0);
     let record = indexed(&node, move |index| index.deposit(wanted)).await?;
-    match record.as_ref().and_then(accounts::deposit) {
-        Some(deposit) if deposit.index.0 == wanted.0 => Ok(Json(deposit)),
+    match record.as_ref().and_then(network::deposit) {
+        Some(deposit) if deposit.index == wanted => Ok(Json(deposit.into())),
         _ => Err(not_indexed(&node, "no deposit of this index is credited here")),
     }
 }

@@ -4,17 +4,18 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use fastpay_core::{self as core, AccountId, Request, SequenceNumber};
-use fastpay_rpc::Refusal;
+use fastpay_core::{self as core, Request};
 use fastpay_rpc::json::{
-    Certificate, Confirmed, Problem, ProblemCode, RedemptionBatch, RedemptionBatchVote, TransferOrder, VoteAnswer,
+    Certificate, CertificateNames, Certificates, Confirmed, Problem, RedemptionBatch, RedemptionBatchVote,
+    TransferOrder, VoteAnswer,
 };
+use fastpay_rpc::{BatchAnswer, Refusal, TransferName};
 
 use super::connections::Caller;
 use super::extract::Body;
-use super::problem::{OfBatch, OfCertificate, OfOrder, Rejection};
+use super::problem::{OfBatch, OfCertificate, OfNames, OfOrder, Rejection};
 use super::{Node, SharedNode};
-use crate::network::{BatchAnswer, submit_one, vote_for_redemptions};
+use crate::network::{self, NoVote, submit_one, vote_for_redemptions};
 use crate::shard::Answer;
 
 /// Ask for a vote
@@ -53,6 +54,22 @@ pub(super) async fn submit_certificate(
     }
 }
 
+/// Certificates by their names
+///
+/// Of up to 100 transfers by sender and number, whichever of this authority's shards confirmed them. An answer holds as
+/// many as fit into about 800 kB: `lookedUp` says how many names it is about, from the first.
+#[utoipa::path(post, path = "/v1/certificates/read", tag = "Transfers", operation_id = "readCertificates",
+    request_body = CertificateNames,
+    responses((status = 200, description = "Those that are confirmed here.", body = Certificates), OfNames))]
+pub(super) async fn read_certificates(
+    State(node): SharedNode,
+    Body(_, names, _): Body<CertificateNames, Vec<TransferName>>,
+) -> Result<Json<Certificates>, Rejection> {
+    // Of any shard: they share the bound of reads.
+    let reads = node.shards.first().expect("there is at least one shard");
+    Ok(Json((&network::read_certificates(&node.context.shards, reads, names).await?).into()))
+}
+
 /// Have redemptions voted for together
 ///
 /// The vote of the current epoch for redemptions that this authority has confirmed, whichever of its shards did: one
@@ -64,20 +81,16 @@ pub(super) async fn submit_certificate(
     responses((status = 200, description = "The authority's vote for all of them.", body = RedemptionBatchVote), OfBatch))]
 pub(super) async fn vote_for_batch(
     State(node): SharedNode,
-    Body(_, names, _): Body<RedemptionBatch, Vec<(AccountId, SequenceNumber)>>,
+    Body(_, names, _): Body<RedemptionBatch, Vec<TransferName>>,
 ) -> Result<Json<RedemptionBatchVote>, Rejection> {
     let (context, standing) = (&node.context, node.context.standing.borrow().clone());
     // Of any shard: they share the bound of reads.
     let reads = node.shards.first().expect("there is at least one shard");
-    match vote_for_redemptions(&context.domain, &standing, &context.shards, reads, names).await? {
-        BatchAnswer::Vote(epoch, vote) => Ok(Json((epoch, &vote).into())),
-        BatchAnswer::NotVoting(epoch) => Err(Refusal::NotVoting(epoch).into()),
-        BatchAnswer::Missing(positions) => {
-            let count = positions.len();
-            let detail = format!("{count} of them are not confirmed here as redemptions; see positions");
-            let problem = Problem::new(ProblemCode::RedemptionsMissing, detail);
-            Err(Problem { positions: Some(positions), ..problem }.into())
-        }
+    match vote_for_redemptions(&context.domain, &standing, &context.shards, reads, names).await {
+        Ok(BatchAnswer::Vote { epoch, vote }) => Ok(Json((epoch, &vote).into())),
+        Ok(BatchAnswer::Missing(positions)) => Err(Problem::missing_redemptions(&positions).into()),
+        Err(NoVote::NotVoting(epoch)) => Err(Refusal::NotVoting(epoch).into()),
+        Err(NoVote::Unread(error)) => Err(error.into()),
     }
 }
 

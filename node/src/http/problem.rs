@@ -106,6 +106,8 @@ fastpay_rpc::problem_sets! {
     /// Of a batch of redemptions.
     OfBatch: Malformed, RedemptionsMissing, Busy, Stopping, NotVoting, HistoryUnreadable, RequestTimeout, TooLarge,
         UnsupportedMediaType;
+    /// Of certificates by name.
+    OfNames: Malformed, Busy, Stopping, HistoryUnreadable, RequestTimeout, TooLarge, UnsupportedMediaType;
     /// Of what a shard knows in memory.
     OfState: Malformed, Busy, Stopping;
     /// Of a page of a history.

@@ -9,7 +9,9 @@
 //! work is bounded (connections, in all and by address, streams and requests in flight, message size, time
 //! to say the first word), and what exceeds it is refused or left unread, never buffered.
 
+mod answers;
 mod batch_vote;
+mod certificates;
 mod incoming;
 mod reads;
 mod service;
@@ -37,9 +39,11 @@ use tonic::transport::{Identity, Server, ServerTlsConfig};
 use crate::metrics::NetworkMetrics;
 use crate::shard::{HistoryReader, Peer, ShardHandle};
 use crate::standing::StandingSeen;
-pub(crate) use batch_vote::{BatchAnswer, vote_for_redemptions};
+pub(crate) use answers::{Range, deposit, received};
+pub(crate) use batch_vote::{NoVote, vote_for_redemptions};
+pub(crate) use certificates::read_certificates;
 use incoming::Incoming;
-pub(crate) use reads::{ReadError, Reads, chosen};
+pub(crate) use reads::{ReadError, Reads};
 use service::ShardService;
 pub(crate) use shares::{Share, Shares};
 pub(crate) use submit::submit_one;

@@ -7,6 +7,8 @@ use fastpay_core::{Account, AccountId, Asset, Certificate, Chain, History, Recor
 use fastpay_rpc::{MESSAGE_BYTES_MAX, PAGE_ENTRIES_MAX};
 use tokio::sync::{Semaphore, oneshot};
 
+use super::answers::Range;
+use super::certificates::into_certificate;
 use crate::shard::{Command, HistoryError, HistoryReader, ShardHandle};
 
 /// At most so many assets are listed in one answer, ETH first: anyone can deposit tokens of their own
@@ -67,12 +69,11 @@ impl Reads {
         Ok(self.history(read).await?.and_then(into_certificate))
     }
 
-    /// Entries of a history from `start` on: at most `limit`, or as many as a page has where that is 0 or more.
+    /// Entries of a history, oldest first.
     pub(crate) async fn page(
         &self,
         history: History,
-        start: u64,
-        limit: u32,
+        Range { start, limit }: Range,
         chain: Chain,
     ) -> Result<Vec<(u64, Record)>, ReadError> {
         let limit = if limit == 0 { PAGE_ENTRIES_MAX } else { limit.min(PAGE_ENTRIES_MAX) };
@@ -81,17 +82,16 @@ impl Reads {
 
     /// Certificates of the feed of redemptions, of which each has at most `votes_max` votes: as many as surely fit
     /// into one message.
-    pub(crate) async fn redemptions(
+    pub(crate) async fn feed(
         &self,
         ledger: &ShardLedger,
-        start: u64,
-        limit: u32,
+        Range { start, limit }: Range,
         votes_max: usize,
     ) -> Result<Vec<Arc<Certificate>>, ReadError> {
         let bytes_each = 512_usize.saturating_add(votes_max.saturating_mul(128));
         let fit = u32::try_from(MESSAGE_BYTES_MAX / bytes_each).unwrap_or(PAGE_ENTRIES_MAX);
         let limit = if limit == 0 { fit } else { limit.min(fit) };
-        let entries = self.page(ledger.redemptions.clone(), start, limit, Chain::Redemptions).await?;
+        let entries = self.page(ledger.redemptions.clone(), Range { start, limit }, Chain::Redemptions).await?;
         Ok(entries.into_iter().filter_map(|(_, record)| into_certificate(record)).collect())
     }
 
@@ -137,13 +137,6 @@ pub(super) fn ask<T, C: FnOnce(oneshot::Sender<T>) -> Command>(
         TrySendError::Disconnected(_) => ReadError::Stopping,
     })?;
     Ok(async { answer.await.map_err(|_| ReadError::Stopping) })
-}
-
-fn into_certificate(record: Record) -> Option<Arc<Certificate>> {
-    match record {
-        Record::Confirmation { certificate, .. } => Some(certificate),
-        _ => None,
-    }
 }
 
 /// The entries that are asked for, that of one asset or as many as an answer lists, and whether there are more.

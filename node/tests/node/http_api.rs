@@ -79,6 +79,21 @@ async fn an_order_is_voted_for_confirmed_and_found_by_everyone() {
     assert_eq!(Certificate::try_from(found).unwrap(), certificate);
     served.get(&path(&alice, "/certificates/2")).await.problem("not-found");
 
+    // By name: of any shard, without those that are not confirmed, and in the order that was asked for.
+    let name = |account: &TestAccount, sequence: u64| json!({"sender": account.id().to_string(), "sequence": sequence.to_string()});
+    let read = |names: Value| {
+        let served = &served;
+        async move { served.post("/v1/certificates/read", &json!({"names": names})).await }
+    };
+    let names = json!([name(&bob, 0), name(&alice, 1), name(&alice, 0), name(&alice, 1), name(&alice, 2)]);
+    let answer: json::Certificates = read(names).await.good();
+    let shown: Vec<_> = answer.certificates.into_iter().map(|shown| Certificate::try_from(shown).unwrap()).collect();
+    assert_eq!((answer.looked_up, shown), (5, vec![redeemed.clone(), certificate, redeemed.clone()]));
+    for wrong in [json!([]), json!(vec![name(&alice, 0); 101]), json!([{"sender": "0x12", "sequence": "0"}]), json!(7)]
+    {
+        read(wrong).await.problem("malformed");
+    }
+
     let sent: json::SentPage = served.get(&path(&alice, "/sent")).await.good();
     assert_eq!((sent.start, sent.total, sent.transfers.len()), (Decimal(0), Decimal(2), 2));
     assert_eq!(sent.transfers[0], json::SentTransfer::new(&domain, &pay.transfer));

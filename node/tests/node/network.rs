@@ -7,7 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use fastpay_client::{ClientError, ClientOptions, ShardClient};
 use fastpay_core::{
-    AccountId, Amount, Asset, Balance, Ed25519Signature, Epoch, PrimaryAddress, SequenceNumber, ShardId, TransferOrder,
+    AccountId, Amount, Asset, Balance, Ed25519Signature, Epoch, PAYOUT_OUTPUTS_MAX, PrimaryAddress, SequenceNumber,
+    ShardId, TransferOrder,
 };
 use fastpay_core::{Authorization, Certificate};
 use fastpay_node::network::{self, NetworkLimits, ShardContext};
@@ -16,8 +17,8 @@ use fastpay_rpc::proto::shard_client::ShardClient as Grpc;
 use fastpay_rpc::proto::submit_request::Request;
 use fastpay_rpc::proto::submit_response::Response;
 use fastpay_rpc::proto::{self, SubmitRequest, SubmitResponse};
-use fastpay_rpc::{PAGE_ENTRIES_MAX, Refusal, request_bytes_max};
-use fastpay_testkit::{TestAccount, payment, redemption};
+use fastpay_rpc::{CERTIFICATES_BYTES_MAX, PAGE_ENTRIES_MAX, Refusal, request_bytes_max};
+use fastpay_testkit::{TestAccount, payment, payout, redemption};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tonic::transport::{Channel, Endpoint, Identity};
@@ -389,6 +390,42 @@ async fn pages_are_cut_and_strangers_are_not_remembered() {
         ["0", "1"].iter().any(|count| text.contains(&format!("fastpay_accounts_in_memory{{shard=\"0\"}} {count}\n")))
     })
     .await;
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn certificates_are_read_by_name_at_any_shard_as_many_as_fit_into_an_answer() {
+    let served = Served::start(2).await;
+    let (alice, bob) = (served.shards.account_in(0, 0), served.shards.account_in(1, 0));
+    let committee = &served.shards.committee;
+    let outputs = vec![(bob.id(), 1); PAYOUT_OUTPUTS_MAX];
+    let long = (0..20).map(|sequence| alice.sign(&committee.domain, payout(alice.id(), &outputs, sequence)));
+    let short = (0..3).map(|sequence| bob.sign(&committee.domain, payment(bob.id(), alice.id(), 1, sequence)));
+    let certificates: Vec<_> = long.chain(short).map(|order| committee.certificate(&order)).collect();
+    for certificate in &certificates {
+        let shard = usize::from(certificate.order.transfer.sender() == bob.id());
+        served.client(shard).confirm(certificate).await.unwrap();
+    }
+    let name = |certificate: &Certificate| (certificate.order.transfer.sender(), certificate.order.transfer.sequence());
+    // With one that is not confirmed here between the others.
+    let mut names: Vec<_> = certificates.iter().map(name).collect();
+    names.insert(1, (bob.id(), SequenceNumber(3)));
+    for shard in 0..2 {
+        let first = served.client(shard).certificates(&names).await.unwrap();
+        let bytes: usize = first.found.iter().map(|found| borsh::to_vec(found).unwrap().len()).sum();
+        assert!(bytes < CERTIFICATES_BYTES_MAX && bytes > CERTIFICATES_BYTES_MAX / 2, "{bytes}");
+        assert_eq!(first.looked_up, first.found.len() + 1);
+        let mut found = first.found;
+        let mut rest = &names[first.looked_up..];
+        while !rest.is_empty() {
+            let more = served.client(shard).certificates(rest).await.unwrap();
+            found.extend(more.found);
+            rest = &rest[more.looked_up..];
+        }
+        assert_eq!(found, certificates);
+    }
+    let error = served.client(0).certificates(&[]).await.unwrap_err();
+    assert!(matches!(&error, ClientError::Refused(Refusal::Malformed(what)) if what.contains("names")), "{error}");
     served.end().await;
 }
 

@@ -177,8 +177,8 @@ async fn what_is_not_confirmed_here_as_a_redemption_is_named_and_nothing_is_sign
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_batch_of_none_or_too_many_or_of_no_accounts_is_malformed() {
     let served = Served::start(1).await;
-    let name = |bytes: usize| proto::RedemptionName { sender: vec![1; bytes].into(), sequence: 0 };
-    let request = |names: Vec<proto::RedemptionName>| proto::RedemptionBatchRequest { redemptions: names };
+    let name = |bytes: usize| proto::TransferName { sender: vec![1; bytes].into(), sequence: 0 };
+    let request = |names: Vec<proto::TransferName>| proto::RedemptionBatchRequest { redemptions: names };
     let mut grpc = Grpc::connect(format!("http://{}", served.addresses[0])).await.unwrap();
     for names in [Vec::new(), vec![name(32); REDEMPTION_BATCH_MAX + 1], vec![name(32), name(31)]] {
         let answer = grpc.vote_redemption_batch(request(names)).await.unwrap().into_inner().response.unwrap();

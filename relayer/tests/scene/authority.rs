@@ -194,6 +194,9 @@ impl shard_server::Shard for Authority {
         let found = feed.certificates.iter().find(is_asked).cloned();
         found.map(Response::new).ok_or_else(|| Status::not_found("not here"))
     }
+    async fn read_certificates(&self, _: Request<proto::CertificatesRequest>) -> Answer<proto::CertificatesResponse> {
+        Err(Status::unimplemented("not here"))
+    }
     async fn list_received(&self, _: Request<proto::AccountPageRequest>) -> Answer<proto::ReceivedPage> {
         Err(Status::unimplemented("not here"))
     }

@@ -164,6 +164,14 @@ impl Problem {
         }
     }
 
+    /// Some redemptions of a batch, at these positions, are not confirmed.
+    #[must_use]
+    pub fn missing_redemptions(positions: &[usize]) -> Self {
+        let detail = format!("{} of them are not confirmed here as redemptions; see positions", positions.len());
+        let positions = positions.iter().map(|position| u32::try_from(*position).unwrap_or(u32::MAX)).collect();
+        Self { positions: Some(positions), ..Self::new(ProblemCode::RedemptionsMissing, detail) }
+    }
+
     /// The same, with when to send the request again.
     #[must_use]
     pub fn retry_after(self, wait: Duration) -> Self {

@@ -1,12 +1,13 @@
 //! What a node answers.
 
-use fastpay_core::{self as core, Balance, Digest, Domain, Epoch, SequenceNumber};
+use fastpay_core::{self as core, AccountId, Balance, Domain, Epoch, SequenceNumber, ShardId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::order::{Transfer, TransferOrder};
 use super::text::{Account, Bytes20, Bytes32, Decimal, Hex, Int256, Uint64, Uint128};
 use super::vote::{Certificate, Vote};
+use crate::answers::{self, Page};
 
 /// Declares a struct of the API: camel case, no other field.
 macro_rules! answers {
@@ -300,13 +301,71 @@ impl SentTransfer {
     }
 }
 
-impl ReceivedPayment {
-    /// The payment that arrived under a number. Of an output, with the digest of its `payout`.
+impl AccountState {
+    /// An account, which a shard owns.
     #[must_use]
-    pub fn new(domain: &Domain, number: u64, receipt: &core::Receipt, payout: Option<Digest>) -> Self {
-        let core::Receipt { payment, output } = receipt;
+    pub fn new(account: AccountId, shard: ShardId, state: &answers::AccountState) -> Self {
+        Self {
+            account: account.into(),
+            shard: shard.0,
+            next_sequence: Decimal(state.next_sequence.0),
+            pending: state.pending.as_ref().map(Into::into),
+            holdings: state.holdings.iter().map(|holding| (*holding).into()).collect(),
+            received: Decimal(state.received),
+            deposits: Decimal(state.deposits),
+            truncated: state.truncated,
+            catching_up: state.catching_up,
+        }
+    }
+}
+
+impl ReceivedPayment {
+    /// A payment in a deployment.
+    #[must_use]
+    pub fn new(domain: &Domain, received: &answers::Received) -> Self {
+        let answers::Received { number, payment, output, payout } = received;
         let digest = payout.unwrap_or_else(|| domain.transfer_digest(&payment.clone().into()));
-        Self { number: Decimal(number), payment: payment.into(), output: *output, digest: Hex(digest.0) }
+        Self { number: Decimal(*number), payment: payment.into(), output: *output, digest: Hex(digest.0) }
+    }
+}
+
+impl ReceivedPage {
+    /// A page in a deployment.
+    #[must_use]
+    pub fn new(domain: &Domain, page: &Page<answers::Received>) -> Self {
+        let payments = page.entries.iter().map(|received| ReceivedPayment::new(domain, received));
+        Self { total: Decimal(page.total), payments: payments.collect() }
+    }
+}
+
+impl From<&Page<core::Deposit>> for DepositPage {
+    fn from(page: &Page<core::Deposit>) -> Self {
+        Self { total: Decimal(page.total), deposits: page.entries.iter().map(Into::into).collect() }
+    }
+}
+
+impl RedemptionPage {
+    /// A page of a shard's feed.
+    #[must_use]
+    pub fn new<C: AsRef<core::Certificate>>(shard: ShardId, page: &Page<C>) -> Self {
+        let certificates = page.entries.iter().map(|certificate| certificate.as_ref().into());
+        Self { shard: shard.0, total: Decimal(page.total), certificates: certificates.collect() }
+    }
+}
+
+impl ShardStatus {
+    /// A shard, in whose queue so many commands wait.
+    #[must_use]
+    pub fn new(status: &answers::ShardStatus, queued: u64) -> Self {
+        Self {
+            shard: status.shard.0,
+            synchronized: Decimal(status.synchronized.0),
+            redemptions: Decimal(status.redemptions),
+            credits_in_flight: Decimal(status.credits_in_flight),
+            queued: Decimal(queued),
+            totals: status.totals.iter().map(|(asset, totals)| (*asset, totals).into()).collect(),
+            truncated: status.truncated,
+        }
     }
 }
 

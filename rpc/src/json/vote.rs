@@ -1,8 +1,7 @@
 //! Votes and certificates.
 
 use fastpay_core::{
-    self as core, AccountId, AuthorityName, EcdsaSignature, Ed25519Signature, Epoch, MerklePath, SequenceNumber,
-    VoteSignature,
+    self as core, AuthorityName, EcdsaSignature, Ed25519Signature, Epoch, MerklePath, SequenceNumber, VoteSignature,
 };
 use fastpay_core::{COMMITTEE_SIZE_MAX, MERKLE_PATH_LENGTH_MAX};
 use serde::{Deserialize, Serialize};
@@ -10,8 +9,8 @@ use utoipa::ToSchema;
 
 use super::order::TransferOrder;
 use super::text::{Account, Bytes32, Bytes64, Bytes65, Decimal, Hex, Uint64};
-use crate::REDEMPTION_BATCH_MAX;
 use crate::convert::Malformed;
+use crate::{PAGE_ENTRIES_MAX, REDEMPTION_BATCH_MAX, answers};
 
 /// One authority's vote for an order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -52,11 +51,11 @@ pub struct Certificate {
     pub votes: Vec<Vote>,
 }
 
-/// A redemption by its sender and number.
+/// A transfer by its sender and number.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct RedemptionName {
-    /// Who redeems.
+pub struct TransferName {
+    /// Who sent it.
     pub sender: Account,
     /// Its number among the sender's.
     pub sequence: Uint64,
@@ -68,7 +67,28 @@ pub struct RedemptionName {
 pub struct RedemptionBatch {
     /// In the order in which they will come to the contract.
     #[schema(min_items = 1, max_items = 256)]
-    pub redemptions: Vec<RedemptionName>,
+    pub redemptions: Vec<TransferName>,
+}
+
+/// Transfers whose certificates are asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CertificateNames {
+    /// In any order. Consecutive numbers of one sender are read fastest.
+    #[schema(min_items = 1, max_items = 100)]
+    pub names: Vec<TransferName>,
+}
+
+/// The certificates of the transfers that were asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Certificates {
+    /// In the order of the names, without those that are not confirmed here.
+    #[schema(max_items = 100)]
+    pub certificates: Vec<Certificate>,
+    /// So many names, from the first, were looked up. Ask again for the others.
+    #[schema(minimum = 1, maximum = 100)]
+    pub looked_up: u32,
 }
 
 /// An authority's vote for a batch of redemptions, as the contract checks it.
@@ -83,13 +103,22 @@ pub struct RedemptionBatchVote {
     pub signature: Bytes65,
 }
 
-impl TryFrom<RedemptionBatch> for Vec<(AccountId, SequenceNumber)> {
+/// From 1 to `max` names.
+fn into_names(
+    field: &'static str,
+    names: &[TransferName],
+    max: usize,
+) -> Result<Vec<answers::TransferName>, Malformed> {
+    if !(1..=max).contains(&names.len()) {
+        return Err(Malformed::OutOfRange(field));
+    }
+    Ok(names.iter().map(|name| (name.sender.0, SequenceNumber(name.sequence.0))).collect())
+}
+
+impl TryFrom<RedemptionBatch> for Vec<answers::TransferName> {
     type Error = Malformed;
     fn try_from(batch: RedemptionBatch) -> Result<Self, Malformed> {
-        if !(1..=REDEMPTION_BATCH_MAX).contains(&batch.redemptions.len()) {
-            return Err(Malformed::OutOfRange("redemptions"));
-        }
-        Ok(batch.redemptions.into_iter().map(|name| (name.sender.0, SequenceNumber(name.sequence.0))).collect())
+        into_names("redemptions", &batch.redemptions, REDEMPTION_BATCH_MAX)
     }
 }
 
@@ -156,5 +185,20 @@ impl TryFrom<Certificate> for core::Certificate {
             epoch: Epoch(certificate.epoch.0),
             votes: certificate.votes.into_iter().map(TryInto::try_into).collect::<Result<_, _>>()?,
         })
+    }
+}
+
+impl<C: AsRef<core::Certificate>> From<&answers::Certificates<C>> for Certificates {
+    fn from(answer: &answers::Certificates<C>) -> Self {
+        let certificates = answer.found.iter().map(|certificate| certificate.as_ref().into());
+        let looked_up = u32::try_from(answer.looked_up).unwrap_or(u32::MAX);
+        Self { certificates: certificates.collect(), looked_up }
+    }
+}
+
+impl TryFrom<CertificateNames> for Vec<answers::TransferName> {
+    type Error = Malformed;
+    fn try_from(of: CertificateNames) -> Result<Self, Malformed> {
+        into_names("names", &of.names, PAGE_ENTRIES_MAX as usize)
     }
 }

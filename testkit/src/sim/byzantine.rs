@@ -303,6 +303,20 @@ impl Shard for Liar {
         Ok(Response::new((&certificate).into()))
     }
 
+    async fn read_certificates(
+        &self,
+        request: Request<proto::CertificatesRequest>,
+    ) -> Result<Response<proto::CertificatesResponse>, Status> {
+        let names = request.into_inner().names;
+        let mut certificates = Vec::new();
+        for proto::TransferName { sender, sequence } in names.iter().take(2).cloned() {
+            let request = proto::CertificateRequest { account: sender, sequence };
+            certificates.extend(self.get_certificate(Request::new(request)).await.map(Response::into_inner));
+        }
+        let looked_up = if self.sometimes() { names.len() as u32 } else { self.world.dice.below(4) as u32 };
+        Ok(Response::new(proto::CertificatesResponse { certificates, looked_up }))
+    }
+
     async fn list_received(
         &self,
         request: Request<proto::AccountPageRequest>,
@@ -312,13 +326,13 @@ impl Shard for Liar {
         let payments = self.known_order().into_iter().filter_map(|order| match order.transfer {
             fastpay_core::Transfer::Payment(mut payment) => {
                 payment.sequence = SequenceNumber(self.number());
-                Some(proto::Received { number: start, payment: Some((&payment).into()), output: None })
+                Some(proto::Received { number: start, payment: Some((&payment).into()), output: None, payout: None })
             }
             fastpay_core::Transfer::Payout(mut payout) => {
                 payout.sequence = SequenceNumber(self.number());
                 let payment = payout.payment(0)?;
                 let output = Some(self.world.dice.below(2) as u32);
-                Some(proto::Received { number: start, payment: Some((&payment).into()), output })
+                Some(proto::Received { number: start, payment: Some((&payment).into()), output, payout: None })
             }
             fastpay_core::Transfer::Redemption(_) => None,
         });

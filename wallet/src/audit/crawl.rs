@@ -128,20 +128,45 @@ async fn visit(network: Network, authorities: Vec<AuthorityClient>, account: Acc
     let to = unread.iter().map(|(index, _)| next(*index)).max().unwrap_or_default().min(from.saturating_add(SLICE));
     let mut slots: BTreeMap<u64, Slot> = (from..to).chain(flawed).map(|number| (number, Slot::new())).collect();
     let mut asked = JoinSet::new();
-    for number in slots.keys().copied() {
-        for (index, authority) in authorities.iter().enumerate().filter(|(index, _)| next(*index) > number) {
-            let shard = authority.shard_of(&account).clone();
-            asked.spawn(async move { (number, index, shard.certificate(account, SequenceNumber(number)).await) });
-        }
+    for (index, authority) in authorities.iter().cloned().enumerate() {
+        let numbers: Vec<u64> = slots.keys().copied().filter(|number| next(index) > *number).collect();
+        asked.spawn(async move { (index, read_certificates(&authority, account, &numbers).await) });
     }
     while let Some(answer) = asked.join_next().await {
-        let Ok((number, index, answer)) = answer else { continue };
-        let Some(slot) = slots.get_mut(&number) else { continue };
-        if let Some(found) = judge(&network, account, SequenceNumber(number), answer, slot) {
-            slot.insert(index, found);
+        let Ok((index, answers)) = answer else { continue };
+        for (number, answer) in answers {
+            let Some(slot) = slots.get_mut(&number) else { continue };
+            if let Some(found) = judge(&network, account, SequenceNumber(number), answer, slot) {
+                slot.insert(index, found);
+            }
         }
     }
     Visit { account, states, slots }
+}
+
+/// What an authority answers for each number: in pages, and once more alone where a page has none.
+async fn read_certificates(
+    authority: &AuthorityClient,
+    account: AccountId,
+    numbers: &[u64],
+) -> Vec<(u64, Result<Certificate, ClientError>)> {
+    let names: Vec<_> = numbers.iter().map(|number| (account, SequenceNumber(*number))).collect();
+    let mut found = BTreeMap::new();
+    for certificate in authority.certificates(&names).await.unwrap_or_default() {
+        let transfer = &certificate.order.transfer;
+        found.insert((transfer.sender(), transfer.sequence()), certificate);
+    }
+    let (mut answers, mut alone) = (Vec::new(), JoinSet::new());
+    for name in names {
+        if let Some(certificate) = found.remove(&name) {
+            answers.push((name.1.0, Ok(certificate)));
+        } else {
+            let shard = authority.shard_of(&account).clone();
+            alone.spawn(async move { (name.1.0, shard.certificate(account, name.1).await) });
+        }
+    }
+    answers.extend(alone.join_all().await);
+    answers
 }
 
 /// What an answer for a certificate is worth; none where there was no answer.

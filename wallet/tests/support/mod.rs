@@ -483,6 +483,23 @@ impl Shard for Fake {
         found.map(|certificate| Response::new(certificate.into())).ok_or_else(|| Status::not_found("none"))
     }
 
+    async fn read_certificates(
+        &self,
+        request: Request<proto::CertificatesRequest>,
+    ) -> Result<Response<proto::CertificatesResponse>, Status> {
+        let names = request.into_inner().names;
+        let mut answer = proto::CertificatesResponse { certificates: Vec::new(), looked_up: names.len() as u32 };
+        for proto::TransferName { sender, sequence } in names {
+            let request = proto::CertificateRequest { account: sender, sequence };
+            match self.get_certificate(Request::new(request)).await {
+                Ok(certificate) => answer.certificates.push(certificate.into_inner()),
+                Err(status) if status.code() == tonic::Code::NotFound => {}
+                Err(status) => return Err(status),
+            }
+        }
+        Ok(Response::new(answer))
+    }
+
     async fn list_received(
         &self,
         request: Request<proto::AccountPageRequest>,
@@ -493,8 +510,12 @@ impl Shard for Fake {
         if part == Part::FalseHistory && request.start < 100 {
             let sender = TestAccount::numbered(77).id();
             let invented = fastpay_testkit::payment(sender, account, 1_000_000, request.start);
-            let payments =
-                vec![proto::Received { number: request.start, payment: Some((&invented).into()), output: None }];
+            let payments = vec![proto::Received {
+                number: request.start,
+                payment: Some((&invented).into()),
+                output: None,
+                payout: None,
+            }];
             return Ok(Response::new(proto::ReceivedPage { payments, total: u64::MAX }));
         }
         let invented = match part {
@@ -510,7 +531,7 @@ impl Shard for Fake {
             let numbers = request.start..total.min(request.start + u64::from(PAGE_ENTRIES_MAX));
             let payments = numbers.map(|number| {
                 let invented = fastpay_testkit::payment(sender, account, 1_000_000, number);
-                proto::Received { number, payment: Some((&invented).into()), output: None }
+                proto::Received { number, payment: Some((&invented).into()), output: None, payout: None }
             });
             return Ok(Response::new(proto::ReceivedPage { payments: payments.collect(), total }));
         }
@@ -530,6 +551,7 @@ impl Shard for Fake {
             number: *number,
             payment: Some(payment.into()),
             output: output.map(u32::from),
+            payout: None,
         });
         Ok(Response::new(proto::ReceivedPage { payments: payments.collect(), total }))
     }
