@@ -13,11 +13,14 @@ import { ProblemError } from "../problem.js";
 import type { Trouble } from "../progress.js";
 import { readNewest } from "../lists.js";
 import { nameOf, ReceivedProofs, textOf } from "../received.js";
+import { sleep } from "../waiting.js";
 import type { ReceivedItem } from "../wire.js";
 import type { Drive } from "./driver.js";
 
 /** At most so many of the newest payments received are compared. */
 const RECEIVED_MAX = 2_000;
+/** After the lists of a quorum, the others get this much longer: one may be far away, and know something alone. */
+const LATE_LIST_MS = 1_000;
 /** At most so often one confirmation is repeated after predecessors were brought. */
 const CONFIRM_ROUNDS_MAX = 4;
 
@@ -124,13 +127,25 @@ export async function pushReceived(
   signal: AbortSignal,
 ): Promise<number> {
   for (const entry of await newestReceived(authority, account, signal)) known.add(textOf(nameOf(entry)));
+  // All at once: one that does not answer, or page after page just in time, must not keep us from what the others list.
+  const enough = new AbortController();
+  const patience = AbortSignal.timeout(drive.timing.fundsPatienceMs);
+  const until = AbortSignal.any([signal, enough.signal, patience]);
+  const others = drive.network.authorities.filter((other) => other !== authority);
+  const lists = new Map(
+    others.map((other) => {
+      const list = newestReceived(other, account, until).catch(() => undefined);
+      return [other, list.then((entries) => ({ other, entries }))];
+    }),
+  );
   const proofs = new ReceivedProofs(drive.network, account);
   const brought = new Set<Hex>();
-  for (const other of drive.network.authorities) {
-    if (other === authority) continue;
-    // One that does not answer or lies must not keep us from asking the next.
-    const listed = await newestReceived(other, account, signal).catch(() => []);
-    for (const entry of listed) {
+  let listed = 0;
+  while (lists.size > 0) {
+    const { other, entries } = await Promise.race(lists.values());
+    lists.delete(other);
+    if (entries === undefined) continue;
+    for (const entry of entries) {
       const { sender, sequence, output } = nameOf(entry);
       const name = textOf({ sender, sequence, output });
       if (known.has(name)) continue;
@@ -145,6 +160,9 @@ export async function pushReceived(
       }
       known.add(name);
     }
+    // So many lists are an honest majority of the others; a late one is heard for a moment more.
+    listed += 1;
+    if (listed === drive.network.committee.quorum - 1) void sleep(LATE_LIST_MS, until).then(() => enough.abort());
   }
   return brought.size;
 }

@@ -205,6 +205,21 @@ test("one authority that lists rubbish, or a thing three times, does not keep a 
   for (const node of scene.nodes) expect(node.account(scene.alice.account).sent[0]?.order).toEqual(certificate.order);
 });
 
+test("one authority that never shows its list does not keep a payment from being brought to another", async () => {
+  await (await scene.pay(30n)).rest;
+  // As if two authorities had not heard of it. One of them shows no list, either.
+  for (const node of scene.nodes.slice(0, 2)) {
+    Object.assign(node.account(scene.alice.account), { next: 0n, sent: [], balance: 100n });
+    Object.assign(node.account(scene.bob.account), { received: [], balance: 0n });
+  }
+  const bob = `/v1/accounts/${formatAccount(scene.bob.account)}`;
+  scene.node(1).lie = ({ path }) => (path.startsWith(bob) ? "hang" : undefined);
+  // Less than one request may take.
+  const timing = { deadlineMs: 20_000, fundsPatienceMs: 10_000 };
+  const { certificate } = await scene.pay(30n, { signer: scene.bob, timing });
+  expect(certificate.votes.map(({ authority }) => authority)).toContain(scene.node(0).keys.votingKey);
+});
+
 test("two silent authorities: no quorum, and resuming finishes the same order", async () => {
   for (const node of scene.nodes.slice(2)) node.lie = ({ path }) => (path === "/v1/orders" ? "hang" : undefined);
   await expect(scene.pay(30n, { timing: { deadlineMs: 1_500 } })).rejects.toMatchObject({
