@@ -25,8 +25,11 @@ mod quorum;
 pub use agreement::{AgreedBalance, agreed_balances, claims_above, supported_balance};
 pub use connection::{AuthorityClient, Carrier, ClientError, ClientOptions, ShardClient};
 pub use endpoints::{AuthorityEndpoints, Endpoints, EndpointsError};
-pub use network::{Answers, BogusCertificate, GRACE, Names, Network, NetworkError, authority_status};
+pub use network::{
+    Answers, BogusCertificate, GRACE, Names, Network, NetworkError, authority_status, verify_certificate,
+};
 pub use quorum::{
-    Backoff, CertificateSource, CommitteeClient, ConflictingOrder, Listener, NoCertificates, OrderConflict,
-    PeerFailure, Progress, QuorumError, QuorumOptions, Settled, short,
+    Backoff, Ballot, CertificateSource, CommitteeClient, ConflictingOrder, Help, Helped, Inquiry, Listener,
+    NoCertificates, OrderConflict, PeerAnswer, PeerFailure, Progress, QuorumError, QuorumOptions, Room, Settled, Step,
+    Tally, Verdict, short,
 };

@@ -315,17 +315,11 @@ impl Network {
         account: AccountId,
         sequence: SequenceNumber,
     ) -> Result<VerifiedCertificate, BogusCertificate> {
-        let epoch = certificate.epoch;
-        let Some(committee) = self.known().committees.get(epoch).cloned() else {
+        let verified = verify_certificate(certificate, account, sequence, self.domain(), &self.known().committees);
+        if let Err(BogusCertificate::UnknownEpoch(epoch)) = &verified {
             self.shared.hinted.fetch_max(epoch.0, Ordering::AcqRel);
-            return Err(BogusCertificate::UnknownEpoch(epoch));
-        };
-        let certificate = certificate.verify(self.domain(), &committee)?;
-        let transfer = certificate.transfer();
-        if transfer.sender() != account || transfer.sequence() != sequence {
-            return Err(BogusCertificate::Another);
         }
-        Ok(certificate)
+        verified
     }
 
     /// The certificate that `account` sent under `sequence`, from whichever authority has a valid one
@@ -439,6 +433,26 @@ impl Network {
     }
 }
 
+/// Checks that a certificate is the one of this sender and number, by the committee of its epoch.
+///
+/// # Errors
+/// Where it is not valid, or another one.
+pub fn verify_certificate(
+    certificate: Certificate,
+    account: AccountId,
+    sequence: SequenceNumber,
+    domain: &Domain,
+    committees: &Committees,
+) -> Result<VerifiedCertificate, BogusCertificate> {
+    let transfer = &certificate.order.transfer;
+    if (transfer.sender(), transfer.sequence()) != (account, sequence) {
+        return Err(BogusCertificate::Another);
+    }
+    let epoch = certificate.epoch;
+    let committee = committees.get(epoch).ok_or(BogusCertificate::UnknownEpoch(epoch))?;
+    Ok(certificate.verify(domain, committee)?)
+}
+
 /// What an authority that was asked for a certificate answers.
 type CertificateAnswer = (AuthorityName, Result<Certificate, ClientError>);
 
@@ -476,4 +490,38 @@ pub enum BogusCertificate {
     /// It is of another sender or number than the one asked for.
     #[error("it is of another sender or sequence number than asked for")]
     Another,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastpay_testkit::{TestAccount, TestCommittee, payment};
+
+    #[test]
+    fn a_certificate_counts_for_its_own_sender_and_number_by_the_committee_of_its_epoch() {
+        let first = TestCommittee::new(4);
+        let second = first.rotated();
+        let committees = Committees::new(first.committee.clone()).unwrap();
+        let (alice, bob) = (TestAccount::ed25519(0), TestAccount::ethereum(1));
+        let order = alice.sign(&first.domain, payment(alice.id(), bob.id(), 1, 6));
+        let good = first.certificate(&order);
+        let check = |certificate: &Certificate, account: &TestAccount, number, committees: &Committees| {
+            let number = SequenceNumber(number);
+            verify_certificate(certificate.clone(), account.id(), number, &first.domain, committees).map(drop)
+        };
+        assert_eq!(check(&good, &alice, 6, &committees), Ok(()));
+        assert_eq!(check(&good, &alice, 7, &committees), Err(BogusCertificate::Another));
+        assert_eq!(check(&good, &bob, 6, &committees), Err(BogusCertificate::Another));
+        let later = second.certificate(&order);
+        assert_eq!(check(&later, &alice, 6, &committees), Err(BogusCertificate::UnknownEpoch(Epoch(1))));
+        let mut both = committees.clone();
+        both.install(second.committee.clone()).unwrap();
+        assert_eq!((check(&later, &alice, 6, &both), check(&good, &alice, 6, &both)), (Ok(()), Ok(())));
+        // Votes of one epoch under the name of the other, and a vote too few.
+        let renamed = Certificate { epoch: Epoch(0), ..later };
+        assert!(matches!(check(&renamed, &alice, 6, &both), Err(BogusCertificate::Invalid(_))));
+        let mut few = good;
+        few.votes.pop();
+        assert!(matches!(check(&few, &alice, 6, &both), Err(BogusCertificate::Invalid(_))));
+    }
 }

@@ -166,7 +166,7 @@ impl WalletError {
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Folder(FolderError::Busy { .. }) => ErrorKind::Busy,
+            Self::Folder(FolderError::Busy { .. }) | Self::Quorum(QuorumError::NoRoom { .. }) => ErrorKind::Busy,
             Self::Folder(FolderError::OtherOrder { .. }) | Self::OtherCopy { .. } => ErrorKind::Conflict,
             Self::Quorum(QuorumError::Conflict(_) | QuorumError::Superseded { .. }) => ErrorKind::Conflict,
             Self::Folder(_) => ErrorKind::Storage,

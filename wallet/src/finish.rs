@@ -6,8 +6,8 @@
 //!  an order that authorities are locked on ─► adopt: write it down as if it were ours, and finish it
 //!  two orders for one number ─► OrderConflict ─► finish the one that still can be ─► the other is superseded
 //! ```
-//! Invariants: nothing is signed here; whatever is driven was signed with this account's key, which is checked. Our
-//! own order, or one that is adopted in its place, stands on disk before it is driven; of a competitor of an order of
+//! Invariants: nothing is signed here; whatever is sent was signed with this account's key, which is checked. Our
+//! own order, or one that is adopted in its place, stands on disk before it is sent; of a competitor of an order of
 //! ours the certificate does, before it is settled.
 
 use std::collections::BTreeSet;
@@ -49,17 +49,17 @@ impl Wallet {
         let order = order.verify(self.network().domain())?;
         // Another copy may be ahead with another order: then that one is to be sent to whoever holds none, not ours.
         let answers = self.network().account(account, Instant::now() + READ_PATIENCE).await;
-        let mut contest = self.contest(account, sequence, &answers);
-        contest.enter(&order);
-        if contest.contenders().len() > 1 {
+        let mut conflict = self.conflict(account, sequence, &answers);
+        conflict.enter(&order);
+        if conflict.contenders().len() > 1 {
             // One vote in the wrong place may lock the account for ever: everybody is heard first.
-            contest.merge(&self.read_contest(account, sequence).await);
+            conflict.merge(&self.read_conflict(account, sequence).await);
         }
-        let first = contest.leader().cloned().unwrap_or_else(|| order.clone());
+        let first = conflict.leader().cloned().unwrap_or_else(|| order.clone());
         self.bring_home(journal, &order, first, true).await
     }
 
-    /// Has an order certified and settled, or the one that takes its number. `first` is driven first, which is this
+    /// Has an order certified and settled, or the one that takes its number. `first` is tried first, which is this
     /// order or one that competes with it.
     pub(crate) async fn bring_home(
         &self,
@@ -92,16 +92,16 @@ impl Wallet {
             let error = match self.certify(&next).await {
                 Ok(certificate) => return Ok(certificate),
                 Err(QuorumError::Superseded { certificate }) => return Ok(*certificate),
-                Err(QuorumError::Conflict(mut contest)) => {
+                Err(QuorumError::Conflict(mut conflict)) => {
                     // It was over as soon as too many were locked; the others are to be heard as well.
                     let transfer = order.transfer();
-                    contest.merge(&self.read_contest(transfer.sender(), transfer.sequence()).await);
-                    QuorumError::Conflict(contest)
+                    conflict.merge(&self.read_conflict(transfer.sender(), transfer.sequence()).await);
+                    QuorumError::Conflict(conflict)
                 }
                 Err(error) => error,
             };
             let leader = match &error {
-                QuorumError::Conflict(contest) => contest.leader(),
+                QuorumError::Conflict(conflict) => conflict.leader(),
                 _ => None,
             };
             next = match leader {
@@ -113,13 +113,21 @@ impl Wallet {
         }
     }
 
-    /// Drives an order to its certificate. Where the committee changes meanwhile, the order is voted for under the
-    /// new keys: the authorities' locks outlive a rotation, and so does the order.
+    /// Has an order certified. Where the committee changes meanwhile, the order is voted for under the new keys: the
+    /// authorities' locks outlive a rotation, and so does the order.
     async fn certify(&self, order: &VerifiedOrder) -> Result<VerifiedCertificate, QuorumError> {
+        self.through_epochs(|| self.client().certify(order)).await
+    }
+
+    /// Follows the committee where an attempt ends because f + 1 authorities vote in a newer epoch, and tries again.
+    pub(crate) async fn through_epochs<T, F: Future<Output = Result<T, QuorumError>>>(
+        &self,
+        attempt: impl Fn() -> F,
+    ) -> Result<T, QuorumError> {
         let until = Instant::now() + self.client().options().deadline;
         let mut backoff = Backoff::new(*self.client().options());
         loop {
-            match self.client().certify(order).await {
+            match attempt().await {
                 Err(QuorumError::NewEpoch { epoch, .. }) if Instant::now() < until => {
                     if let Err(error) = self.follow().await {
                         tracing::warn!(%epoch, %error, "the committee has changed, and the Primary cannot be asked");
@@ -207,34 +215,34 @@ impl Wallet {
         next: SequenceNumber,
         answers: &Answers<AccountState>,
     ) -> Result<bool, WalletError> {
-        let contest = self.contest(journal.orders().account(), next, answers);
+        let conflict = self.conflict(journal.orders().account(), next, answers);
         // Where none can be finished any more, finishing one explains it.
-        let Some(order) = contest.leader().or_else(|| contest.any()) else { return Ok(false) };
+        let Some(order) = conflict.leader().or_else(|| conflict.any()) else { return Ok(false) };
         self.client().report(Progress::Adopted(order.transfer().clone()));
         journal.create(order)?;
         Ok(true)
     }
 
-    async fn read_contest(&self, account: AccountId, sequence: SequenceNumber) -> OrderConflict {
+    async fn read_conflict(&self, account: AccountId, sequence: SequenceNumber) -> OrderConflict {
         let answers = self.network().account_everywhere(account, Instant::now() + READ_PATIENCE).await;
-        self.contest(account, sequence, &answers)
+        self.conflict(account, sequence, &answers)
     }
 
     /// The orders of a number that authorities are locked on. An order that can keep another one from its quorum is
     /// held by more than the f that any quorum of answers may leave out, so it is among them. What none but the account's owner could sign counts,
     /// whoever shows it.
-    fn contest(&self, account: AccountId, sequence: SequenceNumber, answers: &Answers<AccountState>) -> OrderConflict {
-        let mut contest = OrderConflict::new(&self.network().committee());
+    fn conflict(&self, account: AccountId, sequence: SequenceNumber, answers: &Answers<AccountState>) -> OrderConflict {
+        let mut conflict = OrderConflict::new(&self.network().committee());
         for (name, answer) in answers {
             let Ok(AccountState { pending: Some(pending), .. }) = answer else { continue };
             if pending.transfer.sender() != account || pending.transfer.sequence() != sequence {
                 continue;
             }
             match pending.clone().verify(self.network().domain()) {
-                Ok(order) => contest.hold(&order, *name),
+                Ok(order) => conflict.hold(&order, *name),
                 Err(error) => tracing::warn!(authority = %name, %error, "an authority shows a false pending order"),
             }
         }
-        contest
+        conflict
     }
 }

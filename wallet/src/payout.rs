@@ -2,17 +2,11 @@
 //! current committee; and, above the outflow limit, through the contract's queue.
 
 use alloy::primitives::{Address, Bytes, U256};
-use fastpay_client::{AuthorityClient, ClientError};
-use fastpay_core::{
-    AccountId, Amount, Asset, Epoch, Redemption, SequenceNumber, Transfer, VerifiedCertificate, VerifiedContractVote,
-};
+use fastpay_core::{AccountId, Amount, Asset, Epoch, Redemption, Transfer, VerifiedCertificate};
 use fastpay_ethereum::{Call, Payout, Primary, Queued, certified_redemption};
-use fastpay_rpc::BatchAnswer;
-use tokio::time::Instant;
 
 use crate::error::WalletError;
-use crate::wallet::{READ_PATIENCE, Wallet};
-use fastpay_client::{Backoff, PeerFailure, QuorumError};
+use crate::wallet::Wallet;
 
 /// Votes of an epoch that ends within so many seconds are not relied on: a transaction may wait for its block.
 const ENDING_MARGIN_S: u64 = 120;
@@ -135,36 +129,9 @@ impl Wallet {
     ) -> Result<(Epoch, Bytes), WalletError> {
         // They vote for what they have confirmed.
         self.client().settle(certificate).await?;
-        let committee = self.network().committee();
-        let (redemptions, epoch) = ([redemption.clone()], committee.epoch());
-        let digest = self.network().domain().redemption_batch_vote_digest(epoch, &redemptions);
-        let deadline = Instant::now() + self.client().options().deadline;
-        let mut backoff = Backoff::new(*self.client().options());
-        loop {
-            let name = (redemption.sender, redemption.sequence);
-            let until = deadline.min(Instant::now() + READ_PATIENCE);
-            let answers = self.network().ask_all(until, move |authority| async move { ask(&authority, name).await });
-            let (mut votes, mut failures) = (Vec::new(), Vec::new());
-            for (authority, answer) in answers.await {
-                match answer {
-                    Ok(BatchAnswer::Vote { epoch: of, vote }) if of == epoch => match vote.verify(&committee, digest) {
-                        Ok(vote) => votes.push(vote),
-                        Err(error) => failures.push((authority, PeerFailure::Misbehaved(error.to_string()))),
-                    },
-                    Ok(BatchAnswer::Vote { epoch: of, .. }) => failures.push((authority, PeerFailure::OtherEpoch(of))),
-                    Ok(BatchAnswer::Missing(_)) => failures.push((authority, PeerFailure::Behind(redemption.sequence))),
-                    Err(error) => failures.push((authority, PeerFailure::Silent(error.to_string()))),
-                }
-            }
-            if let Some(votes) = VerifiedContractVote::quorum(&committee, digest, &votes) {
-                return Ok((epoch, votes.into()));
-            }
-            if Instant::now() >= deadline {
-                let (heard, quorum, what) = (votes.len(), committee.quorum(), "votes of the current committee");
-                return Err(QuorumError::NoQuorum { what, heard, quorum, timed_out: true, failures }.into());
-            }
-            backoff.wait().await;
-        }
+        let redemptions = [redemption.clone()];
+        let (epoch, votes) = self.through_epochs(|| self.client().vote_again(&redemptions)).await?;
+        Ok((epoch, votes.into()))
     }
 
     /// Which of the newest redemptions of an account, as far as this wallet has them, are in the contract's
@@ -185,13 +152,5 @@ impl Wallet {
         }
         found.reverse();
         Ok(found)
-    }
-}
-
-async fn ask(authority: &AuthorityClient, name: (AccountId, SequenceNumber)) -> Result<BatchAnswer, ClientError> {
-    match authority.shards().first() {
-        // Any shard answers for all of its authority.
-        Some(shard) => shard.vote_redemption_batch(&[name]).await,
-        None => Err(ClientError::NotFound),
     }
 }

@@ -131,7 +131,7 @@ impl Resumed {
 #[derive(Clone)]
 pub struct Wallet {
     folder: Folder,
-    driver: CommitteeClient,
+    client: CommitteeClient,
 }
 
 /// The certificates in the wallet's folder.
@@ -154,20 +154,20 @@ impl Wallet {
     #[must_use]
     pub fn new(folder: Folder, network: Network, options: QuorumOptions) -> Self {
         let source = Arc::new(StoredCertificates(folder.clone()));
-        Self { driver: CommitteeClient::new(network, source, options), folder }
+        Self { client: CommitteeClient::new(network, source, options), folder }
     }
 
     /// The same, which tells `listener` of the progress of its orders.
     #[must_use]
     pub fn with_listener(mut self, listener: Listener) -> Self {
-        self.driver = self.driver.with_listener(listener);
+        self.client = self.client.with_listener(listener);
         self
     }
 
     /// The same, which has `tracer` take what happens to its orders.
     #[must_use]
     pub fn with_tracer(mut self, tracer: Tracer) -> Self {
-        self.driver = self.driver.with_tracer(tracer);
+        self.client = self.client.with_tracer(tracer);
         self
     }
 
@@ -180,18 +180,18 @@ impl Wallet {
     /// The committee.
     #[must_use]
     pub fn network(&self) -> &Network {
-        self.driver.network()
+        self.client.network()
     }
 
     pub(crate) fn client(&self) -> &CommitteeClient {
-        &self.driver
+        &self.client
     }
 
     /// Makes a transfer and returns when it is settled. Where the same transfer is unfinished from before,
     /// that one is finished and no second one made.
     ///
     /// # Errors
-    /// See [`WalletError`]. After [`WalletError::Drive`] the order may have been sent: [`Wallet::resume`], or
+    /// See [`WalletError`]. After [`WalletError::Quorum`] the order may have been sent: [`Wallet::resume`], or
     /// the same call again, goes on with it.
     pub async fn send(&self, key: &AccountKey, intent: &Intent) -> Result<Receipt, WalletError> {
         let account = key.account();
@@ -242,8 +242,8 @@ impl Wallet {
 
     /// The verified certificate that `account` sent under `sequence`, from this wallet or an authority.
     pub async fn certificate(&self, account: AccountId, sequence: SequenceNumber) -> Option<VerifiedCertificate> {
-        match self.driver.certificate(account, sequence).await {
-            None if self.follow_hint().await => self.driver.certificate(account, sequence).await,
+        match self.client.certificate(account, sequence).await {
+            None if self.follow_hint().await => self.client.certificate(account, sequence).await,
             found => found,
         }
     }

@@ -196,6 +196,27 @@ async fn a_redemption_of_an_ended_epoch_is_voted_for_again_and_paid() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn votes_that_are_gathered_again_follow_a_rotation_that_comes_meanwhile() {
+    let scene = Scene::new().await;
+    scene.deposit(&alice(), 1_000).await;
+    let certificate = scene.wallet().send(&alice(), &redeem(300)).await.unwrap().certificate;
+    let Transfer::Redemption(redemption) = certificate.transfer().clone() else { panic!() };
+    scene.rotate().await;
+    scene.committee.fakes.iter().for_each(support::Fake::rotate);
+    let (wallet, primary) = (scene.wallet(), scene.wallet().primary().await.unwrap());
+    wallet.follow().await.unwrap();
+    scene.pass(u64::from(SAFETY_PARAMETERS.votesValidity) + 3_600).await;
+    // The wallet knows epoch 1, and everybody votes in epoch 2.
+    scene.rotate().await;
+    scene.committee.fakes.iter().for_each(support::Fake::rotate);
+    assert_eq!(wallet.network().committee().epoch(), Epoch(1));
+    let call = wallet.redemption_call(&primary, &certificate).await.unwrap();
+    assert_eq!(wallet.network().committee().epoch(), Epoch(2));
+    assert!(scene.chain_account().await.redeem(&redemption, call).await.unwrap().is_some());
+    assert_eq!(primary.payout(redemption.sender, redemption.sequence).await.unwrap(), Payout::Done);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_exceeds_the_outflow_limit_is_queued_shown_and_executed() {
     let scene = Scene::new().await;
     scene.deposit(&alice(), 10 * ETHER).await;

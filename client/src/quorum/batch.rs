@@ -127,8 +127,8 @@ impl CommitteeClient {
     pub async fn ask_ballot(&self, ballot: &mut Ballot, who: &[AuthorityClient], deadline: Instant) {
         let names: Arc<[TransferName]> = ballot.names.clone().into();
         let mut asked = JoinSet::new();
-        for authority in who.iter().cloned() {
-            let names = names.clone();
+        for authority in who {
+            let (authority, names) = (authority.clone(), names.clone());
             asked.spawn(async move {
                 // Any shard answers for all of its authority.
                 let answer = match authority.shards().first() {
@@ -150,14 +150,14 @@ impl CommitteeClient {
     /// Brings authorities the certificates that they lack. Returns those that have confirmed all of them in time.
     pub async fn bring_ballot(&self, ballot: &Ballot, deadline: Instant) -> Vec<AuthorityClient> {
         let mut bringing = JoinSet::new();
-        for authority in self.network().authorities().iter().cloned() {
+        for authority in self.network().authorities().iter() {
             let Some(positions) = ballot.missing.get(&authority.name()) else { continue };
             if positions.len() > BRING_MAX {
                 tracing::info!(authority = %authority.name(), missing = positions.len(), "an authority lags too far to be helped");
                 continue;
             }
             let names: Vec<_> = positions.iter().filter_map(|position| ballot.names.get(*position).copied()).collect();
-            let client = self.clone();
+            let (client, authority) = (self.clone(), authority.clone());
             bringing.spawn(async move {
                 for (sender, sequence) in names {
                     let certificate = client.certificate(sender, sequence).await?;

@@ -3,10 +3,11 @@
 //! along one sender's numbers, and nothing here recurses.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use crate::{AuthorityClient, ClientError};
 use fastpay_core::{AccountId, SequenceNumber, VerifiedCertificate};
-use fastpay_rpc::{PAGE_ENTRIES_MAX, PaymentName, Received, Refusal};
+use fastpay_rpc::{PAGE_ENTRIES_MAX, PaymentName, Received, Refusal, TransferName};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
@@ -15,6 +16,8 @@ use super::{CommitteeClient, Progress};
 
 /// At most so many of the newest pages of received payments are compared.
 const RECEIVED_PAGES_MAX: u64 = 20;
+/// After the lists of a quorum, the others get this much longer: one may be far away, and know something alone.
+const LATE_LIST: Duration = Duration::from_secs(1);
 /// At most so often one confirmation is repeated after predecessors were brought.
 const CONFIRM_ROUNDS_MAX: usize = 4;
 
@@ -87,7 +90,7 @@ impl CommitteeClient {
         &self,
         authority: &AuthorityClient,
         account: AccountId,
-        known: &mut HashSet<(AccountId, SequenceNumber)>,
+        known: &mut HashSet<TransferName>,
     ) -> Result<usize, PeerFailure> {
         known.extend(newest_received(authority, account).await.map_err(failure_of)?.iter().map(name_of));
         let mut asked = JoinSet::new();
@@ -96,8 +99,8 @@ impl CommitteeClient {
             asked.spawn(async move { (other.name(), newest_received(&other, account).await) });
         }
         // One that does not answer, or page after page just in time, must not keep us from what the others list.
-        let deadline = Instant::now() + self.options.funds_patience;
-        let mut brought = 0_usize;
+        let mut deadline = Instant::now() + self.options.funds_patience;
+        let (mut brought, mut lists) = (0_usize, 0_usize);
         while let Ok(Some(answer)) = timeout_at(deadline, asked.join_next()).await {
             let Ok((lister, Ok(listed))) = answer else { continue };
             for received in listed {
@@ -117,12 +120,16 @@ impl CommitteeClient {
                 known.insert((sender, sequence));
                 brought = brought.saturating_add(1);
             }
+            lists = lists.saturating_add(1);
+            if lists.saturating_add(1) >= self.network.committee().quorum() {
+                deadline = deadline.min(Instant::now() + LATE_LIST);
+            }
         }
         Ok(brought)
     }
 }
 
-fn name_of(received: &Received) -> (AccountId, SequenceNumber) {
+fn name_of(received: &Received) -> TransferName {
     (received.payment.sender, received.payment.sequence)
 }
 
@@ -164,7 +171,6 @@ pub(super) fn failure_of(error: ClientError) -> PeerFailure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     #[test]
     fn who_is_busy_is_asked_again_when_it_says() {

@@ -39,8 +39,8 @@ impl CommitteeClient {
         let failures = Failures::default();
         let mut confirming = Confirming::new();
         for authority in self.network.authorities().iter() {
-            let driver = self.clone();
-            confirming.spawn(driver.confirm_patiently(authority.clone(), certificate.clone(), failures.clone()));
+            let client = self.clone();
+            confirming.spawn(client.confirm_patiently(authority.clone(), certificate.clone(), failures.clone()));
         }
         let mut confirmed = Vec::new();
         loop {

@@ -1,4 +1,4 @@
-//! Drives an order to its certificate, and a certificate to a quorum of confirmations.
+//! Brings an order to its certificate, and a certificate to a quorum of confirmations.
 //!
 //! ```text
 //!  VerifiedOrder ─► ask every authority ─► Tally (pure) ─► VerifiedCertificate ─► confirm everywhere ─► Settled
@@ -10,11 +10,14 @@
 //! pending orders and certificates by their signatures, a sequence number by the certificate before it.
 
 mod ask;
+mod batch;
 mod catch_up;
 mod confirm;
 mod conflict;
+mod judge;
 mod tally;
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,10 +31,11 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::network::Network;
 
+pub use batch::Ballot;
 pub use confirm::Settled;
 pub use conflict::{ConflictingOrder, OrderConflict};
-pub use tally::PeerFailure;
-use tally::{PeerAnswer, Tally, Verdict};
+pub use judge::{Help, Helped, Inquiry, Step};
+pub use tally::{PeerAnswer, PeerFailure, Room, Tally, Verdict};
 
 /// How long to try.
 #[derive(Clone, Copy, Debug)]
@@ -148,6 +152,17 @@ pub enum QuorumError {
         /// The highest balance that f + 1 authorities agree is exceeded or met.
         balance: Balance,
     },
+    /// More than f authorities say alike that there is no room for a new order.
+    #[error(
+        "{whose}, as more than f authorities say; nothing is lost, and the order keeps its number: run `fastpay resume` \
+         in {} min", .retry_after.as_secs().div_ceil(60).max(1)
+    )]
+    NoRoom {
+        /// Whose share is full.
+        whose: Room,
+        /// How long f + 1 authorities ask to be left alone, or longer.
+        retry_after: Duration,
+    },
     /// Nothing can be redeemed.
     #[error("this committee runs without a Primary: nothing can be redeemed")]
     NoPrimary,
@@ -190,7 +205,7 @@ pub fn short(name: &AuthorityName) -> String {
     name.to_string().chars().take(10).collect()
 }
 
-/// Drives orders. Cheap to clone.
+/// A client of the whole committee. Cheap to clone.
 #[derive(Clone)]
 pub struct CommitteeClient {
     network: Network,
@@ -200,8 +215,14 @@ pub struct CommitteeClient {
     tracer: Tracer,
 }
 
+impl fmt::Debug for CommitteeClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CommitteeClient").field("network", &self.network).finish_non_exhaustive()
+    }
+}
+
 impl CommitteeClient {
-    /// A driver that looks for certificates in `source` before it asks authorities.
+    /// A client that looks for certificates in `source` before it asks authorities.
     #[must_use]
     pub fn new(network: Network, source: Arc<dyn CertificateSource>, options: QuorumOptions) -> Self {
         Self { network, source, options, listener: None, tracer: Tracer::off() }
@@ -250,16 +271,17 @@ impl CommitteeClient {
     /// Collects votes until there is a certificate. The order must be on disk before this is called.
     ///
     /// # Errors
-    /// See [`QuorumError`]. The same order may always be driven again.
+    /// See [`QuorumError`]. The same order may always be sent again.
     pub async fn certify(&self, order: &VerifiedOrder) -> Result<VerifiedCertificate, QuorumError> {
         let deadline = Instant::now() + self.options.deadline;
         // One epoch's committee throughout: votes of two epochs do not add up.
         let committee = self.network.committee();
         let mut tally = Tally::new(committee.clone(), order.clone());
+        let inquiry = Inquiry { domain: *self.network.domain(), committee: committee.clone(), order: order.clone() };
         let (heard, mut hearing) = mpsc::channel(64);
         let mut asking = JoinSet::new();
         for authority in self.network.authorities().iter() {
-            asking.spawn(self.clone().ask(authority.clone(), committee.clone(), order.clone(), heard.clone()));
+            asking.spawn(self.clone().ask(authority.clone(), inquiry.clone(), heard.clone()));
         }
         drop(heard);
         loop {

@@ -24,6 +24,14 @@ pub enum PeerFailure {
     /// It has too little money on the account; deposits or payments have not arrived there.
     #[error("it knows of a balance of {0} only")]
     InsufficientBalance(Balance),
+    /// It has no room for new orders, for so long.
+    #[error("{whose} for now; it may be asked again after {} s", .retry_after.as_secs())]
+    NoRoom {
+        /// Whose share is full.
+        whose: Room,
+        /// How long it asks to be left alone.
+        retry_after: Duration,
+    },
     /// It lacks earlier certificates, and nobody else has them.
     #[error("it waits for the certificate of sequence number {0}, which is not to be found: finish that order first")]
     Behind(SequenceNumber),
@@ -44,13 +52,29 @@ pub enum PeerFailure {
     Misbehaved(String),
 }
 
+/// Where an authority has no room for new orders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+pub enum Room {
+    /// The account's share of its disk is full.
+    #[error("this account has ordered as much as an authority takes from one account")]
+    Account,
+    /// The share of the client's network address is full.
+    #[error("as many orders came as an authority takes from one network address")]
+    Address,
+    /// Its disk is nearly full.
+    #[error("the disk is nearly full and takes no new order")]
+    Disk,
+}
+
 impl PeerFailure {
     /// In a word of a fixed list: what it says besides may be private.
-    pub(super) fn kind(&self) -> &'static str {
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
         match self {
             Self::Silent(_) => "silent",
             Self::Busy(_) => "busy",
             Self::InsufficientBalance(_) => "insufficient-balance",
+            Self::NoRoom { .. } => "no-room",
             Self::Behind(_) => "behind",
             Self::Locked(_) => "order-pending",
             Self::OtherEpoch(_) => "other-epoch",
@@ -67,8 +91,8 @@ impl PeerFailure {
 }
 
 /// A verified answer, or the lack of one.
-#[derive(Debug)]
-pub(crate) enum PeerAnswer {
+#[derive(Debug, PartialEq, Eq)]
+pub enum PeerAnswer {
     /// A valid vote of this very authority.
     Vote(VerifiedVote),
     /// The number has a certificate already, of this order or another.
@@ -98,7 +122,7 @@ impl PeerAnswer {
 
 /// What to do.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub enum Verdict {
     /// Listen on.
     Wait,
     /// The order is final.
@@ -113,7 +137,7 @@ pub(crate) enum Verdict {
 
 /// The answers to one order.
 #[derive(Debug)]
-pub(crate) struct Tally {
+pub struct Tally {
     committee: Arc<Committee>,
     order: VerifiedOrder,
     /// By who signed; everything else is by who answered.
@@ -125,16 +149,21 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    pub(crate) fn new(committee: Arc<Committee>, order: VerifiedOrder) -> Self {
+    /// None yet.
+    #[must_use]
+    pub fn new(committee: Arc<Committee>, order: VerifiedOrder) -> Self {
         let (votes, locked, ahead) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         Self { committee, order, votes, ahead, locked, out: BTreeMap::new(), failures: BTreeMap::new() }
     }
 
-    pub(crate) fn votes(&self) -> usize {
+    /// How many members have voted.
+    #[must_use]
+    pub fn votes(&self) -> usize {
         self.votes.len()
     }
 
-    pub(crate) fn count(&mut self, authority: AuthorityName, heard: PeerAnswer) -> Verdict {
+    /// Takes in what an authority answered.
+    pub fn count(&mut self, authority: AuthorityName, heard: PeerAnswer) -> Verdict {
         match heard {
             PeerAnswer::Vote(vote) => {
                 self.locked.remove(&authority);
@@ -157,11 +186,8 @@ impl Tally {
                 self.locked.remove(&authority);
                 self.failures.insert(authority, PeerFailure::OtherEpoch(epoch));
                 self.ahead.insert(authority, epoch);
-                let mut epochs: Vec<_> = self.ahead.values().copied().collect();
-                epochs.sort_unstable();
-                // Of f + 1 one is honest, so the lowest of the f + 1 highest is reached.
-                if let Some(epoch) = epochs.iter().nth_back(self.committee.faults_tolerated()) {
-                    return Verdict::NewEpoch(*epoch);
+                if let Some(epoch) = newer_epoch(&self.committee, self.ahead.values().copied()) {
+                    return Verdict::NewEpoch(epoch);
                 }
             }
             PeerAnswer::Later(failure) => {
@@ -194,7 +220,8 @@ impl Tally {
     }
 
     /// Why there is no certificate.
-    pub(crate) fn error(&self, timed_out: bool) -> QuorumError {
+    #[must_use]
+    pub fn error(&self, timed_out: bool) -> QuorumError {
         let (size, quorum) = (self.committee.members().len(), self.committee.quorum());
         let blocking = size.saturating_sub(quorum);
         // f + 1 reports contain an honest one.
@@ -205,6 +232,16 @@ impl Tally {
         if self.failures.values().filter(|failure| **failure == PeerFailure::NoPrimary).count() >= trusted {
             return QuorumError::NoPrimary;
         }
+        for room in [Room::Account, Room::Address, Room::Disk] {
+            let mut waits: Vec<_> = self.failures.values().filter_map(|failure| wait_for(failure, room)).collect();
+            waits.sort_unstable();
+            // How long is said by an honest one at least, or less.
+            if let Some(retry_after) = waits.iter().nth_back(self.committee.faults_tolerated())
+                && waits.len() > blocking
+            {
+                return QuorumError::NoRoom { whose: room, retry_after: *retry_after };
+            }
+        }
         let mut balances: Vec<_> = self.failures.values().filter_map(balance_of).collect();
         balances.sort_unstable();
         if let Some(balance) = balances.iter().nth_back(self.committee.faults_tolerated())
@@ -214,6 +251,27 @@ impl Tally {
         }
         let failures = self.failures.iter().map(|(name, failure)| (*name, failure.clone())).collect();
         QuorumError::NoQuorum { what: "votes", heard: self.votes.len(), quorum, timed_out, failures }
+    }
+}
+
+/// The newest epoch that one honest authority at least has reached, of those that were told.
+pub(super) fn newer_epoch(committee: &Committee, told: impl Iterator<Item = Epoch>) -> Option<Epoch> {
+    let mut epochs: Vec<_> = told.collect();
+    epochs.sort_unstable();
+    // Of f + 1 one is honest, so the lowest of the f + 1 highest is reached.
+    epochs.iter().nth_back(committee.faults_tolerated()).copied()
+}
+
+/// Whether a valid vote of `voter` is the own one of who shows it. An endpoint that is not known by its new name yet has
+/// only the signature to show, and that is enough.
+pub(super) fn may_vote_for(committee: &Committee, shown_by: AuthorityName, voter: AuthorityName) -> bool {
+    voter == shown_by || committee.member(&shown_by).is_none()
+}
+
+fn wait_for(failure: &PeerFailure, room: Room) -> Option<Duration> {
+    match failure {
+        PeerFailure::NoRoom { whose, retry_after } if *whose == room => Some(*retry_after),
+        _ => None,
     }
 }
 

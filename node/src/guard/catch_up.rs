@@ -8,8 +8,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fastpay_client::{AuthorityClient, ClientError, ClientOptions, Endpoints, EndpointsError};
-use fastpay_core::{AccountId, AuthorityName, Certificate, Committees, Domain, SequenceNumber};
+use fastpay_client::{AuthorityClient, ClientError, ClientOptions, Endpoints, EndpointsError, verify_certificate};
+use fastpay_core::{AccountId, AuthorityName, Committees, Domain, SequenceNumber};
 use fastpay_rpc::AccountState;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
@@ -162,26 +162,10 @@ impl Asker {
         if state.next_sequence > own_next {
             let newest = SequenceNumber(state.next_sequence.0.saturating_sub(1));
             let certificate = shard.certificate(account, newest).await.map_err(|error| error.to_string())?;
-            check(certificate, account, newest, &self.domain, committees)?;
+            verify_certificate(certificate, account, newest, &self.domain, committees)
+                .map_err(|error| error.to_string())?;
         }
         answer(&state)
-    }
-}
-
-fn check(
-    certificate: Certificate,
-    account: AccountId,
-    sequence: SequenceNumber,
-    domain: &Domain,
-    committees: &Committees,
-) -> Result<(), String> {
-    let committee = committees.get(certificate.epoch).ok_or("its certificate is of an epoch that is not known here")?;
-    let certificate = certificate.verify(domain, committee).map_err(|error| error.to_string())?;
-    let transfer = certificate.transfer();
-    if (transfer.sender(), transfer.sequence()) == (account, sequence) {
-        Ok(())
-    } else {
-        Err("it gave the certificate of another order".into())
     }
 }
 

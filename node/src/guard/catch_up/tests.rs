@@ -1,5 +1,5 @@
 use fastpay_client::AuthorityEndpoints;
-use fastpay_core::{AuthorityKeys, Epoch};
+use fastpay_core::AuthorityKeys;
 use fastpay_testkit::{TestAccount, TestCommittee, payment};
 use proptest::prelude::*;
 
@@ -90,26 +90,6 @@ proptest! {
         // One answer fewer would not do.
         prop_assert_eq!(above_forgotten_votes(&first[..quorum - 1], quorum), None);
     }
-}
-
-#[test]
-fn a_claim_to_more_certificates_is_proven_by_the_newest() {
-    let committee = TestCommittee::new(4);
-    let committees = Committees::new(committee.committee.clone()).unwrap();
-    let (alice, bob) = (TestAccount::ed25519(0), TestAccount::ethereum(1));
-    let order = |sequence| alice.sign(&committee.domain, some_payment(sequence));
-    let good = committee.certificate(&order(6));
-    let check = |certificate: Certificate, account, number| {
-        check(certificate, account, SequenceNumber(number), &committee.domain, &committees)
-    };
-    assert_eq!(check(good.clone(), alice.id(), 6), Ok(()));
-    assert!(check(good.clone(), alice.id(), 7).unwrap_err().contains("another order"));
-    assert!(check(good.clone(), bob.id(), 6).unwrap_err().contains("another order"));
-    let unknown = Certificate { epoch: Epoch(1), ..good.clone() };
-    assert!(check(unknown, alice.id(), 6).unwrap_err().contains("epoch"));
-    let mut few = good;
-    few.votes.pop();
-    assert!(check(few, alice.id(), 6).unwrap_err().contains("quorum"));
 }
 
 #[tokio::test]

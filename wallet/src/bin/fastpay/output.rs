@@ -192,8 +192,8 @@ pub fn transfer_text(transfer: &Transfer, money: &Money) -> String {
 /// The error for programs.
 pub fn error_json(error: &WalletError) -> Value {
     let mut document = error.kind().document(error);
-    if let (WalletError::Quorum(QuorumError::Conflict(contest)), Some(json)) = (error, document.get_mut("error")) {
-        add(json, [("orders", json!(contest.contenders()))]);
+    if let (WalletError::Quorum(QuorumError::Conflict(conflict)), Some(json)) = (error, document.get_mut("error")) {
+        add(json, [("orders", json!(conflict.contenders()))]);
     }
     document
 }

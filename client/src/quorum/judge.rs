@@ -1,0 +1,187 @@
+//! What one answer to an order means, and what it calls for: pure, so that every lie can be tested without a network.
+//!
+//! ```text
+//!  answer ─► Inquiry::judge ─┬─► Step::Count     into the tally; asked again, or not
+//!                            └─► Step::Help      bring it certificates, or find one; then `helped` says what to count
+//! ```
+
+use std::sync::Arc;
+
+use fastpay_core::{
+    AuthorityName, Committee, Domain, Epoch, SequenceNumber, TransferOrder, VerifiedCertificate, VerifiedOrder, Vote,
+};
+use fastpay_rpc::Refusal;
+
+use super::catch_up::failure_of;
+use super::tally::{PeerAnswer, PeerFailure, Room, may_vote_for};
+use crate::ClientError;
+
+/// An order that authorities of one committee are asked to vote for.
+#[derive(Clone, Debug)]
+pub struct Inquiry {
+    /// Of the deployment.
+    pub domain: Domain,
+    /// One epoch's throughout: votes of two epochs do not add up.
+    pub committee: Arc<Committee>,
+    /// What is voted on.
+    pub order: VerifiedOrder,
+}
+
+/// What to do after an answer.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Count it. The authority is asked again, or, where this was its `last` word, not.
+    Count {
+        /// What to count.
+        answer: PeerAnswer,
+        /// Whether the authority is not asked again.
+        last: bool,
+    },
+    /// Do this first.
+    Help(Help),
+}
+
+/// What an authority needs before it can vote, or what is to be known before its answer counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Help {
+    /// It lacks the sender's certificates from this number up to the order's.
+    Sent(SequenceNumber),
+    /// The money has not arrived there: it may lack payments that the sender received. Otherwise count this.
+    Received(PeerFailure),
+    /// It says that the order's number is used: that is true where anyone has its certificate.
+    Certificate,
+}
+
+/// What came of help.
+#[derive(Debug)]
+pub enum Helped {
+    /// It was brought so many certificates.
+    Brought(usize),
+    /// They could not be brought.
+    Failed(PeerFailure),
+    /// The certificate of the order's number, where anyone has it.
+    Found(Option<Box<VerifiedCertificate>>),
+}
+
+impl Step {
+    fn last(answer: PeerAnswer) -> Self {
+        Self::Count { answer, last: true }
+    }
+
+    fn later(failure: PeerFailure) -> Self {
+        Self::Count { answer: PeerAnswer::Later(failure), last: false }
+    }
+
+    fn misbehaved(what: impl Into<String>) -> Self {
+        Self::last(PeerAnswer::Out(PeerFailure::Misbehaved(what.into())))
+    }
+}
+
+impl Inquiry {
+    /// What to do after what `authority` answered. `is_patient` as long as it may be that the money is on its way there.
+    #[must_use]
+    pub fn judge(
+        &self,
+        authority: AuthorityName,
+        answer: Result<(Epoch, Vote), ClientError>,
+        is_patient: bool,
+    ) -> Step {
+        let refusal = match answer {
+            Ok((epoch, vote)) if epoch == self.committee.epoch() => return self.judge_vote(authority, vote),
+            Ok((epoch, _)) => return self.other_epoch(epoch),
+            Err(ClientError::Refused(refusal)) => refusal,
+            Err(error @ ClientError::Address { .. }) => {
+                return Step::last(PeerAnswer::Out(PeerFailure::Silent(error.to_string())));
+            }
+            Err(error) => return Step::later(failure_of(error)),
+        };
+        match refusal {
+            Refusal::NotVoting(epoch) if epoch != self.committee.epoch() => self.other_epoch(epoch),
+            Refusal::OrderPending(pending) => self.judge_pending(*pending),
+            Refusal::SequenceTooHigh(expected) | Refusal::MissingCertificate(expected) => self.judge_gap(expected),
+            Refusal::AlreadyConfirmed(_) => Step::Help(Help::Certificate),
+            Refusal::InsufficientBalance(balance) => {
+                let failure = PeerFailure::InsufficientBalance(balance);
+                if is_patient { Step::Help(Help::Received(failure)) } else { Step::last(PeerAnswer::Out(failure)) }
+            }
+            Refusal::NoPrimary => Step::last(PeerAnswer::Out(PeerFailure::NoPrimary)),
+            Refusal::DiskLow(retry_after) => Step::later(PeerFailure::NoRoom { whose: Room::Disk, retry_after }),
+            Refusal::AccountBudget(retry_after) => {
+                Step::later(PeerFailure::NoRoom { whose: Room::Account, retry_after })
+            }
+            Refusal::AddressBudget(retry_after) => {
+                Step::later(PeerFailure::NoRoom { whose: Room::Address, retry_after })
+            }
+            Refusal::Busy(_) | Refusal::Stopping | Refusal::UnknownEpoch(_) | Refusal::CatchingUp(None) => {
+                Step::later(PeerFailure::Silent(refusal.to_string()))
+            }
+            Refusal::Malformed(_)
+            | Refusal::Invalid(_)
+            | Refusal::WrongShard(_)
+            | Refusal::NotVoting(_)
+            | Refusal::CatchingUp(Some(_)) => Step::last(PeerAnswer::Out(PeerFailure::Refused(refusal.to_string()))),
+        }
+    }
+
+    /// What to count after help; none where the authority is asked again at once.
+    #[must_use]
+    pub fn helped(&self, help: Help, came: Helped) -> Option<Step> {
+        match (help, came) {
+            (_, Helped::Found(Some(certificate))) => Some(Step::last(PeerAnswer::Finished(certificate))),
+            (_, Helped::Found(None)) => {
+                let what = "the number is said to be used, but nobody has its certificate";
+                Some(Step::later(PeerFailure::Misbehaved(what.into())))
+            }
+            (Help::Received(failure), Helped::Brought(0) | Helped::Failed(_)) => Some(Step::later(failure)),
+            (_, Helped::Failed(failure)) => Some(Step::later(failure)),
+            (_, Helped::Brought(_)) => None,
+        }
+    }
+
+    /// It votes, in another epoch than ours: later in ours, where it lags.
+    fn other_epoch(&self, epoch: Epoch) -> Step {
+        if epoch > self.committee.epoch() {
+            Step::Count { answer: PeerAnswer::Ahead(epoch), last: false }
+        } else {
+            Step::later(PeerFailure::OtherEpoch(epoch))
+        }
+    }
+
+    fn judge_vote(&self, authority: AuthorityName, vote: Vote) -> Step {
+        match vote.verify(&self.domain, &self.committee, &self.order) {
+            Ok(vote) if may_vote_for(&self.committee, authority, vote.vote().authority) => {
+                Step::last(PeerAnswer::Vote(vote))
+            }
+            Ok(_) => Step::misbehaved("the vote of another authority"),
+            Err(error) => Step::misbehaved(error.to_string()),
+        }
+    }
+
+    /// It is locked. On an earlier order: then it lags. On another order of this number: then the sender has signed
+    /// two.
+    fn judge_pending(&self, pending: TransferOrder) -> Step {
+        let transfer = self.order.transfer();
+        let pending = match pending.verify(&self.domain) {
+            Ok(pending) if pending.transfer().sender() == transfer.sender() => pending,
+            Ok(_) => return Step::misbehaved("a pending order of another account"),
+            Err(error) => return Step::misbehaved(format!("a pending order that is not one: {error}")),
+        };
+        let sequence = pending.transfer().sequence();
+        if sequence < transfer.sequence() {
+            self.judge_gap(sequence)
+        } else if sequence > transfer.sequence() {
+            Step::Help(Help::Certificate)
+        } else if pending.digest() == self.order.digest() {
+            Step::misbehaved("a refusal because of this very order")
+        } else {
+            Step::Count { answer: PeerAnswer::Locked(Box::new(pending)), last: false }
+        }
+    }
+
+    fn judge_gap(&self, expected: SequenceNumber) -> Step {
+        if expected >= self.order.transfer().sequence() {
+            return Step::misbehaved("a gap where there is none");
+        }
+        Step::Help(Help::Sent(expected))
+    }
+}
