@@ -3,6 +3,7 @@
 
 mod certificates;
 mod connection;
+mod conversations;
 mod endpoints;
 mod server;
 mod values;
