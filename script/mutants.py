@@ -138,8 +138,8 @@ def build() -> Path:
         sys.exit(built.returncode)
     messages = [json.loads(line) for line in built.stdout.splitlines() if line.startswith("{")]
     programs = [message["executable"] for message in messages if message.get("executable")]
-    # The next build of the real simulator has the same name.
-    return Path(shutil.copy2(programs[-1], COPY / "sim"))
+    # The next build of the real simulator has the same name, and an older copy of this one may be running.
+    return Path(shutil.copy2(programs[-1], COPY / "sim.new")).rename(COPY / "sim")
 
 
 def run(simulator: Path, name: str, seeds: range) -> tuple[int, str] | None:

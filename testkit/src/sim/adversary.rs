@@ -204,12 +204,17 @@ impl Adversary {
         match dice.below(4) {
             0 => {}
             1 => votes.extend(votes.last().cloned()),
+            // The votes that are missing, in the names of others, with a signature that is not theirs.
             2 => {
-                let other = self.sign(order.transfer.sequence().0, 77);
-                let forged = (0..quorum - votes.len().min(quorum)).map(|_| other.clone());
-                let more =
-                    forged.map(|order| byzantine::vote(&self.world, self.world.plan.authorities() - 1, epoch, &order));
-                votes.extend(more);
+                let signer = self.world.plan.authorities() - 1;
+                let names = self.network.committee().members().iter().map(|member| member.name).collect::<Vec<_>>();
+                for name in names {
+                    if votes.len() < quorum && votes.iter().all(|vote| vote.authority != name) {
+                        let vote = byzantine::vote(&self.world, signer, epoch, &order);
+                        votes.push(Vote { authority: name, ..vote });
+                    }
+                }
+                votes.sort_by_key(|vote| vote.authority);
             }
             _ => order = self.sign(order.transfer.sequence().0, 99),
         }
@@ -249,8 +254,11 @@ impl Adversary {
             sequence,
             memo: Memo::ZERO,
         };
+        // With its own key, or with what the victim signed for another transfer.
+        let known = lock(&self.world.memory).orders().iter().rev().find(|one| one.transfer.sender() == victim).cloned();
         let own = self.world.owners[self.number].sign(&self.world.domain, payment.clone());
-        let order = TransferOrder { transfer: payment.into(), authorization: own.authorization };
+        let signed = known.filter(|_| self.world.dice.chance(500)).unwrap_or(own);
+        let order = TransferOrder { transfer: payment.into(), authorization: signed.authorization };
         self.world
             .trace
             .note("misbehaves", format_args!("adversary {} signs for {}", self.number, self.world.name_of(&victim)));
