@@ -20,7 +20,6 @@ import {
   DEFAULT_TIMING,
   ETHER,
   FastPayError,
-  isFastPayError,
   NO_MEMO,
   type Certificate,
   type Committee,
@@ -293,10 +292,10 @@ class Conversation {
 
   #explain(error: FastPayError): unknown {
     const details = error.details as Record<string, unknown>;
-    if (isFastPayError(error, "no-primary")) return { noPrimary: true };
-    if (isFastPayError(error, "no-room")) return { noRoom: details.whose, retryAfterMs: details.retryAfterMs };
-    if (isFastPayError(error, "insufficient-funds")) return { insufficientBalance: String(details.balance) };
-    if (isFastPayError(error, "no-quorum")) return { noQuorum: { votes: details.heard, timedOut: details.timedOut } };
+    if (error.code === "no-primary") return { noPrimary: true };
+    if (error.code === "no-room") return { noRoom: details.whose, retryAfterMs: details.retryAfterMs };
+    if (error.code === "insufficient-funds") return { insufficientBalance: String(details.balance) };
+    if (error.code === "no-quorum") return { noQuorum: { votes: details.heard, timedOut: details.timedOut } };
     expect(error.code).toBe("conflict");
     const contest = details.contest as Contest;
     const which = (order: VerifiedOrder | undefined): string | null =>
