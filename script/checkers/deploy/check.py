@@ -84,7 +84,7 @@ def served(programs, folder):
                "--http", f"127.0.0.1:{http}")
     (folder / "endpoints.json").write_text(json.dumps({"authorities": [json.loads(made)]}))
     run(programs / "fastpay-relayer", "--config", folder / "relayer.toml", "init", "--unencrypted-key", "--rpc-url",
-        "http://127.0.0.1:1", "--chain-id", "1", "--contract", "0x" + "01" * 20, "--endpoints", "endpoints.json")
+        "http://127.0.0.1:1", "--chain-id", "1", "--contract", "0x" + "01" * 20, "--endpoints", folder / "endpoints.json")
     names = set()
     for command, port, complete in [
         (["fastpay-node", "run", "--config", folder / "authority.toml"], http, "fastpay_asset_deposited{"),
