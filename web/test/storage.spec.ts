@@ -32,6 +32,8 @@ test("where there is no room an order is signed and not sent; with room it is pa
   const devtools = await page.context().newCDPSession(page);
   const origin = new URL(page.url()).origin;
   await devtools.send("Storage.overrideQuotaForOrigin", { origin, quotaSize: 1 });
+  // Chromium remembers for 30 s how much room a page's database had.
+  await page.waitForTimeout(31_000);
   await pay(page, BOB, "1");
   await isRefused(page);
   await expect(activity(page, /^Pay 1 ETH/).getByRole("alert")).toContainText("there is no room for more");
