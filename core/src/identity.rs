@@ -53,6 +53,10 @@ impl AccountId {
     /// The Ethereum account of the zero address. Nobody can hold its key.
     pub const ZERO: Self = Self([0; 32]);
 
+    /// The pool of private payments: keccak256 of `fastpay/private-pool`. It has no key, and accepts payments of its own
+    /// kind only, so no output of a payout may go there.
+    pub const PRIVATE_POOL: Self = Self(hex!("fde8602a28dbca793f6faee4af64cd449f0096f5219dd57c09802b155be12873"));
+
     /// The account owned by an Ed25519 verification key.
     #[must_use]
     pub fn from_ed25519(verification_key: &[u8; 32]) -> Self {
@@ -204,6 +208,11 @@ mod tests {
             assert_eq!(account.to_string().parse(), Ok(account));
         }
         assert_eq!("0xd8da6bf26964af9d7eed9e03e53415d37aa96045".parse(), Ok(ethereum));
+    }
+
+    #[test]
+    fn the_private_pool_is_the_hash_of_its_name() {
+        assert_eq!(AccountId::PRIVATE_POOL.0, alloy_primitives::keccak256("fastpay/private-pool").0);
     }
 
     #[test]

@@ -132,7 +132,11 @@ impl Transfer {
                 if paid.amount == Amount::ZERO {
                     return Err(InvalidTransfer::ZeroOutput { output });
                 }
-                check_recipient(paid.recipient, domain).map_err(|_| InvalidTransfer::OutputRecipient { output })
+                let refused = InvalidTransfer::OutputRecipient { output };
+                if paid.recipient == AccountId::PRIVATE_POOL {
+                    return Err(refused);
+                }
+                check_recipient(paid.recipient, domain).map_err(|_| refused)
             }),
         }
     }
@@ -233,7 +237,7 @@ pub enum InvalidTransfer {
         /// Its number, from 0.
         output: u16,
     },
-    /// An output pays the zero address or the contract, and neither can spend: the value would be lost.
+    /// An output pays the zero address, the contract or the pool of private payments. None can spend it: it would be lost.
     #[error("the recipient of output {output} cannot spend; give the recipient's account")]
     OutputRecipient {
         /// Its number, from 0.

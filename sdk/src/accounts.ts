@@ -21,6 +21,9 @@ const ETHEREUM_PREFIX = `0x${"0".repeat(24)}`;
 /** The account of the zero address. Nobody can hold its key. */
 export const ZERO_ACCOUNT = `0x${"0".repeat(64)}` as AccountId;
 
+/** The pool of private payments, keccak256 of `fastpay/private-pool`: no output of a payout may go there. */
+export const PRIVATE_POOL = "0xfde8602a28dbca793f6faee4af64cd449f0096f5219dd57c09802b155be12873" as AccountId;
+
 /** The account owned by an Ed25519 verification key of 32 bytes. */
 export function accountFromEd25519(verificationKey: Uint8Array | Hex): AccountId {
   const key = typeof verificationKey === "string" ? toBytes(verificationKey) : verificationKey;

@@ -11,7 +11,7 @@ import { isHex, toHex, type Address } from "./bytes.js";
 import { isFastPayError } from "./errors.js";
 import { decodeMemo, encodeMemo } from "./memo.js";
 import { invalidList, LIST_LINES_MAX, wholeList } from "./pay-list.js";
-import { checkPaid, ETHER, type Domain, type TransferFault } from "./transfer.js";
+import { checkOutput, ETHER, type Domain, type TransferFault } from "./transfer.js";
 import type { ListError, ListStatus, PayList, PayListLine } from "./views.js";
 
 const COLUMNS_MAX = 4;
@@ -103,7 +103,7 @@ async function lineOf(row: Row, columns: Columns, options: ReadListOptions): Pro
     const asset = readAsset(field("asset"), options.asset);
     if (asset === undefined) return wrong("asset", `${JSON.stringify(field("asset").slice(0, 64))} is not an asset: give ETH, or a token's address`);
     const amount = parseAmount(field("amount"), await options.decimals(asset));
-    checkPaid(recipient, amount, options.domain);
+    checkOutput(recipient, amount, options.domain);
     return { recipient, asset, amount, memo: encodeMemo(field("memo")), line };
   } catch (error) {
     if (!isFastPayError(error)) throw error;

@@ -12,7 +12,7 @@ import { AMOUNT_MAX } from "./amounts.js";
 import { concat, isHex, toBytes, toHex, type Address, type Hex } from "./bytes.js";
 import { FastPayError, isFastPayError } from "./errors.js";
 import { NO_MEMO } from "./memo.js";
-import { checkPaid, PAYOUT_OUTPUTS_MAX, type Domain, type Output, type TransferFault } from "./transfer.js";
+import { checkOutput, PAYOUT_OUTPUTS_MAX, type Domain, type Output, type TransferFault } from "./transfer.js";
 import type { ListError, ListPayment, PayListLine } from "./views.js";
 
 /** No list that a person reviews is longer. */
@@ -122,7 +122,7 @@ function faultOf(
   if (recipient === sender) return wrong("own-account", "the recipient is the paying account itself");
   if (typeof amount !== "bigint") return wrong("malformed", "the amount is no bigint");
   try {
-    checkPaid(recipient, amount, domain);
+    checkOutput(recipient, amount, domain);
     return [];
   } catch (error) {
     if (!isFastPayError(error)) throw error;

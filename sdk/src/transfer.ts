@@ -1,6 +1,6 @@
 /** Transfers: what a sender signs to move value [FP §4.2]. */
 
-import { accountFromEthereum, ZERO_ACCOUNT, type AccountId } from "./accounts.js";
+import { accountFromEthereum, PRIVATE_POOL, ZERO_ACCOUNT, type AccountId } from "./accounts.js";
 import { AMOUNT_MAX, SEQUENCE_MAX } from "./amounts.js";
 import { isHex, type Address, type Hex } from "./bytes.js";
 import { FastPayError } from "./errors.js";
@@ -155,15 +155,24 @@ function checkOutputs(outputs: readonly Output[], domain: Domain): void {
   }
   for (const [output, { recipient, amount, memo }] of outputs.entries()) {
     if (!isHex(memo, 32)) throw invalid("malformed", "the memo has not 32 bytes", "use encodeMemo", output);
-    checkPaid(recipient, amount, domain, output);
+    checkOutput(recipient, amount, domain, output);
   }
   if (sumOf(outputs) > AMOUNT_MAX) {
     throw invalid("sum-too-large", "the sum of the outputs has more than 128 bits", "split the payout");
   }
 }
 
+/** What an output of a payout pays; `output` is its number. Throws `invalid-transfer`. */
+export function checkOutput(recipient: AccountId, amount: bigint, domain: Domain, output?: number): void {
+  checkPaid(recipient, amount, domain, output);
+  if (recipient === PRIVATE_POOL) {
+    const message = "the recipient is the pool of private payments, which takes single payments only";
+    throw invalid("forbidden-recipient", message, "give the recipient's account", output);
+  }
+}
+
 /** What somebody is paid; `output` is its number in a payout. Throws `invalid-transfer`. */
-export function checkPaid(recipient: AccountId, amount: bigint, domain: Domain, output?: number): void {
+function checkPaid(recipient: AccountId, amount: bigint, domain: Domain, output?: number): void {
   if (amount <= 0n) {
     throw invalid("zero-amount", "the amount is zero", "order at least one of the asset's smallest unit", output);
   }

@@ -439,13 +439,18 @@ async fn a_list_is_checked_whole_and_paid_once() {
     // All errors at once, each with its line.
     std::fs::write(
         &list,
-        "recipient,amount,memo\nbob,1,\nnobody,1,\nbob,0,\n\nbob,-1\nbob\nbob,1,a memo of more than 32 bytes in all\n",
+        format!(
+            "recipient,amount,memo\nbob,1,\nnobody,1,\nbob,0,\n\nbob,-1\nbob\nbob,1,a memo of more than 32 bytes in all\n{},1,\n",
+            AccountId::PRIVATE_POOL
+        ),
     )
     .unwrap();
     let (refused, code) = pay(&["--yes"]);
     let message = refused["error"]["message"].as_str().unwrap();
     assert_eq!(code, 2, "{refused}");
-    for line in ["line 3:", "line 4:", "line 6:", "line 7:", "line 8:", "5 lines are wrong", "nothing was signed"] {
+    for line in
+        ["line 3:", "line 4:", "line 6:", "line 7:", "line 8:", "line 9:", "6 lines are wrong", "nothing was signed"]
+    {
         assert!(message.contains(line), "{line} {message}");
     }
     assert_eq!(pay(&["--max-outputs", "257"]).1, 2);

@@ -469,6 +469,10 @@ fn a_payout_is_refused_as_a_whole_for_one_bad_output() {
             |owner| with(owner, at, &|output| output.recipient = contract),
             InvalidTransfer::OutputRecipient { output },
         );
+        check_transfer(
+            |owner| with(owner, at, &|output| output.recipient = AccountId::PRIVATE_POOL),
+            InvalidTransfer::OutputRecipient { output },
+        );
     }
     let last = SequenceNumber(u64::MAX);
     check_transfer(|owner| Payout { sequence: last, ..plain_payout(owner) }.into(), InvalidTransfer::LastSequence);

@@ -17,6 +17,7 @@ import {
   type ListStatus,
   type PayListLine,
 } from "../../src/index.js";
+import { PRIVATE_POOL } from "../../src/accounts.js";
 import { pageName } from "../../src/pay-list.js";
 import { DOMAIN, person } from "../support/committee.js";
 
@@ -123,6 +124,7 @@ describe("checking", () => {
     ["a recipient that is none", [line({ recipient: "bob" as never })], [[1, "malformed"]]],
     ["the zero account", [line({ recipient: ZERO_ACCOUNT })], [[1, "forbidden-recipient"]]],
     ["the contract", [line({ recipient: accountFromEthereum(DOMAIN.contract) })], [[1, "forbidden-recipient"]]],
+    ["the private pool", [line({ recipient: PRIVATE_POOL })], [[1, "forbidden-recipient"]]],
     ["a sum of more than 128 bits", [line({ amount: AMOUNT_MAX }), line(), line({ asset: TOKEN })], [[undefined, "sum-too-large"]]],
     ["all of it at once", [line({ amount: 0n }), line(), line({ memo: "0x" })], [[1, "zero-amount"], [3, "malformed"]]],
   ])("%s", async (_name, lines, expected) => {

@@ -219,7 +219,7 @@ impl Known<'_> {
             }
         };
         let contract = AccountId::from_ethereum(self.wallet.network().domain().contract());
-        if recipient == AccountId::ZERO || recipient == contract {
+        if [AccountId::ZERO, AccountId::PRIVATE_POOL, contract].contains(&recipient) {
             return Err(wrong("the recipient cannot spend; give the recipient's account"));
         }
         if recipient == self.sender {
