@@ -138,9 +138,7 @@ async fn indexed(
             record => record.map(Some),
         }
     };
-    // Of any shard: they share the bound.
-    let reads = node.shards.first().expect("there is at least one shard");
-    Ok(reads.blocking(read).await?)
+    Ok(node.reads().blocking(read).await?)
 }
 
 /// Why the index does not find it, and whether to ask again.

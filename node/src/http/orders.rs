@@ -65,9 +65,7 @@ pub(super) async fn read_certificates(
     State(node): SharedNode,
     Body(_, names, _): Body<CertificateNames, Vec<TransferName>>,
 ) -> Result<Json<Certificates>, Rejection> {
-    // Of any shard: they share the bound of reads.
-    let reads = node.shards.first().expect("there is at least one shard");
-    Ok(Json((&network::read_certificates(&node.context.shards, reads, names).await?).into()))
+    Ok(Json((&network::read_certificates(&node.context.shards, node.reads(), names).await?).into()))
 }
 
 /// Have redemptions voted for together
@@ -84,9 +82,7 @@ pub(super) async fn vote_for_batch(
     Body(_, names, _): Body<RedemptionBatch, Vec<TransferName>>,
 ) -> Result<Json<RedemptionBatchVote>, Rejection> {
     let (context, standing) = (&node.context, node.context.standing.borrow().clone());
-    // Of any shard: they share the bound of reads.
-    let reads = node.shards.first().expect("there is at least one shard");
-    match vote_for_redemptions(&context.domain, &standing, &context.shards, reads, names).await {
+    match vote_for_redemptions(&context.domain, &standing, &context.shards, node.reads(), names).await {
         Ok(BatchAnswer::Vote { epoch, vote }) => Ok(Json((epoch, &vote).into())),
         Ok(BatchAnswer::Missing(positions)) => Err(Problem::missing_redemptions(&positions).into()),
         Err(NoVote::NotVoting(epoch)) => Err(Refusal::NotVoting(epoch).into()),

@@ -1,9 +1,10 @@
-import { Button, Group, Pagination, Stack, Table, Text, Title } from "@mantine/core";
+import { Button, Group, Stack, Table, Text, Title } from "@mantine/core";
 import { decodeMemo, encodeOutputProof, NO_MEMO, proveOutput, type Output, type VerifiedCertificate } from "@fastpay/sdk";
 import { useState, type JSX } from "react";
 
 import { AccountLink } from "../../ui/AccountText";
 import { Facts } from "../../ui/Facts";
+import { Pages } from "../../ui/Pages";
 import { IconDownload } from "../../ui/icons";
 import { saveFile } from "../../ui/save";
 
@@ -70,16 +71,7 @@ export function Outputs({ certificate, outputs, shown, text }: Props): JSX.Eleme
           </Table.Tbody>
         </Table>
       </Table.ScrollContainer>
-      {pages > 1 && (
-        <Pagination
-          total={pages}
-          value={page}
-          onChange={setPage}
-          size="sm"
-          getControlProps={(control) => ({ "aria-label": `${control} page` })}
-          getItemProps={(number) => ({ "aria-label": `Page ${number}` })}
-        />
-      )}
+      <Pages total={pages} value={page} onChange={setPage} />
     </Stack>
   );
 }

@@ -1,4 +1,4 @@
-import { Alert, Badge, Button, Card, Group, Pagination, Stack, Table, Text, Title } from "@mantine/core";
+import { Alert, Badge, Button, Card, Group, Stack, Table, Text, Title } from "@mantine/core";
 import { decodeMemo, formatAccount, NO_MEMO, type Address, type ListPayment, type ListStatus } from "@fastpay/sdk";
 import { useState, type JSX } from "react";
 
@@ -7,6 +7,7 @@ import { paymentsIn } from "../../activity/ListProgress";
 import { useHoldings } from "../../data/holdings";
 import { useNamings, type Naming } from "../../data/queries";
 import { Facts } from "../../ui/Facts";
+import { Pages } from "../../ui/Pages";
 import { count, money, shorten } from "../../ui/words";
 import { IconSend } from "../../ui/icons";
 
@@ -149,16 +150,7 @@ export function Lines({ status, assets, namings }: LinesProps): JSX.Element {
           </Table.Tbody>
         </Table>
       </div>
-      {pages > 1 && (
-        <Pagination
-          total={pages}
-          value={page}
-          onChange={setPage}
-          size="sm"
-          getControlProps={(control) => ({ "aria-label": `${control} page` })}
-          getItemProps={(number) => ({ "aria-label": `Page ${number}` })}
-        />
-      )}
+      <Pages total={pages} value={page} onChange={setPage} />
     </Stack>
   );
 }
