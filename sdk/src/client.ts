@@ -7,7 +7,7 @@ import type { Address, Hex } from "./bytes.js";
 import type { Finality } from "./chain/contract.js";
 import type { VerifiedCertificate } from "./certificate.js";
 import type { AuthorityName, Committee } from "./committee.js";
-import type { Timing } from "./drive/driver.js";
+import type { Timing } from "./quorum/certify.js";
 import type { AuthorityRef, ChainProgress, ManyProgress, TransferProgress } from "./progress.js";
 import type { Signer } from "./signers.js";
 import type { OrderStore } from "./storage/store.js";

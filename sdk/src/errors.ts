@@ -31,7 +31,7 @@ export type FastPayErrorCode =
   | "wrong-passphrase"
   /** The person declined to sign. */
   | "signature-rejected"
-  /** The wallet gave a signature that does not stand up, or of another key. */
+  /** The wallet gave a signature that is not valid, or of another key. */
   | "signature-unusable"
   /** The wallet failed in another way. */
   | "wallet-failed"

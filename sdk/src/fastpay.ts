@@ -7,7 +7,7 @@ import { Contract } from "./chain/contract.js";
 import { assetInfo, balanceOnChain } from "./chain/tokens.js";
 import type { AuthorityEndpoint, FastPayClient, FastPayOptions, ManyOptions } from "./client.js";
 import type { Committee } from "./committee.js";
-import { DEFAULT_TIMING } from "./drive/driver.js";
+import { DEFAULT_TIMING } from "./quorum/certify.js";
 import { FastPayError } from "./errors.js";
 import { Network } from "./network.js";
 import { readPayList } from "./pay-list-csv.js";
@@ -126,16 +126,16 @@ function decimalsOf(contract: Contract): (asset: Address) => Promise<number> {
 function resumeTransaction(
   context: Context,
   sent: SubmittedTransaction,
-  tell: (step: ChainStep) => void,
+  report: (step: ChainStep) => void,
   signal: AbortSignal | undefined,
 ): Promise<TransactionReceipt> {
   switch (sent.type) {
     case "deposit":
-      return followDeposit(context, sent, tell, signal);
+      return followDeposit(context, sent, report, signal);
     case "payout":
-      return resumePayout(context, sent, tell, signal);
+      return resumePayout(context, sent, report, signal);
     case "claim":
-      return followClaim(context, sent, tell, signal);
+      return followClaim(context, sent, report, signal);
   }
 }
 

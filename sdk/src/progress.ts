@@ -16,7 +16,7 @@ export interface AuthorityRef {
 }
 
 /** Why an authority does not do now what it is asked. */
-export type Trouble =
+export type PeerFailure =
   /** No connection, no answer, or it asks for patience. */
   | { readonly kind: "silent"; readonly message: string }
   /** It knows of too little money: deposits or payments have not arrived there. */
@@ -54,7 +54,7 @@ export type DelayStep =
       readonly sequence: bigint;
     }
   /** It is asked again later. */
-  | { readonly type: "waiting"; readonly authority: AuthorityRef; readonly trouble: Trouble };
+  | { readonly type: "waiting"; readonly authority: AuthorityRef; readonly failure: PeerFailure };
 
 /** A step of a transfer, from its order to its settlement. */
 export type TransferStep =
@@ -103,8 +103,8 @@ export type ChainStep =
   /** An approval was sent; what it is for follows when it is in a block. */
   | { readonly type: "approval-submitted"; readonly hash: Hex }
   | { readonly type: "submitted"; readonly hash: Hex }
-  /** The Ethereum node does not answer and is asked again; without trouble: it answers again. */
-  | { readonly type: "node"; readonly trouble: string | undefined }
+  /** The Ethereum node does not answer and is asked again; without a failure: it answers again. */
+  | { readonly type: "node"; readonly failure: string | undefined }
   | { readonly type: "included"; readonly hash: Hex; readonly block: bigint }
   | { readonly type: "final"; readonly hash: Hex; readonly block: bigint }
   /** So many authorities have credited a deposit. */

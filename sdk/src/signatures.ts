@@ -6,7 +6,7 @@ import { keccak_256 } from "@noble/hashes/sha3.js";
 
 import { isHex, toBytes, toHex, type Address, type Hex } from "./bytes.js";
 
-/** Whether an Ed25519 signature stands up under the ZIP-215 rules. Never throws. */
+/** Whether an Ed25519 signature is valid under the ZIP-215 rules. Never throws. */
 export function isEd25519Signature(signature: Hex, digest: Hex, key: Hex): boolean {
   if (!isHex(signature, 64) || !isHex(key, 32)) return false;
   try {

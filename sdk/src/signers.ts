@@ -123,7 +123,7 @@ export function canSealKeys(): Promise<boolean> {
 }
 
 /**
- * Has an order signed, and checks the signature as every authority will: what does not stand up must never bind a
+ * Has an order signed, and checks the signature as every authority will: what is not valid must never bind a
  * number. Throws `invalid-transfer`, `signature-rejected`, `signature-unusable` or `wallet-failed`.
  */
 export async function signOrder(signer: Signer, domain: Domain, transfer: Transfer): Promise<VerifiedOrder> {

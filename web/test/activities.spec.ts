@@ -31,7 +31,7 @@ function* lost(): Generator<ActivityProgress> {
     for (const authority of AUTHORITIES) {
       const delays: DelayStep[] = [
         { type: "catching-up", authority, account: ACCOUNT, sequence: BigInt(round) },
-        { type: "waiting", authority, trouble: { kind: "silent", message: `for the ${round}th time` } },
+        { type: "waiting", authority, failure: { kind: "silent", message: `for the ${round}th time` } },
       ];
       for (const delay of delays) yield { ...delay, afterMs: round };
     }
@@ -67,8 +67,8 @@ test("however often the node is away, a transaction stays known to be sent", () 
   const { report, now } = work("deposit");
   report({ type: "submitted", hash: HASH, afterMs: 0 });
   for (let time = 0; time < 300; time += 1) {
-    for (const trouble of ["the node is away", undefined]) report({ type: "node", trouble, afterMs: time });
+    for (const failure of ["the node is away", undefined]) report({ type: "node", failure, afterMs: time });
   }
   expect(submittedIn(now())).toBe(HASH);
-  expect(now().steps.at(-1)).toMatchObject({ type: "node", trouble: undefined });
+  expect(now().steps.at(-1)).toMatchObject({ type: "node", failure: undefined });
 });

@@ -16,7 +16,7 @@ const AGAIN_MAX_MS = 15_000;
 /** Whoever follows transactions on the contract's chain. */
 export interface Follower {
   readonly contract: Contract;
-  readonly tell: (step: ChainStep) => void;
+  readonly report: (step: ChainStep) => void;
   readonly signal: AbortSignal | undefined;
   /** Where the transaction stands among its sender's, as far as that is known. */
   readonly place?: Place | undefined;
@@ -36,7 +36,7 @@ export interface ChainAccount extends Follower {
 export async function chainAccount(
   contract: Contract,
   wallet: WalletClient,
-  tell: (step: ChainStep) => void,
+  report: (step: ChainStep) => void,
   signal: AbortSignal | undefined,
 ): Promise<ChainAccount> {
   throwIfAborted(signal);
@@ -54,7 +54,7 @@ export async function chainAccount(
     const message = `the wallet is on chain ${chain}, and ${contract.domain.chainId} is meant`;
     throw new FastPayError("wrong-chain", message, "switch the wallet to the right network, then try again");
   }
-  return { contract, wallet, account, address: account.address, tell, signal };
+  return { contract, wallet, account, address: account.address, report, signal };
 }
 
 /** A call of a contract, encoded. */
@@ -72,7 +72,7 @@ export async function send(
 ): Promise<Hex> {
   throwIfAborted(from.signal);
   await from.contract.ask(() => from.contract.client.call({ account: from.address, ...call }));
-  from.tell({ type: "signing", what });
+  from.report({ type: "signing", what });
   try {
     return await from.wallet.sendTransaction({
       account: from.account,
@@ -89,11 +89,11 @@ export async function send(
 /** Follows a transaction that was sent until its block stays, however long the node is away. Errors name the transaction. */
 export function follow(from: Follower, hash: Hex): Promise<TransactionReceipt> {
   return naming(hash, async () => {
-    from.tell({ type: "submitted", hash });
+    from.report({ type: "submitted", hash });
     const receipt = await included(from, hash);
-    from.tell({ type: "included", hash: receipt.transactionHash, block: receipt.blockNumber });
+    from.report({ type: "included", hash: receipt.transactionHash, block: receipt.blockNumber });
     const stays = await final(from, receipt);
-    from.tell({ type: "final", hash: stays.transactionHash, block: stays.blockNumber });
+    from.report({ type: "final", hash: stays.transactionHash, block: stays.blockNumber });
     return stays;
   });
 }
@@ -171,20 +171,20 @@ async function final(from: Follower, receipt: TransactionReceipt): Promise<Trans
  * What the node says, asked again while it does not answer: what was sent goes on without it, and whoever is told that
  * it failed would send it twice. Throws `aborted`.
  */
-export async function answered<T>({ contract, tell, signal }: Follower, ask: () => Promise<T>): Promise<T> {
+export async function answered<T>({ contract, report, signal }: Follower, ask: () => Promise<T>): Promise<T> {
   const backoff = new Backoff(contract.client.pollingInterval, AGAIN_MAX_MS);
   let isSilent = false;
   for (;;) {
     throwIfAborted(signal);
     try {
       const answer = await ask();
-      if (isSilent) tell({ type: "node", trouble: undefined });
+      if (isSilent) report({ type: "node", failure: undefined });
       return answer;
     } catch (error) {
       if (signal?.aborted) throw aborted();
       const known = chainError(error);
       if (known.code !== "chain-unreachable") throw known;
-      if (!isSilent) tell({ type: "node", trouble: known.message });
+      if (!isSilent) report({ type: "node", failure: known.message });
       isSilent = true;
     }
     await backoff.wait(signal);

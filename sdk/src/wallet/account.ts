@@ -7,7 +7,7 @@ import { agreedBalance, agreedBalances, positionOf } from "../standing.js";
 import { OrderJournal, transferOf, type Stored } from "../storage/journal.js";
 import type { AccountState, AccountView, AgreedBalance, OrderEntry } from "../views.js";
 import { journalOf, type Context } from "./context.js";
-import { contestOf } from "./contests.js";
+import { conflictOf } from "./conflicts.js";
 import { provenNext } from "./finish.js";
 
 /**
@@ -23,8 +23,8 @@ export async function viewAccount(
   const answers = await network.accountStates(account, undefined, undefined, graceMs);
   const known = store === undefined ? 0n : await new OrderJournal(store, network.domain, account).nextSequence();
   const nextSequence = await provenNext({ network, signal: undefined }, { account }, known, answers);
-  const contest = contestOf(network, account, nextSequence, answers);
-  const pending = contest.leader() ?? contest.any();
+  const conflict = conflictOf(network, account, nextSequence, answers);
+  const pending = conflict.leader() ?? conflict.any();
   const states = goodAnswers(answers).map(({ answer }) => answer);
   const balances = agreedBalances(states, network.trusted);
   if (states.some((state) => state.truncated)) {

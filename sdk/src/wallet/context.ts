@@ -2,7 +2,7 @@
 
 import type { AccountId } from "../accounts.js";
 import type { Contract } from "../chain/contract.js";
-import type { Drive, Timing } from "../drive/driver.js";
+import type { Operation, Timing } from "../quorum/certify.js";
 import { FastPayError } from "../errors.js";
 import type { Network } from "../network.js";
 import type { TransferStep } from "../progress.js";
@@ -34,17 +34,17 @@ export function journalOf(context: Context, account: AccountId): OrderJournal {
 }
 
 /** What driving the orders of an account needs. */
-export function driveOf(
+export function operationOf(
   context: Context,
   journal: OrderJournal,
-  tell: (step: TransferStep) => void,
+  report: (step: TransferStep) => void,
   signal: AbortSignal | undefined,
-): Drive {
+): Operation {
   const { network, timing } = context;
   return {
     network,
     timing,
-    tell,
+    report,
     signal,
     stored: async (account, sequence) =>
       account === journal.account ? (await journal.entry(sequence))?.certificate : undefined,

@@ -43,11 +43,11 @@ export async function deposit(
   context: Context,
   wallet: WalletClient,
   intent: DepositIntent,
-  tell: (step: ChainStep) => void,
+  report: (step: ChainStep) => void,
   signal: AbortSignal | undefined,
 ): Promise<DepositReceipt> {
   const { contract } = context;
-  const from = await chainAccount(contract, wallet, tell, signal);
+  const from = await chainAccount(contract, wallet, report, signal);
   const { amount } = intent;
   if (amount <= 0n || amount > AMOUNT_MAX) {
     throw new FastPayError("invalid-argument", "nothing, or more than fits, is to be deposited", "change the amount");
@@ -59,23 +59,23 @@ export async function deposit(
     asset === ETHER ? await depositEther(from, recipient, amount) : await depositToken(from, recipient, asset, amount);
   const [sent, purpose] = [{ account: recipient, hash }, { type: "deposit", asset, amount } as const];
   await note(context, sent, purpose);
-  return followDeposit(context, { ...sent, ...purpose }, tell, signal);
+  return followDeposit(context, { ...sent, ...purpose }, report, signal);
 }
 
 /** Follows a deposit whose transaction was sent, and resolves when a quorum has credited it. */
 export function followDeposit(
   context: Context,
   sent: Sent<"deposit">,
-  tell: (step: ChainStep) => void,
+  report: (step: ChainStep) => void,
   signal: AbortSignal | undefined,
 ): Promise<DepositReceipt> {
   const { network } = context;
-  return toItsEnd(context, sent, tell, signal, async (follower) => {
+  return toItsEnd(context, sent, report, signal, async (follower) => {
     const stays = await follow(follower, sent.hash);
     const funded = fundedBy(follower.contract.domain.contract, stays);
     const { quorum } = network.committee;
     const authorities = await credited(network, funded, signal, (count) =>
-      tell({ type: "credited", authorities: count, quorum }),
+      report({ type: "credited", authorities: count, quorum }),
     );
     return { hash: stays.transactionHash, block: stays.blockNumber, deposit: { ...funded, authorities } };
   });
@@ -130,7 +130,7 @@ async function permittedCall(
   const [{ timestamp }, nonce] = await Promise.all([from.contract.block("latest"), token.nonce(from.address)]);
   const deadline = timestamp + PERMIT_LIFETIME_S;
   const message = { owner: from.address, spender: contract, value: amount, nonce, deadline };
-  from.tell({ type: "signing", what: "permit" });
+  from.report({ type: "signing", what: "permit" });
   let signature: Hex;
   try {
     signature = await from.wallet.signTypedData({
@@ -165,7 +165,7 @@ async function approve(from: ChainAccount, token: Token, amount: bigint): Promis
     const args = [from.contract.domain.contract, value] as const;
     const data = encodeFunctionData({ abi: TOKEN_ABI, functionName: "approve", args });
     const hash = await send(from, { to: token.address, data }, "approval");
-    from.tell({ type: "approval-submitted", hash });
+    from.report({ type: "approval-submitted", hash });
     await included(from, hash);
   };
   try {
@@ -216,7 +216,7 @@ async function credited(
   network: Network,
   funded: DepositEntry,
   signal: AbortSignal | undefined,
-  heard: (count: number) => void,
+  report: (count: number) => void,
 ): Promise<number> {
   const backoff = new Backoff(POLL_MIN_MS, POLL_MAX_MS);
   let told = 0;
@@ -224,7 +224,7 @@ async function credited(
     throwIfAborted(signal);
     const count = await countCredits(network, funded, { signal });
     if (count > told) {
-      heard(count);
+      report(count);
       told = count;
     }
     if (count >= network.committee.quorum) return count;

@@ -5,7 +5,7 @@
  * ```text
  *  numbers that others used ─► learn their certificates
  *  an order that authorities are locked on ─► adopt: write it down as if it were ours, and finish it
- *  two orders for one number ─► Contest ─► finish the one that still can be ─► the other is superseded
+ *  two orders for one number ─► OrderConflict ─► finish the one that still can be ─► the other is superseded
  * ```
  * Nothing is signed here; whatever is driven was signed with this account's key, which is checked. Our own order, or one
  * that is adopted in its place, stands in the storage before it is driven; of a competitor of an order of ours the
@@ -14,11 +14,11 @@
 
 import type { Hex } from "../bytes.js";
 import type { VerifiedCertificate } from "../certificate.js";
-import { Contest } from "../drive/contest.js";
-import { certify, type Drive } from "../drive/driver.js";
-import { throughEpochs } from "../drive/epochs.js";
-import { conflict } from "../drive/failures.js";
-import { settle } from "../drive/settle.js";
+import { OrderConflict } from "../quorum/conflict.js";
+import { certify, type Operation } from "../quorum/certify.js";
+import { throughEpochs } from "../quorum/epochs.js";
+import { conflictError } from "../quorum/failures.js";
+import { settle } from "../quorum/settle.js";
 import { transferDigest } from "../eip712.js";
 import { FastPayError, isFastPayError, messageOf } from "../errors.js";
 import { goodAnswers, type Answers } from "../network.js";
@@ -27,14 +27,14 @@ import type { OrderJournal, Stored } from "../storage/journal.js";
 import type { Transfer } from "../transfer.js";
 import { verifyOrder, type VerifiedOrder } from "../verify.js";
 import type { AccountState, Receipt, Resumed } from "../views.js";
-import { contestOf, readContest } from "./contests.js";
+import { conflictOf, readConflict } from "./conflicts.js";
 
 /** At most so many of the newest certificates of another copy are copied here; older ones stay at the authorities. */
 const LEARNED_MAX = 256n;
 
 /** Finishes an order that was written down before. */
-export async function finish(drive: Drive, journal: OrderJournal, entry: Stored): Promise<Resumed> {
-  const { network, timing, signal } = drive;
+export async function finish(operation: Operation, journal: OrderJournal, entry: Stored): Promise<Resumed> {
+  const { network, timing, signal } = operation;
   const { account } = journal;
   const { sequence } = entry;
   if (entry.certificate !== undefined) {
@@ -42,31 +42,31 @@ export async function finish(drive: Drive, journal: OrderJournal, entry: Stored)
     if (certificate !== undefined) {
       const ordered = entry.order?.transfer;
       const digest = ordered && transferDigest(network.domain, ordered);
-      announce(drive, digest, certificate.order.transfer, certificate.digest);
-      return resumedOf(ordered, digest, await settleStored(drive, journal, certificate));
+      announce(operation, digest, certificate.order.transfer, certificate.digest);
+      return resumedOf(ordered, digest, await settleStored(operation, journal, certificate));
     }
   }
   if (entry.order === undefined) {
-    const message = `the stored certificate of number ${sequence} does not stand up, and there is no order`;
+    const message = `the stored certificate of number ${sequence} is not valid, and there is no order`;
     throw new FastPayError("storage", message, "was the storage altered, or the Ethereum node changed?");
   }
   const order = verifyOrder(entry.order, network.domain);
-  announce(drive, order.digest, order.transfer, order.digest);
+  announce(operation, order.digest, order.transfer, order.digest);
   // Another copy may be ahead with another order: then that one is to be sent to whoever holds none, not ours.
   const answers = await network.askAll((authority, until) => authority.account(account, undefined, until), { signal });
-  const contest = contestOf(network, account, sequence, answers);
-  contest.enter(order);
-  if (contest.contenders().length > 1) {
+  const conflict = conflictOf(network, account, sequence, answers);
+  conflict.enter(order);
+  if (conflict.contenders().length > 1) {
     // One vote in the wrong place may lock the account for ever: everybody is heard first.
-    contest.merge(await readContest(network, account, sequence, timing.readMs, signal));
+    conflict.merge(await readConflict(network, account, sequence, timing.readMs, signal));
   }
-  return bringHome(drive, journal, order, contest.leader() ?? order, true);
+  return bringHome(operation, journal, order, conflict.leader() ?? order, true);
 }
 
 /** Says whose steps are told from here on: those of the order of this storage with that digest, or of another copy's. */
-function announce(drive: Drive, own: Hex | undefined, transfer: Transfer, digest: Hex): void {
-  if (digest === own) drive.tell({ type: "ordered", transfer, digest, resumed: true });
-  else drive.tell({ type: "adopted", transfer });
+function announce(operation: Operation, own: Hex | undefined, transfer: Transfer, digest: Hex): void {
+  if (digest === own) operation.report({ type: "ordered", transfer, digest, resumed: true });
+  else operation.report({ type: "adopted", transfer });
 }
 
 /**
@@ -74,18 +74,18 @@ function announce(drive: Drive, own: Hex | undefined, transfer: Transfer, digest
  * or one that competes with it.
  */
 export async function bringHome(
-  drive: Drive,
+  operation: Operation,
   journal: OrderJournal,
   order: VerifiedOrder,
   first: VerifiedOrder,
   resumed: boolean,
 ): Promise<Resumed> {
   const start = performance.now();
-  const certificate = await certifyOne(drive, order, first);
+  const certificate = await certifyOne(operation, order, first);
   const certifiedAfterMs = performance.now() - start;
   // Where it cannot be written down the money is to arrive all the same; that is said then.
   await journal.certify(certificate).catch(() => undefined);
-  const receipt = await settleStored(drive, journal, certificate);
+  const receipt = await settleStored(operation, journal, certificate);
   return resumedOf(order.transfer, order.digest, { ...receipt, resumed, certifiedAfterMs });
 }
 
@@ -97,12 +97,12 @@ function resumedOf(ordered: Transfer | undefined, digest: Hex | undefined, recei
 }
 
 /** The certificate of the number of `order`, which is to be settled yet: of this order, or of whichever competitor can still get one. */
-export async function certifyOne(drive: Drive, order: VerifiedOrder, first: VerifiedOrder): Promise<VerifiedCertificate> {
+export async function certifyOne(operation: Operation, order: VerifiedOrder, first: VerifiedOrder): Promise<VerifiedCertificate> {
   const tried = new Set<string>();
   let next = first;
   let told = order.digest;
   const follow = ({ transfer, digest }: { transfer: Transfer; digest: Hex }): void => {
-    if (digest !== told) announce(drive, order.digest, transfer, digest);
+    if (digest !== told) announce(operation, order.digest, transfer, digest);
     told = digest;
   };
   for (;;) {
@@ -110,7 +110,7 @@ export async function certifyOne(drive: Drive, order: VerifiedOrder, first: Veri
     follow(next);
     try {
       // The authorities' locks outlive a rotation, and so does the order: it is voted for under the new keys.
-      return await throughEpochs(drive, () => certify(drive, next));
+      return await throughEpochs(operation, () => certify(operation, next));
     } catch (error) {
       const certificate = isFastPayError(error, "superseded") ? error.details["certificate"] : undefined;
       if (certificate !== undefined) {
@@ -118,9 +118,9 @@ export async function certifyOne(drive: Drive, order: VerifiedOrder, first: Veri
         follow({ transfer: winner.transfer, digest });
         return certificate as VerifiedCertificate;
       }
-      const failure = await allHeard(drive, order, error);
-      const contest = isFastPayError(failure, "conflict") ? failure.details["contest"] : undefined;
-      const leader = contest instanceof Contest ? contest.leader() : undefined;
+      const failure = await withAllAnswers(operation, order, error);
+      const conflict = isFastPayError(failure, "conflict") ? failure.details["conflict"] : undefined;
+      const leader = conflict instanceof OrderConflict ? conflict.leader() : undefined;
       if (leader !== undefined && !tried.has(leader.digest)) next = leader;
       // A competitor may be one that nobody can finish, shown by a liar. Ours may still be.
       else if (!tried.has(order.digest)) next = order;
@@ -130,20 +130,20 @@ export async function certifyOne(drive: Drive, order: VerifiedOrder, first: Veri
 }
 
 /** A conflict was over as soon as too many were locked; the others are to be heard as well. */
-async function allHeard(drive: Drive, order: VerifiedOrder, error: unknown): Promise<unknown> {
-  const contest = isFastPayError(error, "conflict") ? error.details["contest"] : undefined;
-  if (!(contest instanceof Contest)) return error;
+async function withAllAnswers(operation: Operation, order: VerifiedOrder, error: unknown): Promise<unknown> {
+  const conflict = isFastPayError(error, "conflict") ? error.details["conflict"] : undefined;
+  if (!(conflict instanceof OrderConflict)) return error;
   const { sender, sequence } = order.transfer;
-  contest.merge(await readContest(drive.network, sender, sequence, drive.timing.readMs, drive.signal));
-  return conflict(contest);
+  conflict.merge(await readConflict(operation.network, sender, sequence, operation.timing.readMs, operation.signal));
+  return conflictError(conflict);
 }
 
 /** Has a certificate settled, and writes both down. */
-export async function settleStored(drive: Drive, journal: OrderJournal, certificate: VerifiedCertificate): Promise<Receipt> {
-  drive.tell({ type: "certified", certificate });
+export async function settleStored(operation: Operation, journal: OrderJournal, certificate: VerifiedCertificate): Promise<Receipt> {
+  operation.report({ type: "certified", certificate });
   const start = performance.now();
-  const { rest } = await settle(drive, certificate);
-  drive.tell({ type: "settled" });
+  const { rest } = await settle(operation, certificate);
+  operation.report({ type: "settled" });
   try {
     await journal.certify(certificate);
     await journal.settle(certificate.order.transfer.sequence);
@@ -159,11 +159,11 @@ export async function settleStored(drive: Drive, journal: OrderJournal, certific
  * The number after all that are used, where some were used without this storage. Their certificates are written down
  * here.
  */
-export async function catchUp(drive: Drive, journal: OrderJournal, answers: Answers<AccountState>): Promise<bigint> {
-  const { network, signal } = drive;
+export async function catchUp(operation: Operation, journal: OrderJournal, answers: Answers<AccountState>): Promise<bigint> {
+  const { network, signal } = operation;
   const { account } = journal;
   const known = await journal.nextSequence();
-  const next = await provenNext(drive, journal, known, answers);
+  const next = await provenNext(operation, journal, known, answers);
   const from = next > LEARNED_MAX + known ? next - LEARNED_MAX : known;
   // The newest first: with it the storage knows which number comes next, should this end half-way.
   for (let sequence = next - 1n; sequence >= from; sequence -= 1n) {
@@ -178,7 +178,7 @@ export async function catchUp(drive: Drive, journal: OrderJournal, answers: Answ
 
 /** The highest next number that is proven by the certificate before it; `known` at least. */
 export async function provenNext(
-  { network, signal }: Pick<Drive, "network" | "signal">,
+  { network, signal }: Pick<Operation, "network" | "signal">,
   { account }: Pick<OrderJournal, "account">,
   known: bigint,
   answers: Answers<AccountState>,
@@ -195,16 +195,16 @@ export async function provenNext(
  * there is none.
  */
 export async function adopt(
-  drive: Drive,
+  operation: Operation,
   journal: OrderJournal,
   next: bigint,
   answers: Answers<AccountState>,
 ): Promise<boolean> {
-  const contest = contestOf(drive.network, journal.account, next, answers);
+  const conflict = conflictOf(operation.network, journal.account, next, answers);
   // Where none can be finished any more, finishing one explains it.
-  const order = contest.leader() ?? contest.any();
+  const order = conflict.leader() ?? conflict.any();
   if (order === undefined) return false;
-  drive.tell({ type: "adopted", transfer: order.transfer });
+  operation.report({ type: "adopted", transfer: order.transfer });
   await journal.create(order);
   return true;
 }

@@ -13,7 +13,7 @@
 import type { AccountId } from "../accounts.js";
 import type { Address, Hex } from "../bytes.js";
 import type { ManyOptions } from "../client.js";
-import type { Drive } from "../drive/driver.js";
+import type { Operation } from "../quorum/certify.js";
 import { transferDigest } from "../eip712.js";
 import { FastPayError } from "../errors.js";
 import { invalidList, pageName, planList, wholeList, type PayListPage, type PayListPlan } from "../pay-list.js";
@@ -24,14 +24,14 @@ import { ListJournal, type BegunList } from "../storage/lists.js";
 import { PAYOUT_OUTPUTS_MAX, type Payout } from "../transfer.js";
 import type { ListOrder, ListStatus, PayListLine } from "../views.js";
 import { throwIfAborted } from "../waiting.js";
-import { driveOf, journalOf, type Context } from "./context.js";
+import { operationOf, journalOf, type Context } from "./context.js";
 import { certifyOne, finish, settleStored } from "./finish.js";
-import { ADOPTIONS_MAX, checkStanding, finishingFirst, LOCK_PATIENCE_MS, otherCopy, writeDown, type Need } from "./send.js";
+import { ADOPTIONS_MAX, checkAgreedState, finishingFirst, LOCK_PATIENCE_MS, otherCopy, writeDown, type Need } from "./send.js";
 
 /** At most so many pages are certified and not settled yet. */
 const PAGES_UNDER_WAY_MAX = 8;
 
-type Tell = (step: ManyStep) => void;
+type Report = (step: ManyStep) => void;
 /** What has become of a page's order; none where it has none. */
 type PageState = Pick<ListOrder, "state" | "sequence" | "digest"> | undefined;
 
@@ -50,18 +50,18 @@ export async function payMany(
   signer: Signer,
   lines: readonly PayListLine[],
   options: ManyOptions,
-  tell: Tell,
+  report: Report,
 ): Promise<ListStatus> {
   const job = await jobOf(context, signer.account, lines, options);
   const journal = journalOf(context, signer.account);
-  const drive = driveOf(context, journal, (step) => tellOf(step, tell), options.signal);
+  const operation = operationOf(context, journal, (step) => reportOf(step, report), options.signal);
   return journal.exclusively(LOCK_PATIENCE_MS, async () => {
     try {
-      return await payLocked(context, drive, journal, signer, job, tell);
+      return await payLocked(context, operation, journal, signer, job, report);
     } catch (error) {
       // What is paid is said, also where not all is.
       const status = await statusOf(context, journal, job).catch(() => undefined);
-      if (status !== undefined) tell({ type: "list", status });
+      if (status !== undefined) report({ type: "list", status });
       throw error;
     }
   });
@@ -139,38 +139,38 @@ function changed(): FastPayError {
 
 async function payLocked(
   context: Context,
-  drive: Drive,
+  operation: Operation,
   journal: OrderJournal,
   signer: Signer,
   job: Job,
-  tell: Tell,
+  report: Report,
 ): Promise<ListStatus> {
   for (let round = 0; round < ADOPTIONS_MAX; round += 1) {
-    for (const entry of await journal.unfinished()) await finish(finishingFirst(drive, entry), journal, entry);
-    const states = await pageStates(drive, journal, job);
-    const told = (): void => tell({ type: "list", status: statusWith(job, states) });
+    for (const entry of await journal.unfinished()) await finish(finishingFirst(operation, entry), journal, entry);
+    const states = await pageStates(operation, journal, job);
+    const told = (): void => report({ type: "list", status: statusWith(job, states) });
     told();
     if (states.every((state) => state !== undefined)) {
       await listsOf(context).close(job.name);
       return statusWith(job, states);
     }
-    const sequence = await checkFunds(drive, journal, job, states);
+    const sequence = await checkFunds(operation, journal, job, states);
     if (sequence === undefined) continue;
     // What another copy of this wallet did may be known here only now.
-    const now = await pageStates(drive, journal, job);
+    const now = await pageStates(operation, journal, job);
     if (now.some((state, page) => state?.digest !== states[page]?.digest)) continue;
     const { name, account, maxOutputs, plan } = job;
     const begun = await listsOf(context).begin({ name, account, maxOutputs, digest: plan.digest, payments: plan.payments });
     // Another page may have begun it just now, in another way.
     if (begun.account !== account || begun.digest !== plan.digest || begun.maxOutputs !== maxOutputs) throw changed();
-    await payPages(drive, journal, signer, job, states, sequence, told);
+    await payPages(operation, journal, signer, job, states, sequence, told);
   }
   throw otherCopy(journal.account);
 }
 
 /** The number of the next order, where the account holds what all pages without one need together. */
 async function checkFunds(
-  drive: Drive,
+  operation: Operation,
   journal: OrderJournal,
   { plan }: Job,
   states: readonly PageState[],
@@ -182,14 +182,14 @@ async function checkFunds(
   let next: bigint | undefined;
   for (const [asset, amount] of needs) {
     const need: Need = { asset, amount };
-    next = await checkStanding(drive, journal, need);
+    next = await checkAgreedState(operation, journal, need);
     if (next === undefined) return undefined;
   }
   return next;
 }
 
 async function payPages(
-  drive: Drive,
+  operation: Operation,
   journal: OrderJournal,
   signer: Signer,
   { name, account, plan }: Job,
@@ -197,7 +197,7 @@ async function payPages(
   first: bigint,
   told: () => void,
 ): Promise<void> {
-  const { domain } = drive.network;
+  const { domain } = operation.network;
   const settling = new Set<Promise<void>>();
   const failures: unknown[] = [];
   let sequence = first;
@@ -205,10 +205,10 @@ async function payPages(
     for (const [page, { asset, outputs }] of plan.pages.entries()) {
       if (states[page] !== undefined) continue;
       if (failures.length > 0) break;
-      throwIfAborted(drive.signal);
+      throwIfAborted(operation.signal);
       const memo = pageName(name, page);
       const transfer: Payout = { type: "payout", sender: account, asset, outputs, sequence, memo };
-      drive.tell({ type: "signing", transfer });
+      operation.report({ type: "signing", transfer });
       const order = await signOrder(signer, domain, transfer);
       await writeDown(journal, order);
       const { digest } = order;
@@ -217,14 +217,14 @@ async function payPages(
         told();
       };
       become("ordered", sequence);
-      const certificate = await certifyOne(drive, order, order);
+      const certificate = await certifyOne(operation, order, order);
       const isOurs = certificate.digest === digest;
       // Another copy took the number: this page gets another one.
       if (!isOurs) states[page] = undefined;
       else become("certified", sequence);
       await journal.certify(certificate).catch(() => undefined);
       const number = sequence;
-      const settled: Promise<void> = settleStored(drive, journal, certificate)
+      const settled: Promise<void> = settleStored(operation, journal, certificate)
         .then(() => (isOurs ? become("settled", number) : undefined))
         .catch((error: unknown) => void failures.push(error))
         .finally(() => settling.delete(settled));
@@ -241,7 +241,7 @@ async function payPages(
 
 /** How far the pages are, as far as this storage says. Throws `invalid-list` where an order of their names pays something else. */
 async function pageStates(
-  { network }: Pick<Drive, "network">,
+  { network }: Pick<Operation, "network">,
   journal: OrderJournal,
   { name, plan }: Job,
 ): Promise<PageState[]> {
@@ -284,14 +284,14 @@ function statusWith({ name, account, maxOutputs, plan, begunAtMs }: Job, states:
 }
 
 /** Of single orders only what holds them up is told: how far they are stands in the list. */
-function tellOf(step: TransferStep, tell: Tell): void {
+function reportOf(step: TransferStep, report: Report): void {
   switch (step.type) {
     case "finishing":
     case "signing":
     case "adopted":
     case "waiting":
     case "catching-up":
-      return tell(step);
+      return report(step);
     default:
       return undefined;
   }

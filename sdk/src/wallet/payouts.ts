@@ -9,7 +9,7 @@ import type { ClaimIntent } from "../client.js";
 import { FASTPAY_ABI } from "../chain/abi.js";
 import type { Contract } from "../chain/contract.js";
 import { answered, chainAccount, follow, naming, send, type ChainAccount, type Follower } from "../chain/transactions.js";
-import { voteAgain, type BatchVotes } from "../drive/vote-again.js";
+import { voteAgain, type BatchVotes } from "../quorum/vote-again.js";
 import { transferDigest } from "../eip712.js";
 import { FastPayError, isFastPayError } from "../errors.js";
 import type { ChainStep, TransferStep } from "../progress.js";
@@ -24,10 +24,10 @@ const ENDING_MARGIN_S = 120n;
  * token's own work comes on top (docs/CONTRACT.md). */
 const REDEMPTION_GAS = 100_000n;
 
-type Tell = (step: ChainStep) => void;
+type Report = (step: ChainStep) => void;
 
 /**
- * Throws `recipient-is-fastpay` where money would be lost. While the Ethereum node is away nobody can tell, and a
+ * Throws `recipient-is-fastpay` where money would be lost. While the Ethereum node is away nobody can report, and a
  * redemption can be ordered all the same.
  */
 export async function checkRecipient(contract: Contract, recipient: Address): Promise<void> {
@@ -46,7 +46,7 @@ export async function redeemOnChain(
   context: Context,
   wallet: WalletClient,
   certificate: VerifiedCertificate,
-  tell: Tell,
+  report: Report,
   signal: AbortSignal | undefined,
 ): Promise<PayoutReceipt> {
   const { contract } = context;
@@ -54,8 +54,8 @@ export async function redeemOnChain(
   if (redemption.type !== "redemption") {
     throw new FastPayError("invalid-argument", "this is the certificate of a payment", "give that of a redemption");
   }
-  const from = await chainAccount(contract, wallet, tell, signal);
-  return payOut(context, from, redemption, "open", () => redemptionCall(context, certificate, redemption, tell, signal));
+  const from = await chainAccount(contract, wallet, report, signal);
+  return payOut(context, from, redemption, "open", () => redemptionCall(context, certificate, redemption, report, signal));
 }
 
 /**
@@ -66,7 +66,7 @@ export async function redemptionCall(
   context: Context,
   certificate: VerifiedCertificate,
   redemption: Redemption,
-  tell: Tell,
+  report: Report,
   signal: AbortSignal | undefined,
 ): Promise<Hex> {
   const { contract, network } = context;
@@ -80,7 +80,7 @@ export async function redemptionCall(
     const args = [redemption, epoch, packRedemptionVotes(certificate, committee)] as const;
     return encodeFunctionData({ abi: FASTPAY_ABI, functionName: "redeem", args });
   }
-  const voted = await currentVotes(context, certificate, redemption, tell, signal);
+  const voted = await currentVotes(context, certificate, redemption, report, signal);
   const args = [[redemption], voted.epoch, voted.votes] as const;
   return encodeFunctionData({ abi: FASTPAY_ABI, functionName: "redeemBatch", args });
 }
@@ -90,11 +90,11 @@ export async function executeQueued(
   context: Context,
   wallet: WalletClient,
   redemption: Redemption,
-  tell: Tell,
+  report: Report,
   signal: AbortSignal | undefined,
 ): Promise<PayoutReceipt> {
-  const from = await chainAccount(context.contract, wallet, tell, signal);
-  return payOut(context, from, redemption, "queued", (status) => executeCall(context, redemption, status, tell, signal));
+  const from = await chainAccount(context.contract, wallet, report, signal);
+  return payOut(context, from, redemption, "queued", (status) => executeCall(context, redemption, status, report, signal));
 }
 
 /** The call that executes, with votes of the current committee where the keys of the item's own epoch were stolen. */
@@ -102,11 +102,11 @@ async function executeCall(
   context: Context,
   redemption: Redemption,
   status: RedemptionStatus,
-  tell: Tell,
+  report: Report,
   signal: AbortSignal | undefined,
 ): Promise<Hex> {
   const needsVotes = status.state === "queued" && status.needsVotes;
-  const votes = needsVotes ? (await certifiedVotes(context, redemption, tell, signal)).votes : "0x";
+  const votes = needsVotes ? (await certifiedVotes(context, redemption, report, signal)).votes : "0x";
   return encodeFunctionData({ abi: FASTPAY_ABI, functionName: "executeQueued", args: [redemption, votes] });
 }
 
@@ -114,7 +114,7 @@ async function executeCall(
 async function certifiedVotes(
   context: Context,
   redemption: Redemption,
-  tell: Tell,
+  report: Report,
   signal: AbortSignal | undefined,
 ): Promise<BatchVotes> {
   const { network } = context;
@@ -125,21 +125,21 @@ async function certifiedVotes(
     const action = "the committee votes only for what it has confirmed; ask its operators where you signed this one";
     throw new FastPayError("not-found", message, action, { details: { digest } });
   }
-  return currentVotes(context, certificate, redemption, tell, signal);
+  return currentVotes(context, certificate, redemption, report, signal);
 }
 
 function currentVotes(
   { network, timing }: Context,
   certificate: VerifiedCertificate,
   redemption: Redemption,
-  tell: Tell,
+  report: Report,
   signal: AbortSignal | undefined,
 ): Promise<BatchVotes> {
-  const report = (step: TransferStep): void => {
-    if (step.type === "vote" || step.type === "waiting" || step.type === "catching-up") tell(step);
+  const bringing = (step: TransferStep): void => {
+    if (step.type === "vote" || step.type === "waiting" || step.type === "catching-up") report(step);
   };
-  const drive = { network, timing, tell: report, signal, stored: async () => undefined };
-  return voteAgain(drive, certificate, redemption);
+  const operation = { network, timing, report: bringing, signal, stored: async () => undefined };
+  return voteAgain(operation, certificate, redemption);
 }
 
 /** Carries out what anyone can do, as long as the redemption stands where it did. What was sent for it is not sent again. */
@@ -150,14 +150,14 @@ async function payOut(
   from: "open" | "queued",
   call: (before: RedemptionStatus) => Promise<Hex>,
 ): Promise<PayoutReceipt> {
-  const { contract, tell, signal } = chain;
+  const { contract, report, signal } = chain;
   const { sender: account, sequence } = redemption;
   const standing = (): Promise<RedemptionStatus> => contract.redemptionStatus(account, sequence);
   const before = await standing();
   if (before.state !== from) return { hash: undefined, status: before };
   const isSame = (sent: Submitted<"payout">): boolean => sent.sequence === sequence && sent.from === from;
   const earlier = await sentBefore(context, account, "payout", isSame);
-  if (earlier !== undefined) return followPayout(context, earlier, tell, signal);
+  if (earlier !== undefined) return followPayout(context, earlier, report, signal);
   await contract.checkNotPaused();
   let hash: Hex;
   try {
@@ -170,18 +170,18 @@ async function payOut(
   }
   const purpose = { type: "payout", sequence, from } as const;
   await note(context, { account, hash }, purpose);
-  return followPayout(context, { account, hash, ...purpose }, tell, signal);
+  return followPayout(context, { account, hash, ...purpose }, report, signal);
 }
 
 /** Follows a payout whose transaction was sent, until the redemption no longer stands where it did. */
 export function followPayout(
   context: Context,
   sent: Sent<"payout">,
-  tell: Tell,
+  report: Report,
   signal: AbortSignal | undefined,
 ): Promise<PayoutReceipt> {
   const { hash, from } = sent;
-  return toItsEnd(context, sent, tell, signal, async (follower) => {
+  return toItsEnd(context, sent, report, signal, async (follower) => {
     try {
       const { transactionHash } = await follow(follower, hash);
       const status = await standingOf(follower, sent);
@@ -201,13 +201,13 @@ export function followPayout(
 export async function resumePayout(
   context: Context,
   sent: Sent<"payout">,
-  tell: Tell,
+  report: Report,
   signal: AbortSignal | undefined,
 ): Promise<PayoutReceipt> {
-  tell({ type: "submitted", hash: sent.hash });
-  const follower = { contract: context.contract, tell, signal };
+  report({ type: "submitted", hash: sent.hash });
+  const follower = { contract: context.contract, report, signal };
   const status = await naming(sent.hash, () => standingOf(follower, sent));
-  if (status.state === sent.from) return followPayout(context, sent, tell, signal);
+  if (status.state === sent.from) return followPayout(context, sent, report, signal);
   await forgetTransaction(context, sent).catch(() => undefined);
   return { hash: undefined, status };
 }
@@ -221,11 +221,11 @@ export async function claim(
   context: Context,
   wallet: WalletClient,
   intent: ClaimIntent,
-  tell: Tell,
+  report: Report,
   signal: AbortSignal | undefined,
 ): Promise<ClaimReceipt> {
   const { contract } = context;
-  const from = await chainAccount(contract, wallet, tell, signal);
+  const from = await chainAccount(contract, wallet, report, signal);
   const { asset, owner = from.address, to = owner } = intent;
   const isOwn = owner.toLowerCase() === from.address.toLowerCase();
   if (!isOwn && to.toLowerCase() !== owner.toLowerCase()) {
@@ -235,7 +235,7 @@ export async function claim(
   if (intent.to !== undefined) await checkRecipient(contract, to);
   const account = accountFromEthereum(owner);
   const earlier = await sentBefore(context, account, "claim", (sent) => sent.asset === asset);
-  if (earlier !== undefined) return followClaim(context, earlier, tell, signal);
+  if (earlier !== undefined) return followClaim(context, earlier, report, signal);
   await contract.checkNotPaused();
   const amount = intent.amount ?? (await contract.view("claimOf", [owner, asset]));
   const data = isOwn
@@ -244,19 +244,19 @@ export async function claim(
   const hash = await send(from, { to: contract.domain.contract, data });
   const purpose = { type: "claim", asset, amount } as const;
   await note(context, { account, hash }, purpose);
-  return followClaim(context, { account, hash, ...purpose }, tell, signal);
+  return followClaim(context, { account, hash, ...purpose }, report, signal);
 }
 
 /** Follows a claim whose transaction was sent, until its block stays. */
 export function followClaim(
   context: Context,
   sent: Sent<"claim">,
-  tell: Tell,
+  report: Report,
   signal: AbortSignal | undefined,
 ): Promise<ClaimReceipt> {
   const { account, asset, hash } = sent;
   const contract = context.contract.domain.contract.toLowerCase();
-  return toItsEnd(context, sent, tell, signal, async (follower) => {
+  return toItsEnd(context, sent, report, signal, async (follower) => {
     const { logs, transactionHash } = await follow(follower, hash);
     const collected = parseEventLogs({ abi: FASTPAY_ABI, eventName: "Claimed", logs }).find(
       ({ address, args }) =>

@@ -2,8 +2,8 @@
 
 import type { AccountId } from "../accounts.js";
 import type { AuthorityClient } from "../authority.js";
-import type { Drive } from "../drive/driver.js";
-import { settle } from "../drive/settle.js";
+import type { Operation } from "../quorum/certify.js";
+import { settle } from "../quorum/settle.js";
 import { readNewest } from "../lists.js";
 import { nameOf, ReceivedProofs, textOf } from "../received.js";
 import type { PaymentName } from "../views.js";
@@ -14,8 +14,8 @@ const COMPARED_MAX = 500;
 const SPREAD_MAX = 50;
 
 /** Has the newest payments to `account` confirmed everywhere that fewer than a quorum of authorities list. */
-export async function spreadReceived(drive: Drive, account: AccountId): Promise<void> {
-  const { network, timing, signal } = drive;
+export async function spreadReceived(operation: Operation, account: AccountId): Promise<void> {
+  const { network, timing, signal } = operation;
   const lists = await network.askAll(
     async (authority, until) => {
       const { received } = await authority.account(account, undefined, until);
@@ -50,6 +50,6 @@ export async function spreadReceived(drive: Drive, account: AccountId): Promise<
     if (brought.has(certificate.digest)) continue;
     brought.add(certificate.digest);
     // It is final whoever has confirmed it; not everywhere yet is no reason to fail. Its steps are not the caller's.
-    await settle({ ...drive, tell: () => undefined }, certificate).catch(() => undefined);
+    await settle({ ...operation, report: () => undefined }, certificate).catch(() => undefined);
   }
 }

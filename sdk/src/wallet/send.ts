@@ -13,8 +13,8 @@
 
 import { formatAccount, type AccountId } from "../accounts.js";
 import type { Address } from "../bytes.js";
-import type { Drive } from "../drive/driver.js";
-import { superseded } from "../drive/failures.js";
+import type { Operation } from "../quorum/certify.js";
+import { superseded } from "../quorum/failures.js";
 import { transferDigest } from "../eip712.js";
 import { FastPayError, isFastPayError } from "../errors.js";
 import { checkExpiry } from "../link.js";
@@ -26,7 +26,7 @@ import { transferOf, type OrderJournal, type Stored } from "../storage/journal.j
 import { amountOf, type Transfer } from "../transfer.js";
 import type { VerifiedOrder } from "../verify.js";
 import type { AccountState, Receipt, Resumed } from "../views.js";
-import { driveOf, journalOf, type Context } from "./context.js";
+import { operationOf, journalOf, type Context } from "./context.js";
 import { adopt, bringHome, catchUp, finish } from "./finish.js";
 import { spreadReceived } from "./receive.js";
 
@@ -44,41 +44,41 @@ export interface Need {
   readonly amount: bigint;
 }
 
-type Tell = (step: TransferStep) => void;
+type Report = (step: TransferStep) => void;
 
 /** Makes a transfer, or finishes the same one where it is unfinished. Resolves when it is settled. */
 export function send(
   context: Context,
   signer: Signer,
   intent: Intent,
-  tell: Tell,
+  report: Report,
   signal: AbortSignal | undefined,
 ): Promise<Receipt> {
   const journal = journalOf(context, signer.account);
-  const drive = driveOf(context, journal, tell, signal);
-  return journal.exclusively(LOCK_PATIENCE_MS, () => sendLocked(drive, journal, signer, intent));
+  const operation = operationOf(context, journal, report, signal);
+  return journal.exclusively(LOCK_PATIENCE_MS, () => sendLocked(operation, journal, signer, intent));
 }
 
-async function sendLocked(drive: Drive, journal: OrderJournal, signer: Signer, intent: Intent): Promise<Receipt> {
-  const { domain } = drive.network;
+async function sendLocked(operation: Operation, journal: OrderJournal, signer: Signer, intent: Intent): Promise<Receipt> {
+  const { domain } = operation.network;
   for (let round = 0; round < ADOPTIONS_MAX; round += 1) {
     for (const entry of await journal.unfinished()) {
       // What another copy has had certified is its business; only what was begun can be this very transfer.
       const ordered = entry.order?.transfer;
       const isSame =
         ordered !== undefined && transferDigest(domain, ordered) === transferDigest(domain, intent(entry.sequence));
-      const resumed = await finish(isSame ? drive : finishingFirst(drive, entry), journal, entry);
+      const resumed = await finish(isSame ? operation : finishingFirst(operation, entry), journal, entry);
       if (resumed.type === "settled" && isSame) return resumed.receipt;
     }
     const { asset } = intent(0n);
-    const sequence = await checkStanding(drive, journal, { asset, amount: amountOf(intent(0n)) });
+    const sequence = await checkAgreedState(operation, journal, { asset, amount: amountOf(intent(0n)) });
     if (sequence === undefined) continue;
     const transfer = intent(sequence);
-    drive.tell({ type: "signing", transfer });
+    operation.report({ type: "signing", transfer });
     const order = await signOrder(signer, domain, transfer);
     await writeDown(journal, order);
-    drive.tell({ type: "ordered", transfer, digest: order.digest, resumed: false });
-    const outcome = await bringHome(drive, journal, order, order, false);
+    operation.report({ type: "ordered", transfer, digest: order.digest, resumed: false });
+    const outcome = await bringHome(operation, journal, order, order, false);
     if (outcome.type === "settled") return outcome.receipt;
     throw superseded(outcome.certificate);
   }
@@ -109,31 +109,31 @@ export async function writeDown(journal: OrderJournal, order: VerifiedOrder): Pr
 }
 
 /** An earlier order's steps are not those of the one that was asked for; only what holds it up is told. */
-export function finishingFirst(drive: Drive, entry: Stored): Drive {
+export function finishingFirst(operation: Operation, entry: Stored): Operation {
   const transfer = transferOf(entry);
-  if (transfer !== undefined) drive.tell({ type: "finishing", transfer });
-  const tell: Tell = (step) => {
-    if (step.type === "waiting" || step.type === "catching-up" || step.type === "adopted") drive.tell(step);
+  if (transfer !== undefined) operation.report({ type: "finishing", transfer });
+  const report: Report = (step) => {
+    if (step.type === "waiting" || step.type === "catching-up" || step.type === "adopted") operation.report(step);
   };
-  return { ...drive, tell };
+  return { ...operation, report };
 }
 
 /** Finishes every order of `account` that is unfinished here, and those of other copies that authorities are locked on. */
 export function resume(
   context: Context,
   account: AccountId,
-  tell: Tell,
+  report: Report,
   signal: AbortSignal | undefined,
 ): Promise<Resumed[]> {
   const journal = journalOf(context, account);
-  const drive = driveOf(context, journal, tell, signal);
+  const operation = operationOf(context, journal, report, signal);
   return journal.exclusively(LOCK_PATIENCE_MS, async () => {
     const resumed: Resumed[] = [];
     for (let round = 0; round < ADOPTIONS_MAX; round += 1) {
-      for (const entry of await journal.unfinished()) resumed.push(await finish(drive, journal, entry));
-      const answers = await drive.network.accountStates(account, undefined, signal);
-      const next = await catchUp(drive, journal, answers);
-      const isAdopted = await adopt(drive, journal, next, answers);
+      for (const entry of await journal.unfinished()) resumed.push(await finish(operation, journal, entry));
+      const answers = await operation.network.accountStates(account, undefined, signal);
+      const next = await catchUp(operation, journal, answers);
+      const isAdopted = await adopt(operation, journal, next, answers);
       // What was learned last may want to be settled.
       if (!isAdopted && (await journal.unfinished()).length === 0) return resumed;
     }
@@ -145,18 +145,18 @@ export function resume(
  * The number for a new order, after checking that nothing stands in its way: better to find out before a number is
  * bound to an order that cannot be paid. None where something is to be finished first that another copy began.
  */
-export async function checkStanding(drive: Drive, journal: OrderJournal, need: Need): Promise<bigint | undefined> {
-  const { network, signal } = drive;
+export async function checkAgreedState(operation: Operation, journal: OrderJournal, need: Need): Promise<bigint | undefined> {
+  const { network, signal } = operation;
   const { account } = journal;
   const { asset, amount } = need;
   const answers = await network.accountStates(account, asset, signal);
-  const sequence = await catchUp(drive, journal, answers);
-  if ((await adopt(drive, journal, sequence, answers)) || (await journal.unfinished()).length > 0) return undefined;
-  const available = await availableOf(drive, journal, sequence, asset, answers);
+  const sequence = await catchUp(operation, journal, answers);
+  if ((await adopt(operation, journal, sequence, answers)) || (await journal.unfinished()).length > 0) return undefined;
+  const available = await availableOf(operation, journal, sequence, asset, answers);
   if (available === undefined || available >= amount) return sequence;
   // A payment to this account may be known to few authorities: bring it to all and look again.
-  await spreadReceived(drive, account);
-  const now = await availableOf(drive, journal, sequence, asset, await network.accountStates(account, asset, signal));
+  await spreadReceived(operation, account);
+  const now = await availableOf(operation, journal, sequence, asset, await network.accountStates(account, asset, signal));
   if (now === undefined || now >= amount) return sequence;
   const message = `account ${formatAccount(account)} holds too little`;
   throw new FastPayError("insufficient-funds", message, "nothing was signed; deposit or receive more first", {
@@ -166,7 +166,7 @@ export async function checkStanding(drive: Drive, journal: OrderJournal, need: N
 
 /** What f + 1 authorities vouch for, after the orders that some of them have not seen yet. */
 async function availableOf(
-  { network }: Drive,
+  { network }: Operation,
   journal: OrderJournal,
   sequence: bigint,
   asset: Address,

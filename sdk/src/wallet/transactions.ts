@@ -56,7 +56,7 @@ export async function forgetTransaction(context: Context, sent: TransactionName)
 export function toItsEnd<T>(
   context: Context,
   sent: TransactionName & Partial<Pick<SubmittedTransaction, "place">>,
-  tell: (step: ChainStep) => void,
+  report: (step: ChainStep) => void,
   signal: AbortSignal | undefined,
   act: (follower: Follower) => Promise<T>,
 ): Promise<T> {
@@ -67,7 +67,7 @@ export function toItsEnd<T>(
   const end = (): Promise<void> => forgetTransaction(context, sent).catch(() => undefined);
   return naming(sent.hash, async () => {
     try {
-      const done = await act({ contract: context.contract, tell, signal, place: sent.place, placed });
+      const done = await act({ contract: context.contract, report, signal, place: sent.place, placed });
       await end();
       return done;
     } catch (error) {

@@ -13,7 +13,7 @@ import type { AccountId } from "../accounts.js";
 import type { AuthorityClient } from "../authority.js";
 import type { AccountWatch } from "../client.js";
 import { malformed } from "../decode.js";
-import type { Timing } from "../drive/driver.js";
+import type { Timing } from "../quorum/certify.js";
 import type { Network } from "../network.js";
 import { ProblemError } from "../problem.js";
 import { nameOf, textOf } from "../received.js";
@@ -172,7 +172,7 @@ class Watch {
     }
     for await (const event of readEvents(authority.eventsUrl(this.#account, stream.read), signal)) {
       const claim = this.#claim(authority, event, signal);
-      const happening = claim && this.#hear(url, claim);
+      const happening = claim && this.#accept(url, claim);
       const isEnough = happening?.state === "said" && happening.voices.size >= this.#network.trusted;
       // Where it cannot be proven now, the stream is opened again here, and tells it again.
       const found = isEnough ? await claim?.prove(happening.voices.size) : undefined;
@@ -180,7 +180,7 @@ class Watch {
       if (signal.aborted) return;
       // Two streams may have proven it at once.
       const isNew = found !== undefined && happening?.state === "said";
-      if (isNew) this.#tell(happening);
+      if (isNew) this.#report(happening);
       this.#pass({ url, position: event.id, happening, event: isNew ? found : undefined });
     }
   }
@@ -190,7 +190,7 @@ class Watch {
   }
 
   /** An authority says so. */
-  #hear(url: string, { name, type }: Claim): Happening {
+  #accept(url: string, { name, type }: Claim): Happening {
     const told = this.#told.get(name);
     if (told !== undefined) return told;
     const known = this.#said.get(name);
@@ -200,7 +200,7 @@ class Watch {
     return happening;
   }
 
-  #tell(happening: Happening): void {
+  #report(happening: Happening): void {
     happening.state = "told";
     this.#said.delete(happening.name);
     this.#told.set(happening.name, happening);
@@ -241,7 +241,7 @@ class Watch {
     if (happening.voices.size === 0) this.#said.delete(happening.name);
   }
 
-  /** Brings payments to all authorities that too few of them tell: then they tell them, too. Never rejects. */
+  /** Brings payments to all authorities that too few of them report: then they tell them, too. Never rejects. */
   async #spread(signal: AbortSignal): Promise<void> {
     const backoff = new Backoff(ALONE_MS, SPREAD_MAX_MS);
     const seen = new WeakSet<Happening>();
@@ -256,8 +256,8 @@ class Watch {
       }
       for (const one of alone) seen.add(one);
       const nothing = (): undefined => undefined;
-      const drive = { network: this.#network, timing: this.#timing, stored: async () => undefined, tell: nothing, signal };
-      await spreadReceived(drive, this.#account).catch(nothing);
+      const operation = { network: this.#network, timing: this.#timing, stored: async () => undefined, report: nothing, signal };
+      await spreadReceived(operation, this.#account).catch(nothing);
     }
   }
 

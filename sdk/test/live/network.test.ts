@@ -110,7 +110,7 @@ describe("deposits", () => {
 describe("payments", () => {
   let paid: VerifiedCertificate;
 
-  test("by an Ethereum account: votes, final, settled; and its certificate stands up offline", async () => {
+  test("by an Ethereum account: votes, final, settled; and its certificate is valid offline", async () => {
     const steps: TransferProgress[] = [];
     const onProgress = (step: TransferProgress): void => void steps.push(step);
     const memo = encodeMemo("invoice 7");

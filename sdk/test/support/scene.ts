@@ -102,11 +102,11 @@ export class Scene {
     const { signer = this.alice, store = this.context.store, timing } = options;
     const context = { ...this.context, store, timing: { ...TIMING, ...timing } };
     const intent = (sequence: bigint) => paymentOf(signer.account, this.bob.account, amount, sequence);
-    const tell = (step: TransferStep): void => {
+    const report = (step: TransferStep): void => {
       this.steps.push(step);
       options.onStep?.(step);
     };
-    return send(context, signer, intent, tell, options.signal);
+    return send(context, signer, intent, report, options.signal);
   }
 
   /** Alice redeems; no contract is asked. */

@@ -58,7 +58,7 @@ test("a transaction that is found by its number is asked for no more", async () 
   );
   const open = countTimers();
   const steps: ChainStep[] = [];
-  const receipt = await included({ contract, tell: (step) => steps.push(step), signal: undefined }, chain.hash);
+  const receipt = await included({ contract, report: (step) => steps.push(step), signal: undefined }, chain.hash);
   expect(receipt.blockNumber).toBe(5n);
   await vi.waitFor(() => expect(open()).toBe(0));
   // Nor is the node said to be silent.

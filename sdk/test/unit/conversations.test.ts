@@ -11,10 +11,10 @@ import { describe, expect, test } from "vitest";
 
 import type { AuthorityClient } from "../../src/authority.js";
 import { verifyCertificate, type VerifiedCertificate } from "../../src/certificate.js";
-import type { Contest } from "../../src/drive/contest.js";
-import { ask } from "../../src/drive/ask.js";
-import type { Drive } from "../../src/drive/driver.js";
-import { Tally, type Heard, type Verdict } from "../../src/drive/tally.js";
+import type { OrderConflict } from "../../src/quorum/conflict.js";
+import { ask } from "../../src/quorum/ask.js";
+import type { Operation } from "../../src/quorum/certify.js";
+import { Tally, type PeerAnswer, type Verdict } from "../../src/quorum/tally.js";
 import { malformed } from "../../src/decode.js";
 import {
   DEFAULT_TIMING,
@@ -193,7 +193,7 @@ class Conversation {
   }
 
   /** What there is to help with, by what the conversation says. */
-  #drive(speakers: Speaker[]): Drive {
+  #operation(speakers: Speaker[]): Operation {
     const said = this.#said;
     const clients = speakers as unknown as AuthorityClient[];
     const credits = Array.from({ length: said.credits ?? 0 }, (_, i) => ({
@@ -218,10 +218,10 @@ class Conversation {
       findReceived: async () => ({ certificate: this.#certificate(this.#orders.stranger) }),
     };
     return {
-      network: network as unknown as Drive["network"],
+      network: network as unknown as Operation["network"],
       timing: { ...DEFAULT_TIMING, fundsPatienceMs: said.patient === false ? 0 : 3_600_000, backoffMinMs: 0, backoffMaxMs: 0 },
       stored: async () => undefined,
-      tell: () => undefined,
+      report: () => undefined,
       signal: undefined,
     };
   }
@@ -238,28 +238,28 @@ class Conversation {
       const isRenamed = this.#said.renamed?.includes(index) ?? false;
       return new Speaker(String(index), isRenamed ? `0x${String(index + 1).repeat(64)}` : key.votingKey);
     });
-    const drive = this.#drive(speakers);
+    const operation = this.#operation(speakers);
     const tally = new Tally(this.#committee, this.#orders.ours, speakers.map(({ url }) => url));
     const end = new AbortController();
-    let heard: { by: string; heard: Heard } | undefined;
-    for (const authority of drive.network.authorities) {
-      const hear = (answer: Heard): void => void (heard = { by: authority.url, heard: answer });
-      void ask(drive, authority, this.#committee, this.#orders.ours, hear, end.signal);
+    let received: { by: string; received: PeerAnswer } | undefined;
+    for (const authority of operation.network.authorities) {
+      const take = (answer: PeerAnswer): void => void (received = { by: authority.url, received: answer });
+      void ask(operation, authority, this.#committee, this.#orders.ours, take, end.signal);
     }
     try {
       for (const says of this.#said.says) {
         const speaker = speakers[says.by];
         if (speaker === undefined) throw new Error(`there is no authority ${says.by}`);
         while (!speaker.isAsked) await setImmediate();
-        heard = undefined;
+        received = undefined;
         speaker.say(() => this.#answer(says));
         // Either it is said what the answer means, or the authority is asked again at once.
-        while (heard === undefined && !speaker.isAsked) await setImmediate();
-        const answer = heard as { by: string; heard: Heard } | undefined;
-        expect(answer === undefined ? "again" : meaningOf(answer.heard), JSON.stringify(says)).toBe(says.means);
+        while (received === undefined && !speaker.isAsked) await setImmediate();
+        const answer = received as { by: string; received: PeerAnswer } | undefined;
+        expect(answer === undefined ? "again" : meaningOf(answer.received), JSON.stringify(says)).toBe(says.means);
         if (answer === undefined) continue;
         expect(answer.by).toBe(speaker.url);
-        const verdict = tally.hear(answer.by, answer.heard);
+        const verdict = tally.take(answer.by, answer.received);
         if (verdict.type !== "wait") return this.#conclude(verdict, tally);
       }
       return this.#explain(tally.failure(true));
@@ -295,13 +295,13 @@ class Conversation {
     if (error.code === "no-primary") return { noPrimary: true };
     if (error.code === "no-room") return { noRoom: details.whose, retryAfterMs: details.retryAfterMs };
     if (error.code === "insufficient-funds") return { insufficientBalance: String(details.balance) };
-    if (error.code === "no-quorum") return { noQuorum: { votes: details.heard, timedOut: details.timedOut } };
+    if (error.code === "no-quorum") return { noQuorum: { votes: details.count, timedOut: details.timedOut } };
     expect(error.code).toBe("conflict");
-    const contest = details.contest as Contest;
+    const conflict = details.conflict as OrderConflict;
     const which = (order: VerifiedOrder | undefined): string | null =>
       order === undefined ? null : order.digest === this.#orders.ours.digest ? "ours" : "rival";
-    const held = contest.contenders().map(({ order, holders }) => [which(order), holders.map(Number).sort()]);
-    return { conflict: { leader: which(contest.leader()), ...Object.fromEntries(held) } };
+    const held = conflict.contenders().map(({ order, holders }) => [which(order), holders.map(Number).sort()]);
+    return { conflict: { leader: which(conflict.leader()), ...Object.fromEntries(held) } };
   }
 }
 
@@ -309,8 +309,8 @@ function says({ says: all }: OrderConversation, refusal: string): number[] {
   return all.filter((one) => one.refusal === refusal).map(({ by }) => by);
 }
 
-function meaningOf(heard: Heard): string {
-  return heard.type === "later" || heard.type === "out" ? heard.trouble.kind : heard.type;
+function meaningOf(received: PeerAnswer): string {
+  return received.type === "later" || received.type === "out" ? received.failure.kind : received.type;
 }
 
 describe("a conversation about an order", () => {

@@ -50,7 +50,7 @@ test("a node that falls silent does not end it, before its block and after", asy
   await hasStep("node");
   steps = [];
   chain.isSilent = false;
-  await vi.waitFor(() => expect(steps).toEqual([{ type: "node", trouble: undefined }]), 30_000);
+  await vi.waitFor(() => expect(steps).toEqual([{ type: "node", failure: undefined }]), 30_000);
   mine();
   await hasStep("included");
   steps = [];
@@ -59,8 +59,8 @@ test("a node that falls silent does not end it, before its block and after", asy
   chain.final = chain.newest;
   chain.isSilent = false;
   expect(await done).toMatchObject({ hash: chain.hash, deposit: { index: 1n, amount: 7n } });
-  expect(steps).toContainEqual({ type: "node", trouble: expect.stringContaining("the Ethereum node failed") });
-  expect(steps.findLast((step) => step.type === "node")).toEqual({ type: "node", trouble: undefined });
+  expect(steps).toContainEqual({ type: "node", failure: expect.stringContaining("the Ethereum node failed") });
+  expect(steps.findLast((step) => step.type === "node")).toEqual({ type: "node", failure: undefined });
   expect(chain.asked.filter((method) => method === "eth_sendTransaction")).toHaveLength(1);
   expect(await unfinished()).toEqual([]);
 });

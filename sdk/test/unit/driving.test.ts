@@ -48,7 +48,7 @@ describe("one authority of four", () => {
     expect((await scene.pay(30n)).certificate.votes).toHaveLength(3);
   });
 
-  test("votes with a signature that does not stand up", async () => {
+  test("votes with a signature that is not valid", async () => {
     scene.node(0).lie = toOrders(() => {
       const other = paymentOf(scene.alice.account, scene.bob.account, 31n, 0n);
       return { status: 200, body: { epoch: "0", vote: scene.node(0).keys.vote(0n, other) } };
@@ -56,7 +56,7 @@ describe("one authority of four", () => {
     const receipt = await scene.pay(30n);
     expect(receipt.certificate.votes.map(({ authority }) => authority)).not.toContain(scene.node(0).keys.votingKey);
     expect(scene.steps).toContainEqual(
-      expect.objectContaining({ type: "waiting", trouble: expect.objectContaining({ kind: "misbehaved" }) }),
+      expect.objectContaining({ type: "waiting", failure: expect.objectContaining({ kind: "misbehaved" }) }),
     );
   });
 
@@ -136,7 +136,7 @@ describe("one authority of four", () => {
     const error = await scene.pay(31n, { timing: { deadlineMs: 300 } }).catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({ code: "no-room", details: { whose, retryAfterMs: 120_000 } });
     expect((error as FastPayError).action).toMatch(/wait 2 min.*resume/);
-    expect(scene.steps).toContainEqual(expect.objectContaining({ type: "waiting", trouble: { kind: "no-room", whose, retryAfterMs: 120_000 } }));
+    expect(scene.steps).toContainEqual(expect.objectContaining({ type: "waiting", failure: { kind: "no-room", whose, retryAfterMs: 120_000 } }));
     for (const node of scene.nodes) node.lie = () => undefined;
     expect(await scene.resume()).toMatchObject([{ type: "settled", receipt: { certificate: { order: { transfer: { amount: 31n } } } } }]);
   });

@@ -36,12 +36,12 @@ function stands(json: string): boolean {
 describe.each(valid)("$name", ({ certificate }) => {
   const json = encodeCertificate(certificate);
 
-  test("reads as it was written, and stands up", () => {
+  test("reads as it was written, and is valid", () => {
     expect(parseCertificate(json)).toEqual(certificate);
     expect(stands(json)).toBe(true);
   });
 
-  test("does not stand up with any digit of a hexadecimal field changed", () => {
+  test("is not valid with any digit of a hexadecimal field changed", () => {
     // Of each field a few digits, the first and last among them: a signature check takes milliseconds.
     const fields = [...json.matchAll(/"0x([0-9a-f]+)"/g)];
     expect(fields.length).toBeGreaterThan(5);
@@ -55,7 +55,7 @@ describe.each(valid)("$name", ({ certificate }) => {
     }
   });
 
-  test("does not stand up with a number changed", () => {
+  test("is not valid with a number changed", () => {
     for (const field of json.matchAll(/"([0-9]+)"/g)) {
       const number = BigInt(field[1] ?? "0");
       const altered = json.replace(field[0], `"${number === 0n ? 1n : number - 1n}"`);

@@ -91,8 +91,8 @@ test("a transaction is stored before it is said to be submitted, and its end is 
   chain.did = "claim";
   const context: Context = { ...scene.context, store, contract: chain.contract };
   const said: [ChainStep["type"], string][] = [];
-  const tell = ({ type }: ChainStep): void => void said.push([type, [...kept].sort().join(" ")]);
-  const claiming = claim(context, chain.wallet, { asset: ETHER }, tell, undefined);
+  const report = ({ type }: ChainStep): void => void said.push([type, [...kept].sort().join(" ")]);
+  const claiming = claim(context, chain.wallet, { asset: ETHER }, report, undefined);
   await vi.waitFor(() => expect(said.map(([type]) => type)).toContain("submitted"), 30_000);
   [chain.newest, chain.block, chain.final] = [11n, 11n, 11n];
   await claiming;

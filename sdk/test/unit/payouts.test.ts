@@ -39,7 +39,7 @@ beforeEach(async () => {
 
 afterEach(() => scene.close());
 
-const tell = (step: ChainStep): void => void steps.push(step);
+const report = (step: ChainStep): void => void steps.push(step);
 const sendings = () => chain.asked.filter((method) => method === "eth_sendTransaction").length;
 const isSubmitted = () => vi.waitFor(() => expect(steps.map(({ type }) => type)).toContain("submitted"), 30_000);
 
@@ -59,9 +59,9 @@ async function leave(work: Promise<unknown>): Promise<void> {
 }
 
 describe("a payout", () => {
-  const bring = () => redeemOnChain(context, chain.wallet, certificate, tell, controller.signal);
+  const bring = () => redeemOnChain(context, chain.wallet, certificate, report, controller.signal);
   const unfinished = () => unfinishedTransactions(context, scene.alice.account);
-  const resume = async () => resumePayout(context, (await unfinished())[0] as Sent<"payout">, tell, controller.signal);
+  const resume = async () => resumePayout(context, (await unfinished())[0] as Sent<"payout">, report, controller.signal);
 
   test("that is on its way is followed by whoever asks for it again, and not sent twice", async () => {
     await leave(bring());
@@ -124,7 +124,7 @@ describe("a payout", () => {
 describe("what waits in the queue", () => {
   const execute = () => {
     const { transfer } = certificate.order;
-    return executeQueued(context, chain.wallet, transfer as Redemption, tell, controller.signal);
+    return executeQueued(context, chain.wallet, transfer as Redemption, report, controller.signal);
   };
   const votes = () => {
     const { functionName, args } = decodeFunctionData({ abi: FASTPAY_ABI, data: chain.sent.at(-1) ?? "0x" });
@@ -150,7 +150,7 @@ describe("what waits in the queue", () => {
     chain.queue = { needsVotes: true };
     const { transfer } = certificate.order;
     const stolen = { ...transfer, amount: 8n } as Redemption;
-    const outcome = executeQueued(context, chain.wallet, stolen, tell, controller.signal);
+    const outcome = executeQueued(context, chain.wallet, stolen, report, controller.signal);
     await expect(outcome).rejects.toMatchObject({ code: "not-found" });
     expect(sendings()).toBe(0);
   });
@@ -175,7 +175,7 @@ describe("a claim", () => {
 
   const account = accountFromEthereum(OWNER);
   const collect = (intent: Partial<ClaimIntent> = {}) =>
-    claim(context, chain.wallet, { asset: ETHER, ...intent }, tell, controller.signal);
+    claim(context, chain.wallet, { asset: ETHER, ...intent }, report, controller.signal);
   const called = () => decodeFunctionData({ abi: FASTPAY_ABI, data: chain.sent.at(-1) ?? "0x" });
   const unfinished = () => unfinishedTransactions(context, account);
 
@@ -188,7 +188,7 @@ describe("a claim", () => {
     chain.did = "claim";
     mine();
     const [sent] = await unfinished();
-    const receipt = await followClaim(context, sent as Sent<"claim">, tell, controller.signal);
+    const receipt = await followClaim(context, sent as Sent<"claim">, report, controller.signal);
     expect(receipt).toEqual({ hash: chain.hash, amount: 7n, to: OWNER });
     expect(await unfinished()).toEqual([]);
   });

@@ -13,7 +13,7 @@ import {
   type VerifiedCertificate,
 } from "../../src/index.js";
 import { FASTPAY_ABI } from "../../src/chain/abi.js";
-import { voteAgain, type BatchVotes } from "../../src/drive/vote-again.js";
+import { voteAgain, type BatchVotes } from "../../src/quorum/vote-again.js";
 import { redemptionCall } from "../../src/wallet/payouts.js";
 import { DOMAIN } from "../support/committee.js";
 import { problem, type Answer, type Request, type TestNode } from "../support/node.js";
@@ -35,9 +35,9 @@ afterEach(() => scene.close());
 
 function gather(timing: Partial<Timing> = {}, signal?: AbortSignal): Promise<BatchVotes> {
   const { network } = scene.context;
-  const tell = (step: (typeof scene.steps)[number]): void => void scene.steps.push(step);
-  const drive = { network, timing: { ...scene.context.timing, ...timing }, tell, signal };
-  return voteAgain({ ...drive, stored: async () => undefined }, certificate, redemption);
+  const report = (step: (typeof scene.steps)[number]): void => void scene.steps.push(step);
+  const operation = { network, timing: { ...scene.context.timing, ...timing }, report, signal };
+  return voteAgain({ ...operation, stored: async () => undefined }, certificate, redemption);
 }
 
 /** Who signed votes as the contract reads them: members of the committee, ascending, exactly a quorum. */
@@ -149,7 +149,7 @@ test("with two silent authorities there is no quorum; asking again, when one is 
   for (const node of scene.nodes.slice(2)) node.lie = toVotes(() => "hang");
   await expect(gather({ deadlineMs: 500 })).rejects.toMatchObject({
     code: "no-quorum",
-    details: { what: "votes", heard: 2, quorum: 3, timedOut: true },
+    details: { what: "votes", count: 2, quorum: 3, timedOut: true },
   });
   scene.node(2).lie = () => undefined;
   signers(await gather(), committee);
@@ -158,7 +158,7 @@ test("with two silent authorities there is no quorum; asking again, when one is 
 test("with two that refuse, it is said at once", async () => {
   scene.rotate();
   for (const node of scene.nodes.slice(2)) node.lie = toVotes(() => problem(400, "malformed", {}, "never"));
-  await expect(gather()).rejects.toMatchObject({ code: "no-quorum", details: { heard: 2, timedOut: false } });
+  await expect(gather()).rejects.toMatchObject({ code: "no-quorum", details: { count: 2, timedOut: false } });
 });
 
 test("who gives up is told so", async () => {

@@ -116,7 +116,7 @@ function Left({ hash, kind }: { hash: Hex | undefined; kind: ActivityKind }): JS
 function Hindrances({ activity }: { activity: Activity }): JSX.Element | null {
   const list = hindrances(activity);
   const newest = activity.steps.at(-1);
-  if (newest?.type === "node" && newest.trouble !== undefined) {
+  if (newest?.type === "node" && newest.failure !== undefined) {
     return <Text size="sm">The Ethereum node does not answer and is asked again. What was sent goes on without it.</Text>;
   }
   if (list.length === 0) return null;

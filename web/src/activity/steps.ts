@@ -1,6 +1,6 @@
 /** An activity's progress as a short list of steps, each to come, under way, or done at a time. */
 
-import type { AuthorityRef, RedemptionStatus, Trouble } from "@fastpay/sdk";
+import type { AuthorityRef, RedemptionStatus, PeerFailure } from "@fastpay/sdk";
 
 import { count, duration, shorten } from "../ui/words";
 import type { Activity, ActivityProgress } from "./activities";
@@ -153,26 +153,26 @@ const ROOM = {
   address: "has taken as many orders as it takes from your network address for now",
 };
 
-function troubleText(trouble: Trouble): string {
-  switch (trouble.kind) {
+function failureText(failure: PeerFailure): string {
+  switch (failure.kind) {
     case "silent":
       return "does not answer yet";
     case "insufficient-balance":
       return "has not heard of all your money yet";
     case "no-room":
-      return ROOM[trouble.whose];
+      return ROOM[failure.whose];
     case "behind":
-      return `lacks order #${trouble.sequence}`;
+      return `lacks order #${failure.sequence}`;
     case "locked":
       return "is locked on another order";
     case "other-epoch":
-      return `votes in epoch ${trouble.epoch}`;
+      return `votes in epoch ${failure.epoch}`;
     case "no-primary":
       return "has no Ethereum contract";
     case "refused":
-      return `refuses: ${trouble.message}`;
+      return `refuses: ${failure.message}`;
     case "misbehaved":
-      return `answered wrongly: ${trouble.message}`;
+      return `answered wrongly: ${failure.message}`;
   }
 }
 
@@ -180,7 +180,7 @@ function troubleText(trouble: Trouble): string {
 export function hindrances(activity: Activity): string[] {
   const byAuthority = new Map<string, string>();
   for (const step of activity.steps) {
-    if (step.type === "waiting") byAuthority.set(step.authority.url, `${nameOf(step.authority)} ${troubleText(step.trouble)}`);
+    if (step.type === "waiting") byAuthority.set(step.authority.url, `${nameOf(step.authority)} ${failureText(step.failure)}`);
     if (step.type === "catching-up") byAuthority.set(step.authority.url, `${nameOf(step.authority)} is brought up to date`);
     if (step.type === "vote" || step.type === "confirmed") byAuthority.delete(step.authority.url);
   }

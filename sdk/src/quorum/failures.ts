@@ -1,32 +1,32 @@
-/** How driving an order can fail. In every case the order may have been sent, and may be driven again. */
+/** How driving an order can fail. In every case the order may have been sent, and may be certified again. */
 
 import { formatAccount } from "../accounts.js";
 import type { VerifiedCertificate } from "../certificate.js";
 import { FastPayError } from "../errors.js";
-import type { Trouble } from "../progress.js";
-import type { Contest } from "./contest.js";
+import type { PeerFailure } from "../progress.js";
+import type { OrderConflict } from "./conflict.js";
 
 /** What stands in the way, for people. */
-export function describeTrouble(trouble: Trouble): string {
-  switch (trouble.kind) {
+export function describePeerFailure(failure: PeerFailure): string {
+  switch (failure.kind) {
     case "silent":
-      return trouble.message;
+      return failure.message;
     case "insufficient-balance":
       return "it knows of too little money: deposits or payments have not arrived there";
     case "no-room":
-      return noRoomText(trouble.whose);
+      return noRoomText(failure.whose);
     case "behind":
-      return `it waits for the certificate of number ${trouble.sequence}, which is not to be found`;
+      return `it waits for the certificate of number ${failure.sequence}, which is not to be found`;
     case "locked":
-      return `it is locked on another order (${trouble.digest})`;
+      return `it is locked on another order (${failure.digest})`;
     case "other-epoch":
-      return `it votes in epoch ${trouble.epoch}`;
+      return `it votes in epoch ${failure.epoch}`;
     case "no-primary":
       return "it runs without a Primary";
     case "refused":
-      return `it refused: ${trouble.message}`;
+      return `it refused: ${failure.message}`;
     case "misbehaved":
-      return `it gave a wrong answer: ${trouble.message}`;
+      return `it gave a wrong answer: ${failure.message}`;
   }
 }
 
@@ -57,32 +57,32 @@ export function noRoom(whose: "disk" | "account" | "address", retryAfterMs: numb
 /** Too few good answers. */
 export function noQuorum(
   what: "votes" | "confirmations",
-  heard: number,
+  count: number,
   quorum: number,
   timedOut: boolean,
-  troubles: ReadonlyMap<string, Trouble>,
+  failures: ReadonlyMap<string, PeerFailure>,
 ): FastPayError {
   const why = timedOut ? "in time" : "and no more can come";
-  const reasons = [...troubles].map(([authority, trouble]) => `${authority}: ${describeTrouble(trouble)}`);
-  const message = [`${heard} of the ${quorum} ${what} that are needed came ${why}`, ...reasons].join("; ");
+  const reasons = [...failures].map(([authority, failure]) => `${authority}: ${describePeerFailure(failure)}`);
+  const message = [`${count} of the ${quorum} ${what} that are needed came ${why}`, ...reasons].join("; ");
   return new FastPayError("no-quorum", message, "nothing is lost: resume to go on", {
-    details: { what, heard, quorum, timedOut, troubles: Object.fromEntries(troubles) },
+    details: { what, count, quorum, timedOut, failures: Object.fromEntries(failures) },
   });
 }
 
 /** Authorities are locked on different orders of the same account and number. */
-export function conflict(contest: Contest): FastPayError {
-  const contenders = contest.contenders();
+export function conflictError(conflict: OrderConflict): FastPayError {
+  const contenders = conflict.contenders();
   const transfer = contenders[0]?.order.transfer;
   const whose =
     transfer &&
     `account ${formatAccount(transfer.sender)} has ${contenders.length} orders with number ${transfer.sequence}`;
   const message = `${whose ?? "there are several orders"}, signed with the same key by copies of this wallet`;
-  const canEnd = contest.leader() !== undefined;
+  const canEnd = conflict.leader() !== undefined;
   const action = canEnd
     ? "one can still be finished when authorities that do not answer now do: stop the other copy, then resume"
     : "as these authorities say, none can be final any more, and this cannot be undone: the account can still receive, but never send again. Use another account, and never two copies of one wallet";
-  return new FastPayError("conflict", message, action, { details: { contest, contenders, canEnd } });
+  return new FastPayError("conflict", message, action, { details: { conflict, contenders, canEnd } });
 }
 
 /** Another order took the number, and is final. */

@@ -2,7 +2,7 @@
 
 import type { VerifiedCertificate } from "../certificate.js";
 import { confirm } from "./catch-up.js";
-import type { Drive } from "./driver.js";
+import type { Operation } from "./certify.js";
 import { untilQuorum } from "./everyone.js";
 
 /** A certificate that a quorum has confirmed. */
@@ -15,18 +15,18 @@ export interface Settled {
  * Sends a certificate to all authorities, until a quorum has confirmed it. Throws `no-quorum` or `aborted`; the
  * certificate is final all the same, and may be settled again.
  */
-export async function settle(drive: Drive, certificate: VerifiedCertificate): Promise<Settled> {
-  const { network, timing, tell } = drive;
+export async function settle(operation: Operation, certificate: VerifiedCertificate): Promise<Settled> {
+  const { network, timing, report } = operation;
   const { quorum } = network.committee;
   let confirmations = 0;
-  const { rest } = await untilQuorum(drive, {
+  const { rest } = await untilQuorum(operation, {
     what: "confirmations",
     quorum,
     backgroundMs: timing.backgroundMs,
-    act: (authority, signal) => confirm(drive, authority, certificate, signal),
-    hear: (_, authority) => {
+    act: (authority, signal) => confirm(operation, authority, certificate, signal),
+    take: (_, authority) => {
       confirmations += 1;
-      if (confirmations <= quorum) tell({ type: "confirmed", authority, confirmations, quorum });
+      if (confirmations <= quorum) report({ type: "confirmed", authority, confirmations, quorum });
       return confirmations;
     },
   });

@@ -2,10 +2,10 @@
 
 import type { AuthorityClient } from "../authority.js";
 import { ProblemError } from "../problem.js";
-import type { Trouble } from "../progress.js";
+import type { PeerFailure } from "../progress.js";
 import { aborted, Backoff, throwIfAborted } from "../waiting.js";
-import { troubleOf } from "./catch-up.js";
-import { limited, type Drive } from "./driver.js";
+import { failureOf } from "./catch-up.js";
+import { limited, type Operation } from "./certify.js";
 import { noQuorum } from "./failures.js";
 
 /** What every authority is to do. */
@@ -16,24 +16,24 @@ export interface Task<T> {
   readonly quorum: number;
   /** How long the other authorities are still asked when these have come. */
   readonly backgroundMs: number;
-  /** Asks one authority once. What it throws is read by `troubleOf`. */
+  /** Asks one authority once. What it throws is read by `failureOf`. */
   readonly act: (authority: AuthorityClient, signal: AbortSignal) => Promise<T>;
   /** Takes in what came of it; says how many count now. What it throws ends everything. */
-  readonly hear: (result: T, authority: AuthorityClient) => number;
+  readonly take: (result: T, authority: AuthorityClient) => number;
 }
 
 /**
  * Resolves when a quorum has done it, with the end of the work on the others. Throws `no-quorum`, `aborted`, or what
- * `hear` throws.
+ * `take` throws.
  */
-export function untilQuorum<T>(drive: Drive, task: Task<T>): Promise<{ rest: Promise<void> }> {
-  throwIfAborted(drive.signal);
-  const { network, timing } = drive;
+export function untilQuorum<T>(operation: Operation, task: Task<T>): Promise<{ rest: Promise<void> }> {
+  throwIfAborted(operation.signal);
+  const { network, timing } = operation;
   const { what, quorum } = task;
-  const troubles = new Map<string, Trouble>();
-  let heard = 0;
+  const failures = new Map<string, PeerFailure>();
+  let count = 0;
   return new Promise((resolve, reject) => {
-    const limit = limited(timing.deadlineMs, drive.signal);
+    const limit = limited(timing.deadlineMs, operation.signal);
     const background = new AbortController();
     const close = (): void => background.abort();
     network.closed.addEventListener("abort", close, { once: true });
@@ -43,18 +43,18 @@ export function untilQuorum<T>(drive: Drive, task: Task<T>): Promise<{ rest: Pro
       limit.end();
     };
     limit.signal.addEventListener("abort", () => {
-      if (heard < quorum) fail(drive.signal?.aborted ? aborted() : noQuorum(what, heard, quorum, true, troubles));
+      if (count < quorum) fail(operation.signal?.aborted ? aborted() : noQuorum(what, count, quorum, true, failures));
     });
     const all = network.authorities.map(async (authority) => {
-      const done = await patiently(drive, authority, task, troubles, background.signal);
+      const done = await patiently(operation, authority, task, failures, background.signal);
       if (done === undefined || background.signal.aborted) return;
-      const before = heard;
+      const before = count;
       try {
-        heard = task.hear(done.result, authority);
+        count = task.take(done.result, authority);
       } catch (error) {
         return fail(error);
       }
-      if (before >= quorum || heard < quorum) return;
+      if (before >= quorum || count < quorum) return;
       limit.end();
       const late = setTimeout(() => background.abort(), task.backgroundMs);
       resolve({ rest: Promise.all(all).then(() => clearTimeout(late)) });
@@ -62,30 +62,30 @@ export function untilQuorum<T>(drive: Drive, task: Task<T>): Promise<{ rest: Pro
     });
     void Promise.all(all).then(() => {
       network.closed.removeEventListener("abort", close);
-      if (heard < quorum) fail(noQuorum(what, heard, quorum, false, troubles));
+      if (count < quorum) fail(noQuorum(what, count, quorum, false, failures));
     });
   });
 }
 
 /** What one authority does in the end; none where it will not, or `signal` ends. */
 async function patiently<T>(
-  drive: Drive,
+  operation: Operation,
   authority: AuthorityClient,
   { act }: Task<T>,
-  troubles: Map<string, Trouble>,
+  failures: Map<string, PeerFailure>,
   signal: AbortSignal,
 ): Promise<{ result: T } | undefined> {
-  const backoff = new Backoff(drive.timing.backoffMinMs, drive.timing.backoffMaxMs);
+  const backoff = new Backoff(operation.timing.backoffMinMs, operation.timing.backoffMaxMs);
   while (!signal.aborted) {
     try {
       return { result: await act(authority, signal) };
     } catch (error) {
       if (signal.aborted) return undefined;
       if (error instanceof ProblemError) backoff.waitAtLeast(error.facts.retryAfterMs);
-      const trouble = troubleOf(error);
-      drive.tell({ type: "waiting", authority, trouble });
-      troubles.set(authority.url, trouble);
-      if (trouble.kind === "refused" || trouble.kind === "no-primary") return undefined;
+      const failure = failureOf(error);
+      operation.report({ type: "waiting", authority, failure });
+      failures.set(authority.url, failure);
+      if (failure.kind === "refused" || failure.kind === "no-primary") return undefined;
     }
     await backoff.wait(signal);
   }

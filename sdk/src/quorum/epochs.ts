@@ -2,11 +2,11 @@
 
 import { isFastPayError } from "../errors.js";
 import { Backoff } from "../waiting.js";
-import type { Drive } from "./driver.js";
+import type { Operation } from "./certify.js";
 
 /** Does something under the current committee; again under the next one, where that takes over meanwhile. */
-export async function throughEpochs<T>(drive: Drive, act: () => Promise<T>): Promise<T> {
-  const { network, timing, signal } = drive;
+export async function throughEpochs<T>(operation: Operation, act: () => Promise<T>): Promise<T> {
+  const { network, timing, signal } = operation;
   const until = Date.now() + timing.deadlineMs;
   const backoff = new Backoff(timing.backoffMinMs, timing.backoffMaxMs);
   for (;;) {

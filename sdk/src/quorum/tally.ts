@@ -6,14 +6,14 @@
 import { certificateOf, type VerifiedCertificate } from "../certificate.js";
 import type { AuthorityName, Committee } from "../committee.js";
 import { FastPayError } from "../errors.js";
-import type { Trouble } from "../progress.js";
+import type { PeerFailure } from "../progress.js";
 import { amountOf } from "../transfer.js";
 import type { VerifiedOrder, Vote } from "../verify.js";
-import { Contest } from "./contest.js";
-import { conflict, noQuorum, noRoom } from "./failures.js";
+import { OrderConflict } from "./conflict.js";
+import { conflictError, noQuorum, noRoom } from "./failures.js";
 
 /** A verified answer, or the lack of one. */
-export type Heard =
+export type PeerAnswer =
   /** A valid vote for this order. */
   | { readonly type: "vote"; readonly vote: Vote }
   /** The number has a certificate already, of this order or another. */
@@ -23,9 +23,9 @@ export type Heard =
   /** It votes in this newer epoch, and will be asked again. */
   | { readonly type: "ahead"; readonly epoch: bigint }
   /** It will be asked again. */
-  | { readonly type: "later"; readonly trouble: Trouble }
+  | { readonly type: "later"; readonly failure: PeerFailure }
   /** It will not be asked again. */
-  | { readonly type: "out"; readonly trouble: Trouble };
+  | { readonly type: "out"; readonly failure: PeerFailure };
 
 /** What to do. */
 export type Verdict =
@@ -50,7 +50,7 @@ export class Tally {
   readonly #ahead = new Map<string, bigint>();
   readonly #locked = new Map<string, VerifiedOrder>();
   readonly #out = new Set<string>();
-  readonly #troubles = new Map<string, Trouble>();
+  readonly #failures = new Map<string, PeerFailure>();
 
   /** `authorities` are those that are asked, by their addresses. */
   constructor(committee: Committee, order: VerifiedOrder, authorities: readonly string[]) {
@@ -65,29 +65,29 @@ export class Tally {
   }
 
   /** Takes in what an authority answered. */
-  hear(authority: string, heard: Heard): Verdict {
-    switch (heard.type) {
+  take(authority: string, answer: PeerAnswer): Verdict {
+    switch (answer.type) {
       case "vote": {
         this.#locked.delete(authority);
-        this.#troubles.delete(authority);
+        this.#failures.delete(authority);
         this.#voted.add(authority);
-        this.#votes.set(heard.vote.authority, heard.vote);
+        this.#votes.set(answer.vote.authority, answer.vote);
         const certificate = certificateOf(this.#order, this.#committee, [...this.#votes.values()]);
         if (certificate !== undefined) return { type: "certified", certificate };
         break;
       }
       case "finished": {
-        const isOurs = heard.certificate.digest === this.#order.digest;
-        return { type: isOurs ? "certified" : "superseded", certificate: heard.certificate };
+        const isOurs = answer.certificate.digest === this.#order.digest;
+        return { type: isOurs ? "certified" : "superseded", certificate: answer.certificate };
       }
       case "locked":
-        this.#troubles.set(authority, { kind: "locked", digest: heard.order.digest });
-        this.#locked.set(authority, heard.order);
+        this.#failures.set(authority, { kind: "locked", digest: answer.order.digest });
+        this.#locked.set(authority, answer.order);
         break;
       case "ahead": {
         this.#locked.delete(authority);
-        this.#troubles.set(authority, { kind: "other-epoch", epoch: heard.epoch });
-        this.#ahead.set(authority, heard.epoch);
+        this.#failures.set(authority, { kind: "other-epoch", epoch: answer.epoch });
+        this.#ahead.set(authority, answer.epoch);
         // Of f + 1 one is honest, so the lowest of the f + 1 highest is reached.
         const epochs = [...this.#ahead.values()].sort((a, b) => (a < b ? 1 : -1));
         const epoch = epochs[this.#committee.faultsTolerated];
@@ -96,10 +96,10 @@ export class Tally {
       }
       case "later":
         this.#locked.delete(authority);
-        this.#troubles.set(authority, heard.trouble);
+        this.#failures.set(authority, answer.failure);
         break;
       case "out":
-        this.#troubles.set(authority, heard.trouble);
+        this.#failures.set(authority, answer.failure);
         this.#out.add(authority);
         break;
     }
@@ -116,33 +116,33 @@ export class Tally {
   }
 
   /** Who holds which order of this number. */
-  contest(): Contest {
-    const contest = new Contest(this.#committee);
-    contest.enter(this.#order);
-    for (const authority of this.#voted) contest.hold(this.#order, authority);
-    for (const [authority, other] of this.#locked) contest.hold(other, authority);
-    return contest;
+  orderConflict(): OrderConflict {
+    const conflict = new OrderConflict(this.#committee);
+    conflict.enter(this.#order);
+    for (const authority of this.#voted) conflict.hold(this.#order, authority);
+    for (const [authority, other] of this.#locked) conflict.hold(other, authority);
+    return conflict;
   }
 
   /** Why there is no certificate. */
   failure(timedOut: boolean): FastPayError {
     const { members, quorum, faultsTolerated } = this.#committee;
     const blocking = members.length - quorum;
-    if (this.#locked.size > blocking || (timedOut && this.#locked.size > 0)) return conflict(this.contest());
-    const troubles = [...this.#troubles.values()];
+    if (this.#locked.size > blocking || (timedOut && this.#locked.size > 0)) return conflictError(this.orderConflict());
+    const failures = [...this.#failures.values()];
     // f + 1 reports contain an honest one.
-    if (troubles.filter(({ kind }) => kind === "no-primary").length > faultsTolerated) {
+    if (failures.filter(({ kind }) => kind === "no-primary").length > faultsTolerated) {
       const action = "redeem with a committee that has a contract";
       return new FastPayError("no-primary", "this committee runs without a Primary: nothing can be redeemed", action);
     }
-    const full = troubles.flatMap((trouble) => (trouble.kind === "no-room" ? [trouble] : []));
+    const full = failures.flatMap((failure) => (failure.kind === "no-room" ? [failure] : []));
     for (const whose of ["account", "address", "disk"] as const) {
-      const waits = full.filter((trouble) => trouble.whose === whose).map(({ retryAfterMs }) => retryAfterMs);
+      const waits = full.filter((failure) => failure.whose === whose).map(({ retryAfterMs }) => retryAfterMs);
       // How long is said by an honest one at least, or less.
       const wait = waits.sort((a, b) => b - a)[faultsTolerated];
       if (wait !== undefined && waits.length > blocking) return noRoom(whose, wait);
     }
-    const balances = troubles.flatMap((trouble) => (trouble.kind === "insufficient-balance" ? [trouble.balance] : []));
+    const balances = failures.flatMap((failure) => (failure.kind === "insufficient-balance" ? [failure.balance] : []));
     const balance = balances.sort((a, b) => (a < b ? 1 : -1))[faultsTolerated];
     if (balance !== undefined && balances.length > blocking) {
       const message = "the account's balance does not cover this";
@@ -151,6 +151,6 @@ export class Tally {
       const facts = { account: transfer.sender, asset: transfer.asset, needed: amountOf(transfer), available: balance };
       return new FastPayError("insufficient-funds", message, action, { details: { balance, ...facts } });
     }
-    return noQuorum("votes", this.#votes.size, quorum, timedOut, this.#troubles);
+    return noQuorum("votes", this.#votes.size, quorum, timedOut, this.#failures);
   }
 }

@@ -10,12 +10,12 @@ import type { Hex } from "../bytes.js";
 import type { VerifiedCertificate } from "../certificate.js";
 import { messageOf } from "../errors.js";
 import { ProblemError } from "../problem.js";
-import type { Trouble } from "../progress.js";
+import type { PeerFailure } from "../progress.js";
 import { readNewest } from "../lists.js";
 import { nameOf, ReceivedProofs, textOf } from "../received.js";
 import { sleep } from "../waiting.js";
 import type { ReceivedItem } from "../wire.js";
-import type { Drive } from "./driver.js";
+import type { Operation } from "./certify.js";
 
 /** At most so many of the newest payments received are compared. */
 const RECEIVED_MAX = 2_000;
@@ -24,18 +24,18 @@ const LATE_LIST_MS = 1_000;
 /** At most so often one confirmation is repeated after predecessors were brought. */
 const CONFIRM_ROUNDS_MAX = 4;
 
-/** A trouble on its way to whoever asks the authority again. */
-export class TroubleError extends Error {
-  readonly trouble: Trouble;
-  constructor(trouble: Trouble) {
-    super(trouble.kind);
-    this.trouble = trouble;
+/** The failure of a peer on its way to whoever asks the authority again. */
+export class PeerFailureError extends Error {
+  readonly failure: PeerFailure;
+  constructor(failure: PeerFailure) {
+    super(failure.kind);
+    this.failure = failure;
   }
 }
 
 /** What an error means to whoever has to go on. */
-export function troubleOf(error: unknown): Trouble {
-  if (error instanceof TroubleError) return error.trouble;
+export function failureOf(error: unknown): PeerFailure {
+  if (error instanceof PeerFailureError) return error.failure;
   if (error instanceof ProblemError) {
     const { expectedSequence } = error.facts;
     const isGap = error.problem === "missing-certificate" || error.problem === "sequence-too-high";
@@ -47,25 +47,25 @@ export function troubleOf(error: unknown): Trouble {
   return { kind: isMalformed ? "misbehaved" : "silent", message: messageOf(error) };
 }
 
-function misbehaved(message: string): TroubleError {
-  return new TroubleError({ kind: "misbehaved", message });
+function misbehaved(message: string): PeerFailureError {
+  return new PeerFailureError({ kind: "misbehaved", message });
 }
 
 /** A verified certificate, from one's own storage or else from whichever authority has it. */
 async function certificateOf(
-  drive: Drive,
+  operation: Operation,
   account: AccountId,
   sequence: bigint,
   signal: AbortSignal,
 ): Promise<VerifiedCertificate | undefined> {
-  const stored = await drive.stored(account, sequence).catch(() => undefined);
-  const own = stored && (await drive.network.verify(stored, account, sequence).catch(() => undefined));
-  return own ?? drive.network.findCertificate(account, sequence, { signal });
+  const stored = await operation.stored(account, sequence).catch(() => undefined);
+  const own = stored && (await operation.network.verify(stored, account, sequence).catch(() => undefined));
+  return own ?? operation.network.findCertificate(account, sequence, { signal });
 }
 
 /** Has the certificates of `account` from one number up to another (exclusive) confirmed. */
 export async function pushSent(
-  drive: Drive,
+  operation: Operation,
   authority: AuthorityClient,
   account: AccountId,
   from: bigint,
@@ -74,9 +74,9 @@ export async function pushSent(
 ): Promise<void> {
   let sequence = from;
   while (sequence < to) {
-    const certificate = await certificateOf(drive, account, sequence, signal);
-    if (certificate === undefined) throw new TroubleError({ kind: "behind", sequence });
-    drive.tell({ type: "catching-up", authority, account, sequence });
+    const certificate = await certificateOf(operation, account, sequence, signal);
+    if (certificate === undefined) throw new PeerFailureError({ kind: "behind", sequence });
+    operation.report({ type: "catching-up", authority, account, sequence });
     const next = await authority.confirm(certificate, signal);
     if (next <= sequence) throw misbehaved(`it confirmed ${sequence} and expects ${next}`);
     // It may be further than it said before; numbers beyond `to` need not interest us.
@@ -84,9 +84,9 @@ export async function pushSent(
   }
 }
 
-/** Has a certificate confirmed, and before it those of the same sender that are missing. Throws what `troubleOf` reads. */
+/** Has a certificate confirmed, and before it those of the same sender that are missing. Throws what `failureOf` reads. */
 export async function confirm(
-  drive: Drive,
+  operation: Operation,
   authority: AuthorityClient,
   certificate: VerifiedCertificate,
   signal: AbortSignal,
@@ -103,7 +103,7 @@ export async function confirm(
       if (missing === undefined) throw error;
       if (missing <= lastMissing) throw misbehaved(`it asks for certificate ${missing} again and again`);
       lastMissing = missing;
-      await pushSent(drive, authority, sender, missing, sequence, signal);
+      await pushSent(operation, authority, sender, missing, sequence, signal);
     }
   }
   throw misbehaved("it asks for ever more certificates");
@@ -120,7 +120,7 @@ function missingBefore(error: unknown, sequence: bigint): bigint | undefined {
  * there. Returns how many it took.
  */
 export async function pushReceived(
-  drive: Drive,
+  operation: Operation,
   authority: AuthorityClient,
   account: AccountId,
   known: Set<string>,
@@ -129,16 +129,16 @@ export async function pushReceived(
   for (const entry of await newestReceived(authority, account, signal)) known.add(textOf(nameOf(entry)));
   // All at once: one that does not answer, or page after page just in time, must not keep us from what the others list.
   const enough = new AbortController();
-  const patience = AbortSignal.timeout(drive.timing.fundsPatienceMs);
+  const patience = AbortSignal.timeout(operation.timing.fundsPatienceMs);
   const until = AbortSignal.any([signal, enough.signal, patience]);
-  const others = drive.network.authorities.filter((other) => other !== authority);
+  const others = operation.network.authorities.filter((other) => other !== authority);
   const lists = new Map(
     others.map((other) => {
       const list = newestReceived(other, account, until).catch(() => undefined);
       return [other, list.then((entries) => ({ other, entries }))];
     }),
   );
-  const proofs = new ReceivedProofs(drive.network, account);
+  const proofs = new ReceivedProofs(operation.network, account);
   const brought = new Set<Hex>();
   let listed = 0;
   while (lists.size > 0) {
@@ -154,15 +154,15 @@ export async function pushReceived(
       // the deadline.
       if (certificate === undefined) break;
       if (!brought.has(certificate.digest)) {
-        drive.tell({ type: "catching-up", authority, account: sender, sequence });
-        await confirm(drive, authority, certificate, signal);
+        operation.report({ type: "catching-up", authority, account: sender, sequence });
+        await confirm(operation, authority, certificate, signal);
         brought.add(certificate.digest);
       }
       known.add(name);
     }
     // So many lists are an honest majority of the others; a late one is heard for a moment more.
     listed += 1;
-    if (listed === drive.network.committee.quorum - 1) void sleep(LATE_LIST_MS, until).then(() => enough.abort());
+    if (listed === operation.network.committee.quorum - 1) void sleep(LATE_LIST_MS, until).then(() => enough.abort());
   }
   return brought.size;
 }

@@ -18,7 +18,7 @@ import type { VerifiedOrder } from "../verify.js";
 import { aborted, throwIfAborted } from "../waiting.js";
 import { ask } from "./ask.js";
 import { newEpoch, superseded } from "./failures.js";
-import { Tally, type Heard } from "./tally.js";
+import { Tally, type PeerAnswer } from "./tally.js";
 
 /** How long to try, in milliseconds. */
 export interface Timing {
@@ -49,13 +49,13 @@ export const DEFAULT_TIMING: Timing = {
 };
 
 /** What driving an order needs. */
-export interface Drive {
+export interface Operation {
   readonly network: Network;
   readonly timing: Timing;
   /** A certificate of one's own storage, asked before authorities are. What comes out is verified. */
   readonly stored: (account: AccountId, sequence: bigint) => Promise<Certificate | undefined>;
   /** Hears of progress. */
-  readonly tell: (step: TransferStep) => void;
+  readonly report: (step: TransferStep) => void;
   readonly signal: AbortSignal | undefined;
 }
 
@@ -72,12 +72,12 @@ export function limited(ms: number, other: AbortSignal | undefined): { signal: A
 
 /**
  * Collects votes until there is a certificate. The order must be in the storage before this is called; it may always
- * be driven again. Throws `conflict`, `superseded`, `insufficient-funds`, `no-primary`, `new-epoch`, `no-quorum` or
+ * be certified again. Throws `conflict`, `superseded`, `insufficient-funds`, `no-primary`, `new-epoch`, `no-quorum` or
  * `aborted`.
  */
-export function certify(drive: Drive, order: VerifiedOrder): Promise<VerifiedCertificate> {
-  throwIfAborted(drive.signal);
-  const { network, timing, tell } = drive;
+export function certify(operation: Operation, order: VerifiedOrder): Promise<VerifiedCertificate> {
+  throwIfAborted(operation.signal);
+  const { network, timing, report } = operation;
   // One epoch's committee throughout: votes of two epochs do not add up.
   const committee = network.committee;
   const tally = new Tally(
@@ -86,26 +86,26 @@ export function certify(drive: Drive, order: VerifiedOrder): Promise<VerifiedCer
     network.authorities.map(({ url }) => url),
   );
   return new Promise((resolve, reject) => {
-    const { signal, end } = limited(timing.deadlineMs, drive.signal);
+    const { signal, end } = limited(timing.deadlineMs, operation.signal);
     // The first to resolve or reject counts, and then all loops end.
     const finish = (decide: () => void): void => {
       decide();
       end();
     };
-    signal.addEventListener("abort", () => reject(drive.signal?.aborted ? aborted() : tally.failure(true)));
+    signal.addEventListener("abort", () => reject(operation.signal?.aborted ? aborted() : tally.failure(true)));
     for (const authority of network.authorities) {
-      const hear = (heard: Heard): void => {
+      const take = (answer: PeerAnswer): void => {
         if (signal.aborted) return;
-        const verdict = tally.hear(authority.url, heard);
-        if (heard.type === "vote") tell({ type: "vote", authority, votes: tally.votes, quorum: committee.quorum });
-        if (heard.type === "later" || heard.type === "out")
-          tell({ type: "waiting", authority, trouble: heard.trouble });
+        const verdict = tally.take(authority.url, answer);
+        if (answer.type === "vote") report({ type: "vote", authority, votes: tally.votes, quorum: committee.quorum });
+        if (answer.type === "later" || answer.type === "out")
+          report({ type: "waiting", authority, failure: answer.failure });
         if (verdict.type === "certified") return finish(() => resolve(verdict.certificate));
         if (verdict.type === "superseded") return finish(() => reject(superseded(verdict.certificate)));
         if (verdict.type === "new-epoch") return finish(() => reject(newEpoch(verdict.epoch, committee.epoch)));
         if (verdict.type === "impossible") finish(() => reject(tally.failure(false)));
       };
-      void ask(drive, authority, committee, order, hear, signal);
+      void ask(operation, authority, committee, order, take, signal);
     }
   });
 }

@@ -11,8 +11,8 @@ import { redemptionBatchVoteDigest } from "../eip712.js";
 import { ProblemError } from "../problem.js";
 import type { Redemption } from "../transfer.js";
 import { batchVoteFault, mayVoteFor, type BatchVote } from "../verify.js";
-import { confirm, TroubleError } from "./catch-up.js";
-import type { Drive } from "./driver.js";
+import { confirm, PeerFailureError } from "./catch-up.js";
+import type { Operation } from "./certify.js";
 import { throughEpochs } from "./epochs.js";
 import { untilQuorum } from "./everyone.js";
 import { newEpoch } from "./failures.js";
@@ -28,50 +28,50 @@ type Said = { readonly vote: BatchVote } | { readonly ahead: bigint };
 
 /** Gathers the votes. Throws `no-quorum`, `new-epoch` or `aborted`; nothing is changed by asking again. */
 export async function voteAgain(
-  drive: Drive,
+  operation: Operation,
   certificate: VerifiedCertificate,
   redemption: Redemption,
 ): Promise<BatchVotes> {
-  await drive.network.committees.refresh();
-  return throughEpochs(drive, () => gather(drive, certificate, redemption));
+  await operation.network.committees.refresh();
+  return throughEpochs(operation, () => gather(operation, certificate, redemption));
 }
 
-async function gather(drive: Drive, certificate: VerifiedCertificate, redemption: Redemption): Promise<BatchVotes> {
-  const { committee, domain } = drive.network;
+async function gather(operation: Operation, certificate: VerifiedCertificate, redemption: Redemption): Promise<BatchVotes> {
+  const { committee, domain } = operation.network;
   const { epoch, quorum, faultsTolerated } = committee;
   const digest = redemptionBatchVoteDigest(domain, epoch, [redemption]);
   const votes = new Map<AuthorityName, BatchVote>();
   const ahead: bigint[] = [];
   const act = async (authority: AuthorityClient, signal: AbortSignal): Promise<Said> => {
-    const said = await ask(drive, authority, certificate, signal);
+    const said = await ask(operation, authority, certificate, signal);
     if (said.epoch > epoch) return { ahead: said.epoch };
-    if (said.epoch < epoch) throw new TroubleError({ kind: "other-epoch", epoch: said.epoch });
+    if (said.epoch < epoch) throw new PeerFailureError({ kind: "other-epoch", epoch: said.epoch });
     const fault = batchVoteFault(said, committee, digest);
     if (fault !== undefined) throw misbehaved(`a vote that does not count (${fault})`);
     if (!mayVoteFor(committee, authority.name, said.authority)) throw misbehaved("the vote of another authority");
     return { vote: said };
   };
-  const hear = (said: Said, authority: AuthorityClient): number => {
+  const take = (said: Said, authority: AuthorityClient): number => {
     if ("ahead" in said) {
       ahead.push(said.ahead);
       // Of f + 1 one is honest, so the lowest of them is reached.
       const reached = ahead.length > faultsTolerated ? ahead.reduce((a, b) => (a < b ? a : b)) : undefined;
       if (reached !== undefined) throw newEpoch(reached, epoch);
-      drive.tell({ type: "waiting", authority, trouble: { kind: "other-epoch", epoch: said.ahead } });
+      operation.report({ type: "waiting", authority, failure: { kind: "other-epoch", epoch: said.ahead } });
     } else {
       // Counted by who signed: whoever passes on the vote of another adds nothing.
       votes.set(said.vote.authority, said.vote);
-      if (votes.size <= quorum) drive.tell({ type: "vote", authority, votes: votes.size, quorum });
+      if (votes.size <= quorum) operation.report({ type: "vote", authority, votes: votes.size, quorum });
     }
     return votes.size;
   };
-  await untilQuorum(drive, { what: "votes", quorum, backgroundMs: 0, act, hear });
+  await untilQuorum(operation, { what: "votes", quorum, backgroundMs: 0, act, take });
   const sorted = [...votes.values()].sort((a, b) => (a.authority < b.authority ? -1 : 1)).slice(0, quorum);
   return { epoch, votes: packVotes(committee, sorted) };
 }
 
 /** The authority's vote; brings it the certificate first where it lacks that. */
-async function ask(drive: Drive, authority: AuthorityClient, certificate: VerifiedCertificate, signal: AbortSignal) {
+async function ask(operation: Operation, authority: AuthorityClient, certificate: VerifiedCertificate, signal: AbortSignal) {
   const { sender, sequence } = certificate.order.transfer;
   try {
     return await authority.voteForRedemptions([{ sender, sequence }], signal);
@@ -79,15 +79,15 @@ async function ask(drive: Drive, authority: AuthorityClient, certificate: Verifi
     if (!(error instanceof ProblemError)) throw error;
     const { problem, facts } = error;
     // Its operator may be about to give it its new keys, or it has not seen the rotation.
-    if (problem === "not-voting") throw new TroubleError({ kind: "other-epoch", epoch: facts.epoch ?? 0n });
+    if (problem === "not-voting") throw new PeerFailureError({ kind: "other-epoch", epoch: facts.epoch ?? 0n });
     if (problem !== "redemptions-missing") throw error;
-    drive.tell({ type: "catching-up", authority, account: sender, sequence });
-    await confirm(drive, authority, certificate, signal);
+    operation.report({ type: "catching-up", authority, account: sender, sequence });
+    await confirm(operation, authority, certificate, signal);
     // Asked again after a pause: one that lies about it must not make this spin.
-    throw new TroubleError({ kind: "behind", sequence });
+    throw new PeerFailureError({ kind: "behind", sequence });
   }
 }
 
-function misbehaved(message: string): TroubleError {
-  return new TroubleError({ kind: "misbehaved", message });
+function misbehaved(message: string): PeerFailureError {
+  return new PeerFailureError({ kind: "misbehaved", message });
 }

@@ -21,7 +21,7 @@ export interface Contender {
 }
 
 /** The competition for a number, as far as authorities have told of it. */
-export class Contest {
+export class OrderConflict {
   readonly #size: number;
   readonly #quorum: number;
   readonly #rivals = new Map<Hex, { readonly order: VerifiedOrder; readonly holders: Set<string> }>();
@@ -44,7 +44,7 @@ export class Contest {
   }
 
   /** Adds what else is known of the same number. */
-  merge(other: Contest): void {
+  merge(other: OrderConflict): void {
     for (const { order, holders } of other.#rivals.values()) {
       this.enter(order);
       for (const holder of holders) this.hold(order, holder);

@@ -7,54 +7,54 @@ import type { AuthorityClient } from "../authority.js";
 import type { Committee } from "../committee.js";
 import { messageOf } from "../errors.js";
 import { ProblemError } from "../problem.js";
-import type { Trouble } from "../progress.js";
+import type { PeerFailure } from "../progress.js";
 import type { TransferOrder } from "../transfer.js";
 import { mayVoteFor, verifyOrder, voteFault, type VerifiedOrder, type Vote } from "../verify.js";
 import { Backoff } from "../waiting.js";
-import { pushReceived, pushSent, troubleOf } from "./catch-up.js";
-import type { Drive } from "./driver.js";
-import type { Heard } from "./tally.js";
+import { pushReceived, pushSent, failureOf } from "./catch-up.js";
+import type { Operation } from "./certify.js";
+import type { PeerAnswer } from "./tally.js";
 
 /** What to do after an answer: say so and end, say so and ask again later, or, brought up to date, ask again at once. */
-type Next = { readonly heard: Heard; readonly isLast: boolean } | "again";
+type Next = { readonly answer: PeerAnswer; readonly isLast: boolean } | "again";
 
 /** What was done about an authority that says that the money is not there. */
-interface Poverty {
+interface Shortfall {
   readonly sinceMs: number;
   /** What was brought to it, or what it has: not to be brought again, should it lie. */
   readonly known: Set<string>;
 }
 
-function last(heard: Heard): Next {
-  return { heard, isLast: true };
+function last(answer: PeerAnswer): Next {
+  return { answer, isLast: true };
 }
 
-function later(heard: Heard): Next {
-  return { heard, isLast: false };
+function later(answer: PeerAnswer): Next {
+  return { answer, isLast: false };
 }
 
-function misbehaved(message: string): Heard {
-  return { type: "out", trouble: { kind: "misbehaved", message } };
+function misbehaved(message: string): PeerAnswer {
+  return { type: "out", failure: { kind: "misbehaved", message } };
 }
 
 /** Ends with `signal`, or when nothing more can come from this authority. Never rejects. */
 export async function ask(
-  drive: Drive,
+  operation: Operation,
   authority: AuthorityClient,
   committee: Committee,
   order: VerifiedOrder,
-  hear: (heard: Heard) => void,
+  take: (answer: PeerAnswer) => void,
   signal: AbortSignal,
 ): Promise<void> {
-  const backoff = new Backoff(drive.timing.backoffMinMs, drive.timing.backoffMaxMs);
-  const conversation = new Conversation(drive, authority, committee, order, signal);
+  const backoff = new Backoff(operation.timing.backoffMinMs, operation.timing.backoffMaxMs);
+  const conversation = new Conversation(operation, authority, committee, order, signal);
   while (!signal.aborted) {
     const next = await conversation.turn(backoff);
     if (signal.aborted) return;
     if (next === "again") {
       backoff.reset();
     } else {
-      hear(next.heard);
+      take(next.answer);
       if (next.isLast) return;
     }
     // Also after progress: an authority that lies about it must not make this loop spin.
@@ -63,21 +63,21 @@ export async function ask(
 }
 
 class Conversation {
-  readonly #drive: Drive;
+  readonly #operation: Operation;
   readonly #authority: AuthorityClient;
   readonly #committee: Committee;
   readonly #order: VerifiedOrder;
   readonly #signal: AbortSignal;
-  #poverty: Poverty | undefined;
+  #shortfall: Shortfall | undefined;
 
   constructor(
-    drive: Drive,
+    operation: Operation,
     authority: AuthorityClient,
     committee: Committee,
     order: VerifiedOrder,
     signal: AbortSignal,
   ) {
-    this.#drive = drive;
+    this.#operation = operation;
     this.#authority = authority;
     this.#committee = committee;
     this.#order = order;
@@ -93,19 +93,19 @@ class Conversation {
         backoff.waitAtLeast(error.facts.retryAfterMs);
         return this.#afterRefusal(error);
       }
-      return later({ type: "later", trouble: troubleOf(error) });
+      return later({ type: "later", failure: failureOf(error) });
     }
   }
 
   /** It votes, in another epoch than ours: later in ours, where it lags. */
-  #otherEpoch(epoch: bigint): Heard {
+  #otherEpoch(epoch: bigint): PeerAnswer {
     if (epoch > this.#committee.epoch) return { type: "ahead", epoch };
-    return { type: "later", trouble: { kind: "other-epoch", epoch } };
+    return { type: "later", failure: { kind: "other-epoch", epoch } };
   }
 
-  #checkVote(vote: Vote): Heard {
+  #checkVote(vote: Vote): PeerAnswer {
     const { digest, transfer } = this.#order;
-    const fault = voteFault(vote, this.#committee, this.#drive.network.domain, { digest, transfer });
+    const fault = voteFault(vote, this.#committee, this.#operation.network.domain, { digest, transfer });
     if (fault !== undefined) return misbehaved(`a vote that does not count (${fault})`);
     const isItsOwn = mayVoteFor(this.#committee, this.#authority.name, vote.authority);
     return isItsOwn ? { type: "vote", vote } : misbehaved("the vote of another authority");
@@ -132,28 +132,28 @@ class Conversation {
       case "address-budget":
         return this.#afterFull("address", facts.retryAfterMs);
       case "no-primary":
-        return last({ type: "out", trouble: { kind: "no-primary" } });
+        return last({ type: "out", failure: { kind: "no-primary" } });
       case "not-voting":
         if (facts.epoch !== undefined && facts.epoch !== this.#committee.epoch) {
           return later(this.#otherEpoch(facts.epoch));
         }
-        return last({ type: "out", trouble: { kind: "refused", message: error.message } });
+        return last({ type: "out", failure: { kind: "refused", message: error.message } });
       default:
         return error.isTransient
-          ? later({ type: "later", trouble: { kind: "silent", message: error.message } })
-          : last({ type: "out", trouble: { kind: "refused", message: error.message } });
+          ? later({ type: "later", failure: { kind: "silent", message: error.message } })
+          : last({ type: "out", failure: { kind: "refused", message: error.message } });
     }
   }
 
   #afterFull(whose: "disk" | "account" | "address", retryAfterMs: number): Next {
-    return later({ type: "later", trouble: { kind: "no-room", whose, retryAfterMs } });
+    return later({ type: "later", failure: { kind: "no-room", whose, retryAfterMs } });
   }
 
   /** It is locked. On an earlier order: then it lags. On another order of this number: then there are two. */
   async #afterPending(shown: TransferOrder): Promise<Next> {
     let pending: VerifiedOrder;
     try {
-      pending = verifyOrder(shown, this.#drive.network.domain);
+      pending = verifyOrder(shown, this.#operation.network.domain);
     } catch (error) {
       return last(misbehaved(`a pending order that is not one: ${messageOf(error)}`));
     }
@@ -168,42 +168,42 @@ class Conversation {
   async #afterGap(expected: bigint): Promise<Next> {
     const { sender, sequence } = this.#order.transfer;
     if (expected >= sequence) return last(misbehaved("a gap where there is none"));
-    const trouble = await this.#bringing(() =>
-      pushSent(this.#drive, this.#authority, sender, expected, sequence, this.#signal),
+    const failure = await this.#bringing(() =>
+      pushSent(this.#operation, this.#authority, sender, expected, sequence, this.#signal),
     );
-    return trouble === undefined ? "again" : later({ type: "later", trouble });
+    return failure === undefined ? "again" : later({ type: "later", failure });
   }
 
   /** It claims that the number is used; a certificate of it proves that. */
   async #afterConfirmed(): Promise<Next> {
     const { sender, sequence } = this.#order.transfer;
-    const certificate = await this.#drive.network
+    const certificate = await this.#operation.network
       .findCertificate(sender, sequence, { signal: this.#signal })
       .catch(() => undefined);
     if (certificate !== undefined) return last({ type: "finished", certificate });
     const message = "the number is said to be used, but nobody has its certificate";
-    return later({ type: "later", trouble: { kind: "misbehaved", message } });
+    return later({ type: "later", failure: { kind: "misbehaved", message } });
   }
 
   async #afterPoverty(balance: bigint): Promise<Next> {
-    const poverty = (this.#poverty ??= { sinceMs: Date.now(), known: new Set() });
-    const trouble: Trouble = { kind: "insufficient-balance", balance };
-    if (Date.now() - poverty.sinceMs >= this.#drive.timing.fundsPatienceMs) return last({ type: "out", trouble });
+    const shortfall = (this.#shortfall ??= { sinceMs: Date.now(), known: new Set() });
+    const failure: PeerFailure = { kind: "insufficient-balance", balance };
+    if (Date.now() - shortfall.sinceMs >= this.#operation.timing.fundsPatienceMs) return last({ type: "out", failure });
     let brought = 0;
     await this.#bringing(async () => {
       const { sender } = this.#order.transfer;
-      brought = await pushReceived(this.#drive, this.#authority, sender, poverty.known, this.#signal);
+      brought = await pushReceived(this.#operation, this.#authority, sender, shortfall.known, this.#signal);
     });
-    return brought > 0 ? "again" : later({ type: "later", trouble });
+    return brought > 0 ? "again" : later({ type: "later", failure });
   }
 
   /** What stood in the way of bringing certificates to it; none where nothing did. */
-  async #bringing(act: () => Promise<void>): Promise<Trouble | undefined> {
+  async #bringing(act: () => Promise<void>): Promise<PeerFailure | undefined> {
     try {
       await act();
       return undefined;
     } catch (error) {
-      return troubleOf(error);
+      return failureOf(error);
     }
   }
 }
