@@ -1,8 +1,9 @@
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { gzipSync } from "node:zlib";
 
 import react from "@vitejs/plugin-react";
-import { defineConfig, type Connect, type Plugin } from "vite";
+import { defineConfig, type Connect, type Plugin, type Rolldown } from "vite";
 
 /**
  * What the built page may load and whom it may ask. Scripts come from its own host alone; the Ethereum node and the
@@ -58,9 +59,76 @@ function networkFile(): Plugin {
   return { name: "network-file", configureServer: serve, configurePreviewServer: serve };
 }
 
+/** What the first page may take: bytes of all its files, compressed, and files. */
+const FIRST_LOAD_BYTES_MAX = 300_000;
+const FIRST_LOAD_FILES_MAX = 8;
+
+/** Fails a build whose first page is too large, or whose components lack their style sheets. */
+function budget(): Plugin {
+  return {
+    name: "budget",
+    apply: "build",
+    enforce: "post",
+    generateBundle: {
+      order: "post",
+      handler(_options, bundle) {
+        const first = firstLoad(bundle);
+        const bytes = first.reduce((sum, file) => sum + gzipSync(contentOf(file)).length, 0);
+        this.info(`first load: ${first.length} files, ${(bytes / 1000).toFixed(0)} kB compressed`);
+        if (bytes > FIRST_LOAD_BYTES_MAX) this.error(`the first page takes ${bytes} bytes; ${FIRST_LOAD_BYTES_MAX} are allowed`);
+        if (first.length > FIRST_LOAD_FILES_MAX) this.error(`the first page takes ${first.length} files; ${FIRST_LOAD_FILES_MAX} are allowed`);
+        const sheets = readFileSync("src/style-sheets.ts", "utf8");
+        const missing = styledComponents(bundle).filter((name) => !sheets.includes(`styles/${name}.css`));
+        if (missing.length > 0) this.error(`src/style-sheets.ts lacks ${missing.join(", ")}`);
+      },
+    },
+  };
+}
+
+type File = Rolldown.OutputChunk | Rolldown.OutputAsset;
+
+/** The page's HTML, its scripts with all that they import, and their style sheets. */
+function firstLoad(bundle: Rolldown.OutputBundle): File[] {
+  const files = Object.values(bundle);
+  const names = new Set<string>();
+  const add = (name: string): void => {
+    const file = bundle[name];
+    if (file === undefined || names.has(name)) return;
+    names.add(name);
+    if (file.type === "chunk") [...file.imports, ...(file.viteMetadata?.importedCss ?? [])].forEach(add);
+  };
+  files.filter((file) => file.type === "chunk" && file.isEntry).forEach(({ fileName }) => add(fileName));
+  return files.filter(({ fileName }) => names.has(fileName) || fileName.endsWith(".html"));
+}
+
+function contentOf(file: File): string | Uint8Array {
+  return file.type === "chunk" ? file.code : file.source;
+}
+
+/** The library's components that are in the bundle and have a style sheet. */
+function styledComponents(bundle: Rolldown.OutputBundle): string[] {
+  const modules = Object.values(bundle).flatMap((file) => (file.type === "chunk" ? file.moduleIds : []));
+  const names = modules.flatMap((id) => /@mantine\/core\/.*\/(\w+)\.module\.mjs$/.exec(id)?.[1] ?? []);
+  return [...new Set(names)].filter((name) => existsSync(`../node_modules/@mantine/core/styles/${name}.css`));
+}
+
 export default defineConfig({
-  plugins: [react(), contentSecurityPolicy(), networkFile()],
-  build: { target: "es2022", sourcemap: true, chunkSizeWarningLimit: 700 },
+  plugins: [react(), contentSecurityPolicy(), networkFile(), budget()],
+  build: {
+    target: "es2022",
+    chunkSizeWarningLimit: 1_000,
+    rolldownOptions: {
+      output: {
+        // What the first page needs is in two files: a new version of the page leaves the libraries in the browser's cache.
+        codeSplitting: {
+          groups: [
+            { name: "libraries", tags: ["$initial"], test: /node_modules|rolldown\/runtime/, priority: 1 },
+            { name: "page", tags: ["$initial"] },
+          ],
+        },
+      },
+    },
+  },
   server: { port: 5173, strictPort: true },
   // As docs/WEB.md tells whoever hosts it.
   preview: { port: 5173, strictPort: true, headers: { "Cross-Origin-Opener-Policy": "same-origin" } },

@@ -48,17 +48,20 @@ export const FastPay = {
     if (!isHex(options.contract, 20)) throw unusable("the contract is no address");
     const domain = { chainId: BigInt(options.chainId), contract: lower(options.contract) };
     const contract = new Contract(options.publicClient, domain, options.finality ?? "finalized");
-    await contract.checkChain();
-    const committees = await Committees.read(contract);
+    // Asked at the same time; an error is that of the earliest of them.
+    const [checking, first] = [contract.checkChain(), contract.committee(0n)];
+    const reading = Committees.read(contract, first);
+    for (const asked of [reading, first]) asked.catch(() => undefined);
+    await checking;
+    const committees = await reading;
     const timing = { ...DEFAULT_TIMING, ...options.timing };
     const authorities = readEndpoints(options.authorities, committees.current, timing.requestMs);
     const closing = new AbortController();
     const network = new Network(domain, committees, authorities, timing, closing.signal);
     const relayers = readRelayers(options.relayers ?? []);
     const storage = options.storage ?? (await defaultStore());
-    const first = await contract.committee(0n);
-    const store = storage && (await deploymentStore(storage, domain, first, options.setAside ?? false));
-    return clientOf({ network, contract, timing, relayers, store }, deploymentDigest(first), closing);
+    const store = storage && (await deploymentStore(storage, domain, await first, options.setAside ?? false));
+    return clientOf({ network, contract, timing, relayers, store }, deploymentDigest(await first), closing);
   },
 };
 

@@ -1,29 +1,60 @@
-import { createBrowserRouter } from "react-router";
+import { lazy, Suspense, useEffect, type JSX } from "react";
+import { BrowserRouter, Route, Routes, useLocation, useNavigationType } from "react-router";
 
-import { Broken } from "./app/Broken";
+import { ErrorBoundary } from "./app/Broken";
 import { Root } from "./app/Root";
+import { HomePage } from "./pages/HomePage";
 
-/** All places; the code of each is loaded when it is gone to. */
-export const router = createBrowserRouter([
-  {
-    element: <Root />,
-    errorElement: <Broken />,
-    hydrateFallbackElement: <></>,
-    children: [
-      { index: true, lazy: () => import("./pages/HomePage") },
-      { path: "pay", lazy: () => import("./pages/PayPage") },
-      { path: "pay/list", lazy: () => import("./pages/PayListPage") },
-      { path: "receive", lazy: () => import("./pages/ReceivePage") },
-      { path: "deposit", lazy: () => import("./pages/DepositPage") },
-      { path: "redeem", lazy: () => import("./pages/RedeemPage") },
-      { path: "history", lazy: () => import("./pages/HistoryPage") },
-      { path: "network", lazy: () => import("./pages/NetworkPage") },
-      { path: "explore", lazy: () => import("./pages/explore/ExplorePage") },
-      { path: "explore/account/:account", lazy: () => import("./pages/explore/AccountPage") },
-      { path: "explore/transfer/:digest", lazy: () => import("./pages/explore/TransferPage") },
-      { path: "explore/transfer/:account/:sequence", lazy: () => import("./pages/explore/TransferPage") },
-      { path: "*", lazy: () => import("./pages/NowherePage") },
-      { path: "explore/deposit/:index", lazy: () => import("./pages/explore/DepositPage") },
-    ],
-  },
-]);
+const PayPage = lazy(() => import("./pages/PayPage"));
+const PayListPage = lazy(() => import("./pages/PayListPage"));
+const ReceivePage = lazy(() => import("./pages/ReceivePage"));
+const DepositPage = lazy(() => import("./pages/DepositPage"));
+const RedeemPage = lazy(() => import("./pages/RedeemPage"));
+const HistoryPage = lazy(() => import("./pages/HistoryPage"));
+const NetworkPage = lazy(() => import("./pages/NetworkPage"));
+const ExplorePage = lazy(() => import("./pages/explore/ExplorePage"));
+const AccountPage = lazy(() => import("./pages/explore/AccountPage"));
+const TransferPage = lazy(() => import("./pages/explore/TransferPage"));
+const ExploredDepositPage = lazy(() => import("./pages/explore/DepositPage"));
+const NowherePage = lazy(() => import("./pages/NowherePage"));
+
+/** All places; the code of each but the first is loaded when it is gone to. */
+export function Router(): JSX.Element {
+  return (
+    <BrowserRouter>
+      <ErrorBoundary>
+        <Root>
+          <ScrollToTop />
+          <Suspense>
+            <Routes>
+              <Route index element={<HomePage />} />
+              <Route path="pay" element={<PayPage />} />
+              <Route path="pay/list" element={<PayListPage />} />
+              <Route path="receive" element={<ReceivePage />} />
+              <Route path="deposit" element={<DepositPage />} />
+              <Route path="redeem" element={<RedeemPage />} />
+              <Route path="history" element={<HistoryPage />} />
+              <Route path="network" element={<NetworkPage />} />
+              <Route path="explore" element={<ExplorePage />} />
+              <Route path="explore/account/:account" element={<AccountPage />} />
+              <Route path="explore/deposit/:index" element={<ExploredDepositPage />} />
+              <Route path="explore/transfer/:digest" element={<TransferPage />} />
+              <Route path="explore/transfer/:account/:sequence" element={<TransferPage />} />
+              <Route path="*" element={<NowherePage />} />
+            </Routes>
+          </Suspense>
+        </Root>
+      </ErrorBoundary>
+    </BrowserRouter>
+  );
+}
+
+/** A page that is gone to begins at its top; the browser restores the position where somebody goes back. */
+function ScrollToTop(): null {
+  const { pathname } = useLocation();
+  const type = useNavigationType();
+  useEffect(() => {
+    if (type !== "POP") window.scrollTo(0, 0);
+  }, [pathname, type]);
+  return null;
+}

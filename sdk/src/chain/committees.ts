@@ -21,15 +21,17 @@ export class Committees {
   #current: Committee;
   #lookedAtMs = Date.now();
 
-  private constructor(contract: CommitteeSource, current: Committee) {
+  private constructor(contract: CommitteeSource, current: Committee, first: Promise<Committee>) {
     this.#contract = contract;
+    this.#known.set(0n, first);
     this.#current = current;
     this.#known.set(current.epoch, Promise.resolve(current));
   }
 
-  /** Reads the current committee. */
-  static async read(contract: CommitteeSource): Promise<Committees> {
-    return new Committees(contract, await contract.committee(await contract.epoch()));
+  /** Reads the current committee; `first` is that of epoch 0. */
+  static async read(contract: CommitteeSource, first: Promise<Committee>): Promise<Committees> {
+    const epoch = await contract.epoch();
+    return new Committees(contract, await (epoch === 0n ? first : contract.committee(epoch)), first);
   }
 
   /** The committee of the newest epoch that is known here. */

@@ -6,11 +6,11 @@ import {
   type ContractFunctionArgs,
   type ContractFunctionName,
   type ContractFunctionReturnType,
-  type PublicClient,
 } from "viem";
 
 import type { AccountId } from "../accounts.js";
 import type { Address, Hex } from "../bytes.js";
+import type { EthereumClient } from "../client.js";
 import { makeCommittee, type Authority, type Committee } from "../committee.js";
 import { FastPayError, isFastPayError } from "../errors.js";
 import type { Domain } from "../transfer.js";
@@ -26,11 +26,11 @@ type Args<V extends View> = ContractFunctionArgs<typeof FASTPAY_ABI, "view", V>;
 
 /** The deployed contract. All methods can throw `chain-unreachable`. */
 export class Contract {
-  readonly client: PublicClient;
+  readonly client: EthereumClient;
   readonly domain: Domain;
   readonly finality: Finality;
 
-  constructor(client: PublicClient, domain: Domain, finality: Finality) {
+  constructor(client: EthereumClient, domain: Domain, finality: Finality) {
     this.client = client;
     this.domain = domain;
     this.finality = finality;
@@ -234,7 +234,7 @@ export class Contract {
     const address = this.domain.contract;
     // viem infers the types of one function at a time, and not of a name that is a parameter.
     const call = { address, abi: FASTPAY_ABI, functionName, args, blockTag } as unknown as Parameters<
-      PublicClient["readContract"]
+      EthereumClient["readContract"]
     >[0];
     return this.ask(() => this.client.readContract(call)) as Promise<
       ContractFunctionReturnType<typeof FASTPAY_ABI, "view", V>

@@ -46,7 +46,7 @@ async function contextOf(nodes: readonly TestNode[], epochs: readonly Committee[
   const committees = await Committees.read({
     epoch: async () => BigInt(epochs.length - 1),
     committee: async (epoch) => epochs[Number(epoch)] as Committee,
-  });
+  }, Promise.resolve(epochs[0] as Committee));
   const clients = nodes.map(({ url, keys: { votingKey } }) => new AuthorityClient(url, votingKey, TIMING.requestMs));
   const network = new Network(DOMAIN, committees, clients, TIMING);
   // Tests that speak to a contract bring their own.

@@ -1,18 +1,14 @@
-import { Button, Divider, Group, Modal, Stack, Text } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
-import type { AccountId } from "@fastpay/sdk";
-import { useState, type JSX } from "react";
+import { lazy, Suspense, type JSX } from "react";
 
-import { WalletList } from "../ethereum/WalletList";
 import { useWallets } from "../ethereum/WalletProvider";
-import { ImportKey } from "../keys/ImportKey";
-import { useKeys } from "../keys/KeysProvider";
-import { NewKey } from "../keys/NewKey";
-import { NoKeysHere, useCanKeepKeys } from "../keys/NoKeysHere";
-import { IconKey, IconWallet } from "../ui/icons";
-import { shortAccount } from "../ui/words";
+import { IconWallet } from "../ui/icons";
 import { useOwners } from "./OwnerProvider";
-import { OwnerMenu } from "./OwnerMenu";
+
+// Their code is loaded when it is needed: a first visit shows neither.
+const ConnectDialog = lazy(() => import("./ConnectDialog"));
+const OwnerMenu = lazy(() => import("./OwnerMenu"));
 
 /** Connects a wallet or takes up a key, or says who is connected. */
 export function ConnectButton({ size = "sm" }: { size?: string }): JSX.Element {
@@ -26,77 +22,15 @@ export function ConnectButton({ size = "sm" }: { size?: string }): JSX.Element {
           Connect wallet
         </Button>
       ) : (
-        <OwnerMenu owner={owner} onOther={open} />
+        <Suspense>
+          <OwnerMenu owner={owner} onOther={open} />
+        </Suspense>
       )}
-      {isOpen && <ConnectDialog onClose={close} />}
-    </>
-  );
-}
-
-const TITLES = { choose: "Connect a wallet", new: "Make a key", import: "Import a key" };
-
-/** All ways to an account. */
-function ConnectDialog({ onClose }: { onClose: () => void }): JSX.Element {
-  const { useKey } = useOwners();
-  const [way, setWay] = useState<keyof typeof TITLES>("choose");
-  const canKeep = useCanKeepKeys() !== false;
-  const take = ({ account }: { account: AccountId }): void => {
-    useKey(account);
-    onClose();
-  };
-  return (
-    <Modal opened onClose={onClose} title={TITLES[way]} centered>
-      {way === "new" && <NewKey onDone={take} />}
-      {way === "import" && <ImportKey onDone={take} />}
-      {way === "choose" && (
-        <Stack>
-          <WalletList
-            onConnected={() => {
-              useKey(undefined);
-              onClose();
-            }}
-          />
-          <Divider label="or a key in this browser" labelPosition="center" />
-          <NoKeysHere />
-          <KeyList onChosen={(account) => take({ account })} />
-          <Group grow>
-            <Button variant="default" disabled={!canKeep} onClick={() => setWay("new")}>
-              Make a key
-            </Button>
-            <Button variant="default" disabled={!canKeep} onClick={() => setWay("import")}>
-              Import a key file
-            </Button>
-          </Group>
-        </Stack>
+      {isOpen && (
+        <Suspense>
+          <ConnectDialog onClose={close} />
+        </Suspense>
       )}
-    </Modal>
-  );
-}
-
-function KeyList({ onChosen }: { onChosen: (account: AccountId) => void }): JSX.Element {
-  const { files } = useKeys();
-  if (files.length === 0) {
-    return (
-      <Text size="sm" c="dimmed">
-        Without an Ethereum wallet you can receive, pay and redeem with a key that this page keeps, encrypted. Deposits come
-        from somebody who has one.
-      </Text>
-    );
-  }
-  return (
-    <>
-      {files.map(({ account }) => (
-        <Button
-          key={account}
-          variant="default"
-          size="lg"
-          justify="flex-start"
-          leftSection={<IconKey size={24} aria-hidden />}
-          onClick={() => onChosen(account)}
-        >
-          {shortAccount(account)}
-        </Button>
-      ))}
     </>
   );
 }

@@ -12,7 +12,7 @@ import { shorten } from "../ui/words";
 import { useOwners, type Owner } from "./OwnerProvider";
 
 /** Says whose account is used, and what can be done about that. */
-export function OwnerMenu({ owner, onOther }: { owner: Owner; onOther: () => void }): JSX.Element {
+export default function OwnerMenu({ owner, onOther }: { owner: Owner; onOther: () => void }): JSX.Element {
   const { disconnect } = useWallets();
   const { useKey } = useOwners();
   const { account, isKey, ethereum } = owner;

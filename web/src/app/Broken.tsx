@@ -1,12 +1,22 @@
 import { Button, Center, Stack, Title } from "@mantine/core";
-import type { JSX } from "react";
-import { useRouteError } from "react-router";
+import { Component, type JSX, type ReactNode } from "react";
 
 import { ErrorAlert } from "../ui/ErrorAlert";
 
-/** What stands where a page fails by a fault of ours. */
-export function Broken(): JSX.Element {
-  const error = useRouteError();
+/** Shows an error page where a page throws, which is a fault of ours. */
+export class ErrorBoundary extends Component<{ children: ReactNode }, { error?: unknown }> {
+  override state: { error?: unknown } = {};
+
+  static getDerivedStateFromError(error: unknown): { error: unknown } {
+    return { error };
+  }
+
+  override render(): ReactNode {
+    return "error" in this.state ? <Broken error={this.state.error} /> : this.props.children;
+  }
+}
+
+function Broken({ error }: { error: unknown }): JSX.Element {
   return (
     <Center component="main" mih="100vh" p="md">
       <Stack maw={480}>

@@ -1,11 +1,10 @@
-import { notifications } from "@mantine/notifications";
+import { Notifications, notifications } from "@mantine/notifications";
 import { useQueryClient } from "@tanstack/react-query";
-import { useEffect, type ReactNode } from "react";
+import { useEffect, type JSX, type ReactNode } from "react";
 import { decodeMemo, NO_MEMO, type AccountEvent, type AccountId } from "@fastpay/sdk";
 
 import { useKnownAssets } from "../data/assets";
 import { refreshAccount, refreshHistory, useExtent } from "../data/queries";
-import { useOwners } from "../account/OwnerProvider";
 import { useNetwork } from "../network/NetworkProvider";
 import { Money } from "../ui/Money";
 import { shortAccount } from "../ui/words";
@@ -13,15 +12,12 @@ import { shortAccount } from "../ui/words";
 /** After a stream failed altogether; the balances are asked for in intervals meanwhile. */
 const RETRY_MS = 5_000;
 
-/** Follows the connected account: says what arrives, and has what is shown asked for again. */
-export function LiveEvents(): null {
+/** Follows an account: says what arrives, and has what is shown asked for again. */
+export default function LiveEvents({ account }: { account: AccountId }): JSX.Element {
   const { client } = useNetwork();
-  const { owner } = useOwners();
   const queries = useQueryClient();
-  const account = owner?.account;
   useChanges(account);
   useEffect(() => {
-    if (account === undefined) return undefined;
     const abort = new AbortController();
     const refresh = oneAtATime(() => refreshAccount(queries, account));
     const follow = async (): Promise<void> => {
@@ -47,7 +43,7 @@ export function LiveEvents(): null {
     void follow();
     return () => abort.abort();
   }, [account, client, queries]);
-  return null;
+  return <Notifications position="bottom-right" />;
 }
 
 /** Runs a task now, or once more where it runs already: what begins it may come faster than it ends. */
@@ -72,12 +68,12 @@ function oneAtATime(task: () => Promise<void>): () => void {
 }
 
 /** Has the history asked for again when a look at the account shows that there is more of it: streams may fail. */
-function useChanges(account: AccountId | undefined): void {
+function useChanges(account: AccountId): void {
   const queries = useQueryClient();
   const { assets } = useKnownAssets();
   const extent = useExtent(account, assets);
   useEffect(() => {
-    if (account !== undefined && extent !== undefined) void refreshHistory(queries, account);
+    if (extent !== undefined) void refreshHistory(queries, account);
   }, [account, extent, queries]);
 }
 

@@ -1,4 +1,4 @@
-import type { JSX } from "react";
+import type { JSX, ReactNode } from "react";
 
 import { OwnerProvider } from "../account/OwnerProvider";
 import { ActivityProvider } from "../activity/ActivityProvider";
@@ -8,14 +8,14 @@ import { NetworkProvider } from "../network/NetworkProvider";
 import { Shell } from "./Shell";
 
 /** What every page stands on: the deployment, then the wallet, then the work under way. */
-export function Root(): JSX.Element {
+export function Root({ children }: { children: ReactNode }): JSX.Element {
   return (
     <NetworkProvider>
       <WalletProvider>
         <KeysProvider>
           <OwnerProvider>
             <ActivityProvider>
-              <Shell />
+              <Shell>{children}</Shell>
             </ActivityProvider>
           </OwnerProvider>
         </KeysProvider>

@@ -1,15 +1,16 @@
-import { ActionIcon, Anchor, AppShell, Box, Group, Text, useComputedColorScheme, useMantineColorScheme } from "@mantine/core";
-import { Notifications } from "@mantine/notifications";
-import type { JSX, MouseEvent } from "react";
-import { Link, NavLink, Outlet, ScrollRestoration } from "react-router";
+import { ActionIcon, Anchor, Box, Group, Text, useComputedColorScheme, useMantineColorScheme } from "@mantine/core";
+import { lazy, Suspense, type JSX, type MouseEvent, type ReactNode } from "react";
+import { Link, NavLink } from "react-router";
 
 import { ConnectButton } from "../account/ConnectButton";
+import { useOwners } from "../account/OwnerProvider";
 import { WrongNetwork } from "../ethereum/WrongNetwork";
 import { useNetwork } from "../network/NetworkProvider";
 import { Logo } from "../ui/Logo";
 import { shorten } from "../ui/words";
-import { LiveEvents } from "./LiveEvents";
 import { IconHistory, IconHome2, IconMoon, IconQrcode, IconSearch, IconSend, IconSun } from "../ui/icons";
+
+const LiveEvents = lazy(() => import("./LiveEvents"));
 
 const PLACES = [
   { to: "/", label: "Wallet" },
@@ -29,13 +30,14 @@ const TABS = [
 ];
 
 /** What stands around every page: places above, on a phone below; the deployment at the end. */
-export function Shell(): JSX.Element {
+export function Shell({ children }: { children: ReactNode }): JSX.Element {
+  const { owner } = useOwners();
   return (
-    <AppShell header={{ height: 60 }} footer={{ height: { base: 60, md: 0 } }} padding="md">
+    <>
       <a className="skip" href="#main" onClick={skip}>
         Skip to the page
       </a>
-      <AppShell.Header className="top">
+      <header className="top">
         <Group h="100%" px="md" justify="space-between" wrap="nowrap" maw={1120} mx="auto">
           <Anchor component={Link} to="/" c="inherit" aria-label="FastPay, to the wallet">
             <Group gap="xs" wrap="nowrap">
@@ -57,26 +59,22 @@ export function Shell(): JSX.Element {
             <ConnectButton />
           </Group>
         </Group>
-      </AppShell.Header>
-      <AppShell.Main id="main" tabIndex={-1} style={{ outline: "none" }}>
+      </header>
+      <main id="main" tabIndex={-1}>
         <WrongNetwork />
-        <Outlet />
+        {children}
         <Deployment />
-      </AppShell.Main>
-      <AppShell.Footer hiddenFrom="md">
-        <nav className="tabs" aria-label="Places">
-          {TABS.map(({ to, label, Icon }) => (
-            <NavLink key={to} to={to} end={to === "/"}>
-              <Icon size={22} aria-hidden />
-              {label}
-            </NavLink>
-          ))}
-        </nav>
-      </AppShell.Footer>
-      <LiveEvents />
-      <Notifications position="bottom-right" />
-      <ScrollRestoration />
-    </AppShell>
+      </main>
+      <Box component="nav" className="tabs" hiddenFrom="md" aria-label="Places">
+        {TABS.map(({ to, label, Icon }) => (
+          <NavLink key={to} to={to} end={to === "/"}>
+            <Icon size={22} aria-hidden />
+            {label}
+          </NavLink>
+        ))}
+      </Box>
+      <Suspense>{owner !== undefined && <LiveEvents account={owner.account} />}</Suspense>
+    </>
   );
 }
 

@@ -1,6 +1,6 @@
 import { accountFromEthereum, ethereumSigner, walletError, type AccountId, type Address, type Signer } from "@fastpay/sdk";
 import { createContext, useCallback, useContext, useEffect, useMemo, useState, type JSX, type ReactNode } from "react";
-import { createWalletClient, custom, getAddress, toHex, type WalletClient } from "viem";
+import { getAddress, toHex, type WalletClient } from "viem";
 
 import { useNetwork } from "../network/NetworkProvider";
 import { discoverWallets, type FoundWallet } from "./discovery";
@@ -36,6 +36,7 @@ interface Session {
   readonly wallet: FoundWallet;
   readonly address: Address;
   readonly chainId: number;
+  readonly clients: typeof import("./wallet-client");
 }
 
 const WalletContext = createContext<Wallets | undefined>(undefined);
@@ -57,8 +58,10 @@ async function open(wallet: FoundWallet, method: "eth_requestAccounts" | "eth_ac
   const { provider } = wallet;
   const [address] = await provider.request({ method });
   if (address === undefined) return undefined;
+  // Its code is loaded when it is needed: a first visit has no wallet.
+  const clients = await import("./wallet-client");
   const chainId = Number(await provider.request({ method: "eth_chainId" }));
-  return { wallet, address: getAddress(address), chainId };
+  return { wallet, address: getAddress(address), chainId, clients };
 }
 
 /** Finds wallets, connects one, and follows what it says. */
@@ -109,15 +112,15 @@ export function WalletProvider({ children }: { children: ReactNode }): JSX.Eleme
 
   const connected = useMemo((): ConnectedWallet | undefined => {
     if (session === undefined) return undefined;
-    const { wallet, address, chainId } = session;
-    const transport = custom(wallet.provider);
+    const { wallet, address, chainId, clients } = session;
     return {
       wallet,
       address,
       account: accountFromEthereum(address),
-      chainId, isOnChain: chainId === chain.id,
+      chainId,
+      isOnChain: chainId === chain.id,
       signer: ethereumSigner(wallet.provider, address),
-      walletClient: createWalletClient({ account: address, chain, transport }),
+      walletClient: clients.walletClient(wallet.provider, address, chain),
     };
   }, [session, chain]);
 

@@ -1,8 +1,9 @@
 import { decryptKeyFile, encryptKeyFile, FastPayError, readKeyFile, sealedSigner, type AccountId, type KeyFile, type Signer, type Transfer } from "@fastpay/sdk";
-import { createContext, useCallback, useContext, useEffect, useMemo, useRef, useState, type JSX, type ReactNode } from "react";
+import { createContext, lazy, Suspense, useCallback, useContext, useEffect, useMemo, useRef, useState, type JSX, type ReactNode } from "react";
 
 import { forgetKey, onStoredElsewhere, storedKeys, storeKey } from "./stored";
-import { UnlockDialog } from "./UnlockDialog";
+
+const UnlockDialog = lazy(() => import("./UnlockDialog"));
 
 /** The Ed25519 keys of this browser. */
 export interface Keys {
@@ -131,18 +132,20 @@ export function KeysProvider({ children }: { children: ReactNode }): JSX.Element
     <KeysContext value={value}>
       {children}
       {question !== undefined && (
-        <UnlockDialog
-          file={question.file}
-          transfer={question.transfer}
-          onUnlocked={(signer) => {
-            setQuestion(undefined);
-            question.answer(signer);
-          }}
-          onClose={() => {
-            setQuestion(undefined);
-            question.decline();
-          }}
-        />
+        <Suspense>
+          <UnlockDialog
+            file={question.file}
+            transfer={question.transfer}
+            onUnlocked={(signer) => {
+              setQuestion(undefined);
+              question.answer(signer);
+            }}
+            onClose={() => {
+              setQuestion(undefined);
+              question.decline();
+            }}
+          />
+        </Suspense>
       )}
     </KeysContext>
   );

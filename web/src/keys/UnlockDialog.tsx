@@ -16,7 +16,7 @@ interface Props {
 }
 
 /** Asks for the passphrase of a key that is to sign. */
-export function UnlockDialog({ file, transfer, onUnlocked, onClose }: Props): JSX.Element {
+export default function UnlockDialog({ file, transfer, onUnlocked, onClose }: Props): JSX.Element {
   const [passphrase, setPassphrase] = useState("");
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();

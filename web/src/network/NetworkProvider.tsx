@@ -1,9 +1,10 @@
 import { FastPay, isFastPayError, type FastPayClient } from "@fastpay/sdk";
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery, useQueryClient, type QueryClient } from "@tanstack/react-query";
 import { createContext, useContext, useEffect, useRef, type JSX, type ReactNode } from "react";
-import { createPublicClient, defineChain, http, type Chain } from "viem";
+import { defineChain, type Chain } from "viem";
 
 import { loadConfig, type NetworkConfig } from "./config";
+import { ethereumClient } from "./ethereum-client";
 import { Starting } from "./Starting";
 
 /** The deployment, and the client that speaks with it. */
@@ -33,10 +34,24 @@ async function connect(signal: AbortSignal, setAside: boolean): Promise<Network>
     nativeCurrency: { name: "Ether", symbol: "ETH", decimals: 18 },
     rpcUrls: { default: { http: [config.rpc] } },
   });
-  const publicClient = createPublicClient({ chain, transport: http(config.rpc), pollingInterval: 1_000 });
   const { contract, chainId, authorities, relayers } = config;
-  const client = await FastPay.create({ publicClient, contract, chainId, authorities, relayers, setAside });
+  const client = await FastPay.create({ publicClient: ethereumClient(chain), contract, chainId, authorities, relayers, setAside });
   return { config, chain, client };
+}
+
+function networkQuery(setAside: () => boolean) {
+  return {
+    queryKey: ["network"],
+    queryFn: ({ signal }: { signal: AbortSignal }) => connect(signal, setAside()),
+    staleTime: Number.POSITIVE_INFINITY,
+    // A client is no JSON: it must stay the very same one.
+    structuralSharing: false,
+  };
+}
+
+/** Begins to load the deployment before anything is drawn. */
+export function prefetchNetwork(queries: QueryClient): void {
+  void queries.prefetchQuery(networkQuery(() => false));
 }
 
 /** Loads the deployment and shows why where that fails; nothing below it is there without one. */
@@ -44,18 +59,16 @@ export function NetworkProvider({ children }: { children: ReactNode }): JSX.Elem
   const setAside = useRef(false);
   const queries = useQueryClient();
   const query = useQuery({
-    queryKey: ["network"],
-    queryFn: ({ signal }) => connect(signal, setAside.current),
-    staleTime: Number.POSITIVE_INFINITY,
+    ...networkQuery(() => setAside.current),
     retry: (failures, error) => failures < 2 && !isFastPayError(error, "other-deployment"),
-    // A client is no JSON: it must stay the very same one.
-    structuralSharing: false,
   });
   const client = query.data?.client;
   const isCurrent = useQuery({
     queryKey: ["is-current", query.dataUpdatedAt],
     queryFn: () => (client as FastPayClient).isCurrent(),
     enabled: client !== undefined,
+    initialData: true,
+    staleTime: CHECK_INTERVAL_MS,
     refetchInterval: CHECK_INTERVAL_MS,
   });
   useEffect(() => {

@@ -21,7 +21,7 @@ import { IconArrowDownToArc, IconWallet } from "../ui/icons";
 /** Left on the chain by "Max", so that ETH for gas remains: 0.01. */
 const GAS_RESERVE_WEI = 10n ** 16n;
 
-export function Component(): JSX.Element {
+export default function DepositPage(): JSX.Element {
   return (
     <Page title="Deposit" lead="From Ethereum into your FastPay account.">
       <PausedNotice />

@@ -8,7 +8,7 @@ import { Page } from "../ui/Page";
 import { HistoryList } from "./history/HistoryList";
 import { PendingNotice } from "./pay/PendingNotice";
 
-export function Component(): JSX.Element {
+export default function HistoryPage(): JSX.Element {
   return (
     <Page title="History" lead="What was sent and received has certificates that this page has checked; for deposits it has the word of enough authorities." width={720}>
       <WithOwner>{(owner) => <OwnHistory key={owner.account} owner={owner} />}</WithOwner>

@@ -1,30 +1,22 @@
-import { Button, Card, Group, SimpleGrid, Stack, Text } from "@mantine/core";
-import type { JSX, ReactNode } from "react";
+import { Button, Card, Group, SimpleGrid, Text } from "@mantine/core";
+import { lazy, Suspense, type JSX, type ReactNode } from "react";
 import { Link } from "react-router";
 
 import { ConnectButton } from "../account/ConnectButton";
-import { useOwners, type Owner } from "../account/OwnerProvider";
-import { ActivityCard } from "../activity/ActivityCard";
-import { useActivities } from "../activity/ActivityProvider";
-import { PausedNotice } from "../ui/Notices";
+import { useOwners } from "../account/OwnerProvider";
+import { IconSearch } from "../ui/icons";
 import { Page } from "../ui/Page";
-import { Balances } from "./home/Balances";
-import { AuthoritiesLine } from "./home/AuthoritiesLine";
-import { HistoryList } from "./history/HistoryList";
-import { UnfinishedListsNotice } from "./list/UnfinishedLists";
-import { PendingNotice } from "./pay/PendingNotice";
-import { IconArrowDownToArc, IconArrowBarToUp, IconQrcode, IconSearch, IconSend } from "../ui/icons";
 
-const ACTIONS = [
-  { to: "/pay", label: "Pay", Icon: IconSend },
-  { to: "/receive", label: "Receive", Icon: IconQrcode },
-  { to: "/deposit", label: "Deposit", Icon: IconArrowDownToArc },
-  { to: "/redeem", label: "Redeem", Icon: IconArrowBarToUp },
-];
+const Wallet = lazy(() => import("./home/Wallet"));
 
-export function Component(): JSX.Element {
+export function HomePage(): JSX.Element {
   const { owner } = useOwners();
-  return owner === undefined ? <Welcome /> : <Wallet key={owner.account} owner={owner} />;
+  if (owner === undefined) return <Welcome />;
+  return (
+    <Suspense>
+      <Wallet key={owner.account} owner={owner} />
+    </Suspense>
+  );
 }
 
 function Welcome(): JSX.Element {
@@ -61,35 +53,5 @@ function Point({ title, children }: { title: string; children: ReactNode }): JSX
         {children}
       </Text>
     </Card>
-  );
-}
-
-function Wallet({ owner }: { owner: Owner }): JSX.Element {
-  const activities = useActivities(owner.account);
-  return (
-    <Page title="Wallet" width={720}>
-      <PausedNotice />
-      <PendingNotice account={owner.account} />
-      <UnfinishedListsNotice account={owner.account} />
-      <Balances owner={owner} />
-      <SimpleGrid component="nav" aria-label="What to do" cols={{ base: 2, sm: 4 }} spacing="sm">
-        {ACTIONS.map(({ to, label, Icon }) => (
-          <Button key={to} component={Link} to={to} variant="light" h={76} className="action">
-            <Icon aria-hidden />
-            {label}
-          </Button>
-        ))}
-      </SimpleGrid>
-      {activities.map((activity) => (
-        <ActivityCard key={activity.id} activity={activity} />
-      ))}
-      <Stack gap="xs">
-        <HistoryList account={owner.account} limit={5} heading="Lately" />
-        <Text size="sm">
-          <Link to="/history">The whole history</Link>
-        </Text>
-      </Stack>
-      <AuthoritiesLine account={owner.account} />
-    </Page>
   );
 }

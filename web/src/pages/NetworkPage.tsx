@@ -13,7 +13,7 @@ import { PausedNotice } from "../ui/Notices";
 import { Page } from "../ui/Page";
 import { duration, shorten, timeText } from "../ui/words";
 
-export function Component(): JSX.Element {
+export default function NetworkPage(): JSX.Element {
   const { config, client } = useNetwork();
   const { owner } = useOwners();
   const status = useContractStatus();

@@ -5,7 +5,7 @@ import { Link } from "react-router";
 import { Page } from "../ui/Page";
 
 /** What stands at an address that is none. */
-export function Component(): JSX.Element {
+export default function NowherePage(): JSX.Element {
   return (
     <Page title="There is no such page" lead="The address may be mistyped, or of another version of this page.">
       <Group>

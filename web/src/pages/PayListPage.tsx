@@ -22,7 +22,7 @@ const EXAMPLE = "recipient,amount,memo\n0x70997970C51812dc3A010C7d01b50e0d17dc79
 /** No list that this page reviews is larger. */
 const FILE_BYTES_MAX = 16 * 1024 * 1024;
 
-export function Component(): JSX.Element {
+export default function PayListPage(): JSX.Element {
   return (
     <Page title="Pay a list" lead="Up to 256 payments with one signature. The whole list is checked before anything is signed." width={720}>
       <WithOwner>{(owner) => <PayMany key={owner.account} owner={owner} />}</WithOwner>

@@ -30,7 +30,7 @@ import { PendingNotice } from "./pay/PendingNotice";
 import { useLinkRequest } from "./pay/useLinkRequest";
 import { IconSend } from "../ui/icons";
 
-export function Component(): JSX.Element {
+export default function PayPage(): JSX.Element {
   return (
     <Page title="Pay" lead="Final in one round trip; nobody can undo it.">
       <WithOwner>{(owner) => <Pay key={owner.account} owner={owner} />}</WithOwner>

@@ -14,7 +14,7 @@ import { Page } from "../ui/Page";
 import { QrCode } from "../ui/Qr";
 import { money } from "../ui/words";
 
-export function Component(): JSX.Element {
+export default function ReceivePage(): JSX.Element {
   return (
     <Page title="Receive" lead="Show the code, or send the link. The sender confirms; nothing is paid by opening it.">
       <WithOwner>{(owner) => <Receive owner={owner} />}</WithOwner>

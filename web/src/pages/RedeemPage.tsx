@@ -10,7 +10,7 @@ import { Claims } from "./redeem/Claims";
 import { OpenRedemptions } from "./redeem/OpenRedemptions";
 import { RedeemForm } from "./redeem/RedeemForm";
 
-export function Component(): JSX.Element {
+export default function RedeemPage(): JSX.Element {
   return (
     <Page title="Redeem" lead="From FastPay back to Ethereum.">
       <PausedNotice />

@@ -13,7 +13,7 @@ import { HistoryList } from "../history/HistoryList";
 import { TransferText } from "../../ui/TransferText";
 import { SearchBox } from "./SearchBox";
 
-export function Component(): JSX.Element {
+export default function AccountPage(): JSX.Element {
   const { account: text = "" } = useParams();
   const read = readAccount(text);
   return (

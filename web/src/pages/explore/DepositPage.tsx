@@ -13,7 +13,7 @@ import { money } from "../../ui/words";
 import { SearchBox } from "./SearchBox";
 import type { DepositEntry } from "@fastpay/sdk";
 
-export function Component(): JSX.Element {
+export default function DepositPage(): JSX.Element {
   const { index: text = "" } = useParams();
   const { client } = useNetwork();
   const index = /^[0-9]{1,15}$/.test(text) ? BigInt(text) : undefined;

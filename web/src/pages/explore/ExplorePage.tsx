@@ -8,7 +8,7 @@ import { Copyable } from "../../ui/AccountText";
 import { Page } from "../../ui/Page";
 import { SearchBox } from "./SearchBox";
 
-export function Component(): JSX.Element {
+export default function ExplorePage(): JSX.Element {
   const { config } = useNetwork();
   const status = useContractStatus().data;
   return (

@@ -13,7 +13,7 @@ import { TransferCard } from "./TransferCard";
 
 type Name = Parameters<ReturnType<typeof useNetwork>["client"]["evidence"]>[0];
 
-export function Component(): JSX.Element {
+export default function TransferPage(): JSX.Element {
   const { digest, account, sequence } = useParams();
   const { client } = useNetwork();
   const name = readName(digest, account, sequence);

@@ -1,0 +1,53 @@
+import { Button, SimpleGrid, Stack, Text } from "@mantine/core";
+import type { JSX } from "react";
+import { Link } from "react-router";
+
+import type { Owner } from "../../account/OwnerProvider";
+import { ActivityCard } from "../../activity/ActivityCard";
+import { useActivities } from "../../activity/ActivityProvider";
+import { IconArrowBarToUp, IconArrowDownToArc, IconQrcode, IconSend } from "../../ui/icons";
+import { PausedNotice } from "../../ui/Notices";
+import { Page } from "../../ui/Page";
+import { HistoryList } from "../history/HistoryList";
+import { UnfinishedListsNotice } from "../list/UnfinishedLists";
+import { PendingNotice } from "../pay/PendingNotice";
+import { AuthoritiesLine } from "./AuthoritiesLine";
+import { Balances } from "./Balances";
+
+const ACTIONS = [
+  { to: "/pay", label: "Pay", Icon: IconSend },
+  { to: "/receive", label: "Receive", Icon: IconQrcode },
+  { to: "/deposit", label: "Deposit", Icon: IconArrowDownToArc },
+  { to: "/redeem", label: "Redeem", Icon: IconArrowBarToUp },
+];
+
+/** What a person has, and what happened lately. */
+export default function Wallet({ owner }: { owner: Owner }): JSX.Element {
+  const activities = useActivities(owner.account);
+  return (
+    <Page title="Wallet" width={720}>
+      <PausedNotice />
+      <PendingNotice account={owner.account} />
+      <UnfinishedListsNotice account={owner.account} />
+      <Balances owner={owner} />
+      <SimpleGrid component="nav" aria-label="What to do" cols={{ base: 2, sm: 4 }} spacing="sm">
+        {ACTIONS.map(({ to, label, Icon }) => (
+          <Button key={to} component={Link} to={to} variant="light" h={76} className="action">
+            <Icon aria-hidden />
+            {label}
+          </Button>
+        ))}
+      </SimpleGrid>
+      {activities.map((activity) => (
+        <ActivityCard key={activity.id} activity={activity} />
+      ))}
+      <Stack gap="xs">
+        <HistoryList account={owner.account} limit={5} heading="Lately" />
+        <Text size="sm">
+          <Link to="/history">The whole history</Link>
+        </Text>
+      </Stack>
+      <AuthoritiesLine account={owner.account} />
+    </Page>
+  );
+}

@@ -1,0 +1,74 @@
+/**
+ * The first visit on a slow phone: what it takes, and until when. The page is served compressed, as docs/WEB.md tells
+ * whoever hosts it; the browser gets 1.6 Mbit/s down, 0.75 up, a latency of 150 ms and a processor four times slower,
+ * which is what Lighthouse calls slow 4G on a phone.
+ */
+
+import { readFileSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { extname, resolve } from "node:path";
+import { gzipSync } from "node:zlib";
+
+import { network } from "./support/net";
+import { expect, test } from "./support/people";
+
+const DIST = resolve(import.meta.dirname, "../dist");
+const TYPES: Readonly<Record<string, string>> = {
+  ".html": "text/html",
+  ".js": "text/javascript",
+  ".css": "text/css",
+  ".svg": "image/svg+xml",
+};
+const REQUESTS_MAX = 12;
+/** Also what is asked of the Ethereum node, and what HTTP adds. */
+const BYTES_MAX = 300_000;
+/** Three seconds are wanted (docs/WEB.md); other tests run on the same machine. */
+const USABLE_MAX_MS = 6_000;
+
+let server: Server;
+
+test.beforeAll(async () => {
+  server = createServer((request, response) => {
+    const { pathname } = new URL(request.url ?? "/", "http://page");
+    const isConfig = pathname === "/network.json";
+    const file = pathname === "/" ? "/index.html" : pathname;
+    const content = isConfig ? configuration() : readFileSync(`${DIST}${file}`);
+    const type = isConfig ? "application/json" : (TYPES[extname(file)] ?? "application/octet-stream");
+    response.writeHead(200, { "content-type": type, "content-encoding": "gzip" }).end(gzipSync(content));
+  });
+  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
+});
+
+test.afterAll(() => {
+  server.close();
+});
+
+function configuration(): string {
+  const { chainId, rpc, contract, token, authorities, relayers } = network();
+  return JSON.stringify({ chainId, rpc, contract, token, authorities, relayers });
+}
+
+test("the first page is small, takes few requests and is soon usable", async ({ page }) => {
+  const devtools = await page.context().newCDPSession(page);
+  await devtools.send("Network.enable");
+  const mbit = 1_000_000 / 8;
+  const slow4g = { offline: false, latency: 150, downloadThroughput: 1.6 * mbit, uploadThroughput: 0.75 * mbit };
+  await devtools.send("Network.emulateNetworkConditions", slow4g);
+  await devtools.send("Emulation.setCPUThrottlingRate", { rate: 4 });
+  const requests: string[] = [];
+  let bytes = 0;
+  devtools.on("Network.requestWillBeSent", ({ request }) => requests.push(request.url));
+  devtools.on("Network.loadingFinished", ({ encodedDataLength }) => (bytes += encodedDataLength));
+
+  const since = performance.now();
+  await page.goto(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`, { waitUntil: "commit" });
+  await expect(page.getByRole("banner").getByRole("button", { name: "Connect wallet" })).toBeEnabled();
+  const usableMs = performance.now() - since;
+  await page.waitForLoadState("networkidle");
+
+  console.log(`usable after ${(usableMs / 1_000).toFixed(1)} s; ${requests.length} requests, ${(bytes / 1_000).toFixed(0)} kB`);
+  expect(requests.length, requests.join("\n")).toBeLessThanOrEqual(REQUESTS_MAX);
+  expect(bytes).toBeLessThanOrEqual(BYTES_MAX);
+  expect(usableMs).toBeLessThan(USABLE_MAX_MS);
+});
