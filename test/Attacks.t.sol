@@ -4,7 +4,7 @@ pragma solidity ^0.8.28;
 import {Announcement, ICouncil} from "../contracts/interfaces/ICouncil.sol";
 import {IFastPay, Redemption} from "../contracts/interfaces/IFastPay.sol";
 import {Payouts} from "../contracts/libraries/Payouts.sol";
-import {MoodyRecipient, Splitter, Vault} from "./surroundings/Recipients.sol";
+import {MoodyRecipient, Splitter, Vault} from "./mocks/Recipients.sol";
 import {MoodyToken, ZooToken} from "./tokens/WeirdTokens.sol";
 import {CouncilTest} from "./trees/CouncilTest.sol";
 import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";

@@ -3,7 +3,7 @@ pragma solidity ^0.8.28;
 
 import {IFastPay} from "../contracts/interfaces/IFastPay.sol";
 import {FastPayTest} from "./FastPayTest.sol";
-import {ContractWallet, SenderUnderConstruction} from "./surroundings/ContractWallet.sol";
+import {ContractWallet, SenderUnderConstruction} from "./mocks/ContractWallet.sol";
 import {DemoToken} from "./tokens/DemoToken.sol";
 import {
     BlackHoleToken,

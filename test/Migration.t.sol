@@ -2,7 +2,7 @@
 pragma solidity ^0.8.28;
 
 import {IFastPay, Redemption} from "../contracts/interfaces/IFastPay.sol";
-import {Splitter} from "./surroundings/Recipients.sol";
+import {Splitter} from "./mocks/Recipients.sol";
 import {CouncilTest} from "./trees/CouncilTest.sol";
 
 /// @title Everybody moves to a new contract, as docs/CONTRACT.md says

@@ -9,7 +9,7 @@ import {
 } from "../contracts/interfaces/IFastPay.sol";
 import {Payouts} from "../contracts/libraries/Payouts.sol";
 import {FastPayTest} from "./FastPayTest.sol";
-import {MoodyRecipient} from "./surroundings/Recipients.sol";
+import {MoodyRecipient} from "./mocks/Recipients.sol";
 import {CallbackToken, MoodyToken} from "./tokens/WeirdTokens.sol";
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";

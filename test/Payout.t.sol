@@ -4,7 +4,7 @@ pragma solidity ^0.8.28;
 import {CertifiedRedemption, IFastPay, Redemption} from "../contracts/interfaces/IFastPay.sol";
 import {Payouts} from "../contracts/libraries/Payouts.sol";
 import {FastPayTest} from "./FastPayTest.sol";
-import {CostlyRecipient, MoodyRecipient} from "./surroundings/Recipients.sol";
+import {CostlyRecipient, MoodyRecipient} from "./mocks/Recipients.sol";
 import {CallbackToken, FeeToken, MoodyToken} from "./tokens/WeirdTokens.sol";
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";

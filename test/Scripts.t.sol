@@ -10,7 +10,7 @@ import {Pause} from "../script/Pause.s.sol";
 import {Queue} from "../script/Queue.s.sol";
 import {Verify} from "../script/Verify.s.sol";
 import {OperatorFiles} from "./OperatorFiles.sol";
-import {History} from "./surroundings/History.sol";
+import {History} from "./mocks/History.sol";
 
 /// @title What operators run
 contract ScriptsTest is OperatorFiles {

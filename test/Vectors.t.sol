@@ -9,7 +9,7 @@ import {
     SafetyParameters
 } from "../contracts/interfaces/IFastPay.sol";
 import {Redemptions} from "../contracts/libraries/Redemptions.sol";
-import {Blake3} from "./surroundings/Blake3.sol";
+import {Blake3} from "./mocks/Blake3.sol";
 import {MoodyToken} from "./tokens/WeirdTokens.sol";
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {ECDSA} from "@openzeppelin/contracts/utils/cryptography/ECDSA.sol";

@@ -8,11 +8,11 @@ use borsh::{BorshDeserialize, BorshSerialize};
 use crate::Digest;
 use crate::amount::Epoch;
 use crate::committee::Committee;
-use crate::demand::Deferred;
 use crate::identity::AuthorityName;
 use crate::merkle::Nodes;
 use crate::order::{OrderError, Transfer, TransferOrder, VerifiedOrder};
 use crate::signature::BadSignature;
+use crate::signature_check::PendingVerification;
 use crate::statement::Domain;
 use crate::vote::{Ballot, VerifiedVote, Vote, VoteError};
 
@@ -48,7 +48,7 @@ impl Certificate {
         Some(VerifiedCertificate { certificate: Arc::new(certificate), digest: order.digest() })
     }
 
-    /// Checks all but the signatures. `known` is the digest of its order where that is known to stand up, and `nodes`
+    /// Checks all but the signatures. `known` is the digest of its order where that is known to be valid, and `nodes`
     /// are those of its votes' trees.
     pub(crate) fn prepare(
         self,
@@ -56,7 +56,7 @@ impl Certificate {
         committee: &Committee,
         known: Option<Digest>,
         nodes: &mut Nodes,
-    ) -> Result<Deferred<VerifiedCertificate>, CertificateError> {
+    ) -> Result<PendingVerification<VerifiedCertificate>, CertificateError> {
         if self.epoch != committee.epoch() {
             return Err(CertificateError::WrongEpoch { expected: committee.epoch(), found: self.epoch });
         }
@@ -66,21 +66,21 @@ impl Certificate {
         if let Some([_, vote]) = self.votes.array_windows().find(|[a, b]| a.authority >= b.authority) {
             return Err(CertificateError::VotesUnsorted(vote.authority));
         }
-        let (digest, of_sender) = self.order.demand(domain, known)?;
+        let (digest, of_sender) = self.order.signature_check(domain, known)?;
         let ballot = Ballot::new(domain, self.epoch, &self.order.transfer, digest);
-        let mut demands = Vec::with_capacity(self.votes.len() + 1);
-        demands.extend(of_sender);
+        let mut checks = Vec::with_capacity(self.votes.len() + 1);
+        checks.extend(of_sender);
         for vote in &self.votes {
-            demands.push(vote.demand(committee, &ballot, nodes)?);
+            checks.push(vote.signature_check(committee, &ballot, nodes)?);
         }
-        Ok(Deferred { value: VerifiedCertificate { certificate: Arc::new(self), digest }, demands })
+        Ok(PendingVerification { value: VerifiedCertificate { certificate: Arc::new(self), digest }, checks })
     }
 
     /// Checks the whole certificate.
     ///
     /// # Errors
-    /// Where the epoch is another, the votes are not exactly a quorum in order, an order or a vote does not
-    /// stand up, or a signature is bad.
+    /// Where the epoch is another, the votes are not exactly a quorum in order, an order or a vote is not
+    /// valid, or a signature is bad.
     pub fn verify(self, domain: &Domain, committee: &Committee) -> Result<VerifiedCertificate, CertificateError> {
         Ok(self.prepare(domain, committee, None, &mut Nodes::unremembered())?.check(domain)?)
     }

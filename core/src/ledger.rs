@@ -96,7 +96,7 @@ impl ShardLedger {
         }
     }
 
-    /// Adds a redemption to the feed.
+    /// Adds a redemption to the redemption log.
     pub(crate) fn redeem(&mut self, asset: Asset, amount: Amount, position: JournalPosition) {
         self.redemptions.push(position);
         let totals = self.totals_mut(asset);

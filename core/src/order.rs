@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::Digest;
 use crate::amount::{Amount, Asset, Memo, SequenceNumber};
-use crate::demand::{Deferred, Demand};
 use crate::identity::{AccountId, PrimaryAddress};
 use crate::payout::{PAYOUT_OUTPUTS_MAX, Payout, Receipt};
 use crate::signature::{BadSignature, EcdsaSignature, Ed25519Signature};
+use crate::signature_check::{PendingVerification, SignatureCheck};
 use crate::statement::Domain;
 
 /// Moves `amount` to another FastPay account.
@@ -273,12 +273,12 @@ pub struct TransferOrder {
 
 impl TransferOrder {
     /// Checks all but the signature. Gives the digest and what is left to check: nothing where this very order is
-    /// `known` to stand up, under that digest.
-    pub(crate) fn demand(
+    /// `known` to be valid, under that digest.
+    pub(crate) fn signature_check(
         &self,
         domain: &Domain,
         known: Option<Digest>,
-    ) -> Result<(Digest, Option<Demand>), OrderError> {
+    ) -> Result<(Digest, Option<SignatureCheck>), OrderError> {
         if let Some(digest) = known {
             return Ok((digest, None));
         }
@@ -293,13 +293,20 @@ impl TransferOrder {
             return Err(OrderError::WrongKey { sender });
         }
         let digest = domain.transfer_digest(&self.transfer);
-        Ok((digest, Some(Demand::Order { sender, digest, authorization: self.authorization })))
+        Ok((digest, Some(SignatureCheck::Order { sender, digest, authorization: self.authorization })))
     }
 
     /// As [`TransferOrder::demand`], for the order by itself.
-    pub(crate) fn prepare(self, domain: &Domain, known: Option<Digest>) -> Result<Deferred<VerifiedOrder>, OrderError> {
-        let (digest, demand) = self.demand(domain, known)?;
-        Ok(Deferred { value: VerifiedOrder { order: Arc::new(self), digest }, demands: demand.into_iter().collect() })
+    pub(crate) fn prepare(
+        self,
+        domain: &Domain,
+        known: Option<Digest>,
+    ) -> Result<PendingVerification<VerifiedOrder>, OrderError> {
+        let (digest, check) = self.signature_check(domain, known)?;
+        Ok(PendingVerification {
+            value: VerifiedOrder { order: Arc::new(self), digest },
+            checks: check.into_iter().collect(),
+        })
     }
 
     /// Checks everything about the order that needs no account.

@@ -184,7 +184,7 @@ pub enum Effect {
     },
     /// Out, to the Primary.
     Redeemed {
-        /// In the shard's feed of redemptions.
+        /// In the shard's redemption log.
         feed: Link,
     },
     /// To the recipients of a payout.
@@ -222,7 +222,7 @@ pub enum Chain {
     Received(AccountId),
     /// The deposits of an account.
     Deposits,
-    /// The shard's feed of redemptions.
+    /// The shard's redemption log.
     Redemptions,
 }
 

@@ -24,7 +24,7 @@ impl Request {
     }
 }
 
-/// An order or a certificate that stands up. Cannot be deserialised: only checking makes one.
+/// An order or a certificate that is valid. Cannot be deserialised: only checking makes one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VerifiedRequest {
     /// Asks for a vote.
@@ -33,7 +33,7 @@ pub enum VerifiedRequest {
     Certificate(VerifiedCertificate),
 }
 
-/// Why a request does not stand up.
+/// Why a request is not valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
     /// Of an order.

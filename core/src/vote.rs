@@ -6,12 +6,12 @@ use borsh::{BorshDeserialize, BorshSerialize};
 use crate::Digest;
 use crate::amount::Epoch;
 use crate::committee::{Authority, Committee};
-use crate::demand::Demand;
 use crate::identity::AuthorityName;
 use crate::keys::AuthorityKeys;
 use crate::merkle::{self, MerklePath, MerkleTree, Nodes};
 use crate::order::{Redemption, Transfer, VerifiedOrder};
 use crate::signature::{BadSignature, EcdsaSignature, Ed25519Signature};
+use crate::signature_check::SignatureCheck;
 use crate::statement::Domain;
 
 /// One authority's vote, not yet checked.
@@ -19,7 +19,7 @@ use crate::statement::Domain;
 pub struct Vote {
     /// Who votes.
     pub authority: AuthorityName,
-    /// Its signature, of the kind that the transfer demands.
+    /// Its signature, of the kind that the transfer checks.
     pub signature: VoteSignature,
 }
 
@@ -61,22 +61,22 @@ impl Ballot {
 
 impl Vote {
     /// Checks all but the signature, and gives what is left to check.
-    pub(crate) fn demand(
+    pub(crate) fn signature_check(
         &self,
         committee: &Committee,
         ballot: &Ballot,
         nodes: &mut Nodes,
-    ) -> Result<Demand, VoteError> {
+    ) -> Result<SignatureCheck, VoteError> {
         let authority = self.authority;
         let (_, member) = committee.member(&authority).ok_or(VoteError::NotAMember(authority))?;
         match (&self.signature, ballot) {
             (VoteSignature::Payment { signature, path }, Ballot::Payment { epoch, leaf }) => {
                 let root = path.root_above(*leaf, nodes).ok_or(VoteError::Path(authority))?;
-                Ok(Demand::PaymentVote { authority, epoch: *epoch, root, signature: *signature })
+                Ok(SignatureCheck::PaymentVote { authority, epoch: *epoch, root, signature: *signature })
             }
             (VoteSignature::Redemption { signature }, Ballot::Redemption { digest }) => {
                 let redemption_key = member.redemption_key;
-                Ok(Demand::RedemptionVote { authority, redemption_key, digest: *digest, signature: *signature })
+                Ok(SignatureCheck::RedemptionVote { authority, redemption_key, digest: *digest, signature: *signature })
             }
             _ => Err(VoteError::WrongKind(authority)),
         }
@@ -94,7 +94,7 @@ impl Vote {
         order: &VerifiedOrder,
     ) -> Result<VerifiedVote, VoteError> {
         let ballot = Ballot::new(domain, committee.epoch(), order.transfer(), order.digest());
-        self.demand(committee, &ballot, &mut Nodes::unremembered())?.check(domain)?;
+        self.signature_check(committee, &ballot, &mut Nodes::unremembered())?.check(domain)?;
         Ok(VerifiedVote { vote: self, epoch: committee.epoch(), digest: order.digest() })
     }
 }
@@ -141,7 +141,7 @@ pub enum VoteError {
 /// A signature that an authority has made itself, which its [`crate::Verifier`] need not check. Only signing
 /// makes one.
 #[derive(Debug)]
-pub struct OwnSignature(pub(crate) Demand);
+pub struct OwnSignature(pub(crate) SignatureCheck);
 
 /// Votes for one transfer.
 #[must_use]
@@ -168,7 +168,7 @@ pub fn sign_redemption_vote(
     let digest = domain.redemption_vote_digest(epoch, redemption);
     let signature = keys.sign_ecdsa(digest);
     let vote = Vote { authority, signature: VoteSignature::Redemption { signature } };
-    (vote, OwnSignature(Demand::RedemptionVote { authority, redemption_key, digest, signature }))
+    (vote, OwnSignature(SignatureCheck::RedemptionVote { authority, redemption_key, digest, signature }))
 }
 
 /// Votes for many payments with one signature, in the order of their `digests`. None where there are no
@@ -186,5 +186,5 @@ pub fn sign_payment_votes(
     let votes = (0..digests.len())
         .map(|index| Vote { authority, signature: VoteSignature::Payment { signature, path: tree.path(index) } })
         .collect();
-    Some((votes, OwnSignature(Demand::PaymentVote { authority, epoch, root, signature })))
+    Some((votes, OwnSignature(SignatureCheck::PaymentVote { authority, epoch, root, signature })))
 }

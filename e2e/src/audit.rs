@@ -1,5 +1,5 @@
 //! The audit of the demo and the tests, from what everyone can read: per asset and authority, the accounts one by
-//! one, the shards' own totals, the feed of redemptions, and the contract.
+//! one, the shards' own totals, the redemption log, and the contract.
 //!
 //! The wallet has an audit of its own; this one is written apart from it, so that one can catch the other's mistake.
 

@@ -239,9 +239,9 @@ impl Network {
     ///
     /// # Errors
     /// Where there is no relayer, no port is left, or a file cannot be written.
-    pub fn tell_fees(&mut self) -> Result<String, Failure> {
+    pub fn publish_fees(&mut self) -> Result<String, Failure> {
         let port = self.ports.next(1)?;
-        let url = self.relayer()?.tell_fees(port)?;
+        let url = self.relayer()?.publish_fees(port)?;
         write_endpoints(&self.place, &self.authorities, vec![url.clone()])?;
         Ok(url)
     }

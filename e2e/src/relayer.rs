@@ -84,7 +84,7 @@ impl Relayer {
     ///
     /// # Errors
     /// Where its configuration cannot be written.
-    pub fn tell_fees(&self, port: u16) -> Result<String, Failure> {
+    pub fn publish_fees(&self, port: u16) -> Result<String, Failure> {
         let io = |error| Failure::Io { path: self.config.clone(), error };
         let written = std::fs::read_to_string(&self.config).map_err(io)?;
         // Above the tables of the file.

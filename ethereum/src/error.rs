@@ -87,7 +87,7 @@ pub enum PrimaryError {
         error: CommitteeError,
     },
     /// The contract lists the committee in another order than votes are counted by, or wants another
-    /// number of votes, so its certificates would not stand up there.
+    /// number of votes, so its certificates would not be valid there.
     #[error(
         "the contract counts the votes of epoch {epoch} otherwise: quorum {contract} there, {here} here; is this the right contract?"
     )]

@@ -101,7 +101,7 @@ pub enum Alarm {
         /// Its hash now.
         found: B256,
     },
-    /// Two nodes tell different stories of the same blocks.
+    /// Two nodes disagree about the same blocks.
     #[error("{node} disagrees with the first Ethereum node about the blocks up to {block}; compare both with others")]
     Disagreement {
         /// The second node.

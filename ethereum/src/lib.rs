@@ -11,7 +11,7 @@
 //! are called) and `error`, `finality`, `endpoint` (one node) and `primary` (all of them), `events` (the rules of the
 //! contract's order) and `deposits` (reading it), `epochs` (committees), `council` (announcements),
 //! `safety_parameters` (pause, outflow limit and queue), `redeemed` (who brought a redemption), `token`, `allowance` (of
-//! gas), `fees`, `submission`, `nonces`, `sender` and `drive`; and `keystore`, secret keys on disk.
+//! gas), `fees`, `submission`, `nonces`, `sender` and `confirm`; and `keystore`, secret keys on disk.
 //!
 //! Invariants: nothing is believed before the configured [`Finality`]; deposits never rest on one node's
 //! word where several are configured; an error says whether trying again can help
@@ -19,10 +19,10 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
 
 mod allowance;
+mod confirm;
 mod contract;
 mod council;
 mod deposits;
-mod drive;
 mod endpoint;
 mod epochs;
 mod error;
@@ -44,13 +44,13 @@ pub mod testing;
 mod token;
 
 pub use allowance::{CALL_GAS, ETHER_GAS, TOKEN_GAS, TRANSACTION_GAS_MAX};
+pub use confirm::Progress;
 pub use contract::{
     AssetCap, CapRaise, CertifiedRedemption, ContractAnnouncement, ContractAuthority, ContractRedemption, ICouncil,
     IFastPay, IToken, SafetyParameters, UnlockOutcome, Upholding, certified_redemption,
 };
 pub use council::Clock;
 pub use deposits::{Cursor, DepositBatch, DepositReader, DepositsError, RANGE_BLOCKS_DEFAULT};
-pub use drive::Progress;
 pub use epochs::EpochReader;
 pub use error::PrimaryError;
 pub use events::{Alarm, OrderEvent};

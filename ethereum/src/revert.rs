@@ -261,7 +261,7 @@ fn describe_votes(error: &IFastPayErrors, f: &mut fmt::Formatter<'_>) -> fmt::Re
             "item {}: the vote at {} was signed by {}, not by member {}; is the certificate of this chain and contract?",
             e.item, e.position, e.recovered, e.member
         ),
-        _ => f.write_str("the votes do not stand up"),
+        _ => f.write_str("the votes are not valid"),
     }
 }
 

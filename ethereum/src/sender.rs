@@ -9,8 +9,8 @@
 //! A submission keeps one nonce for life, so however often it is sent, raised, forgotten by a node or
 //! undone by a reorganisation, its call happens at most once. Nothing is prepared with more gas than a transaction may
 //! have, or than its sender can pay for. A call is simulated with the fees and the gas of its transaction: a contract
-//! sees the same gas price in both. [`Sender::drive`] runs the whole loop
-//! (`drive`); a caller with many submissions under way uses its steps.
+//! sees the same gas price in both. [`Sender::confirm`] runs the whole loop
+//! (`confirm`); a caller with many submissions under way uses its steps.
 //!
 //! The key must be used by one sender at a time: two would hand out the same nonce, and one of their
 //! transactions would be superseded.

@@ -49,14 +49,14 @@ impl Scene {
     }
 }
 
-/// A submission that is being driven, and what it reported.
-struct Drive {
+/// A submission that is being confirmed, and what it reported.
+struct Confirmation {
     stored: Arc<Mutex<Vec<Submission>>>,
     seen: Arc<Mutex<Vec<Progress>>>,
     task: tokio::task::JoinHandle<Result<fastpay_ethereum::Inclusion, SendError>>,
 }
 
-impl Drive {
+impl Confirmation {
     fn start(sender: Sender, submission: Submission) -> Self {
         let stored = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::new(Mutex::new(Vec::new()));
@@ -66,7 +66,7 @@ impl Drive {
                 to_store.lock().unwrap().push(submission.clone());
                 Ok(())
             };
-            sender.drive(submission, &mut store, &mut |progress| to_see.lock().unwrap().push(progress)).await
+            sender.confirm(submission, &mut store, &mut |progress| to_see.lock().unwrap().push(progress)).await
         });
         Self { stored, seen, task }
     }
@@ -133,13 +133,13 @@ async fn a_stuck_transaction_is_replaced_by_a_better_one_and_happens_once() {
     let scene = Scene::new().await;
     let sender = scene.sender().await;
     let submission = sender.prepare(scene.deposit(5)).await.unwrap();
-    let drive = Drive::start(sender, submission);
-    drive.until("a second offer", |stored, _| stored.len() >= 3).await;
+    let confirmation = Confirmation::start(sender, submission);
+    confirmation.until("a second offer", |stored, _| stored.len() >= 3).await;
     scene.anvil.mine(1).await;
-    drive.until("inclusion", included).await;
+    confirmation.until("inclusion", included).await;
     scene.anvil.mine(2).await;
-    let stored = drive.stored.clone();
-    let inclusion = drive.task.await.unwrap().unwrap();
+    let stored = confirmation.stored.clone();
+    let inclusion = confirmation.task.await.unwrap().unwrap();
     let attempts = stored.lock().unwrap().last().unwrap().attempts.clone();
     assert!(attempts.iter().any(|attempt| attempt.hash == inclusion.hash));
     assert_ne!(attempts[0].hash, inclusion.hash, "the better offer was taken");
@@ -156,12 +156,12 @@ async fn offers_stop_at_the_cap() {
     let primary = scene.anvil.primary(scene.contract, Finality::Finalized).await;
     let sender = Sender::new(primary.clone(), scene.anvil.rich_key(0), config.clone());
     let submission = sender.prepare(scene.deposit(5)).await.unwrap();
-    let drive = Drive::start(sender, submission);
+    let confirmation = Confirmation::start(sender, submission);
     let waits = |_: &[Submission], seen: &[Progress]| {
         seen.iter().any(|p| matches!(p, Progress::Waiting { reason } if reason.contains("at its cap")))
     };
-    drive.until("the cap", waits).await;
-    drive.task.abort();
+    confirmation.until("the cap", waits).await;
+    confirmation.task.abort();
     let _: Value = scene.anvil.request("anvil_setNextBlockBaseFeePerGas", json!([U256::from(9_000_000_000u64)])).await;
     scene.anvil.mine(1).await;
     let sender = Sender::new(primary, scene.anvil.rich_key(1), config);
@@ -175,19 +175,19 @@ async fn a_reorganisation_before_finality_is_survived() {
     let sender = scene.sender().await;
     let submission = sender.prepare(scene.deposit(5)).await.unwrap();
     let nonce = submission.nonce;
-    let drive = Drive::start(sender, submission);
-    drive.until("submission", submitted).await;
+    let confirmation = Confirmation::start(sender, submission);
+    confirmation.until("submission", submitted).await;
     scene.anvil.mine(1).await;
-    drive.until("inclusion", included).await;
-    let before = drive.seen.lock().unwrap().len();
+    confirmation.until("inclusion", included).await;
+    let before = confirmation.seen.lock().unwrap().len();
     scene.anvil.reorganise(1).await;
     assert_eq!(scene.deposits().await, TransactionIndex(0), "the deposit vanished");
-    drive.until("another submission", |_, seen| submitted(&[], &seen[before..])).await;
+    confirmation.until("another submission", |_, seen| submitted(&[], &seen[before..])).await;
     scene.anvil.mine(1).await;
-    drive.until("another inclusion", |_, seen| included(&[], &seen[before..])).await;
+    confirmation.until("another inclusion", |_, seen| included(&[], &seen[before..])).await;
     scene.anvil.mine(2).await;
-    let stored = drive.stored.clone();
-    assert!(drive.task.await.unwrap().unwrap().success);
+    let stored = confirmation.stored.clone();
+    assert!(confirmation.task.await.unwrap().unwrap().success);
     assert!(stored.lock().unwrap().iter().all(|submission| submission.nonce == nonce));
     assert_eq!(scene.deposits().await, TransactionIndex(1));
 }
@@ -201,12 +201,12 @@ async fn a_transaction_that_the_node_forgets_is_sent_again() {
     assert_eq!(sender.status(&submission).await.unwrap(), Status::Pending { known: true });
     let _: Value = scene.anvil.request("anvil_dropAllTransactions", json!([])).await;
     assert_eq!(sender.status(&submission).await.unwrap(), Status::Pending { known: false });
-    let drive = Drive::start(sender, submission);
-    drive.until("submission", submitted).await;
+    let confirmation = Confirmation::start(sender, submission);
+    confirmation.until("submission", submitted).await;
     scene.anvil.mine(1).await;
-    drive.until("inclusion", included).await;
+    confirmation.until("inclusion", included).await;
     scene.anvil.mine(2).await;
-    drive.task.await.unwrap().unwrap();
+    confirmation.task.await.unwrap().unwrap();
     assert_eq!(scene.deposits().await, TransactionIndex(1));
 }
 
@@ -218,17 +218,17 @@ async fn a_stored_submission_is_resumed_at_any_point_and_happens_once() {
     // Restarted before the broadcast, after it, after the inclusion, and after the end.
     for step in 0..4 {
         let submission: Submission = serde_json::from_str(&stored).unwrap();
-        let drive = Drive::start(scene.sender().await, submission);
+        let confirmation = Confirmation::start(scene.sender().await, submission);
         if step < 3 {
-            drive.until("submission", submitted).await;
-            drive.task.abort();
+            confirmation.until("submission", submitted).await;
+            confirmation.task.abort();
             if step == 1 {
                 scene.anvil.mine(1).await;
             } else if step == 2 {
                 scene.anvil.mine(3).await;
             }
         } else {
-            assert!(drive.task.await.unwrap().unwrap().success);
+            assert!(confirmation.task.await.unwrap().unwrap().success);
         }
     }
     assert_eq!(scene.deposits().await, TransactionIndex(1));
@@ -246,7 +246,7 @@ async fn a_nonce_taken_by_another_transaction_is_noticed() {
     let other = scene.anvil.send_raw(&key, submission.nonce, key.address().into(), U256::ZERO, Default::default());
     scene.anvil.mined_receipt(other.await).await;
     scene.anvil.mine(2).await;
-    let error = sender.drive(submission, &mut |_| Ok(()), &mut |_| ()).await.unwrap_err();
+    let error = sender.confirm(submission, &mut |_| Ok(()), &mut |_| ()).await.unwrap_err();
     assert!(matches!(error, SendError::Superseded { nonce: 0, .. }) && !error.is_retryable(), "{error}");
 }
 
@@ -270,7 +270,7 @@ async fn a_transaction_that_reverts_on_the_chain_is_reported() {
     let late = sender.raised(&late).await.unwrap().unwrap();
     sender.broadcast(&late).await.unwrap();
     scene.anvil.mine(3).await;
-    let error = sender.drive(late, &mut |_| Ok(()), &mut |_| ()).await.unwrap_err();
+    let error = sender.confirm(late, &mut |_| Ok(()), &mut |_| ()).await.unwrap_err();
     assert!(matches!(error, SendError::RevertedOnChain { .. }) && !error.is_retryable(), "{error}");
 }
 
@@ -331,14 +331,14 @@ async fn a_node_that_goes_away_while_a_transaction_is_under_way_costs_only_time(
     let config = SenderConfig { poll_interval_ms: 20, ..Default::default() };
     let sender = Sender::new(primary, scene.anvil.rich_key(0), config);
     let submission = sender.prepare(scene.deposit(5)).await.unwrap();
-    let drive = Drive::start(sender, submission);
-    drive.until("submission", submitted).await;
+    let confirmation = Confirmation::start(sender, submission);
+    confirmation.until("submission", submitted).await;
     node.go_away(true);
     let waits = |_: &[Submission], seen: &[Progress]| seen.iter().any(|p| matches!(p, Progress::Waiting { .. }));
-    drive.until("a report of it", waits).await;
+    confirmation.until("a report of it", waits).await;
     scene.anvil.mine(3).await;
     node.go_away(false);
-    assert!(drive.task.await.unwrap().unwrap().success);
+    assert!(confirmation.task.await.unwrap().unwrap().success);
 }
 
 fn token_arguments() -> Vec<u8> {

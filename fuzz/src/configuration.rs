@@ -75,7 +75,7 @@ fn written_as_read<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug
 
 const NODE: &str = r#"
 data = "data"
-witness = "w"
+high_water_mark = "w"
 endpoints = "e.json"
 shards = 2
 accounts_in_memory = 100000

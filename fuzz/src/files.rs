@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 use alloy::primitives::U256;
 use fastpay_core::{AccountId, Asset, Committees, Digest, PrimaryAddress, Transfer};
 use fastpay_ethereum::{Attempt, Call, Fees, Submission};
-use fastpay_node::guard::Floors;
-use fastpay_relayer::{Bundle, Decision, Item, Left, State, Totals};
+use fastpay_node::rollback::VoteFloors;
+use fastpay_relayer::{Bundle, Decision, Left, PendingRedemption, State, Totals};
 use fastpay_wallet::folder::{Errand, Folder, KnownCommittees, OrderState, TransactionState};
 use serde_json::json;
 
@@ -86,9 +86,9 @@ pub fn run(bytes: &[u8]) {
         }
         9 => {
             let path = scratch.put("node/floors", bytes);
-            drop(Floors::open(path.parent().unwrap()).unwrap());
+            drop(VoteFloors::open(path.parent().unwrap()).unwrap());
             // What is damaged is left out, and the file is whole from then on.
-            drop(Floors::open(path.parent().unwrap()).unwrap());
+            drop(VoteFloors::open(path.parent().unwrap()).unwrap());
         }
         tag => {
             for (other, content) in SOUND_FILES.iter() {
@@ -100,7 +100,7 @@ pub fn run(bytes: &[u8]) {
     });
 }
 
-/// Reads all of it, and checks that what was altered does not stand up.
+/// Reads all of it, and checks that what was altered is not valid.
 fn read_wallet(folder: &Folder) {
     let orders = folder.orders(owner());
     for entry in orders.entries().into_iter().chain(orders.unfinished()).flatten() {
@@ -138,7 +138,8 @@ fn submission() -> Submission {
 fn relayer_state() -> State {
     let certificate = &SIGNED.certificates[1];
     let verified = certificate.clone().verify(&SIGNED.committee.domain, &SIGNED.committee.committee).unwrap();
-    let item = Item::new(&verified, &SIGNED.committee.committee, 5).expect("the second order is a redemption");
+    let item =
+        PendingRedemption::new(&verified, &SIGNED.committee.committee, 5).expect("the second order is a redemption");
     let bundle = Bundle { submission: submission(), items: vec![item.id()] };
     let left = Left { item: item.id(), reason: "it reverted".into(), transaction: Some(Digest::repeat_byte(2)) };
     State {

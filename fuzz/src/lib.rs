@@ -5,7 +5,7 @@
 //!  regressions (files, committed) ─┴─► tests: each of them, and random changes of them ──► run(bytes)
 //! ```
 //! A target is a module with `run`, which panics where something does not hold, and `seeds`. Besides "no panic, no
-//! endless loop" each states what must hold of what was decoded: it is written as it was read, nothing stands up
+//! endless loop" each states what must hold of what was decoded: it is written as it was read, nothing is valid
 //! that nobody signed, no record appears that was never written. `make fuzz` drives them with a stable compiler.
 //!
 //! | target | bytes of | decoded by |

@@ -1,4 +1,4 @@
-//! Everything that anybody ever signed in the world of the fuzzer. What else stands up is forged.
+//! Everything that anybody ever signed in the world of the fuzzer. What else is valid is forged.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -48,17 +48,17 @@ fn in_a_batch(committee: &TestCommittee, order: &TransferOrder) -> Certificate {
 }
 
 impl Signed {
-    /// Panics where an order stands up that no owner signed.
+    /// Panics where an order is valid that no owner signed.
     pub fn check_order(&self, order: TransferOrder) {
         if let Ok(verified) = order.verify(&self.committee.domain) {
-            assert!(self.ordered.contains(&verified.digest()), "a forged order stands up: {verified:?}");
+            assert!(self.ordered.contains(&verified.digest()), "a forged order is valid: {verified:?}");
         }
     }
 
-    /// Panics where a certificate stands up that no quorum signed.
+    /// Panics where a certificate is valid that no quorum signed.
     pub fn check_certificate(&self, certificate: Certificate) {
         if let Ok(verified) = certificate.verify(&self.committee.domain, &self.committee.committee) {
-            assert!(self.certified.contains(&verified.digest()), "a forged certificate stands up: {verified:?}");
+            assert!(self.certified.contains(&verified.digest()), "a forged certificate is valid: {verified:?}");
         }
     }
 }

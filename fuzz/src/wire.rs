@@ -84,7 +84,7 @@ fn submit_request(bytes: &[u8]) {
     }
 }
 
-/// The authority's verifier says of a request what the request's own check says, and nothing forged stands up.
+/// The authority's verifier says of a request what the request's own check says, and nothing forged is valid.
 fn verify(request: Request) {
     let committees = Committees::new(SIGNED.committee.committee.clone()).unwrap();
     let mut verifier = Verifier::with_memory(SIGNED.committee.domain, 16, 16);

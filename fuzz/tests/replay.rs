@@ -86,7 +86,7 @@ fn the_seeds_are_what_they_should_be() {
 }
 
 #[test]
-#[should_panic(expected = "a forged order stands up")]
+#[should_panic(expected = "a forged order is valid")]
 fn a_forged_order_would_be_noticed() {
     // Signed by its owner, but not one of those that the world of the fuzzer knows.
     let owner = fastpay_testkit::TestAccount::ed25519(0);

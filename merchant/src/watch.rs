@@ -62,7 +62,7 @@ pub enum Blindness {
 pub async fn watch(wallet: Wallet, ledger: Ledger, pause: Duration) -> Result<(), WatchError> {
     let (mut was_blind, mut taken) = (false, 0);
     loop {
-        let blindness = look(&wallet, &ledger, &mut taken).await?;
+        let blindness = poll(&wallet, &ledger, &mut taken).await?;
         if let Some(error) = blindness.as_ref().filter(|_| !was_blind) {
             tracing::warn!(%error, "not all payments can be seen now; nothing expires meanwhile");
         }
@@ -76,7 +76,7 @@ pub async fn watch(wallet: Wallet, ledger: Ledger, pause: Duration) -> Result<()
 ///
 /// # Errors
 /// As [`watch`].
-pub async fn look(wallet: &Wallet, ledger: &Ledger, taken: &mut usize) -> Result<Option<Blindness>, WatchError> {
+pub async fn poll(wallet: &Wallet, ledger: &Ledger, taken: &mut usize) -> Result<Option<Blindness>, WatchError> {
     let account = ledger.account();
     let began_at_ms = now_ms();
     let mut collecting = pin!(wallet.collect(account));

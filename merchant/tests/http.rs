@@ -57,7 +57,7 @@ impl Port {
     }
 
     /// What is said to these words, until the service closes the connection.
-    async fn say(&self, words: &str) -> String {
+    async fn request(&self, words: &str) -> String {
         let mut stream = self.connect().await;
         // It may be closed before all is sent.
         let _ = stream.write_all(words.as_bytes()).await;
@@ -261,9 +261,9 @@ async fn a_connection_beyond_the_bound_is_closed_and_room_is_given_back() {
     let request = "GET /v1/status HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
     let silent = port.connect().await;
     // The first one is admitted before the next is.
-    while !port.say(request).await.is_empty() {}
+    while !port.request(request).await.is_empty() {}
     drop(silent);
-    while port.say(request).await.is_empty() {}
+    while port.request(request).await.is_empty() {}
     port.stop.send_replace(true);
 }
 
@@ -271,10 +271,10 @@ async fn a_connection_beyond_the_bound_is_closed_and_room_is_given_back() {
 async fn whoever_sends_too_slowly_or_too_much_is_left() {
     let (port, _folder) = Port::alone(narrow()).await;
     let says = async |words: &str, expected: &str| {
-        let mut said = port.say(words).await;
+        let mut said = port.request(words).await;
         // Room for this one is there once the one before has ended.
         while said.is_empty() && !expected.is_empty() {
-            said = port.say(words).await;
+            said = port.request(words).await;
         }
         assert!(said.contains(expected), "{words:.60}: {said}");
     };

@@ -14,7 +14,7 @@ use fastpay_merchant::invoice::State;
 use fastpay_merchant::ledger::{Ledger, now_ms};
 use fastpay_merchant::refund::RefundRequest;
 use fastpay_merchant::request::Request;
-use fastpay_merchant::watch::{Blindness, look};
+use fastpay_merchant::watch::{Blindness, poll};
 use fastpay_wallet::folder::FolderError;
 use fastpay_wallet::{Intent, PaymentLink, Wallet, WalletError, parse_memo};
 use support::{Committee, Part, alice, bob, pay};
@@ -62,9 +62,9 @@ impl Scene {
         }
     }
 
-    async fn look(&self) -> Option<Blindness> {
+    async fn poll(&self) -> Option<Blindness> {
         let mut taken = self.taken.load(Ordering::Relaxed);
-        let blindness = look(&self.wallet, &self.ledger, &mut taken).await.unwrap();
+        let blindness = poll(&self.wallet, &self.ledger, &mut taken).await.unwrap();
         self.taken.store(taken, Ordering::Relaxed);
         blindness
     }
@@ -78,15 +78,15 @@ impl Scene {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_payment_that_cannot_be_proven_until_later_is_in_time() {
     let scene = Scene::new().await;
-    assert!(scene.look().await.is_none());
+    assert!(scene.poll().await.is_none());
     scene.pay();
     scene.play(Part::HidesCertificates);
     scene.until_it_ended().await;
-    let blindness = scene.look().await;
+    let blindness = scene.poll().await;
     assert!(matches!(blindness, Some(Blindness::Unproven)), "{blindness:?}");
     assert_eq!(scene.told(), [], "nothing expires of what may have been paid");
     scene.play(Part::Honest);
-    assert!(scene.look().await.is_none());
+    assert!(scene.poll().await.is_none());
     assert_eq!(scene.told(), [State::Paid]);
 }
 
@@ -95,17 +95,17 @@ async fn one_liar_keeps_nothing_from_expiring() {
     let scene = Scene::new().await;
     scene.committee.fakes[0].play(Part::FalseHistory);
     scene.until_it_ended().await;
-    assert!(scene.look().await.is_none());
+    assert!(scene.poll().await.is_none());
     assert_eq!(scene.told(), [State::Expired]);
     scene.pay();
-    assert!(scene.look().await.is_none());
+    assert!(scene.poll().await.is_none());
     assert_eq!(scene.told().len(), 2, "and keeps no payment away");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_came_in_is_told_while_the_wallet_still_waits() {
     let scene = Arc::new(Scene::new().await);
-    assert!(scene.look().await.is_none());
+    assert!(scene.poll().await.is_none());
     scene.pay();
     // Another command that uses the same folder takes it in, and goes on using it.
     let other = scene.committee.wallet(&scene.folder.path().join("wallet"));
@@ -113,7 +113,7 @@ async fn what_came_in_is_told_while_the_wallet_still_waits() {
     let lock = other.folder().inbox(bob().account()).lock(Duration::ZERO).await.unwrap();
     let looking = tokio::spawn({
         let scene = scene.clone();
-        async move { scene.look().await }
+        async move { scene.poll().await }
     });
     while scene.told().is_empty() {
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -126,17 +126,17 @@ async fn what_came_in_is_told_while_the_wallet_still_waits() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_that_uses_the_same_folder_takes_nothing_away() {
     let scene = Scene::new().await;
-    assert!(scene.look().await.is_none());
+    assert!(scene.poll().await.is_none());
     scene.pay();
     let other = scene.committee.wallet(&scene.folder.path().join("wallet"));
     assert_eq!(other.collect(bob().account()).await.unwrap().new.len(), 1);
     // While it is at work the service waits, and goes on.
     let lock = other.folder().inbox(bob().account()).lock(Duration::ZERO).await.unwrap();
-    let blindness = scene.look().await;
+    let blindness = scene.poll().await;
     assert!(matches!(blindness, Some(Blindness::Wallet(WalletError::Folder(FolderError::Busy { .. })))));
     assert_eq!(scene.told(), [State::Paid]);
     drop(lock);
-    assert!(scene.look().await.is_none());
+    assert!(scene.poll().await.is_none());
     assert_eq!(scene.told(), [State::Paid]);
 }
 
@@ -147,7 +147,7 @@ async fn a_refund_that_the_owner_paid_is_found_among_the_accounts_orders() {
     scene.pay();
     let certificate = scene.committee.committee.certificate(&twice);
     scene.committee.fakes.iter().for_each(|fake| fake.confirm(&certificate));
-    assert!(scene.look().await.is_none());
+    assert!(scene.poll().await.is_none());
     assert_eq!(scene.told(), [State::PaidTwice]);
     let request = RefundRequest { reference: "monday".into(), invoices: vec![], due: true, unmatched: false };
     let (list, _) = scene.ledger.prepare_refunds(&request).unwrap();
@@ -164,7 +164,7 @@ async fn a_refund_that_the_owner_paid_is_found_among_the_accounts_orders() {
         let certificate = scene.committee.committee.certificate(&scene.committee.order(&bob(), &refund, sequence));
         scene.committee.fakes.iter().for_each(|fake| fake.confirm(&certificate));
     }
-    assert!(scene.look().await.is_none());
+    assert!(scene.poll().await.is_none());
     let list = serde_json::to_value(scene.ledger.refunds("monday").unwrap().unwrap()).unwrap();
     assert_eq!(list["refunds"][0]["paid"]["sequence"], 1, "{list}");
     assert_eq!(scene.ledger.expects_sent().unwrap(), None);

@@ -24,23 +24,26 @@ use tokio::task::JoinSet;
 
 use crate::config::{Config, ConfigError};
 use crate::deployment::{self, Deployment, DeploymentError, folder_identity};
-use crate::follower::{Feed, Follower, Progress};
-use crate::guard::{self, Age, CatchUp, Floors, Guard, Memory, NoticeError, PeersError, Question, Suspicion, Witness};
+use crate::follower::{DepositSink, Follower, Progress};
 use crate::http::{self, HttpContext, HttpLimits};
 use crate::index::{Index, Indexer};
 use crate::metrics::Metrics;
 use crate::network::{self, NetworkLimits, ShardContext};
 use crate::payouts::Payouts;
+use crate::rollback::{
+    self, Age, CatchUp, DetectionError, HighWaterMark, Memory, PeersError, Question, RollbackProtection, StaleReason,
+    VoteFloors,
+};
 use crate::rotation::{Rotation, RotationError, remembered_names};
 use crate::shard::{
     self, AddressBudgets, Command, HistoryReader, RecoveredShard, ShardError, ShardHandle, ShardLimits, ShardSettings,
 };
-use crate::standing::{Standing, StandingError, StandingSeen};
 use crate::storage::{DataFolder, StorageError};
 use crate::tls::{Tls, TlsError};
+use crate::voter_status::{VoterStatus, VoterStatusError, VoterStatusWatch};
 
-/// How far the witness may be behind the journals. Shorter, it would cost syncs.
-const WITNESS_INTERVAL: Duration = Duration::from_secs(5);
+/// How far the high-water mark may be behind the journals. Shorter, it would cost syncs.
+const HIGH_WATER_MARK_INTERVAL: Duration = Duration::from_secs(5);
 /// How long clients in flight may take at shutdown.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 
@@ -58,7 +61,7 @@ pub enum AuthorityError {
     Epochs(#[from] EpochsError),
     /// The keys are not this authority's.
     #[error(transparent)]
-    Standing(#[from] StandingError),
+    VoterStatus(#[from] VoterStatusError),
     /// What the committees are cannot be remembered.
     #[error(transparent)]
     Rotation(#[from] RotationError),
@@ -67,10 +70,10 @@ pub enum AuthorityError {
     Storage(#[from] StorageError),
     /// Whether the data folder is whole cannot be told.
     #[error(transparent)]
-    Memory(#[from] NoticeError),
-    /// The guard's file in the data folder.
+    Memory(#[from] DetectionError),
+    /// The file of the rollback protection in the data folder.
     #[error("cannot read what the other authorities said of earlier votes: {0}")]
-    Floors(std::io::Error),
+    VoteFloors(std::io::Error),
     /// The other authorities cannot be asked.
     #[error("the data folder is an older copy, and the other authorities cannot be asked: {0}")]
     Peers(#[from] PeersError),
@@ -146,7 +149,7 @@ pub enum AuthorityError {
 /// What all parts share.
 struct Parts {
     domain: Domain,
-    standing: StandingSeen,
+    voter_status: VoterStatusWatch,
     layout: ShardLayout,
     metrics: Arc<Metrics>,
     index: Option<Index>,
@@ -171,18 +174,18 @@ pub async fn run(
     let names: Vec<_> = keys.iter().map(|keys| keys.public().name).collect();
     // Whose keys these are before whose folder it is: the first tells more.
     let committees = deployment.committees()?;
-    Standing::new(committees.clone(), keys.clone(), &names)?;
+    VoterStatus::new(committees.clone(), keys.clone(), &names)?;
     let identity = folder_identity(&names, config.shards, &deployment.domain());
     let folder = Arc::new(DataFolder::open(&config.data, &identity)?);
-    let standing = Standing::new(committees, keys, &remembered_names(&folder)?)?;
-    if standing.voter().is_none() {
-        tracing::warn!(epoch = %standing.epoch(), "this authority does not vote in the current epoch; it confirms, and answers what it is asked");
+    let voter_status = VoterStatus::new(committees, keys, &remembered_names(&folder)?)?;
+    if voter_status.voter().is_none() {
+        tracing::warn!(epoch = %voter_status.epoch(), "this authority does not vote in the current epoch; it confirms, and answers what it is asked");
     }
-    let (tracer, export) = traces(&config, standing.public().name)?;
+    let (tracer, export) = traces(&config, voter_status.public().name)?;
     let layout = ShardLayout::new(config.shards);
     let with_primary = deployment.genesis().is_none();
     let in_use = tokio::select! {
-        in_use = used_before(&config, &deployment, &standing, &folder) => in_use?,
+        in_use = used_before(&config, &deployment, &voter_status, &folder) => in_use?,
         _ = stop.wait_for(|stop| *stop) => return Ok(()),
     };
     let limits = ShardLimits {
@@ -194,34 +197,34 @@ pub async fn run(
     let recovered = recover(&folder, layout, with_primary, limits).await?;
     if let Err(error) = check_credits(recovered.iter().map(RecoveredShard::shard)) {
         // A journal has lost its end, and votes with it. This stays known, whatever is done about the credits.
-        guard::mark_as_cut(&folder)?;
+        rollback::mark_as_cut(&folder)?;
         return Err(error);
     }
     let histories: Vec<HistoryReader> = recovered.iter().map(RecoveredShard::history).collect();
-    let witness = Arc::new(Witness::of(&config.data, config.witness())?);
-    let guard = guard(&witness, &folder, &journal_ends(&histories), in_use)?;
-    let (guard, questions) = guard.map(|(guard, questions)| (Arc::new(guard), questions)).unzip();
-    let rotation = Rotation::new(folder.clone(), standing.guarded(guard.clone()))?;
+    let high_water_mark = Arc::new(HighWaterMark::of(&config.data, config.high_water_mark())?);
+    let protection = protection(&high_water_mark, &folder, &journal_ends(&histories), in_use)?;
+    let (protection, questions) = protection.map(|(protection, questions)| (Arc::new(protection), questions)).unzip();
+    let rotation = Rotation::new(folder.clone(), voter_status.with_rollback_protection(protection.clone()))?;
     let (index, indexer) = index(&config, deployment.domain(), &histories)?.unzip();
     let parts = Parts {
         domain: deployment.domain(),
-        standing: rotation.subscribe(),
+        voter_status: rotation.subscribe(),
         layout,
         metrics: Arc::new(Metrics::traced(config.shards.get(), tracer)),
         index,
     };
-    if let (Some(guard), Some(questions)) = (guard, questions) {
-        catch_up(&config, &parts, guard, questions, &remembered_names(&folder)?)?;
+    if let (Some(protection), Some(questions)) = (protection, questions) {
+        catch_up(&config, &parts, protection, questions, &remembered_names(&folder)?)?;
     }
     let addresses = shard::address_budgets(config.limits.address_journal_bytes_per_day);
     let threads = start_shards(&parts, recovered, limits, &addresses)?;
-    let noting = tokio::spawn(note_journal_ends(witness.clone(), histories.clone()));
+    let noting = tokio::spawn(note_journal_ends(high_water_mark.clone(), histories.clone()));
     let outcome = serve(&config, &parts, deployment, rotation, &threads, histories.clone(), stop).await;
     let ended = end_shards(threads).await;
     drop(export);
     noting.abort();
     drop(indexer);
-    witness.note(&journal_ends(&histories));
+    high_water_mark.note(&journal_ends(&histories));
     drop(folder);
     match outcome {
         // That a thread ended was seen from outside; why, the thread itself says.
@@ -298,41 +301,41 @@ fn journal_ends(histories: &[HistoryReader]) -> Vec<JournalPosition> {
 async fn used_before(
     config: &Config,
     deployment: &Deployment,
-    standing: &Standing,
+    voter_status: &VoterStatus,
     folder: &DataFolder,
-) -> Result<Option<Suspicion>, AuthorityError> {
-    let epoch = standing.epoch();
-    match guard::age(folder)? {
+) -> Result<Option<StaleReason>, AuthorityError> {
+    let epoch = voter_status.epoch();
+    match rollback::age(folder)? {
         // New keys are of no use where the authority votes since an epoch of its own before: that it would not remember.
         Age::First if epoch == Epoch(0) => return Ok(None),
         Age::Judged => return Ok(None),
         Age::First | Age::New => {}
     }
     let names = remembered_names(folder)?;
-    Ok(guard::in_use(deployment, epoch, config.endpoints.as_deref(), &names).await?)
+    Ok(rollback::in_use(deployment, epoch, config.endpoints.as_deref(), &names).await?)
 }
 
-/// The guard, where the data folder may be older than what was said with it.
-fn guard(
-    witness: &Witness,
+/// The protection, where the data folder may be older than what was said with it.
+fn protection(
+    high_water_mark: &HighWaterMark,
     folder: &DataFolder,
     ends: &[JournalPosition],
-    in_use: Option<Suspicion>,
-) -> Result<Option<(Guard, mpsc::Receiver<Question>)>, AuthorityError> {
-    let Memory::Older { since, why } = witness.judge(folder, ends, in_use)? else { return Ok(None) };
+    in_use: Option<StaleReason>,
+) -> Result<Option<(RollbackProtection, mpsc::Receiver<Question>)>, AuthorityError> {
+    let Memory::Older { since, why } = high_water_mark.judge(folder, ends, in_use)? else { return Ok(None) };
     tracing::warn!(
         since,
         why,
         "this data folder may be older than what this authority has voted for; it votes for an account only above what the other authorities know of"
     );
-    Ok(Some(Guard::new(Floors::open(folder.path()).map_err(AuthorityError::Floors)?)))
+    Ok(Some(RollbackProtection::new(VoteFloors::open(folder.path()).map_err(AuthorityError::VoteFloors)?)))
 }
 
-/// Has the guard's questions answered by the other authorities, where it is known where they are.
+/// Has the questions of the rollback protection answered by the other authorities, where it is known where they are.
 fn catch_up(
     config: &Config,
     parts: &Parts,
-    guard: Arc<Guard>,
+    protection: Arc<RollbackProtection>,
     questions: mpsc::Receiver<Question>,
     names: &[AuthorityName],
 ) -> Result<(), AuthorityError> {
@@ -343,7 +346,7 @@ fn catch_up(
         return Ok(());
     };
     let endpoints = Endpoints::read(path).map_err(PeersError::from)?;
-    let catch_up = CatchUp::new(guard, questions, &endpoints, names, parts.domain, parts.standing.clone())?;
+    let catch_up = CatchUp::new(protection, questions, &endpoints, names, parts.domain, parts.voter_status.clone())?;
     tokio::spawn(catch_up.run());
     Ok(())
 }
@@ -361,12 +364,12 @@ fn index(
     started.map(Some).map_err(AuthorityError::Index)
 }
 
-/// Keeps the witness close behind the journals.
-async fn note_journal_ends(witness: Arc<Witness>, histories: Vec<HistoryReader>) {
+/// Keeps the high-water mark close behind the journals.
+async fn note_journal_ends(high_water_mark: Arc<HighWaterMark>, histories: Vec<HistoryReader>) {
     loop {
-        tokio::time::sleep(WITNESS_INTERVAL).await;
-        let (witness, ends) = (witness.clone(), journal_ends(&histories));
-        let _ = tokio::task::spawn_blocking(move || witness.note(&ends)).await;
+        tokio::time::sleep(HIGH_WATER_MARK_INTERVAL).await;
+        let (high_water_mark, ends) = (high_water_mark.clone(), journal_ends(&histories));
+        let _ = tokio::task::spawn_blocking(move || high_water_mark.note(&ends)).await;
     }
 }
 
@@ -383,7 +386,7 @@ fn start_shards(
     for ((id, shard), (handle, queue)) in parts.layout.shards().zip(recovered).zip(queues) {
         let settings = ShardSettings {
             domain: parts.domain,
-            standing: parts.standing.clone(),
+            voter_status: parts.voter_status.clone(),
             limits,
             addresses: addresses.clone(),
         };
@@ -418,7 +421,7 @@ async fn serve(
         let listener = listen(address).await?;
         let context = ShardContext {
             domain: parts.domain,
-            standing: parts.standing.clone(),
+            voter_status: parts.voter_status.clone(),
             shard: *id,
             handle: handle.clone(),
             history,
@@ -437,14 +440,14 @@ async fn serve(
     };
     let payouts = primary.clone().map(|primary| {
         let file = config.data.join("payouts.json");
-        Payouts::new(primary, parts.standing.clone(), &shards, file, parts.metrics.clone())
+        Payouts::new(primary, parts.voter_status.clone(), &shards, file, parts.metrics.clone())
     });
     let (payouts, waiting) = payouts.unzip();
     let listener = listen(config.http).await?;
     let context = HttpContext {
         domain: parts.domain,
         with_primary: deployment.genesis().is_none(),
-        standing: parts.standing.clone(),
+        voter_status: parts.voter_status.clone(),
         shards,
         index: parts.index.clone(),
         progress: progress_seen,
@@ -462,19 +465,19 @@ async fn serve(
     );
 
     let handles = threads.iter().map(|(_, handle, _)| handle.clone()).collect();
-    let feed = Feed::new(parts.layout, handles);
+    let sink = DepositSink::new(parts.layout, handles);
     let mut followers = JoinSet::new();
     if let Deployment::StandAlone(genesis) = deployment {
-        followers.spawn(apply_genesis(genesis, feed, progress));
+        followers.spawn(apply_genesis(genesis, sink, progress));
     } else if let Some(primary) = primary {
         let cursor_file = crate::follower::cursor_file(&config.data);
-        let follower = Follower::new(primary, feed, rotation, cursor_file, parts.metrics.follower.clone(), progress);
+        let follower = Follower::new(primary, sink, rotation, cursor_file, parts.metrics.follower.clone(), progress);
         followers.spawn(follower.run(ended.clone()));
     }
     if let Some(payouts) = payouts {
         followers.spawn(payouts.run(ended));
     }
-    let authority = parts.standing.borrow().public().name;
+    let authority = parts.voter_status.borrow().public().name;
     tracing::info!(%authority, shards = parts.layout.count(), listen = %config.listen, http = %config.http, "serving");
 
     let outcome = tokio::select! {
@@ -550,10 +553,10 @@ async fn end_shards(threads: Vec<ShardThread>) -> Result<(), AuthorityError> {
     outcome
 }
 
-async fn apply_genesis(genesis: Genesis, feed: Feed, progress: watch::Sender<Progress>) {
+async fn apply_genesis(genesis: Genesis, sink: DepositSink, progress: watch::Sender<Progress>) {
     let deposits: Vec<_> = genesis.deposits().collect();
     let up_to = deposits.last().map_or(TransactionIndex(0), |deposit| deposit.index);
-    if feed.apply(TransactionIndex(0), &deposits, up_to).await {
+    if sink.apply(TransactionIndex(0), &deposits, up_to).await {
         progress.send_replace(Progress::AtHead);
     }
 }

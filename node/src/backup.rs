@@ -1,7 +1,7 @@
 //! Copies of a data folder that nobody can take for the folder itself.
 //!
 //! A copy is older than what its authority says after it: on it, votes are forgotten. So a backup carries the mark of the
-//! guard from the instant when it is whole, and whoever puts it back, with [`restore`] or by hand, has an authority that
+//! rollback protection from the instant when it is whole, and whoever puts it back, with [`restore`] or by hand, has an authority that
 //! asks the others before it votes. The lock is held while it is copied: a node that runs would write between the files.
 //!
 //! Invariants: `meta.json` comes last, so that a copy that was cut short is no data folder; no folder is ever overwritten.
@@ -11,7 +11,7 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use crate::guard::{self, NoticeError};
+use crate::rollback::{self, DetectionError};
 use crate::storage::{DataFolder, LOCK_FILE, META_FILE, StorageError, sync_folder};
 
 /// Made from the journals again.
@@ -26,7 +26,7 @@ pub enum BackupError {
     Storage(#[from] StorageError),
     /// The copy cannot be marked.
     #[error(transparent)]
-    Mark(#[from] NoticeError),
+    Mark(#[from] DetectionError),
     /// Nothing is overwritten.
     #[error("{0} is there already; name a folder that is not, or move that one away once its node is gone for good")]
     Exists(PathBuf),
@@ -123,7 +123,7 @@ fn copy_folder(from: &Path, to: &Path) -> Result<Copied, BackupError> {
     }
     let mut copied = Copied::default();
     copy_all(from, to, true, &mut copied)?;
-    guard::mark_as_copy(to)?;
+    rollback::mark_as_copy(to)?;
     copy_file(&from.join(META_FILE), &to.join(META_FILE), &mut copied)?;
     sync_folder(to).map_err(failed(to))?;
     Ok(copied)
@@ -167,7 +167,7 @@ fn failed(path: &Path) -> impl FnOnce(io::Error) -> BackupError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::guard::{Memory, Witness, default_witness};
+    use crate::rollback::{HighWaterMark, Memory, default_high_water_mark};
     use crate::storage::{FolderIdentity, Journal, JournalOptions, JournalPosition, JournalWrite};
 
     struct Scene(tempfile::TempDir);
@@ -183,7 +183,7 @@ mod tests {
             journal.append(b"a vote").unwrap();
             journal.commit().unwrap();
             drop(folder);
-            Witness::create(&data, default_witness(&data)).unwrap();
+            HighWaterMark::create(&data, default_high_water_mark(&data)).unwrap();
             fs::create_dir(data.join("index")).unwrap();
             fs::write(data.join("floors"), b"what others said").unwrap();
             scene
@@ -198,35 +198,35 @@ mod tests {
         FolderIdentity { names: vec!["aa".into()], shards: 1, chain_id: 1, contract: "0x01".into() }
     }
 
-    fn memory(data: &Path, witness: PathBuf) -> Memory {
+    fn memory(data: &Path, high_water_mark: PathBuf) -> Memory {
         let folder = DataFolder::open(data, &identity()).unwrap();
-        Witness::of(data, witness).unwrap().judge(&folder, &[JournalPosition(0)], None).unwrap()
+        HighWaterMark::of(data, high_water_mark).unwrap().judge(&folder, &[JournalPosition(0)], None).unwrap()
     }
 
     #[test]
     fn a_backup_that_is_put_back_is_known_as_one_wherever_and_however() {
         let scene = Scene::new();
         let (data, backup) = (scene.path("data"), scene.path("backup"));
-        assert_eq!(memory(&data, default_witness(&data)), Memory::Whole);
+        assert_eq!(memory(&data, default_high_water_mark(&data)), Memory::Whole);
         let copied = back_up(&data, &backup).unwrap();
         assert!(copied.files >= 2 && copied.bytes > 0, "{copied:?}");
         assert!([LOCK_FILE, "index", "floors"].iter().all(|left_out| !backup.join(left_out).exists()));
-        assert_eq!(memory(&data, default_witness(&data)), Memory::Whole, "the folder itself is what it was");
+        assert_eq!(memory(&data, default_high_water_mark(&data)), Memory::Whole, "the folder itself is what it was");
 
-        // In the same place, where the old folder was lost; the witness is still there.
+        // In the same place, where the old folder was lost; the high-water mark is still there.
         fs::remove_dir_all(&data).unwrap();
         assert!(restore(&backup, &data).unwrap().bytes > 0);
-        assert!(matches!(memory(&data, default_witness(&data)), Memory::Older { .. }));
+        assert!(matches!(memory(&data, default_high_water_mark(&data)), Memory::Older { .. }));
         let mut journal =
             Journal::open(&data.join("shard-000/journal"), JournalOptions::default(), JournalPosition::default());
         assert!(journal.as_mut().unwrap().end() > JournalPosition::default(), "the record is there");
 
-        // By hand, and with a witness that was made to fit it: the mark came with the copy.
+        // By hand, and with a high-water mark that was made to fit it: the mark came with the copy.
         let by_hand = scene.path("by-hand");
         fs::rename(&backup, &by_hand).unwrap();
         drop(DataFolder::hold(&by_hand).unwrap());
-        Witness::create(&by_hand, default_witness(&by_hand)).unwrap();
-        assert!(matches!(memory(&by_hand, default_witness(&by_hand)), Memory::Older { .. }));
+        HighWaterMark::create(&by_hand, default_high_water_mark(&by_hand)).unwrap();
+        assert!(matches!(memory(&by_hand, default_high_water_mark(&by_hand)), Memory::Older { .. }));
     }
 
     #[test]

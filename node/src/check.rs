@@ -17,12 +17,12 @@ use tokio::net::TcpStream;
 
 use crate::config::{Config, Overrides, TlsFiles};
 use crate::deployment::{self, Deployment, folder_identity};
-use crate::guard::{Age, Memory, Witness, age, marked};
 use crate::keys;
+use crate::rollback::{Age, HighWaterMark, Memory, age, marked};
 use crate::rotation::remembered_names;
-use crate::standing::Standing;
 use crate::storage::{DataFolder, StorageError};
 use crate::tls::{Tls, TlsError};
+use crate::voter_status::VoterStatus;
 
 /// `run` waits for the deployment to be final as long as that takes.
 const DEPLOYMENT_PATIENCE: Duration = Duration::from_secs(20);
@@ -45,7 +45,7 @@ pub enum Level {
 /// One thing that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What was looked at: `config`, `keys`, `committee`, `standing`, `data`, `memory`, `endpoints`, `tls`, `ports`,
+    /// What was looked at: `config`, `keys`, `committee`, `membership`, `data`, `memory`, `endpoints`, `tls`, `ports`,
     /// `traces`.
     pub check: &'static str,
     /// What it means.
@@ -160,13 +160,13 @@ async fn committee(config: &Config, findings: &mut Findings) -> Option<Deploymen
 fn memory(config: &Config, keys: Vec<AuthorityKeys>, deployment: &Deployment, findings: &mut Findings) {
     let keys: Vec<_> = keys.into_iter().map(Arc::new).collect();
     let names: Vec<_> = keys.iter().map(|keys| keys.public().name).collect();
-    let standing = |remembered: &[AuthorityName]| {
+    let voter_status = |remembered: &[AuthorityName]| {
         let committees = deployment.committees().map_err(|error| error.to_string())?;
-        Standing::new(committees, keys.clone(), remembered).map_err(|error| error.to_string())
+        VoterStatus::new(committees, keys.clone(), remembered).map_err(|error| error.to_string())
     };
     // As at a start, whose keys these are before whose folder it is: the first tells more.
-    if let Err(error) = standing(&names) {
-        findings.note("standing", Level::Error, error);
+    if let Err(error) = voter_status(&names) {
+        findings.note("membership", Level::Error, error);
     }
     let identity = folder_identity(&names, config.shards, &deployment.domain());
     let folder = match DataFolder::open(&config.data, &identity) {
@@ -182,27 +182,30 @@ fn memory(config: &Config, keys: Vec<AuthorityKeys>, deployment: &Deployment, fi
     };
     let Some(folder) = folder else { return };
     // Which names it has voted under is known to the folder, also where those keys are gone.
-    let standing = remembered_names(&folder).map_err(|error| error.to_string()).and_then(|names| standing(&names));
-    if let Ok(standing) = standing {
-        match standing.voter() {
-            Some(_) => findings.note("standing", Level::Ok, format!("votes in epoch {}", standing.epoch())),
+    let voter_status =
+        remembered_names(&folder).map_err(|error| error.to_string()).and_then(|names| voter_status(&names));
+    if let Ok(voter_status) = voter_status {
+        match voter_status.voter() {
+            Some(_) => findings.note("membership", Level::Ok, format!("votes in epoch {}", voter_status.epoch())),
             None => {
-                let message =
-                    format!("does not vote in epoch {}; it confirms, and answers what it is asked", standing.epoch());
-                findings.note("standing", Level::Warning, message);
+                let message = format!(
+                    "does not vote in epoch {}; it confirms, and answers what it is asked",
+                    voter_status.epoch()
+                );
+                findings.note("membership", Level::Warning, message);
             }
         }
     }
-    witness(config, &folder, findings);
+    high_water_mark(config, &folder, findings);
 }
 
 /// Whether the folder is taken for all that its authority has said.
-fn witness(config: &Config, folder: &DataFolder, findings: &mut Findings) {
+fn high_water_mark(config: &Config, folder: &DataFolder, findings: &mut Findings) {
     let restored = |why: &dyn fmt::Display| {
         format!("taken for an older copy ({why}): it votes only above what the others know of; see docs/OPERATIONS.md")
     };
     // Without the journals' ends: those are found by recovering them.
-    let suspicion = Witness::of(&config.data, config.witness()).map(|witness| witness.suspicion(&[]));
+    let stale_reason = HighWaterMark::of(&config.data, config.high_water_mark()).map(|mark| mark.stale_reason(&[]));
     let new = match age(folder) {
         Ok(Age::New) => Some("the folder is new: its first start finds out whether the deployment was in use before"),
         Ok(Age::First) => Some("the folder is the first of these keys: there is nothing to remember"),
@@ -212,9 +215,9 @@ fn witness(config: &Config, folder: &DataFolder, findings: &mut Findings) {
         findings.note("memory", Level::Ok, message);
         return;
     }
-    match suspicion.and_then(|suspicion| Ok((suspicion, marked(folder.path())?))) {
+    match stale_reason.and_then(|stale_reason| Ok((stale_reason, marked(folder.path())?))) {
         Ok((None, Memory::Whole)) => {
-            findings.note("memory", Level::Ok, "the witness is this folder's, and it is not marked")
+            findings.note("memory", Level::Ok, "the high-water mark is this folder's, and it is not marked")
         }
         Ok((Some(why), _)) => findings.note("memory", Level::Warning, restored(&why)),
         Ok((None, Memory::Older { why, .. })) => findings.note("memory", Level::Warning, restored(&why)),

@@ -9,10 +9,10 @@ use fastpay_ethereum::PrimaryConfig;
 use fastpay_telemetry::{TraceSettings, configuration};
 use serde::Deserialize;
 
-use crate::guard::default_witness;
 use crate::http::HttpLimits;
 use crate::keys::KeyFiles;
 use crate::network::NetworkLimits;
+use crate::rollback::default_high_water_mark;
 use crate::shard::{ADDRESS_JOURNAL_BYTES_PER_DAY, ShardLimits};
 
 /// Each shard is a thread with its own journal, store and port.
@@ -32,7 +32,7 @@ pub struct Config {
     /// The folder of journals and checkpoints.
     pub data: PathBuf,
     /// The file that notices where the data folder is an older copy: outside of it, and of what is copied with it.
-    pub witness: Option<PathBuf>,
+    pub high_water_mark: Option<PathBuf>,
     /// Where the other authorities are reached, the same file as wallets use. Needed to vote with a data folder that
     /// is an older copy.
     pub endpoints: Option<PathBuf>,
@@ -217,7 +217,7 @@ impl Config {
     fn resolve(&mut self, folder: &Path) {
         let tls = self.tls.as_mut().map(|tls| [&mut tls.certificate, &mut tls.key]);
         let keys = self.keys.iter_mut().flat_map(|pair| [&mut pair.voting, &mut pair.redemption]);
-        let files = [&mut self.genesis, &mut self.witness, &mut self.endpoints].into_iter().flatten();
+        let files = [&mut self.genesis, &mut self.high_water_mark, &mut self.endpoints].into_iter().flatten();
         for path in std::iter::once(&mut self.data).chain(keys).chain(files).chain(tls.into_iter().flatten()) {
             *path = folder.join(&*path);
         }
@@ -248,10 +248,10 @@ impl Config {
         self.shard_addresses().map(|_| ())
     }
 
-    /// The witness of the data folder.
+    /// The high-water mark of the data folder.
     #[must_use]
-    pub fn witness(&self) -> PathBuf {
-        self.witness.clone().unwrap_or_else(|| default_witness(&self.data))
+    pub fn high_water_mark(&self) -> PathBuf {
+        self.high_water_mark.clone().unwrap_or_else(|| default_high_water_mark(&self.data))
     }
 
     /// At most so many accounts of one shard are in memory.
@@ -308,11 +308,13 @@ mod tests {
         assert_eq!(config.data, Path::new("data"));
         assert!(config.keys.len() == 2 && config.keys.iter().all(|pair| pair.redemption.is_absolute()));
         assert_eq!(config.genesis.as_deref(), Some(Path::new("/etc/genesis.json")));
-        assert_eq!(config.witness(), Path::new("data.witness"));
-        let named = format!("witness = \"/var/witness\"\nendpoints = \"endpoints.json\"\n{GOOD}");
+        assert_eq!(config.high_water_mark(), Path::new("data.witness"));
+        let named = format!("high_water_mark = \"/var/mark\"\nendpoints = \"endpoints.json\"\n{GOOD}");
         let named = read(&named, Overrides::default()).unwrap();
-        assert_eq!(named.witness(), Path::new("/var/witness"));
+        assert_eq!(named.high_water_mark(), Path::new("/var/mark"));
         assert!(named.endpoints.unwrap().is_absolute());
+        let old = read(&format!("witness = \"/var/mark\"\n{GOOD}"), Overrides::default()).unwrap_err().to_string();
+        assert!(old.contains("`witness` is called `high_water_mark` now"), "{old}");
         let ports: Vec<u16> = config.shard_addresses().unwrap().iter().map(SocketAddr::port).collect();
         assert_eq!(ports, [7000, 7001]);
     }

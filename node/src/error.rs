@@ -10,7 +10,7 @@ use fastpay_node::backup::BackupError;
 use fastpay_node::committee::CommitteeError;
 use fastpay_node::config::ConfigError;
 use fastpay_node::deployment::DeploymentError;
-use fastpay_node::guard::NoticeError;
+use fastpay_node::rollback::DetectionError;
 use fastpay_node::rotation::RotationError;
 use fastpay_node::setup::SetupError;
 use fastpay_node::shard::ShardError;
@@ -42,7 +42,7 @@ pub enum CommandError {
     #[error(transparent)]
     Backup(#[from] BackupError),
     #[error(transparent)]
-    Memory(#[from] NoticeError),
+    Memory(#[from] DetectionError),
     #[error(transparent)]
     Status(#[from] StatusError),
     #[error("the system refuses: {0}")]
@@ -70,7 +70,7 @@ impl CommandError {
             Self::Unwritten { error, .. } if error.kind() == io::ErrorKind::AlreadyExists => ErrorKind::Argument,
             Self::Unwritten { .. } => ErrorKind::Storage,
             Self::Backup(error) => of_backup(error),
-            Self::Memory(error) => of_notice(error),
+            Self::Memory(error) => of_detection(error),
             Self::Status(StatusError::Shard { error: ClientError::Address { .. }, .. } | StatusError::Config(_)) => {
                 ErrorKind::Config
             }
@@ -88,13 +88,13 @@ fn of_setup(error: &SetupError) -> ErrorKind {
             ErrorKind::Config
         }
         SetupError::Storage(error) => of_storage(error),
-        SetupError::Witness(error) => of_notice(error),
+        SetupError::HighWaterMark(error) => of_detection(error),
     }
 }
 
 fn of_authority(error: &AuthorityError) -> ErrorKind {
     match error {
-        AuthorityError::Config(_) | AuthorityError::Standing(_) | AuthorityError::Peers(_) => ErrorKind::Config,
+        AuthorityError::Config(_) | AuthorityError::VoterStatus(_) | AuthorityError::Peers(_) => ErrorKind::Config,
         AuthorityError::Listen { .. } | AuthorityError::Tls(_) => ErrorKind::Config,
         AuthorityError::Deployment(DeploymentError::Genesis { .. } | DeploymentError::Committee(_)) => {
             ErrorKind::Config
@@ -102,8 +102,10 @@ fn of_authority(error: &AuthorityError) -> ErrorKind {
         AuthorityError::Deployment(DeploymentError::Primary(_) | DeploymentError::Epochs(_)) => ErrorKind::Primary,
         AuthorityError::Rotation(error) => of_rotation(error),
         AuthorityError::Storage(error) => of_storage(error),
-        AuthorityError::Memory(error) => of_notice(error),
-        AuthorityError::Epochs(_) | AuthorityError::Floors(_) | AuthorityError::TornCopy { .. } => ErrorKind::Storage,
+        AuthorityError::Memory(error) => of_detection(error),
+        AuthorityError::Epochs(_) | AuthorityError::VoteFloors(_) | AuthorityError::TornCopy { .. } => {
+            ErrorKind::Storage
+        }
         AuthorityError::LostCredits { .. } => ErrorKind::Storage,
         AuthorityError::Shard { error, .. } => of_shard(error),
         AuthorityError::Primary(_) => ErrorKind::Primary,
@@ -116,7 +118,7 @@ fn of_authority(error: &AuthorityError) -> ErrorKind {
 fn of_rotation(error: &RotationError) -> ErrorKind {
     match error {
         RotationError::Primary(_) => ErrorKind::Primary,
-        RotationError::Standing(_) => ErrorKind::Config,
+        RotationError::VoterStatus(_) => ErrorKind::Config,
         RotationError::Storage(error) => of_storage(error),
         RotationError::Remember(_) => ErrorKind::Storage,
     }
@@ -139,18 +141,18 @@ fn of_storage(error: &StorageError) -> ErrorKind {
     }
 }
 
-fn of_notice(error: &NoticeError) -> ErrorKind {
+fn of_detection(error: &DetectionError) -> ErrorKind {
     match error {
-        NoticeError::Storage(error) => of_storage(error),
-        NoticeError::Io { .. } => ErrorKind::Storage,
-        NoticeError::Witnessed(_) => ErrorKind::Config,
+        DetectionError::Storage(error) => of_storage(error),
+        DetectionError::Io { .. } => ErrorKind::Storage,
+        DetectionError::HighWaterMarkExists(_) => ErrorKind::Config,
     }
 }
 
 fn of_backup(error: &BackupError) -> ErrorKind {
     match error {
         BackupError::Storage(error) => of_storage(error),
-        BackupError::Mark(error) => of_notice(error),
+        BackupError::Mark(error) => of_detection(error),
         BackupError::Exists(_) | BackupError::Inside(_) | BackupError::Unfinished { .. } => ErrorKind::Argument,
         BackupError::Io { .. } => ErrorKind::Storage,
     }
@@ -205,7 +207,7 @@ mod tests {
             (shard(ShardError::CommitPanicked).into(), ErrorKind::System),
             (shard(ShardError::Ledger).into(), ErrorKind::Storage),
             (listen.into(), ErrorKind::Config),
-            (NoticeError::Witnessed(path()).into(), ErrorKind::Config),
+            (DetectionError::HighWaterMarkExists(path()).into(), ErrorKind::Config),
             (BackupError::Inside(path()).into(), ErrorKind::Argument),
             (BackupError::Unfinished { from: path(), unfinished: path() }.into(), ErrorKind::Argument),
             (CommitteeError::NoPrimary.into(), ErrorKind::Config),

@@ -6,7 +6,7 @@
 //! ```
 //! Every shard keeps the index up to which it has applied its deposits, so repeating a batch changes
 //! nothing; the cursor on disk only saves reading the chain again. Where the Ethereum nodes say what cannot be true,
-//! the follower reads again for some minutes (`suspicion`), and then stops with an alarm; payments go on.
+//! the follower reads again for some minutes (`inconsistency`), and then stops with an alarm; payments go on.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use fastpay_core::{Deposit, ShardId, ShardLayout, SynchronizationOrder, Transact
 use fastpay_ethereum::{Cursor, DepositReader, EpochReader, Primary, RANGE_BLOCKS_DEFAULT};
 use tokio::sync::{oneshot, watch};
 
+use crate::inconsistency::{InconsistentReads, REREADS_MAX};
 use crate::metrics::FollowerMetrics;
 use crate::rotation::{Rotation, RotationError};
 use crate::shard::{Command, ShardHandle};
 use crate::storage::replace_file;
-use crate::suspicion::{REREADS_MAX, Suspicion};
 
 /// How long to wait where nothing new is final.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -63,13 +63,13 @@ fn read_cursor_file(file: &Path) -> Option<Cursor> {
 struct ShardsEnded;
 
 /// Hands deposits to every shard.
-pub struct Feed {
+pub struct DepositSink {
     layout: ShardLayout,
     shards: Vec<ShardHandle>,
 }
 
-impl Feed {
-    /// A feed for these shards, from the first.
+impl DepositSink {
+    /// A sink for these shards, from the first.
     #[must_use]
     pub fn new(layout: ShardLayout, shards: Vec<ShardHandle>) -> Self {
         Self { layout, shards }
@@ -155,7 +155,7 @@ pub struct Follower {
     rotation: Rotation,
     /// The final block up to which the committees are known.
     committees_known_at: Option<u64>,
-    feed: Feed,
+    sink: DepositSink,
     cursor_file: PathBuf,
     metrics: Arc<FollowerMetrics>,
     progress: watch::Sender<Progress>,
@@ -166,7 +166,7 @@ impl Follower {
     #[must_use]
     pub fn new(
         primary: Primary,
-        feed: Feed,
+        sink: DepositSink,
         rotation: Rotation,
         cursor_file: PathBuf,
         metrics: Arc<FollowerMetrics>,
@@ -174,7 +174,7 @@ impl Follower {
     ) -> Self {
         let epochs = EpochReader::new(primary.clone());
         let reader = DepositReader::new(primary, RANGE_BLOCKS_DEFAULT);
-        Self { reader, epochs, rotation, committees_known_at: None, feed, cursor_file, metrics, progress }
+        Self { reader, epochs, rotation, committees_known_at: None, sink, cursor_file, metrics, progress }
     }
 
     /// Runs until stopped.
@@ -187,14 +187,14 @@ impl Follower {
     }
 
     async fn follow(&mut self) {
-        let Ok(applied) = self.feed.synchronized().await else { return };
+        let Ok(applied) = self.sink.synchronized().await else { return };
         let mut cursor = self.stored_cursor(applied);
-        let (mut wait, mut suspicion) = (POLL_INTERVAL, Suspicion::default());
+        let (mut wait, mut inconsistent) = (POLL_INTERVAL, InconsistentReads::default());
         loop {
             match self.step(&mut cursor, applied).await {
                 Ok(Some(again_at_once)) => {
                     wait = POLL_INTERVAL;
-                    if suspicion.clear() {
+                    if inconsistent.clear() {
                         self.trust_again();
                     }
                     if !again_at_once {
@@ -211,7 +211,7 @@ impl Follower {
                     tokio::time::sleep(wait).await;
                     wait = wait.saturating_mul(2).min(RETRY_WAIT_MAX);
                 }
-                Err(error) => match suspicion.raise().filter(|_| error.is_of_the_nodes()) {
+                Err(error) => match inconsistent.raise().filter(|_| error.is_of_the_nodes()) {
                     Some(wait) => {
                         tracing::warn!(%error, wait_s = wait.as_secs(), rereads_max = REREADS_MAX, "the Ethereum nodes say what cannot be true; reading again before the follower stops");
                         self.metrics.rereads.inc();
@@ -260,7 +260,7 @@ impl Follower {
             }
         };
         let batch = self.reader.next(&at).await?;
-        if !self.feed.apply(at.last_index, &batch.deposits, batch.cursor.last_index).await {
+        if !self.sink.apply(at.last_index, &batch.deposits, batch.cursor.last_index).await {
             return Ok(None);
         }
         if batch.cursor != at {
@@ -345,18 +345,18 @@ mod tests {
         let names = [keys.public().name];
         let identity = crate::deployment::folder_identity(&names, std::num::NonZeroU32::MIN, &committee.domain);
         let data = crate::storage::DataFolder::create(&folder.path().join("data"), &identity).unwrap();
-        let standing = crate::standing::Standing::new(committees, vec![keys], &names).unwrap();
-        Rotation::new(Arc::new(data), standing).unwrap()
+        let voter_status = crate::voter_status::VoterStatus::new(committees, vec![keys], &names).unwrap();
+        Rotation::new(Arc::new(data), voter_status).unwrap()
     }
 
     /// A follower of a contract that nobody serves, with this cursor file.
     fn follower(cursor_file: PathBuf) -> Follower {
         let url = "http://127.0.0.1:1".parse().unwrap();
         let config = fastpay_ethereum::PrimaryConfig::new(vec![url], 1, fastpay_core::PrimaryAddress::ZERO);
-        let feed = Feed::new(ShardLayout::new(std::num::NonZeroU32::MIN), Vec::new());
+        let sink = DepositSink::new(ShardLayout::new(std::num::NonZeroU32::MIN), Vec::new());
         let metrics = crate::metrics::Metrics::new(1).follower;
         let (progress, _) = watch::channel(Progress::CatchingUp);
-        Follower::new(Primary::connect_lazily(config).unwrap(), feed, rotation(), cursor_file, metrics, progress)
+        Follower::new(Primary::connect_lazily(config).unwrap(), sink, rotation(), cursor_file, metrics, progress)
     }
 
     #[tokio::test]
@@ -388,14 +388,14 @@ mod tests {
         let (handle, queue) = ShardHandle::new(&limits, crate::metrics::Metrics::new(1).shards[0].clone());
         let (stop, stopped) = watch::channel(false);
         let mut waiting = follower(PathBuf::from("/nowhere/follower.json"));
-        waiting.feed.shards = vec![handle.clone()];
+        waiting.sink.shards = vec![handle.clone()];
         let task = tokio::spawn(waiting.run(stopped.clone()));
         stop.send_replace(true);
         task.await.unwrap();
         drop(queue);
         stop.send_replace(false);
         let mut orphan = follower(PathBuf::from("/nowhere/follower.json"));
-        orphan.feed.shards = vec![handle];
+        orphan.sink.shards = vec![handle];
         orphan.run(stopped).await;
     }
 
@@ -441,9 +441,9 @@ mod tests {
             });
             let (folder, metrics) = (tempfile::tempdir().unwrap(), crate::metrics::Metrics::new(1).follower);
             let ((progress, seen), (stop, stopped)) = (watch::channel(Progress::CatchingUp), watch::channel(false));
-            let feed = Feed::new(ShardLayout::new(std::num::NonZeroU32::MIN), vec![handle]);
+            let sink = DepositSink::new(ShardLayout::new(std::num::NonZeroU32::MIN), vec![handle]);
             let file = folder.path().join("follower.json");
-            let follower = Follower::new(connection, feed, rotation(), file, metrics.clone(), progress);
+            let follower = Follower::new(connection, sink, rotation(), file, metrics.clone(), progress);
             tokio::spawn(follower.run(stopped));
             Self { primary, contract, node, metrics, progress: seen, credited, _folder: folder, _stop: stop }
         }

@@ -9,10 +9,10 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use fastpay_node::config::{Config, Overrides};
 use fastpay_node::keys::{self, KeyFiles, passphrase_source};
-use fastpay_node::{authority, backup, check, committee, guard, setup, status};
+use fastpay_node::{authority, backup, check, committee, rollback, setup, status};
 use fastpay_telemetry::configuration::NodeUrl;
 use fastpay_telemetry::console::{LogFormat, Shell, answer, complain, completions, end_at_arguments, fail, start_log};
 use serde::Serialize;
@@ -29,6 +29,13 @@ struct Arguments {
     log_format: LogFormat,
     #[command(subcommand)]
     command: Command,
+}
+
+/// The arguments of a command of an earlier version, which are not read.
+#[derive(Args)]
+struct Replaced {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    _arguments: Vec<String>,
 }
 
 #[derive(Subcommand)]
@@ -63,10 +70,13 @@ enum Command {
     Committee(CommitteeCommand),
     /// Replaced by `committee sign`
     #[command(hide = true, disable_help_flag = true)]
-    VoteCommittee {
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        _arguments: Vec<String>,
-    },
+    VoteCommittee(Replaced),
+    /// Replaced by `mark-stale`
+    #[command(hide = true, disable_help_flag = true)]
+    Restored(Replaced),
+    /// Replaced by `trust-data`
+    #[command(hide = true, disable_help_flag = true)]
+    Vouch(Replaced),
     /// Look at the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -88,10 +98,10 @@ enum Command {
     },
     /// Say that the data folder is an older copy: until told otherwise, the authority votes only above what the
     /// other authorities know of
-    Restored(FolderArguments),
+    MarkStale(FolderArguments),
     /// Say that the data folder forgets nothing: it was moved whole while the node was stopped, or all that was
     /// under way when it was copied is long finished
-    Vouch(FolderArguments),
+    TrustData(FolderArguments),
     /// Ask a running authority how it is
     Status {
         /// The configuration
@@ -294,9 +304,11 @@ fn execute(command: Command, log_format: LogFormat) -> Result<(), CommandError> 
             runtime()?.block_on(async { Ok(authority::run(config, keys, stop_signal()?).await?) })
         }
         Command::Committee(command) => sign_for_committee(command),
-        Command::VoteCommittee { .. } => {
+        Command::VoteCommittee(_) => {
             Err(CommandError::Replaced { old: "vote-committee", new: "fastpay-node committee sign" })
         }
+        Command::Restored(_) => Err(CommandError::Replaced { old: "restored", new: "fastpay-node mark-stale" }),
+        Command::Vouch(_) => Err(CommandError::Replaced { old: "vouch", new: "fastpay-node trust-data" }),
         Command::Config(ConfigCommand::Check { config, json, passphrase_file, overrides }) => {
             let passphrase = passphrase_source(passphrase_file);
             // Where nobody reads it, the check goes on.
@@ -327,14 +339,14 @@ fn execute(command: Command, log_format: LogFormat) -> Result<(), CommandError> 
             }
             Ok(())
         }
-        Command::Restored(FolderArguments { config, overrides }) => {
+        Command::MarkStale(FolderArguments { config, overrides }) => {
             let data = Config::read(&config, overrides)?.data;
-            guard::distrust(&data)?;
+            rollback::mark_stale(&data)?;
             Ok(answer(format_args!("{} is marked as an older copy", data.display()))?)
         }
-        Command::Vouch(FolderArguments { config, overrides }) => {
+        Command::TrustData(FolderArguments { config, overrides }) => {
             let config = Config::read(&config, overrides)?;
-            guard::vouch(&config.data, config.witness())?;
+            rollback::trust_data(&config.data, config.high_water_mark())?;
             Ok(answer(format_args!("{} counts as whole: it remembers every vote", config.data.display()))?)
         }
         Command::Status { config, json, overrides } => {

@@ -16,7 +16,7 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::index::Index;
-use crate::standing::Standing;
+use crate::voter_status::VoterStatus;
 
 /// Of so many assets the sums are shown, ETH first: anyone can deposit tokens of their own making.
 const ASSETS_SHOWN_MAX: usize = 32;
@@ -37,7 +37,7 @@ pub struct ShardMetrics {
     pub confirmed: Counter,
     /// Requests refused by the rules.
     pub refused: Counter,
-    /// Orders and certificates that did not stand up.
+    /// Orders and certificates that were not valid.
     pub invalid: Counter,
     /// Votes of this authority in certificates that it does not remember.
     pub forgotten_votes: Counter,
@@ -193,14 +193,14 @@ type Amounts = Family<Labels, Gauge<f64, AtomicU64>>;
 impl AuthorityMetrics {
     /// Takes whether the node is ready, and its place in the committee. Members that have not voted since the start
     /// are shown as never seen, and those of earlier epochs not at all.
-    pub fn observe(&self, ready: bool, standing: &Standing) {
+    pub fn observe(&self, ready: bool, voter_status: &VoterStatus) {
         self.ready.set(ready.into());
-        self.epoch.set(signed(standing.epoch().0));
-        self.voting.set(standing.voter().is_some().into());
-        self.restored.set(standing.guard().is_some().into());
-        let current = standing.committees().current();
+        self.epoch.set(signed(voter_status.epoch().0));
+        self.voting.set(voter_status.voter().is_some().into());
+        self.restored.set(voter_status.rollback_protection().is_some().into());
+        let current = voter_status.committees().current();
         let label = |name: &dyn ToString| [("authority", name.to_string())];
-        for gone in standing.committees().iter().flat_map(|committee| committee.members()) {
+        for gone in voter_status.committees().iter().flat_map(|committee| committee.members()) {
             if current.member(&gone.name).is_none() {
                 self.peer_vote_timestamp.remove(&label(&gone.name));
             }
@@ -418,7 +418,7 @@ fn shard(registry: &mut Registry, id: u32, peer_vote_timestamp: &Timestamps, tra
     registry.register("votes", "Votes given", metrics.votes.clone());
     registry.register("confirmed", "Certificates confirmed", metrics.confirmed.clone());
     registry.register("refused", "Requests refused by the rules", metrics.refused.clone());
-    registry.register("invalid", "Orders and certificates that did not stand up", metrics.invalid.clone());
+    registry.register("invalid", "Orders and certificates that were not valid", metrics.invalid.clone());
     let forgotten = metrics.forgotten_votes.clone();
     registry.register(
         "forgotten_votes",

@@ -2,10 +2,10 @@
 //! to know of before its users tell it, whether or not a relayer runs.
 //!
 //! ```text
-//!  feed of each shard ─► the contract's word for each, in the final block ─► those that wait, and since when
+//!  redemption log of each shard ─► the contract's word for each, in the final block ─► those that wait, and since when
 //!                                                                            ─► page, API, metrics, a file
 //! ```
-//! Nothing of the protocol rests on it. The file only saves asking the contract for all of the feed again, and the
+//! Nothing of the protocol rests on it. The file only saves asking the contract for all of the redemption log again, and the
 //! time since when each waits; without it they wait since they were first seen.
 
 use std::collections::BTreeMap;
@@ -22,8 +22,8 @@ use tokio::sync::{Semaphore, watch};
 use crate::metrics::{Metrics, now_seconds};
 use crate::network::{Range, ReadError, Reads};
 use crate::shard::{HistoryReader, ShardHandle};
-use crate::standing::StandingSeen;
 use crate::storage::replace_file;
+use crate::voter_status::VoterStatusWatch;
 
 /// How often the contract is asked: redemptions take minutes to become final.
 const INTERVAL: Duration = Duration::from_secs(10);
@@ -33,7 +33,7 @@ const WAITING_PER_SHARD_MAX: usize = 256;
 /// What waits, for whoever shows it; none before the contract was first asked.
 pub type WaitingSeen = watch::Receiver<Option<Arc<WaitingRedemptions>>>;
 
-/// Why the contract could not be compared with the feeds now.
+/// Why the contract could not be compared with the redemption logs now.
 #[derive(Debug, thiserror::Error)]
 enum StepError {
     #[error(transparent)]
@@ -49,18 +49,18 @@ struct Waiting {
     since: u64,
 }
 
-/// What waits of one shard's feed. All entries below `next` that are not listed are paid.
+/// What waits of one shard's redemption log. All entries below `next` that are not listed are paid.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Queue {
     next: u64,
     waiting: BTreeMap<u64, Waiting>,
 }
 
-/// Compares the feeds with the contract until told to stop.
+/// Compares the redemption logs with the contract until told to stop.
 pub struct Payouts {
     primary: Primary,
     domain: Domain,
-    standing: StandingSeen,
+    voter_status: VoterStatusWatch,
     shards: Vec<Reads>,
     queues: Vec<Queue>,
     /// The final block at which all that is listed was asked for.
@@ -75,7 +75,7 @@ impl Payouts {
     #[must_use]
     pub fn new(
         primary: Primary,
-        standing: StandingSeen,
+        voter_status: VoterStatusWatch,
         shards: &[(ShardHandle, HistoryReader)],
         file: PathBuf,
         metrics: Arc<Metrics>,
@@ -87,7 +87,7 @@ impl Payouts {
         let queues = stored.unwrap_or_else(|| vec![Queue::default(); shards.len()]);
         let (seen, waiting) = watch::channel(None);
         let (domain, shards) = (primary.domain(), reads.collect());
-        (Self { primary, domain, standing, shards, queues, asked_at: None, file, metrics, seen }, waiting)
+        (Self { primary, domain, voter_status, shards, queues, asked_at: None, file, metrics, seen }, waiting)
     }
 
     /// Runs until stopped.
@@ -110,13 +110,13 @@ impl Payouts {
         }
     }
 
-    /// Takes in what is new in the feeds, leaves out what the contract has taken, and says what is left. True where
+    /// Takes in what is new in the redemption logs, leaves out what the contract has taken, and says what is left. True where
     /// there is more to be compared at once.
     async fn step(&mut self) -> Result<bool, StepError> {
         let head = self.primary.final_head().await?;
         // Where this step fails, the next one asks for all again.
         let asked_at = self.asked_at.take();
-        let votes_max = self.standing.borrow().quorum_max();
+        let votes_max = self.voter_status.borrow().quorum_max();
         let (mut beyond, mut changed, mut more) = (0, false, false);
         for (reads, queue) in self.shards.iter().zip(&mut self.queues) {
             let ledger = reads.ledger().await?;
@@ -128,7 +128,8 @@ impl Payouts {
             let before = queue.clone();
             while queue.next < total && queue.waiting.len() < WAITING_PER_SHARD_MAX {
                 let room = u32::try_from(WAITING_PER_SHARD_MAX - queue.waiting.len()).unwrap_or(u32::MAX);
-                let page = reads.feed(&ledger, Range { start: queue.next, limit: room }, votes_max).await?;
+                let page =
+                    reads.redemption_certificates(&ledger, Range { start: queue.next, limit: room }, votes_max).await?;
                 if page.is_empty() {
                     break;
                 }
@@ -180,7 +181,7 @@ impl Payouts {
 }
 
 impl Queue {
-    /// The next entry of the feed.
+    /// The next entry of the redemption log.
     fn push(&mut self, certificate: &Certificate) {
         let redemption = json::Transfer::from(&certificate.order.transfer);
         let since = u64::try_from(now_seconds()).unwrap_or_default();

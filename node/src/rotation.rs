@@ -13,8 +13,8 @@ use fastpay_ethereum::{DepositsError, EpochReader};
 use tokio::sync::watch;
 
 use crate::deployment;
-use crate::standing::{Standing, StandingError};
 use crate::storage::{DataFolder, StorageError};
+use crate::voter_status::{VoterStatus, VoterStatusError};
 
 /// Why a committee cannot be taken up.
 #[derive(Debug, thiserror::Error)]
@@ -24,7 +24,7 @@ pub enum RotationError {
     Primary(#[from] DepositsError),
     /// The new committee lists this authority with a key that it does not have.
     #[error("the next committee cannot be taken up: {0}")]
-    Standing(#[from] StandingError),
+    VoterStatus(#[from] VoterStatusError),
     /// The data folder cannot be written.
     #[error(transparent)]
     Storage(#[from] StorageError),
@@ -40,7 +40,7 @@ impl RotationError {
         match self {
             Self::Primary(error) => error.is_retryable(),
             Self::Storage(_) | Self::Remember(_) => true,
-            Self::Standing(_) => false,
+            Self::VoterStatus(_) => false,
         }
     }
 
@@ -51,10 +51,10 @@ impl RotationError {
     }
 }
 
-/// This authority's standing, and what it takes to change it.
+/// This authority's voter status, and what it takes to change it.
 pub struct Rotation {
     folder: Arc<DataFolder>,
-    standing: watch::Sender<Arc<Standing>>,
+    voter_status: watch::Sender<Arc<VoterStatus>>,
 }
 
 impl Rotation {
@@ -62,16 +62,16 @@ impl Rotation {
     ///
     /// # Errors
     /// Where the folder cannot be written.
-    pub fn new(folder: Arc<DataFolder>, standing: Standing) -> Result<Self, RotationError> {
-        let rotation = Self { folder, standing: watch::Sender::new(Arc::new(standing.clone())) };
-        rotation.put_on_disk(&standing)?;
+    pub fn new(folder: Arc<DataFolder>, voter_status: VoterStatus) -> Result<Self, RotationError> {
+        let rotation = Self { folder, voter_status: watch::Sender::new(Arc::new(voter_status.clone())) };
+        rotation.put_on_disk(&voter_status)?;
         Ok(rotation)
     }
 
-    /// For a part that must know the standing.
+    /// For a part that must know the voter status.
     #[must_use]
-    pub fn subscribe(&self) -> watch::Receiver<Arc<Standing>> {
-        self.standing.subscribe()
+    pub fn subscribe(&self) -> watch::Receiver<Arc<VoterStatus>> {
+        self.voter_status.subscribe()
     }
 
     /// Looks for new committees in the newest final block, and takes them up.
@@ -79,7 +79,7 @@ impl Rotation {
     /// # Errors
     /// See [`RotationError`]. Nothing has changed then.
     pub async fn follow(&self, reader: &EpochReader) -> Result<(), RotationError> {
-        let now = self.standing.borrow().clone();
+        let now = self.voter_status.borrow().clone();
         let committees = reader.read(Some(now.committees())).await?;
         if committees == *now.committees() {
             return Ok(());
@@ -87,7 +87,7 @@ impl Rotation {
         self.take_up(&now, committees)
     }
 
-    fn take_up(&self, now: &Standing, committees: Committees) -> Result<(), RotationError> {
+    fn take_up(&self, now: &VoterStatus, committees: Committees) -> Result<(), RotationError> {
         let next = now.among(committees, &remembered_names(&self.folder)?)?;
         self.put_on_disk(&next)?;
         let (epoch, authority) = (next.epoch(), next.public().name);
@@ -96,14 +96,14 @@ impl Rotation {
         } else {
             tracing::warn!(%epoch, %authority, "a new committee is installed, in which this authority does not vote; it goes on confirming");
         }
-        self.standing.send_replace(Arc::new(next));
+        self.voter_status.send_replace(Arc::new(next));
         Ok(())
     }
 
     /// Durable before visible: a name is noted before the first vote under it.
-    fn put_on_disk(&self, standing: &Standing) -> Result<(), RotationError> {
-        deployment::remember(self.folder.path(), standing.committees())?;
-        match standing.voter() {
+    fn put_on_disk(&self, voter_status: &VoterStatus) -> Result<(), RotationError> {
+        deployment::remember(self.folder.path(), voter_status.committees())?;
+        match voter_status.voter() {
             Some(keys) => Ok(self.folder.add_name(&keys.public().name.to_string())?),
             None => Ok(()),
         }
@@ -141,14 +141,14 @@ mod tests {
         let folder = Arc::new(DataFolder::create(&path, &identity(1)).unwrap());
         let mut committees = Committees::new(committee(0, [1, 2, 3, 4])).unwrap();
         let names = remembered_names(&folder).unwrap();
-        let standing = Standing::new(committees.clone(), vec![pair(1), pair(11)], &names).unwrap();
-        let rotation = Rotation::new(folder.clone(), standing).unwrap();
+        let voter_status = VoterStatus::new(committees.clone(), vec![pair(1), pair(11)], &names).unwrap();
+        let rotation = Rotation::new(folder.clone(), voter_status).unwrap();
         let seen = rotation.subscribe();
         assert_eq!(seen.borrow().voter().unwrap().public(), pair(1).public());
 
         committees.install(committee(1, [11, 12, 13, 14])).unwrap();
         let now = seen.borrow().clone();
-        // While either of the two files cannot be written, the standing stays what it was. A folder stands where
+        // While either of the two files cannot be written, the voter status stays what it was. A folder stands where
         // the new bytes would go.
         for file in [".committees.json.tmp", ".meta.json.tmp"] {
             std::fs::create_dir(path.join(file)).unwrap();
@@ -163,7 +163,7 @@ mod tests {
 
         // The new keys alone open the folder, and vote.
         let folder = DataFolder::open(&path, &identity(11)).unwrap();
-        let standing = Standing::new(committees, vec![pair(11)], &remembered_names(&folder).unwrap()).unwrap();
-        assert_eq!((standing.epoch(), standing.voter().is_some()), (Epoch(1), true));
+        let voter_status = VoterStatus::new(committees, vec![pair(11)], &remembered_names(&folder).unwrap()).unwrap();
+        assert_eq!((voter_status.epoch(), voter_status.voter().is_some()), (Epoch(1), true));
     }
 }

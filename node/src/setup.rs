@@ -16,8 +16,8 @@ use serde::Serialize;
 
 use crate::config::{Config, ConfigError, Overrides};
 use crate::deployment::folder_identity;
-use crate::guard::{self, NoticeError, Witness};
 use crate::keys::{self, KeyFiles};
+use crate::rollback::{self, DetectionError, HighWaterMark};
 use crate::storage::{DataFolder, StorageError};
 
 /// The configuration's `[primary]`.
@@ -84,9 +84,9 @@ pub enum SetupError {
     /// The data folder cannot be created.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// There was one before, or its witness cannot be written.
+    /// There was one before, or its high-water mark cannot be written.
     #[error(transparent)]
-    Witness(#[from] NoticeError),
+    HighWaterMark(#[from] DetectionError),
 }
 
 /// What an operator may want to add, above the sections.
@@ -141,16 +141,16 @@ pub fn init(request: Request, authority: AuthorityName) -> Result<AuthorityEndpo
 /// Creates what the configuration names.
 fn create(config: &Path, authority: AuthorityName, domain: &Domain) -> Result<AuthorityEndpoints, SetupError> {
     let config = Config::read(config, Overrides::default())?;
-    let witness = config.witness();
-    if witness.exists() && !config.data.exists() {
-        return Err(NoticeError::Witnessed(witness).into());
+    let high_water_mark = config.high_water_mark();
+    if high_water_mark.exists() && !config.data.exists() {
+        return Err(DetectionError::HighWaterMarkExists(high_water_mark).into());
     }
     let folder = DataFolder::create(&config.data, &folder_identity(&[authority], config.shards, domain))?;
     // First they are unused no more, then the folder is their first: never two.
     if config.keys.first().is_some_and(keys::take_first_use) {
-        guard::note_first(&folder)?;
+        rollback::note_first(&folder)?;
     }
-    Witness::create(&config.data, witness)?;
+    HighWaterMark::create(&config.data, high_water_mark)?;
     Ok(AuthorityEndpoints {
         name: authority,
         shards: config.shard_addresses()?.iter().map(|address| format!("http://{address}")).collect(),

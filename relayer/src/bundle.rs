@@ -6,15 +6,15 @@ use std::collections::VecDeque;
 use fastpay_core::PrimaryAddress;
 use fastpay_ethereum::{Call, PrimaryError, Revert};
 
-use crate::item::Item;
+use crate::pending::PendingRedemption;
 
 /// What simulation says of some items.
 #[derive(Debug, Default)]
 pub(crate) struct Sifted {
     /// Succeed together, in this transaction.
-    pub(crate) good: Option<(Vec<Item>, Ready)>,
+    pub(crate) good: Option<(Vec<PendingRedemption>, Ready)>,
     /// Fail by themselves, and why.
-    pub(crate) bad: Vec<(Item, Box<Revert>)>,
+    pub(crate) bad: Vec<(PendingRedemption, Box<Revert>)>,
 }
 
 /// A call that succeeds.
@@ -40,18 +40,18 @@ pub(crate) enum Trial {
 
 /// The call that redeems these items by their certificates. Several go through the function that skips what
 /// others redeemed in the meantime.
-pub(crate) fn by_certificates(contract: PrimaryAddress, items: &[Item]) -> Call {
+pub(crate) fn by_certificates(contract: PrimaryAddress, items: &[PendingRedemption]) -> Call {
     match items {
         [item] => Call::redeem(contract, item.certified()),
-        items => Call::redeem_many(contract, items.iter().map(Item::certified).collect()),
+        items => Call::redeem_many(contract, items.iter().map(PendingRedemption::certified).collect()),
     }
 }
 
 /// Finds the items at fault by asking `attempt`, until what is left of one part succeeds. Parts that were
 /// not reached are in neither list and are for next time. At most about two attempts for each item.
 pub(crate) async fn sift(
-    items: Vec<Item>,
-    mut attempt: impl AsyncFnMut(&[Item]) -> Result<Trial, PrimaryError>,
+    items: Vec<PendingRedemption>,
+    mut attempt: impl AsyncFnMut(&[PendingRedemption]) -> Result<Trial, PrimaryError>,
 ) -> Result<Sifted, PrimaryError> {
     let mut sifted = Sifted::default();
     let mut parts = VecDeque::from([items]);
@@ -94,7 +94,7 @@ pub(crate) async fn sift(
 }
 
 /// Puts both halves of a part at the front. Nothing comes of a part of one.
-fn halve(mut part: Vec<Item>, parts: &mut VecDeque<Vec<Item>>) {
+fn halve(mut part: Vec<PendingRedemption>, parts: &mut VecDeque<Vec<PendingRedemption>>) {
     let second = part.split_off(part.len().div_ceil(2));
     if !second.is_empty() {
         parts.push_front(second);
@@ -110,7 +110,7 @@ fn named(revert: &Revert, count: usize) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::item::tests::item;
+    use crate::pending::tests::item;
     use alloy::primitives::U256;
     use alloy::sol_types::SolError;
     use fastpay_ethereum::IFastPay;
@@ -120,7 +120,7 @@ mod tests {
     /// Simulates a contract that refuses these sequence numbers, with or without saying which.
     async fn run(count: u64, bad: &[u64], says_which: bool) -> (Vec<u64>, Vec<u64>, usize) {
         let mut calls = 0;
-        let attempt = async |items: &[Item]| {
+        let attempt = async |items: &[PendingRedemption]| {
             calls += 1;
             let fault = items.iter().position(|item| bad.contains(&item.redemption.sequence.0));
             let Some(position) = fault else {
@@ -132,7 +132,7 @@ mod tests {
             Ok(Trial::Reverts(Box::new(Revert::decode(data.into()))))
         };
         let sifted = sift((0..count).map(item).collect(), attempt).await.unwrap();
-        let sequence = |item: &Item| item.redemption.sequence.0;
+        let sequence = |item: &PendingRedemption| item.redemption.sequence.0;
         let good = sifted.good.map_or(Vec::new(), |(items, ready)| {
             assert_eq!(ready.call, by_certificates(CONTRACT, &items));
             items.iter().map(sequence).collect()
@@ -152,7 +152,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_that_is_blamed_and_succeeds_alone_is_not_at_fault() {
-        let attempt = async |items: &[Item]| {
+        let attempt = async |items: &[PendingRedemption]| {
             let blamed = IFastPay::BalanceTooLow {
                 item: U256::from(1),
                 asset: Default::default(),
@@ -172,7 +172,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_too_large_together_goes_in_parts_and_is_not_at_fault() {
         let sizes = std::cell::RefCell::new(Vec::new());
-        let attempt = async |items: &[Item]| {
+        let attempt = async |items: &[PendingRedemption]| {
             sizes.borrow_mut().push(items.len());
             let ready = || Ready { call: by_certificates(CONTRACT, items), gas_limit: 7 };
             Ok(if items.len() > 2 { Trial::TooLarge } else { Trial::Succeeds(ready()) })
@@ -180,7 +180,7 @@ mod tests {
         let sifted = sift((0..7).map(item).collect(), attempt).await.unwrap();
         assert_eq!((sifted.good.unwrap().0.len(), sizes.take()), (2, vec![7, 4, 2]));
         assert!(sifted.bad.is_empty());
-        let sifted = sift(vec![item(0), item(1)], async |_: &[Item]| Ok(Trial::TooLarge)).await.unwrap();
+        let sifted = sift(vec![item(0), item(1)], async |_: &[PendingRedemption]| Ok(Trial::TooLarge)).await.unwrap();
         assert!(sifted.good.is_none() && sifted.bad.is_empty());
     }
 
@@ -198,7 +198,7 @@ mod tests {
     #[tokio::test]
     async fn what_others_have_redeemed_is_not_at_fault() {
         let again = IFastPay::AlreadyRedeemed { sender: Default::default(), sequence: 0 }.abi_encode();
-        let refuse = async |_: &[Item]| Ok(Trial::Reverts(Box::new(Revert::decode(again.clone().into()))));
+        let refuse = async |_: &[PendingRedemption]| Ok(Trial::Reverts(Box::new(Revert::decode(again.clone().into()))));
         let sifted = sift(vec![item(0)], refuse).await.unwrap();
         assert!(sifted.good.is_none() && sifted.bad.is_empty());
     }
@@ -206,21 +206,22 @@ mod tests {
     #[tokio::test]
     async fn a_pause_is_nobodys_fault() {
         let paused = IFastPay::PausedUntil { until: U256::from(7) }.abi_encode();
-        let refuse = async |_: &[Item]| Ok(Trial::Reverts(Box::new(Revert::decode(paused.clone().into()))));
+        let refuse =
+            async |_: &[PendingRedemption]| Ok(Trial::Reverts(Box::new(Revert::decode(paused.clone().into()))));
         let error = sift(vec![item(0), item(1)], refuse).await.unwrap_err();
         assert!(matches!(error, PrimaryError::Reverted(revert) if revert.paused_until() == Some(7)));
     }
 
     #[tokio::test]
     async fn what_is_not_voted_for_is_neither_good_nor_bad() {
-        let unsigned = async |_: &[Item]| Ok(Trial::Unsigned);
+        let unsigned = async |_: &[PendingRedemption]| Ok(Trial::Unsigned);
         let sifted = sift(vec![item(0), item(1)], unsigned).await.unwrap();
         assert!(sifted.good.is_none() && sifted.bad.is_empty());
     }
 
     #[tokio::test]
     async fn a_node_that_does_not_answer_blames_nobody() {
-        let refuse = async |_: &[Item]| Err(PrimaryError::InsufficientFunds);
+        let refuse = async |_: &[PendingRedemption]| Err(PrimaryError::InsufficientFunds);
         let error = sift(vec![item(0), item(1)], refuse).await.unwrap_err();
         assert!(matches!(error, PrimaryError::InsufficientFunds));
     }

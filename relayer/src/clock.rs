@@ -16,7 +16,10 @@ impl Clock {
     /// The machine's clock.
     #[must_use]
     pub fn system() -> Self {
-        #[expect(clippy::disallowed_methods, reason = "`Item::take_up` makes times of a wrong clock harmless")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "`PendingRedemption::take_up` makes times of a wrong clock harmless"
+        )]
         let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self::at(u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX))
     }

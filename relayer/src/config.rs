@@ -47,7 +47,7 @@ pub struct Config {
     /// nothing is given; a list replaces that, so it names ETH too.
     #[serde(default)]
     pub assets: Assets,
-    /// How often feeds and chain are looked at, in milliseconds.
+    /// How often redemption logs and chain are looked at, in milliseconds.
     #[serde(default = "default_poll_interval_ms")]
     pub poll_interval_ms: u64,
 }

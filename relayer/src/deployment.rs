@@ -4,7 +4,7 @@
 
 use fastpay_core::{Authority, Committees, Domain};
 
-use crate::item::Item;
+use crate::pending::PendingRedemption;
 use crate::relayer::{Relayer, RelayerError, wait_or_stop};
 use crate::store::{State, StoreError};
 
@@ -50,14 +50,14 @@ impl State {
             return if self.first_committee == first { Binding::Holds } else { Binding::Other };
         }
         // Of a committee that is not known yet nothing can be said.
-        let is_foreign = |item: &&Item| {
+        let is_foreign = |item: &&PendingRedemption| {
             let committee = committees.get(item.epoch);
             item.queued.is_none() && committee.is_some_and(|committee| !item.is_certified_by(domain, committee))
         };
         if self.items.iter().any(|item| is_foreign(&item)) {
             return Binding::Other;
         }
-        // Nothing says of which feeds the cursors are. Whatever is still to be done is found again from their start; only
+        // Nothing says of which redemption logs the cursors are. Whatever is still to be done is found again from their start; only
         // what was sent, and takes up a nonce, is followed to its end.
         self.cursors.clear();
         let bundles = &self.bundles;
@@ -70,21 +70,21 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::item::ItemId;
+    use crate::pending::RedemptionId;
     use crate::store::Bundle;
     use fastpay_core::{AuthorityName, Epoch};
     use fastpay_ethereum::{Call, Queued, Submission};
     use fastpay_testkit::{TestAccount, TestCommittee, redemption};
 
-    fn item(committee: &TestCommittee, sequence: u64) -> Item {
+    fn item(committee: &TestCommittee, sequence: u64) -> PendingRedemption {
         let owner = TestAccount::ed25519(9);
         let order = redemption(owner.id(), [2; 20].into(), 10, sequence);
         let certificate = committee.certificate(&owner.sign(&committee.domain, order));
         let verified = certificate.verify(&committee.domain, &committee.committee).unwrap();
-        Item::new(&verified, &committee.committee, 1_000).unwrap()
+        PendingRedemption::new(&verified, &committee.committee, 1_000).unwrap()
     }
 
-    fn under_way(id: ItemId) -> Bundle {
+    fn under_way(id: RedemptionId) -> Bundle {
         let call =
             Call::claim([3; 20].into(), fastpay_core::Asset::ETHER, [5; 20].into(), alloy::primitives::U256::from(1));
         let from = [4; 20].into();

@@ -21,7 +21,7 @@ pub enum CommandError {
     Relayer(#[from] RelayerError),
     #[error("cannot serve metrics on {0}: {1}")]
     Metrics(SocketAddr, std::io::Error),
-    #[error("cannot tell wallets the fees on {0}: {1}")]
+    #[error("cannot publish the fees on {0}: {1}")]
     Http(SocketAddr, std::io::Error),
     #[error("the system refuses: {0}")]
     System(#[from] std::io::Error),

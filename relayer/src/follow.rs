@@ -6,7 +6,7 @@ use std::time::Duration;
 use fastpay_ethereum::{Inclusion, Payout, PrimaryError, SendError, Status, Submission};
 use tokio::time::Instant;
 
-use crate::item::ItemId;
+use crate::pending::RedemptionId;
 use crate::relayer::{Relayer, RelayerError, wait_or_stop};
 use crate::store::{Bundle, Left};
 use crate::submit::wait_or_stop_sending;
@@ -20,7 +20,7 @@ enum Fault {
     /// Its one item is not at fault: a pause, another epoch, another relayer.
     Moment(String),
     /// Its one item failed by itself.
-    Item(String),
+    Redemption(String),
 }
 
 /// What a final transaction did for an item, in a word.
@@ -74,7 +74,7 @@ impl Relayer {
         let Some(bundle) = self.state.bundles.get(index).cloned() else { return Ok(false) };
         let Bundle { submission, items } = bundle;
         let sender = &self.sender;
-        let agreed = self.witnesses.agree(async |node| {
+        let agreed = self.agreement.agree(async |node| {
             Ok(match sender.status_by(node, &submission).await? {
                 Status::Final(seen) => Some((seen.hash, seen.success)),
                 _ => None,
@@ -123,21 +123,21 @@ impl Relayer {
         let unexplained = "and nothing explains it: its payee or its token may behave in transactions as in no trial";
         Ok(match self.sender.why_reverted(submission, inclusion).await {
             Ok(Some(revert)) if revert.is_of_the_moment() => Fault::Moment(revert.to_string()),
-            Ok(Some(revert)) => Fault::Item(revert.to_string()),
-            Ok(None) => Fault::Item(unexplained.into()),
+            Ok(Some(revert)) => Fault::Redemption(revert.to_string()),
+            Ok(None) => Fault::Redemption(unexplained.into()),
             // The node does not have the state of that block any more, and never will again.
-            Err(PrimaryError::Refused { .. }) => Fault::Item(unexplained.into()),
+            Err(PrimaryError::Refused { .. }) => Fault::Redemption(unexplained.into()),
             Err(error) => return Err(error),
         })
     }
 
     /// Deals with an item whose transaction reverted.
-    fn blame(&mut self, id: ItemId, fault: &Fault, inclusion: &Inclusion) {
+    fn blame(&mut self, id: RedemptionId, fault: &Fault, inclusion: &Inclusion) {
         let transaction = inclusion.hash;
         match fault {
             Fault::None | Fault::Unknown => self.set_alone(id),
             Fault::Moment(reason) => self.postpone(id, format!("transaction {transaction} reverted: {reason}")),
-            Fault::Item(reason) => {
+            Fault::Redemption(reason) => {
                 let reason = format!("its own transaction {transaction} reverted: {reason}");
                 tracing::error!(sender = %id.sender, sequence = %id.sequence, reason, "left to its owner");
                 self.state.totals.failed_alone = self.state.totals.failed_alone.saturating_add(1);
@@ -148,7 +148,7 @@ impl Relayer {
     }
 
     /// From now on an item has transactions of its own.
-    fn set_alone(&mut self, id: ItemId) {
+    fn set_alone(&mut self, id: RedemptionId) {
         if let Some(item) = self.state.position(&id).and_then(|position| self.state.items.get_mut(position)) {
             item.alone = true;
             self.changed = true;
@@ -220,7 +220,7 @@ impl Relayer {
         Ok(true)
     }
 
-    fn finish_by_us(&mut self, id: ItemId, was_queued: bool, inclusion: &Inclusion) {
+    fn finish_by_us(&mut self, id: RedemptionId, was_queued: bool, inclusion: &Inclusion) {
         let done = if was_queued { "executed" } else { "redeemed" };
         tracing::info!(sender = %id.sender, sequence = %id.sequence, transaction = %inclusion.hash, "{done}");
         let totals = &mut self.state.totals;
@@ -229,14 +229,14 @@ impl Relayer {
         self.finish(id);
     }
 
-    pub(crate) fn finish_by_others(&mut self, id: ItemId) {
+    pub(crate) fn finish_by_others(&mut self, id: RedemptionId) {
         tracing::info!(sender = %id.sender, sequence = %id.sequence, "redeemed by somebody else");
         self.state.totals.redeemed_by_others = self.state.totals.redeemed_by_others.saturating_add(1);
         self.finish(id);
     }
 
     /// Leaves an item out for a while, or for good where it has failed too often.
-    pub(crate) fn park(&mut self, id: ItemId, reason: String) {
+    pub(crate) fn park(&mut self, id: RedemptionId, reason: String) {
         tracing::warn!(sender = %id.sender, sequence = %id.sequence, reason, "a redemption fails and is left out for a while");
         self.changed = true;
         let now_ms = self.clock.now_ms();
@@ -251,7 +251,7 @@ impl Relayer {
     }
 
     /// Leaves an item out for a while without holding it against it: the fault is elsewhere.
-    pub(crate) fn postpone(&mut self, id: ItemId, reason: String) {
+    pub(crate) fn postpone(&mut self, id: RedemptionId, reason: String) {
         tracing::warn!(sender = %id.sender, sequence = %id.sequence, reason, "a redemption waits");
         let now_ms = self.clock.now_ms();
         if let Some(item) = self.state.position(&id).and_then(|position| self.state.items.get_mut(position)) {
@@ -261,7 +261,7 @@ impl Relayer {
     }
 
     /// Leaves an item to others and to its owner, because its fee does not cover the gas.
-    pub(crate) fn leave(&mut self, id: ItemId) {
+    pub(crate) fn leave(&mut self, id: RedemptionId) {
         tracing::info!(sender = %id.sender, sequence = %id.sequence, "left to others: the fee does not cover the gas");
         self.state.totals.below_cost = self.state.totals.below_cost.saturating_add(1);
         self.changed = true;
@@ -269,7 +269,7 @@ impl Relayer {
     }
 
     /// Leaves an item to others and to its owner, because the operator does not serve its asset.
-    pub(crate) fn leave_unserved(&mut self, id: ItemId) {
+    pub(crate) fn leave_unserved(&mut self, id: RedemptionId) {
         tracing::info!(sender = %id.sender, sequence = %id.sequence, "left to others: its asset is not in [assets]");
         self.state.totals.not_served = self.state.totals.not_served.saturating_add(1);
         self.changed = true;

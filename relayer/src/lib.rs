@@ -1,18 +1,18 @@
 //! Brings redemption certificates to the contract, for the fee that their senders offer.
 //!
 //! ```text
-//!  authorities' feeds ─► Feeds ─► verify, minimum fee, on-chain check ─► waiting items ─► policy: now? how?
+//!  authorities' redemption logs ─► RedemptionLogs ─► verify, minimum fee, on-chain check ─► waiting items ─► policy: now? how?
 //!                                                                                            │
 //!                            the committee's votes for them together, or their certificates ◄┘
 //!                                                  ▼
 //!   paid ◄─ final ◄─ status, replace, send again ◄─ broadcast ◄─ State on disk ◄─ simulated
 //!            └► in the contract's queue ─► executed when due, in the same way
 //! ```
-//! Modules in reading order: `config` and `assets` (what is served), `clock`, `key`, `item` (one redemption), `store` (what
-//! survives a restart) and `deployment` (of which contract that is), `feeds` (reading the authorities), `witnesses` (what the
-//! Ethereum nodes agree on) and `intake` (what is taken from the feeds), `gas` and `policy` (when to submit what: pure),
+//! Modules in reading order: `config` and `assets` (what is served), `clock`, `key`, `pending` (one redemption), `store` (what
+//! survives a restart) and `deployment` (of which contract that is), `redemption_logs` (reading the authorities), `node_agreement` (what the
+//! Ethereum nodes agree on) and `ingest` (what is taken from the redemption logs), `gas` and `policy` (when to submit what: pure),
 //! `means` (what there is for gas), `votes` (of the committee for many together), `bundle` (what succeeds together),
-//! `submit`, `queue` and `follow`, `relayer` (the loop), `quote` (for wallets), `purse`, `status`, `metrics` and `traces` (for
+//! `submit`, `queue` and `follow`, `relayer` (the loop), `quote` (for wallets), `gas_balance`, `status`, `metrics` and `traces` (for
 //! the operator).
 //!
 //! Invariants: nothing is sent that is not on disk; an item is forgotten only when the Ethereum nodes agree that it is paid
@@ -26,35 +26,35 @@ mod bundle;
 mod clock;
 mod config;
 mod deployment;
-mod feeds;
 mod follow;
 mod gas;
-mod intake;
-mod item;
+mod gas_balance;
+mod ingest;
 mod key;
 mod means;
 mod metrics;
+mod node_agreement;
+mod pending;
 mod policy;
-mod purse;
 mod queue;
 mod quote;
+mod redemption_logs;
 mod relayer;
 mod status;
 mod store;
 mod submit;
 mod traces;
 mod votes;
-mod witnesses;
 
 pub use assets::{Assets, Rate};
 pub use clock::Clock;
 pub use config::{BundleConfig, Config, ConfigError, KeyConfig, Overrides};
 pub use gas::Plan;
-pub use item::{Item, ItemId, Parked};
+pub use gas_balance::{Funds, GasBalance};
 pub use key::{create_key, read_key};
 pub use metrics::{Metrics, serve as serve_metrics};
+pub use pending::{Parked, PendingRedemption, RedemptionId};
 pub use policy::{BelowCost, Decision, Reason};
-pub use purse::{Funds, Purse};
 pub use quote::{Quote, QuoteReader, serve as serve_quotes};
 pub use relayer::{Relayer, RelayerError, Tick, authorities};
 pub use status::{status_json, status_text};

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use fastpay_core::PrimaryAddress;
 use fastpay_relayer::{
-    BelowCost, Config, Overrides, Purse, Relayer, State, authorities, create_key, read_key, serve_metrics,
+    BelowCost, Config, GasBalance, Overrides, Relayer, State, authorities, create_key, read_key, serve_metrics,
     serve_quotes, status_json, status_text,
 };
 use fastpay_telemetry::configuration::NodeUrl;
@@ -201,7 +201,11 @@ async fn stop_signal() {
 
 fn show_status(config: &Config, as_json: bool) -> Result<(), CommandError> {
     let state = State::read(&config.data_dir)?;
-    let purse = runtime()?.block_on(Purse::ask(config, &state));
-    let purse = purse.as_ref();
-    Ok(answer(if as_json { format!("{:#}", status_json(&state, purse)) } else { status_text(&state, purse) })?)
+    let gas_balance = runtime()?.block_on(GasBalance::ask(config, &state));
+    let gas_balance = gas_balance.as_ref();
+    Ok(answer(if as_json {
+        format!("{:#}", status_json(&state, gas_balance))
+    } else {
+        status_text(&state, gas_balance)
+    })?)
 }

@@ -22,7 +22,7 @@ use prometheus_client::registry::{Registry, Unit};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 
-use crate::item::Item;
+use crate::pending::PendingRedemption;
 use crate::relayer::Tick;
 use crate::store::State;
 
@@ -88,7 +88,7 @@ impl Metrics {
             ),
             ("not_served", "Redemptions left to others for their asset", &metrics.not_served),
             ("below_cost", "Redemptions left to others for the gas", &metrics.below_cost),
-            ("invalid", "Feed entries that are no valid certificates", &metrics.invalid),
+            ("invalid", "Entries of redemption logs that are no valid certificates", &metrics.invalid),
             ("spans_exported", "Spans that the collector took", &metrics.spans_exported),
             ("spans_dropped", "Spans that the collector did not take in time", &metrics.spans_dropped),
         ] {
@@ -134,7 +134,7 @@ impl Metrics {
         set(&self.round_timestamp, now);
         let oldest = |ages: &mut dyn Iterator<Item = u64>| ages.max().unwrap_or_default();
         let waiting = state.items.iter().filter(|item| item.queued.is_none());
-        let waited = |item: &Item| now_ms.saturating_sub(item.seen_at_ms) / 1_000;
+        let waited = |item: &PendingRedemption| now_ms.saturating_sub(item.seen_at_ms) / 1_000;
         set(&self.oldest_waiting, oldest(&mut waiting.map(waited)));
         let due = state.items.iter().filter_map(|item| item.queued).map(|queued| queued.executable_at);
         set(&self.oldest_overdue, oldest(&mut due.map(|due| now.saturating_sub(due))));
@@ -204,7 +204,7 @@ async fn answer(Shared(metrics): Shared<Arc<Metrics>>) -> impl IntoResponse {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::item::tests::item;
+    use crate::pending::tests::item;
     use fastpay_ethereum::Queued;
 
     #[test]

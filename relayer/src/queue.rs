@@ -7,9 +7,9 @@ use fastpay_ethereum::{Call, Queued, utc};
 
 use crate::bundle::{Ready, Trial};
 use crate::gas::Plan;
-use crate::intake::OnChain;
-use crate::item::{Item, ItemId};
+use crate::ingest::OnChain;
 use crate::means::Means;
+use crate::pending::{PendingRedemption, RedemptionId};
 use crate::relayer::{Relayer, RelayerError};
 use crate::store::QUEUED_MAX;
 use crate::submit::Trials;
@@ -26,7 +26,7 @@ impl Relayer {
     }
 
     /// Takes note that the contract has an item in its queue, in a final block.
-    pub(crate) fn take_queued(&mut self, id: ItemId, queued: Queued) {
+    pub(crate) fn take_queued(&mut self, id: RedemptionId, queued: Queued) {
         if !self.is_ours(&queued) {
             self.finish_by_others(id);
             return;
@@ -38,7 +38,7 @@ impl Relayer {
         self.note_queued(id, &queued);
     }
 
-    pub(crate) fn note_queued(&mut self, id: ItemId, queued: &Queued) {
+    pub(crate) fn note_queued(&mut self, id: RedemptionId, queued: &Queued) {
         let until = utc(queued.executable_at);
         tracing::info!(sender = %id.sender, sequence = %id.sequence, until, "queued by the outflow limit");
         self.state.totals.queued = self.state.totals.queued.saturating_add(1);
@@ -46,9 +46,9 @@ impl Relayer {
     }
 
     /// What is due to be paid, by the chain's clock `now` in seconds.
-    pub(crate) fn due(&self, now: u64) -> Vec<Item> {
+    pub(crate) fn due(&self, now: u64) -> Vec<PendingRedemption> {
         let at_ms = self.clock.now_ms();
-        let is_due = |item: &&Item| {
+        let is_due = |item: &&PendingRedemption| {
             item.queued.is_some_and(|queued| queued.executable_at <= now)
                 && !item.is_parked(at_ms)
                 && !self.state.is_under_way(&item.id())
@@ -57,7 +57,7 @@ impl Relayer {
     }
 
     /// Takes note that an item in the contract's queue waits longer.
-    fn requeue(&mut self, id: ItemId, queued: Queued) {
+    fn requeue(&mut self, id: RedemptionId, queued: Queued) {
         let until = utc(queued.executable_at);
         tracing::info!(sender = %id.sender, sequence = %id.sequence, until, "postponed by the guardian");
         if let Some(item) = self.state.position(&id).and_then(|position| self.state.items.get_mut(position)) {
@@ -69,7 +69,7 @@ impl Relayer {
     /// Has what is due `now` paid, by the chain's clock.
     pub(crate) async fn execute_due(
         &mut self,
-        due: Vec<Item>,
+        due: Vec<PendingRedemption>,
         now: u64,
         quorum: usize,
         means: &mut Means,
@@ -92,7 +92,7 @@ impl Relayer {
     /// Has one paid. Where it was queued with votes of a compromised epoch, the current committee votes for it first.
     async fn execute(
         &mut self,
-        item: Item,
+        item: PendingRedemption,
         needs_votes: bool,
         quorum: usize,
         means: &mut Means,

@@ -80,7 +80,7 @@ impl Relayer {
     }
 
     /// Makes a new quote where somebody reads them and the last one is old.
-    pub(crate) async fn look_at_fees(&self) {
+    pub(crate) async fn refresh_fees(&self) {
         let is_fresh = self.quotes.0.borrow().as_ref().is_some_and(|(_, at)| at.elapsed() < REFRESH);
         let Some(committees) = self.committees.as_ref().filter(|_| !is_fresh && self.quotes.0.receiver_count() > 0)
         else {

@@ -1,4 +1,4 @@
-//! The loop: take what the feeds have, follow what is under way, submit what is waiting.
+//! The loop: take what the redemption logs have, follow what is under way, submit what is waiting.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::Path;
@@ -13,16 +13,16 @@ use tokio::time::Instant;
 
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::feeds::{Feeds, OPTIONS};
-use crate::item::ItemId;
 use crate::metrics::Metrics;
+use crate::node_agreement::NodeAgreement;
+use crate::pending::RedemptionId;
 use crate::quote::Quotes;
+use crate::redemption_logs::{OPTIONS, RedemptionLogs};
 use crate::store::{State, Store, StoreError};
 use crate::traces::Traces;
 use crate::votes::Voters;
-use crate::witnesses::Witnesses;
 
-/// So many finished items are remembered in memory, to recognise them in the feeds of other authorities
+/// So many finished items are remembered in memory, to recognise them in the redemption logs of other authorities
 /// without asking the chain.
 const FINISHED_MAX: usize = 100_000;
 
@@ -80,9 +80,9 @@ pub struct Relayer {
     pub(crate) config: Config,
     pub(crate) clock: Clock,
     pub(crate) sender: Sender,
-    pub(crate) feeds: Feeds,
+    pub(crate) redemption_logs: RedemptionLogs,
     pub(crate) voters: Voters,
-    pub(crate) witnesses: Witnesses,
+    pub(crate) agreement: NodeAgreement,
     store: Store,
     pub(crate) state: State,
     /// True while the state differs from the file.
@@ -135,7 +135,7 @@ impl Relayer {
     ) -> Result<Self, RelayerError> {
         let (store, mut state) = Store::open(&config.data_dir, primary.chain_id(), primary.contract())?;
         state.items.iter_mut().for_each(|item| item.take_up(clock.now_ms()));
-        let witnesses = Witnesses::new(primary.nodes());
+        let agreement = NodeAgreement::new(primary.nodes());
         let mut finished = Finished::default();
         state.left.iter().for_each(|left| finished.insert(left.item));
         let epochs = EpochReader::new(primary.clone());
@@ -153,8 +153,8 @@ impl Relayer {
             clock,
             sender,
             voters: Voters::new(authorities.clone()),
-            feeds: Feeds::new(authorities),
-            witnesses,
+            redemption_logs: RedemptionLogs::new(authorities),
+            agreement,
             store,
             state,
             changed,
@@ -200,8 +200,8 @@ impl Relayer {
             let round = async {
                 let tick = self.tick(false).await?;
                 tracing::debug!(?tick, "round done");
-                self.look_at_balance().await;
-                self.look_at_fees().await;
+                self.refresh_balance().await;
+                self.refresh_fees().await;
                 tokio::time::sleep(pause).await;
                 Ok::<_, RelayerError>(())
             };
@@ -212,7 +212,7 @@ impl Relayer {
         }
     }
 
-    /// Works until everything that the feeds have now is final, parked or in the contract's queue; a paused
+    /// Works until everything that the redemption logs have now is final, parked or in the contract's queue; a paused
     /// contract is waited for.
     ///
     /// # Errors
@@ -238,7 +238,7 @@ impl Relayer {
         let mut tick = Tick { answered: 1, ..Tick::default() };
         if self.is_identified().await? {
             let primary = self.sender.primary();
-            self.witnesses.look_at_heads(async |node| primary.head_time_by(node).await).await;
+            self.agreement.refresh_heads(async |node| primary.head_time_by(node).await).await;
             tick = self.take_feeds().await?;
             self.save()?;
             self.follow_bundles().await?;
@@ -257,7 +257,7 @@ impl Relayer {
     }
 
     /// For whoever must fill it up. Where no node answers now, one will later.
-    async fn look_at_balance(&mut self) {
+    async fn refresh_balance(&mut self) {
         if self.balance_asked_at.is_some_and(|at| at.elapsed() < BALANCE_INTERVAL) {
             return;
         }
@@ -284,7 +284,7 @@ impl Relayer {
     }
 
     /// Forgets an item that is redeemed for good.
-    pub(crate) fn finish(&mut self, id: ItemId) {
+    pub(crate) fn finish(&mut self, id: RedemptionId) {
         if let Some(position) = self.state.position(&id) {
             self.state.items.remove(position);
             self.changed = true;
@@ -329,16 +329,16 @@ pub(crate) fn wait_or_stop(error: PrimaryError) -> Result<(), RelayerError> {
 /// The items that were finished last.
 #[derive(Debug, Default)]
 pub(crate) struct Finished {
-    ids: HashSet<ItemId>,
-    order: VecDeque<ItemId>,
+    ids: HashSet<RedemptionId>,
+    order: VecDeque<RedemptionId>,
 }
 
 impl Finished {
-    pub(crate) fn contains(&self, id: &ItemId) -> bool {
+    pub(crate) fn contains(&self, id: &RedemptionId) -> bool {
         self.ids.contains(id)
     }
 
-    pub(crate) fn insert(&mut self, id: ItemId) {
+    pub(crate) fn insert(&mut self, id: RedemptionId) {
         if !self.ids.insert(id) {
             return;
         }

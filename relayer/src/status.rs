@@ -4,9 +4,9 @@ use alloy::primitives::utils::format_ether;
 use fastpay_ethereum::utc;
 use serde_json::{Value, json};
 
-use crate::item::{Item, ItemId, Parked};
+use crate::gas_balance::GasBalance;
+use crate::pending::{Parked, PendingRedemption, RedemptionId};
 use crate::policy::Reason;
-use crate::purse::Purse;
 use crate::store::{Left, State, Totals};
 
 const WEI_PER_GWEI: u128 = 1_000_000_000;
@@ -15,17 +15,17 @@ const LEFT_SHOWN: usize = 20;
 
 /// For people.
 #[must_use]
-pub fn status_text(state: &State, purse: Option<&Purse>) -> String {
+pub fn status_text(state: &State, gas_balance: Option<&GasBalance>) -> String {
     let t = state.totals;
     let (open, in_queue) = state.counts();
     let mut lines = vec![
         format!("contract       {} on chain {}", state.contract, state.chain_id),
         format!("redeemed       {} by us, {} by others", t.redeemed, t.redeemed_by_others),
         format!("to do          {open}, of which {} in {} transactions", under_way(state), state.bundles.len()),
-        format!("decision       {}", decision_text(state, purse)),
+        format!("decision       {}", decision_text(state, gas_balance)),
         format!("queued         {in_queue} now, {} in all, {} executed by us", t.queued, t.executed),
     ];
-    lines.extend(purse.map(purse_text));
+    lines.extend(gas_balance.map(gas_balance_text));
     if let Some(until) = state.paused_until {
         lines.push(format!("paused         until {}", utc(until)));
     }
@@ -50,7 +50,7 @@ pub fn status_text(state: &State, purse: Option<&Purse>) -> String {
 
 /// For programs.
 #[must_use]
-pub fn status_json(state: &State, purse: Option<&Purse>) -> Value {
+pub fn status_json(state: &State, gas_balance: Option<&GasBalance>) -> Value {
     let transactions = state.bundles.iter().map(|bundle| {
         let hashes: Vec<_> = bundle.submission.attempts.iter().map(|attempt| attempt.hash).collect();
         json!({ "nonce": bundle.submission.nonce, "hashes": hashes, "items": bundle.items })
@@ -67,7 +67,7 @@ pub fn status_json(state: &State, purse: Option<&Purse>) -> Value {
     json!({
         "chainId": state.chain_id,
         "contract": state.contract,
-        "gas": purse.map(purse_json),
+        "gas": gas_balance.map(gas_balance_json),
         "totals": totals_json(&state.totals),
         "items": state.counts().0,
         "decision": state.decision,
@@ -95,21 +95,21 @@ fn totals_json(totals: &Totals) -> Value {
     })
 }
 
-fn purse_json(purse: &Purse) -> Value {
-    match &purse.funds {
+fn gas_balance_json(gas_balance: &GasBalance) -> Value {
+    match &gas_balance.funds {
         Ok(funds) => json!({
-            "address": purse.address,
+            "address": gas_balance.address,
             "balanceWei": funds.balance_wei.to_string(),
             "gasPriceWei": u64::try_from(funds.gas_price_wei).unwrap_or(u64::MAX),
             "redemptions": funds.redemptions,
         }),
-        Err(error) => json!({ "address": purse.address, "error": error.to_string() }),
+        Err(error) => json!({ "address": gas_balance.address, "error": error.to_string() }),
     }
 }
 
-fn purse_text(purse: &Purse) -> String {
-    let address = purse.address;
-    match &purse.funds {
+fn gas_balance_text(gas_balance: &GasBalance) -> String {
+    let address = gas_balance.address;
+    match &gas_balance.funds {
         Err(error) => format!("gas            of {address}, not known: {error}"),
         Ok(funds) => {
             let (ether, gwei) = (format_ether(funds.balance_wei), funds.gas_price_wei / WEI_PER_GWEI);
@@ -120,7 +120,7 @@ fn purse_text(purse: &Purse) -> String {
     }
 }
 
-fn queued_json(item: &Item) -> Option<Value> {
+fn queued_json(item: &PendingRedemption) -> Option<Value> {
     let queued = item.queued?;
     Some(json!({
         "item": item.id(),
@@ -133,9 +133,9 @@ fn queued_json(item: &Item) -> Option<Value> {
     }))
 }
 
-fn decision_text(state: &State, purse: Option<&Purse>) -> String {
+fn decision_text(state: &State, gas_balance: Option<&GasBalance>) -> String {
     let decision = &state.decision;
-    let funds = purse.and_then(|purse| purse.funds.as_ref().ok());
+    let funds = gas_balance.and_then(|gas_balance| gas_balance.funds.as_ref().ok());
     // The decision was made without a look at what the key has.
     if decision.plan.is_some() && funds.is_some_and(|funds| funds.redemptions == Some(0)) {
         return Reason::WaitsForFunds.text().to_owned();
@@ -155,11 +155,11 @@ fn under_way(state: &State) -> usize {
     state.bundles.iter().map(|bundle| bundle.items.len()).sum()
 }
 
-fn queued(state: &State) -> impl Iterator<Item = (ItemId, fastpay_ethereum::Queued)> {
+fn queued(state: &State) -> impl Iterator<Item = (RedemptionId, fastpay_ethereum::Queued)> {
     state.items.iter().filter_map(|item| Some((item.id(), item.queued?)))
 }
 
-fn parked(state: &State) -> impl Iterator<Item = (ItemId, &Parked)> {
+fn parked(state: &State) -> impl Iterator<Item = (RedemptionId, &Parked)> {
     state.items.iter().filter_map(|item| Some((item.id(), item.parked.as_ref()?)))
 }
 
@@ -167,8 +167,8 @@ fn parked(state: &State) -> impl Iterator<Item = (ItemId, &Parked)> {
 mod tests {
     use super::*;
     use crate::gas::Plan;
+    use crate::gas_balance::Funds;
     use crate::policy::Decision;
-    use crate::purse::Funds;
     use alloy::primitives::{Address, U256};
 
     #[test]
@@ -176,11 +176,11 @@ mod tests {
         let reason = Reason::WaitsForCompany;
         let decision = Decision { reason, plan: Some(Plan::Certificates), items: 1, ..Decision::default() };
         let state = State { decision, ..State::new(1, Address::ZERO) };
-        let purse = |redemptions| Purse {
+        let gas_balance = |redemptions| GasBalance {
             address: Address::ZERO,
             funds: Ok(Funds { balance_wei: U256::ZERO, gas_price_wei: 1, redemptions }),
         };
-        let told = |redemptions| decision_text(&state, Some(&purse(redemptions)));
+        let told = |redemptions| decision_text(&state, Some(&gas_balance(redemptions)));
         assert_eq!(told(Some(0)), "waits: the gas key cannot pay for a transaction");
         for enough in [Some(1), None] {
             assert!(told(enough).starts_with("waits: more company would save gas"), "{enough:?}");

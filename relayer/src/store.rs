@@ -1,7 +1,7 @@
 //! What the relayer knows after a restart: one JSON file, replaced as a whole and synced before anything
 //! that it speaks of leaves.
 //!
-//! Losing it costs time and nothing else: the feeds are read again, and the chain says what is done.
+//! Losing it costs time and nothing else: the redemption logs are read again, and the chain says what is done.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,14 +13,14 @@ use fastpay_core::{Authority, AuthorityName};
 use fastpay_ethereum::Submission;
 use serde::{Deserialize, Serialize};
 
-use crate::item::{Item, ItemId};
+use crate::pending::{PendingRedemption, RedemptionId};
 use crate::policy::Decision;
 
 /// The form of the file. One with another number is refused.
 const VERSION: u32 = 1;
-/// At most so many items wait to be redeemed; feeds are not read further until some are done. Bounds the file
+/// At most so many items wait to be redeemed; redemption logs are not read further until some are done. Bounds the file
 /// to about 3 MB.
-pub(crate) const ITEMS_MAX: usize = 2_000;
+pub(crate) const PENDING_MAX: usize = 2_000;
 /// At most so many items wait in the contract's queue: without votes they are small. Others may execute more.
 pub(crate) const QUEUED_MAX: usize = 5_000;
 /// So many of the redemptions that were left for good are remembered, the newest. Each cost a transaction, or ten trials
@@ -44,10 +44,10 @@ pub struct State {
     /// Who pays for the gas; none before a release that kept it has run.
     #[serde(default)]
     pub address: Option<Address>,
-    /// For each shard of each authority, the number of the first feed entry not read yet.
+    /// For each shard of each authority, the number of the first entry not read yet.
     pub cursors: BTreeMap<AuthorityName, Vec<u64>>,
     /// The redemptions to be brought to the contract, in the order of arrival, with those under way.
-    pub items: Vec<Item>,
+    pub items: Vec<PendingRedemption>,
     /// The transactions that are not final yet.
     pub bundles: Vec<Bundle>,
     /// Nonces of transactions that no node takes, of which none has been used since: the next transactions get them.
@@ -73,7 +73,7 @@ pub struct Bundle {
     /// The transaction.
     pub submission: Submission,
     /// Which items it redeems, or executes.
-    pub items: Vec<ItemId>,
+    pub items: Vec<RedemptionId>,
 }
 
 /// A redemption that is left to its owner.
@@ -81,7 +81,7 @@ pub struct Bundle {
 #[serde(deny_unknown_fields)]
 pub struct Left {
     /// Which.
-    pub item: ItemId,
+    pub item: RedemptionId,
     /// Why.
     pub reason: String,
     /// The transaction in which it failed by itself; none where it never got that far.
@@ -99,7 +99,7 @@ pub struct Totals {
     /// Redemptions left to others because their asset is not served.
     #[serde(default)]
     pub not_served: u64,
-    /// Feed entries that are no valid redemption certificates.
+    /// Entries of redemption logs that are no valid redemption certificates.
     pub invalid: u64,
     /// Redemptions that failed too often before they were sent.
     pub given_up: u64,
@@ -132,7 +132,9 @@ pub enum StoreError {
     #[error("{0} is not there: this relayer has not run yet, or runs with another data_dir; start it with `run`")]
     NeverRun(PathBuf),
     /// Not a state file.
-    #[error("the state file {path} cannot be read: {reason}; delete it to start again from the feeds, nothing is lost")]
+    #[error(
+        "the state file {path} cannot be read: {reason}; delete it to start again from the redemption logs, nothing is lost"
+    )]
     Malformed {
         /// The file.
         path: PathBuf,
@@ -142,7 +144,7 @@ pub enum StoreError {
     /// Of another chain or contract, or of another contract at the same address of a chain that began anew.
     #[error(
         "the state in {0} is of another deployment: another chain, contract or first committee. Give every deployment its \
-         own data_dir; where a chain for tests began anew, remove the folder: what is to be done is read from the feeds again"
+         own data_dir; where a chain for tests began anew, remove the folder: what is to be done is read from the redemption logs again"
     )]
     OtherDeployment(PathBuf),
     /// Another relayer is running on the same folder.
@@ -192,7 +194,7 @@ impl State {
     }
 
     /// Where the item of this name is.
-    pub(crate) fn position(&self, id: &ItemId) -> Option<usize> {
+    pub(crate) fn position(&self, id: &RedemptionId) -> Option<usize> {
         self.items.iter().position(|item| item.id() == *id)
     }
 
@@ -218,7 +220,7 @@ impl State {
     }
 
     /// True while a transaction that redeems it is not final.
-    pub(crate) fn is_under_way(&self, id: &ItemId) -> bool {
+    pub(crate) fn is_under_way(&self, id: &RedemptionId) -> bool {
         self.bundles.iter().any(|bundle| bundle.items.contains(id))
     }
 }
@@ -269,7 +271,7 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::item::tests::item;
+    use crate::pending::tests::item;
     use fastpay_ethereum::Queued;
 
     #[test]
@@ -301,7 +303,7 @@ mod tests {
     #[test]
     fn the_file_is_bounded() {
         let size = serde_json::to_vec(&item(u64::MAX)).unwrap().len() + 85 * 66 * 2;
-        assert!(size * ITEMS_MAX < 32 << 20, "{size} bytes for an item of a committee of 127");
+        assert!(size * PENDING_MAX < 32 << 20, "{size} bytes for an item of a committee of 127");
         let mut queued = item(u64::MAX);
         queued.enqueue(Queued {
             executable_at: u64::MAX,

@@ -8,9 +8,9 @@ use fastpay_ethereum::{Call, Offer, PrimaryError, SendError, Sender, Submission,
 
 use crate::bundle::{Ready, Sifted, Trial, by_certificates, sift};
 use crate::gas::{Payouts, Plan};
-use crate::intake::OnChain;
-use crate::item::{Item, ItemId};
+use crate::ingest::OnChain;
 use crate::means::Means;
+use crate::pending::{PendingRedemption, RedemptionId};
 use crate::policy::{Conditions, Decision, Reason, Room, Waiting, judge};
 use crate::relayer::{Relayer, RelayerError, wait_or_stop};
 use crate::store::Bundle;
@@ -108,16 +108,17 @@ impl Relayer {
 
     /// Leaves what came before the operator's list of assets changed.
     fn leave_what_is_not_served(&mut self) {
-        let is_left =
-            |item: &&Item| !self.config.assets.serves(item.redemption.asset) && !self.state.is_under_way(&item.id());
-        let left: Vec<_> = self.state.items.iter().filter(is_left).map(Item::id).collect();
+        let is_left = |item: &&PendingRedemption| {
+            !self.config.assets.serves(item.redemption.asset) && !self.state.is_under_way(&item.id())
+        };
+        let left: Vec<_> = self.state.items.iter().filter(is_left).map(PendingRedemption::id).collect();
         left.into_iter().for_each(|id| self.leave_unserved(id));
     }
 
     /// Gives each item that shared a transaction which did nothing one of its own. It was worth its gas once, so it is not
     /// judged again.
     async fn submit_singly(&mut self, outlook: &mut Outlook) -> Result<(), RelayerError> {
-        let alone: Vec<Item> = self.open_items().into_iter().filter(|item| item.alone).collect();
+        let alone: Vec<PendingRedemption> = self.open_items().into_iter().filter(|item| item.alone).collect();
         for item in alone {
             if !self.has_place() {
                 break;
@@ -135,14 +136,20 @@ impl Relayer {
     }
 
     /// What could be submitted, the oldest first.
-    fn open_items(&self) -> Vec<Item> {
+    fn open_items(&self) -> Vec<PendingRedemption> {
         let now = self.clock.now_ms();
-        let is_open =
-            |item: &&Item| item.queued.is_none() && !item.is_parked(now) && !self.state.is_under_way(&item.id());
+        let is_open = |item: &&PendingRedemption| {
+            item.queued.is_none() && !item.is_parked(now) && !self.state.is_under_way(&item.id())
+        };
         self.state.items.iter().filter(is_open).cloned().collect()
     }
 
-    async fn ended(&self, committees: &Committees, items: &[Item], now: u64) -> Result<BTreeSet<Epoch>, PrimaryError> {
+    async fn ended(
+        &self,
+        committees: &Committees,
+        items: &[PendingRedemption],
+        now: u64,
+    ) -> Result<BTreeSet<Epoch>, PrimaryError> {
         let epochs: BTreeSet<Epoch> = items.iter().map(|item| item.epoch).collect();
         let mut ended = BTreeSet::new();
         for epoch in epochs.into_iter().filter(|epoch| *epoch != committees.current().epoch()) {
@@ -175,12 +182,13 @@ impl Relayer {
                 })
                 .collect();
             let judged = judge(&waiting, conditions, policy);
-            let left: Vec<_> = judged.leave.iter().filter_map(|index| open.get(*index).map(Item::id)).collect();
+            let left: Vec<_> =
+                judged.leave.iter().filter_map(|index| open.get(*index).map(PendingRedemption::id)).collect();
             left.into_iter().for_each(|id| self.leave(id));
             self.note_decision(judged.decision);
             let Some((plan, chosen)) = judged.submit else { return Ok(false) };
-            let chosen: Vec<Item> = chosen.iter().filter_map(|index| open.get(*index).cloned()).collect();
-            let unknown: Vec<_> = chosen.iter().map(Item::id).filter(|id| !checked.contains(id)).collect();
+            let chosen: Vec<PendingRedemption> = chosen.iter().filter_map(|index| open.get(*index).cloned()).collect();
+            let unknown: Vec<_> = chosen.iter().map(PendingRedemption::id).filter(|id| !checked.contains(id)).collect();
             let mut gone = false;
             for id in unknown {
                 if self.is_open(id).await? {
@@ -201,7 +209,7 @@ impl Relayer {
     }
 
     /// Whether an item still is to be redeemed. Where others have seen to it, that is noted.
-    async fn is_open(&mut self, id: ItemId) -> Result<bool, PrimaryError> {
+    async fn is_open(&mut self, id: RedemptionId) -> Result<bool, PrimaryError> {
         match self.on_chain(&id).await? {
             OnChain::Open => return Ok(true),
             // A reorganisation may still undo that.
@@ -212,7 +220,11 @@ impl Relayer {
         Ok(false)
     }
 
-    async fn submit_certificates(&mut self, outlook: &mut Outlook, items: Vec<Item>) -> Result<bool, RelayerError> {
+    async fn submit_certificates(
+        &mut self,
+        outlook: &mut Outlook,
+        items: Vec<PendingRedemption>,
+    ) -> Result<bool, RelayerError> {
         let contract = self.sender.primary().contract();
         let trials = Trials::new(&self.sender, Plan::Certificates, outlook);
         let sifted = sift(items, async |part| trials.attempt(part, by_certificates(contract, part)).await).await?;
@@ -221,7 +233,11 @@ impl Relayer {
 
     /// Has the current committee vote for the items together. What it does not vote for goes by certificates,
     /// where the contract still takes them.
-    async fn submit_batch(&mut self, outlook: &mut Outlook, items: Vec<Item>) -> Result<bool, RelayerError> {
+    async fn submit_batch(
+        &mut self,
+        outlook: &mut Outlook,
+        items: Vec<PendingRedemption>,
+    ) -> Result<bool, RelayerError> {
         let (domain, contract) = (self.sender.primary().domain(), self.sender.primary().contract());
         let trials = Trials::new(&self.sender, Plan::Batch, outlook);
         let (voters, committees) = (&mut self.voters, &outlook.committees);
@@ -231,7 +247,7 @@ impl Relayer {
             Some(agreement) => {
                 let agreed = agreement.items.clone();
                 let mut first = Some(agreement);
-                let trial = async |part: &[Item]| {
+                let trial = async |part: &[PendingRedemption]| {
                     let agreement = match first.take() {
                         Some(agreement) => Some(agreement),
                         // Whoever is at fault was taken out: the others need votes of their own.
@@ -275,12 +291,16 @@ impl Relayer {
         Ok(true)
     }
 
-    pub(crate) async fn send(&mut self, submission: Submission, items: &[Item]) -> Result<(), RelayerError> {
+    pub(crate) async fn send(
+        &mut self,
+        submission: Submission,
+        items: &[PendingRedemption],
+    ) -> Result<(), RelayerError> {
         let hash = submission.attempts.last().map(|attempt| attempt.hash).unwrap_or_default();
         let (nonce, gas_limit) = (submission.nonce, submission.gas_limit);
         tracing::info!(items = items.len(), nonce, gas_limit, transaction = %hash, "submitting");
         self.traces.submitted(&submission, items);
-        let items = items.iter().map(Item::id).collect();
+        let items = items.iter().map(PendingRedemption::id).collect();
         self.offered_at.insert(submission.nonce, tokio::time::Instant::now());
         self.metrics.submitted.inc();
         // Free ones below it were used by somebody else.
@@ -343,7 +363,7 @@ impl<'a> Trials<'a> {
         Self { sender, plan, quorum, offer: means.offer, room: means.room() }
     }
 
-    pub(crate) async fn attempt(&self, items: &[Item], call: Call) -> Result<Trial, PrimaryError> {
+    pub(crate) async fn attempt(&self, items: &[PendingRedemption], call: Call) -> Result<Trial, PrimaryError> {
         let most = self.plan.gas_max(self.quorum, items.iter().map(|item| Payouts::of(&item.redemption)));
         let room = self.room.of(items.len());
         if most > room {

@@ -10,7 +10,7 @@ use fastpay_core::{Digest, Domain, Redemption};
 use fastpay_ethereum::{Inclusion, Submission};
 use fastpay_telemetry::{Attribute, Side, Span, Tracer};
 
-use crate::item::Item;
+use crate::pending::PendingRedemption;
 
 /// What it has of its transactions, and where spans go.
 #[derive(Debug)]
@@ -42,15 +42,15 @@ impl Traces {
         self.tracer.now()
     }
 
-    /// A certificate from a feed became an item; it was looked at since then.
-    pub(crate) fn seen(&self, item: &Item, since: Option<SystemTime>) {
+    /// A certificate from a redemption log became an item; it was looked at since then.
+    pub(crate) fn seen(&self, item: &PendingRedemption, since: Option<SystemTime>) {
         if let Some(since) = since {
             self.record(&item.redemption, Span::new("fastpay.relay.seen", Side::Inside, since));
         }
     }
 
     /// A transaction for these is on disk, and about to leave.
-    pub(crate) fn submitted(&mut self, submission: &Submission, items: &[Item]) {
+    pub(crate) fn submitted(&mut self, submission: &Submission, items: &[PendingRedemption]) {
         let Some(now) = self.now() else { return };
         self.sent.insert(submission.nonce, Sent { at: now, included_at: None });
         let hash = submission.attempts.last().map(|attempt| attempt.hash).unwrap_or_default();
@@ -61,7 +61,12 @@ impl Traces {
     }
 
     /// The transaction of this nonce is in a block. Said once.
-    pub(crate) fn included<'a>(&mut self, nonce: u64, inclusion: &Inclusion, items: impl Iterator<Item = &'a Item>) {
+    pub(crate) fn included<'a>(
+        &mut self,
+        nonce: u64,
+        inclusion: &Inclusion,
+        items: impl Iterator<Item = &'a PendingRedemption>,
+    ) {
         let Some(now) = self.now() else { return };
         let before = self.sent.get(&nonce).copied();
         if before.is_some_and(|sent| sent.included_at.is_some()) {
@@ -82,7 +87,12 @@ impl Traces {
     }
 
     /// What became of an item in a final block, in a transaction that was there `since`.
-    pub(crate) fn ended(&self, item: &Item, since: Option<SystemTime>, outcome: Result<&'static str, &'static str>) {
+    pub(crate) fn ended(
+        &self,
+        item: &PendingRedemption,
+        since: Option<SystemTime>,
+        outcome: Result<&'static str, &'static str>,
+    ) {
         let span = Span::new("fastpay.relay.paid", Side::Inside, since.unwrap_or_else(|| seen_at(item)));
         self.record(
             &item.redemption,
@@ -105,6 +115,6 @@ impl Traces {
     }
 }
 
-fn seen_at(item: &Item) -> SystemTime {
+fn seen_at(item: &PendingRedemption) -> SystemTime {
     UNIX_EPOCH.checked_add(Duration::from_millis(item.seen_at_ms)).unwrap_or(UNIX_EPOCH)
 }

@@ -20,7 +20,7 @@ use fastpay_client::{
 use fastpay_core::{AuthorityName, Committees, Domain, Epoch, Redemption};
 use tokio::time::Instant;
 
-use crate::item::Item;
+use crate::pending::PendingRedemption;
 
 /// All answers of one round are awaited at most so long.
 const ROUND_PATIENCE: Duration = Duration::from_secs(5);
@@ -34,7 +34,7 @@ const DISTRUST_MAX: Duration = Duration::from_secs(3_600);
 #[derive(Debug)]
 pub(crate) struct Agreement {
     /// In the order in which they were voted for.
-    pub(crate) items: Vec<Item>,
+    pub(crate) items: Vec<PendingRedemption>,
     pub(crate) epoch: Epoch,
     /// Encoded for the contract.
     pub(crate) votes: Bytes,
@@ -50,7 +50,7 @@ pub(crate) struct Voters {
     distrusted: HashMap<AuthorityName, (u32, Instant)>,
 }
 
-fn agreement(ballot: &Ballot, items: &[Item]) -> Option<Agreement> {
+fn agreement(ballot: &Ballot, items: &[PendingRedemption]) -> Option<Agreement> {
     let (epoch, votes) = (ballot.committee().epoch(), Bytes::from(ballot.quorum()?));
     Some(Agreement { items: items.to_vec(), epoch, votes })
 }
@@ -78,12 +78,12 @@ impl Voters {
         &mut self,
         domain: &Domain,
         committees: &Committees,
-        mut items: Vec<Item>,
-    ) -> (Option<Agreement>, Vec<Item>) {
+        mut items: Vec<PendingRedemption>,
+    ) -> (Option<Agreement>, Vec<PendingRedemption>) {
         // The same for everybody, whatever order they came in.
-        items.sort_by_key(Item::id);
+        items.sort_by_key(PendingRedemption::id);
         let Some(client) = self.client(domain, committees) else { return (None, items) };
-        let ballot_on = |items: &[Item]| {
+        let ballot_on = |items: &[PendingRedemption]| {
             let redemptions: Vec<Redemption> = items.iter().map(|item| item.redemption.clone()).collect();
             Ballot::new(domain, committees.current().clone(), &redemptions)
         };
@@ -143,7 +143,7 @@ impl Voters {
 }
 
 /// The items that stay, and those at the positions `out`.
-fn split(items: Vec<Item>, out: &BTreeSet<usize>) -> (Vec<Item>, Vec<Item>) {
+fn split(items: Vec<PendingRedemption>, out: &BTreeSet<usize>) -> (Vec<PendingRedemption>, Vec<PendingRedemption>) {
     let (mut kept, mut refused) = (Vec::new(), Vec::new());
     for (position, item) in items.into_iter().enumerate() {
         if out.contains(&position) { refused.push(item) } else { kept.push(item) }

@@ -137,7 +137,7 @@ async fn a_certificate_of_an_ended_epoch_is_voted_for_again_and_never_given_up()
     let item = relayer.state().items[0].clone();
     let parked = item.parked.unwrap();
     assert_eq!((relayer.state().bundles.len(), parked.attempts), (0, 0), "{}", parked.reason);
-    // Its feed goes on with the new epoch's certificates meanwhile.
+    // Its redemption log goes on with the new epoch's certificates meanwhile.
     for authority in &scene.authorities[..2] {
         authority.play(Part::Honest);
     }

@@ -308,7 +308,7 @@ async fn what_reverted_together_goes_singly_and_one_that_fails_alone_costs_one_t
     assert_eq!(status_json(relayer.state(), None)["left"][0]["item"], json!(hostile.items[0]));
     relayer.tick(true).await.unwrap();
     assert_eq!(counted(&relayer, "failed_alone"), 1);
-    // It is not tried again, though the feeds are read again after a restart.
+    // It is not tried again, though the redemption logs are read again after a restart.
     let sent = scene.transactions().await;
     let mut state = relayer.state().clone();
     drop(relayer);

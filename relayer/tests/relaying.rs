@@ -397,7 +397,7 @@ async fn the_state_of_a_chain_that_began_anew_is_not_gone_on_with() {
     assert!(error.to_string().contains("its own data_dir; where a chain for tests began anew"), "{error}");
     assert_eq!(State::read(&scene.config.data_dir).unwrap(), stored);
 
-    // As a release left it that kept no committee: nobody knows of which feeds the cursors are.
+    // As a release left it that kept no committee: nobody knows of which redemption logs the cursors are.
     let mut old = serde_json::to_value(&stored).unwrap();
     old.as_object_mut().unwrap().remove("first_committee").unwrap();
     let names = scene.primary.committee(Epoch(0)).await.unwrap();

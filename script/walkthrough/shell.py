@@ -26,10 +26,10 @@ class Shell:
         self.pid, self.terminal = pty.fork()
         if self.pid == 0:
             os.chdir(folder)
-            surroundings = {name: value for name, value in os.environ.items() if not name.startswith("FASTPAY_")}
-            surroundings |= {"PS1": "", "PS2": "", "PROMPT_COMMAND": r"printf '\001%d\002' $?", "TERM": "xterm-256color",
+            environment = {name: value for name, value in os.environ.items() if not name.startswith("FASTPAY_")}
+            environment |= {"PS1": "", "PS2": "", "PROMPT_COMMAND": r"printf '\001%d\002' $?", "TERM": "xterm-256color",
                              "HISTFILE": "/dev/null", "LC_ALL": "C.UTF-8"}
-            os.execvpe("bash", ["bash", "--norc", "--noprofile", "--noediting", "-i"], surroundings)
+            os.execvpe("bash", ["bash", "--norc", "--noprofile", "--noediting", "-i"], environment)
         fcntl.ioctl(self.terminal, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
         modes = termios.tcgetattr(self.terminal)
         modes[1] &= ~termios.ONLCR

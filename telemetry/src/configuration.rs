@@ -35,6 +35,9 @@ impl fmt::Display for Malformed {
     }
 }
 
+/// Keys of earlier versions, and what they are called now.
+const RENAMED: [(&str, &str); 1] = [("witness", "high_water_mark")];
+
 /// Reads a configuration in TOML.
 ///
 /// # Errors
@@ -44,15 +47,18 @@ pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, Malformed> {
         let span = error.span().unwrap_or(0..text.len());
         let mut found = Found { span: span.clone(), key: Vec::new(), texts: Vec::new() };
         if let Ok(table) = DeTable::parse(text) {
-            found.look_in_table(&mut Vec::new(), table.get_ref());
+            found.search_table(&mut Vec::new(), table.get_ref());
         }
         let before = text.get(..span.start).unwrap_or(text);
         let line_start = before.rfind('\n').map_or(0, |end| end + 1);
+        let renamed = found.key.last().and_then(|key| RENAMED.iter().find(|(old, _)| old == key));
         Malformed {
             line: before.matches('\n').count() + 1,
             column: before.get(line_start..).unwrap_or_default().chars().count() + 1,
             key: (!found.key.is_empty()).then(|| found.key.join(".")),
-            reason: found.texts.iter().fold(error.message().to_owned(), |reason, text| without(&reason, text)),
+            reason: renamed.map(|(old, new)| format!("`{old}` is called `{new}` now")).unwrap_or_else(|| {
+                found.texts.iter().fold(error.message().to_owned(), |reason, text| without(&reason, text))
+            }),
         }
     })
 }
@@ -66,20 +72,20 @@ struct Found<'t> {
 }
 
 impl<'t> Found<'t> {
-    fn look_in_table(&mut self, path: &mut Vec<String>, table: &DeTable<'t>) {
+    fn search_table(&mut self, path: &mut Vec<String>, table: &DeTable<'t>) {
         for (key, value) in table {
             path.push(key.get_ref().to_string());
-            self.look_at(path, &key.span());
-            self.look_in_value(path, value);
+            self.compare_span(path, &key.span());
+            self.search_value(path, value);
             path.pop();
         }
     }
 
-    fn look_in_value(&mut self, path: &mut Vec<String>, value: &Spanned<DeValue<'t>>) {
-        self.look_at(path, &value.span());
+    fn search_value(&mut self, path: &mut Vec<String>, value: &Spanned<DeValue<'t>>) {
+        self.compare_span(path, &value.span());
         match value.get_ref() {
-            DeValue::Table(table) => self.look_in_table(path, table),
-            DeValue::Array(values) => values.iter().for_each(|value| self.look_in_value(path, value)),
+            DeValue::Table(table) => self.search_table(path, table),
+            DeValue::Array(values) => values.iter().for_each(|value| self.search_value(path, value)),
             DeValue::String(text) if value.span().start < self.span.end && self.span.start < value.span().end => {
                 self.texts.push(text.clone());
             }
@@ -88,7 +94,7 @@ impl<'t> Found<'t> {
     }
 
     /// The innermost key comes last.
-    fn look_at(&mut self, path: &[String], span: &Range<usize>) {
+    fn compare_span(&mut self, path: &[String], span: &Range<usize>) {
         if span.start <= self.span.start && self.span.end <= span.end {
             self.key = path.to_owned();
         }

@@ -2,7 +2,7 @@
 pragma solidity ^0.8.28;
 
 import {CertifiedRedemption, IFastPay, Redemption} from "../../contracts/interfaces/IFastPay.sol";
-import {CostlyRecipient} from "../surroundings/Recipients.sol";
+import {CostlyRecipient} from "../mocks/Recipients.sol";
 import {HostileTest} from "./HostileTest.sol";
 
 /// @title Too little gas, on every way out

@@ -2,7 +2,7 @@
 pragma solidity ^0.8.28;
 
 import {IFastPay, Redemption} from "../../contracts/interfaces/IFastPay.sol";
-import {MoodyRecipient} from "../surroundings/Recipients.sol";
+import {MoodyRecipient} from "../mocks/Recipients.sol";
 import {HostileTest} from "./HostileTest.sol";
 import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
 

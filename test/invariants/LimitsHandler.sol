@@ -2,7 +2,7 @@
 pragma solidity ^0.8.28;
 
 import {Authority, IFastPay, Redemption, SafetyParameters} from "../../contracts/interfaces/IFastPay.sol";
-import {MoodyRecipient} from "../surroundings/Recipients.sol";
+import {MoodyRecipient} from "../mocks/Recipients.sol";
 import {MoodyToken} from "../tokens/WeirdTokens.sol";
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {CommonBase} from "forge-std/Base.sol";

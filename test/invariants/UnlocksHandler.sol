@@ -3,7 +3,7 @@ pragma solidity ^0.8.28;
 
 import {ICouncil, Outcome, Upholding} from "../../contracts/interfaces/ICouncil.sol";
 import {Authority, IFastPay, Redemption} from "../../contracts/interfaces/IFastPay.sol";
-import {MoodyRecipient} from "../surroundings/Recipients.sol";
+import {MoodyRecipient} from "../mocks/Recipients.sol";
 import {CommonBase} from "forge-std/Base.sol";
 import {StdUtils} from "forge-std/StdUtils.sol";
 

@@ -2,7 +2,7 @@
 pragma solidity ^0.8.28;
 
 import {IFastPay} from "../../contracts/interfaces/IFastPay.sol";
-import {MoodyRecipient} from "../surroundings/Recipients.sol";
+import {MoodyRecipient} from "../mocks/Recipients.sol";
 import {TreeTest} from "./TreeTest.sol";
 import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
 

@@ -2,7 +2,7 @@
 pragma solidity ^0.8.28;
 
 import {IFastPay, Redemption} from "../../contracts/interfaces/IFastPay.sol";
-import {MoodyRecipient, Splitter} from "../surroundings/Recipients.sol";
+import {MoodyRecipient, Splitter} from "../mocks/Recipients.sol";
 import {MoodyToken} from "../tokens/WeirdTokens.sol";
 import {TreeTest} from "./TreeTest.sol";
 

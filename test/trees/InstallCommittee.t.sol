@@ -3,7 +3,7 @@ pragma solidity ^0.8.28;
 
 import {Announcement, ICouncil} from "../../contracts/interfaces/ICouncil.sol";
 import {IFastPay} from "../../contracts/interfaces/IFastPay.sol";
-import {History} from "../surroundings/History.sol";
+import {History} from "../mocks/History.sol";
 import {CouncilTest} from "./CouncilTest.sol";
 
 contract InstallCommitteeTreeTest is CouncilTest {

@@ -2,7 +2,7 @@
 pragma solidity ^0.8.28;
 
 import {IFastPay} from "../../contracts/interfaces/IFastPay.sol";
-import {ContractWallet} from "../surroundings/ContractWallet.sol";
+import {ContractWallet} from "../mocks/ContractWallet.sol";
 import {TreeTest} from "./TreeTest.sol";
 
 contract ReceiveTreeTest is TreeTest {

@@ -2,7 +2,7 @@
 pragma solidity ^0.8.28;
 
 import {ICouncil, Outcome} from "../../contracts/interfaces/ICouncil.sol";
-import {MoodyRecipient} from "../surroundings/Recipients.sol";
+import {MoodyRecipient} from "../mocks/Recipients.sol";
 import {UnlockTest} from "./UnlockTest.sol";
 
 contract ReturnBondTreeTest is UnlockTest {

@@ -8,7 +8,7 @@ import {
     SafetyParameters
 } from "../../contracts/interfaces/IFastPay.sol";
 import {FastPayTest} from "../FastPayTest.sol";
-import {MoodyRecipient} from "../surroundings/Recipients.sol";
+import {MoodyRecipient} from "../mocks/Recipients.sol";
 
 /// @title What the tests of the trees share: 100 ETH, of which a tenth may leave in a day, and committees to come
 /// @notice Each `.tree` here says what one function does in each case; the contract beside it, of the same name, has

@@ -10,7 +10,7 @@ use crate::{Outcome, TestCommittee, TestShard};
 
 /// Why an authority does not do what it is asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum TestAuthorityError {
     /// The order is bad in itself.
     #[error(transparent)]
     Order(#[from] OrderError),
@@ -85,7 +85,7 @@ impl TestAuthority {
     ///
     /// # Errors
     /// Where an honest authority refuses.
-    pub fn order(&mut self, order: &TransferOrder) -> Result<Vote, Refusal> {
+    pub fn order(&mut self, order: &TransferOrder) -> Result<Vote, TestAuthorityError> {
         let verified = order.clone().verify(&self.domain)?;
         self.shard(&verified.transfer().sender()).lock(&verified)?;
         Ok(sign_vote(&self.keys, &self.domain, self.epoch(), &order.transfer, verified.digest()))
@@ -95,8 +95,9 @@ impl TestAuthority {
     ///
     /// # Errors
     /// Where an honest authority refuses.
-    pub fn confirm(&mut self, certificate: &Certificate) -> Result<Outcome, Refusal> {
-        let committee = self.committees.get(certificate.epoch).ok_or(Refusal::UnknownEpoch(certificate.epoch))?;
+    pub fn confirm(&mut self, certificate: &Certificate) -> Result<Outcome, TestAuthorityError> {
+        let committee =
+            self.committees.get(certificate.epoch).ok_or(TestAuthorityError::UnknownEpoch(certificate.epoch))?;
         let verified = certificate.clone().verify(&self.domain, committee)?;
         Ok(self.shard(&verified.transfer().sender()).confirm(&verified)?)
     }

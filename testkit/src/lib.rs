@@ -22,7 +22,7 @@ mod shard;
 pub mod sim;
 
 pub use account::{TestAccount, payment, payout, redemption};
-pub use authority::{Refusal, TestAuthority};
+pub use authority::{TestAuthority, TestAuthorityError};
 pub use committee::{TestCommittee, test_domain};
 pub use journal::MemoryJournal;
 pub use shard::{Outcome, TestShard};

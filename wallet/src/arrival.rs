@@ -19,7 +19,7 @@ const POLL_MAX: Duration = Duration::from_secs(2);
 
 impl Wallet {
     /// Waits until a quorum has credited a deposit of `amount` to `recipient` of a higher index than `after`:
-    /// anyone may deposit to the same account meanwhile. `heard` is told how many have.
+    /// anyone may deposit to the same account meanwhile. `report` is told how many have.
     ///
     /// # Errors
     /// [`WalletError::TimedOut`]: it will be credited all the same, once the authorities see its block final.
@@ -30,7 +30,7 @@ impl Wallet {
         amount: Amount,
         after: TransactionIndex,
         patience: Duration,
-        heard: &(dyn Fn(usize) + Send + Sync),
+        report: &(dyn Fn(usize) + Send + Sync),
     ) -> Result<Deposit, WalletError> {
         let quorum = self.network().committee().quorum();
         let until = Instant::now() + patience;
@@ -48,7 +48,7 @@ impl Wallet {
             }
             let most = credited.values().map(|(count, _)| *count).max().unwrap_or(0);
             if most > told {
-                heard(most);
+                report(most);
                 told = most;
             }
             if let Some((_, deposit)) = credited.into_values().find(|(count, _)| *count >= quorum) {

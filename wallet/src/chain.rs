@@ -309,8 +309,8 @@ impl ChainAccount {
     async fn stay(&self, journal: &TransactionJournal, mut entry: TransactionEntry) -> Result<Finished, WalletError> {
         let outcome = {
             let mut store = |submission: &_| journal.store(&entry, submission).map_err(io::Error::other);
-            let mut progress = |progress: Progress| self.tell(&entry.errand, &progress);
-            self.sender.drive(entry.submission.clone(), &mut store, &mut progress).await
+            let mut progress = |progress: Progress| self.report(&entry.errand, &progress);
+            self.sender.confirm(entry.submission.clone(), &mut store, &mut progress).await
         };
         entry = journal.transactions().entry(entry.number)?;
         let state = match &outcome {
@@ -334,14 +334,14 @@ impl ChainAccount {
         let included = Notify::new();
         let mut store = |submission: &_| journal.store(&entry, submission).map_err(io::Error::other);
         let mut progress = |progress: Progress| {
-            self.tell(&entry.errand, &progress);
+            self.report(&entry.errand, &progress);
             if matches!(progress, Progress::Included { .. }) {
                 included.notify_one();
             }
         };
         tokio::select! {
             biased;
-            outcome = self.sender.drive(entry.submission.clone(), &mut store, &mut progress) => match outcome {
+            outcome = self.sender.confirm(entry.submission.clone(), &mut store, &mut progress) => match outcome {
                 Ok(inclusion) => Ok(journal.finish(entry.number, TransactionState::Final(inclusion))?),
                 Err(error) => Err(error.into()),
             },
@@ -349,7 +349,7 @@ impl ChainAccount {
         }
     }
 
-    fn tell(&self, errand: &Errand, progress: &Progress) {
+    fn report(&self, errand: &Errand, progress: &Progress) {
         if let Some(listener) = &self.listener {
             listener(errand, progress);
         }

@@ -39,7 +39,7 @@ impl Wallet {
                     let receipt = self.settle(journal, certificate, begun_at, true).await?;
                     return Ok(Resumed::of(entry.order.map(|order| order.transfer), receipt));
                 }
-                Err(error) => tracing::warn!(%sequence, %error, "a stored certificate does not stand up"),
+                Err(error) => tracing::warn!(%sequence, %error, "a stored certificate is not valid"),
             }
         }
         let Some(order) = entry.order else {

@@ -71,13 +71,13 @@ impl List {
 type Taken = HashMap<PaymentName, Option<(ReceivedPayment, VerifiedCertificate)>>;
 
 /// One going through the lists of all authorities.
-struct Intake {
+struct Ingest {
     wallet: Wallet,
     journal: Arc<InboxJournal>,
     taken: Mutex<Taken>,
 }
 
-impl Intake {
+impl Ingest {
     fn taken(&self) -> MutexGuard<'_, Taken> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -193,12 +193,12 @@ impl Wallet {
         journal: &Arc<InboxJournal>,
         lists: &mut [(AuthorityName, List)],
     ) -> Result<Taken, FolderError> {
-        let intake = Intake { wallet: self.clone(), journal: journal.clone(), taken: Mutex::default() };
-        let intake = Arc::new(intake);
-        self.take_in_agreed(&intake, lists).await?;
+        let ingest = Ingest { wallet: self.clone(), journal: journal.clone(), taken: Mutex::default() };
+        let ingest = Arc::new(ingest);
+        self.take_in_agreed(&ingest, lists).await?;
         let mut tasks = JoinSet::new();
         for (name, list) in lists.iter() {
-            tasks.spawn(intake.clone().take_in(*name, list.entries.clone()));
+            tasks.spawn(ingest.clone().take_in(*name, list.entries.clone()));
         }
         let mut until = Instant::now() + READ_PATIENCE;
         let mut is_whole = false;
@@ -215,12 +215,12 @@ impl Wallet {
         }
         // What is being written is written.
         tasks.shutdown().await;
-        Ok(std::mem::take(&mut *intake.taken()))
+        Ok(std::mem::take(&mut *ingest.taken()))
     }
 
     /// Takes in what f + 1 list, so that one of them is honest and has the certificate: in pages, of few authorities.
-    async fn take_in_agreed(&self, intake: &Intake, lists: &[(AuthorityName, List)]) -> Result<(), FolderError> {
-        let inbox = intake.journal.inbox();
+    async fn take_in_agreed(&self, ingest: &Ingest, lists: &[(AuthorityName, List)]) -> Result<(), FolderError> {
+        let inbox = ingest.journal.inbox();
         let mut counts: HashMap<PaymentName, usize> = HashMap::new();
         for name in lists.iter().flat_map(|(_, list)| list.entries.iter().map(Received::name)) {
             let count = counts.entry(name).or_default();
@@ -232,7 +232,7 @@ impl Wallet {
         let names = agreed.iter().map(|name| (name.sender, name.sequence));
         let found = self.network().find_certificates(names, None, Instant::now() + READ_PATIENCE / 2).await;
         for certificate in found.values() {
-            intake.add(certificate)?;
+            ingest.add(certificate)?;
         }
         Ok(())
     }

@@ -104,7 +104,7 @@ async fn without_a_quorum_nothing_is_final_and_the_order_can_be_resumed() {
     committee.fakes[0].play(Part::Down);
     committee.fakes[1].play(Part::BadVote);
     let error = wallet.resume(alice().account()).await.unwrap_err();
-    let WalletError::Quorum(QuorumError::NoQuorum { heard: 2, quorum: 3, failures, .. }) = &error else {
+    let WalletError::Quorum(QuorumError::NoQuorum { count: 2, quorum: 3, failures, .. }) = &error else {
         panic!("{error:?}")
     };
     assert_eq!(failures.len(), 2, "{error}");

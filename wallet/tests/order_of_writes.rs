@@ -143,7 +143,7 @@ async fn a_certificate_that_could_be_brought_to_nobody_is_listed_and_brought_lat
     let wallet = Wallet::new(Folder::new(home.path()), committee.network(), options);
     let error = wallet.send(&alice(), &pay(bob().account(), 40)).await.unwrap_err();
     let is_expected =
-        matches!(&error, WalletError::Quorum(QuorumError::NoQuorum { what: "confirmations", heard: 0, .. }));
+        matches!(&error, WalletError::Quorum(QuorumError::NoQuorum { what: "confirmations", count: 0, .. }));
     assert!(is_expected, "{error}");
     let orders = wallet.folder().orders(alice().account());
     assert_eq!(orders.unfinished().unwrap()[0].state, OrderState::Certified);

@@ -197,8 +197,8 @@ impl CommitteeClient {
                     let (_, sequence) = ballot.names.get(*positions.first()?)?;
                     Some((*name, PeerFailure::Behind(*sequence)))
                 }));
-                let (heard, what) = (ballot.votes.len(), "votes of the current committee");
-                return Err(QuorumError::NoQuorum { what, heard, quorum, timed_out: true, failures });
+                let (count, what) = (ballot.votes.len(), "votes of the current committee");
+                return Err(QuorumError::NoQuorum { what, count, quorum, timed_out: true, failures });
             }
             self.bring_ballot(&ballot, deadline).await;
             backoff.wait().await;

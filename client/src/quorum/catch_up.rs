@@ -27,7 +27,7 @@ impl CommitteeClient {
         if let Some(certificate) = self.source.certificate(account, sequence) {
             match self.network.verify_certificate(certificate, account, sequence) {
                 Ok(certificate) => return Some(certificate),
-                Err(error) => tracing::warn!(%account, %sequence, %error, "a stored certificate does not stand up"),
+                Err(error) => tracing::warn!(%account, %sequence, %error, "a stored certificate is not valid"),
             }
         }
         self.network.find_certificate(account, sequence).await

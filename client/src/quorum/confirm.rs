@@ -49,10 +49,10 @@ impl CommitteeClient {
                 Ok(Some(Err(_))) => continue,
                 Ok(None) | Err(_) => {
                     let timed_out = !confirming.is_empty();
-                    let heard = confirmed.len();
+                    let count = confirmed.len();
                     let failures = failures.lock().unwrap_or_else(PoisonError::into_inner);
                     let failures = failures.iter().map(|(name, failure)| (*name, failure.clone())).collect();
-                    return Err(QuorumError::NoQuorum { what: "confirmations", heard, quorum, timed_out, failures });
+                    return Err(QuorumError::NoQuorum { what: "confirmations", count, quorum, timed_out, failures });
                 }
             };
             if outcome {

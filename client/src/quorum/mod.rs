@@ -178,13 +178,13 @@ pub enum QuorumError {
         known: Epoch,
     },
     /// Too few good answers.
-    #[error("{heard} of the {quorum} {what} that are needed came {}; nothing is lost: run `fastpay resume` to go on. {}",
+    #[error("{count} of the {quorum} {what} that are needed came {}; nothing is lost: run `fastpay resume` to go on. {}",
         if *.timed_out { "in time" } else { "and no more can come" }, list(.failures))]
     NoQuorum {
         /// What was asked for: votes or confirmations.
         what: &'static str,
         /// How many came.
-        heard: usize,
+        count: usize,
         /// How many are needed.
         quorum: usize,
         /// Whether waiting longer might have helped.
@@ -278,18 +278,18 @@ impl CommitteeClient {
         let committee = self.network.committee();
         let mut tally = Tally::new(committee.clone(), order.clone());
         let inquiry = Inquiry { domain: *self.network.domain(), committee: committee.clone(), order: order.clone() };
-        let (heard, mut hearing) = mpsc::channel(64);
+        let (answers, mut answered) = mpsc::channel(64);
         let mut asking = JoinSet::new();
         for authority in self.network.authorities().iter() {
-            asking.spawn(self.clone().ask(authority.clone(), inquiry.clone(), heard.clone()));
+            asking.spawn(self.clone().ask(authority.clone(), inquiry.clone(), answers.clone()));
         }
-        drop(heard);
+        drop(answers);
         loop {
-            let Ok(Some((authority, heard))) = timeout_at(deadline, hearing.recv()).await else {
+            let Ok(Some((authority, answer))) = timeout_at(deadline, answered.recv()).await else {
                 return Err(tally.error(true));
             };
-            self.report_answer(&tally, authority, &heard);
-            match tally.count(authority, heard) {
+            self.report_answer(&tally, authority, &answer);
+            match tally.count(authority, answer) {
                 Verdict::Wait => {}
                 Verdict::Certified(certificate) => {
                     self.report(Progress::Certified);
@@ -305,8 +305,8 @@ impl CommitteeClient {
         }
     }
 
-    fn report_answer(&self, tally: &Tally, authority: AuthorityName, heard: &PeerAnswer) {
-        match heard {
+    fn report_answer(&self, tally: &Tally, authority: AuthorityName, answer: &PeerAnswer) {
+        match answer {
             PeerAnswer::Vote(_) => {
                 let (votes, quorum) = (tally.votes().saturating_add(1), self.network.committee().quorum());
                 self.report(Progress::Vote { authority, votes, quorum });

@@ -163,8 +163,8 @@ impl Tally {
     }
 
     /// Takes in what an authority answered.
-    pub fn count(&mut self, authority: AuthorityName, heard: PeerAnswer) -> Verdict {
-        match heard {
+    pub fn count(&mut self, authority: AuthorityName, answer: PeerAnswer) -> Verdict {
+        match answer {
             PeerAnswer::Vote(vote) => {
                 self.locked.remove(&authority);
                 self.failures.remove(&authority);
@@ -250,7 +250,7 @@ impl Tally {
             return QuorumError::InsufficientBalance { balance: *balance };
         }
         let failures = self.failures.iter().map(|(name, failure)| (*name, failure.clone())).collect();
-        QuorumError::NoQuorum { what: "votes", heard: self.votes.len(), quorum, timed_out, failures }
+        QuorumError::NoQuorum { what: "votes", count: self.votes.len(), quorum, timed_out, failures }
     }
 }
 
@@ -389,7 +389,7 @@ mod tests {
         let mut one_liar = case();
         assert_eq!(one_liar.out(0, poor(0)), Verdict::Wait);
         assert_eq!(one_liar.out(1, PeerFailure::Silent("gone".into())), Verdict::Impossible);
-        assert!(matches!(one_liar.tally.error(false), QuorumError::NoQuorum { heard: 0, .. }));
+        assert!(matches!(one_liar.tally.error(false), QuorumError::NoQuorum { count: 0, .. }));
         let mut poverty = case();
         assert_eq!(poverty.out(0, poor(0)), Verdict::Wait);
         assert_eq!(poverty.out(1, poor(3)), Verdict::Impossible);

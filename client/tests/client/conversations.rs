@@ -166,8 +166,8 @@ impl<'a> Conversation<'a> {
                 json!({"noRoom": whose, "retryAfterMs": retry_after.as_millis() as u64})
             }
             QuorumError::NoPrimary => json!({"noPrimary": true}),
-            QuorumError::NoQuorum { heard, timed_out, .. } => {
-                json!({"noQuorum": {"votes": heard, "timedOut": timed_out}})
+            QuorumError::NoQuorum { count, timed_out, .. } => {
+                json!({"noQuorum": {"votes": count, "timedOut": timed_out}})
             }
             other => panic!("{other}"),
         }

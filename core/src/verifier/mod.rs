@@ -1,20 +1,20 @@
 //! Checks requests for an authority: many signatures in one equation, and none that it knows to be good.
 //!
 //! ```text
-//!  requests ─► demands ─► known to be met? ─no─► Ed25519: one equation for all ─┬─► verdicts, in order
+//!  requests ─► checks ─► known to be met? ─no─► Ed25519: one equation for all ─┬─► verdicts, in order
 //!     │ order known?        (remembered)         secp256k1: one by one ─────────┘   (what is met is remembered)
 //!     └─► then neither its digest nor its sender's signature is worked out again
 //! ```
 //!
 //! What it says depends on a request alone, never on its company or on what is remembered: the same as
 //! [`TransferOrder::verify`](crate::TransferOrder::verify) and [`Certificate::verify`](crate::Certificate::verify) say. What is remembered is
-//! only ever that an order stands up or that a demand is met, under all that this depends on, the signature's
+//! only ever that an order is valid or that a check is met, under all that this depends on, the signature's
 //! bytes among it.
 //!
 //! No lock, no clock, no randomness of its own: it belongs to one thread, which passes a generator in.
 
+mod batch_round;
 mod recent;
-mod round;
 #[cfg(test)]
 mod tests;
 mod work;
@@ -25,18 +25,18 @@ use rand_core::CryptoRng;
 
 use crate::Digest;
 use crate::certificate::CertificateError;
-use crate::demand::{Deferred, Demand};
 use crate::epochs::Committees;
 use crate::merkle::Nodes;
 use crate::order::{OrderError, Transfer, TransferOrder};
 use crate::request::{Request, RequestError, VerifiedRequest};
 use crate::signature::KeyPoint;
+use crate::signature_check::{PendingVerification, SignatureCheck};
 use crate::statement::Domain;
 use crate::vote::OwnSignature;
+use batch_round::BatchRound;
 use recent::{KeyHash, Recent};
-use round::Round;
 
-/// How many orders that stand up are remembered in a generation, of about 300 bytes each, and how many good votes,
+/// How many orders that are valid are remembered in a generation, of about 300 bytes each, and how many good votes,
 /// of about 180: more than a shard votes for in a second, which is longer than it takes until an order's
 /// certificate comes. Seven eighths of a power of two, which is what fits into a hash table without growing it.
 const SIGNATURES_PER_GENERATION_MAX: usize = 57_344;
@@ -50,10 +50,10 @@ const KEYS_PER_GENERATION_MAX: usize = 57_344;
 #[derive(Debug)]
 pub struct Verifier {
     domain: Domain,
-    /// Orders that stand up, and their digests: of one payment or redemption, and of payouts.
+    /// Orders that are valid, and their digests: of one payment or redemption, and of payouts.
     orders: [Recent<Arc<TransferOrder>, Digest>; 2],
-    /// Votes' demands that are met.
-    votes: Recent<Demand, ()>,
+    /// Votes' checks that are met.
+    votes: Recent<SignatureCheck, ()>,
     keys: Recent<[u8; 32], KeyPoint>,
     nodes: Nodes,
 }
@@ -89,12 +89,12 @@ impl Verifier {
         committees: &Committees,
         rng: &mut impl CryptoRng,
     ) -> Vec<Result<VerifiedRequest, RequestError>> {
-        let mut round = Round::default();
+        let mut round = BatchRound::default();
         let drafts: Vec<_> = requests.into_iter().map(|request| self.draft(request, committees, &mut round)).collect();
         round.judge(&mut self.keys, rng);
         let verdicts = drafts.into_iter().map(|draft| self.settle(draft?, &round)).collect();
-        for (hash, demand) in round.into_votes_met() {
-            self.votes.insert(hash, demand, ());
+        for (hash, check) in round.into_votes_met() {
+            self.votes.insert(hash, check, ());
         }
         verdicts
     }
@@ -106,11 +106,16 @@ impl Verifier {
     }
 
     /// Checks all of a request but its signatures, and adds to the round those that are not known to be good.
-    fn draft(&mut self, request: Request, committees: &Committees, round: &mut Round) -> Result<Draft, RequestError> {
+    fn draft(
+        &mut self,
+        request: Request,
+        committees: &Committees,
+        round: &mut BatchRound,
+    ) -> Result<Draft, RequestError> {
         let orders = self.memory_of(request.order());
         let order_hash = orders.hash(request.order());
         let known = orders.get(order_hash, request.order());
-        let Deferred { value, demands } = match request {
+        let PendingVerification { value, checks } = match request {
             Request::Order(order) => order.prepare(&self.domain, known)?.map(VerifiedRequest::Order),
             Request::Certificate(certificate) => {
                 let unknown = RequestError::UnknownEpoch(certificate.epoch);
@@ -119,12 +124,12 @@ impl Verifier {
             }
         };
         let mut needs = Vec::new();
-        for demand in demands {
-            let hash = demand.is_vote().then(|| self.votes.hash(&demand));
-            if hash.is_some_and(|hash| self.votes.get(hash, &demand).is_some()) {
+        for check in checks {
+            let hash = check.is_vote().then(|| self.votes.hash(&check));
+            if hash.is_some_and(|hash| self.votes.get(hash, &check).is_some()) {
                 continue;
             }
-            let place = round.place(demand, hash, &self.domain, &mut self.keys);
+            let place = round.place(check, hash, &self.domain, &mut self.keys);
             needs.push(place);
             // The first bad signature is the verdict: the others would be checked for nothing.
             if round.is_bad(place) {
@@ -134,9 +139,9 @@ impl Verifier {
         Ok(Draft { value, needs, order_known: known.is_some(), order_hash })
     }
 
-    /// The verdict on a request whose signatures are judged. An order that stands up is remembered until its
+    /// The verdict on a request whose signatures are judged. An order that is valid is remembered until its
     /// certificate comes.
-    fn settle(&mut self, draft: Draft, round: &Round) -> Result<VerifiedRequest, RequestError> {
+    fn settle(&mut self, draft: Draft, round: &BatchRound) -> Result<VerifiedRequest, RequestError> {
         let verified = match (draft.needs.into_iter().find_map(|place| round.bad(place)), draft.value) {
             (None, verified) => verified,
             (Some(bad), VerifiedRequest::Order(_)) => return Err(OrderError::Signature(bad).into()),

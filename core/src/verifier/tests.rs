@@ -3,20 +3,20 @@
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
+use super::batch_round::BatchRound;
 use super::recent::Recent;
-use super::round::Round;
 use super::{Verifier, work};
 use crate::MERKLE_LEAVES_MAX;
 use crate::amount::{Amount, Asset, Epoch, SequenceNumber};
 use crate::certificate::Certificate;
 use crate::committee::Committee;
-use crate::demand::Demand;
 use crate::epochs::Committees;
 use crate::identity::{AccountId, AuthorityName, PrimaryAddress};
 use crate::keys::{AccountKey, AuthorityKeys};
 use crate::order::{Authorization, Payment, TransferOrder};
 use crate::request::Request;
 use crate::signature::{EcdsaSignature, Ed25519Signature};
+use crate::signature_check::SignatureCheck;
 use crate::statement::Domain;
 use crate::vote::sign_payment_votes;
 
@@ -111,8 +111,8 @@ fn orders_that_share_a_signature_cost_as_much_as_any_others() {
     }
 }
 
-/// The demand of a member's vote on a root.
-type MakeDemand<'a> = &'a dyn Fn(u8, usize) -> Demand;
+/// The check of a member's vote on a root.
+type MakeCheck<'a> = &'a dyn Fn(u8, usize) -> SignatureCheck;
 
 #[test]
 fn votes_that_share_a_signature_cost_as_much_as_any_others() {
@@ -124,42 +124,44 @@ fn votes_that_share_a_signature_cost_as_much_as_any_others() {
     let signature = Ed25519Signature(bytes);
     let payment = |member: u8, root: usize| {
         let authority = AuthorityName(if member < 4 { SMALL_ORDER[usize::from(member)] } else { [member; 32] });
-        Demand::PaymentVote { authority, epoch: Epoch(0), root: numbered(root).into(), signature }
+        SignatureCheck::PaymentVote { authority, epoch: Epoch(0), root: numbered(root).into(), signature }
     };
-    let redemption = |member: u8, root: usize| Demand::RedemptionVote {
+    let redemption = |member: u8, root: usize| SignatureCheck::RedemptionVote {
         authority: AuthorityName([member; 32]),
         redemption_key: PrimaryAddress::repeat_byte(member),
         digest: numbered(root).into(),
         signature: EcdsaSignature([1; 65]),
     };
-    let variants: [(&str, MakeDemand<'_>); 5] = [
+    let variants: [(&str, MakeCheck<'_>); 5] = [
         ("members and roots", &payment),
         ("members under one root", &|member, _| payment(member, 0)),
         ("roots of one member", &|_, root| payment(0, root)),
         ("epochs", &|member, root| {
-            let Demand::PaymentVote { authority, root: same, signature, .. } = payment(member, 0) else { panic!() };
-            Demand::PaymentVote { authority, epoch: Epoch(root as u64), root: same, signature }
+            let SignatureCheck::PaymentVote { authority, root: same, signature, .. } = payment(member, 0) else {
+                panic!()
+            };
+            SignatureCheck::PaymentVote { authority, epoch: Epoch(root as u64), root: same, signature }
         }),
         ("redemptions", &redemption),
     ];
-    for (what, demand) in variants {
-        let (mut round, mut keys, mut rng) = (Round::default(), Recent::new(1_000), StdRng::seed_from_u64(0));
-        let mut votes: Recent<Demand, ()> = Recent::new(100_000);
+    for (what, check) in variants {
+        let (mut round, mut keys, mut rng) = (BatchRound::default(), Recent::new(1_000), StdRng::seed_from_u64(0));
+        let mut votes: Recent<SignatureCheck, ()> = Recent::new(100_000);
         let count = usize::from(MEMBERS) * ROOTS;
         let work = work::of(|| {
             for root in 0..ROOTS {
                 for member in 0..MEMBERS {
-                    let demand = demand(member, root);
-                    let hash = votes.hash(&demand);
-                    assert!(votes.get(hash, &demand).is_none());
-                    round.place(demand, Some(hash), &domain(), &mut keys);
+                    let check = check(member, root);
+                    let hash = votes.hash(&check);
+                    assert!(votes.get(hash, &check).is_none());
+                    round.place(check, Some(hash), &domain(), &mut keys);
                 }
             }
             round.judge(&mut keys, &mut rng);
             for root in 0..ROOTS {
                 for member in 0..MEMBERS {
-                    let demand = demand(member, root);
-                    votes.insert(votes.hash(&demand), demand, ());
+                    let check = check(member, root);
+                    votes.insert(votes.hash(&check), check, ());
                 }
             }
         });

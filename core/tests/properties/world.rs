@@ -14,7 +14,7 @@ use fastpay_core::{
     SynchronizationOrder, TransactionIndex, Transfer, TransferOrder, VerifiedVote, Vote,
 };
 use fastpay_testkit::{
-    Outcome, Refusal, TestAccount, TestAuthority, TestCommittee, TestShard, payment, payout, redemption,
+    Outcome, TestAccount, TestAuthority, TestAuthorityError, TestCommittee, TestShard, payment, payout, redemption,
 };
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -293,12 +293,12 @@ impl World {
         let (order, votes) = &mut self.orders[order];
         let vote = match self.authorities[at].order(order) {
             Ok(vote) => vote,
-            Err(Refusal::Rejection(Rejection::OrderPending { pending })) => {
+            Err(TestAuthorityError::Rejection(Rejection::OrderPending { pending })) => {
                 assert_ne!(pending.transfer, order.transfer, "refused for itself");
                 assert_eq!(pending.transfer.sender(), order.transfer.sender());
                 return;
             }
-            Err(Refusal::Rejection(
+            Err(TestAuthorityError::Rejection(
                 Rejection::SequenceTooHigh { .. }
                 | Rejection::AlreadyConfirmed { .. }
                 | Rejection::InsufficientBalance { .. },
@@ -328,8 +328,10 @@ impl World {
                 assert_eq!(self.authorities[at].confirm(certificate), Ok(Outcome::Already), "confirmed twice");
             }
             Ok(Outcome::Already) => {}
-            Err(Refusal::Rejection(Rejection::MissingCertificate { missing })) => assert!(missing < sequence),
-            Err(Refusal::UnknownEpoch(epoch)) => assert!(epoch > self.authorities[at].epoch()),
+            Err(TestAuthorityError::Rejection(Rejection::MissingCertificate { missing })) => {
+                assert!(missing < sequence)
+            }
+            Err(TestAuthorityError::UnknownEpoch(epoch)) => assert!(epoch > self.authorities[at].epoch()),
             Err(refusal) => panic!("a certificate is refused: {refusal}"),
         }
     }

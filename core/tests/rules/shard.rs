@@ -299,7 +299,7 @@ fn a_confirmation_moves_the_value_and_frees_the_account() {
         .collect();
     assert_eq!((outbox.issued, waiting), (2, vec![(1, vec![Amount(200)]), (2, vec![Amount(100)])]));
 
-    // Out: nobody is credited, and the certificate is in the feed.
+    // Out: nobody is credited, and the certificate is in the redemption log.
     setting.confirm(&setting.redeem(400, 3)).unwrap();
     assert_eq!(setting.balance(&setting.owner), held(0));
     let Find::Found(position) = setting.shard.ledger().redemptions.find(0) else { panic!("the newest is known") };

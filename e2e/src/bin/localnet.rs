@@ -10,7 +10,7 @@ use std::time::Duration;
 use alloy::primitives::U256;
 use clap::Parser;
 use fastpay_core::{AccountId, Authority as Member};
-use fastpay_e2e::{CHAIN_ID, Failure, Layout, Network, Person, Place, RICH_KEYS, Token, program};
+use fastpay_e2e::{CHAIN_ID, Failure, Layout, Network, Place, RICH_KEYS, Token, User, program};
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -73,14 +73,14 @@ async fn serve(folder: &str, with_relayer: bool) -> Result<(), Failure> {
     let mut network = Network::prepare(Place::fixed(folder)?, LAYOUT).await?;
     let token = network.chain()?.deploy_token(network.place())?;
     network.relayer()?.serve(token.address)?;
-    let relayers: Vec<_> = with_relayer.then(|| network.tell_fees()).transpose()?.into_iter().collect();
+    let relayers: Vec<_> = with_relayer.then(|| network.publish_fees()).transpose()?.into_iter().collect();
     // Of the epoch after the first: beside the others from the start, so that nobody need be restarted for them.
     let next: Vec<_> = network.authorities.iter_mut().map(|a| a.add_keys(NEXT_KEYS)).collect::<Result<_, _>>()?;
     network.start_authorities().await?;
     if with_relayer {
         network.start_relayer()?;
     }
-    let wallet = Person::new(&network, "wallet").await?;
+    let wallet = User::new(&network, "wallet").await?;
     let mut rich = Vec::new();
     for (number, name) in RICH.into_iter().enumerate() {
         let account = wallet.import_rich_key(name, number).await?;
@@ -146,7 +146,7 @@ fn describe(network: &Network, token: &Token, rich: &[AccountId], relayers: &[St
     Ok(path)
 }
 
-fn explain(network: &Network, wallet: &Person, token: &Token) -> Result<(), Failure> {
+fn explain(network: &Network, wallet: &User, token: &Token) -> Result<(), Failure> {
     let programs = program("fastpay")?;
     let programs = programs.parent().unwrap_or(&programs).display();
     let place = network.place().folder().display();

@@ -3,7 +3,7 @@
 use alloy::primitives::U256;
 use alloy::sol_types::SolCall;
 use fastpay_core::{AccountKey, Amount, Asset, Memo};
-use fastpay_e2e::{Crowd, Network, audit, http_get, wait_for};
+use fastpay_e2e::{Network, Payers, audit, http_get, wait_for};
 use fastpay_ethereum::IFastPay;
 use fastpay_ethereum::testing::LyingNode;
 use fastpay_wallet::Intent;
@@ -68,9 +68,9 @@ async fn audited(network: &Network, accounts: &[&AccountKey]) -> (bool, String) 
     (lines.iter().all(|line| line.ok), format!("{lines:?}"))
 }
 
-async fn pay(crowd: &Crowd, to: &AccountKey, wei: u128) {
+async fn pay(payers: &Payers, to: &AccountKey, wei: u128) {
     let intent = Intent::Pay { recipient: to.account(), asset: Asset::ETHER, amount: Amount(wei), memo: Memo::ZERO };
-    crowd.send(0, intent).await.unwrap();
+    payers.send(0, intent).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -99,10 +99,10 @@ async fn a_deposit_that_is_undone_before_it_is_final_is_not_credited_and_one_und
     chain.mine(DEEP).await.unwrap();
     wait_for_balance(&network, &all, &payer, 1_000).await;
     chain.go_on().await.unwrap();
-    let crowd = Crowd::new(&network, 2).unwrap();
-    assert_eq!(crowd.accounts()[0], payer.account());
-    pay(&crowd, &other, 100).await;
-    crowd.bring_all_up_to_date(&crowd.accounts()).await.unwrap();
+    let payers = Payers::new(&network, 2).unwrap();
+    assert_eq!(payers.accounts()[0], payer.account());
+    pay(&payers, &other, 100).await;
+    payers.bring_all_up_to_date(&payers.accounts()).await.unwrap();
     let (ok, lines) = audited(&network, &[&payer, &other]).await;
     assert!(ok, "{lines}");
     assert_eq!(ready(&network, 0).await.unwrap()["status"], "ready");
@@ -117,8 +117,8 @@ async fn a_deposit_that_is_undone_before_it_is_final_is_not_credited_and_one_und
     for number in all {
         wait_for_rereading(&network, number, "was final as").await;
     }
-    pay(&crowd, &other, 50).await;
-    crowd.bring_all_up_to_date(&crowd.accounts()).await.unwrap();
+    pay(&payers, &other, 50).await;
+    payers.bring_all_up_to_date(&payers.accounts()).await.unwrap();
     wait_for_balance(&network, &all, &other, 150).await;
     // The audit is what tells how much is missing on the chain.
     let (ok, lines) = audited(&network, &[&payer, &other]).await;
@@ -157,7 +157,7 @@ async fn an_ethereum_node_that_lies_or_omits_credits_nothing_at_those_who_ask_it
     let contract = network.contract().unwrap();
     network.chain().unwrap().send(contract, U256::from(1_000), deposit(&payer)).await.unwrap();
     wait_for_balance(&network, &[0, 1, 2, 3], &payer, 1_000).await;
-    let crowd = Crowd::new(&network, 2).unwrap();
+    let payers = Payers::new(&network, 2).unwrap();
 
     // Two nodes that disagree: the amount of the next deposit is another one.
     liar.lie_about_logs(|logs| {
@@ -171,10 +171,10 @@ async fn an_ethereum_node_that_lies_or_omits_credits_nothing_at_those_who_ask_it
     wait_for_rereading(&network, 0, "disagrees").await;
     wait_for_balance(&network, &[0], &payer, 1_000).await;
     // Payments go on, also at the authority that does not know of the deposit.
-    pay(&crowd, &other, 10).await;
+    pay(&payers, &other, 10).await;
     // The operator has looked, and goes on with the node that is honest.
     ask_instead(&mut network, 0, &[&honest]).await;
-    crowd.bring_all_up_to_date(&crowd.accounts()).await.unwrap();
+    payers.bring_all_up_to_date(&payers.accounts()).await.unwrap();
     wait_for_balance(&network, &[0, 1, 2, 3], &payer, 2_990).await;
 
     // One node alone that omits a deposit does not count as the contract does.
@@ -230,9 +230,9 @@ async fn an_ethereum_node_that_lags_delays_those_who_ask_it_and_no_more() {
     }
     liar.repent();
     wait_for_balance(&network, &[0, 1, 2, 3], &payer, 1_000).await;
-    let crowd = Crowd::new(&network, 2).unwrap();
-    pay(&crowd, &other, 10).await;
-    crowd.bring_all_up_to_date(&crowd.accounts()).await.unwrap();
+    let payers = Payers::new(&network, 2).unwrap();
+    pay(&payers, &other, 10).await;
+    payers.bring_all_up_to_date(&payers.accounts()).await.unwrap();
     let (ok, lines) = audited(&network, &[&payer, &other]).await;
     assert!(ok, "{lines}");
 }

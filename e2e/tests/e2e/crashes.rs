@@ -5,31 +5,31 @@ use std::time::Duration;
 
 use fastpay_client::ClientError;
 use fastpay_core::{AccountId, Amount, Asset, Balance, Memo};
-use fastpay_e2e::{Authority, Crowd, Network, run, wait_for, within};
+use fastpay_e2e::{Authority, Network, Payers, run, wait_for, within};
 use fastpay_rpc::Refusal;
 use fastpay_wallet::Intent;
 use tokio::task::JoinSet;
 
 use crate::scene::{START, balance, key, payment, standalone};
 
-const CROWD: u8 = 12;
+const PAYERS: u8 = 12;
 const EACH: usize = 25;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_lost_or_doubled_when_authorities_are_killed_under_load() {
-    let accounts: Vec<_> = (0..CROWD).map(|number| key(number).account()).collect();
+    let accounts: Vec<_> = (0..PAYERS).map(|number| key(number).account()).collect();
     let mut network = standalone("kills", &accounts);
     network.start_authorities().await.unwrap();
-    let crowd = Crowd::new(&network, CROWD).unwrap();
-    assert_eq!(crowd.accounts(), accounts);
+    let payers = Payers::new(&network, PAYERS).unwrap();
+    assert_eq!(payers.accounts(), accounts);
 
     let paying = tokio::spawn({
-        let crowd = crowd.clone();
-        async move { crowd.pay(EACH, &[Asset::ETHER]).await }
+        let payers = payers.clone();
+        async move { payers.pay(EACH, &[Asset::ETHER]).await }
     });
     // One at a time is away, always while payments are under way; the first one twice.
     for kill in 0..5 {
-        while crowd.settled() < usize::from(CROWD) * EACH * (kill + 1) / 7 && !paying.is_finished() {
+        while payers.settled() < usize::from(PAYERS) * EACH * (kill + 1) / 7 && !paying.is_finished() {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
         let authority = network.authority(kill % 4).unwrap();
@@ -38,16 +38,16 @@ async fn nothing_is_lost_or_doubled_when_authorities_are_killed_under_load() {
         authority.wait_ready().await.unwrap();
     }
     let paid = paying.await.unwrap().unwrap();
-    assert_eq!(paid.payments, usize::from(CROWD) * EACH);
-    crowd.bring_all_up_to_date(&accounts).await.unwrap();
-    assert_all_paid(&network, &crowd, EACH).await;
+    assert_eq!(paid.payments, usize::from(PAYERS) * EACH);
+    payers.bring_all_up_to_date(&accounts).await.unwrap();
+    assert_all_paid(&network, &payers, EACH).await;
 }
 
-/// At every authority each account has made `each` payments of the crowd's plan, and holds what it should to the unit.
-pub async fn assert_all_paid(network: &Network, crowd: &Crowd, each: usize) {
-    let accounts = crowd.accounts();
+/// At every authority each account has made `each` payments of the payers' plan, and holds what it should to the unit.
+pub async fn assert_all_paid(network: &Network, payers: &Payers, each: usize) {
+    let accounts = payers.accounts();
     let mut expected: BTreeMap<AccountId, Balance> = accounts.iter().map(|a| (*a, balance(START))).collect();
-    for (sender, payments) in accounts.iter().zip(crowd.plan(each, &[Asset::ETHER])) {
+    for (sender, payments) in accounts.iter().zip(payers.plan(each, &[Asset::ETHER])) {
         for (recipient, _, amount) in payments {
             expected.entry(*sender).and_modify(|balance| *balance = balance.debit(amount));
             expected.entry(recipient).and_modify(|balance| *balance = balance.credit(amount));
@@ -73,33 +73,33 @@ pub async fn assert_all_paid(network: &Network, crowd: &Crowd, each: usize) {
 /// A power cut for the whole committee: whoever was paying goes on where it stood.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn all_authorities_killed_at_once_go_on_where_they_stood() {
-    let accounts: Vec<_> = (0..CROWD).map(|number| key(number).account()).collect();
+    let accounts: Vec<_> = (0..PAYERS).map(|number| key(number).account()).collect();
     let mut network = standalone("power-cut", &accounts);
     network.start_authorities().await.unwrap();
-    let crowd = Crowd::new(&network, CROWD).unwrap();
+    let payers = Payers::new(&network, PAYERS).unwrap();
     let mut paying = JoinSet::new();
-    for (member, payments) in crowd.plan(EACH, &[Asset::ETHER]).into_iter().enumerate() {
-        let crowd = crowd.clone();
+    for (member, payments) in payers.plan(EACH, &[Asset::ETHER]).into_iter().enumerate() {
+        let payers = payers.clone();
         paying.spawn(async move {
             for (recipient, asset, amount) in payments {
                 // Nobody answers for a while. The wallet promises that the same call again never pays twice.
                 let intent = Intent::Pay { recipient, asset, amount, memo: Memo::ZERO };
-                while crowd.send(member, intent).await.is_err() {
+                while payers.send(member, intent).await.is_err() {
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
             }
         });
     }
     for part in 1..=3 {
-        while crowd.settled() < usize::from(CROWD) * EACH * part / 5 {
+        while payers.settled() < usize::from(PAYERS) * EACH * part / 5 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         network.authorities.iter_mut().for_each(Authority::kill);
         network.start_authorities().await.unwrap();
     }
     within(Duration::from_secs(180), "they are still paying", paying.join_all()).await.unwrap();
-    crowd.bring_all_up_to_date(&accounts).await.unwrap();
-    assert_all_paid(&network, &crowd, EACH).await;
+    payers.bring_all_up_to_date(&accounts).await.unwrap();
+    assert_all_paid(&network, &payers, EACH).await;
 }
 
 /// Silent is worse than dead: connections stay open and nothing comes back.
@@ -108,20 +108,20 @@ async fn an_authority_that_freezes_holds_nobody_up() {
     let accounts: Vec<_> = (0..4).map(|number| key(number).account()).collect();
     let mut network = standalone("frozen", &accounts);
     network.start_authorities().await.unwrap();
-    let crowd = Crowd::new(&network, 4).unwrap();
+    let payers = Payers::new(&network, 4).unwrap();
     network.authority(1).unwrap().program().unwrap().signal("STOP");
     // Whoever waited for it would do so for the five seconds that a request may take, twenty times.
-    let paid = crowd.pay(20, &[Asset::ETHER]).await.unwrap();
+    let paid = payers.pay(20, &[Asset::ETHER]).await.unwrap();
     assert!(paid.elapsed < Duration::from_secs(60), "eighty payments took {:?}", paid.elapsed);
     network.authority(1).unwrap().program().unwrap().signal("CONT");
-    crowd.bring_all_up_to_date(&accounts).await.unwrap();
-    assert_all_paid(&network, &crowd, 20).await;
+    payers.bring_all_up_to_date(&accounts).await.unwrap();
+    assert_all_paid(&network, &payers, 20).await;
     // Asked to end with clients connected, each ends well, and knows all when it is started again.
     for authority in &mut network.authorities {
         authority.stop().unwrap();
     }
     network.start_authorities().await.unwrap();
-    assert_all_paid(&network, &crowd, 20).await;
+    assert_all_paid(&network, &payers, 20).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

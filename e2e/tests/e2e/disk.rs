@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use fastpay_client::{AuthorityClient, ClientError};
 use fastpay_core::{Amount, Asset, Certificate, Epoch, GenesisBalance, SequenceNumber, TransferOrder, Vote};
-use fastpay_e2e::{Cell, Crowd, Namespace, Network, Own, Place, wait_for};
+use fastpay_e2e::{Cell, Namespace, Network, Own, Payers, Place, wait_for};
 use fastpay_rpc::Refusal;
 
 use crate::crashes::assert_all_paid;
 use crate::scene::{START, build, key, layout, payment, skip};
 
-const CROWD: u8 = 6;
+const PAYERS: u8 = 6;
 const EACH: usize = 20;
 
 /// Has all but the first authority vote for an order, and brings the certificate to the first one.
@@ -36,21 +36,21 @@ async fn an_authority_whose_disk_is_full_says_nothing_more_and_loses_nothing_tha
     let data = place.path("authority-0/data");
     let data = data.display();
     namespace.shell(&format!("mkdir -p {data} && mount -t tmpfs -o size=96m tmpfs {data}")).unwrap();
-    let accounts: Vec<_> = (0..CROWD).map(|number| key(number).account()).collect();
-    // Those that are not of the crowd.
-    let others = || (CROWD..200).map(key);
+    let accounts: Vec<_> = (0..PAYERS).map(|number| key(number).account()).collect();
+    // Those that are not of the payers.
+    let others = || (PAYERS..200).map(key);
     let funded = accounts.iter().copied().chain(others().map(|other| other.account()));
     let balances = funded.map(|account| GenesisBalance { account, asset: Asset::ETHER, amount: Amount(START) });
     let cell = Cell { host: "127.0.0.1".into(), namespace: namespace.clone() };
     let mut network = Network::prepare_apart(place, layout(), balances.collect(), vec![cell]).unwrap();
     network.authorities[0].set_limits("disk_reserve_bytes = 33554432").unwrap();
     network.start_authorities().await.unwrap();
-    let crowd = Crowd::new(&network, CROWD).unwrap();
+    let payers = Payers::new(&network, PAYERS).unwrap();
     let paying = tokio::spawn({
-        let crowd = crowd.clone();
-        async move { crowd.pay(EACH, &[Asset::ETHER]).await }
+        let payers = payers.clone();
+        async move { payers.pay(EACH, &[Asset::ETHER]).await }
     });
-    while crowd.settled() < usize::from(CROWD) * EACH / 4 {
+    while payers.settled() < usize::from(PAYERS) * EACH / 4 {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
     // Into the reserve: no new order is voted for there, and what the others certify is confirmed.
@@ -94,15 +94,15 @@ async fn an_authority_whose_disk_is_full_says_nothing_more_and_loses_nothing_tha
     authority.start().unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
     let paid = paying.await.unwrap().unwrap();
-    assert_eq!(paid.payments, usize::from(CROWD) * EACH);
+    assert_eq!(paid.payments, usize::from(PAYERS) * EACH);
 
     let authority = network.authority(0).unwrap();
     authority.kill();
     namespace.shell(&format!("rm -f {data}/first {data}/filler {data}/rest")).unwrap();
     authority.start().unwrap();
     authority.wait_ready().await.unwrap();
-    crowd.bring_all_up_to_date(&accounts).await.unwrap();
-    assert_all_paid(&network, &crowd, EACH).await;
+    payers.bring_all_up_to_date(&accounts).await.unwrap();
+    assert_all_paid(&network, &payers, EACH).await;
     // The processes go before their file system.
     network.authority(0).unwrap().kill();
 }

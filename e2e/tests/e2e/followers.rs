@@ -7,7 +7,7 @@ use std::time::Duration;
 use alloy::primitives::{Address, Bytes, U256};
 use alloy::sol_types::{SolCall, SolEvent};
 use fastpay_core::{Amount, Asset, Authority as Member, Memo};
-use fastpay_e2e::{Network, Person, VOTES_VALIDITY_S, audit, bring_all_up_to_date, wait_for};
+use fastpay_e2e::{Network, User, VOTES_VALIDITY_S, audit, bring_all_up_to_date, wait_for};
 use fastpay_ethereum::IFastPay;
 use fastpay_wallet::Intent;
 use serde_json::{Value, json};
@@ -23,13 +23,13 @@ const ETHER: u128 = 1_000_000_000_000_000_000;
 
 /// How the contract paid a redemption.
 #[derive(Debug, PartialEq, Eq)]
-enum Way {
+enum PayoutMethod {
     Certificate(u64),
     Batch(u64),
 }
 
 /// The redemptions that the contract paid, oldest first: in which way, and of which epoch the votes were.
-async fn paid(network: &Network) -> Vec<Way> {
+async fn paid(network: &Network) -> Vec<PayoutMethod> {
     let chain = network.chain().unwrap();
     let topic = IFastPay::Redeemed::SIGNATURE_HASH;
     let filter = json!([{ "address": network.contract().unwrap(), "fromBlock": "0x0", "topics": [topic] }]);
@@ -40,11 +40,11 @@ async fn paid(network: &Network) -> Vec<Way> {
             chain.request("eth_getTransactionByHash", json!([log["transactionHash"]])).await.unwrap();
         let input: Bytes = serde_json::from_value(transaction["input"].clone()).unwrap();
         ways.push(if let Ok(call) = IFastPay::redeemBatchCall::abi_decode(&input) {
-            Way::Batch(call.epoch)
+            PayoutMethod::Batch(call.epoch)
         } else if let Ok(call) = IFastPay::redeemManyCall::abi_decode(&input) {
-            Way::Certificate(call.certified[0].epoch)
+            PayoutMethod::Certificate(call.certified[0].epoch)
         } else {
-            Way::Certificate(IFastPay::redeemCall::abi_decode(&input).unwrap().epoch)
+            PayoutMethod::Certificate(IFastPay::redeemCall::abi_decode(&input).unwrap().epoch)
         });
     }
     ways
@@ -59,7 +59,7 @@ async fn wait_until_paid(network: &Network, count: usize) {
 }
 
 /// One payment of one wei after the other, each by a command of its own, each of which must succeed.
-fn keep_paying(person: Person, recipient: String) -> (watch::Sender<bool>, JoinHandle<u64>) {
+fn keep_paying(person: User, recipient: String) -> (watch::Sender<bool>, JoinHandle<u64>) {
     let (stop, stopped) = watch::channel(false);
     let paying = tokio::spawn(async move {
         let mut count = 0;
@@ -87,7 +87,7 @@ async fn the_command_and_a_running_relayer_follow_a_rotation() {
     let mut network = on_chain("followers").await;
     network.start_authorities().await.unwrap();
     network.start_relayer().unwrap();
-    let (alice, bob) = (Person::new(&network, "alice").await.unwrap(), Person::new(&network, "bob").await.unwrap());
+    let (alice, bob) = (User::new(&network, "alice").await.unwrap(), User::new(&network, "bob").await.unwrap());
     let own = alice.import_rich_key("own", 0).await.unwrap();
     let his = bob.import_rich_key("his", 1).await.unwrap();
     let out = OUT.to_string();
@@ -150,7 +150,15 @@ async fn the_command_and_a_running_relayer_follow_a_rotation() {
     assert!(alone["redeemed"].is_object(), "{alone}");
     network.relayer().unwrap().program().unwrap().check().unwrap();
     let ways = paid(&network).await;
-    assert_eq!(ways, [Way::Certificate(0), Way::Batch(1), Way::Certificate(1), Way::Certificate(1)]);
+    assert_eq!(
+        ways,
+        [
+            PayoutMethod::Certificate(0),
+            PayoutMethod::Batch(1),
+            PayoutMethod::Certificate(1),
+            PayoutMethod::Certificate(1)
+        ]
+    );
     let held = network.chain().unwrap().ether_of(OUT).await.unwrap();
     assert_eq!(held, U256::from(8 * ETHER));
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use alloy::primitives::{Address, U256};
 use fastpay_core::{AccountId, Asset};
-use fastpay_e2e::{Network, Person, Relayer, audit, wait_for};
+use fastpay_e2e::{Network, Relayer, User, audit, wait_for};
 use serde_json::{Value, json};
 
 use crate::scene::on_chain;
@@ -15,7 +15,7 @@ const GWEI: u64 = 1_000_000_000;
 
 struct Scene {
     network: Network,
-    alice: Person,
+    alice: User,
     own: AccountId,
 }
 
@@ -28,7 +28,7 @@ impl Scene {
     async fn new(name: &str) -> Self {
         let mut network = on_chain(name).await;
         network.start_authorities().await.unwrap();
-        let alice = Person::new(&network, "alice").await.unwrap();
+        let alice = User::new(&network, "alice").await.unwrap();
         let own = alice.import_rich_key("own", 0).await.unwrap();
         alice.fastpay(["deposit", "20"]).await.unwrap();
         Self { network, alice, own }

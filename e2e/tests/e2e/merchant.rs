@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use fastpay_core::AccountId;
-use fastpay_e2e::{Network, Person, run, wait_for};
+use fastpay_e2e::{Network, User, run, wait_for};
 use serde_json::{Value, json};
 
 use crate::merchant_scene::{Merchant, Mood, PATIENCE};
@@ -16,8 +16,8 @@ const SMALLEST: &str = "0.000000000000000001";
 
 /// Who pays, and whose account is paid.
 struct People {
-    payer: Person,
-    owner: Person,
+    payer: User,
+    owner: User,
     account: AccountId,
 }
 
@@ -25,11 +25,11 @@ impl People {
     async fn with_a_merchant(name: &str) -> (Network, Merchant, Self) {
         let mut network = standalone(name, &[key(0).account()]);
         network.start_authorities().await.unwrap();
-        let payer = Person::new(&network, "payer").await.unwrap();
+        let payer = User::new(&network, "payer").await.unwrap();
         let secret = network.place().write("secret", "01".repeat(32)).unwrap();
         let import = ["keys", "import", "own", "--ed25519", "--secret-file", &secret.to_string_lossy()];
         payer.fastpay(import).await.unwrap();
-        let owner = Person::new(&network, "owner").await.unwrap();
+        let owner = User::new(&network, "owner").await.unwrap();
         let account = owner.new_ed25519_key("till").await.unwrap();
         let merchant = Merchant::start(&mut network, &owner, account).await;
         (network, merchant, Self { payer, owner, account })

@@ -11,7 +11,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use fastpay_core::AccountId;
-use fastpay_e2e::{Network, Person, Program, program, run, wait_for};
+use fastpay_e2e::{Network, Program, User, program, run, wait_for};
 use fastpay_merchant::signature::Secret;
 use fastpay_wallet::format_units;
 use serde_json::{Value, json};
@@ -73,7 +73,7 @@ pub struct Merchant {
 
 impl Merchant {
     /// Makes the service's folder, and starts the shop and the service.
-    pub async fn start(network: &mut Network, owner: &Person, account: AccountId) -> Self {
+    pub async fn start(network: &mut Network, owner: &User, account: AccountId) -> Self {
         let home = network.place().path("merchant");
         let [service, shop_port] = [(); 2].map(|()| network.ports().next(1).unwrap());
         let mut command = Command::new(program("fastpay-merchant").unwrap());

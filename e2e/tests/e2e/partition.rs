@@ -9,13 +9,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fastpay_core::{Amount, Asset, Balance, GenesisBalance, Memo};
-use fastpay_e2e::{Cell, Crowd, Failure, Namespace, Network, Own, Place, run, wait_for, within};
+use fastpay_e2e::{Cell, Failure, Namespace, Network, Own, Payers, Place, run, wait_for, within};
 use fastpay_wallet::Intent;
 
 use crate::crashes::assert_all_paid;
 use crate::scene::{START, balance, build, key, layout, skip};
 
-const CROWD: u8 = 8;
+const PAYERS: u8 = 8;
 const INSIDE: &str = "IN_NETWORK_NAMESPACE";
 const PATIENCE: Duration = Duration::from_secs(240);
 
@@ -105,15 +105,15 @@ impl Cables {
     }
 }
 
-/// Makes the payments of the crowd's plan, each until it is settled.
-async fn pay_all(crowd: &Crowd, each: usize) {
+/// Makes the payments of the payers' plan, each until it is settled.
+async fn pay_all(payers: &Payers, each: usize) {
     let mut paying = tokio::task::JoinSet::new();
-    for (member, payments) in crowd.plan(each, &[Asset::ETHER]).into_iter().enumerate() {
-        let crowd = crowd.clone();
+    for (member, payments) in payers.plan(each, &[Asset::ETHER]).into_iter().enumerate() {
+        let payers = payers.clone();
         paying.spawn(async move {
             for (recipient, asset, amount) in payments {
                 let intent = Intent::Pay { recipient, asset, amount, memo: Memo::ZERO };
-                while crowd.send(member, intent).await.is_err() {
+                while payers.send(member, intent).await.is_err() {
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
             }
@@ -127,38 +127,38 @@ async fn pay_all(crowd: &Crowd, each: usize) {
 async fn inside() {
     assert!(std::env::var_os(INSIDE).is_some(), "not in a namespace of its own");
     let cables = Cables::lay(4);
-    let accounts: Vec<_> = (0..CROWD).map(|number| key(number).account()).collect();
+    let accounts: Vec<_> = (0..PAYERS).map(|number| key(number).account()).collect();
     let balances =
         accounts.iter().map(|account| GenesisBalance { account: *account, asset: Asset::ETHER, amount: Amount(START) });
     let place = Place::temporary("partition").unwrap();
     let mut network = Network::prepare_apart(place, layout(), balances.collect(), cables.cells.clone()).unwrap();
     network.start_authorities().await.unwrap();
-    let crowd = Crowd::new(&network, CROWD).unwrap();
+    let payers = Payers::new(&network, PAYERS).unwrap();
 
     // One after the other is cut off and comes back, and once two at a time: then nothing is final until they are back.
     let each = 12;
-    let total = usize::from(CROWD) * each;
+    let total = usize::from(PAYERS) * each;
     let paying = tokio::spawn({
-        let crowd = crowd.clone();
-        async move { pay_all(&crowd, each).await }
+        let payers = payers.clone();
+        async move { pay_all(&payers, each).await }
     });
     for (part, cut) in [vec![0], vec![2], vec![1, 3], vec![3]].into_iter().enumerate() {
-        while crowd.settled() < total * part / 6 {
+        while payers.settled() < total * part / 6 {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
         cut.iter().for_each(|number| cables.set(*number, "down"));
         if cut.len() > 1 {
             // What was sent before may still be settled; then nothing is.
             let stands = wait_for(PATIENCE, async || {
-                let before = crowd.settled();
+                let before = payers.settled();
                 tokio::time::sleep(Duration::from_secs(2)).await;
-                if crowd.settled() == before { Ok(before) } else { Err("they go on".to_owned()) }
+                if payers.settled() == before { Ok(before) } else { Err("they go on".to_owned()) }
             });
             assert!(stands.await.unwrap() < total, "two authorities of four are no quorum");
         } else {
-            let before = crowd.settled();
+            let before = payers.settled();
             let goes_on = async {
-                while crowd.settled() < (before + 5).min(total) {
+                while payers.settled() < (before + 5).min(total) {
                     tokio::time::sleep(Duration::from_millis(2)).await;
                 }
             };
@@ -167,17 +167,17 @@ async fn inside() {
         cut.iter().for_each(|number| cables.set(*number, "up"));
     }
     paying.await.unwrap();
-    crowd.bring_all_up_to_date(&accounts).await.unwrap();
-    assert_all_paid(&network, &crowd, each).await;
+    payers.bring_all_up_to_date(&accounts).await.unwrap();
+    assert_all_paid(&network, &payers, each).await;
 
-    // All cables lose packets. The crowd's plan begins anew, so that each has paid twice as often.
+    // All cables lose packets. The payers' plan begins anew, so that each has paid twice as often.
     let how = cables.lose();
-    pay_all(&crowd, each).await;
+    pay_all(&payers, each).await;
     let lost = cables.lost();
     println!("packets lost: {lost} ({how})");
     assert!(lost > 0, "no packet was lost");
     cables.heal();
-    crowd.bring_all_up_to_date(&accounts).await.unwrap();
+    payers.bring_all_up_to_date(&accounts).await.unwrap();
     for client in network.clients().unwrap() {
         // Credits between shards may still be on their way.
         let balanced = wait_for(PATIENCE, async || {
@@ -189,7 +189,7 @@ async fn inside() {
                 }
                 sum = sum.plus(state.balance(Asset::ETHER));
             }
-            if sum == balance(START * u128::from(CROWD)) { Ok(()) } else { Err(format!("{}: {sum}", client.name())) }
+            if sum == balance(START * u128::from(PAYERS)) { Ok(()) } else { Err(format!("{}: {sum}", client.name())) }
         });
         balanced.await.unwrap();
     }

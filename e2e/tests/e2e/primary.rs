@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use fastpay_client::AuthorityClient;
 use fastpay_core::{AccountId, Asset};
-use fastpay_e2e::{Chain, Failure, Network, Person, Place, Ports, http_get, program, run, wait_for};
+use fastpay_e2e::{Chain, Failure, Network, Place, Ports, User, http_get, program, run, wait_for};
 
 use crate::proxy::{Mode, Proxy};
 use crate::scene::{build, layout};
@@ -56,7 +56,7 @@ async fn wait_for_deposits(
 async fn payments_go_on_without_the_ethereum_node_and_deposits_after_it() {
     let (mut network, proxy) = network_behind_a_wire("away").await;
     network.start_authorities().await.unwrap();
-    let alice = Person::new(&network, "alice").await.unwrap();
+    let alice = User::new(&network, "alice").await.unwrap();
     let own = alice.import_rich_key("own", 0).await.unwrap();
     let other = alice.new_ed25519_key("other").await.unwrap();
     alice.fastpay(["deposit", "3", "--from", "own"]).await.unwrap();
@@ -110,7 +110,7 @@ async fn another_chain_is_not_followed() {
     proxy.pass(&right);
     network.start_authorities().await.unwrap();
     proxy.pass(other.url());
-    let alice = Person::new(&network, "alice").await.unwrap();
+    let alice = User::new(&network, "alice").await.unwrap();
     let own = alice.import_rich_key("own", 0).await.unwrap();
     alice.fastpay(["deposit", "1", "--wait", "0"]).await.unwrap();
     let clients = network.clients().unwrap();

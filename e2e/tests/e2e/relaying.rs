@@ -6,7 +6,7 @@ use std::time::Duration;
 use alloy::primitives::{Address, U256};
 use alloy::sol_types::{SolCall, SolEvent};
 use fastpay_core::{AccountId, Asset};
-use fastpay_e2e::{Network, OUTFLOW_DELAY_S, Person, audit, bring_all_up_to_date, http_get, wait_for};
+use fastpay_e2e::{Network, OUTFLOW_DELAY_S, User, audit, bring_all_up_to_date, http_get, wait_for};
 use fastpay_ethereum::IFastPay;
 use serde_json::{Value, json};
 
@@ -61,7 +61,7 @@ async fn a_relayer_killed_between_write_and_submit_pays_once() {
     std::fs::write(&config, text.replace(&url, proxy.url())).unwrap();
 
     network.start_authorities().await.unwrap();
-    let alice = Person::new(&network, "alice").await.unwrap();
+    let alice = User::new(&network, "alice").await.unwrap();
     let own = alice.import_rich_key("own", 0).await.unwrap();
     alice.fastpay(["deposit", "10"]).await.unwrap();
     for _ in 0..3 {
@@ -121,7 +121,7 @@ async fn ways_of_paying(network: &Network) -> Vec<[u8; 4]> {
 async fn a_batch_a_queue_and_a_pause_end_in_payouts() {
     let mut network = on_chain("batch").await;
     network.start_authorities().await.unwrap();
-    let alice = Person::new(&network, "alice").await.unwrap();
+    let alice = User::new(&network, "alice").await.unwrap();
     let own = alice.import_rich_key("own", 0).await.unwrap();
     alice.fastpay(["deposit", "10"]).await.unwrap();
     let out = OUT.to_string();
@@ -164,12 +164,12 @@ async fn a_batch_a_queue_and_a_pause_end_in_payouts() {
 async fn without_a_fee_a_redemption_has_the_one_that_the_relayer_takes_and_is_paid() {
     let mut network = on_chain("fees").await;
     network.start_authorities().await.unwrap();
-    let relayer = network.tell_fees().unwrap();
+    let relayer = network.publish_fees().unwrap();
     // It works for no less than the gas.
     let config = network.relayer().unwrap().config().clone();
     let text = std::fs::read_to_string(&config).unwrap();
     std::fs::write(&config, text.replace("below_cost = \"pay\"", "below_cost = \"leave\"")).unwrap();
-    let alice = Person::new(&network, "alice").await.unwrap();
+    let alice = User::new(&network, "alice").await.unwrap();
     alice.import_rich_key("own", 0).await.unwrap();
     alice.fastpay(["deposit", "10"]).await.unwrap();
     let out = OUT.to_string();

@@ -7,7 +7,7 @@ use fastpay_client::{AuthorityClient, ClientError};
 use fastpay_core::{
     AccountKey, Amount, Asset, Certificate, Epoch, Memo, SequenceNumber, TransferOrder, Vote, sign_vote,
 };
-use fastpay_e2e::{Crowd, Finished, Network, program, run, wait_for};
+use fastpay_e2e::{Finished, Network, Payers, program, run, wait_for};
 use fastpay_rpc::Refusal;
 use fastpay_wallet::Intent;
 
@@ -138,12 +138,12 @@ async fn an_authority_that_forgot_its_votes_gives_no_second_one_and_votes_again_
     assert_eq!(scene.answer(0, &other).await, catching_up(2));
 
     // To wallets it is one that does not vote just now: they pay without it, and bring it along.
-    let crowd = Crowd::new(&scene.network, 3).unwrap();
+    let payers = Payers::new(&scene.network, 3).unwrap();
     let sends =
         Intent::Pay { recipient: scene.payer.account(), asset: Asset::ETHER, amount: Amount(9), memo: Memo::ZERO };
-    assert_eq!(crowd.accounts()[2], key(2).account());
-    crowd.send(2, sends).await.unwrap();
-    crowd.bring_all_up_to_date(&[key(2).account()]).await.unwrap();
+    assert_eq!(payers.accounts()[2], key(2).account());
+    payers.send(2, sends).await.unwrap();
+    payers.bring_all_up_to_date(&[key(2).account()]).await.unwrap();
     let log = scene.network.authority(0).unwrap().program().unwrap().log_text();
     assert!(log.contains("this data folder may be older"), "{log}");
 
@@ -167,14 +167,14 @@ async fn an_authority_that_forgot_its_votes_gives_no_second_one_and_votes_again_
     assert!(!state.catching_up && state.pending.is_some());
     // It asked about the wallet's account while the others were locked, so that it leaves out one number more. From
     // then on there is a quorum with its vote, when another one is away.
-    crowd.send(2, sends).await.unwrap();
+    payers.send(2, sends).await.unwrap();
     scene.network.authority(3).unwrap().kill();
-    crowd.send(2, sends).await.unwrap();
+    payers.send(2, sends).await.unwrap();
 
-    // The guard is what stood between: at its operator's word that nothing is forgotten, the same copy votes twice.
+    // The rollback protection prevents it: at its operator's word that nothing is forgotten, the same copy votes twice.
     scene.network.authority(0).unwrap().kill();
     scene.network.authorities[0].restore(&backup).unwrap();
-    scene.network.authorities[0].operate("vouch").unwrap().success().unwrap();
+    scene.network.authorities[0].operate("trust-data").unwrap().success().unwrap();
     scene.start(0).await;
     let twice = scene.ask(0, &second).await.unwrap();
     for (order, vote) in [(&first, given), (&second, twice)] {
@@ -226,24 +226,24 @@ async fn an_operator_says_that_the_folder_is_old_and_then_that_it_is_not() {
         scene.network.authorities[number].set_endpoints(&scene.network.endpoints_file()).unwrap();
     }
     scene.network.start_authorities().await.unwrap();
-    let running = scene.network.authorities[0].operate("restored").unwrap();
+    let running = scene.network.authorities[0].operate("mark-stale").unwrap();
     assert!(!running.status.success() && running.err.contains("in use by another process"), "{}", running.err);
     let order = scene.order(&scene.payer, 1, 0);
     scene.network.authority(0).unwrap().stop().unwrap();
-    scene.network.authorities[0].operate("restored").unwrap().success().unwrap();
+    scene.network.authorities[0].operate("mark-stale").unwrap().success().unwrap();
     scene.start(0).await;
     assert_eq!(scene.answer(0, &order).await, catching_up(1));
 
-    // A second one that is in the same state bears no witness for the first, nor the first for it.
+    // A second one that is in the same state is no evidence for the first, nor the first for it.
     scene.network.authority(1).unwrap().stop().unwrap();
-    scene.network.authorities[1].operate("restored").unwrap().success().unwrap();
+    scene.network.authorities[1].operate("mark-stale").unwrap().success().unwrap();
     scene.start(1).await;
     for _ in 0..5 {
         assert_eq!(scene.ask(1, &order).await, Err(ClientError::Refused(Refusal::CatchingUp(None))));
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     scene.network.authority(0).unwrap().stop().unwrap();
-    scene.network.authorities[0].operate("vouch").unwrap().success().unwrap();
+    scene.network.authorities[0].operate("trust-data").unwrap().success().unwrap();
     scene.start(0).await;
     scene.ask(0, &order).await.unwrap();
     assert_eq!(scene.answer(1, &order).await, catching_up(2), "of whom authority 0 is locked");

@@ -14,7 +14,7 @@ use fastpay_core::{
     PrimaryAddress, Redemption, SequenceNumber, Transfer, TransferOrder, VerifiedCertificate, VerifiedContractVote,
     VerifiedVote,
 };
-use fastpay_e2e::{Network, OUTFLOW_DELAY_S, Person, VOTES_VALIDITY_S, bring_all_up_to_date, http_get, wait_for};
+use fastpay_e2e::{Network, OUTFLOW_DELAY_S, User, VOTES_VALIDITY_S, bring_all_up_to_date, http_get, wait_for};
 use fastpay_ethereum::{ContractRedemption, IFastPay, certified_redemption};
 use fastpay_rpc::BatchAnswer;
 use serde_json::json;
@@ -380,7 +380,7 @@ async fn what_a_compromised_epoch_queued_is_executed_with_new_votes_by_relayer_a
     let second: Vec<Member> = network.authorities.iter_mut().map(|a| a.add_keys("keys-1").unwrap()).collect();
     network.start_authorities().await.unwrap();
     network.start_relayer().unwrap();
-    let alice = Person::new(&network, "alice").await.unwrap();
+    let alice = User::new(&network, "alice").await.unwrap();
     let own = alice.import_rich_key("own", 0).await.unwrap();
     alice.fastpay(["deposit", "10"]).await.unwrap();
     let out = RECIPIENT.to_string();

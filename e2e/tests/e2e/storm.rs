@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use alloy::primitives::{Address, U256};
 use alloy::sol_types::SolCall;
 use fastpay_core::{Amount, Asset, Memo, PrimaryAddress};
-use fastpay_e2e::{Crowd, Network, Person, audit, wait_for, within};
+use fastpay_e2e::{Network, Payers, User, audit, wait_for, within};
 use fastpay_ethereum::IFastPay;
 use fastpay_wallet::Intent;
 use rand::rngs::StdRng;
@@ -20,7 +20,7 @@ use tokio::task::JoinSet;
 
 use crate::scene::on_chain;
 
-const CROWD: u8 = 8;
+const PAYERS: u8 = 8;
 const OUT: Address = Address::repeat_byte(0xa7);
 const PATIENCE: Duration = Duration::from_secs(120);
 const FUNDS: u64 = 1_000_000_000;
@@ -29,10 +29,10 @@ fn from_environment(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")))
 }
 
-/// What the members of the crowd do until they are told to stop. Returns how much went out to the chain.
-async fn keep_paying(crowd: Crowd, member: usize, seed: u64, stop: Arc<AtomicBool>) -> u64 {
+/// What the members of the payers do until they are told to stop. Returns how much went out to the chain.
+async fn keep_paying(payers: Payers, member: usize, seed: u64, stop: Arc<AtomicBool>) -> u64 {
     let mut random = StdRng::seed_from_u64(seed);
-    let (accounts, mut redeemed) = (crowd.accounts(), 0);
+    let (accounts, mut redeemed) = (payers.accounts(), 0);
     while !stop.load(Ordering::Relaxed) {
         let amount: u64 = random.random_range(1..1_000);
         let intent = if random.random_ratio(1, 20) {
@@ -45,7 +45,7 @@ async fn keep_paying(crowd: Crowd, member: usize, seed: u64, stop: Arc<AtomicBoo
             Intent::Pay { recipient, asset: Asset::ETHER, amount: Amount(amount.into()), memo: Memo::ZERO }
         };
         // The wallet promises that the same call again never pays twice.
-        while crowd.send(member, intent).await.is_err() {
+        while payers.send(member, intent).await.is_err() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
@@ -53,7 +53,7 @@ async fn keep_paying(crowd: Crowd, member: usize, seed: u64, stop: Arc<AtomicBoo
 }
 
 /// A person whose every command is killed at a random instant, and goes on with the next one.
-async fn keep_dying(person: Person, to: String, seed: u64, stop: Arc<AtomicBool>) -> usize {
+async fn keep_dying(person: User, to: String, seed: u64, stop: Arc<AtomicBool>) -> usize {
     let mut random = StdRng::seed_from_u64(seed);
     let mut killed = 0;
     while !stop.load(Ordering::Relaxed) {
@@ -124,10 +124,10 @@ async fn nothing_is_lost_doubled_or_stuck_when_everybody_is_killed_at_random() {
     let mut network = on_chain("storm").await;
     network.start_authorities().await.unwrap();
     network.start_relayer().unwrap();
-    let crowd = Crowd::new(&network, CROWD).unwrap();
-    let alice = Person::new(&network, "alice").await.unwrap();
+    let payers = Payers::new(&network, PAYERS).unwrap();
+    let alice = User::new(&network, "alice").await.unwrap();
     let own = alice.new_ed25519_key("own").await.unwrap();
-    let mut accounts = crowd.accounts();
+    let mut accounts = payers.accounts();
     accounts.push(own);
     for account in &accounts {
         give(&network, *account).await;
@@ -148,8 +148,8 @@ async fn nothing_is_lost_doubled_or_stuck_when_everybody_is_killed_at_random() {
 
     let stop = Arc::new(AtomicBool::new(false));
     let mut paying = JoinSet::new();
-    for member in 0..usize::from(CROWD) {
-        paying.spawn(keep_paying(crowd.clone(), member, random.random(), stop.clone()));
+    for member in 0..usize::from(PAYERS) {
+        paying.spawn(keep_paying(payers.clone(), member, random.random(), stop.clone()));
     }
     let dying = tokio::spawn(keep_dying(alice.clone(), accounts[0].to_string(), random.random(), stop.clone()));
     let kills = rage(&mut network, &mut random, Instant::now() + Duration::from_secs(seconds)).await;
@@ -163,7 +163,7 @@ async fn nothing_is_lost_doubled_or_stuck_when_everybody_is_killed_at_random() {
     // What a killed command left half done is finished by the next one, and the account is free.
     alice.fastpay(["resume"]).await.unwrap();
     alice.fastpay(["pay", &accounts[0].to_string(), "0.000000000000000001", "--from", "own"]).await.unwrap();
-    crowd.bring_all_up_to_date(&accounts).await.unwrap();
+    payers.bring_all_up_to_date(&accounts).await.unwrap();
     for client in network.clients().unwrap() {
         for account in &accounts {
             let state = client.shard_of(account).account(*account).await.unwrap();
@@ -179,7 +179,7 @@ async fn nothing_is_lost_doubled_or_stuck_when_everybody_is_killed_at_random() {
     let lines = audit(&network, &accounts, &[Asset::ETHER]).await.unwrap();
     assert!(lines.iter().all(|line| line.ok), "{lines:?}");
     assert_eq!(alice.fastpay(["audit"]).await.unwrap()["ok"], true);
-    let settled = crowd.settled();
+    let settled = payers.settled();
     println!("{kills} kills of authorities and relayer, {died} of wallets; {settled} payments and redemptions settled");
     assert!(kills > 0 && died > 0 && settled > 0, "the storm did nothing");
 }

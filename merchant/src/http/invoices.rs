@@ -14,7 +14,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::Shop;
-use super::problem::{OfInvoice, OfRequest, OfService, ProblemCode, Rejection};
+use super::problem::{ApiError, OfInvoice, OfRequest, OfService, ProblemCode};
 use crate::export::{Place, ROWS_MAX};
 use crate::forms::{Invoice, InvoicePage, NewInvoice, Status};
 use crate::invoice::State;
@@ -30,28 +30,28 @@ pub(super) const PAGE_MAX: usize = 100;
 
 pub(super) type SharedShop = Shared<Arc<Shop>>;
 
-pub(super) fn check_reference(reference: &str) -> Result<(), Rejection> {
+pub(super) fn check_reference(reference: &str) -> Result<(), ApiError> {
     let length = reference.chars().count();
     if !(1..=REFERENCE_LENGTH_MAX).contains(&length) || reference.chars().any(char::is_control) {
         let rule = format!("reference has 1 to {REFERENCE_LENGTH_MAX} characters, none of them a control character");
-        return Err(Rejection::malformed(rule));
+        return Err(ApiError::malformed(rule));
     }
     Ok(())
 }
 
-fn check(asked: NewInvoice) -> Result<Request, Rejection> {
+fn check(asked: NewInvoice) -> Result<Request, ApiError> {
     let NewInvoice { reference, amount, expires_in, asset, memo } = asked;
     check_reference(&reference)?;
     if amount.0 == 0 {
-        return Err(Rejection::malformed("amount is at least 1, in the asset's smallest unit"));
+        return Err(ApiError::malformed("amount is at least 1, in the asset's smallest unit"));
     }
     if !(1..=EXPIRES_IN_MAX).contains(&expires_in) {
-        return Err(Rejection::malformed(format!("expiresIn is from 1 to {EXPIRES_IN_MAX} seconds")));
+        return Err(ApiError::malformed(format!("expiresIn is from 1 to {EXPIRES_IN_MAX} seconds")));
     }
     let memo = memo.map(|text| parse_memo(&text)).transpose();
-    let memo = memo.map_err(|error| Rejection::malformed(error.to_string()))?;
+    let memo = memo.map_err(|error| ApiError::malformed(error.to_string()))?;
     if memo.is_some_and(|memo| memo.is_zero()) {
-        return Err(Rejection::malformed("memo is not empty: it tells this invoice's payments from others"));
+        return Err(ApiError::malformed("memo is not empty: it tells this invoice's payments from others"));
     }
     let asset = asset.map_or(Asset::ETHER, Asset::from);
     Ok(Request { reference, asset, amount: Amount(amount.0), memo, expires_in })
@@ -67,7 +67,7 @@ pub(super) async fn create(
     Shared(shop): SharedShop,
     headers: HeaderMap,
     body: Body,
-) -> Result<(StatusCode, Json<Invoice>), Rejection> {
+) -> Result<(StatusCode, Json<Invoice>), ApiError> {
     require_json(&headers)?;
     let request = check(read_json(body, BODY_BYTES_MAX, shop.limits.body_timeout).await?)?;
     let (invoice, is_new) = shop.ledger.create(&request, shop.limits.open_invoices_max)?;
@@ -83,13 +83,13 @@ pub(super) async fn create(
 pub(super) async fn show(
     Shared(shop): SharedShop,
     id: Result<Path<String>, PathRejection>,
-) -> Result<Json<Invoice>, Rejection> {
+) -> Result<Json<Invoice>, ApiError> {
     let Path(id) = id?;
     shop.ledger.invoice(&id)?.map(Json).ok_or_else(unknown_invoice)
 }
 
-fn unknown_invoice() -> Rejection {
-    Rejection::new(ProblemCode::NotFound, "there is no invoice of this id")
+fn unknown_invoice() -> ApiError {
+    ApiError::new(ProblemCode::NotFound, "there is no invoice of this id")
 }
 
 /// Which invoices.
@@ -113,7 +113,7 @@ pub(super) struct ListParams {
 pub(super) async fn list(
     Shared(shop): SharedShop,
     params: Result<Query<ListParams>, QueryRejection>,
-) -> Result<Json<InvoicePage>, Rejection> {
+) -> Result<Json<InvoicePage>, ApiError> {
     let Query(ListParams { after, state, limit }) = params?;
     let limit = limit.filter(|limit| (1..=PAGE_MAX).contains(limit)).unwrap_or(PAGE_MAX);
     shop.ledger.invoices(after.as_deref(), state, limit)?.map(Json).ok_or_else(unknown_invoice)
@@ -137,10 +137,10 @@ pub(super) struct ExportParams {
 pub(super) async fn export(
     Shared(shop): SharedShop,
     params: Result<Query<ExportParams>, QueryRejection>,
-) -> Result<(HeaderMap, Vec<u8>), Rejection> {
+) -> Result<(HeaderMap, Vec<u8>), ApiError> {
     let Query(ExportParams { after }) = params?;
     let from = after.map_or(Ok(Place::Start), |after| after.parse());
-    let from = from.map_err(|error| Rejection::malformed(error.to_string()))?;
+    let from = from.map_err(|error| ApiError::malformed(error.to_string()))?;
     let page = shop.ledger.export(&from, ROWS_MAX)?.ok_or_else(unknown_invoice)?;
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/csv; charset=utf-8"));
@@ -154,6 +154,6 @@ pub(super) async fn export(
 /// The service's status
 #[utoipa::path(get, path = "/v1/status", tag = "Service", operation_id = "getStatus",
     responses((status = 200, description = "How the service does.", body = Status), OfService))]
-pub(super) async fn status(Shared(shop): SharedShop) -> Result<Json<Status>, Rejection> {
+pub(super) async fn status(Shared(shop): SharedShop) -> Result<Json<Status>, ApiError> {
     Ok(Json(shop.ledger.status()?))
 }

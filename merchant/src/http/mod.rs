@@ -23,7 +23,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 
 use crate::ledger::Ledger;
-use problem::{ProblemCode, Rejection};
+use problem::{ApiError, ProblemCode};
 
 /// Bounds of the port.
 #[derive(Clone, Copy, Debug)]
@@ -103,6 +103,6 @@ async fn check_token(Shared(door): Shared<Arc<Door>>, request: Request, next: Ne
     if door.opens_to(request.headers().get(header::AUTHORIZATION)) {
         return next.run(request).await;
     }
-    let refused = Rejection::new(ProblemCode::Unauthorized, "the request shows no token, or another one");
+    let refused = ApiError::new(ProblemCode::Unauthorized, "the request shows no token, or another one");
     ([(header::WWW_AUTHENTICATE, "Bearer")], refused).into_response()
 }

@@ -84,9 +84,9 @@ pub(super) struct Problem {
 
 /// A problem that is an answer.
 #[derive(Debug)]
-pub(super) struct Rejection(Box<Problem>);
+pub(super) struct ApiError(Box<Problem>);
 
-impl Rejection {
+impl ApiError {
     pub(super) fn new(code: ProblemCode, detail: impl Into<String>) -> Self {
         let wait = waits(code).then_some(OPEN_RETRY);
         Self(Box::new(Problem {
@@ -106,19 +106,19 @@ impl Rejection {
     }
 }
 
-impl From<PathRejection> for Rejection {
+impl From<PathRejection> for ApiError {
     fn from(error: PathRejection) -> Self {
         Self::malformed(error.body_text())
     }
 }
 
-impl From<QueryRejection> for Rejection {
+impl From<QueryRejection> for ApiError {
     fn from(error: QueryRejection) -> Self {
         Self::malformed(error.body_text())
     }
 }
 
-impl From<BodyError> for Rejection {
+impl From<BodyError> for ApiError {
     fn from(error: BodyError) -> Self {
         let code = match error {
             BodyError::MediaType => ProblemCode::UnsupportedMediaType,
@@ -130,7 +130,7 @@ impl From<BodyError> for Rejection {
     }
 }
 
-impl From<LedgerError> for Rejection {
+impl From<LedgerError> for ApiError {
     fn from(error: LedgerError) -> Self {
         let code = match &error {
             LedgerError::Request(RequestError::OtherTerms(_)) => ProblemCode::ReferenceTaken,
@@ -152,20 +152,20 @@ impl From<LedgerError> for Rejection {
     }
 }
 
-impl IntoResponse for Rejection {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         problem_response(&self.0, self.0.status, self.0.retry_after_ms)
     }
 }
 
 /// The answer to a path that is not one.
-pub(super) async fn no_such_path() -> Rejection {
-    Rejection::new(ProblemCode::NotFound, "there is nothing here; see /v1/openapi.json")
+pub(super) async fn no_such_path() -> ApiError {
+    ApiError::new(ProblemCode::NotFound, "there is nothing here; see /v1/openapi.json")
 }
 
 /// The answer to a method that a path does not have.
-pub(super) async fn no_such_method() -> Rejection {
-    Rejection::new(ProblemCode::MethodNotAllowed, "this path has other methods")
+pub(super) async fn no_such_method() -> ApiError {
+    ApiError::new(ProblemCode::MethodNotAllowed, "this path has other methods")
 }
 
 /// Whether a problem comes with a time to wait.

@@ -11,24 +11,24 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::invoices::{BODY_BYTES_MAX, PAGE_MAX, SharedShop, check_reference};
-use super::problem::{OfInvoice, OfRefunds, ProblemCode, Rejection};
+use super::problem::{ApiError, OfInvoice, OfRefunds, ProblemCode};
 use crate::forms::{NewRefunds, RefundLists, RefundPage};
 use crate::refund::RefundRequest;
 
 /// At most so many invoices in one request.
 const INVOICES_MAX: usize = 100;
 
-fn check(asked: NewRefunds) -> Result<RefundRequest, Rejection> {
+fn check(asked: NewRefunds) -> Result<RefundRequest, ApiError> {
     let NewRefunds { reference, invoices, due, unmatched } = asked;
     check_reference(&reference)?;
     if invoices.len() > INVOICES_MAX {
-        return Err(Rejection::malformed(format!("invoices has at most {INVOICES_MAX} entries")));
+        return Err(ApiError::malformed(format!("invoices has at most {INVOICES_MAX} entries")));
     }
     if invoices.is_empty() && !due && !unmatched {
-        return Err(Rejection::malformed("say of what: invoices, due or unmatched"));
+        return Err(ApiError::malformed("say of what: invoices, due or unmatched"));
     }
     if invoices.iter().any(|invoice| invoice.amount.is_some_and(|amount| amount.0 == 0)) {
-        return Err(Rejection::malformed("amount is at least 1, in the asset's smallest unit"));
+        return Err(ApiError::malformed("amount is at least 1, in the asset's smallest unit"));
     }
     let invoices = invoices.into_iter().map(|invoice| (invoice.id, invoice.amount.map(|amount| Amount(amount.0))));
     Ok(RefundRequest { reference, invoices: invoices.collect(), due, unmatched })
@@ -46,15 +46,15 @@ pub(super) async fn prepare(
     Shared(shop): SharedShop,
     headers: HeaderMap,
     body: Body,
-) -> Result<(StatusCode, Json<RefundPage>), Rejection> {
+) -> Result<(StatusCode, Json<RefundPage>), ApiError> {
     require_json(&headers)?;
     let request = check(read_json(body, BODY_BYTES_MAX, shop.limits.body_timeout).await?)?;
     let (list, is_new) = shop.ledger.prepare_refunds(&request)?;
     Ok((if is_new { StatusCode::CREATED } else { StatusCode::OK }, Json(list)))
 }
 
-fn unknown_list() -> Rejection {
-    Rejection::new(ProblemCode::NotFound, "there is no list of refunds of this reference")
+fn unknown_list() -> ApiError {
+    ApiError::new(ProblemCode::NotFound, "there is no list of refunds of this reference")
 }
 
 /// A list of refunds
@@ -64,7 +64,7 @@ fn unknown_list() -> Rejection {
 pub(super) async fn show(
     Shared(shop): SharedShop,
     reference: Result<Path<String>, PathRejection>,
-) -> Result<Json<RefundPage>, Rejection> {
+) -> Result<Json<RefundPage>, ApiError> {
     let Path(reference) = reference?;
     shop.ledger.refunds(&reference)?.map(Json).ok_or_else(unknown_list)
 }
@@ -86,7 +86,7 @@ pub(super) struct RefundParams {
 pub(super) async fn list(
     Shared(shop): SharedShop,
     params: Result<Query<RefundParams>, QueryRejection>,
-) -> Result<Json<RefundLists>, Rejection> {
+) -> Result<Json<RefundLists>, ApiError> {
     let Query(RefundParams { after }) = params?;
     shop.ledger.refund_lists(after.as_deref(), PAGE_MAX)?.map(Json).ok_or_else(unknown_list)
 }

@@ -161,8 +161,8 @@ fn add(rows: &Rows, entry: Entry) -> Result<()> {
             rows.looked(arrival.after_ms)?;
             rows.add_payment(&arrival).map(drop)
         }
-        Entry::Announced(event) => tell(rows, event, 0, None),
-        Entry::Told(Told { event, attempts, last }) => tell(rows, event, attempts, last),
+        Entry::Announced(event) => delivery(rows, event, 0, None),
+        Entry::Told(Told { event, attempts, last }) => delivery(rows, event, attempts, last),
         Entry::Attempted(Attempt { event, outcome }) => rows.attempted(&event, &outcome),
         Entry::Compacted(Compaction { looked_at_ms }) => rows.looked(looked_at_ms),
         Entry::Archived { sender, sequences, outputs } => {
@@ -180,7 +180,7 @@ fn add(rows: &Rows, entry: Entry) -> Result<()> {
     }
 }
 
-fn tell(rows: &Rows, event: Event, attempts: u32, last: Option<Outcome>) -> Result<()> {
+fn delivery(rows: &Rows, event: Event, attempts: u32, last: Option<Outcome>) -> Result<()> {
     let Event { id, invoice, state, looked_at_ms, body, arrivals } = event;
     rows.looked(looked_at_ms)?;
     let Some(invoice) = rows.invoice(&invoice)? else { return Ok(()) };

@@ -12,7 +12,7 @@ use utoipa::IntoParams;
 
 use super::accounts::AssetParams;
 use super::extract::Query;
-use super::problem::{OfKnowledge, OfState, Rejection};
+use super::problem::{ApiError, OfKnowledge, OfState};
 use super::{Node, SharedNode};
 use crate::follower::Progress;
 
@@ -33,15 +33,15 @@ pub(super) struct EpochParams {
 pub(super) async fn committee(
     State(node): SharedNode,
     Query(params): Query<EpochParams>,
-) -> Result<Json<Committee>, Rejection> {
-    let standing = node.context.standing.borrow().clone();
-    let current = standing.epoch();
+) -> Result<Json<Committee>, ApiError> {
+    let voter_status = node.context.voter_status.borrow().clone();
+    let current = voter_status.epoch();
     let epoch = params.epoch.map_or(current, |epoch| Epoch(epoch.0));
-    match standing.committees().get(epoch) {
+    match voter_status.committees().get(epoch) {
         Some(committee) => Ok(Json(Committee::new(committee, epoch == current))),
         None => {
             let detail = format!("the committee of epoch {epoch} is not known here; the current epoch is {current}");
-            Err(Rejection::new(ProblemCode::NotFound, detail))
+            Err(ApiError::new(ProblemCode::NotFound, detail))
         }
     }
 }
@@ -54,32 +54,32 @@ pub(super) async fn committee(
 pub(super) async fn status(
     State(node): SharedNode,
     Query(params): Query<AssetParams>,
-) -> Result<Json<Status>, Rejection> {
+) -> Result<Json<Status>, ApiError> {
     let mut shards = Vec::new();
     for index in 0..node.shards.len() {
         shards.push(shard_status(&node, index, params.asset.map(Into::into)).await?);
     }
-    let (context, standing) = (&node.context, node.context.standing.borrow().clone());
+    let (context, voter_status) = (&node.context, node.context.voter_status.borrow().clone());
     let contract = Hex(context.domain.contract().into_array());
     Ok(Json(Status {
-        authority: Hex(standing.public().name.0),
+        authority: Hex(voter_status.public().name.0),
         version: env!("CARGO_PKG_VERSION").into(),
         chain_id: Decimal(context.domain.chain_id()),
         contract: context.with_primary.then_some(contract),
         verifying_contract: contract,
-        epoch: Decimal(standing.epoch().0),
-        votes: standing.voter().is_some(),
-        restored: standing.guard().is_some(),
+        epoch: Decimal(voter_status.epoch().0),
+        votes: voter_status.voter().is_some(),
+        restored: voter_status.rollback_protection().is_some(),
         follower: follower(&node),
         shards,
     }))
 }
 
-async fn shard_status(node: &Node, index: usize, asset: Option<Asset>) -> Result<ShardStatus, Rejection> {
+async fn shard_status(node: &Node, index: usize, asset: Option<Asset>) -> Result<ShardStatus, ApiError> {
     let reads = node.shards.get(index).expect("there are as many shards as were counted");
-    let (context, standing) = (&node.context, node.context.standing.borrow().clone());
+    let (context, voter_status) = (&node.context, node.context.voter_status.borrow().clone());
     let place = (ShardId(u32::try_from(index).unwrap_or(u32::MAX)), node.layout.count());
-    let status = reads.status(&context.domain, &standing, place, asset).await?;
+    let status = reads.status(&context.domain, &voter_status, place, asset).await?;
     let queued = context.metrics.shards.get(index).map_or(0, |metrics| metrics.queued.get());
     Ok(ShardStatus::new(&status, u64::try_from(queued).unwrap_or_default()))
 }
@@ -111,9 +111,9 @@ pub(super) async fn ready(State(node): SharedNode) -> impl IntoResponse {
         Progress::Rereading(reason) => (StatusCode::SERVICE_UNAVAILABLE, "reading the Primary again", Some(reason)),
         Progress::Stopped(reason) => (StatusCode::SERVICE_UNAVAILABLE, "follower stopped", Some(reason)),
     };
-    let standing = node.context.standing.borrow();
-    let (authority, epoch, votes) = (standing.public().name, standing.epoch(), standing.voter().is_some());
-    let restored = standing.guard().is_some();
+    let voter_status = node.context.voter_status.borrow();
+    let (authority, epoch, votes) = (voter_status.public().name, voter_status.epoch(), voter_status.voter().is_some());
+    let restored = voter_status.rollback_protection().is_some();
     let body = json!({
         "status": state, "reason": reason, "authority": authority, "epoch": epoch, "votes": votes, "restored": restored,
     });
@@ -132,7 +132,7 @@ pub(super) async fn metrics(State(node): SharedNode) -> impl IntoResponse {
     }
     node.context.index.iter().for_each(|index| authority.observe_index(index));
     let ready = *node.context.progress.borrow() == Progress::AtHead;
-    authority.observe(ready, &node.context.standing.borrow().clone());
+    authority.observe(ready, &node.context.voter_status.borrow().clone());
     let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     ([("content-type", content_type)], node.context.metrics.text())
 }

@@ -12,7 +12,7 @@ use utoipa::IntoParams;
 
 use super::SharedNode;
 use super::extract::{PageParams, Path, Query};
-use super::problem::{OfEntry, OfPage, OfState, Rejection};
+use super::problem::{ApiError, OfEntry, OfPage, OfState};
 
 /// Which asset is asked for.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -33,9 +33,9 @@ pub(super) async fn account(
     State(node): SharedNode,
     Path(id): Path<Account>,
     Query(params): Query<AssetParams>,
-) -> Result<Json<AccountState>, Rejection> {
-    let standing = node.context.standing.borrow().clone();
-    let state = node.shard_of(&id.0).account_state(&standing, id.0, params.asset.map(Into::into)).await?;
+) -> Result<Json<AccountState>, ApiError> {
+    let voter_status = node.context.voter_status.borrow().clone();
+    let state = node.shard_of(&id.0).account_state(&voter_status, id.0, params.asset.map(Into::into)).await?;
     Ok(Json(AccountState::new(id.0, node.layout.shard_of(&id.0), &state)))
 }
 
@@ -50,12 +50,12 @@ pub(super) async fn account(
 pub(super) async fn certificate(
     State(node): SharedNode,
     Path((id, sequence)): Path<(Account, Uint64)>,
-) -> Result<Json<Certificate>, Rejection> {
+) -> Result<Json<Certificate>, ApiError> {
     let shard = node.shard_of(&id.0);
     let account = shard.account(id.0).await?;
     match shard.certificate(account.sent, SequenceNumber(sequence.0)).await? {
         Some(certificate) => Ok(Json(certificate.as_ref().into())),
-        None => Err(Rejection::new(ProblemCode::NotFound, "no certificate of this number is confirmed here")),
+        None => Err(ApiError::new(ProblemCode::NotFound, "no certificate of this number is confirmed here")),
     }
 }
 
@@ -73,7 +73,7 @@ pub(super) async fn sent(
     State(node): SharedNode,
     Path(id): Path<Account>,
     Query(page): Query<PageParams>,
-) -> Result<Json<SentPage>, Rejection> {
+) -> Result<Json<SentPage>, ApiError> {
     let shard = node.shard_of(&id.0);
     let account = shard.account(id.0).await?;
     let total = Decimal(account.sent.count());
@@ -102,7 +102,7 @@ pub(super) async fn received(
     State(node): SharedNode,
     Path(id): Path<Account>,
     Query(page): Query<PageParams>,
-) -> Result<Json<ReceivedPage>, Rejection> {
+) -> Result<Json<ReceivedPage>, ApiError> {
     let page = node.shard_of(&id.0).received(id.0, page.range()).await?;
     Ok(Json(ReceivedPage::new(&node.context.domain, &page)))
 }
@@ -117,7 +117,7 @@ pub(super) async fn deposits(
     State(node): SharedNode,
     Path(id): Path<Account>,
     Query(page): Query<PageParams>,
-) -> Result<Json<DepositPage>, Rejection> {
+) -> Result<Json<DepositPage>, ApiError> {
     Ok(Json((&node.shard_of(&id.0).deposits(id.0, page.range()).await?).into()))
 }
 

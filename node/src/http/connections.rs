@@ -7,14 +7,14 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 
 use crate::metrics::NetworkMetrics;
-use crate::network::{Share, Shares};
-use crate::shard::Peer;
+use crate::network::{ConnectionQuota, ConnectionSlot};
+use crate::shard::ClientReputation;
 
 /// Who asks.
 #[derive(Clone)]
 pub(super) struct Caller {
     /// What its address has sent of late.
-    pub peer: Arc<Peer>,
+    pub peer: Arc<ClientReputation>,
     /// Where from.
     pub address: IpAddr,
 }
@@ -31,13 +31,13 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
 pub(super) fn admit(
     connections_max: usize,
     metrics: Arc<NetworkMetrics>,
-) -> impl Fn(IpAddr) -> Option<(Caller, Share)> {
-    let shares = Shares::new(connections_max);
+) -> impl Fn(IpAddr) -> Option<(Caller, ConnectionSlot)> {
+    let quota = ConnectionQuota::new(connections_max);
     move |address| {
-        let Some(share) = shares.take(address) else {
+        let Some(slot) = quota.take(address) else {
             metrics.connections_refused.inc();
             return None;
         };
-        Some((Caller { peer: share.peer().clone(), address }, share))
+        Some((Caller { peer: slot.peer().clone(), address }, slot))
     }
 }

@@ -27,10 +27,10 @@ use utoipa::IntoParams;
 use super::accounts::sent_transfer;
 use super::connections::Caller;
 use super::extract::{Path, Query};
-use super::problem::{OfEvents, Rejection};
+use super::problem::{ApiError, OfEvents};
 use super::{Node, SharedNode};
-use crate::network::{self, Range, ReadError, Share};
-use crate::shard::{Peer, Subscription};
+use crate::network::{self, ConnectionSlot, Range, ReadError};
+use crate::shard::{ClientReputation, Subscription};
 
 const LAST_EVENT_ID: &str = "last-event-id";
 /// A comment comes this often where nothing happens, so that a dead connection is noticed.
@@ -61,13 +61,13 @@ impl fmt::Display for Cursor {
 }
 
 impl FromStr for Cursor {
-    type Err = Rejection;
+    type Err = ApiError;
 
-    fn from_str(text: &str) -> Result<Self, Rejection> {
+    fn from_str(text: &str) -> Result<Self, ApiError> {
         let mut counts = text.split('.').map(|count| count.parse::<Uint64>().map(|count| count.0));
         match (counts.next(), counts.next(), counts.next(), counts.next()) {
             (Some(Ok(sent)), Some(Ok(received)), Some(Ok(deposits)), None) => Ok(Self { sent, received, deposits }),
-            _ => Err(Rejection::malformed("a cursor is three counts with dots between them, as in the id of an event")),
+            _ => Err(ApiError::malformed("a cursor is three counts with dots between them, as in the id of an event")),
         }
     }
 }
@@ -101,10 +101,10 @@ pub(super) async fn events(
     Path(id): Path<json::Account>,
     Query(params): Query<EventParams>,
     headers: HeaderMap,
-) -> Result<Sse<impl Stream<Item = Result<Event, std::convert::Infallible>> + use<>>, Rejection> {
+) -> Result<Sse<impl Stream<Item = Result<Event, std::convert::Infallible>> + use<>>, ApiError> {
     let header = headers.get(LAST_EVENT_ID).map(|header| header.to_str().unwrap_or("?").to_owned());
     let cursor: Option<Cursor> = header.or(params.cursor).map(|text| text.parse()).transpose()?;
-    let Some(share) = node.streams.take(caller.address) else {
+    let Some(slot) = node.streams.take(caller.address) else {
         let problem = json::Problem::new(ProblemCode::TooManyStreams, "no event stream is free for this address");
         return Err(problem.retry_after(TOO_MANY_STREAMS_RETRY).into());
     };
@@ -119,11 +119,11 @@ pub(super) async fn events(
     let cursor = cursor.unwrap_or(now);
     if cursor.sent > now.sent || cursor.received > now.received || cursor.deposits > now.deposits {
         let detail = format!("this authority has said no more than {now} of this account, and the cursor is {cursor}");
-        return Err(Rejection::new(ProblemCode::CursorAhead, detail));
+        return Err(ApiError::new(ProblemCode::CursorAhead, detail));
     }
     let (events, said) = mpsc::channel(EVENTS_WAITING_MAX);
-    let speaker = Speaker { node, id, peer: caller.peer, cursor, events, subscription, _share: share };
-    tokio::spawn(speaker.run(account));
+    let writer = EventWriter { node, id, peer: caller.peer, cursor, events, subscription, _slot: slot };
+    tokio::spawn(writer.run(account));
     // Without an event of its own, it says where the stream begins: who loses it at once goes on from there.
     let first = tokio_stream::once(Event::default().retry(RECONNECT_AFTER).id(cursor.to_string()));
     let stream = first.chain(ReceiverStream::new(said)).map(Ok);
@@ -131,20 +131,20 @@ pub(super) async fn events(
 }
 
 /// Says the events of one stream.
-struct Speaker {
+struct EventWriter {
     node: Arc<Node>,
     id: AccountId,
-    peer: Arc<Peer>,
+    peer: Arc<ClientReputation>,
     cursor: Cursor,
     events: mpsc::Sender<Event>,
     subscription: Subscription,
-    _share: Share,
+    _slot: ConnectionSlot,
 }
 
 /// The stream ends: its client has gone, or nothing more can be read here.
 struct Ended;
 
-impl Speaker {
+impl EventWriter {
     async fn run(mut self, mut account: Account) {
         let mut stop = self.node.stop.clone();
         let events = self.events.clone();
@@ -154,7 +154,7 @@ impl Speaker {
             () = events.closed() => {}
             Ended = async {
                 loop {
-                    if let Err(ended) = self.say(&account).await {
+                    if let Err(ended) = self.send(&account).await {
                         return ended;
                     }
                     self.subscription.changed().await;
@@ -183,7 +183,7 @@ impl Speaker {
     }
 
     /// Says what of an account's lists is behind the cursor.
-    async fn say(&mut self, account: &Account) -> Result<(), Ended> {
+    async fn send(&mut self, account: &Account) -> Result<(), Ended> {
         let domain = self.node.context.domain;
         while let Some(entries) = self.page(&account.sent, self.cursor.sent, Chain::Sent).await? {
             for (number, record) in entries {

@@ -14,18 +14,18 @@ use utoipa::IntoParams;
 
 use super::Node;
 use super::connections::Caller;
-use super::problem::Rejection;
+use super::problem::ApiError;
 use crate::network::Range;
 
 /// The variable parts of the path.
 pub(super) struct Path<T>(pub T);
 
 impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T> {
-    type Rejection = Rejection;
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Rejection> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let path = axum::extract::Path::from_request_parts(parts, state).await;
-        path.map(|path| Self(path.0)).map_err(|error| Rejection::malformed(error.body_text()))
+        path.map(|path| Self(path.0)).map_err(|error| ApiError::malformed(error.body_text()))
     }
 }
 
@@ -33,11 +33,11 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T>
 pub(super) struct Query<T>(pub T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
-    type Rejection = Rejection;
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Rejection> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let query = axum::extract::Query::from_request_parts(parts, state).await;
-        query.map(|query| Self(query.0)).map_err(|error| Rejection::malformed(error.body_text()))
+        query.map(|query| Self(query.0)).map_err(|error| ApiError::malformed(error.body_text()))
     }
 }
 
@@ -68,23 +68,23 @@ pub(super) fn range(start: Option<Uint64>, limit: Option<Uint64>) -> Range {
 pub(super) struct Body<F, T>(pub Caller, pub T, pub PhantomData<F>);
 
 impl<F: DeserializeOwned, T: TryFrom<F, Error: Display>> FromRequest<Arc<Node>> for Body<F, T> {
-    type Rejection = Rejection;
+    type Rejection = ApiError;
 
-    async fn from_request(request: Request, node: &Arc<Node>) -> Result<Self, Rejection> {
+    async fn from_request(request: Request, node: &Arc<Node>) -> Result<Self, ApiError> {
         let (mut parts, body) = request.into_parts();
         let Ok(caller) = Caller::from_request_parts(&mut parts, node).await;
-        let worthless = |rejection: Rejection| {
+        let worthless = |error: ApiError| {
             node.context.metrics.network.malformed.inc();
             caller.peer.judge(1, true);
-            rejection
+            error
         };
         require_json(&parts.headers).map_err(|error| worthless(error.into()))?;
         // Who is on probation is read slowly, here as on a stream.
         caller.peer.pause().await;
-        let bytes_max = json_bytes_max(node.context.standing.borrow().quorum_max());
+        let bytes_max = json_bytes_max(node.context.voter_status.borrow().quorum_max());
         let form = read_json::<F>(body, bytes_max, node.limits.body_timeout).await;
         let form = form.map_err(|error| worthless(error.into()))?;
-        let value = T::try_from(form).map_err(|error| worthless(Rejection::malformed(error.to_string())))?;
+        let value = T::try_from(form).map_err(|error| worthless(ApiError::malformed(error.to_string())))?;
         Ok(Self(caller, value, PhantomData))
     }
 }

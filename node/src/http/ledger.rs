@@ -1,4 +1,4 @@
-//! What is found without an account: the feed of redemptions, transfers by digest, deposits by index.
+//! What is found without an account: the redemption log, transfers by digest, deposits by index.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::extract::{Path, Query, range};
-use super::problem::{OfEntry, OfFound, Rejection};
+use super::problem::{ApiError, OfEntry, OfFound};
 use super::{Node, SharedNode};
 use crate::index::{Index, IndexError, Place};
 use crate::network;
@@ -38,7 +38,7 @@ pub(super) struct RedemptionParams {
     pub limit: Option<Uint64>,
 }
 
-/// The feed of redemptions
+/// The redemption log
 ///
 /// Redemption certificates confirmed at one shard, oldest first: what relayers bring to the contract.
 #[utoipa::path(get, path = "/v1/redemptions", tag = "Ledger", operation_id = "listRedemptions",
@@ -47,17 +47,17 @@ pub(super) struct RedemptionParams {
 pub(super) async fn redemptions(
     State(node): SharedNode,
     Query(params): Query<RedemptionParams>,
-) -> Result<Json<RedemptionPage>, Rejection> {
+) -> Result<Json<RedemptionPage>, ApiError> {
     let number = params.shard.map_or(0, |shard| shard.0);
     let shard = u32::try_from(number).ok().filter(|shard| *shard < node.layout.count());
     let reads = shard.and_then(|shard| node.shards.get(shard as usize));
     let (Some(shard), Some(reads)) = (shard, reads) else {
         let count = node.layout.count();
         let detail = format!("there is no shard {number}; this authority has {count}, counted from 0");
-        return Err(Rejection::new(ProblemCode::NotFound, detail));
+        return Err(ApiError::new(ProblemCode::NotFound, detail));
     };
-    let standing = node.context.standing.borrow().clone();
-    let page = reads.redemptions(&standing, range(params.start, params.limit)).await?;
+    let voter_status = node.context.voter_status.borrow().clone();
+    let page = reads.redemptions(&voter_status, range(params.start, params.limit)).await?;
     Ok(Json(RedemptionPage::new(ShardId(shard), &page)))
 }
 
@@ -67,7 +67,7 @@ pub(super) async fn redemptions(
 /// says is what counts.
 #[utoipa::path(get, path = "/v1/redemptions/waiting", tag = "Ledger", operation_id = "listWaitingRedemptions",
     responses((status = 200, description = "Longest first.", body = WaitingRedemptions), OfFound))]
-pub(super) async fn waiting_redemptions(State(node): SharedNode) -> Result<Json<WaitingRedemptions>, Rejection> {
+pub(super) async fn waiting_redemptions(State(node): SharedNode) -> Result<Json<WaitingRedemptions>, ApiError> {
     let not_here = |detail: &str| Problem::new(ProblemCode::NotFound, detail.to_owned());
     let Some(waiting) = &node.context.waiting else {
         return Err(not_here("this authority has no Primary, so nothing is redeemed").into());
@@ -90,7 +90,7 @@ pub(super) async fn waiting_redemptions(State(node): SharedNode) -> Result<Json<
 pub(super) async fn transfer(
     State(node): SharedNode,
     Path(wanted): Path<Bytes32>,
-) -> Result<Json<ConfirmedTransfer>, Rejection> {
+) -> Result<Json<ConfirmedTransfer>, ApiError> {
     let digest = Digest::from(wanted.0);
     if let Some(Record::Confirmation { certificate, .. }) = indexed(&node, move |index| index.transfer(&digest)).await?
     {
@@ -109,7 +109,7 @@ pub(super) async fn transfer(
 #[utoipa::path(get, path = "/v1/deposits/{index}", tag = "Ledger", operation_id = "getDeposit",
     params(("index" = Uint64, Path, description = "Its number among all deposits of the contract, from 1.")),
     responses((status = 200, description = "The deposit.", body = Deposit), OfFound))]
-pub(super) async fn deposit(State(node): SharedNode, Path(wanted): Path<Uint64>) -> Result<Json<Deposit>, Rejection> {
+pub(super) async fn deposit(State(node): SharedNode, Path(wanted): Path<Uint64>) -> Result<Json<Deposit>, ApiError> {
     let wanted = TransactionIndex(wanted.0);
     let record = indexed(&node, move |index| index.deposit(wanted)).await?;
     match record.as_ref().and_then(network::deposit) {
@@ -122,7 +122,7 @@ pub(super) async fn deposit(State(node): SharedNode, Path(wanted): Path<Uint64>)
 async fn indexed(
     node: &Node,
     find: impl FnOnce(&Index) -> Result<Option<Place>, IndexError> + Send + 'static,
-) -> Result<Option<Record>, Rejection> {
+) -> Result<Option<Record>, ApiError> {
     let Some(index) = node.context.index.clone() else { return Ok(None) };
     let shards = node.context.shards.clone();
     let read = move || {
@@ -142,14 +142,14 @@ async fn indexed(
 }
 
 /// Why the index does not find it, and whether to ask again.
-fn not_indexed(node: &Node, what: &str) -> Rejection {
+fn not_indexed(node: &Node, what: &str) -> ApiError {
     match &node.context.index {
-        None => Rejection::new(ProblemCode::NotFound, "this authority keeps no index; ask another one"),
+        None => ApiError::new(ProblemCode::NotFound, "this authority keeps no index; ask another one"),
         Some(index) if index.has_failed() => {
-            Rejection::new(ProblemCode::NotFound, format!("{what}, and its index has failed; ask another one"))
+            ApiError::new(ProblemCode::NotFound, format!("{what}, and its index has failed; ask another one"))
         }
         Some(index) => match index.bytes_behind() {
-            0 => Rejection::new(ProblemCode::NotFound, what),
+            0 => ApiError::new(ProblemCode::NotFound, what),
             bytes => {
                 let detail = format!("{what}, as far as the index goes: it is {bytes} bytes behind; ask again");
                 let problem = Problem::new(ProblemCode::NotFound, detail).retry_after(INDEX_RETRY);

@@ -36,10 +36,10 @@ use tower_http::cors::{Any, CorsLayer};
 use crate::follower::Progress;
 use crate::index::Index;
 use crate::metrics::Metrics;
-use crate::network::{Reads, Shares, layout_of};
+use crate::network::{ConnectionQuota, Reads, layout_of};
 use crate::payouts::WaitingSeen;
 use crate::shard::{HistoryReader, ShardHandle};
-use crate::standing::StandingSeen;
+use crate::voter_status::VoterStatusWatch;
 use connections::Caller;
 
 /// Bounds of the HTTP server.
@@ -81,7 +81,7 @@ pub struct HttpContext {
     /// Whether there is a Primary.
     pub with_primary: bool,
     /// The committees, and this authority's place in them.
-    pub standing: StandingSeen,
+    pub voter_status: VoterStatusWatch,
     /// All shards of this authority, from the first.
     pub shards: Arc<Vec<(ShardHandle, HistoryReader)>>,
     /// Where transfers are found by digest, and deposits by index; none where that is switched off.
@@ -100,7 +100,7 @@ struct Node {
     limits: HttpLimits,
     layout: ShardLayout,
     shards: Vec<Reads>,
-    streams: Arc<Shares>,
+    streams: Arc<ConnectionQuota>,
     stop: watch::Receiver<bool>,
 }
 
@@ -113,7 +113,14 @@ impl Node {
             Reads::new(handle.clone(), history.clone(), history_reads.clone())
         };
         let shards: Vec<_> = context.shards.iter().map(reads).collect();
-        Self { layout: layout_of(&shards), streams: Shares::new(limits.streams_max), context, limits, shards, stop }
+        Self {
+            layout: layout_of(&shards),
+            streams: ConnectionQuota::new(limits.streams_max),
+            context,
+            limits,
+            shards,
+            stop,
+        }
     }
 
     /// The shard that owns an account.

@@ -13,7 +13,7 @@ use fastpay_rpc::{BatchAnswer, Refusal, TransferName};
 
 use super::connections::Caller;
 use super::extract::Body;
-use super::problem::{OfBatch, OfCertificate, OfNames, OfOrder, Rejection};
+use super::problem::{ApiError, OfBatch, OfCertificate, OfNames, OfOrder};
 use super::{Node, SharedNode};
 use crate::network::{self, NoVote, submit_one, vote_for_redemptions};
 use crate::shard::Answer;
@@ -29,7 +29,7 @@ use crate::shard::Answer;
 pub(super) async fn submit_order(
     State(node): SharedNode,
     Body(caller, order, _): Body<TransferOrder, core::TransferOrder>,
-) -> Result<Json<VoteAnswer>, Rejection> {
+) -> Result<Json<VoteAnswer>, ApiError> {
     match submit(&node, caller, Request::Order(order)).await {
         Answer::Vote(epoch, vote) => Ok(Json((epoch, &vote).into())),
         Answer::Refused(refusal) => Err(refusal.into()),
@@ -46,7 +46,7 @@ pub(super) async fn submit_order(
 pub(super) async fn submit_certificate(
     State(node): SharedNode,
     Body(caller, certificate, _): Body<Certificate, core::Certificate>,
-) -> Result<Json<Confirmed>, Rejection> {
+) -> Result<Json<Confirmed>, ApiError> {
     match submit(&node, caller, Request::Certificate(certificate)).await {
         Answer::Confirmed(next) => Ok(Json(next.into())),
         Answer::Refused(refusal) => Err(refusal.into()),
@@ -64,7 +64,7 @@ pub(super) async fn submit_certificate(
 pub(super) async fn read_certificates(
     State(node): SharedNode,
     Body(_, names, _): Body<CertificateNames, Vec<TransferName>>,
-) -> Result<Json<Certificates>, Rejection> {
+) -> Result<Json<Certificates>, ApiError> {
     Ok(Json((&network::read_certificates(&node.context.shards, node.reads(), names).await?).into()))
 }
 
@@ -80,9 +80,9 @@ pub(super) async fn read_certificates(
 pub(super) async fn vote_for_batch(
     State(node): SharedNode,
     Body(_, names, _): Body<RedemptionBatch, Vec<TransferName>>,
-) -> Result<Json<RedemptionBatchVote>, Rejection> {
-    let (context, standing) = (&node.context, node.context.standing.borrow().clone());
-    match vote_for_redemptions(&context.domain, &standing, &context.shards, node.reads(), names).await {
+) -> Result<Json<RedemptionBatchVote>, ApiError> {
+    let (context, voter_status) = (&node.context, node.context.voter_status.borrow().clone());
+    match vote_for_redemptions(&context.domain, &voter_status, &context.shards, node.reads(), names).await {
         Ok(BatchAnswer::Vote { epoch, vote }) => Ok(Json((epoch, &vote).into())),
         Ok(BatchAnswer::Missing(positions)) => Err(Problem::missing_redemptions(&positions).into()),
         Err(NoVote::NotVoting(epoch)) => Err(Refusal::NotVoting(epoch).into()),

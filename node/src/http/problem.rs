@@ -15,9 +15,9 @@ const READ_AGAIN_AFTER: Duration = Duration::from_millis(200);
 
 /// A problem that is an answer.
 #[derive(Debug)]
-pub(super) struct Rejection(Box<Problem>);
+pub(super) struct ApiError(Box<Problem>);
 
-impl Rejection {
+impl ApiError {
     pub(super) fn new(code: ProblemCode, detail: impl Into<String>) -> Self {
         Problem::new(code, detail).into()
     }
@@ -27,19 +27,19 @@ impl Rejection {
     }
 }
 
-impl From<Problem> for Rejection {
+impl From<Problem> for ApiError {
     fn from(problem: Problem) -> Self {
         Self(Box::new(problem))
     }
 }
 
-impl From<Refusal> for Rejection {
+impl From<Refusal> for ApiError {
     fn from(refusal: Refusal) -> Self {
         Problem::from(&refusal).into()
     }
 }
 
-impl From<ReadError> for Rejection {
+impl From<ReadError> for ApiError {
     fn from(error: ReadError) -> Self {
         match error {
             ReadError::Busy => Refusal::Busy(READ_AGAIN_AFTER).into(),
@@ -49,7 +49,7 @@ impl From<ReadError> for Rejection {
     }
 }
 
-impl From<BodyError> for Rejection {
+impl From<BodyError> for ApiError {
     fn from(error: BodyError) -> Self {
         let code = match error {
             BodyError::MediaType => ProblemCode::UnsupportedMediaType,
@@ -61,21 +61,21 @@ impl From<BodyError> for Rejection {
     }
 }
 
-impl IntoResponse for Rejection {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         problem_response(&self.0, self.0.status, self.0.retry_after_ms)
     }
 }
 
 /// The answer to a path that is not one.
-pub(super) async fn no_such_path(uri: Uri) -> Rejection {
+pub(super) async fn no_such_path(uri: Uri) -> ApiError {
     let path: String = uri.path().chars().take(200).collect();
-    Rejection::new(ProblemCode::NotFound, format!("there is nothing at {path}; see /v1/openapi.json"))
+    ApiError::new(ProblemCode::NotFound, format!("there is nothing at {path}; see /v1/openapi.json"))
 }
 
 /// The answer to a method that a path does not have.
-pub(super) async fn no_such_method() -> Rejection {
-    Rejection::new(ProblemCode::MethodNotAllowed, "this path has other methods")
+pub(super) async fn no_such_method() -> ApiError {
+    ApiError::new(ProblemCode::MethodNotAllowed, "this path has other methods")
 }
 
 /// Whether a problem comes with a time to wait.

@@ -6,7 +6,7 @@ use fastpay_core::{AccountId, Asset, Certificate, Chain, Deposit, Domain, Receip
 use fastpay_rpc::{AccountState, Page, Received, ShardStatus};
 
 use super::reads::{ReadError, Reads, chosen};
-use crate::standing::Standing;
+use crate::voter_status::VoterStatus;
 
 /// Which entries of a list are asked for.
 #[derive(Clone, Copy, Debug)]
@@ -21,12 +21,13 @@ impl Reads {
     /// An account as this authority knows it, with one asset or as many as an answer lists.
     pub(crate) async fn account_state(
         &self,
-        standing: &Standing,
+        voter_status: &VoterStatus,
         id: AccountId,
         asset: Option<Asset>,
     ) -> Result<AccountState, ReadError> {
         let account = self.account(id).await?;
-        let catching_up = standing.guard().is_some_and(|guard| !guard.bears_witness(id, &account));
+        let catching_up =
+            voter_status.rollback_protection().is_some_and(|protection| !protection.is_reliable(id, &account));
         let (holdings, truncated) = chosen(account.balances.iter(), asset);
         Ok(AccountState {
             next_sequence: account.next_sequence(),
@@ -59,11 +60,11 @@ impl Reads {
     /// Redemption certificates of the shard, oldest first.
     pub(crate) async fn redemptions(
         &self,
-        standing: &Standing,
+        voter_status: &VoterStatus,
         range: Range,
     ) -> Result<Page<Arc<Certificate>>, ReadError> {
         let ledger = self.ledger().await?;
-        let entries = self.feed(&ledger, range, standing.quorum_max()).await?;
+        let entries = self.redemption_certificates(&ledger, range, voter_status.quorum_max()).await?;
         Ok(Page { entries, total: ledger.redemptions.count() })
     }
 
@@ -71,7 +72,7 @@ impl Reads {
     pub(crate) async fn status(
         &self,
         domain: &Domain,
-        standing: &Standing,
+        voter_status: &VoterStatus,
         (shard, shard_count): (ShardId, u32),
         asset: Option<Asset>,
     ) -> Result<ShardStatus, ReadError> {
@@ -79,8 +80,8 @@ impl Reads {
         let (totals, truncated) = chosen(ledger.totals.iter().map(|(asset, totals)| (*asset, *totals)), asset);
         let in_flight: usize = ledger.outboxes.values().map(|outbox| outbox.waiting.len()).sum();
         Ok(ShardStatus {
-            authority: standing.public().name,
-            epoch: standing.epoch(),
+            authority: voter_status.public().name,
+            epoch: voter_status.epoch(),
             chain_id: domain.chain_id(),
             contract: domain.contract(),
             shard,
@@ -90,7 +91,7 @@ impl Reads {
             totals,
             credits_in_flight: in_flight as u64,
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            committee: standing.committees().current().members().to_vec(),
+            committee: voter_status.committees().current().members().to_vec(),
             truncated,
         })
     }

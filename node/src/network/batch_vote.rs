@@ -8,7 +8,7 @@ use fastpay_rpc::{BatchAnswer, TransferName};
 use super::certificates::fold_certificates;
 use super::reads::{ReadError, Reads};
 use crate::shard::{HistoryReader, ShardHandle};
-use crate::standing::Standing;
+use crate::voter_status::VoterStatus;
 
 /// Why there is no vote.
 #[derive(Debug)]
@@ -23,12 +23,12 @@ pub(crate) enum NoVote {
 /// histories are read at a time.
 pub(crate) async fn vote_for_redemptions(
     domain: &Domain,
-    standing: &Standing,
+    voter_status: &VoterStatus,
     shards: &[(ShardHandle, HistoryReader)],
     reads: &Reads,
     names: Vec<TransferName>,
 ) -> Result<BatchAnswer, NoVote> {
-    let Some(keys) = standing.voter() else { return Err(NoVote::NotVoting(standing.epoch())) };
+    let Some(keys) = voter_status.voter() else { return Err(NoVote::NotVoting(voter_status.epoch())) };
     let redemptions = fold_certificates(shards, reads, names, Vec::new(), |redemptions, certificate| {
         redemptions.push(certificate.and_then(|certificate| match &certificate.order.transfer {
             Transfer::Redemption(redemption) => Some(redemption.clone()),
@@ -44,6 +44,6 @@ pub(crate) async fn vote_for_redemptions(
         return Ok(BatchAnswer::Missing(positions));
     }
     let redemptions: Vec<Redemption> = redemptions.into_iter().flatten().collect();
-    let epoch = standing.epoch();
+    let epoch = voter_status.epoch();
     Ok(BatchAnswer::Vote { epoch, vote: sign_batch_vote(keys, domain, epoch, &redemptions) })
 }

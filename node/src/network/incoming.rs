@@ -13,19 +13,19 @@ use tokio_stream::Stream;
 use tonic::transport::server::Connected;
 
 use super::NetworkLimits;
-use super::shares::{Share, Shares};
+use super::connection_quota::{ConnectionQuota, ConnectionSlot};
 use crate::metrics::NetworkMetrics;
-use crate::shard::Peer;
+use crate::shard::ClientReputation;
 
 /// The first words of every HTTP/2 client, before which a server's own keepalive does not run. A TLS
 /// client says more than that at once.
 const GREETING_BYTES: usize = 24;
 
-/// Accepted connections, at most so many at a time, and of them a share for each address.
+/// Accepted connections, at most so many at a time, and of them a slot for each address.
 pub(super) struct Incoming {
     listener: TcpListener,
     limits: NetworkLimits,
-    shares: Arc<Shares>,
+    quota: Arc<ConnectionQuota>,
     metrics: Arc<NetworkMetrics>,
     /// Set after the system refused to accept (too many open files): try again then.
     pause: Option<Pin<Box<Sleep>>>,
@@ -33,7 +33,7 @@ pub(super) struct Incoming {
 
 impl Incoming {
     pub(super) fn new(listener: TcpListener, limits: NetworkLimits, metrics: Arc<NetworkMetrics>) -> Self {
-        Self { listener, limits, shares: Shares::new(limits.connections_max), metrics, pause: None }
+        Self { listener, limits, quota: ConnectionQuota::new(limits.connections_max), metrics, pause: None }
     }
 }
 
@@ -48,13 +48,13 @@ impl Stream for Incoming {
             }
             match ready!(self.listener.poll_accept(cx)) {
                 Ok((stream, peer)) => {
-                    let Some(share) = self.shares.take(peer.ip()) else {
+                    let Some(slot) = self.quota.take(peer.ip()) else {
                         self.metrics.connections_refused.inc();
                         continue;
                     };
                     let _ = stream.set_nodelay(true);
                     self.metrics.connections.inc();
-                    let open = Open { share, metrics: self.metrics.clone() };
+                    let open = Open { slot, metrics: self.metrics.clone() };
                     return Poll::Ready(Some(Ok(Connection::new(stream, &self.limits, open))));
                 }
                 Err(error) => {
@@ -68,7 +68,7 @@ impl Stream for Incoming {
 
 /// Counts a connection as long as it lives.
 struct Open {
-    share: Share,
+    slot: ConnectionSlot,
     metrics: Arc<NetworkMetrics>,
 }
 
@@ -108,7 +108,7 @@ impl Connection {
 
     /// Takes note of what arrived. The deadline of a peer that has greeted moves with each word, which
     /// is only looked at when the deadline comes.
-    fn heard(&mut self, bytes: usize) {
+    fn received(&mut self, bytes: usize) {
         self.heard_at = Instant::now();
         self.greeting = self.greeting.saturating_sub(bytes);
     }
@@ -126,10 +126,10 @@ impl Connection {
 }
 
 impl Connected for Connection {
-    type ConnectInfo = Arc<Peer>;
+    type ConnectInfo = Arc<ClientReputation>;
 
-    fn connect_info(&self) -> Arc<Peer> {
-        self.open.share.peer().clone()
+    fn connect_info(&self) -> Arc<ClientReputation> {
+        self.open.slot.peer().clone()
     }
 }
 
@@ -138,7 +138,7 @@ impl AsyncRead for Connection {
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
         if read.is_ready() {
-            self.heard(buffer.filled().len().saturating_sub(before));
+            self.received(buffer.filled().len().saturating_sub(before));
             return read;
         }
         ready!(self.poll_deadline(cx));

@@ -12,10 +12,10 @@
 mod answers;
 mod batch_vote;
 mod certificates;
+mod connection_quota;
 mod incoming;
 mod reads;
 mod service;
-mod shares;
 mod submit;
 
 use std::convert::Infallible;
@@ -37,15 +37,15 @@ use tonic::server::NamedService;
 use tonic::transport::{Identity, Server, ServerTlsConfig};
 
 use crate::metrics::NetworkMetrics;
-use crate::shard::{HistoryReader, Peer, ShardHandle};
-use crate::standing::StandingSeen;
+use crate::shard::{ClientReputation, HistoryReader, ShardHandle};
+use crate::voter_status::VoterStatusWatch;
 pub(crate) use answers::{Range, deposit, received};
 pub(crate) use batch_vote::{NoVote, vote_for_redemptions};
 pub(crate) use certificates::read_certificates;
+pub(crate) use connection_quota::{ConnectionQuota, ConnectionSlot};
 use incoming::Incoming;
 pub(crate) use reads::{ReadError, Reads};
 use service::ShardService;
-pub(crate) use shares::{Share, Shares};
 pub(crate) use submit::submit_one;
 
 /// How much a client may send on one stream ahead of what is read: enough for 25,000 orders a second over a
@@ -93,7 +93,7 @@ pub struct ShardContext {
     /// The deployment.
     pub domain: Domain,
     /// The committees, and this authority's place in them.
-    pub standing: StandingSeen,
+    pub voter_status: VoterStatusWatch,
     /// This shard's number.
     pub shard: fastpay_core::ShardId,
     /// The way to the shard.
@@ -116,7 +116,7 @@ pub(crate) fn layout_of<T>(shards: &[T]) -> ShardLayout {
 #[derive(Clone)]
 struct Bounded {
     service: Arc<ShardService>,
-    standing: StandingSeen,
+    voter_status: VoterStatusWatch,
 }
 
 impl NamedService for Bounded {
@@ -137,13 +137,13 @@ where
     }
 
     fn call(&mut self, request: http::Request<B>) -> Self::Future {
-        let request_bytes_max = request_bytes_max(self.standing.borrow().quorum_max());
+        let request_bytes_max = request_bytes_max(self.voter_status.borrow().quorum_max());
         let mut server = ShardServer::from_arc(self.service.clone())
             .max_decoding_message_size(request_bytes_max)
             .max_encoding_message_size(MESSAGE_BYTES_MAX);
         // A stream of requests has bounds of its own.
         let reads = request.uri().path() != SUBMIT_PATH;
-        let peer = request.extensions().get::<Arc<Peer>>().filter(|_| reads).cloned();
+        let peer = request.extensions().get::<Arc<ClientReputation>>().filter(|_| reads).cloned();
         Box::pin(async move {
             let _turn = match peer {
                 Some(peer) => peer.read().await,
@@ -165,8 +165,8 @@ pub fn service(
 + Send
 + Sync
 + 'static {
-    let standing = context.standing.clone();
-    Bounded { service: Arc::new(ShardService::new(context, limits, stop)), standing }
+    let voter_status = context.voter_status.clone();
+    Bounded { service: Arc::new(ShardService::new(context, limits, stop)), voter_status }
 }
 
 /// Serves one shard until `stop` turns true; then finishes what is in flight.

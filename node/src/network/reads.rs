@@ -80,9 +80,9 @@ impl Reads {
         self.history(move |reader| reader.page(&history, start, limit, chain)).await
     }
 
-    /// Certificates of the feed of redemptions, of which each has at most `votes_max` votes: as many as surely fit
+    /// Certificates of the redemption log, of which each has at most `votes_max` votes: as many as surely fit
     /// into one message.
-    pub(crate) async fn feed(
+    pub(crate) async fn redemption_certificates(
         &self,
         ledger: &ShardLedger,
         Range { start, limit }: Range,

@@ -15,7 +15,7 @@ use super::certificates::read_certificates;
 use super::reads::{ReadError, Reads};
 use super::submit::{self, Answers};
 use super::{NetworkLimits, ShardContext, layout_of};
-use crate::shard::Peer;
+use crate::shard::ClientReputation;
 
 /// Answers one shard's clients.
 pub(super) struct ShardService {
@@ -80,7 +80,7 @@ impl ShardRpc for ShardService {
         if *self.stop.borrow() {
             return Err(ReadError::Stopping.into());
         }
-        let peer = request.extensions().get::<Arc<Peer>>().cloned().unwrap_or_default();
+        let peer = request.extensions().get::<Arc<ClientReputation>>().cloned().unwrap_or_default();
         Ok(Response::new(submit::serve(self.context.clone(), peer, request.into_inner(), self.stop.clone())))
     }
 
@@ -90,8 +90,8 @@ impl ShardRpc for ShardService {
     ) -> Result<Response<proto::AccountResponse>, Status> {
         let request = request.into_inner();
         let id = self.owned(&request.account)?;
-        let standing = self.context.standing.borrow().clone();
-        let state = self.reads.account_state(&standing, id, asset(&request.asset)?).await?;
+        let voter_status = self.context.voter_status.borrow().clone();
+        let state = self.reads.account_state(&voter_status, id, asset(&request.asset)?).await?;
         Ok(Response::new((&state).into()))
     }
 
@@ -141,8 +141,8 @@ impl ShardRpc for ShardService {
         request: Request<proto::PageRequest>,
     ) -> Result<Response<proto::CertificatePage>, Status> {
         let request = request.into_inner();
-        let standing = self.context.standing.borrow().clone();
-        let page = self.reads.redemptions(&standing, Range { start: request.start, limit: request.limit }).await?;
+        let voter_status = self.context.voter_status.borrow().clone();
+        let page = self.reads.redemptions(&voter_status, Range { start: request.start, limit: request.limit }).await?;
         Ok(Response::new((&page).into()))
     }
 
@@ -159,8 +159,8 @@ impl ShardRpc for ShardService {
             }
         };
         let context = &self.context;
-        let standing = context.standing.borrow().clone();
-        match vote_for_redemptions(&context.domain, &standing, &context.shards, &self.reads, names).await {
+        let voter_status = context.voter_status.borrow().clone();
+        match vote_for_redemptions(&context.domain, &voter_status, &context.shards, &self.reads, names).await {
             Ok(voted) => answer((&voted).into()),
             Err(NoVote::NotVoting(epoch)) => answer(Answer::Refused((&Refusal::NotVoting(epoch)).into())),
             Err(NoVote::Unread(error)) => Err(error.into()),
@@ -171,10 +171,10 @@ impl ShardRpc for ShardService {
         &self,
         request: Request<proto::StatusRequest>,
     ) -> Result<Response<proto::StatusResponse>, Status> {
-        let (context, standing) = (&self.context, self.context.standing.borrow().clone());
+        let (context, voter_status) = (&self.context, self.context.voter_status.borrow().clone());
         let place = (context.shard, layout_of(&context.shards).count());
         let asset = asset(&request.into_inner().asset)?;
-        let status = self.reads.status(&context.domain, &standing, place, asset).await?;
+        let status = self.reads.status(&context.domain, &voter_status, place, asset).await?;
         Ok(Response::new((&status).into()))
     }
 }

@@ -27,7 +27,7 @@ use tonic::{Status, Streaming};
 
 use super::ShardContext;
 use crate::metrics::NetworkMetrics;
-use crate::shard::{self, Answer, ClientStream, Peer, ShardHandle, Submission};
+use crate::shard::{self, Answer, ClientReputation, ClientStream, ShardHandle, Submission};
 
 /// At most so many requests of a stream are taken before it is another one's turn.
 const REQUESTS_PER_TURN_MAX: usize = 256;
@@ -82,19 +82,19 @@ fn response(answer: Answer) -> WireResponse {
 /// authority stops.
 pub(super) fn serve(
     context: Arc<ShardContext>,
-    peer: Arc<Peer>,
+    peer: Arc<ClientReputation>,
     requests: Streaming<SubmitRequest>,
     stop: watch::Receiver<bool>,
 ) -> Answers {
     let (stream, channel) = ClientStream::of(peer, STREAM_REQUESTS_IN_FLIGHT_MAX);
     let room = Arc::new(Semaphore::new(STREAM_REQUESTS_IN_FLIGHT_MAX));
     let failure = Arc::new(OnceLock::new());
-    let intake = Intake { context, requests, stream, room: room.clone(), failure: failure.clone() };
-    tokio::spawn(intake.run(stop));
+    let reader = RequestReader { context, requests, stream, room: room.clone(), failure: failure.clone() };
+    tokio::spawn(reader.run(stop));
     Answers { channel, current: IntoIter::default(), current_count: 0, room, failure }
 }
 
-struct Intake {
+struct RequestReader {
     context: Arc<ShardContext>,
     requests: Streaming<SubmitRequest>,
     stream: Arc<ClientStream>,
@@ -109,7 +109,7 @@ struct Turn {
     admitted: usize,
 }
 
-impl Intake {
+impl RequestReader {
     async fn run(mut self, mut stop: watch::Receiver<bool>) {
         let stream = self.stream.clone();
         let mut unread = Duration::ZERO;
@@ -254,7 +254,7 @@ fn unread_for(retry_after: Duration) -> Duration {
 pub(crate) async fn submit_one(
     handle: &ShardHandle,
     metrics: &NetworkMetrics,
-    peer: Arc<Peer>,
+    peer: Arc<ClientReputation>,
     request: Request,
 ) -> Answer {
     let (stream, mut answers) = ClientStream::of(peer, 1);

@@ -135,7 +135,7 @@ impl<C: Commits> Actor<C> {
         Self {
             limits: settings.limits,
             verification: Verification::new(settings.domain),
-            signer: Signer::new(settings.domain, settings.standing),
+            signer: Signer::new(settings.domain, settings.voter_status),
             checkpointer: Checkpointer::new(
                 recovered.store.clone(),
                 settings.limits,
@@ -215,8 +215,8 @@ impl<C: Commits> Actor<C> {
     /// Serves what is queued, as one batch.
     fn serve(&mut self, first: Command) -> Result<Next, ShardError> {
         let (begun, taken_at) = (Instant::now(), self.traces.now());
-        self.signer.look();
-        self.room.look(&self.journal);
+        self.signer.refresh();
+        self.room.refresh(&self.journal);
         self.voters_seen = false;
         let mut commands = self.take(first);
         let (mut requests, mut weight) = (Vec::new(), 0_usize);
@@ -227,12 +227,12 @@ impl<C: Commits> Actor<C> {
             }
         }
         let count = requests.len();
-        let mut verified = self.verification.verify(requests, self.signer.standing()).into_iter();
+        let mut verified = self.verification.verify(requests, self.signer.voter_status()).into_iter();
         let mut next = Next::GoOn;
         for command in commands {
             match command {
                 Command::Submit(submission, queued_at) => {
-                    self.traces.look_at(queued_at, taken_at);
+                    self.traces.observe(queued_at, taken_at);
                     let (requests, mut useful, first) = (submission.ids.len(), 0_usize, self.appended_bytes);
                     self.room.turn_to(submission.stream.peer());
                     for (id, verified) in submission.ids.into_iter().zip(verified.by_ref()) {
@@ -339,7 +339,7 @@ impl<C: Commits> Actor<C> {
             Ok(None) => return Ok(Ok(())),
             Err(refusal) => return Ok(Err(refusal)),
         };
-        self.notice_forgotten_vote(certificate);
+        self.report_forgotten_vote(certificate);
         self.append(&record)?;
         for (to, number) in record.forwarded() {
             self.traces.forwarded(&certificate.digest(), to, number);
@@ -350,14 +350,14 @@ impl<C: Commits> Actor<C> {
     /// Raises an alarm where a certificate, which is about to be executed, holds a vote of this authority that it does
     /// not remember: the account would still be locked on that order. Where its memory is known to have a gap, that is
     /// no news.
-    fn notice_forgotten_vote(&self, certificate: &VerifiedCertificate) {
+    fn report_forgotten_vote(&self, certificate: &VerifiedCertificate) {
         let (account, sequence) = (certificate.transfer().sender(), certificate.transfer().sequence());
         let pending = self.shard.account(&account).and_then(|account| account.pending.as_ref());
         let is_locked = pending.is_some_and(|pending| pending.digest == certificate.digest());
-        let standing = self.signer.standing();
+        let voter_status = self.signer.voter_status();
         let Certificate { epoch, votes, .. } = certificate.certificate();
-        let has_own_vote = || votes.iter().any(|vote| standing.is_own(*epoch, &vote.authority));
-        let forgotten = !is_locked && standing.guard().is_none() && has_own_vote();
+        let has_own_vote = || votes.iter().any(|vote| voter_status.is_own(*epoch, &vote.authority));
+        let forgotten = !is_locked && voter_status.rollback_protection().is_none() && has_own_vote();
         // Said once; how often it happens is counted.
         if forgotten && self.metrics.forgotten_votes.inc() == 0 {
             let digest = certificate.digest();
@@ -372,11 +372,11 @@ impl<C: Commits> Actor<C> {
             return Ok(Err(refusal));
         }
         let (sender, sequence) = (order.transfer().sender(), order.transfer().sequence());
-        let guard = self.signer.standing().guard().cloned();
-        let floor = guard.as_ref().map_or(VoteFloor::Zero, |guard| guard.floor(&sender));
+        let protection = self.signer.voter_status().rollback_protection().cloned();
+        let floor = protection.as_ref().map_or(VoteFloor::Zero, |protection| protection.floor(&sender));
         let decided = self.decide(|shard| shard.lock(order, floor))?;
-        if let (Some(guard), Err(Refusal::CatchingUp(None))) = (guard, &decided) {
-            guard.ask(sender, sequence);
+        if let (Some(protection), Err(Refusal::CatchingUp(None))) = (protection, &decided) {
+            protection.ask(sender, sequence);
         }
         let record = match decided {
             Ok(Some(record)) => record,

@@ -94,7 +94,7 @@ impl Batch {
     }
 
     /// Says it all. Only for what is on disk.
-    pub fn say(mut self, metrics: &ShardMetrics) {
+    pub fn record(mut self, metrics: &ShardMetrics) {
         let traced = self.durable(metrics);
         // Before the answers: whoever hears that a payment is confirmed, and then asks the recipient's shard, finds it
         // there, because the question queues behind it. What a full queue does not take is said again in time.

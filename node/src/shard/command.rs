@@ -11,7 +11,7 @@ use fastpay_core::{
 use fastpay_rpc::Refusal;
 use tokio::sync::{mpsc, oneshot};
 
-use super::peer::Peer;
+use super::client_reputation::ClientReputation;
 
 /// What is answered to an order or a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub type Answers = Vec<(u64, Answer)>;
 pub struct ClientStream {
     answers: mpsc::Sender<Answers>,
     waiting: AtomicUsize,
-    peer: Arc<Peer>,
+    peer: Arc<ClientReputation>,
 }
 
 impl ClientStream {
@@ -45,14 +45,14 @@ impl ClientStream {
 
     /// As [`ClientStream::new`], of an address that may have other streams.
     #[must_use]
-    pub fn of(peer: Arc<Peer>, requests_in_flight_max: usize) -> (Arc<Self>, mpsc::Receiver<Answers>) {
+    pub fn of(peer: Arc<ClientReputation>, requests_in_flight_max: usize) -> (Arc<Self>, mpsc::Receiver<Answers>) {
         let (answers, received) = mpsc::channel(requests_in_flight_max);
         (Arc::new(Self { answers, waiting: AtomicUsize::new(0), peer }), received)
     }
 
     /// Whose it is.
     #[must_use]
-    pub fn peer(&self) -> &Peer {
+    pub fn peer(&self) -> &ClientReputation {
         &self.peer
     }
 

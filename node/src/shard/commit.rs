@@ -105,6 +105,6 @@ pub(super) fn commit(mut batch: Batch, metrics: &ShardMetrics) -> Result<(), Sha
         frame.commit()?;
         metrics.committed(records.into(), begun.elapsed());
     }
-    batch.say(metrics);
+    batch.record(metrics);
     Ok(())
 }

@@ -220,7 +220,7 @@ fn signed(count: usize) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::peer::Peer;
+    use super::super::client_reputation::ClientReputation;
     use super::*;
     use crate::metrics::Metrics;
 
@@ -252,7 +252,7 @@ mod tests {
     #[test]
     fn whoever_is_on_probation_leaves_nine_tenths_of_a_batch_to_others() {
         let (handle, _queue) = queue(1_000);
-        let bad = Arc::new(Peer::default());
+        let bad = Arc::new(ClientReputation::default());
         (0..5_000).for_each(|_| bad.judge(1, true));
         let streams: Vec<_> = (0..500).map(|_| ClientStream::of(bad.clone(), 1).0).collect();
         let flood: usize = streams.iter().map(|stream| handle.admit(stream, 256)).sum();

@@ -13,13 +13,13 @@ use fastpay_rpc::Refusal;
 use tokio::time::Instant;
 
 use super::budget::Budgets;
-use super::peer::{Address, Peer};
+use super::client_reputation::{Address, ClientReputation};
 use super::settings::ShardLimits;
 use crate::metrics::ShardMetrics;
 use crate::storage::{Journal, JournalWrite};
 
 /// How often the disk is asked. In between, what the journal grows by is subtracted.
-const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+const READING_INTERVAL: Duration = Duration::from_secs(1);
 /// An operator has to make room: there is no use in asking often.
 const DISK_RETRY_AFTER: Duration = Duration::from_secs(60);
 
@@ -37,7 +37,7 @@ pub(super) struct Room {
     reserve: u64,
     accounts: Budgets<AccountId>,
     addresses: AddressBudgets,
-    disk: Option<Look>,
+    disk: Option<DiskReading>,
     /// The time of this batch.
     now: Instant,
     /// How long the address whose requests are served must wait for more.
@@ -47,7 +47,7 @@ pub(super) struct Room {
 
 /// What the disk said.
 #[derive(Clone, Copy)]
-struct Look {
+struct DiskReading {
     at: Instant,
     journal_end: JournalPosition,
     /// None where it cannot be asked.
@@ -63,9 +63,9 @@ impl Room {
     }
 
     /// Begins a batch. Looks how much of the disk is free, where that is due.
-    pub fn look(&mut self, journal: &Journal) {
+    pub fn refresh(&mut self, journal: &Journal) {
         self.now = Instant::now();
-        if self.disk.is_some_and(|look| self.now.saturating_duration_since(look.at) < LOOK_INTERVAL) {
+        if self.disk.is_some_and(|reading| self.now.saturating_duration_since(reading.at) < READING_INTERVAL) {
             return;
         }
         let was_low = self.is_low(journal);
@@ -76,7 +76,7 @@ impl Room {
                 tracing::warn!(%error, "the free space of the disk cannot be read; orders are voted for all the same");
             }
         }
-        self.disk = Some(Look { at: self.now, journal_end: journal.end(), free: free.ok() });
+        self.disk = Some(DiskReading { at: self.now, journal_end: journal.end(), free: free.ok() });
         if self.is_low(journal) && !was_low {
             tracing::error!(
                 reserve = self.reserve,
@@ -86,7 +86,7 @@ impl Room {
     }
 
     /// Turns to requests of a client.
-    pub fn turn_to(&mut self, peer: &Peer) {
+    pub fn turn_to(&mut self, peer: &ClientReputation) {
         self.address_wait = peer.address().and_then(|address| self.addresses().wait(&address.site(), self.now));
     }
 
@@ -100,7 +100,7 @@ impl Room {
     }
 
     fn is_low(&self, journal: &Journal) -> bool {
-        let Some(Look { free: Some(free), journal_end, .. }) = self.disk else { return false };
+        let Some(DiskReading { free: Some(free), journal_end, .. }) = self.disk else { return false };
         let grown = journal.end().0.saturating_sub(journal_end.0);
         free.saturating_sub(grown) < self.reserve
     }
@@ -111,7 +111,7 @@ impl Room {
     }
 
     /// Takes note of what was written for a client.
-    pub fn spend_at(&mut self, peer: &Peer, bytes: u64) {
+    pub fn spend_at(&mut self, peer: &ClientReputation, bytes: u64) {
         if let Some(address) = peer.address() {
             self.addresses().spend(address.site(), bytes, self.now);
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use fastpay_core::Domain;
 
 use super::room::AddressBudgets;
-use crate::standing::StandingSeen;
+use crate::voter_status::VoterStatusWatch;
 
 /// Sizes that bound a shard's memory and its batches.
 #[derive(Clone, Copy, Debug)]
@@ -63,7 +63,7 @@ pub struct ShardSettings {
     /// The deployment that it votes in.
     pub domain: Domain,
     /// The committees, and the keys with which it votes now.
-    pub standing: StandingSeen,
+    pub voter_status: VoterStatusWatch,
     /// Bounds.
     pub limits: ShardLimits,
     /// What clients at each address had written.

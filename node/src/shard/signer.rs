@@ -7,44 +7,44 @@ use fastpay_rpc::Refusal;
 
 use super::batch::Batch;
 use super::verification::Verification;
-use crate::standing::{Standing, StandingSeen};
+use crate::voter_status::{VoterStatus, VoterStatusWatch};
 
 /// Signs an authority's votes.
 pub(super) struct Signer {
     domain: Domain,
-    seen: StandingSeen,
+    seen: VoterStatusWatch,
     /// As it was when the batch was begun: all its votes are for one epoch.
-    standing: Arc<Standing>,
+    voter_status: Arc<VoterStatus>,
 }
 
 impl Signer {
-    pub fn new(domain: Domain, mut seen: StandingSeen) -> Self {
-        let standing = seen.borrow_and_update().clone();
-        Self { domain, seen, standing }
+    pub fn new(domain: Domain, mut seen: VoterStatusWatch) -> Self {
+        let voter_status = seen.borrow_and_update().clone();
+        Self { domain, seen, voter_status }
     }
 
-    /// Takes the newest standing.
-    pub fn look(&mut self) {
+    /// Takes the newest voter status.
+    pub fn refresh(&mut self) {
         if self.seen.has_changed().unwrap_or(false) {
-            self.standing = self.seen.borrow_and_update().clone();
+            self.voter_status = self.seen.borrow_and_update().clone();
         }
     }
 
-    /// The standing of the batch.
-    pub fn standing(&self) -> &Standing {
-        &self.standing
+    /// The voter status of the batch.
+    pub fn voter_status(&self) -> &VoterStatus {
+        &self.voter_status
     }
 
     /// Why this authority gives no votes now: then it locks nothing, either.
     pub fn refusal(&self) -> Option<Refusal> {
-        self.standing.voter().is_none().then(|| Refusal::NotVoting(self.standing.epoch()))
+        self.voter_status.voter().is_none().then(|| Refusal::NotVoting(self.voter_status.epoch()))
     }
 
     /// Signs the batch's votes: one signature for all its payments, one for each redemption, which
     /// Ethereum checks on its own.
     pub fn vote(&self, batch: &mut Batch, verification: &mut Verification) {
-        let Some(keys) = self.standing.voter() else { return };
-        let epoch = self.standing.epoch();
+        let Some(keys) = self.voter_status.voter() else { return };
+        let epoch = self.voter_status.epoch();
         let votes = std::mem::take(&mut batch.votes).into_iter();
         let (payments, redemptions): (Vec<_>, Vec<_>) = votes.partition(|vote| vote.redemption.is_none());
         for payments in payments.chunks(MERKLE_LEAVES_MAX) {

@@ -1,6 +1,6 @@
 //! What a shard says of the payments that are traced: when each was queued, taken, decided, durable and answered.
 //!
-//! Only orders and certificates that stand up make spans: to make one, somebody has to sign. A credit for another shard
+//! Only orders and certificates that are valid make spans: to make one, somebody has to sign. A credit for another shard
 //! is under way until that shard has it on disk.
 
 use std::collections::VecDeque;
@@ -49,7 +49,7 @@ impl Traces {
     }
 
     /// Goes on to requests that came together.
-    pub fn look_at(&mut self, queued_at: Option<SystemTime>, taken_at: Option<SystemTime>) {
+    pub fn observe(&mut self, queued_at: Option<SystemTime>, taken_at: Option<SystemTime>) {
         self.times = queued_at.zip(taken_at);
     }
 

@@ -3,7 +3,7 @@
 use fastpay_core::{Domain, OwnSignature, Request, RequestError, VerifiedRequest, Verifier};
 use fastpay_rpc::Refusal;
 
-use crate::standing::Standing;
+use crate::voter_status::VoterStatus;
 
 /// Checks signatures, and remembers which ones need no second look.
 pub(super) struct Verification {
@@ -16,8 +16,12 @@ impl Verification {
     }
 
     /// The requests, in their order, each verified or refused on its own account.
-    pub fn verify(&mut self, requests: Vec<Request>, standing: &Standing) -> Vec<Result<VerifiedRequest, Refusal>> {
-        let verified = self.verifier.verify(requests, standing.committees(), &mut rand::rng());
+    pub fn verify(
+        &mut self,
+        requests: Vec<Request>,
+        voter_status: &VoterStatus,
+    ) -> Vec<Result<VerifiedRequest, Refusal>> {
+        let verified = self.verifier.verify(requests, voter_status.committees(), &mut rand::rng());
         let refuse = |error| match error {
             RequestError::UnknownEpoch(epoch) => Refusal::UnknownEpoch(epoch),
             invalid => Refusal::Invalid(invalid.to_string()),

@@ -5,7 +5,7 @@ use fastpay_ethereum::testing::{Anvil, CHAIN_ID, LyingNode, Mining};
 use fastpay_ethereum::{Call, Finality, PrimaryConfig, Sender};
 use fastpay_node::config::Config;
 use fastpay_node::deployment::folder_identity;
-use fastpay_node::guard::{Witness, default_witness};
+use fastpay_node::rollback::{HighWaterMark, default_high_water_mark};
 use fastpay_node::storage::DataFolder;
 use fastpay_testkit::{TestAccount, TestCommittee, payment};
 use serde_json::Value;
@@ -40,7 +40,7 @@ async fn check(lie: impl FnMut(&mut Vec<Value>) + Send + 'static, reason: &str) 
         DataFolder::create(&data, &folder_identity(&[scene.keys().public().name], 2.try_into().unwrap(), &domain))
             .unwrap(),
     );
-    Witness::create(&data, default_witness(&data)).unwrap();
+    HighWaterMark::create(&data, default_high_water_mark(&data)).unwrap();
     let config = Config { data, genesis: None, primary: Some(primary), ..scene.config() };
     let funder = anvil.sender(contract, anvil.rich_key(1), Finality::Confirmations(0)).await;
     let (alice, bob) = (TestAccount::numbered(0), TestAccount::numbered(1));

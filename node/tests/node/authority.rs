@@ -15,13 +15,13 @@ use fastpay_ethereum::{Finality, PrimaryConfig};
 use fastpay_node::authority::{self, AuthorityError};
 use fastpay_node::config::{Config, Overrides, TlsFiles};
 use fastpay_node::deployment::{DeploymentError, folder_identity, remember};
-use fastpay_node::guard::{Witness, default_witness};
 use fastpay_node::keys::KeyFiles;
+use fastpay_node::rollback::{HighWaterMark, default_high_water_mark};
 use fastpay_node::setup::{self, SetupError};
 use fastpay_node::shard::ShardError;
-use fastpay_node::standing::StandingError;
 use fastpay_node::storage::{CheckpointOptions, CheckpointStore, Checkpoints, DataFolder, StorageError};
 use fastpay_node::tls::TlsError;
+use fastpay_node::voter_status::VoterStatusError;
 use fastpay_rpc::Refusal;
 use fastpay_testkit::{TestAccount, TestCommittee, payment};
 use rustls::RootCertStore;
@@ -258,7 +258,7 @@ async fn one_folder_serves_one_process_and_only_what_it_was_made_for() {
     // Keys of nobody, and one of each of two members.
     let stranger = AuthorityKeys::from_secrets([1; 32], [2; 32]).unwrap();
     let error = refused(scene.config(), stranger).await;
-    assert!(matches!(error, AuthorityError::Standing(StandingError::NotAMember(_))), "{error}");
+    assert!(matches!(error, AuthorityError::VoterStatus(VoterStatusError::NotAMember(_))), "{error}");
     let other_member = refused(scene.config(), scene.committee.keys[1].clone()).await;
     assert!(matches!(other_member, AuthorityError::Storage(StorageError::Mismatch { .. })), "{other_member}");
 
@@ -316,9 +316,9 @@ async fn an_authority_starts_with_the_committee_it_knows_while_its_primary_is_aw
     let data = scene.folder.path().join("data-of-contract");
     let shards = 2.try_into().unwrap();
     let folder = DataFolder::create(&data, &folder_identity(&[scene.keys().public().name], shards, &domain)).unwrap();
-    Witness::create(&data, default_witness(&data)).unwrap();
+    HighWaterMark::create(&data, default_high_water_mark(&data)).unwrap();
     // It has been at work before.
-    Witness::of(&data, default_witness(&data)).unwrap().judge(&folder, &[], None).unwrap();
+    HighWaterMark::of(&data, default_high_water_mark(&data)).unwrap().judge(&folder, &[], None).unwrap();
     drop(folder);
     let config = Config { data: data.clone(), genesis: None, primary: Some(primary), ..scene.config() };
 

@@ -13,7 +13,7 @@ use fastpay_node::committee::{Ballot, CommitteeError, accept, heartbeat, prove, 
 use fastpay_node::config::Config;
 use fastpay_node::deployment::folder_identity;
 use fastpay_node::follower;
-use fastpay_node::guard::{Witness, default_witness};
+use fastpay_node::rollback::{HighWaterMark, default_high_water_mark};
 use fastpay_node::storage::DataFolder;
 use fastpay_testkit::{TestAccount, TestCommittee, redemption, secret};
 use serde_json::{Value, json};
@@ -382,7 +382,7 @@ async fn a_queued_redemption_is_released_only_of_a_compromised_epoch_and_only_if
     let data = scene.path("data-of-contract");
     let identity = folder_identity(&[scene.authority.keys().public().name], NonZeroU32::MIN, &domain);
     drop(DataFolder::create(&data, &identity).unwrap());
-    Witness::create(&data, default_witness(&data)).unwrap();
+    HighWaterMark::create(&data, default_high_water_mark(&data)).unwrap();
     scene.config.data = data;
     let running = Running::ready(scene.config.clone(), scene.authority.keys()).await;
 

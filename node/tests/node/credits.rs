@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use fastpay_core::{Amount, Asset, Balance, Forwarded, ShardId};
 use fastpay_node::authority::{AuthorityError, check_credits};
-use fastpay_node::guard::{Witness, default_witness};
+use fastpay_node::rollback::{HighWaterMark, default_high_water_mark};
 use fastpay_node::shard::{Command, RecoveredShard, ShardError, ShardLimits, recover, recover_on};
 use fastpay_node::storage::{Journal, JournalOptions, MemoryDisk};
 use fastpay_testkit::payment;
@@ -258,10 +258,10 @@ async fn an_authority_that_lost_credits_does_not_start_and_knows_from_then_on_th
 
     std::fs::remove_dir_all(shard(1)).unwrap();
     copy_folder(old.path(), &shard(1));
-    // Nothing else gives the loss away: the witness is that of a folder that was just made.
-    let witness = default_witness(&data);
-    std::fs::remove_file(&witness).unwrap();
-    Witness::create(&data, witness).unwrap();
+    // Nothing else gives the loss away: the high-water mark is that of a folder that was just made.
+    let high_water_mark = default_high_water_mark(&data);
+    std::fs::remove_file(&high_water_mark).unwrap();
+    HighWaterMark::create(&data, high_water_mark).unwrap();
     let error = refused(scene.config(), scene.keys()).await;
     assert!(
         matches!(error, AuthorityError::LostCredits { from: ShardId(0), to: ShardId(1), acknowledged: 1, applied: 0 }),

@@ -19,12 +19,12 @@ use fastpay_node::shard::{
     ShardHandle, ShardLimits, ShardQueue, ShardSettings, ShardStorage, SteppedShard, Submission, address_budgets,
     recover_on,
 };
-use fastpay_node::standing::Standing;
 use fastpay_node::storage::{Checkpoint, CheckpointError, Checkpoints, Journal, JournalOptions, MemoryDisk, StoreKey};
+use fastpay_node::voter_status::VoterStatus;
 use fastpay_testkit::{TestAccount, TestCommittee, payment, redemption};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
-use crate::scene::{FORGETFUL, account_in, deposits_after, eventually, layout, standing};
+use crate::scene::{FORGETFUL, account_in, deposits_after, eventually, layout, voter_status};
 
 /// Checkpoints in memory. A write fails the test where the journal does not have all of it on disk.
 #[derive(Default)]
@@ -83,7 +83,7 @@ struct Stage {
     sibling: ShardQueue,
     journal: HistoryReader,
     deposits: TransactionIndex,
-    _standing: watch::Sender<Arc<Standing>>,
+    _voter_status: watch::Sender<Arc<VoterStatus>>,
 }
 
 /// An account of the first shard that has funds at the beginning.
@@ -108,19 +108,20 @@ impl Stage {
         let journal = recovered.history();
         assert!(store.journal.set(journal.clone()).is_ok());
         let committee = TestCommittee::new(4);
-        let voter = watch::Sender::new(Arc::new(standing(&[&committee])));
+        let voter = watch::Sender::new(Arc::new(voter_status(&[&committee])));
         let metrics = Metrics::new(2).shards;
         let queue = |id: usize| ShardHandle::stepped(&limits, metrics[id].clone(), Arc::new(Notify::new()));
         let ((handle, own), (other, sibling)) = (queue(0), queue(1));
         let settings = ShardSettings {
             domain: committee.domain,
-            standing: voter.subscribe(),
+            voter_status: voter.subscribe(),
             limits,
             addresses: address_budgets(ADDRESS_JOURNAL_BYTES_PER_DAY),
         };
         let shard = SteppedShard::new(settings, recovered, own, BTreeMap::from([(ShardId(1), other)]));
         let deposits = TransactionIndex(0);
-        let mut stage = Self { committee, disk, store, shard, handle, sibling, journal, deposits, _standing: voter };
+        let mut stage =
+            Self { committee, disk, store, shard, handle, sibling, journal, deposits, _voter_status: voter };
         for rank in 0..payers {
             drop(stage.deposit(payer(rank).id()));
         }
@@ -250,19 +251,19 @@ const VOICES: [(&str, Voice); 10] = [
 fn each_thing_that_a_shard_says_is_on_disk_before() {
     for (what, voice) in VOICES {
         let mut stage = Stage::new(ShardLimits::default(), 2);
-        let mut is_heard = voice(&mut stage);
+        let mut is_visible = voice(&mut stage);
         stage.turn();
         assert!(stage.shard.batches_waiting() > 0, "nothing was decided that says {what}");
-        assert!(!is_heard(&stage), "{what} is heard before its batch is committed");
+        assert!(!is_visible(&stage), "{what} is visible before its batch is committed");
         stage.disk.set_failing_syncs(true);
         assert!(matches!(stage.commit(), Err(ShardError::Journal(_))));
-        assert!(!is_heard(&stage), "{what} is heard, and its sync failed");
+        assert!(!is_visible(&stage), "{what} is visible, and its sync failed");
 
         let mut stage = Stage::new(ShardLimits::default(), 2);
-        let mut is_heard = voice(&mut stage);
+        let mut is_visible = voice(&mut stage);
         stage.turn();
         stage.commit().unwrap();
-        assert!(is_heard(&stage), "{what} is never heard");
+        assert!(is_visible(&stage), "{what} never becomes visible");
     }
 }
 

@@ -9,8 +9,8 @@ use fastpay_ethereum::testing::{Anvil, CHAIN_ID, LyingNode, Mining};
 use fastpay_ethereum::{Call, Finality, PrimaryConfig};
 use fastpay_node::config::{Config, Overrides};
 use fastpay_node::deployment::{Deployment, folder_identity};
-use fastpay_node::guard::{Suspicion, Witness, default_witness, in_use};
 use fastpay_node::keys::{self, KeyFiles};
+use fastpay_node::rollback::{HighWaterMark, StaleReason, default_high_water_mark, in_use};
 use fastpay_node::setup;
 use fastpay_node::storage::DataFolder;
 use fastpay_rpc::Refusal;
@@ -38,7 +38,7 @@ async fn a_new_folder_is_whole_before_the_first_deposit_and_suspect_after_it() {
         let data = scene.folder.path().join(name);
         let identity = folder_identity(&[keys.public().name], 2.try_into().unwrap(), &domain);
         drop(DataFolder::create(&data, &identity).unwrap());
-        Witness::create(&data, default_witness(&data)).unwrap();
+        HighWaterMark::create(&data, default_high_water_mark(&data)).unwrap();
         let (listen, http) = free_ports(2);
         Config { data, listen, http, genesis: None, primary: Some(primary.clone()), ..scene.config() }
     };
@@ -89,7 +89,7 @@ async fn without_a_primary_peers_tell_whether_a_deployment_is_in_use() {
         let data = scene.folder.path().join(name);
         let identity = folder_identity(&[keys.public().name], 2.try_into().unwrap(), &scene.committee.domain);
         drop(DataFolder::create(&data, &identity).unwrap());
-        Witness::create(&data, default_witness(&data)).unwrap();
+        HighWaterMark::create(&data, default_high_water_mark(&data)).unwrap();
         let (listen, http) = free_ports(2);
         Config { data, listen, http, endpoints: Some(file.clone()), ..scene.config() }
     };
@@ -205,5 +205,5 @@ async fn an_ethereum_node_that_lags_is_waited_for() {
     assert!(tokio::time::timeout(Duration::from_secs(3), &mut asked).await.is_err(), "it is not believed");
     node.repent();
     let found = tokio::time::timeout(Duration::from_secs(60), asked).await.unwrap();
-    assert_eq!(found.unwrap(), Some(Suspicion::Events(TransactionIndex(1))));
+    assert_eq!(found.unwrap(), Some(StaleReason::Events(TransactionIndex(1))));
 }

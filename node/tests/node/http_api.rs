@@ -7,9 +7,9 @@ use fastpay_core::{
     PrimaryAddress, SequenceNumber, TransferOrder, Vote,
 };
 use fastpay_node::follower::Progress;
-use fastpay_node::guard::{Floors, Guard};
 use fastpay_node::http::HttpLimits;
-use fastpay_node::standing::Standing;
+use fastpay_node::rollback::{RollbackProtection, VoteFloors};
+use fastpay_node::voter_status::VoterStatus;
 use fastpay_rpc::json::{AccountState, Decimal, Hex, Retry};
 use fastpay_rpc::{REDEMPTION_BATCH_MAX, json};
 use fastpay_testkit::{TestAccount, payment, redemption};
@@ -17,13 +17,13 @@ use serde_json::{Value, json};
 
 use crate::http_scene::{HttpServed, Said, ask};
 use crate::process::Operator;
-use crate::scene::{FORGETFUL, deposits_after, eventually_async, folders, standing};
+use crate::scene::{FORGETFUL, deposits_after, eventually_async, folders, voter_status};
 
 async fn with_deposits(deposits: &[(AccountId, u128)]) -> HttpServed {
     let served = HttpServed::start(2).await;
     let deposits = deposits_after(fastpay_core::TransactionIndex(0), deposits);
     let up_to = deposits.last().unwrap().index;
-    assert!(served.shards.feed().apply(fastpay_core::TransactionIndex(0), &deposits, up_to).await);
+    assert!(served.shards.deposit_sink().apply(fastpay_core::TransactionIndex(0), &deposits, up_to).await);
     served
 }
 
@@ -290,7 +290,7 @@ async fn that_there_is_no_room_for_an_order_is_a_problem_with_a_time_to_wait() {
         let served = HttpServed::with(1, HttpLimits::default(), limits, true).await;
         let (alice, bob) = (TestAccount::ethereum(0), TestAccount::ed25519(1));
         let owner = alice.id();
-        let shards = served.shards.feed();
+        let shards = served.shards.deposit_sink();
         let deposits = crate::scene::deposits_after(fastpay_core::TransactionIndex(0), &[(owner, 10)]);
         assert!(shards.apply(fastpay_core::TransactionIndex(0), &deposits, fastpay_core::TransactionIndex(1)).await);
         let sign = |sequence| alice.sign(&served.shards.committee.domain, payment(owner, bob.id(), 1, sequence));
@@ -333,7 +333,7 @@ async fn the_authority_says_who_and_how_it_is() {
     assert_eq!(again, said);
 
     let status: json::Status = served.get("/v1/status").await.good();
-    assert_eq!(status.authority, Hex(served.shards.standing.borrow().public().name.0));
+    assert_eq!(status.authority, Hex(served.shards.voter_status.borrow().public().name.0));
     assert_eq!((status.votes, status.restored, status.shards.len()), (true, false, 2));
     assert_eq!(status.contract, Some(status.verifying_contract));
     assert_eq!(status.follower.state, json::FollowerState::AtHead);
@@ -355,7 +355,7 @@ async fn who_has_no_vote_says_so_and_still_confirms() {
     committees.install(first.rotated().committee).unwrap();
     let keys = Arc::new(first.keys[0].clone());
     let names = [keys.public().name];
-    served.shards.standing.send_replace(Arc::new(Standing::new(committees, vec![keys], &names).unwrap()));
+    served.shards.voter_status.send_replace(Arc::new(VoterStatus::new(committees, vec![keys], &names).unwrap()));
 
     let pay = alice.sign(&domain, payment(alice.id(), bob.id(), 1, 0));
     let problem = order(&served, &pay).await.problem("not-voting");
@@ -374,15 +374,15 @@ async fn who_may_have_forgotten_a_vote_says_from_where_on_it_votes() {
     let (alice, bob) = (TestAccount::ethereum(0), TestAccount::ed25519(1));
     let served = with_deposits(&[(alice.id(), 10)]).await;
     let folder = tempfile::tempdir().unwrap();
-    let (guard, _questions) = Guard::new(Floors::open(folder.path()).unwrap());
-    let guard = Arc::new(guard);
-    let guarded = standing(&[&served.shards.committee]).guarded(Some(guard.clone()));
-    served.shards.standing.send_replace(Arc::new(guarded));
+    let (protection, _questions) = RollbackProtection::new(VoteFloors::open(folder.path()).unwrap());
+    let protection = Arc::new(protection);
+    let protected = voter_status(&[&served.shards.committee]).with_rollback_protection(Some(protection.clone()));
+    served.shards.voter_status.send_replace(Arc::new(protected));
 
     let pay = alice.sign(&served.shards.committee.domain, payment(alice.id(), bob.id(), 1, 0));
     let problem = order(&served, &pay).await.problem("catching-up");
     assert_eq!((problem.expected_sequence, problem.retry), (None, Retry::Later));
-    guard.learn(alice.id(), Some(SequenceNumber(1)));
+    protection.learn(alice.id(), Some(SequenceNumber(1)));
     let problem = order(&served, &pay).await.problem("catching-up");
     assert_eq!((problem.expected_sequence, problem.retry), (Some(Decimal(1)), Retry::AfterChange));
     let state: AccountState = served.get(&format!("/v1/accounts/{}", alice.id())).await.good();
@@ -406,7 +406,7 @@ async fn confirmed_redemptions_are_voted_for_together_and_under_every_epoch_anew
     let (alice, bob) = (served.shards.account_in(0, 0), served.shards.account_in(1, 0));
     let deposits = deposits_after(fastpay_core::TransactionIndex(0), &[(alice.id(), 10), (bob.id(), 10)]);
     let up_to = deposits.last().unwrap().index;
-    assert!(served.shards.feed().apply(fastpay_core::TransactionIndex(0), &deposits, up_to).await);
+    assert!(served.shards.deposit_sink().apply(fastpay_core::TransactionIndex(0), &deposits, up_to).await);
     let (first, domain) = (served.shards.committee.clone(), served.shards.committee.domain);
     let wanted = [alice.id(), bob.id()].map(|owner| redemption(owner, PrimaryAddress::repeat_byte(9), 3, 0));
     for (owner, wanted) in [&alice, &bob].into_iter().zip(&wanted) {
@@ -417,7 +417,7 @@ async fn confirmed_redemptions_are_voted_for_together_and_under_every_epoch_anew
     let second = first.rotated();
     for committee in [&first, &second] {
         if committee.committee.epoch() == Epoch(1) {
-            served.shards.standing.send_replace(Arc::new(standing(&[&first, &second])));
+            served.shards.voter_status.send_replace(Arc::new(voter_status(&[&first, &second])));
         }
         let answer: json::RedemptionBatchVote = served.post(VOTES, &asked).await.good();
         let epoch = committee.committee.epoch();

@@ -88,7 +88,7 @@ impl Follow {
 async fn deposit(served: &HttpServed, after: u64, deposits: &[(AccountId, u128)]) {
     let deposits = deposits_after(TransactionIndex(after), deposits);
     let up_to = deposits.last().unwrap().index;
-    assert!(served.shards.feed().apply(TransactionIndex(after), &deposits, up_to).await);
+    assert!(served.shards.deposit_sink().apply(TransactionIndex(after), &deposits, up_to).await);
 }
 
 async fn pay(served: &HttpServed, from: &TestAccount, to: AccountId, sequence: u64) -> Certificate {

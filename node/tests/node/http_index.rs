@@ -12,7 +12,7 @@ const NONE: TransactionIndex = TransactionIndex(0);
 
 async fn deposit(served: &HttpServed, deposits: &[(AccountId, u128)]) {
     let deposits = deposits_after(NONE, deposits);
-    assert!(served.shards.feed().apply(NONE, &deposits, deposits.last().unwrap().index).await);
+    assert!(served.shards.deposit_sink().apply(NONE, &deposits, deposits.last().unwrap().index).await);
 }
 
 fn by_digest(committee: &TestCommittee, order: &fastpay_core::TransferOrder) -> String {
@@ -70,7 +70,7 @@ async fn an_index_that_is_behind_says_so() {
     let indexer = served.indexer.take();
     tokio::task::spawn_blocking(|| drop(indexer)).await.unwrap();
     let more = deposits_after(TransactionIndex(1), &[(alice.id(), 5)]);
-    assert!(served.shards.feed().apply(TransactionIndex(1), &more, TransactionIndex(2)).await);
+    assert!(served.shards.deposit_sink().apply(TransactionIndex(1), &more, TransactionIndex(2)).await);
     let problem = served.get("/v1/deposits/2").await.problem("not-found");
     assert_eq!(problem.retry, Retry::Later);
     assert!(problem.detail.contains("bytes behind"), "{}", problem.detail);
@@ -95,7 +95,7 @@ async fn an_index_that_has_failed_says_so_and_does_not_ask_to_wait() {
         std::fs::write(path, zeros).unwrap();
     }
     let more = deposits_after(TransactionIndex(1), &[(alice.id(), 5)]);
-    assert!(served.shards.feed().apply(TransactionIndex(1), &more, TransactionIndex(2)).await);
+    assert!(served.shards.deposit_sink().apply(TransactionIndex(1), &more, TransactionIndex(2)).await);
     eventually_async("it has failed", || async {
         served.get("/metrics").await.body.contains("fastpay_index_failed 1\n")
     })

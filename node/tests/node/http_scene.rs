@@ -67,7 +67,7 @@ impl HttpServed {
         let context = HttpContext {
             domain: shards.committee.domain,
             with_primary: true,
-            standing: shards.standing.subscribe(),
+            voter_status: shards.voter_status.subscribe(),
             shards: Arc::new(all),
             index,
             progress: progress_seen,

@@ -59,7 +59,7 @@ impl Served {
             addresses.push(listener.local_addr().unwrap());
             let context = ShardContext {
                 domain: shards.committee.domain,
-                standing: shards.standing.subscribe(),
+                voter_status: shards.voter_status.subscribe(),
                 shard: *id,
                 handle: handle.clone(),
                 history: history.clone(),
@@ -102,7 +102,7 @@ impl Served {
     pub async fn deposit(&self, deposits: &[(AccountId, u128)]) {
         let deposits = crate::scene::deposits_after(fastpay_core::TransactionIndex(0), deposits);
         let up_to = deposits.last().unwrap().index;
-        assert!(self.shards.feed().apply(fastpay_core::TransactionIndex(0), &deposits, up_to).await);
+        assert!(self.shards.deposit_sink().apply(fastpay_core::TransactionIndex(0), &deposits, up_to).await);
     }
 }
 
@@ -162,8 +162,8 @@ async fn a_payment_from_order_to_confirmation_and_everything_that_can_be_read_of
     assert_eq!(here.certificate(alice.id(), SequenceNumber(0)).await.unwrap(), certificate);
     let deposits = here.deposits(alice.id(), 1).await.unwrap();
     assert_eq!((deposits.entries[0].index.0, deposits.entries.len(), deposits.total), (3, 1, 2));
-    let feed = here.redemptions(0).await.unwrap();
-    assert_eq!((feed.entries, feed.total), (vec![redeemed], 1));
+    let redemptions = here.redemptions(0).await.unwrap();
+    assert_eq!((redemptions.entries, redemptions.total), (vec![redeemed], 1));
     eventually_async("the credit arrives at the other shard", || async {
         there.account(bob.id()).await.unwrap().balance(Asset::ETHER) == Balance::from(Amount(31))
     })
@@ -448,7 +448,7 @@ async fn dust_of_thousands_of_tokens_hides_no_token_that_is_asked_for() {
         })
         .collect();
     let up_to = deposits.last().unwrap().index;
-    assert!(served.shards.feed().apply(fastpay_core::TransactionIndex(0), &deposits, up_to).await);
+    assert!(served.shards.deposit_sink().apply(fastpay_core::TransactionIndex(0), &deposits, up_to).await);
     let client = served.client(0);
     let (listed, sums) = (client.account(alice.id()).await.unwrap(), client.status().await.unwrap());
     assert!(listed.truncated && sums.truncated);

@@ -77,8 +77,8 @@ impl Scene {
         let primary =
             self.primary.connect(std::slice::from_ref(&self.node), self.contract.address(), Finality::Finalized);
         let shards: Vec<_> = self.shards.handles.values().cloned().zip(self.shards.histories.iter().cloned()).collect();
-        let standing = self.shards.standing.subscribe();
-        let (payouts, seen) = Payouts::new(primary, standing, &shards, self.file(), self.shards.metrics.clone());
+        let voter_status = self.shards.voter_status.subscribe();
+        let (payouts, seen) = Payouts::new(primary, voter_status, &shards, self.file(), self.shards.metrics.clone());
         let stop = tokio::sync::watch::channel(false);
         let run = async move {
             let _running = stop.0;
@@ -183,7 +183,7 @@ fn since_when_it_waits_outlives_a_restart_and_a_file_that_is_no_good_costs_only_
     assert_eq!((listed.redemptions[0].shard, listed.redemptions[0].since.0), (1, 1_000), "longest first");
     assert_eq!(scene.metric("redemption_waiting_timestamp_seconds"), 1_000);
 
-    // Of another number of shards, of a feed that was longer, or no file of ours at all.
+    // Of another number of shards, of a redemption log that was longer, or no file of ours at all.
     let mut longer = stored.clone();
     longer[0]["next"] = json!(9);
     longer[1]["next"] = json!(9);

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use fastpay_core::{Authorization, Request, TransferOrder};
-use fastpay_node::guard::{Floors, Guard};
-use fastpay_node::shard::{Answer, Peer, ShardLimits};
+use fastpay_node::rollback::{RollbackProtection, VoteFloors};
+use fastpay_node::shard::{Answer, ClientReputation, ShardLimits};
 use fastpay_rpc::Refusal;
 use fastpay_testkit::{TestAccount, payment};
 
-use crate::scene::{Shards, standing};
+use crate::scene::{Shards, voter_status};
 
 /// More than may be worthless of the requests by which an address is judged.
 const MANY: u64 = 400;
@@ -34,7 +34,7 @@ impl Scene {
     }
 
     /// An order and its certificate: two requests.
-    fn pay(&self, peer: &Arc<Peer>, to: &TestAccount, sequence: u64) {
+    fn pay(&self, peer: &Arc<ClientReputation>, to: &TestAccount, sequence: u64) {
         let order = self.order(to, sequence);
         let certificate = Request::Certificate(self.shards.committee.certificate(&order));
         let answers = self.shards.submit_as(peer, vec![Request::Order(order), certificate]);
@@ -54,7 +54,7 @@ impl Scene {
 #[test]
 fn payments_to_oneself_are_of_no_use() {
     let scene = Scene::new();
-    let (useful, useless) = (Arc::new(Peer::default()), Arc::new(Peer::default()));
+    let (useful, useless) = (Arc::new(ClientReputation::default()), Arc::new(ClientReputation::default()));
     for sequence in 0..MANY {
         scene.pay(&useful, &scene.bob, sequence);
     }
@@ -74,7 +74,7 @@ fn payments_to_oneself_are_of_no_use() {
 #[test]
 fn a_payment_among_eight_forged_requests_clears_no_name() {
     for to_oneself in [true, false] {
-        let (scene, peer) = (Scene::new(), Arc::new(Peer::default()));
+        let (scene, peer) = (Scene::new(), Arc::new(ClientReputation::default()));
         for sequence in 0..120 {
             scene.shards.submit_as(&peer, (0..8).map(|_| scene.forged()).collect());
             let to = if to_oneself { &scene.alice } else { &scene.bob };
@@ -92,10 +92,10 @@ fn a_payment_among_eight_forged_requests_clears_no_name() {
 fn an_authority_with_a_restored_folder_judges_as_any_other() {
     let scene = Scene::new();
     let floors = tempfile::tempdir().unwrap();
-    let (guard, _questions) = Guard::new(Floors::open(floors.path()).unwrap());
-    let guarded = standing(&[&scene.shards.committee]).guarded(Some(Arc::new(guard)));
-    scene.shards.standing.send_replace(Arc::new(guarded));
-    let (honest, flood) = (Arc::new(Peer::default()), Arc::new(Peer::default()));
+    let (protection, _questions) = RollbackProtection::new(VoteFloors::open(floors.path()).unwrap());
+    let protected = voter_status(&[&scene.shards.committee]).with_rollback_protection(Some(Arc::new(protection)));
+    scene.shards.voter_status.send_replace(Arc::new(protected));
+    let (honest, flood) = (Arc::new(ClientReputation::default()), Arc::new(ClientReputation::default()));
     for sequence in 0..MANY {
         // It refuses the order and confirms the certificate: half of what an honest client sends is of use.
         let order = scene.order(&scene.bob, sequence);

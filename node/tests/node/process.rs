@@ -289,10 +289,12 @@ fn what_cannot_be_run_is_refused_with_what_to_do() {
 }
 
 #[test]
-fn the_command_that_committee_sign_replaced_names_it() {
-    let output = node(&["vote-committee", "--config", "authority.toml", "--committee", "next.json"]).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success() && said.contains("fastpay-node committee sign"), "{said}");
+fn an_old_command_names_the_one_that_replaced_it() {
+    for (old, new) in [("vote-committee", "committee sign"), ("restored", "mark-stale"), ("vouch", "trust-data")] {
+        let output = node(&[old, "--config", "authority.toml"]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && said.contains(&format!("fastpay-node {new}")), "{said}");
+    }
 }
 
 #[test]
@@ -319,7 +321,7 @@ async fn a_configuration_is_checked_and_a_folder_backed_up_and_restored_by_comma
     };
     let good = check();
     succeeds(&good);
-    for name in ["config", "keys", "committee", "standing", "data", "memory", "ports"] {
+    for name in ["config", "keys", "committee", "membership", "data", "memory", "ports"] {
         assert_eq!(level(&good, name), "ok", "{name}");
     }
     assert_eq!(level(&good, "endpoints"), "warning", "none are configured");
@@ -370,7 +372,7 @@ async fn a_configuration_is_checked_and_a_folder_backed_up_and_restored_by_comma
     let (_, ready) = get(operator.http, "/ready").await.unwrap();
     assert!(ready.contains("\"restored\":true"), "{ready}");
     drop(process);
-    // The start has written the witness anew; the mark stays.
+    // The start has written the high-water mark anew; the mark stays.
     assert_eq!(level(&check(), "memory"), "warning");
 }
 

@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use fastpay_core::{Request, SequenceNumber, ShardId, TransferOrder};
-use fastpay_node::shard::{Address, Answer, Peer, ShardLimits, address_budgets, recover_on};
+use fastpay_node::shard::{Address, Answer, ClientReputation, ShardLimits, address_budgets, recover_on};
 use fastpay_node::storage::{Journal, JournalOptions, MemoryDisk};
 use fastpay_rpc::Refusal;
 use fastpay_testkit::{TestAccount, payment, redemption};
@@ -33,8 +33,8 @@ fn refused_locks(shards: &Shards, reason: &str) -> bool {
     count.parse::<u64>().unwrap() > 0
 }
 
-fn address(text: &str) -> Arc<Peer> {
-    Arc::new(Peer::at(Address::from(text.parse::<std::net::IpAddr>().unwrap())))
+fn address(text: &str) -> Arc<ClientReputation> {
+    Arc::new(ClientReputation::at(Address::from(text.parse::<std::net::IpAddr>().unwrap())))
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn an_address_has_one_budget_for_all_accounts_shards_and_connections() {
     let owners: Vec<_> = (0..60).map(|rank| shards.account_in(rank as u32 % 2, rank)).collect();
     shards.deposit(&owners.iter().map(|owner| (owner.id(), 100)).collect::<Vec<_>>());
     let payee = shards.account_in(0, 99);
-    let ask = |peer: &Arc<Peer>, owner: &TestAccount| {
+    let ask = |peer: &Arc<ClientReputation>, owner: &TestAccount| {
         let order = pay(&shards, owner, &payee, 0);
         let certificate = Request::Certificate(shards.committee.certificate(&order));
         let [answer] = &shards.submit_as(peer, vec![Request::Order(order)])[..] else { panic!("one answer") };

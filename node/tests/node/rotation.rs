@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fastpay_client::{ClientError, ShardClient};
 use fastpay_core::{AccountId, Committees, Epoch, PrimaryAddress, Redemption, SequenceNumber};
 use fastpay_node::network::NetworkLimits;
-use fastpay_node::standing::Standing;
+use fastpay_node::voter_status::VoterStatus;
 use fastpay_rpc::proto::shard_client::ShardClient as Grpc;
 use fastpay_rpc::proto::submit_response::Response;
 use fastpay_rpc::proto::{self, redemption_batch_response};
@@ -14,11 +14,11 @@ use fastpay_testkit::{TestAccount, TestCommittee, payment, redemption};
 use tonic::Code;
 
 use crate::network::{Served, answers, ask, refusal};
-use crate::scene::standing;
+use crate::scene::voter_status;
 
 /// Every part hears of the next committee.
 fn rotate(served: &Served, committees: &[&TestCommittee]) {
-    served.shards.standing.send_replace(Arc::new(standing(committees)));
+    served.shards.voter_status.send_replace(Arc::new(voter_status(committees)));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -75,7 +75,7 @@ async fn who_is_no_member_any_more_locks_nothing_and_still_confirms() {
     committees.install(second.committee.clone()).unwrap();
     let keys = Arc::new(first.keys[0].clone());
     let names = [keys.public().name];
-    served.shards.standing.send_replace(Arc::new(Standing::new(committees, vec![keys], &names).unwrap()));
+    served.shards.voter_status.send_replace(Arc::new(VoterStatus::new(committees, vec![keys], &names).unwrap()));
 
     let order = |sequence| alice.sign(&domain, payment(alice.id(), bob.id(), 10, sequence));
     let refused = Refusal::NotVoting(Epoch(1));

@@ -10,15 +10,15 @@ use fastpay_core::{
     Account, AccountId, Amount, Asset, Certificate, Committees, Deposit, Request, ShardId, ShardLayout, ShardLedger,
     TransactionIndex, TransferOrder, Vote,
 };
-use fastpay_node::follower::Feed;
+use fastpay_node::follower::DepositSink;
 use fastpay_node::metrics::Metrics;
 use fastpay_node::shard::{
-    self, ADDRESS_JOURNAL_BYTES_PER_DAY, AddressBudgets, Answer, Answers, ClientStream, Command, HistoryReader, Peer,
-    RecoveredShard, ShardError, ShardHandle, ShardLimits, ShardQueue, ShardSettings, ShardStorage, Submission,
-    address_budgets,
+    self, ADDRESS_JOURNAL_BYTES_PER_DAY, AddressBudgets, Answer, Answers, ClientReputation, ClientStream, Command,
+    HistoryReader, RecoveredShard, ShardError, ShardHandle, ShardLimits, ShardQueue, ShardSettings, ShardStorage,
+    Submission, address_budgets,
 };
-use fastpay_node::standing::Standing;
 use fastpay_node::storage::{DataFolder, FolderIdentity, MemoryDisk, ShardFolders};
+use fastpay_node::voter_status::VoterStatus;
 use fastpay_rpc::Refusal;
 use fastpay_telemetry::Tracer;
 use fastpay_testkit::{TestAccount, TestCommittee};
@@ -95,7 +95,7 @@ fn queue(shard: &ShardHandle, command: Command) {
 pub struct Shards {
     pub committee: TestCommittee,
     /// Who the authority is, for all its parts; a test may change it.
-    pub standing: watch::Sender<Arc<Standing>>,
+    pub voter_status: watch::Sender<Arc<VoterStatus>>,
     pub layout: ShardLayout,
     pub handles: BTreeMap<ShardId, ShardHandle>,
     pub histories: Vec<HistoryReader>,
@@ -110,12 +110,12 @@ pub struct Shards {
     threads: Vec<JoinHandle<Result<(), ShardError>>>,
 }
 
-/// The standing of the first member of the first committee, through the epochs of `committees`.
-pub fn standing(committees: &[&TestCommittee]) -> Standing {
+/// The voter status of the first member of the first committee, through the epochs of `committees`.
+pub fn voter_status(committees: &[&TestCommittee]) -> VoterStatus {
     let mut all = Committees::new(committees[0].committee.clone()).unwrap();
     committees[1..].iter().for_each(|next| all.install(next.committee.clone()).unwrap());
     let keys = committees.iter().map(|committee| Arc::new(committee.keys[0].clone())).collect();
-    Standing::new(all, keys, &[committees[0].keys[0].public().name]).unwrap()
+    VoterStatus::new(all, keys, &[committees[0].keys[0].public().name]).unwrap()
 }
 
 /// Where the shards of a test keep what.
@@ -176,7 +176,7 @@ impl Shards {
             metrics.shards.iter().map(|metrics| ShardHandle::new(&limits, metrics.clone())).unzip();
         let committee = TestCommittee::new(4);
         Self {
-            standing: watch::Sender::new(Arc::new(standing(&[&committee]))),
+            voter_status: watch::Sender::new(Arc::new(voter_status(&[&committee]))),
             committee,
             layout,
             handles: layout.shards().zip(handles).collect(),
@@ -208,7 +208,7 @@ impl Shards {
             siblings.remove(&id);
             let settings = ShardSettings {
                 domain: self.committee.domain,
-                standing: self.standing.subscribe(),
+                voter_status: self.voter_status.subscribe(),
                 limits: self.limits,
                 addresses: self.addresses.clone(),
             };
@@ -239,7 +239,7 @@ impl Shards {
     }
 
     /// Submits requests about accounts of one shard together, as a client at this address, and waits for all answers.
-    pub fn submit_as(&self, peer: &Arc<Peer>, requests: Vec<Request>) -> Vec<Answer> {
+    pub fn submit_as(&self, peer: &Arc<ClientReputation>, requests: Vec<Request>) -> Vec<Answer> {
         let Some(first) = requests.first() else { return Vec::new() };
         let shard = self.handle_of(&first.order().transfer.sender());
         let (stream, mut received) = ClientStream::of(peer.clone(), requests.len());
@@ -308,8 +308,8 @@ impl Shards {
         answer.blocking_recv().expect("the shard is at work")
     }
 
-    pub fn feed(&self) -> Feed {
-        Feed::new(self.layout, self.handles.values().cloned().collect())
+    pub fn deposit_sink(&self) -> DepositSink {
+        DepositSink::new(self.layout, self.handles.values().cloned().collect())
     }
 
     /// Deposits ETH, to each account in turn.
@@ -318,7 +318,7 @@ impl Shards {
         let deposits = deposits_after(after, deposits);
         let up_to = deposits.last().unwrap().index;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        assert!(runtime.block_on(self.feed().apply(after, &deposits, up_to)));
+        assert!(runtime.block_on(self.deposit_sink().apply(after, &deposits, up_to)));
     }
 
     /// Waits until no credit is on its way between shards.

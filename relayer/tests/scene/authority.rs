@@ -1,4 +1,4 @@
-//! An authority as a relayer sees it: a feed, votes for batches, certificates taken and given. Served over gRPC.
+//! An authority as a relayer sees it: a redemption log, votes for batches, certificates taken and given. Served over gRPC.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -31,7 +31,7 @@ pub enum Part {
 }
 
 #[derive(Default)]
-struct Feed {
+struct Served {
     certificates: Vec<proto::Certificate>,
     away: bool,
     claimed: Option<u64>,
@@ -42,7 +42,7 @@ struct Feed {
     ballots: usize,
 }
 
-impl Feed {
+impl Served {
     fn confirm(&mut self, certificate: &Certificate) {
         if let Transfer::Redemption(redemption) = &certificate.order.transfer {
             self.confirmed.insert((redemption.sender, redemption.sequence.0), redemption.clone());
@@ -74,7 +74,7 @@ impl Feed {
 
 /// What one authority publishes and votes for; shared with its server.
 #[derive(Clone, Default)]
-pub struct Authority(Arc<Mutex<Feed>>);
+pub struct Authority(Arc<Mutex<Served>>);
 
 impl Authority {
     /// It signs with these keys, in epoch 0.
@@ -88,9 +88,9 @@ impl Authority {
     }
 
     pub fn publish(&self, certificate: &Certificate) {
-        let mut feed = self.0.lock().unwrap();
-        feed.certificates.push(certificate.into());
-        feed.confirm(certificate);
+        let mut served = self.0.lock().unwrap();
+        served.certificates.push(certificate.into());
+        served.confirm(certificate);
     }
 
     pub fn play(&self, part: Part) {
@@ -99,9 +99,9 @@ impl Authority {
 
     /// As if it had not heard of the certificate of this number.
     pub fn forget(&self, sequence: u64) {
-        let mut feed = self.0.lock().unwrap();
-        feed.confirmed.retain(|name, _| name.1 != sequence);
-        feed.certificates.retain(|certificate| {
+        let mut served = self.0.lock().unwrap();
+        served.confirmed.retain(|name, _| name.1 != sequence);
+        served.certificates.retain(|certificate| {
             let certificate = Certificate::try_from(certificate.clone()).unwrap();
             certificate.order.transfer.sequence() != SequenceNumber(sequence)
         });
@@ -122,11 +122,11 @@ impl Authority {
 
     /// Goes on with this certificate for ever.
     pub fn repeat(&self, certificate: &Certificate) {
-        let mut feed = self.0.lock().unwrap();
-        (feed.claimed, feed.endless) = (Some(u64::MAX), Some(certificate.into()));
+        let mut served = self.0.lock().unwrap();
+        (served.claimed, served.endless) = (Some(u64::MAX), Some(certificate.into()));
     }
 
-    /// Claims a feed of this length.
+    /// Claims a redemption log of this length.
     pub fn claim_total(&self, total: u64) {
         self.0.lock().unwrap().claimed = Some(total);
     }
@@ -143,19 +143,19 @@ impl shard_server::Shard for Authority {
     type SubmitStream = Pin<Box<dyn tokio_stream::Stream<Item = Result<proto::SubmitResponse, Status>> + Send>>;
 
     async fn list_redemptions(&self, request: Request<proto::PageRequest>) -> Answer<proto::CertificatePage> {
-        let feed = self.0.lock().unwrap();
-        if feed.away {
+        let served = self.0.lock().unwrap();
+        if served.away {
             return Err(Status::unavailable("away"));
         }
         let request = request.into_inner();
         let start = usize::try_from(request.start).unwrap();
         let limit = request.limit as usize;
-        let listed = feed.certificates.iter().skip(start).take(limit).cloned();
-        let certificates = match &feed.endless {
+        let listed = served.certificates.iter().skip(start).take(limit).cloned();
+        let certificates = match &served.endless {
             Some(certificate) => listed.chain(std::iter::repeat_n(certificate.clone(), 3)).collect(),
             None => listed.collect(),
         };
-        let total = feed.claimed.unwrap_or(feed.certificates.len() as u64);
+        let total = served.claimed.unwrap_or(served.certificates.len() as u64);
         Ok(Response::new(proto::CertificatePage { certificates, total }))
     }
 
@@ -169,11 +169,11 @@ impl shard_server::Shard for Authority {
                 let next_sequence = certificate.order.transfer.sequence().0 + 1;
                 let mut response = Told::Confirmed(proto::Confirmed { next_sequence });
                 {
-                    let mut feed = authority.0.lock().unwrap();
-                    if feed.part == Part::Stubborn {
+                    let mut served = authority.0.lock().unwrap();
+                    if served.part == Part::Stubborn {
                         response = Told::Refused((&Refusal::Invalid("I will not".into())).into());
                     } else {
-                        feed.confirm(&certificate);
+                        served.confirm(&certificate);
                     }
                 }
                 let _ = answers.send(Ok(proto::SubmitResponse { id: request.id, response: Some(response) })).await;
@@ -186,12 +186,12 @@ impl shard_server::Shard for Authority {
     }
     async fn get_certificate(&self, request: Request<proto::CertificateRequest>) -> Answer<proto::Certificate> {
         let request = request.into_inner();
-        let feed = self.0.lock().unwrap();
+        let served = self.0.lock().unwrap();
         let is_asked = |certificate: &&proto::Certificate| {
             let transfer = Certificate::try_from((*certificate).clone()).unwrap().order.transfer;
             transfer.sequence().0 == request.sequence && transfer.sender().0.as_slice() == request.account.as_ref()
         };
-        let found = feed.certificates.iter().find(is_asked).cloned();
+        let found = served.certificates.iter().find(is_asked).cloned();
         found.map(Response::new).ok_or_else(|| Status::not_found("not here"))
     }
     async fn read_certificates(&self, _: Request<proto::CertificatesRequest>) -> Answer<proto::CertificatesResponse> {
@@ -207,12 +207,12 @@ impl shard_server::Shard for Authority {
         &self,
         request: Request<proto::RedemptionBatchRequest>,
     ) -> Answer<proto::RedemptionBatchResponse> {
-        let mut feed = self.0.lock().unwrap();
-        if feed.away {
+        let mut served = self.0.lock().unwrap();
+        if served.away {
             return Err(Status::unavailable("away"));
         }
         let names: Vec<_> = request.into_inner().try_into().unwrap();
-        Ok(Response::new(proto::RedemptionBatchResponse { response: Some(feed.vote(&names)) }))
+        Ok(Response::new(proto::RedemptionBatchResponse { response: Some(served.vote(&names)) }))
     }
     async fn get_status(&self, _: Request<proto::StatusRequest>) -> Answer<proto::StatusResponse> {
         Err(Status::unimplemented("not here"))

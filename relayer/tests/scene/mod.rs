@@ -1,4 +1,4 @@
-//! A committee of four whose keys the test holds, their feeds and votes served over gRPC, and a chain with
+//! A committee of four whose keys the test holds, their redemption logs and votes served over gRPC, and a chain with
 //! the contract.
 // Each test program uses a part of it.
 #![allow(dead_code)]

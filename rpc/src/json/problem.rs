@@ -28,7 +28,7 @@ crate::problem_kinds! {
     /// The request cannot be read.
     Malformed "malformed" 400 Never "The request cannot be read",
         "Correct the request as the detail says.";
-    /// An order or certificate does not stand up, whatever the state.
+    /// An order or certificate is not valid, whatever the state.
     Invalid "invalid" 422 Never "The order or certificate is not valid",
         "Correct what the detail names, and sign again where that changes the transfer.";
     /// The account is locked on another order: `pending`.

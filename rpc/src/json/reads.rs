@@ -142,7 +142,7 @@ answers! {
     WaitingRedemption {
         /// The shard that confirmed it.
         shard: u32,
-        /// Its number in that shard's feed, from 0.
+        /// Its number in that shard's redemption log, from 0.
         number: Uint64,
         /// What was ordered.
         redemption: Transfer,
@@ -345,7 +345,7 @@ impl From<&Page<core::Deposit>> for DepositPage {
 }
 
 impl RedemptionPage {
-    /// A page of a shard's feed.
+    /// A page of a shard's redemption log.
     #[must_use]
     pub fn new<C: AsRef<core::Certificate>>(shard: ShardId, page: &Page<C>) -> Self {
         let certificates = page.entries.iter().map(|certificate| certificate.as_ref().into());

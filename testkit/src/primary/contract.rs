@@ -78,7 +78,7 @@ impl SimulatedContract {
     fn view_of<C: SolCall>(&self, to: Address, call: &C, at: BlockNumberOrTag) -> C::Return {
         let request = json!({ "to": to, "data": Bytes::from(call.abi_encode()) });
         let params = [request, json!(BlockId::Number(at))];
-        let answer = self.primary.look(|view| view.answer("eth_call", &params));
+        let answer = self.primary.view(|view| view.answer("eth_call", &params));
         let answer = answer.unwrap_or_else(|error| panic!("{}: {error:?}", C::SIGNATURE));
         let data: Bytes = serde_json::from_value(answer).expect("calls return bytes");
         C::abi_decode_returns_validate(&data).expect("the contract is compiled from the same interface")
@@ -144,7 +144,7 @@ impl SimulatedContract {
             return Vec::new();
         }
         let filter = Filter::new().address(self.address).event_signature(E::SIGNATURE_HASH).select(blocks);
-        let logs = self.primary.look(|view| view.matching_logs(&filter)).expect("a range that is not empty");
+        let logs = self.primary.view(|view| view.matching_logs(&filter)).expect("a range that is not empty");
         let event = |log: &alloy::rpc::types::Log| E::decode_log(&log.inner).expect("as declared").data;
         logs.iter().map(event).collect()
     }

@@ -104,7 +104,7 @@ impl LogLie {
         ]
     }
 
-    pub(super) fn tell(self, logs: &mut Vec<Log>) {
+    pub(super) fn apply(self, logs: &mut Vec<Log>) {
         if logs.is_empty() {
             return;
         }

@@ -253,8 +253,8 @@ impl SimulatedPrimary {
     }
 
     /// Looks at the chain as a correct node that is up to date does.
-    fn look<T>(&self, look: impl FnOnce(View<'_>) -> T) -> T {
+    fn view<T>(&self, view: impl FnOnce(View<'_>) -> T) -> T {
         let chain = self.chain();
-        look(View { chain: &chain, branch: &chain.branch })
+        view(View { chain: &chain, branch: &chain.branch })
     }
 }

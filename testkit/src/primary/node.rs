@@ -154,7 +154,7 @@ impl SimulatedNode {
             return Ok(answer);
         }
         let mut logs: Vec<Log> = serde_json::from_value(answer).expect("they were logs");
-        behaviour.lies.iter().for_each(|lie| lie.tell(&mut logs));
+        behaviour.lies.iter().for_each(|lie| lie.apply(&mut logs));
         Ok(serde_json::to_value(logs).expect("logs are JSON"))
     }
 

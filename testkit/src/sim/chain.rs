@@ -285,7 +285,7 @@ impl Chain {
     }
 
     /// Tells everybody what has become final, and looks at the money.
-    fn look(&self, world: &World) -> Result<(), Breach> {
+    fn check(&self, world: &World) -> Result<(), Breach> {
         let newest_final = self.primary.block_number().saturating_sub(FINALIZED_DEPTH);
         let mut known = lock(&self.known);
         let blocks = known.block + 1..=newest_final;
@@ -364,7 +364,7 @@ pub async fn make_blocks(world: Arc<World>) {
         } else {
             weather.slot(time_s)
         }
-        if let Err(breach) = chain.look(&world) {
+        if let Err(breach) = chain.check(&world) {
             return world.trace.violation(breach);
         }
     }
@@ -428,7 +428,7 @@ async fn run_errand(
         *lock(stored) = Some(submission.clone());
         Ok(())
     };
-    sender.drive(submission, &mut store, &mut |_| ()).await.map(drop)
+    sender.confirm(submission, &mut store, &mut |_| ()).await.map(drop)
 }
 
 /// So patient with prices that nothing waits for long.

@@ -1,7 +1,7 @@
 //! Many runs: looking for a shorter run that still fails.
 
 use super::plan::Plan;
-use super::story::run;
+use super::scenario::run;
 use super::trace::Summary;
 
 /// A run that fails.

@@ -143,7 +143,7 @@ pub async fn run(live: Arc<LiveShard>, arrivals: Arc<Notify>) {
             (_, Ok(_)) => commit_at = None,
             (_, Err(error)) => {
                 world.trace.note("process failed", format_args!("a{}.{}: {error}", live.authority, live.id));
-                return world.tell(live.authority, Word::Failed);
+                return world.record(live.authority, Word::Failed);
             }
         }
         if waiting > 0 && commit_at.is_none() {

@@ -1,5 +1,5 @@
 //! A deterministic simulation: the production code of authorities (shards, commit stage, outboxes, checkpoints,
-//! recovery, network service, feed of deposits) and of the wallet's driver, in one thread and in simulated time.
+//! recovery, network service, stream of deposits) and of the wallet's driver, in one thread and in simulated time.
 //!
 //! ```text
 //!  seed ─► Plan ─► World ─┬─ Keeper: an honest authority on a disk that loses power ──┐
@@ -26,13 +26,13 @@ mod owner;
 mod plan;
 mod process;
 mod relaying;
+mod scenario;
 mod storage;
-mod story;
 mod trace;
 mod weather;
 mod world;
 
 pub use explore::{Found, shrink};
 pub use plan::{Plan, Role};
-pub use story::run;
+pub use scenario::run;
 pub use trace::Summary;

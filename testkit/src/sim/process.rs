@@ -1,4 +1,4 @@
-//! An honest authority as a process: the production code of its shards, its service and its feed of deposits, on
+//! An honest authority as a process: the production code of its shards, its service and its stream of deposits, on
 //! disks of its own, started again and again from what was synced.
 //!
 //! ```text
@@ -15,17 +15,19 @@ use std::time::Duration;
 use fastpay_core::{JournalPosition, ShardLayout};
 use fastpay_node::authority::check_credits;
 use fastpay_node::deployment::folder_identity;
-use fastpay_node::follower::{Feed, Follower, Progress, cursor_file};
-use fastpay_node::guard::{CatchUp, Floors, Guard, Memory, Question, Witness, default_witness};
+use fastpay_node::follower::{DepositSink, Follower, Progress, cursor_file};
 use fastpay_node::metrics::Metrics;
 use fastpay_node::network::{self, NetworkLimits, ShardContext};
+use fastpay_node::rollback::{
+    CatchUp, HighWaterMark, Memory, Question, RollbackProtection, VoteFloors, default_high_water_mark,
+};
 use fastpay_node::rotation::Rotation;
 use fastpay_node::shard::{
     self, ADDRESS_JOURNAL_BYTES_PER_DAY, HistoryReader, RecoveredShard, ShardHandle, ShardLimits, ShardQueue,
     ShardSettings, ShardStorage, SteppedShard, address_budgets,
 };
-use fastpay_node::standing::{Standing, StandingSeen};
 use fastpay_node::storage::{DataFolder, Journal, JournalOptions};
+use fastpay_node::voter_status::{VoterStatus, VoterStatusWatch};
 use tempfile::TempDir;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::sleep;
@@ -40,8 +42,8 @@ use super::world::{Serve, Server, Tasks, Word, World, lock, spawn};
 const DOWN_MAX: Duration = Duration::from_secs(20);
 /// Segments so short that a run has several.
 const SEGMENT_BYTES_MAX: u64 = 20_000;
-/// How far the witness may be behind the journals, as in production.
-const WITNESS_INTERVAL: Duration = Duration::from_secs(5);
+/// How far the high-water mark may be behind the journals, as in production.
+const HIGH_WATER_MARK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Keeps one honest authority.
 pub struct Keeper {
@@ -53,7 +55,7 @@ pub struct Keeper {
     /// The small files of its folder, which a crash does not take back: each is synced before its news is told.
     folder: (TempDir, Option<Arc<DataFolder>>),
     /// As the folder has it.
-    standing: StandingSeen,
+    voter_status: VoterStatusWatch,
     words: mpsc::UnboundedReceiver<Word>,
     copy: Option<Copy>,
 }
@@ -63,7 +65,7 @@ struct Copy {
     disks: Vec<ShardDisk>,
     /// The small files.
     folder: TempDir,
-    standing: Arc<Standing>,
+    voter_status: Arc<VoterStatus>,
     /// What the oracle knew of it.
     books: Books,
 }
@@ -89,12 +91,12 @@ impl Keeper {
             folder_identity(&names, NonZeroU32::new(shards).expect("an authority has shards"), &world.domain);
         let data = files.path().join("data");
         let folder = DataFolder::create(&data, &identity).expect("the folder is new");
-        Witness::create(&data, default_witness(&data)).expect("the folder is new");
+        HighWaterMark::create(&data, default_high_water_mark(&data)).expect("the folder is new");
         Self {
             authority,
             layout,
             disks: disks.collect(),
-            standing: watch::Sender::new(Arc::new(standing(world, authority))).subscribe(),
+            voter_status: watch::Sender::new(Arc::new(voter_status(world, authority))).subscribe(),
             folder: (files, Some(Arc::new(folder))),
             world: world.clone(),
             power,
@@ -152,9 +154,9 @@ impl Keeper {
                 let folder = memory_folder();
                 copy_files(&self.data(), &folder.path().join("data"));
                 let books = self.world.oracle().books(self.authority).clone();
-                self.copy = Some(Copy { disks, folder, standing: self.standing.borrow().clone(), books });
+                self.copy = Some(Copy { disks, folder, voter_status: self.voter_status.borrow().clone(), books });
             }
-            Some(Copy { disks, folder, standing, books }) => {
+            Some(Copy { disks, folder, voter_status, books }) => {
                 self.world.trace.note("restored", format_args!("a{}", self.authority));
                 for (disk, copy) in self.disks.iter().zip(disks) {
                     *lock(disk) = copy;
@@ -162,7 +164,7 @@ impl Keeper {
                 self.folder.1 = None;
                 std::fs::remove_dir_all(self.data()).expect("it is there");
                 copy_files(&folder.path().join("data"), &self.data());
-                self.standing = watch::Sender::new(standing).subscribe();
+                self.voter_status = watch::Sender::new(voter_status).subscribe();
                 self.world.check(|oracle| {
                     oracle.restored(self.authority, books);
                     Ok(())
@@ -228,13 +230,14 @@ impl Keeper {
         self.world.trace.note("start", format_args!("a{}", self.authority));
         let histories: Vec<HistoryReader> = recovered.iter().map(|(shard, ..)| shard.history()).collect();
         let folder = self.open_folder()?;
-        let guard = self.judge(tasks, &folder, &histories)?;
-        let (guard, questions) = guard.map(|(guard, questions)| (Arc::new(guard), questions)).unzip();
-        let known = self.standing.borrow().as_ref().clone().guarded(guard.clone());
+        let protection = self.judge(tasks, &folder, &histories)?;
+        let (protection, questions) =
+            protection.map(|(protection, questions)| (Arc::new(protection), questions)).unzip();
+        let known = self.voter_status.borrow().as_ref().clone().with_rollback_protection(protection.clone());
         let rotation = Rotation::new(folder, known).map_err(|error| Breach(error.to_string()))?;
-        self.standing = rotation.subscribe();
-        if let (Some(guard), Some(questions)) = (guard, questions) {
-            self.catch_up(tasks, guard, questions);
+        self.voter_status = rotation.subscribe();
+        if let (Some(protection), Some(questions)) = (protection, questions) {
+            self.catch_up(tasks, protection, questions);
         }
         let handles: Vec<ShardHandle> = recovered.iter().map(|(_, (handle, _), _)| handle.clone()).collect();
         let mut shards = Vec::new();
@@ -249,7 +252,7 @@ impl Keeper {
             spawn(tasks, run(shard, arrivals));
         }
         self.serve(tasks, &handles, &histories, &metrics);
-        self.follow(tasks, Feed::new(self.layout, handles), rotation, &metrics);
+        self.follow(tasks, DepositSink::new(self.layout, handles), rotation, &metrics);
         Ok(())
     }
 
@@ -267,53 +270,54 @@ impl Keeper {
         Ok(self.folder.1.insert(Arc::new(folder)).clone())
     }
 
-    /// The guard, where the folder is an older copy. From now on the witness follows the journals.
+    /// The protection, where the folder is an older copy. From now on the high-water mark follows the journals.
     fn judge(
         &self,
         tasks: &Tasks,
         folder: &DataFolder,
         histories: &[HistoryReader],
-    ) -> Result<Option<(Guard, mpsc::Receiver<Question>)>, Breach> {
+    ) -> Result<Option<(RollbackProtection, mpsc::Receiver<Question>)>, Breach> {
         let wrong = |error: &dyn std::fmt::Display| Breach(format!("authority {}: {error}", self.authority));
-        let witness = Witness::of(&self.data(), default_witness(&self.data())).map_err(|error| wrong(&error))?;
+        let high_water_mark =
+            HighWaterMark::of(&self.data(), default_high_water_mark(&self.data())).map_err(|error| wrong(&error))?;
         let ends = |histories: &[HistoryReader]| histories.iter().map(HistoryReader::end).collect::<Vec<_>>();
-        let memory = witness.judge(folder, &ends(histories), None).map_err(|error| wrong(&error))?;
+        let memory = high_water_mark.judge(folder, &ends(histories), None).map_err(|error| wrong(&error))?;
         let histories = histories.to_vec();
         spawn(tasks, async move {
             loop {
-                sleep(WITNESS_INTERVAL).await;
-                witness.note(&ends(&histories));
+                sleep(HIGH_WATER_MARK_INTERVAL).await;
+                high_water_mark.note(&ends(&histories));
             }
         });
         match memory {
             Memory::Whole => Ok(None),
             Memory::Older { .. } => {
-                self.world.trace.note("guarded", format_args!("a{}", self.authority));
-                Ok(Some(Guard::new(Floors::open(folder.path()).map_err(|error| wrong(&error))?)))
+                self.world.trace.note("protected", format_args!("a{}", self.authority));
+                Ok(Some(RollbackProtection::new(VoteFloors::open(folder.path()).map_err(|error| wrong(&error))?)))
             }
         }
     }
 
     /// Asks the other authorities what this one may have forgotten.
-    fn catch_up(&self, tasks: &Tasks, guard: Arc<Guard>, questions: mpsc::Receiver<Question>) {
+    fn catch_up(&self, tasks: &Tasks, protection: Arc<RollbackProtection>, questions: mpsc::Receiver<Question>) {
         // Somebody else than all clients and relayers.
         let client = self.world.owners.len() + self.world.plan.relayers + self.authority;
         let all = self.world.network(client).authorities().to_vec();
         let peers = all.into_iter().enumerate().filter(|(number, _)| *number != self.authority);
         let peers = peers.map(|(_, peer)| peer).collect();
-        let catch_up = CatchUp::over(guard, questions, peers, self.world.domain, self.standing.clone());
+        let catch_up = CatchUp::over(protection, questions, peers, self.world.domain, self.voter_status.clone());
         spawn(tasks, catch_up.run());
     }
 
     /// The follower, which reads deposits and committees from the chain. It never has a reason to stop while the
     /// process lives.
-    fn follow(&self, tasks: &Tasks, feed: Feed, rotation: Rotation, metrics: &Arc<Metrics>) {
+    fn follow(&self, tasks: &Tasks, sink: DepositSink, rotation: Rotation, metrics: &Arc<Metrics>) {
         let (world, authority) = (self.world.clone(), self.authority);
         let (progress, mut seen) = watch::channel(Progress::CatchingUp);
         let (never, stop) = watch::channel(false);
         let cursor_file = cursor_file(&self.data());
         let primary = world.chain.connect(&world);
-        let follower = Follower::new(primary, feed, rotation, cursor_file, metrics.follower.clone(), progress);
+        let follower = Follower::new(primary, sink, rotation, cursor_file, metrics.follower.clone(), progress);
         spawn(tasks, async move {
             follower.run(stop).await;
             drop(never);
@@ -344,7 +348,7 @@ impl Keeper {
         let siblings: BTreeMap<_, _> = siblings.collect();
         let settings = ShardSettings {
             domain: self.world.domain,
-            standing: self.standing.clone(),
+            voter_status: self.voter_status.clone(),
             limits,
             addresses: address_budgets(ADDRESS_JOURNAL_BYTES_PER_DAY),
         };
@@ -383,7 +387,7 @@ impl Keeper {
         for ((id, handle), history) in self.layout.shards().zip(handles).zip(histories) {
             let context = ShardContext {
                 domain: self.world.domain,
-                standing: self.standing.clone(),
+                voter_status: self.voter_status.clone(),
                 shard: id,
                 handle: handle.clone(),
                 history: history.clone(),
@@ -433,10 +437,10 @@ pub(super) fn limits(world: &World) -> ShardLimits {
     }
 }
 
-fn standing(world: &World, authority: usize) -> Standing {
+fn voter_status(world: &World, authority: usize) -> VoterStatus {
     let keys = world.keys(authority);
     let names = [keys[0].public().name];
-    Standing::new(world.known_committees(1), keys, &names).expect("it is a member of the first committee")
+    VoterStatus::new(world.known_committees(1), keys, &names).expect("it is a member of the first committee")
 }
 
 /// A folder without a disk below it, where there is such: what is written there is not what is tried here.

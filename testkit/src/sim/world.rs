@@ -182,7 +182,7 @@ impl World {
     }
 
     /// Tells an authority's keeper.
-    pub fn tell(&self, authority: usize, word: Word) {
+    pub fn record(&self, authority: usize, word: Word) {
         let _ = self.keepers[authority].send(word);
     }
 

@@ -43,7 +43,7 @@ impl Drive {
                 to_store.lock().unwrap().push(submission.clone());
                 Ok(())
             };
-            sender.drive(submission, &mut store, &mut |_: Progress| ()).await
+            sender.confirm(submission, &mut store, &mut |_: Progress| ()).await
         });
         Self { stored, task }
     }
@@ -110,7 +110,7 @@ async fn a_taken_nonce_is_noticed_when_it_is_final() {
     scene.primary.mine(1);
     assert_eq!(sender.status(&submission).await.unwrap(), Status::Pending { known: false }, "that may still change");
     scene.primary.finalize();
-    let error = sender.drive(submission, &mut |_| Ok(()), &mut |_| ()).await.unwrap_err();
+    let error = sender.confirm(submission, &mut |_| Ok(()), &mut |_| ()).await.unwrap_err();
     assert!(matches!(error, SendError::Superseded { nonce: 0, .. }), "{error}");
 }
 

@@ -62,10 +62,10 @@ pub enum ProofError {
     /// Of a committee of which this wallet does not know.
     #[error("this wallet does not know of epoch {0}")]
     UnknownEpoch(Epoch),
-    /// An order does not stand up.
+    /// An order is not valid.
     #[error("an order in it is not valid: {0}")]
     Order(#[from] OrderError),
-    /// A vote does not stand up.
+    /// A vote is not valid.
     #[error("a vote in it is not valid: {0}")]
     Vote(#[from] VoteError),
     /// The votes are not both of the authority that it accuses.

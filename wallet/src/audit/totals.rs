@@ -175,8 +175,8 @@ fn count_redemption(
             let Redemption { asset, amount, .. } = *redemption;
             redemptions.insert((account, sequence), Moved { asset, amount, digest });
         }
-        Ok(_) => tracing::warn!(%authority, "a payment in the feed of redemptions"),
-        Err(error) => tracing::warn!(%authority, %error, "a bad certificate in the feed of redemptions"),
+        Ok(_) => tracing::warn!(%authority, "a payment in the redemption log"),
+        Err(error) => tracing::warn!(%authority, %error, "a bad certificate in the redemption log"),
     }
 }
 
@@ -296,7 +296,8 @@ pub(super) fn judge(
             let accounts_total = total(|totals| totals.accounts);
             let in_flight = total(|totals| totals.forwarded.plus(totals.credited.negated()));
             if total(|totals| totals.redeemed) != sum(&reading.redemptions, *asset, &nothing) {
-                findings.push(format!("authority {name}: its redemptions of {asset} are not those of its feed"));
+                findings
+                    .push(format!("authority {name}: its redemptions of {asset} are not those of its redemption log"));
             }
             let redeemable = sum(&reading.redemptions, *asset, redeemed);
             let ahead = sum(redeemed, *asset, &reading.redemptions);
@@ -431,7 +432,7 @@ mod tests {
         assert!(report.assets[0].ok && !report.ok, "its own sums differ");
         let mut hidden = reading();
         hidden.redemptions.pop_first();
-        assert!(!judged(hidden, 90, &[]).ok, "its feed must explain what it counts as redeemed");
+        assert!(!judged(hidden, 90, &[]).ok, "its redemption log must explain what it counts as redeemed");
         let mut behind = reading();
         behind.statuses[1].synchronized = TransactionIndex(1);
         assert!(judged(behind, 100, &[]).findings[0].contains("at event 1 of 2"));

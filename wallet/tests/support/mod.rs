@@ -19,7 +19,7 @@ use fastpay_rpc::proto::shard_server::{Shard, ShardServer};
 use fastpay_rpc::proto::submit_request::Request as Ask;
 use fastpay_rpc::proto::submit_response::Response as Answer;
 use fastpay_rpc::{PAGE_ENTRIES_MAX, Refusal, proto};
-use fastpay_testkit::{Outcome, Refusal as TestRefusal, TestAccount, TestAuthority, TestCommittee};
+use fastpay_testkit::{Outcome, TestAccount, TestAuthority, TestAuthorityError, TestCommittee};
 use fastpay_wallet::folder::Folder;
 use fastpay_wallet::{Intent, Wallet};
 use rand::rngs::StdRng;
@@ -336,16 +336,16 @@ fn spoil(vote: &mut Vote) {
     }
 }
 
-fn refusal_of(refusal: TestRefusal) -> Refusal {
+fn refusal_of(refusal: TestAuthorityError) -> Refusal {
     match refusal {
-        TestRefusal::Rejection(rejection) => rejection.into(),
-        TestRefusal::UnknownEpoch(epoch) => Refusal::UnknownEpoch(epoch),
+        TestAuthorityError::Rejection(rejection) => rejection.into(),
+        TestAuthorityError::UnknownEpoch(epoch) => Refusal::UnknownEpoch(epoch),
         other => Refusal::Invalid(other.to_string()),
     }
 }
 
 impl State {
-    fn confirm(&mut self, certificate: &Certificate) -> Result<Outcome, TestRefusal> {
+    fn confirm(&mut self, certificate: &Certificate) -> Result<Outcome, TestAuthorityError> {
         let outcome = self.authority.confirm(certificate)?;
         self.authority.deliver_all();
         let transfer = &certificate.order.transfer;

@@ -40,7 +40,7 @@ use arguments::Arguments;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    match suite::measure(&arguments).and_then(|outcome| outcome.tell(&arguments)) {
+    match suite::measure(&arguments).and_then(|outcome| outcome.print(&arguments)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("error: {failure}");

@@ -106,7 +106,7 @@ impl Outcome {
     }
 
     /// Writes the file, and prints it or the table.
-    pub fn tell(mut self, arguments: &Arguments) -> Result<(), Failure> {
+    pub fn print(mut self, arguments: &Arguments) -> Result<(), Failure> {
         self.headline = self.headline();
         let text = serde_json::to_string_pretty(&self).map_err(Failure::wrong)?;
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(FILE);
@@ -158,7 +158,7 @@ impl Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inside::Path as Way;
+    use crate::inside::Path as StepCosts;
     use crate::statistics::{Percentiles, Spread};
     use clap::Parser;
 
@@ -167,7 +167,7 @@ mod tests {
     }
 
     fn costs(authorities: usize, order: f64, certificate: f64) -> Costs {
-        let way = |us| Way { whole_us: spread(us), ..Way::default() };
+        let way = |us| StepCosts { whole_us: spread(us), ..StepCosts::default() };
         Costs { authorities, order: way(order), certificate: way(certificate), ..Costs::default() }
     }
 

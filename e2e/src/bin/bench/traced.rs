@@ -57,13 +57,13 @@ impl Collector {
     /// Not on the node's core, where that is one of several.
     pub fn start(core: Option<usize>) -> Result<Self, Failure> {
         let (running, mut dropped) = oneshot::channel::<()>();
-        let (tell, told) = std::sync::mpsc::channel();
+        let (send, address) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
             let served = meter::on_core(core, || {
                 runtime()?.block_on(async {
                     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.map_err(Failure::wrong)?;
                     // Where nobody listens any more, there is nothing to serve.
-                    let _ = tell.send(listener.local_addr().map_err(Failure::wrong)?);
+                    let _ = send.send(listener.local_addr().map_err(Failure::wrong)?);
                     let server = tonic::transport::Server::builder().add_service(TraceServiceServer::new(Sink));
                     let incoming = TcpListenerStream::new(listener);
                     tokio::select! {
@@ -76,7 +76,7 @@ impl Collector {
                 eprintln!("the collector of traces ended: {failure}");
             }
         });
-        let address = told.recv().map_err(|_| Failure::Wrong("the collector of traces did not start".into()))?;
+        let address = address.recv().map_err(|_| Failure::Wrong("the collector of traces did not start".into()))?;
         Ok(Self { address, _running: running })
     }
 

@@ -1,7 +1,7 @@
 //! `fastpay-demo`: the whole way, from an empty machine to an audit, with real processes on loopback.
 
 mod report;
-mod story;
+mod scenario;
 
 use std::process::ExitCode;
 
@@ -20,7 +20,7 @@ async fn main() -> ExitCode {
     };
     // The processes end with the story, whichever way it ends.
     tokio::select! {
-        told = story::tell(&mut report) => if let Err(failure) = told {
+        told = scenario::run(&mut report) => if let Err(failure) = told {
             report.fail(&failure);
         },
         () = stopped => report.fail(&"stopped by a signal"),

@@ -29,7 +29,7 @@ pub(crate) use identity::META_FILE;
 
 /// Made with the folder and never replaced.
 pub(crate) const LOCK_FILE: &str = "lock";
-/// Made with the folder; taken away once its authority's memory was judged (`crate::guard`).
+/// Made with the folder; taken away once its authority's memory was judged (`crate::rollback`).
 pub(crate) const NEW_FILE: &str = "unjudged";
 const OWNER_ONLY: u32 = 0o700;
 

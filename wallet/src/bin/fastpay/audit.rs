@@ -19,11 +19,11 @@ pub async fn audit(context: &Context, args: AuditArgs) -> Result<Report, WalletE
         return verify(&wallet, path);
     }
     let screen = context.screen.clone();
-    let tell = move |progress: &AuditProgress| {
+    let report = move |progress: &AuditProgress| {
         let AuditProgress { visited, waiting, certificates } = progress;
-        screen.say(format!("{visited} accounts visited, {waiting} more known, {certificates} certificates checked"));
+        screen.line(format!("{visited} accounts visited, {waiting} more known, {certificates} certificates checked"));
     };
-    let report = wallet.audit(Duration::from_secs(args.wait), &tell).await?;
+    let report = wallet.audit(Duration::from_secs(args.wait), &report).await?;
     let mut lines = Vec::new();
     for asset in &report.assets {
         describe_asset(&wallet, asset, &mut lines).await;

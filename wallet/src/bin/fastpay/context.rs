@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 use crate::args::{AccountArgs, AssetName};
 use crate::output::Screen;
 
-/// The surroundings of a command.
+/// The context of a command.
 pub struct Context {
     pub folder: Folder,
     pub json: bool,
@@ -47,7 +47,7 @@ impl Context {
         let options = QuorumOptions { deadline: self.timeout, ..QuorumOptions::default() };
         let screen = self.screen.clone();
         let wallet = Wallet::open(self.folder.clone(), options)?.with_tracer(self.tracer()?);
-        Ok(wallet.with_listener(Arc::new(move |progress| screen.hear(progress))))
+        Ok(wallet.with_listener(Arc::new(move |progress| screen.progress(progress))))
     }
 
     /// Nobody is kept from paying because it cannot be traced.
@@ -109,7 +109,7 @@ impl Context {
         };
         match self.folder.assets_named(symbol)?.as_slice() {
             [asset] => {
-                self.screen.say(format!("{symbol} is the token {asset}"));
+                self.screen.line(format!("{symbol} is the token {asset}"));
                 Ok(*asset)
             }
             [] => Err(WalletError::Argument(format!(
@@ -183,7 +183,7 @@ impl Context {
         let sender = self.folder.config()?.primary()?.sender.clone();
         let screen = self.screen.clone();
         let account = ChainAccount::new(&self.folder, primary, &entry.name, &key, sender)?;
-        Ok(account.with_listener(Arc::new(move |errand, progress| screen.hear_chain(errand, progress))))
+        Ok(account.with_listener(Arc::new(move |errand, progress| screen.chain_progress(errand, progress))))
     }
 }
 

@@ -57,7 +57,7 @@ pub async fn history(context: &Context, args: HistoryArgs) -> Result<Report, Wal
     let account = context.account_of(&args.account)?;
     let asset = args.asset.as_ref().map(|asset| context.asset(asset)).transpose()?;
     if let Err(error) = wallet.collect(account).await {
-        context.screen.say(format!("what came in lately is not listed: {error}"));
+        context.screen.line(format!("what came in lately is not listed: {error}"));
     }
     let mut events = sent(context, &wallet, account).await?;
     events.extend(received(context, &wallet, account).await?);
@@ -243,7 +243,7 @@ async fn payouts(
         Ok::<_, WalletError>(())
     };
     if let Err(error) = asked.await {
-        context.screen.say(format!("Ethereum: {error}"));
+        context.screen.line(format!("Ethereum: {error}"));
     }
     Ok(found)
 }

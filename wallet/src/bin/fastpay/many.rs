@@ -69,14 +69,14 @@ pub async fn pay(context: &Context, args: &PayArgs, file: &Path) -> Result<Repor
         let screen = context.screen.clone();
         let told = |states: &PageStates| {
             let (paid, settled) = (count(&plan, states, |_| true), count(&plan, states, is_settled));
-            screen.say(format!("{paid} of {} payments ordered, {settled} settled", plan.lines.len()));
+            screen.line(format!("{paid} of {} payments ordered, {settled} settled", plan.lines.len()));
         };
         let outcome = wallet.pay_many(&key, name, &plan.pages, told).await;
         if let Err(error) = outcome {
             // What is paid is said, also where not everybody is.
             let states = wallet.page_states(name, entry.account, &plan.pages)?;
             write_result(&result, &plan.table(&states)?)?;
-            context.screen.say(format!("{} says what became of each line", result.display()));
+            context.screen.line(format!("{} says what became of each line", result.display()));
             return Err(error);
         }
     }

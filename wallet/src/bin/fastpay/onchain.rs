@@ -71,10 +71,10 @@ pub async fn await_credit(
     let committee = wallet.network().committee();
     let (size, quorum) = (committee.members().len(), committee.quorum());
     let screen = context.screen.clone();
-    let heard =
-        move |count| screen.say(format!("deposit: credited at {count} of {size} authorities, {quorum} are needed"));
+    let report =
+        move |count| screen.line(format!("deposit: credited at {count} of {size} authorities, {quorum} are needed"));
     let patience = Duration::from_secs(seconds);
-    let deposit = wallet.wait_for_credit(recipient, asset, amount, after, patience, &heard).await?;
+    let deposit = wallet.wait_for_credit(recipient, asset, amount, after, patience, &report).await?;
     let money = Money::of(wallet, asset).await;
     let fields = [("index", json!(deposit.index)), ("credited", money.json(deposit.amount))];
     Ok(Some((fields, format!("credited as deposit {}: {}", deposit.index, money.text(deposit.amount)))))

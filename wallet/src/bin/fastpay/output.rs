@@ -52,7 +52,7 @@ impl Screen {
     }
 
     /// One line of progress.
-    pub fn say(&self, text: impl AsRef<str>) {
+    pub fn line(&self, text: impl AsRef<str>) {
         self.show(format!("[{:8.3} s] {}\n", self.started.elapsed().as_secs_f64(), text.as_ref()));
     }
 
@@ -77,32 +77,32 @@ impl Screen {
                 _ = clock.tick() => seconds = seconds.saturating_add(1),
             }
             if seconds >= next {
-                self.say("still at work; `fastpay status` shows which authorities answer");
+                self.line("still at work; `fastpay status` shows which authorities answer");
                 next = next.saturating_mul(2);
             }
         }
     }
 
     /// Progress of an order.
-    pub fn hear(&self, progress: &Progress) {
+    pub fn progress(&self, progress: &Progress) {
         match progress {
             Progress::Vote { authority, votes, quorum } => {
-                self.say(format!("vote {votes} of {quorum} from authority {}", short(authority)));
+                self.line(format!("vote {votes} of {quorum} from authority {}", short(authority)));
             }
-            Progress::Certified => self.say("certificate complete: the transfer is certified"),
+            Progress::Certified => self.line("certificate complete: the transfer is certified"),
             Progress::Confirmed { authority, confirmations, quorum } => {
-                self.say(format!("confirmation {confirmations} of {quorum} from authority {}", short(authority)));
+                self.line(format!("confirmation {confirmations} of {quorum} from authority {}", short(authority)));
             }
             Progress::CatchingUp { authority, account, sequence } => {
-                self.say(format!("bringing certificate {sequence} of {account} to authority {}", short(authority)));
+                self.line(format!("bringing certificate {sequence} of {account} to authority {}", short(authority)));
             }
             Progress::Waiting { authority, failure } => {
                 let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
                 if told.insert(*authority, failure.clone()).as_ref() != Some(failure) {
-                    self.say(format!("authority {}: {failure}", short(authority)));
+                    self.line(format!("authority {}: {failure}", short(authority)));
                 }
             }
-            Progress::Adopted(transfer) => self.say(format!(
+            Progress::Adopted(transfer) => self.line(format!(
                 "another copy of this wallet ordered #{} and did not finish it: that is done first",
                 transfer.sequence()
             )),
@@ -110,9 +110,9 @@ impl Screen {
     }
 
     /// Progress of a transaction.
-    pub fn hear_chain(&self, errand: &Errand, progress: &ChainProgress) {
+    pub fn chain_progress(&self, errand: &Errand, progress: &ChainProgress) {
         let what = errand_name(errand);
-        self.say(match progress {
+        self.line(match progress {
             ChainProgress::Simulated { gas } => format!("{what}: would succeed with about {gas} gas"),
             ChainProgress::Submitted { hash } => format!("{what}: submitted as {hash}"),
             ChainProgress::Included { block_number } => format!("{what}: in block {block_number}, not final yet"),

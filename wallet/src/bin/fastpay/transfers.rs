@@ -103,7 +103,7 @@ pub async fn redeem(context: &Context, args: RedeemArgs) -> Result<Report, Walle
             redeem_alone(context, &wallet, payer, &certificate).await?
         } else {
             let primary = wallet.primary().await?;
-            context.screen.say("waiting for a relayer to bring it to the contract");
+            context.screen.line("waiting for a relayer to bring it to the contract");
             let (sequence, patience) = (certificate.transfer().sequence(), Duration::from_secs(args.wait));
             let payout = wait_for_redemption(&primary, entry.account, sequence, patience).await?;
             describe_payout(context, &primary, &certificate, payout, None).await?
@@ -146,7 +146,7 @@ async fn describe_paid(
 ) -> Result<(Value, String), WalletError> {
     let (sender, sequence) = (certificate.transfer().sender(), certificate.transfer().sequence());
     let logged = primary.paid_redemption(sender, sequence).await.unwrap_or_else(|error| {
-        context.screen.say(format!("Ethereum: {error}; who brought the redemption is not known"));
+        context.screen.line(format!("Ethereum: {error}; who brought the redemption is not known"));
         None
     });
     let of_ours = ours.map(|(relayer, inclusion)| {
@@ -203,7 +203,7 @@ async fn order_redemption(
         let (fee, amount) = (money.text(fee), money.text(amount));
         return Err(WalletError::Argument(format!("the fee of {fee} is above the amount of {amount}; lower the fee")));
     }
-    let queue_until = look_ahead(context, wallet, recipient, asset, amount).await?;
+    let queue_until = preview(context, wallet, recipient, asset, amount).await?;
     Ok((send(context, wallet, entry, &intent(fee), Expiry(None)).await?, queue_until, offer))
 }
 
@@ -220,7 +220,7 @@ async fn choose_fee(
     let Some(offer) = wallet.offers(asset).await?.into_iter().next() else {
         let fee = given.unwrap_or(Amount::ZERO);
         if fee == Amount::ZERO {
-            context.screen.say(
+            context.screen.line(
                 "no relayer of the endpoints file says what it takes; without a fee perhaps none brings it to the \
                  contract. `fastpay redeem --sequence NUMBER --self` does, at any time",
             );
@@ -231,14 +231,14 @@ async fn choose_fee(
     let (takes, within) = (money.text(offer.fee), about(offer.paid_within));
     match given {
         Some(fee) if fee < offer.fee => {
-            context.screen.say(format!(
+            context.screen.line(format!(
                 "the cheapest relayer takes {takes}: for less perhaps none brings it to the contract. \
                  `fastpay redeem --sequence NUMBER --self` does, at any time"
             ));
             Ok((fee, None))
         }
         Some(fee) => {
-            context.screen.say(format!("a relayer pays it in about {within}"));
+            context.screen.line(format!("a relayer pays it in about {within}"));
             Ok((fee, Some(offer)))
         }
         None if offer.fee.0 > amount.0 / FEE_DIVISOR_MIN => Err(WalletError::Argument(format!(
@@ -247,7 +247,7 @@ async fn choose_fee(
             money.text(amount)
         ))),
         None => {
-            context.screen.say(format!("fee: {takes}, what the cheapest relayer takes; it pays in about {within}"));
+            context.screen.line(format!("fee: {takes}, what the cheapest relayer takes; it pays in about {within}"));
             Ok((offer.fee, Some(offer)))
         }
     }
@@ -269,7 +269,7 @@ fn offer_json(offer: Option<&Offer>) -> Value {
 
 /// Before anything is signed: refuses while the contract is paused and where the money would be lost, and warns where
 /// the redemption will be queued. While the Primary cannot be asked, a redemption can be ordered all the same.
-async fn look_ahead(
+async fn preview(
     context: &Context,
     wallet: &Wallet,
     recipient: PrimaryAddress,
@@ -286,13 +286,13 @@ async fn look_ahead(
         Ok(None) => Ok(None),
         Ok(Some(until)) => {
             let about = utc(until);
-            context.screen.say(format!(
+            context.screen.line(format!(
                 "this is more than the contract's outflow limit lets go now: it will be queued until about {about}"
             ));
             Ok(Some(until))
         }
         Err(WalletError::Primary(error)) if error.is_retryable() => {
-            context.screen.say(format!("Ethereum: {error}; whether the redemption will be queued is not known"));
+            context.screen.line(format!("Ethereum: {error}; whether the redemption will be queued is not known"));
             Ok(None)
         }
         Err(error) => Err(error),
@@ -389,7 +389,7 @@ async fn queued_of(
     let asked = async { wallet.queued(&wallet.primary().await?, account).await };
     match asked.await {
         Err(WalletError::Primary(error)) if error.is_retryable() => {
-            context.screen.say(format!("Ethereum: {error}"));
+            context.screen.line(format!("Ethereum: {error}"));
             Ok(Vec::new())
         }
         outcome => outcome,

@@ -153,7 +153,7 @@ pub async fn receive(context: &Context, args: ReceiveArgs) -> Result<Report, Wal
             Ok(collected) => collected.new,
             // Whoever follows wants to go on when the authorities are back.
             Err(error @ WalletError::TooFewAnswers { .. }) if args.follow => {
-                context.screen.say(error.to_string());
+                context.screen.line(error.to_string());
                 Vec::new()
             }
             Err(error) => return Err(error),
@@ -199,7 +199,7 @@ pub async fn status(context: &Context) -> Result<Report, WalletError> {
             Ok(primary) => (Some(primary.last_transaction_index().await?), primary.paused_until().await?),
             Err(error @ WalletError::OtherCommittee) => return Err(error),
             Err(error) => {
-                context.screen.say(format!("Ethereum: {error}"));
+                context.screen.line(format!("Ethereum: {error}"));
                 (None, None)
             }
         },

@@ -12,8 +12,8 @@ use fastpay_node::shard::{
     self, ADDRESS_JOURNAL_BYTES_PER_DAY, Answer, Answers, ClientStream, Command, ShardError, ShardHandle, ShardLimits,
     ShardSettings, Submission, address_budgets,
 };
-use fastpay_node::standing::Standing;
 use fastpay_node::storage::{DataFolder, FolderIdentity};
+use fastpay_node::voter_status::VoterStatus;
 use fastpay_rpc::proto::submit_request::Request as WireRequest;
 use fastpay_rpc::proto::submit_response::Response;
 use fastpay_rpc::proto::{Confirmed, SubmitRequest, SubmitResponse};
@@ -63,7 +63,7 @@ struct Bench {
     in_flight_max: usize,
     submission: usize,
     /// It never changes here.
-    _standing: watch::Sender<Arc<Standing>>,
+    _voter_status: watch::Sender<Arc<VoterStatus>>,
 }
 
 impl Bench {
@@ -77,11 +77,11 @@ impl Bench {
         let (handle, queue) = ShardHandle::new(&limits, metrics);
         let keys = Arc::new(scene.keys.clone());
         let name = keys.public().name;
-        let standing = Standing::new(scene.committees()?, vec![keys], &[name]).map_err(Failure::wrong)?;
-        let (standing, seen) = watch::channel(Arc::new(standing));
+        let voter_status = VoterStatus::new(scene.committees()?, vec![keys], &[name]).map_err(Failure::wrong)?;
+        let (voter_status, seen) = watch::channel(Arc::new(voter_status));
         let settings = ShardSettings {
             domain: scene.domain,
-            standing: seen,
+            voter_status: seen,
             limits,
             addresses: address_budgets(ADDRESS_JOURNAL_BYTES_PER_DAY),
         };
@@ -89,7 +89,7 @@ impl Bench {
             shard::start(settings, recovered, queue, handle.clone(), BTreeMap::new()).map_err(Failure::wrong)?;
         let (stream, answers) = ClientStream::new(IN_FLIGHT);
         let (in_flight_max, submission) = (IN_FLIGHT / weight, (SUBMISSION / weight).max(1));
-        let bench = Self { handle, thread, stream, answers, in_flight_max, submission, _standing: standing };
+        let bench = Self { handle, thread, stream, answers, in_flight_max, submission, _voter_status: voter_status };
         let (reply, done) = oneshot::channel();
         bench.handle.try_send(Command::Synchronize(deposits(scene), reply)).map_err(Failure::wrong)?;
         done.blocking_recv().map_err(Failure::wrong)?;

@@ -10,7 +10,7 @@ use crate::store::State;
 
 /// The gas key.
 #[derive(Debug)]
-pub struct Purse {
+pub struct GasBalance {
     /// Its address.
     pub address: Address,
     /// What it has now; or why that is not known.
@@ -29,7 +29,7 @@ pub struct Funds {
     pub redemptions: Option<u64>,
 }
 
-impl Purse {
+impl GasBalance {
     /// Asks the configured nodes about the address that the relayer last ran with; none where it never said which.
     pub async fn ask(config: &Config, state: &State) -> Option<Self> {
         let address = state.address?;

@@ -21,14 +21,14 @@ const PASSPHRASE: &str = "correct horse battery staple";
 
 /// A wallet's folder and its commands.
 #[derive(Clone, Debug)]
-pub struct Person {
+pub struct User {
     name: String,
     home: PathBuf,
     passphrase: PathBuf,
     log: PathBuf,
 }
 
-impl Person {
+impl User {
     /// A new wallet for this network.
     ///
     /// # Errors

@@ -18,14 +18,14 @@ const ENTRY_BYTES: usize = 32 + 8 + 4;
 const FLOORS_MAX: usize = 1 << 20;
 
 /// What was learned of the peers.
-pub struct Floors {
+pub struct VoteFloors {
     known: HashMap<AccountId, SequenceNumber>,
     max: usize,
     /// None where it could not be written.
     file: Option<File>,
 }
 
-impl Floors {
+impl VoteFloors {
     /// Those of a data folder.
     ///
     /// # Errors
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn floors_come_back_after_a_restart_and_torn_or_damaged_ones_are_asked_for_again() {
         let folder = tempfile::tempdir().unwrap();
-        let mut floors = Floors::open(folder.path()).unwrap();
+        let mut floors = VoteFloors::open(folder.path()).unwrap();
         floors.learn(account(1), SequenceNumber(7));
         floors.learn(account(2), SequenceNumber(u64::MAX));
         floors.learn(account(3), SequenceNumber(1));
@@ -115,7 +115,7 @@ mod tests {
         let whole = std::fs::read(&path).unwrap();
         for cut in 0..=whole.len() {
             std::fs::write(&path, &whole[..cut]).unwrap();
-            let mut floors = Floors::open(folder.path()).unwrap();
+            let mut floors = VoteFloors::open(folder.path()).unwrap();
             let known = [(1, 7), (2, u64::MAX), (3, 1)].map(|(id, from)| (account(id), SequenceNumber(from)));
             for (number, (id, from)) in known.into_iter().enumerate() {
                 let expected = (cut >= (number + 1) * ENTRY_BYTES).then_some(from);
@@ -124,13 +124,13 @@ mod tests {
             // What is written behind a torn entry is read again.
             floors.learn(account(4), SequenceNumber(9));
             drop(floors);
-            assert_eq!(Floors::open(folder.path()).unwrap().votes_from(&account(4)), Some(SequenceNumber(9)));
+            assert_eq!(VoteFloors::open(folder.path()).unwrap().votes_from(&account(4)), Some(SequenceNumber(9)));
         }
         for flipped in 0..ENTRY_BYTES * 8 {
             let mut bytes = whole.clone();
             bytes[ENTRY_BYTES + flipped / 8] ^= 1 << (flipped % 8);
             std::fs::write(&path, bytes).unwrap();
-            let floors = Floors::open(folder.path()).unwrap();
+            let floors = VoteFloors::open(folder.path()).unwrap();
             assert_eq!(floors.votes_from(&account(2)), None);
             assert_eq!(floors.votes_from(&account(3)), Some(SequenceNumber(1)));
         }
@@ -139,14 +139,14 @@ mod tests {
     #[test]
     fn where_there_are_too_many_all_are_forgotten_and_learned_anew() {
         let folder = tempfile::tempdir().unwrap();
-        let mut floors = Floors::open(folder.path()).unwrap();
+        let mut floors = VoteFloors::open(folder.path()).unwrap();
         floors.max = 2;
         for byte in 1..=3 {
             floors.learn(account(byte), SequenceNumber(5));
         }
-        let known = |floors: &Floors| [1, 2, 3].map(|byte| floors.votes_from(&account(byte)).is_some());
+        let known = |floors: &VoteFloors| [1, 2, 3].map(|byte| floors.votes_from(&account(byte)).is_some());
         assert_eq!(known(&floors), [false, false, true]);
         drop(floors);
-        assert_eq!(known(&Floors::open(folder.path()).unwrap()), [false, false, true]);
+        assert_eq!(known(&VoteFloors::open(folder.path()).unwrap()), [false, false, true]);
     }
 }

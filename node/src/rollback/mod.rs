@@ -1,10 +1,10 @@
-//! The guard against forgotten votes: an authority whose data folder is an older copy of the one that it voted
+//! Rollback protection: an authority whose data folder is an older copy of the one that it voted
 //! with must not vote for a second order of a number.
 //!
 //! ```text
-//!  start: new folder ─► deployment in use? ────────────────┬─► mark in the folder ─► Guard
-//!         witness beside the folder ─► older, or a copy? ─┘
-//!  order ─► shard ─► Guard: votes from? ── unknown ─► refused for now; catch-up asks the peers ─► floor
+//!  start: new folder ─► deployment in use? ────────────────┬─► mark in the folder ─► RollbackProtection
+//!  high-water mark beside the folder ─► older, or a copy? ┘
+//!  order ─► shard ─► RollbackProtection: votes from? ── unknown ─► refused for now; catch-up asks the peers ─► floor
 //!                         └── below ─► refused: ask the others   └── from there on ─► vote
 //! ```
 //! A vote that was forgotten is of a time before the process began. Of the account's state at a quorum of the
@@ -16,9 +16,9 @@
 //! learned before a folder was copied back is never believed after it.
 
 mod catch_up;
+mod detect;
 mod first_start;
-mod floors;
-mod notice;
+mod vote_floors;
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -27,11 +27,13 @@ use fastpay_core::{Account, AccountId, SequenceNumber, VoteFloor};
 use tokio::sync::mpsc;
 
 pub use catch_up::{CatchUp, PeersError};
+pub(crate) use detect::note_first;
+pub use detect::{
+    Age, DetectionError, HighWaterMark, Memory, StaleReason, age, default_high_water_mark, mark_stale, trust_data,
+};
+pub(crate) use detect::{mark_as_copy, mark_as_cut, marked};
 pub use first_start::in_use;
-pub use floors::Floors;
-pub(crate) use notice::note_first;
-pub use notice::{Age, Memory, NoticeError, Suspicion, Witness, age, default_witness, distrust, vouch};
-pub(crate) use notice::{mark_as_copy, mark_as_cut, marked};
+pub use vote_floors::VoteFloors;
 
 /// At most so many accounts wait until the peers are asked about them; others are told to come again.
 const QUESTIONS_MAX: usize = 4_096;
@@ -40,20 +42,20 @@ const QUESTIONS_MAX: usize = 4_096;
 pub type Question = (AccountId, SequenceNumber);
 
 /// What an authority with a gap in its memory may vote for. All its shards share it.
-pub struct Guard {
+pub struct RollbackProtection {
     state: Mutex<State>,
     questions: mpsc::Sender<Question>,
 }
 
 struct State {
-    floors: Floors,
+    floors: VoteFloors,
     asked: HashSet<AccountId>,
 }
 
-impl Guard {
-    /// A guard that knows these floors, and the questions that it has for the peers.
+impl RollbackProtection {
+    /// A protection that knows these floors, and the questions that it has for the peers.
     #[must_use]
-    pub fn new(floors: Floors) -> (Self, mpsc::Receiver<Question>) {
+    pub fn new(floors: VoteFloors) -> (Self, mpsc::Receiver<Question>) {
         let (questions, asked) = mpsc::channel(QUESTIONS_MAX);
         (Self { state: Mutex::new(State { floors, asked: HashSet::new() }), questions }, asked)
     }
@@ -79,7 +81,7 @@ impl Guard {
     /// Whether what this authority says of the account can be relied on by another one that catches up: every vote
     /// that it may have forgotten is of a number that it has a certificate for.
     #[must_use]
-    pub fn bears_witness(&self, account: AccountId, state: &Account) -> bool {
+    pub fn is_reliable(&self, account: AccountId, state: &Account) -> bool {
         self.state().floors.votes_from(&account).is_some_and(|from| state.next_sequence() >= from)
     }
 
@@ -104,45 +106,45 @@ mod tests {
     #[test]
     fn the_floor_of_an_account_is_unknown_until_the_peers_were_asked_and_never_sinks() {
         let folder = tempfile::tempdir().unwrap();
-        let (guard, mut questions) = Guard::new(Floors::open(folder.path()).unwrap());
-        assert_eq!(guard.floor(&account(1)), VoteFloor::Unknown);
+        let (protection, mut questions) = RollbackProtection::new(VoteFloors::open(folder.path()).unwrap());
+        assert_eq!(protection.floor(&account(1)), VoteFloor::Unknown);
         for _ in 0..3 {
-            guard.ask(account(1), SequenceNumber(4));
+            protection.ask(account(1), SequenceNumber(4));
         }
         assert_eq!(questions.try_recv(), Ok((account(1), SequenceNumber(4))));
         assert!(questions.try_recv().is_err(), "it is asked about once");
         // No answer: the next order asks again.
-        guard.learn(account(1), None);
-        assert_eq!(guard.floor(&account(1)), VoteFloor::Unknown);
-        guard.ask(account(1), SequenceNumber(4));
+        protection.learn(account(1), None);
+        assert_eq!(protection.floor(&account(1)), VoteFloor::Unknown);
+        protection.ask(account(1), SequenceNumber(4));
         assert!(questions.try_recv().is_ok());
 
         let state = Account::default();
-        assert!(!guard.bears_witness(account(1), &state));
-        guard.learn(account(1), Some(SequenceNumber(5)));
-        assert_eq!(guard.floor(&account(1)), VoteFloor::From(SequenceNumber(5)));
-        assert_eq!(guard.floor(&account(2)), VoteFloor::Unknown, "another account");
-        assert!(!guard.bears_witness(account(1), &state), "its own certificates are not there yet");
-        guard.learn(account(1), Some(SequenceNumber(0)));
-        assert_eq!(guard.floor(&account(1)), VoteFloor::From(SequenceNumber(5)), "a floor never sinks");
-        guard.learn(account(3), Some(SequenceNumber(0)));
-        assert!(guard.bears_witness(account(3), &state));
+        assert!(!protection.is_reliable(account(1), &state));
+        protection.learn(account(1), Some(SequenceNumber(5)));
+        assert_eq!(protection.floor(&account(1)), VoteFloor::From(SequenceNumber(5)));
+        assert_eq!(protection.floor(&account(2)), VoteFloor::Unknown, "another account");
+        assert!(!protection.is_reliable(account(1), &state), "its own certificates are not there yet");
+        protection.learn(account(1), Some(SequenceNumber(0)));
+        assert_eq!(protection.floor(&account(1)), VoteFloor::From(SequenceNumber(5)), "a floor never sinks");
+        protection.learn(account(3), Some(SequenceNumber(0)));
+        assert!(protection.is_reliable(account(3), &state));
     }
 
     #[test]
     fn more_questions_than_can_wait_are_told_to_come_again() {
         let folder = tempfile::tempdir().unwrap();
-        let (guard, mut questions) = Guard::new(Floors::open(folder.path()).unwrap());
+        let (protection, mut questions) = RollbackProtection::new(VoteFloors::open(folder.path()).unwrap());
         let numbered = |number: usize| {
             let mut id = [0; 32];
             id[..8].copy_from_slice(&number.to_be_bytes());
             AccountId(id)
         };
         for number in 0..=QUESTIONS_MAX {
-            guard.ask(numbered(number), SequenceNumber(0));
+            protection.ask(numbered(number), SequenceNumber(0));
         }
         while questions.try_recv().is_ok() {}
-        guard.ask(numbered(QUESTIONS_MAX), SequenceNumber(0));
+        protection.ask(numbered(QUESTIONS_MAX), SequenceNumber(0));
         assert_eq!(questions.try_recv(), Ok((numbered(QUESTIONS_MAX), SequenceNumber(0))));
     }
 }

@@ -21,7 +21,7 @@ const ATTEMPTS: usize = 3;
 
 /// The accounts, with one wallet for all. Cheap to clone.
 #[derive(Clone)]
-pub struct Crowd {
+pub struct Payers {
     wallet: Wallet,
     keys: Arc<Vec<AccountKey>>,
     settled: Arc<AtomicUsize>,
@@ -29,7 +29,7 @@ pub struct Crowd {
 
 /// What many payments took.
 #[derive(Clone, Debug, Default)]
-pub struct CrowdReport {
+pub struct PaymentReport {
     /// How many were settled.
     pub payments: usize,
     /// From the first order to the last settlement.
@@ -38,7 +38,7 @@ pub struct CrowdReport {
     pub certified_after: Vec<Duration>,
 }
 
-impl CrowdReport {
+impl PaymentReport {
     /// The time to a certificate that so many of a hundred payments stayed below.
     #[must_use]
     pub fn certified_percentile(&self, percent: usize) -> Duration {
@@ -47,7 +47,7 @@ impl CrowdReport {
     }
 }
 
-impl Crowd {
+impl Payers {
     /// So many new accounts, every other one of an Ethereum key.
     ///
     /// # Errors
@@ -58,7 +58,7 @@ impl Crowd {
             if number.is_multiple_of(2) { Ok(AccountKey::ed25519(secret)) } else { AccountKey::ethereum(secret) }
         };
         let keys: Result<Vec<_>, _> = (0..size).map(key).collect();
-        let folder = Folder::new(network.place().path("wallets/crowd"));
+        let folder = Folder::new(network.place().path("wallets/payers"));
         folder.create().map_err(Failure::wrong)?;
         let wallet = Wallet::new(folder, network.wallet_network()?, QuorumOptions::default());
         let keys = Arc::new(keys.map_err(Failure::wrong)?);
@@ -84,7 +84,7 @@ impl Crowd {
     }
 
     fn key(&self, member: usize) -> Result<&AccountKey, Failure> {
-        self.keys.get(member).ok_or_else(|| Failure::Wrong(format!("the crowd has no member {member}")))
+        self.keys.get(member).ok_or_else(|| Failure::Wrong(format!("the payers has no member {member}")))
     }
 
     /// One payment or redemption of a member. Returns how long its certificate took. While too few authorities answer it
@@ -106,7 +106,7 @@ impl Crowd {
         Ok(receipt.certified_after)
     }
 
-    /// The payments that [`Crowd::pay`] makes: who pays, who is paid, what and how much. Each member in turn pays a
+    /// The payments that [`Payers::pay`] makes: who pays, who is paid, what and how much. Each member in turn pays a
     /// different member and the next asset; the amounts are 1, 2, 3 … of the asset's smallest unit, so that a payment
     /// that is lost or doubled shows in the balances.
     #[must_use]
@@ -121,25 +121,25 @@ impl Crowd {
         (0..accounts.len()).map(|member| (0..each).filter_map(|round| one(member, round)).collect()).collect()
     }
 
-    /// Makes the payments of [`Crowd::plan`]: each member one after the other, all members at once.
+    /// Makes the payments of [`Payers::plan`]: each member one after the other, all members at once.
     ///
     /// # Errors
     /// The first payment that is not settled.
-    pub async fn pay(&self, each: usize, assets: &[Asset]) -> Result<CrowdReport, Failure> {
+    pub async fn pay(&self, each: usize, assets: &[Asset]) -> Result<PaymentReport, Failure> {
         let start = Instant::now();
         let mut paying = JoinSet::new();
         for (member, payments) in self.plan(each, assets).into_iter().enumerate() {
-            let crowd = self.clone();
+            let payers = self.clone();
             paying.spawn(async move {
                 let mut certified_after = Vec::new();
                 for (recipient, asset, amount) in payments {
                     let intent = Intent::Pay { recipient, asset, amount, memo: Memo::ZERO };
-                    certified_after.push(crowd.send(member, intent).await?);
+                    certified_after.push(payers.send(member, intent).await?);
                 }
                 Ok(certified_after)
             });
         }
-        let mut report = CrowdReport::default();
+        let mut report = PaymentReport::default();
         while let Some(done) = paying.join_next().await {
             let times: Result<_, Failure> = done.map_err(Failure::wrong)?;
             report.certified_after.extend(times?);

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use fastpay_core::SequenceNumber;
-use fastpay_node::guard::{Floors, Guard};
+use fastpay_node::rollback::{RollbackProtection, VoteFloors};
 use fastpay_node::shard::{Answer, ShardLimits};
 use fastpay_rpc::Refusal;
 use fastpay_testkit::payment;
 
-use crate::scene::{FORGETFUL, Shards, standing};
+use crate::scene::{FORGETFUL, Shards, voter_status};
 
 #[test]
 fn what_may_be_a_second_vote_is_refused_and_everything_else_goes_on() {
@@ -23,10 +23,10 @@ fn what_may_be_a_second_vote_is_refused_and_everything_else_goes_on() {
         };
         let remembered = shards.vote(&order(&alice, 10, 0));
 
-        let (guard, mut questions) = Guard::new(Floors::open(folder.path()).unwrap());
-        let guard = Arc::new(guard);
-        let guarded = standing(&[&shards.committee]).guarded(Some(guard.clone()));
-        shards.standing.send_replace(Arc::new(guarded));
+        let (protection, mut questions) = RollbackProtection::new(VoteFloors::open(folder.path()).unwrap());
+        let protection = Arc::new(protection);
+        let protected = voter_status(&[&shards.committee]).with_rollback_protection(Some(protection.clone()));
+        shards.voter_status.send_replace(Arc::new(protected));
         // What it remembers it says again, and the rules refuse as ever; nobody is asked about that.
         assert_eq!(shards.vote(&order(&alice, 10, 0)), remembered);
         assert_eq!(shards.refusal(&order(&alice, 11, 0)), Refusal::OrderPending(Box::new(order(&alice, 10, 0))));
@@ -36,7 +36,7 @@ fn what_may_be_a_second_vote_is_refused_and_everything_else_goes_on() {
 
         assert_eq!(shards.refusal(&order(&bob, 10, 0)), Refusal::CatchingUp(None));
         assert_eq!(questions.try_recv(), Ok((bob.id(), SequenceNumber(0))));
-        guard.learn(bob.id(), Some(SequenceNumber(1)));
+        protection.learn(bob.id(), Some(SequenceNumber(1)));
         assert_eq!(shards.refusal(&order(&bob, 10, 0)), Refusal::CatchingUp(Some(SequenceNumber(1))));
         assert_eq!(shards.account(&bob.id()).pending, None);
         // The others finish it, and the next one gets a vote.
@@ -45,7 +45,7 @@ fn what_may_be_a_second_vote_is_refused_and_everything_else_goes_on() {
         shards.vote(&order(&bob, 10, 1));
         // A new epoch's keys have no more of a memory.
         let next = shards.committee.rotated();
-        let among = shards.standing.borrow().among(
+        let among = shards.voter_status.borrow().among(
             {
                 let mut committees = fastpay_core::Committees::new(shards.committee.committee.clone()).unwrap();
                 committees.install(next.committee).unwrap();
@@ -53,7 +53,7 @@ fn what_may_be_a_second_vote_is_refused_and_everything_else_goes_on() {
             },
             &[shards.committee.keys[0].public().name],
         );
-        assert!(among.unwrap().guard().is_some());
+        assert!(among.unwrap().rollback_protection().is_some());
         assert!(shards.stop().into_iter().all(|ended| ended.is_ok()));
     }
 }
@@ -86,9 +86,9 @@ fn a_vote_that_is_not_remembered_raises_an_alarm_when_its_certificate_comes() {
         assert_eq!(forgotten(), 2);
         assert!(shards.metrics.text().contains("fastpay_forgotten_votes_total{shard=\"0\"} 2"));
         // Where it is known that votes were forgotten, that is no news.
-        let (guard, _questions) = Guard::new(Floors::open(folder.path()).unwrap());
-        let guarded = standing(&[&shards.committee]).guarded(Some(Arc::new(guard)));
-        shards.standing.send_replace(Arc::new(guarded));
+        let (protection, _questions) = RollbackProtection::new(VoteFloors::open(folder.path()).unwrap());
+        let protected = voter_status(&[&shards.committee]).with_rollback_protection(Some(Arc::new(protection)));
+        shards.voter_status.send_replace(Arc::new(protected));
         shards.confirm(&shards.committee.certificate_by(&order(&alice, 10, 3), &[0, 1, 2]));
         assert_eq!(forgotten(), 2);
         assert!(shards.stop().into_iter().all(|ended| ended.is_ok()));

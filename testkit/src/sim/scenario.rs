@@ -59,7 +59,7 @@ pub fn run(plan: Plan, is_shown: bool) -> Summary {
         tokio::select! {
             biased;
             () = world.trace.violated() => {}
-            told = tell(&world, words, errands) => {
+            told = carry_out(&world, words, errands) => {
                 if let Err(breach) = told {
                     world.trace.violation(breach);
                 }
@@ -72,7 +72,7 @@ pub fn run(plan: Plan, is_shown: bool) -> Summary {
     }))
 }
 
-async fn tell(world: &Arc<World>, words: Words, errands: Errands) -> Result<(), Breach> {
+async fn carry_out(world: &Arc<World>, words: Words, errands: Errands) -> Result<(), Breach> {
     tokio::spawn(chain::make_blocks(world.clone()));
     tokio::spawn(chain::run_errands(world.clone(), errands.council));
     for (key, wanted) in (0..).zip(errands.wanted) {
@@ -111,7 +111,7 @@ async fn tell(world: &Arc<World>, words: Words, errands: Errands) -> Result<(), 
     quiet(world).await?;
     redeem(world).await?;
     for authority in 0..world.plan.honest() {
-        world.tell(authority, Word::Restart);
+        world.record(authority, Word::Restart);
     }
     sleep(Duration::from_secs(5)).await;
     quiet(world).await

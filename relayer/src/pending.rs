@@ -20,7 +20,7 @@ const VOTE_BYTES: usize = 1 + 65;
 
 /// Names a redemption: no two certified ones have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct ItemId {
+pub struct RedemptionId {
     /// Who redeems.
     pub sender: AccountId,
     /// The order's number in its account.
@@ -31,7 +31,7 @@ pub struct ItemId {
 /// from our own disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Item {
+pub struct PendingRedemption {
     /// What is to be paid.
     pub redemption: Redemption,
     /// The committee that voted.
@@ -63,7 +63,7 @@ pub struct Parked {
     pub until_ms: u64,
 }
 
-impl Item {
+impl PendingRedemption {
     /// The item of a verified certificate; none where that is not of a redemption.
     #[must_use]
     pub fn new(verified: &VerifiedCertificate, committee: &Committee, now_ms: u64) -> Option<Self> {
@@ -76,8 +76,8 @@ impl Item {
 
     /// Its name.
     #[must_use]
-    pub fn id(&self) -> ItemId {
-        ItemId { sender: self.redemption.sender, sequence: self.redemption.sequence }
+    pub fn id(&self) -> RedemptionId {
+        RedemptionId { sender: self.redemption.sender, sequence: self.redemption.sequence }
     }
 
     /// Whether its votes are a quorum of this committee, as the contract counts them.
@@ -142,7 +142,7 @@ pub(crate) mod tests {
     use super::*;
     use fastpay_core::{Amount, Asset};
 
-    pub(crate) fn item(sequence: u64) -> Item {
+    pub(crate) fn item(sequence: u64) -> PendingRedemption {
         let redemption = Redemption {
             sender: AccountId([1; 32]),
             recipient: [2; 20].into(),
@@ -153,7 +153,15 @@ pub(crate) mod tests {
             memo: Default::default(),
         };
         let votes = vec![7; 66].into();
-        Item { redemption, epoch: Epoch(0), votes, seen_at_ms: 1_000, parked: None, alone: false, queued: None }
+        PendingRedemption {
+            redemption,
+            epoch: Epoch(0),
+            votes,
+            seen_at_ms: 1_000,
+            parked: None,
+            alone: false,
+            queued: None,
+        }
     }
 
     #[test]

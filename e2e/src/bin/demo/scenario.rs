@@ -1,10 +1,10 @@
-//! The story: two people, a crowd, an authority that dies and comes back, and an audit.
+//! The story: two people, a payers, an authority that dies and comes back, and an audit.
 
 use std::time::Duration;
 
 use alloy::primitives::{Address, U256};
 use fastpay_core::{AccountId, Amount, Asset, Memo};
-use fastpay_e2e::{Chain, Crowd, CrowdReport, Failure, Layout, Network, Person, Place, Token, audit, wait_for};
+use fastpay_e2e::{Chain, Failure, Layout, Network, Payers, PaymentReport, Place, Token, User, audit, wait_for};
 use fastpay_wallet::Intent;
 use serde_json::Value;
 
@@ -13,11 +13,11 @@ use crate::report::Report;
 const LAYOUT: Layout = Layout { authorities: 4, shards: 2, block_time: Duration::from_secs(1) };
 /// The authority that dies.
 const VICTIM: usize = 3;
-const CROWD: u8 = 16;
-/// Payments by each of the crowd: while an authority dies, while it is away, and after it came back.
+const PAYERS: u8 = 16;
+/// Payments by each of the payers: while an authority dies, while it is away, and after it came back.
 const PAYMENTS_EACH: [usize; 3] = [16, 6, 4];
 const ETHER: u128 = 1_000_000_000_000_000_000;
-/// Where the crowd's redemptions go: an address that nobody has used.
+/// Where the payers' redemptions go: an address that nobody has used.
 const OUT: Address = Address::repeat_byte(0x0d);
 const START_PATIENCE: Duration = Duration::from_secs(60);
 const RELAY_PATIENCE: Duration = Duration::from_secs(120);
@@ -26,9 +26,9 @@ const CATCH_UP_PATIENCE: Duration = Duration::from_secs(60);
 struct Scene {
     network: Network,
     token: Token,
-    alice: Person,
-    bob: Person,
-    crowd: Crowd,
+    alice: User,
+    bob: User,
+    payers: Payers,
     /// Everyone who ever holds anything.
     accounts: Vec<AccountId>,
 }
@@ -44,12 +44,12 @@ impl Scene {
 }
 
 /// All of it.
-pub async fn tell(report: &mut Report) -> Result<(), Failure> {
+pub async fn run(report: &mut Report) -> Result<(), Failure> {
     let (network, token) = set_the_scene(report).await?;
     let mut scene = people(report, network, token).await?;
     deposits(report, &scene).await?;
     first_payments(report, &scene).await?;
-    fund_the_crowd(report, &scene).await?;
+    fund_the_payers(report, &scene).await?;
     hundreds_of_payments(report, &mut scene).await?;
     redemptions(report, &mut scene).await?;
     final_audit(report, &scene).await
@@ -88,23 +88,23 @@ async fn set_the_scene(report: &mut Report) -> Result<(Network, Token), Failure>
 
 async fn people(report: &mut Report, network: Network, token: Token) -> Result<Scene, Failure> {
     let meeting = async {
-        let crowd = Crowd::new(&network, CROWD)?;
-        let mut accounts = crowd.accounts();
+        let payers = Payers::new(&network, PAYERS)?;
+        let mut accounts = payers.accounts();
         let mut people = Vec::new();
         for (number, name) in ["alice", "bob"].into_iter().enumerate() {
-            let person = Person::new(&network, name).await?;
+            let person = User::new(&network, name).await?;
             let own = person.import_rich_key("ethereum", number).await?;
             accounts.extend([own, person.new_ed25519_key("fastpay").await?]);
             let address = own.ethereum_address().unwrap_or_default();
             network.chain()?.give_token(&token, address, U256::from(20_000_u64 * 1_000_000)).await?;
             people.push(person);
         }
-        let [alice, bob] = <[Person; 2]>::try_from(people).map_err(|_| Failure::wrong("two people"))?;
-        let detail = format!("each with an Ethereum and an Ed25519 account; {CROWD} more accounts");
-        Ok(((alice, bob, crowd, accounts), detail))
+        let [alice, bob] = <[User; 2]>::try_from(people).map_err(|_| Failure::wrong("two people"))?;
+        let detail = format!("each with an Ethereum and an Ed25519 account; {PAYERS} more accounts");
+        Ok(((alice, bob, payers, accounts), detail))
     };
-    let (alice, bob, crowd, accounts) = report.step("Alice and Bob set up their wallets", meeting).await?;
-    Ok(Scene { network, token, alice, bob, crowd, accounts })
+    let (alice, bob, payers, accounts) = report.step("Alice and Bob set up their wallets", meeting).await?;
+    Ok(Scene { network, token, alice, bob, payers, accounts })
 }
 
 async fn deposits(report: &mut Report, scene: &Scene) -> Result<(), Failure> {
@@ -144,8 +144,8 @@ async fn first_payments(report: &mut Report, scene: &Scene) -> Result<(), Failur
     report.step("Alice pays Bob, Bob pays Alice (`fastpay pay`)", paying).await
 }
 
-/// Alice gives ETH and Bob the token to each of the crowd.
-async fn fund_the_crowd(report: &mut Report, scene: &Scene) -> Result<(), Failure> {
+/// Alice gives ETH and Bob the token to each of the payers.
+async fn fund_the_payers(report: &mut Report, scene: &Scene) -> Result<(), Failure> {
     let funding = async {
         let gifts = [
             (&scene.alice, "ethereum", Asset::ETHER, Amount(ETHER)),
@@ -153,7 +153,7 @@ async fn fund_the_crowd(report: &mut Report, scene: &Scene) -> Result<(), Failur
         ];
         let [ether, token] = gifts.map(async |(person, key, asset, amount)| {
             let (wallet, key) = person.open(key)?;
-            for recipient in scene.crowd.accounts() {
+            for recipient in scene.payers.accounts() {
                 let intent = Intent::Pay { recipient, asset, amount, memo: Memo::ZERO };
                 wallet.send(&key, &intent).await.map_err(Failure::wrong)?;
             }
@@ -161,7 +161,7 @@ async fn fund_the_crowd(report: &mut Report, scene: &Scene) -> Result<(), Failur
         });
         let (ether, token) = tokio::join!(ether, token);
         ether.and(token)?;
-        Ok(((), format!("1 ETH and 100 DEMO to each of {CROWD} accounts, {} payments", 2 * CROWD)))
+        Ok(((), format!("1 ETH and 100 DEMO to each of {PAYERS} accounts, {} payments", 2 * PAYERS)))
     };
     report.step("Alice and Bob pay sixteen others", funding).await
 }
@@ -170,13 +170,13 @@ async fn hundreds_of_payments(report: &mut Report, scene: &mut Scene) -> Result<
     let assets = scene.assets();
     let [dying, away, back] = PAYMENTS_EACH;
     let kill = async {
-        let (crowd, before) = (scene.crowd.clone(), scene.crowd.settled());
-        let paying = tokio::spawn(async move { crowd.pay(dying, &assets).await });
-        let a_third = before + usize::from(CROWD) * dying / 3;
-        while scene.crowd.settled() < a_third && !paying.is_finished() {
+        let (payers, before) = (scene.payers.clone(), scene.payers.settled());
+        let paying = tokio::spawn(async move { payers.pay(dying, &assets).await });
+        let a_third = before + usize::from(PAYERS) * dying / 3;
+        while scene.payers.settled() < a_third && !paying.is_finished() {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
-        let before_the_kill = scene.crowd.settled() - before;
+        let before_the_kill = scene.payers.settled() - before;
         scene.network.authority(VICTIM)?.kill();
         let paid = paying.await.map_err(Failure::wrong)??;
         Ok(((), format!("killed after {before_the_kill} payments; {}", describe(&paid))))
@@ -185,7 +185,7 @@ async fn hundreds_of_payments(report: &mut Report, scene: &mut Scene) -> Result<
 
     let without = async {
         let deposit = scene.bob.fastpay(["deposit", "2", "--from", "ethereum", "--to", "fastpay"]);
-        let (paid, deposit) = tokio::join!(scene.crowd.pay(away, &assets), deposit);
+        let (paid, deposit) = tokio::join!(scene.payers.pay(away, &assets), deposit);
         expect(&deposit?, "state", "credited")?;
         Ok(((), format!("{}; and Bob deposits 2 ETH more", describe(&paid?))))
     };
@@ -195,15 +195,15 @@ async fn hundreds_of_payments(report: &mut Report, scene: &mut Scene) -> Result<
         let victim = scene.network.authority(VICTIM)?;
         victim.start()?;
         victim.wait_ready().await?;
-        let paid = scene.crowd.pay(back, &assets).await?;
-        scene.crowd.bring_all_up_to_date(&scene.accounts).await?;
+        let paid = scene.payers.pay(back, &assets).await?;
+        scene.payers.bring_all_up_to_date(&scene.accounts).await?;
         let rows = same_everywhere(scene).await?;
         Ok(((), format!("{}; {rows} balances are the same at all four again", describe(&paid))))
     };
     report.step("it is started again and catches up", restart).await
 }
 
-fn describe(paid: &CrowdReport) -> String {
+fn describe(paid: &PaymentReport) -> String {
     let rate = paid.payments as f64 / paid.elapsed.as_secs_f64().max(0.001);
     let median = paid.certified_percentile(50).as_secs_f64() * 1_000.0;
     format!("{} payments, {rate:.0} a second, final after {median:.1} ms (median)", paid.payments)
@@ -236,17 +236,17 @@ async fn redemptions(report: &mut Report, scene: &mut Scene) -> Result<(), Failu
     let relayed = async {
         let chain = scene.network.chain()?;
         let (half, fee) = (Amount(ETHER / 2), Amount(ETHER / 1_000));
-        let crowd = async {
+        let payers = async {
             for member in 0..8 {
-                scene.crowd.redeem(member, OUT, Asset::ETHER, half, fee).await?;
-                scene.crowd.redeem(member, OUT, assets[1], Amount(10_000_000), Amount(10_000)).await?;
+                scene.payers.redeem(member, OUT, Asset::ETHER, half, fee).await?;
+                scene.payers.redeem(member, OUT, assets[1], Amount(10_000_000), Amount(10_000)).await?;
             }
             Ok::<_, Failure>(())
         };
         let to = OUT.to_string();
         let bob = ["redeem", "500", "--asset", &token, "--from", "fastpay", "--to", &to, "--fee", "1", "--wait", "60"];
-        let (crowd, bob) = tokio::join!(crowd, scene.bob.fastpay(bob));
-        crowd.and(bob.map(drop))?;
+        let (payers, bob) = tokio::join!(payers, scene.bob.fastpay(bob));
+        payers.and(bob.map(drop))?;
         let expected = U256::from(8 * (half.0 - fee.0));
         wait_for_ether(chain, expected).await?;
         Ok(((), "17 redemptions, paid on the chain less the relayer's fee".to_owned()))
@@ -266,7 +266,7 @@ async fn redemptions(report: &mut Report, scene: &mut Scene) -> Result<(), Failu
     let left = async {
         let to = OUT.to_string();
         scene.bob.fastpay(["redeem", "1", "--from", "fastpay", "--to", &to]).await?;
-        scene.crowd.bring_all_up_to_date(&scene.accounts).await?;
+        scene.payers.bring_all_up_to_date(&scene.accounts).await?;
         Ok(((), "1 ETH is out of his account and not yet out of the contract".to_owned()))
     };
     report.step("Bob certifies a redemption that nobody submits", left).await

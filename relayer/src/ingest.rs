@@ -1,4 +1,4 @@
-//! From the authorities' feeds to waiting items: verified, of an asset that is served, not yet redeemed, not known.
+//! From the authorities' redemption logs to waiting items: verified, of an asset that is served, not yet redeemed, not known.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use fastpay_ethereum::{DepositsError, Payout, PrimaryError, Queued};
 use fastpay_rpc::PAGE_ENTRIES_MAX;
 use tokio::time::Instant;
 
-use crate::feeds::{FeedPage, ShardKey};
 use crate::gas::{Payouts, Plan};
-use crate::item::{Item, ItemId};
+use crate::pending::{PendingRedemption, RedemptionId};
 use crate::policy::BelowCost;
+use crate::redemption_logs::{RedemptionPage, ShardKey};
 use crate::relayer::{Relayer, RelayerError, Tick, wait_or_stop};
-use crate::store::ITEMS_MAX;
+use crate::store::PENDING_MAX;
 
 /// A fee that covers less than this part of the share of a full transaction will not do so later: gas would have to become
 /// eight times cheaper while the redemption waits.
@@ -20,7 +20,7 @@ const HOPELESS_DIVISOR: u64 = 8;
 /// About a block.
 const GAS_PRICE_AGE_MAX: Duration = Duration::from_secs(12);
 
-/// What became of an entry of a feed.
+/// What became of an entry of a redemption log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Taken {
     /// It is an item now, or there is no need for it to be one.
@@ -43,23 +43,26 @@ pub(crate) enum OnChain {
 }
 
 impl Relayer {
-    /// Takes one page of every feed. Cursors move only past entries that were dealt with.
+    /// Takes one page of every redemption log. Cursors move only past entries that were dealt with.
     pub(crate) async fn take_feeds(&mut self) -> Result<Tick, RelayerError> {
         self.align_cursors();
-        self.look_at_gas_price().await;
+        self.refresh_gas_price().await;
         if self.is_full() {
-            tracing::warn!(items = ITEMS_MAX, "feeds are not read until some of the waiting redemptions are done");
+            tracing::warn!(
+                items = PENDING_MAX,
+                "redemption logs are not read until some of the waiting redemptions are done"
+            );
             return Ok(Tick { answered: 1, ..Tick::default() });
         }
         let cursors = self.state.cursors.clone();
         let cursor = |shard: &ShardKey| {
             cursors.get(&shard.0).and_then(|shards| shards.get(shard.1)).copied().unwrap_or_default()
         };
-        let (pages, silent) = self.feeds.read(cursor).await;
+        let (pages, silent) = self.redemption_logs.read(cursor).await;
         let mut tick = Tick { answered: pages.len(), silent, caught_up: true, ..Tick::default() };
         for page in pages {
             let (shard, total) = (page.shard, page.page.total);
-            // A feed that gives nothing, or nothing valid, has nothing, however long it claims to be.
+            // A log that gives nothing, or nothing valid, has nothing, however long it claims to be.
             let (start, entries, invalid) = (page.start, page.page.entries.len() as u64, self.state.totals.invalid);
             let next = self.take_page(page).await?;
             let is_worthless = self.state.totals.invalid.saturating_sub(invalid) >= entries;
@@ -69,9 +72,9 @@ impl Relayer {
         Ok(tick)
     }
 
-    /// An authority that changed its number of shards has other feeds: they are read from their start.
+    /// An authority that changed its number of shards has other redemption logs: they are read from their start.
     fn align_cursors(&mut self) {
-        for (authority, count) in self.feeds.shards() {
+        for (authority, count) in self.redemption_logs.shards() {
             let cursors = self.state.cursors.entry(authority).or_default();
             if cursors.len() != count {
                 *cursors = vec![0; count];
@@ -91,10 +94,10 @@ impl Relayer {
     }
 
     /// Deals with the entries of a page, and returns the number of the first one that was not.
-    async fn take_page(&mut self, page: FeedPage) -> Result<u64, RelayerError> {
-        let FeedPage { shard, start, page } = page;
+    async fn take_page(&mut self, page: RedemptionPage) -> Result<u64, RelayerError> {
+        let RedemptionPage { shard, start, page } = page;
         if page.total < start {
-            tracing::warn!(authority = %shard.0, shard = shard.1, start, total = page.total, "a feed became shorter; it is read again");
+            tracing::warn!(authority = %shard.0, shard = shard.1, start, total = page.total, "a redemption log became shorter; it is read again");
             return Ok(0);
         }
         let mut next = start;
@@ -114,7 +117,7 @@ impl Relayer {
         }
         let entries = self.state.totals.invalid.saturating_sub(invalid_before);
         if entries > 0 {
-            tracing::warn!(authority = %shard.0, shard = shard.1, entries, "a feed has entries that are no valid redemptions");
+            tracing::warn!(authority = %shard.0, shard = shard.1, entries, "a redemption log has entries that are no valid redemptions");
         }
         Ok(next)
     }
@@ -122,7 +125,7 @@ impl Relayer {
     /// Takes one certificate, or finds that there is no need to.
     async fn take(&mut self, certificate: Certificate) -> Result<Taken, PrimaryError> {
         if let Transfer::Redemption(redemption) = &certificate.order.transfer {
-            let id = ItemId { sender: redemption.sender, sequence: redemption.sequence };
+            let id = RedemptionId { sender: redemption.sender, sequence: redemption.sequence };
             if self.finished.contains(&id) || self.state.position(&id).is_some() {
                 return Ok(Taken::Dealt);
             }
@@ -140,7 +143,7 @@ impl Relayer {
         let committee = self.committee(epoch);
         let item = committee.and_then(|committee| {
             let verified = certificate.verify(&domain, committee).ok()?;
-            Item::new(&verified, committee, now_ms)
+            PendingRedemption::new(&verified, committee, now_ms)
         });
         let Some(mut item) = item else {
             // Only a faulty authority shows such an entry, and it harms nobody to pass it by.
@@ -214,7 +217,7 @@ impl Relayer {
     }
 
     /// Learns what gas costs, where that matters and was asked long ago.
-    async fn look_at_gas_price(&mut self) {
+    async fn refresh_gas_price(&mut self) {
         let is_fresh = self.gas_price.is_some_and(|(_, at)| at.elapsed() < GAS_PRICE_AGE_MAX);
         if is_fresh || self.config.bundle.below_cost != BelowCost::Leave {
             return;
@@ -229,11 +232,11 @@ impl Relayer {
     }
 
     fn is_full(&self) -> bool {
-        self.state.counts().0 >= ITEMS_MAX
+        self.state.counts().0 >= PENDING_MAX
     }
 
     /// Where an item stands on the chain. One node's word is enough to go on with it, and never to end it.
-    pub(crate) async fn on_chain(&mut self, id: &ItemId) -> Result<OnChain, PrimaryError> {
+    pub(crate) async fn on_chain(&mut self, id: &RedemptionId) -> Result<OnChain, PrimaryError> {
         if self.sender.primary().payout(id.sender, id.sequence).await? == Payout::Open {
             return Ok(OnChain::Open);
         }
@@ -245,8 +248,8 @@ impl Relayer {
     }
 
     /// What became of an item in final blocks; none where the nodes do not agree.
-    pub(crate) async fn final_payout(&mut self, id: &ItemId) -> Result<Option<Payout>, PrimaryError> {
+    pub(crate) async fn final_payout(&mut self, id: &RedemptionId) -> Result<Option<Payout>, PrimaryError> {
         let primary = self.sender.primary();
-        self.witnesses.agree(async |node| primary.final_payout_by(node, id.sender, id.sequence).await).await
+        self.agreement.agree(async |node| primary.final_payout_by(node, id.sender, id.sequence).await).await
     }
 }

@@ -7,10 +7,10 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::shard::{Address, Peer};
+use crate::shard::{Address, ClientReputation};
 
-/// The connections of one port, by the address of their peers.
-pub(crate) struct Shares {
+/// The connections of one port, by the address of their clients.
+pub(crate) struct ConnectionQuota {
     max: usize,
     held: Mutex<Held>,
 }
@@ -22,20 +22,20 @@ struct Held {
 }
 
 /// What there is of an address: while it is connected, and longer where it sent something worthless, so that nobody
-/// clears a bad name by connecting anew for each request.
+/// clears a bad reputation by connecting anew for each request.
 struct Known {
     connections: usize,
-    peer: Arc<Peer>,
+    peer: Arc<ClientReputation>,
 }
 
-impl Shares {
+impl ConnectionQuota {
     /// At most `max` connections at a time.
     pub(crate) fn new(max: usize) -> Arc<Self> {
         Arc::new(Self { max, held: Mutex::default() })
     }
 
-    /// Room for a connection from an address, as long as the value lives; none where it has its share.
-    pub(crate) fn take(self: &Arc<Self>, address: IpAddr) -> Option<Share> {
+    /// Room for a connection from an address, as long as the value lives; none where it has as many as are free.
+    pub(crate) fn take(self: &Arc<Self>, address: IpAddr) -> Option<ConnectionSlot> {
         let address = Address::from(address);
         let mut held = self.held();
         let own = held.by_address.get(&address).map_or(0, |known| known.connections);
@@ -47,10 +47,10 @@ impl Shares {
         if held.by_address.len() > self.max.saturating_mul(2) {
             held.by_address.retain(|_, known| known.connections > 0);
         }
-        let new = || Known { connections: 0, peer: Arc::new(Peer::at(address)) };
+        let new = || Known { connections: 0, peer: Arc::new(ClientReputation::at(address)) };
         let known = held.by_address.entry(address).or_insert_with(new);
         known.connections = own.saturating_add(1);
-        Some(Share { shares: self.clone(), address, peer: known.peer.clone() })
+        Some(ConnectionSlot { quota: self.clone(), address, peer: known.peer.clone() })
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {
@@ -59,22 +59,22 @@ impl Shares {
 }
 
 /// One connection's room.
-pub(crate) struct Share {
-    shares: Arc<Shares>,
+pub(crate) struct ConnectionSlot {
+    quota: Arc<ConnectionQuota>,
     address: Address,
-    peer: Arc<Peer>,
+    peer: Arc<ClientReputation>,
 }
 
-impl Share {
+impl ConnectionSlot {
     /// Whose it is.
-    pub(crate) fn peer(&self) -> &Arc<Peer> {
+    pub(crate) fn peer(&self) -> &Arc<ClientReputation> {
         &self.peer
     }
 }
 
-impl Drop for Share {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        let mut held = self.shares.held();
+        let mut held = self.quota.held();
         held.total = held.total.saturating_sub(1);
         let Some(known) = held.by_address.get_mut(&self.address) else { return };
         known.connections = known.connections.saturating_sub(1);
@@ -88,63 +88,63 @@ impl Drop for Share {
 mod tests {
     use super::*;
 
-    fn take_all(shares: &Arc<Shares>, address: &str) -> Vec<Share> {
-        std::iter::from_fn(|| shares.take(address.parse().unwrap())).collect()
+    fn take_all(quota: &Arc<ConnectionQuota>, address: &str) -> Vec<ConnectionSlot> {
+        std::iter::from_fn(|| quota.take(address.parse().unwrap())).collect()
     }
 
     #[test]
     fn who_takes_all_it_can_leaves_half_and_the_next_half_of_that() {
-        let shares = Shares::new(900);
-        let first = take_all(&shares, "10.0.0.1");
+        let quota = ConnectionQuota::new(900);
+        let first = take_all(&quota, "10.0.0.1");
         assert_eq!(first.len(), 450);
-        let second = take_all(&shares, "10.0.0.2");
+        let second = take_all(&quota, "10.0.0.2");
         assert_eq!(second.len(), 225);
-        let others: Vec<_> = (0..4).map(|last| take_all(&shares, &format!("10.0.1.{last}"))).collect();
+        let others: Vec<_> = (0..4).map(|last| take_all(&quota, &format!("10.0.1.{last}"))).collect();
         assert!(others.iter().all(|held| !held.is_empty()), "who comes late finds room as well");
-        assert!(shares.take("10.0.0.1".parse().unwrap()).is_none());
+        assert!(quota.take("10.0.0.1".parse().unwrap()).is_none());
     }
 
     #[test]
     fn room_comes_back_and_nothing_is_remembered_of_those_that_left() {
-        let shares = Shares::new(8);
-        let held = take_all(&shares, "10.0.0.1");
+        let quota = ConnectionQuota::new(8);
+        let held = take_all(&quota, "10.0.0.1");
         assert_eq!(held.len(), 4);
         drop(held);
-        assert!(shares.held().by_address.is_empty() && shares.held().total == 0);
-        assert_eq!(take_all(&shares, "10.0.0.1").len(), 4);
+        assert!(quota.held().by_address.is_empty() && quota.held().total == 0);
+        assert_eq!(take_all(&quota, "10.0.0.1").len(), 4);
     }
 
     #[test]
     fn a_bad_name_outlives_its_connections_and_takes_no_more_memory_than_there_is_room_for() {
-        let shares = Shares::new(8);
+        let quota = ConnectionQuota::new(8);
         for last in 0..200 {
-            let share = shares.take(format!("10.0.0.{last}").parse().unwrap()).unwrap();
+            let share = quota.take(format!("10.0.0.{last}").parse().unwrap()).unwrap();
             (0..5_000).for_each(|_| share.peer().judge(1, true));
         }
-        let known = shares.held().by_address.len();
+        let known = quota.held().by_address.len();
         assert!((1..=17).contains(&known), "{known}");
-        let again = shares.take("10.0.0.199".parse().unwrap()).unwrap();
+        let again = quota.take("10.0.0.199".parse().unwrap()).unwrap();
         assert!(again.peer().is_on_probation());
     }
 
     #[test]
     fn a_name_is_not_cleared_by_connecting_anew() {
-        let shares = Shares::new(8);
+        let quota = ConnectionQuota::new(8);
         for _ in 0..2_000 {
-            shares.take("10.0.0.1".parse().unwrap()).unwrap().peer().judge(1, true);
+            quota.take("10.0.0.1".parse().unwrap()).unwrap().peer().judge(1, true);
         }
-        assert!(shares.take("10.0.0.1".parse().unwrap()).unwrap().peer().is_on_probation());
+        assert!(quota.take("10.0.0.1".parse().unwrap()).unwrap().peer().is_on_probation());
     }
 
     #[test]
     fn addresses_that_one_peer_can_choose_among_are_one() {
-        let shares = Shares::new(4);
-        let held = take_all(&shares, "2001:db8::1");
+        let quota = ConnectionQuota::new(4);
+        let held = take_all(&quota, "2001:db8::1");
         assert_eq!(held.len(), 2);
-        assert!(shares.take("2001:db8::ffff:2".parse().unwrap()).is_none());
-        assert!(shares.take("2001:db8:0:1::1".parse().unwrap()).is_some());
+        assert!(quota.take("2001:db8::ffff:2".parse().unwrap()).is_none());
+        assert!(quota.take("2001:db8:0:1::1".parse().unwrap()).is_some());
         // The same machine by two names.
-        let mapped = Shares::new(2);
+        let mapped = ConnectionQuota::new(2);
         let _held = mapped.take("::ffff:10.0.0.1".parse().unwrap());
         assert!(mapped.take("10.0.0.1".parse().unwrap()).is_none());
     }

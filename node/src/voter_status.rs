@@ -8,14 +8,14 @@ use std::sync::Arc;
 use fastpay_core::{Authority, AuthorityKeys, AuthorityName, Committees, Epoch};
 use tokio::sync::watch;
 
-use crate::guard::Guard;
+use crate::rollback::RollbackProtection;
 
-/// The standing of this authority, for all parts that must notice when it changes.
-pub type StandingSeen = watch::Receiver<Arc<Standing>>;
+/// The status of this authority, for all parts that act on its changes.
+pub type VoterStatusWatch = watch::Receiver<Arc<VoterStatus>>;
 
 /// Why the configured keys cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum StandingError {
+pub enum VoterStatusError {
     /// The keys are not those of a member.
     #[error("authority {0} is not a member of the committee; were the right keys configured, and the right contract?")]
     NotAMember(AuthorityName),
@@ -29,16 +29,16 @@ pub enum StandingError {
 
 /// The committees known at one time, and this authority's place in them.
 #[derive(Clone)]
-pub struct Standing {
+pub struct VoterStatus {
     committees: Committees,
     keys: Vec<Arc<AuthorityKeys>>,
     voter: Option<Arc<AuthorityKeys>>,
     public: Authority,
-    guard: Option<Arc<Guard>>,
+    protection: Option<Arc<RollbackProtection>>,
 }
 
-impl Standing {
-    /// The standing of the holder of `keys`.
+impl VoterStatus {
+    /// The status of the holder of `keys`.
     ///
     /// `remembered` are the names under which its data folder was made and has voted. It votes only where one
     /// of them is a member of epoch 0: a memory that begins later does not know what was voted for before, and
@@ -53,37 +53,37 @@ impl Standing {
         committees: Committees,
         keys: Vec<Arc<AuthorityKeys>>,
         remembered: &[AuthorityName],
-    ) -> Result<Self, StandingError> {
-        let first = keys.first().ok_or(StandingError::NoKeys)?.public();
-        let (mut newest, mut refusal) = (None, StandingError::NotAMember(first.name));
+    ) -> Result<Self, VoterStatusError> {
+        let first = keys.first().ok_or(VoterStatusError::NoKeys)?.public();
+        let (mut newest, mut refusal) = (None, VoterStatusError::NotAMember(first.name));
         for committee in committees.iter() {
             for pair in &keys {
                 let own = pair.public();
                 match committee.member(&own.name) {
                     Some((_, member)) if *member == own => newest = Some((committee.epoch(), pair)),
-                    Some(_) => refusal = StandingError::OtherRedemptionKey(own.name),
+                    Some(_) => refusal = VoterStatusError::OtherRedemptionKey(own.name),
                     None => {}
                 }
             }
         }
         let (epoch, newest) = newest.ok_or(refusal)?;
-        let founders = committees.get(Epoch(0)).ok_or(StandingError::NotAMember(first.name))?;
+        let founders = committees.get(Epoch(0)).ok_or(VoterStatusError::NotAMember(first.name))?;
         let remembers_all = remembered.iter().any(|name| founders.member(name).is_some());
         let votes = epoch == committees.current().epoch() && remembers_all;
         let (voter, public) = (votes.then(|| newest.clone()), newest.public());
-        Ok(Self { committees, keys, voter, public, guard: None })
+        Ok(Self { committees, keys, voter, public, protection: None })
     }
 
-    /// The same where the memory may have a gap: then the guard says what it may vote for.
+    /// The same where the memory may have a gap: then the protection says what it may vote for.
     #[must_use]
-    pub fn guarded(self, guard: Option<Arc<Guard>>) -> Self {
-        Self { guard, ..self }
+    pub fn with_rollback_protection(self, protection: Option<Arc<RollbackProtection>>) -> Self {
+        Self { protection, ..self }
     }
 
-    /// The guard, where the memory may have a gap.
+    /// The protection, where the memory may have a gap.
     #[must_use]
-    pub fn guard(&self) -> Option<&Arc<Guard>> {
-        self.guard.as_ref()
+    pub fn rollback_protection(&self) -> Option<&Arc<RollbackProtection>> {
+        self.protection.as_ref()
     }
 
     /// All committees known here.
@@ -127,9 +127,9 @@ impl Standing {
     /// The same keys among more committees.
     ///
     /// # Errors
-    /// As [`Standing::new`].
-    pub fn among(&self, committees: Committees, remembered: &[AuthorityName]) -> Result<Self, StandingError> {
-        Ok(Self::new(committees, self.keys.clone(), remembered)?.guarded(self.guard.clone()))
+    /// As [`VoterStatus::new`].
+    pub fn among(&self, committees: Committees, remembered: &[AuthorityName]) -> Result<Self, VoterStatusError> {
+        Ok(Self::new(committees, self.keys.clone(), remembered)?.with_rollback_protection(self.protection.clone()))
     }
 }
 
@@ -159,8 +159,8 @@ mod tests {
 
     fn voter(lists: &[[u64; 4]], keys: &[u64], remembered: &[u64]) -> Option<AuthorityName> {
         let keys = keys.iter().map(|number| pair(*number)).collect();
-        let standing = Standing::new(committees(lists), keys, &names(remembered)).unwrap();
-        standing.voter().map(|keys| keys.public().name)
+        let voter_status = VoterStatus::new(committees(lists), keys, &names(remembered)).unwrap();
+        voter_status.voter().map(|keys| keys.public().name)
     }
 
     const FIRST: [u64; 4] = [1, 2, 3, 4];
@@ -179,9 +179,9 @@ mod tests {
     #[test]
     fn who_is_not_in_the_current_epoch_has_no_vote_and_keeps_its_name() {
         let keys = vec![pair(1)];
-        let standing = Standing::new(committees(&[FIRST, SECOND]), keys, &names(&[1])).unwrap();
-        assert!(standing.voter().is_none());
-        assert_eq!((standing.public(), standing.epoch()), (pair(1).public(), Epoch(1)));
+        let voter_status = VoterStatus::new(committees(&[FIRST, SECOND]), keys, &names(&[1])).unwrap();
+        assert!(voter_status.voter().is_none());
+        assert_eq!((voter_status.public(), voter_status.epoch()), (pair(1).public(), Epoch(1)));
     }
 
     #[test]
@@ -206,13 +206,13 @@ mod tests {
     fn a_redemption_key_that_changes_beside_its_voting_key_is_followed() {
         let next = [1, 2, 3, 4].map(|number| mixed(number, number + 20).public());
         let all = after_founders(next.to_vec());
-        let standing =
-            |keys: Vec<Arc<AuthorityKeys>>| Standing::new(all.clone(), keys, &names(&[1])).unwrap().voter().cloned();
+        let voter_status =
+            |keys: Vec<Arc<AuthorityKeys>>| VoterStatus::new(all.clone(), keys, &names(&[1])).unwrap().voter().cloned();
         let new = Some(mixed(1, 21).public());
         for keys in [vec![mixed(1, 21)], vec![pair(1), mixed(1, 21)], vec![mixed(1, 21), pair(1)]] {
-            assert_eq!(standing(keys).map(|keys| keys.public()), new);
+            assert_eq!(voter_status(keys).map(|keys| keys.public()), new);
         }
-        assert!(standing(vec![pair(1)]).is_none(), "its pair is of epoch 0 alone");
+        assert!(voter_status(vec![pair(1)]).is_none(), "its pair is of epoch 0 alone");
     }
 
     #[test]
@@ -221,19 +221,19 @@ mod tests {
         let rogue = mixed(1, 99).public();
         let next = vec![pair(11).public(), pair(12).public(), pair(13).public(), rogue];
         let all = after_founders(next);
-        let victim = Standing::new(all.clone(), vec![pair(1), pair(11)], &names(&[1])).unwrap();
+        let victim = VoterStatus::new(all.clone(), vec![pair(1), pair(11)], &names(&[1])).unwrap();
         assert_eq!(victim.voter().map(|keys| keys.public()), Some(pair(11).public()));
         assert!(victim.is_own(Epoch(0), &rogue.name) && !victim.is_own(Epoch(1), &rogue.name));
         assert!(victim.is_own(Epoch(1), &pair(11).public().name) && !victim.is_own(Epoch(2), &rogue.name));
-        let behind = Standing::new(all, vec![pair(1)], &names(&[1])).unwrap();
+        let behind = VoterStatus::new(all, vec![pair(1)], &names(&[1])).unwrap();
         assert!(behind.voter().is_none());
     }
 
     #[test]
     fn keys_of_no_member_are_refused_with_the_reason() {
-        let new = |keys: Vec<Arc<AuthorityKeys>>| Standing::new(committees(&[FIRST, SECOND]), keys, &[]).err();
-        assert_eq!(new(vec![pair(9)]), Some(StandingError::NotAMember(names(&[9])[0])));
-        assert_eq!(new(Vec::new()), Some(StandingError::NoKeys));
-        assert_eq!(new(vec![mixed(11, 12)]), Some(StandingError::OtherRedemptionKey(names(&[11])[0])));
+        let new = |keys: Vec<Arc<AuthorityKeys>>| VoterStatus::new(committees(&[FIRST, SECOND]), keys, &[]).err();
+        assert_eq!(new(vec![pair(9)]), Some(VoterStatusError::NotAMember(names(&[9])[0])));
+        assert_eq!(new(Vec::new()), Some(VoterStatusError::NoKeys));
+        assert_eq!(new(vec![mixed(11, 12)]), Some(VoterStatusError::OtherRedemptionKey(names(&[11])[0])));
     }
 }

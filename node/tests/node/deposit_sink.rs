@@ -22,16 +22,16 @@ fn shards_left_at_different_indices_by_a_crash_converge() {
 
     // One shard got everything, one a part, one nothing.
     let shards = Shards::start(folder.path(), 3, FORGETFUL);
-    assert!(runtime().block_on(shards.feed().apply(NONE, some(100), up_to(100))));
+    assert!(runtime().block_on(shards.deposit_sink().apply(NONE, some(100), up_to(100))));
     shards.stop();
     let shards = Shards::prepare(folder.path(), 3, FORGETFUL).run_those(|id| id == ShardId(0));
     // The batch stops at the shard that is away, and the follower is killed meanwhile.
-    let (feed, batch) = (shards.feed(), deposits.clone());
+    let (sink, batch) = (shards.deposit_sink(), deposits.clone());
     let (kill, killed) = tokio::sync::oneshot::channel();
     let follower = std::thread::spawn(move || {
         runtime().block_on(async {
             tokio::select! {
-                _ = feed.apply(NONE, &batch, TransactionIndex(600)) => panic!("not all shards are there"),
+                _ = sink.apply(NONE, &batch, TransactionIndex(600)) => panic!("not all shards are there"),
                 _ = killed => {}
             }
         });
@@ -46,12 +46,12 @@ fn shards_left_at_different_indices_by_a_crash_converge() {
     assert_eq!(synchronized, [600, 100, 100]);
     // From an older index, in other batches, twice over.
     runtime().block_on(async {
-        let feed = shards.feed();
-        assert!(feed.apply(NONE, some(37), up_to(37)).await);
-        assert!(feed.apply(up_to(37), &deposits[37..350], up_to(350)).await);
-        assert!(feed.apply(up_to(350), &deposits[350..], up_to(600)).await);
-        assert!(feed.apply(NONE, &deposits, up_to(600)).await);
-        assert!(feed.apply(up_to(600), &[], up_to(600)).await);
+        let sink = shards.deposit_sink();
+        assert!(sink.apply(NONE, some(37), up_to(37)).await);
+        assert!(sink.apply(up_to(37), &deposits[37..350], up_to(350)).await);
+        assert!(sink.apply(up_to(350), &deposits[350..], up_to(600)).await);
+        assert!(sink.apply(NONE, &deposits, up_to(600)).await);
+        assert!(sink.apply(up_to(600), &[], up_to(600)).await);
     });
     for (number, owner) in owners.iter().enumerate() {
         let expected: u128 = amounts.iter().skip(number).step_by(owners.len()).map(|(_, amount)| amount).sum();
@@ -69,11 +69,11 @@ fn deposits_are_never_stepped_over() {
     let shards = Shards::start(folder.path(), 2, FORGETFUL);
     let owner = TestAccount::numbered(1);
     let later = deposits_after(TransactionIndex(5), &[(owner.id(), 1)]);
-    assert!(!runtime().block_on(shards.feed().apply(TransactionIndex(5), &later, TransactionIndex(6))));
+    assert!(!runtime().block_on(shards.deposit_sink().apply(TransactionIndex(5), &later, TransactionIndex(6))));
     assert!((0..2).all(|id| shards.ledger(id).synchronized == NONE));
     assert_eq!(shards.account(&owner.id()).deposits.count(), 0);
-    let feed = shards.feed();
+    let sink = shards.deposit_sink();
     shards.stop();
-    // And the feed says so where the shards have ended.
-    assert!(!runtime().block_on(feed.apply(NONE, &later, TransactionIndex(6))));
+    // And the sink says so where the shards have ended.
+    assert!(!runtime().block_on(sink.apply(NONE, &later, TransactionIndex(6))));
 }

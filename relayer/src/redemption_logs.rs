@@ -1,7 +1,7 @@
-//! Reads the feeds of redemptions that the authorities publish, each shard on its own.
+//! Reads the redemption logs of redemptions that the authorities publish, each shard on its own.
 //!
 //! An authority may be away, slow, or lie: every request has a time limit, a shard that fails is left
-//! alone for a while, and what a feed says is only taken as a claim.
+//! alone for a while, and what a redemption log says is only taken as a claim.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -21,9 +21,9 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 /// One shard of one authority.
 pub(crate) type ShardKey = (AuthorityName, usize);
 
-/// A page of one feed.
+/// A page of one redemption log.
 #[derive(Debug)]
-pub(crate) struct FeedPage {
+pub(crate) struct RedemptionPage {
     pub(crate) shard: ShardKey,
     /// The number of the first entry.
     pub(crate) start: u64,
@@ -32,13 +32,13 @@ pub(crate) struct FeedPage {
 
 /// Clients of all authorities.
 #[derive(Debug)]
-pub(crate) struct Feeds {
+pub(crate) struct RedemptionLogs {
     authorities: Vec<AuthorityClient>,
     /// Shards that failed: how often in a row, and when to ask again.
     failing: HashMap<ShardKey, (u32, Instant)>,
 }
 
-impl Feeds {
+impl RedemptionLogs {
     pub(crate) fn new(authorities: Vec<AuthorityClient>) -> Self {
         Self { authorities, failing: HashMap::new() }
     }
@@ -48,8 +48,8 @@ impl Feeds {
         self.authorities.iter().map(|authority| (authority.name(), authority.shards().len()))
     }
 
-    /// One page of every feed that answers, from `start` on, and how many did not answer.
-    pub(crate) async fn read(&mut self, start: impl Fn(&ShardKey) -> u64) -> (Vec<FeedPage>, usize) {
+    /// One page of every redemption log that answers, from `start` on, and how many did not answer.
+    pub(crate) async fn read(&mut self, start: impl Fn(&ShardKey) -> u64) -> (Vec<RedemptionPage>, usize) {
         let mut requests = JoinSet::new();
         let now = Instant::now();
         let mut silent = 0;
@@ -70,7 +70,7 @@ impl Feeds {
             match answer {
                 Ok(page) => {
                     self.failing.remove(&shard);
-                    pages.push(FeedPage { shard, start, page });
+                    pages.push(RedemptionPage { shard, start, page });
                 }
                 Err(error) => {
                     silent += 1;

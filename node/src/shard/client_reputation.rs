@@ -53,7 +53,7 @@ impl Address {
 
 /// An address, while it is connected and as long as it has a bad name.
 #[derive(Debug)]
-pub struct Peer {
+pub struct ClientReputation {
     /// None of one that is not on a network.
     address: Option<Address>,
     waiting: AtomicUsize,
@@ -64,7 +64,7 @@ pub struct Peer {
     reads: Arc<Semaphore>,
 }
 
-impl Default for Peer {
+impl Default for ClientReputation {
     fn default() -> Self {
         let reads = Arc::new(Semaphore::new(READS_MAX));
         let record = std::sync::Mutex::new(Record::default());
@@ -101,7 +101,7 @@ impl Record {
     }
 }
 
-impl Peer {
+impl ClientReputation {
     /// One at an address.
     #[must_use]
     pub fn at(address: Address) -> Self {
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn who_sends_nothing_of_worth_is_on_probation_until_it_does() {
-        let peer = Peer::default();
+        let peer = ClientReputation::default();
         assert_eq!(peer.room(), usize::MAX);
         (0..300).for_each(|_| peer.judge(1, true));
         assert!(!peer.is_on_probation(), "a short spell is forgiven");
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn one_good_request_among_four_is_enough_and_one_among_eight_is_not() {
         let judged = |every: usize| {
-            let peer = Peer::default();
+            let peer = ClientReputation::default();
             (0..10_000).for_each(|number| peer.judge(1, number % every != 0));
             peer.is_on_probation()
         };
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn exactly_the_last_thousand_requests_count() {
-        let peer = Peer::default();
+        let peer = ClientReputation::default();
         // Many at once count as many.
         peer.judge(usize::MAX, true);
         assert!(peer.is_on_probation());

@@ -1,7 +1,7 @@
 //! Whether a deployment was in use before an authority starts with a new data folder.
 //!
 //! A new folder remembers no vote. That is all that there is to remember where its keys were made beside it and never had
-//! another folder (`notice::Age::First`), or where nobody can have voted yet. Otherwise the authority may have voted with a
+//! another folder (`detect::Age::First`), or where nobody can have voted yet. Otherwise the authority may have voted with a
 //! folder that is lost, and the new one is judged as an older copy of that.
 //!
 //! ```text
@@ -22,7 +22,7 @@ use fastpay_ethereum::{Primary, PrimaryConfig, PrimaryError};
 use tokio::task::JoinSet;
 
 use super::catch_up::OPTIONS;
-use super::notice::Suspicion;
+use super::detect::StaleReason;
 use crate::deployment::Deployment;
 
 /// How long to wait for Ethereum nodes that do not answer.
@@ -41,14 +41,14 @@ pub async fn in_use(
     epoch: Epoch,
     endpoints: Option<&Path>,
     names: &[AuthorityName],
-) -> Result<Option<Suspicion>, PrimaryError> {
+) -> Result<Option<StaleReason>, PrimaryError> {
     if epoch > Epoch(0) {
-        return Ok(Some(Suspicion::LaterEpoch(epoch)));
+        return Ok(Some(StaleReason::LaterEpoch(epoch)));
     }
     let founders = match deployment {
         Deployment::OnPrimary { config, .. } => {
             if let Some(index) = last_event(config).await? {
-                return Ok(Some(Suspicion::Events(index)));
+                return Ok(Some(StaleReason::Events(index)));
             }
             Vec::new()
         }
@@ -59,7 +59,7 @@ pub async fn in_use(
             founders
         }
     };
-    Ok(peer_with_use(endpoints, names, &founders).await.map(Suspicion::Peer))
+    Ok(peer_with_use(endpoints, names, &founders).await.map(StaleReason::Peer))
 }
 
 /// The newest event of the contract that any of the nodes knows.

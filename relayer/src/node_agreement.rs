@@ -27,7 +27,7 @@ enum Answer<T> {
 
 /// The configured nodes, and when each last answered.
 #[derive(Debug)]
-pub(crate) struct Witnesses {
+pub(crate) struct NodeAgreement {
     nodes: Vec<Contact>,
     looked_at: Option<Instant>,
 }
@@ -40,7 +40,7 @@ struct Contact {
     head_s: u64,
 }
 
-impl Witnesses {
+impl NodeAgreement {
     pub(crate) fn new(nodes: usize) -> Self {
         Self { nodes: vec![Contact::default(); nodes], looked_at: None }
     }
@@ -81,10 +81,10 @@ impl Witnesses {
     }
 }
 
-impl Witnesses {
+impl NodeAgreement {
     /// Looks at the newest block of every node, where that was long ago. A node that does not answer has the one that it
     /// had.
-    pub(crate) async fn look_at_heads(&mut self, mut ask: impl AsyncFnMut(usize) -> Result<u64, PrimaryError>) {
+    pub(crate) async fn refresh_heads(&mut self, mut ask: impl AsyncFnMut(usize) -> Result<u64, PrimaryError>) {
         if self.nodes.len() < 2 || self.looked_at.is_some_and(|at| at.elapsed() < PAUSE) {
             return;
         }
@@ -165,49 +165,49 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_node_that_was_there_is_waited_for_ten_minutes() {
-        let mut witnesses = Witnesses::new(3);
-        assert_eq!(witnesses.agree(async |_| Ok(7)).await.unwrap(), Some(7));
+        let mut agreement = NodeAgreement::new(3);
+        assert_eq!(agreement.agree(async |_| Ok(7)).await.unwrap(), Some(7));
         let mut asked = 0;
         let mut ask = async |node| {
             asked += usize::from(node == 2);
             if node == 2 { Err(away()) } else { Ok(7) }
         };
         for _ in 0..19 {
-            assert_eq!(witnesses.agree(&mut ask).await.unwrap(), None);
+            assert_eq!(agreement.agree(&mut ask).await.unwrap(), None);
             tokio::time::advance(PAUSE).await;
         }
         tokio::time::advance(PAUSE).await;
-        assert_eq!(witnesses.agree(&mut ask).await.unwrap(), Some(7));
-        assert_eq!(witnesses.agree(&mut ask).await.unwrap(), Some(7));
+        assert_eq!(agreement.agree(&mut ask).await.unwrap(), Some(7));
+        assert_eq!(agreement.agree(&mut ask).await.unwrap(), Some(7));
         assert_eq!(asked, 20, "a silent node is not asked each time");
         // It is back.
         tokio::time::advance(PAUSE).await;
-        assert_eq!(witnesses.agree(async |node| Ok(node == 2)).await.unwrap(), None);
+        assert_eq!(agreement.agree(async |node| Ok(node == 2)).await.unwrap(), None);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_node_that_stands_still_is_left_out_until_it_goes_on() {
-        let mut witnesses = Witnesses::new(3);
+        let mut agreement = NodeAgreement::new(3);
         // The last one never saw the redemption.
         let ask = async |node| Ok(node < 2);
-        assert_eq!(witnesses.agree(ask).await.unwrap(), None);
-        witnesses.look_at_heads(async |node| Ok(if node == 2 { 10_000 } else { 10_600 })).await;
-        assert_eq!(witnesses.agree(ask).await.unwrap(), None, "it may only be slow");
+        assert_eq!(agreement.agree(ask).await.unwrap(), None);
+        agreement.refresh_heads(async |node| Ok(if node == 2 { 10_000 } else { 10_600 })).await;
+        assert_eq!(agreement.agree(ask).await.unwrap(), None, "it may only be slow");
         tokio::time::advance(PAUSE).await;
-        witnesses.look_at_heads(async |node| Ok(if node == 2 { 10_000 } else { 10_601 })).await;
-        assert_eq!(witnesses.agree(ask).await.unwrap(), Some(true));
+        agreement.refresh_heads(async |node| Ok(if node == 2 { 10_000 } else { 10_601 })).await;
+        assert_eq!(agreement.agree(ask).await.unwrap(), Some(true));
         tokio::time::advance(PAUSE).await;
-        witnesses.look_at_heads(async |_| Ok(10_700)).await;
-        assert_eq!(witnesses.agree(ask).await.unwrap(), None);
+        agreement.refresh_heads(async |_| Ok(10_700)).await;
+        assert_eq!(agreement.agree(ask).await.unwrap(), None);
         // One that claims a time to come leaves itself alone, and that is no majority.
         tokio::time::advance(PAUSE).await;
-        witnesses.look_at_heads(async |node| Ok(if node == 2 { u64::MAX } else { 10_700 })).await;
-        assert_eq!(witnesses.agree(ask).await.unwrap(), None);
+        agreement.refresh_heads(async |node| Ok(if node == 2 { u64::MAX } else { 10_700 })).await;
+        assert_eq!(agreement.agree(ask).await.unwrap(), None);
     }
 
     #[tokio::test]
     async fn what_only_a_person_can_mend_is_no_silence() {
-        let error = Witnesses::new(1).agree(async |_| Err::<(), _>(PrimaryError::NoUrl)).await.unwrap_err();
+        let error = NodeAgreement::new(1).agree(async |_| Err::<(), _>(PrimaryError::NoUrl)).await.unwrap_err();
         assert!(matches!(error, PrimaryError::NoUrl));
     }
 }

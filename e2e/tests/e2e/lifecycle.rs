@@ -4,7 +4,7 @@ use std::process::Command;
 
 use alloy::primitives::{Address, U256};
 use fastpay_core::Asset;
-use fastpay_e2e::{Person, audit};
+use fastpay_e2e::{User, audit};
 use serde_json::{Value, json};
 
 use crate::scene::{build, on_chain, standalone};
@@ -18,14 +18,14 @@ fn milli_ether(thousandths: u64) -> U256 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn money_goes_in_around_and_out_again() {
-    let mut network = on_chain("way").await;
+    let mut network = on_chain("lifecycle").await;
     let collector = Collector::start(&mut network).await;
     collector.watch(&network);
     network.start_authorities().await.unwrap();
     network.start_relayer().unwrap();
-    let alice = Person::new(&network, "alice").await.unwrap();
+    let alice = User::new(&network, "alice").await.unwrap();
     let own = alice.import_rich_key("own", 0).await.unwrap();
-    let bob = Person::new(&network, "bob").await.unwrap();
+    let bob = User::new(&network, "bob").await.unwrap();
     trace_to(&bob.home().join("config.toml"), collector.address());
     trace_to(&alice.home().join("config.toml"), collector.address());
     let his = bob.new_ed25519_key("his").await.unwrap();
@@ -86,7 +86,7 @@ async fn a_committee_without_a_primary_pays_and_says_that_it_cannot_redeem() {
     let hanging = Hanging::start(&mut network).await;
     hanging.watch(&mut network);
     network.start_authorities().await.unwrap();
-    let person = Person::new(&network, "person").await.unwrap();
+    let person = User::new(&network, "person").await.unwrap();
     trace_to(&person.home().join("config.toml"), hanging.address());
     person.import_key("own", "--ed25519", &"01".repeat(32)).await.unwrap();
     let other = person.new_ed25519_key("other").await.unwrap();
@@ -125,7 +125,7 @@ fn assert_shown_in_walkthrough(said: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_demo_tells_its_story_and_writes_it_down() {
+async fn the_demo_runs_to_its_end_and_writes_a_report() {
     build();
     let demo = tokio::task::spawn_blocking(|| Command::new(env!("CARGO_BIN_EXE_fastpay-demo")).output());
     let demo = demo.await.unwrap().unwrap();

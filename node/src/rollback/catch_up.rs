@@ -14,8 +14,8 @@ use fastpay_rpc::AccountState;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 
-use super::{Guard, Question};
-use crate::standing::StandingSeen;
+use super::{Question, RollbackProtection};
+use crate::voter_status::VoterStatusWatch;
 
 /// At most so many accounts are asked about at a time.
 const ACCOUNTS_AT_A_TIME: usize = 32;
@@ -47,9 +47,9 @@ pub enum PeersError {
     },
 }
 
-/// Answers a guard's questions.
+/// Answers the questions of the rollback protection.
 pub struct CatchUp {
-    guard: Arc<Guard>,
+    protection: Arc<RollbackProtection>,
     questions: mpsc::Receiver<Question>,
     asker: Arc<Asker>,
 }
@@ -57,7 +57,7 @@ pub struct CatchUp {
 struct Asker {
     peers: Vec<AuthorityClient>,
     domain: Domain,
-    standing: StandingSeen,
+    voter_status: VoterStatusWatch,
 }
 
 /// The authorities of the file but this one, under whichever of its `names`.
@@ -86,27 +86,27 @@ impl CatchUp {
     /// # Errors
     /// See [`PeersError`].
     pub fn new(
-        guard: Arc<Guard>,
+        protection: Arc<RollbackProtection>,
         questions: mpsc::Receiver<Question>,
         endpoints: &Endpoints,
         names: &[AuthorityName],
         domain: Domain,
-        standing: StandingSeen,
+        voter_status: VoterStatusWatch,
     ) -> Result<Self, PeersError> {
-        let peers = peers(endpoints, standing.borrow().committees(), names)?;
-        Ok(Self::over(guard, questions, peers, domain, standing))
+        let peers = peers(endpoints, voter_status.borrow().committees(), names)?;
+        Ok(Self::over(protection, questions, peers, domain, voter_status))
     }
 
     /// Asks these authorities, of which this one is none.
     #[must_use]
     pub fn over(
-        guard: Arc<Guard>,
+        protection: Arc<RollbackProtection>,
         questions: mpsc::Receiver<Question>,
         peers: Vec<AuthorityClient>,
         domain: Domain,
-        standing: StandingSeen,
+        voter_status: VoterStatusWatch,
     ) -> Self {
-        Self { guard, questions, asker: Arc::new(Asker { peers, domain, standing }) }
+        Self { protection, questions, asker: Arc::new(Asker { peers, domain, voter_status }) }
     }
 
     /// Goes on as long as the authority runs.
@@ -114,10 +114,10 @@ impl CatchUp {
         let free = Arc::new(Semaphore::new(ACCOUNTS_AT_A_TIME));
         while let Some((account, sequence)) = self.questions.recv().await {
             let Ok(permit) = free.clone().acquire_owned().await else { return };
-            let (guard, asker) = (self.guard.clone(), self.asker.clone());
+            let (protection, asker) = (self.protection.clone(), self.asker.clone());
             tokio::spawn(async move {
                 let votes_from = asker.votes_from(account, sequence).await;
-                guard.learn(account, votes_from);
+                protection.learn(account, votes_from);
                 drop(permit);
             });
         }
@@ -127,7 +127,7 @@ impl CatchUp {
 impl Asker {
     /// The number from which on this authority may vote for the account, where a quorum of the others tells it.
     async fn votes_from(self: &Arc<Self>, account: AccountId, own_next: SequenceNumber) -> Option<SequenceNumber> {
-        let committees = self.standing.borrow().committees().clone();
+        let committees = self.voter_status.borrow().committees().clone();
         let mut asked = JoinSet::new();
         for peer in self.peers.clone() {
             let (asker, committees) = (self.clone(), committees.clone());

@@ -1,27 +1,27 @@
-//! One round of checks: what the requests of a batch demand and nobody knows yet.
+//! One round of checks: what the requests of a batch check and nobody knows yet.
 
 use hashbrown::HashTable;
 use rand_core::CryptoRng;
 
 use super::recent::{KeyHash, Recent};
 use super::work;
-use crate::demand::{Demand, Proof};
 use crate::signature::{BadSignature, Batch, Equation, KeyPoint};
+use crate::signature_check::{Proof, SignatureCheck};
 use crate::statement::Domain;
 
 /// Demands. Those of votes are in it once, however many requests need them: certificates of one batch share the
 /// signatures on its roots.
 #[derive(Default)]
-pub(super) struct Round {
-    items: Vec<Item>,
-    /// Where the votes' demands are in `items`.
+pub(super) struct BatchRound {
+    items: Vec<Entry>,
+    /// Where the votes' checks are in `items`.
     votes: HashTable<(KeyHash, usize)>,
     /// The equations of the open items, in their order.
     batch: Batch,
 }
 
-struct Item {
-    demand: Demand,
+struct Entry {
+    check: SignatureCheck,
     /// Of a vote.
     hash: Option<KeyHash>,
     state: State,
@@ -36,20 +36,20 @@ enum State {
     },
 }
 
-impl Round {
-    /// The place of a demand in this round. A vote's comes with its hash. secp256k1 signatures are checked at once: they gain nothing from
+impl BatchRound {
+    /// The place of a check in this round. A vote's comes with its hash. secp256k1 signatures are checked at once: they gain nothing from
     /// company.
     pub(super) fn place(
         &mut self,
-        demand: Demand,
+        check: SignatureCheck,
         hash: Option<KeyHash>,
         domain: &Domain,
         keys: &mut Recent<[u8; 32], KeyPoint>,
     ) -> usize {
-        if let Some(known) = hash.and_then(|hash| self.vote_place(hash, &demand)) {
+        if let Some(known) = hash.and_then(|hash| self.vote_place(hash, &check)) {
             return known;
         }
-        let state = match demand.proof(domain) {
+        let state = match check.proof(domain) {
             Proof::Ed25519 { key, digest, signature } => match Equation::new(key, signature, digest) {
                 Some(equation) => {
                     self.batch.push(equation, keys.get(keys.hash(key), key));
@@ -64,15 +64,15 @@ impl Round {
         if let Some(hash) = hash {
             self.votes.insert_unique(hash.0, (hash, place), |(hash, _)| hash.0);
         }
-        self.items.push(Item { demand, hash, state });
+        self.items.push(Entry { check, hash, state });
         place
     }
 
-    /// The place of a vote's demand with this hash, where it is in the round.
-    fn vote_place(&self, hash: KeyHash, demand: &Demand) -> Option<usize> {
+    /// The place of a vote's check with this hash, where it is in the round.
+    fn vote_place(&self, hash: KeyHash, check: &SignatureCheck) -> Option<usize> {
         let is_same = |(_, place): &(KeyHash, usize)| {
             work::compared();
-            self.item(*place).demand == *demand
+            self.item(*place).check == *check
         };
         self.votes.find(hash.0, is_same).map(|(_, place)| *place)
     }
@@ -91,24 +91,24 @@ impl Round {
         }
     }
 
-    /// Whether the demand at this place is known not to be met.
+    /// Whether the check at this place is known not to be met.
     pub(super) fn is_bad(&self, place: usize) -> bool {
         matches!(self.item(place).state, State::Bad)
     }
 
     /// The signature at this place where it was not found to be good.
     pub(super) fn bad(&self, place: usize) -> Option<BadSignature> {
-        let Item { demand, state, .. } = self.item(place);
-        (!matches!(state, State::Met)).then(|| BadSignature(demand.by()))
+        let Entry { check, state, .. } = self.item(place);
+        (!matches!(state, State::Met)).then(|| BadSignature(check.by()))
     }
 
-    /// The votes' demands that are met.
-    pub(super) fn into_votes_met(self) -> impl Iterator<Item = (KeyHash, Demand)> {
+    /// The votes' checks that are met.
+    pub(super) fn into_votes_met(self) -> impl Iterator<Item = (KeyHash, SignatureCheck)> {
         let met = self.items.into_iter().filter(|item| matches!(item.state, State::Met));
-        met.filter_map(|item| Some((item.hash?, item.demand)))
+        met.filter_map(|item| Some((item.hash?, item.check)))
     }
 
-    fn item(&self, place: usize) -> &Item {
+    fn item(&self, place: usize) -> &Entry {
         self.items.get(place).expect("places are given out by this round")
     }
 }

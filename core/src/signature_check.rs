@@ -1,4 +1,4 @@
-//! What a message demands: signatures. [`Deferred`] holds a value and the demands that must be met before
+//! What a message checks: signatures. [`PendingVerification`] holds a value and the checks that must be met before
 //! anyone may have it, so that a wallet can check them one by one and an authority many at once, less
 //! those that it knows to be met.
 
@@ -10,9 +10,9 @@ use crate::signature::{BadSignature, EcdsaSignature, Ed25519Signature, Equation,
 use crate::statement::Domain;
 
 /// A signature that a message needs. Holds all that its verdict depends on, but for the deployment: equal
-/// demands are met or not alike.
+/// checks are met or not alike.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Demand {
+pub(crate) enum SignatureCheck {
     /// The sender's, on its order. That the key owns the account has been checked.
     Order { sender: AccountId, digest: Digest, authorization: Authorization },
     /// An authority's, on the root of a batch of payments.
@@ -26,13 +26,13 @@ pub(crate) enum Demand {
     },
 }
 
-/// The same demand in terms of one of the two curves.
+/// The same check in terms of one of the two curves.
 pub(crate) enum Proof<'a> {
     Ed25519 { key: &'a [u8; 32], digest: Digest, signature: &'a Ed25519Signature },
     Ecdsa { owner: Option<PrimaryAddress>, digest: Digest, signature: &'a EcdsaSignature },
 }
 
-impl Demand {
+impl SignatureCheck {
     /// Whose signature it is.
     pub(crate) fn by(&self) -> Signatory {
         match self {
@@ -83,25 +83,25 @@ impl Proof<'_> {
     }
 }
 
-/// A value that is valid once its demands are met.
+/// A value that is valid once its checks are met.
 #[derive(Debug)]
-pub(crate) struct Deferred<T> {
+pub(crate) struct PendingVerification<T> {
     pub(crate) value: T,
-    pub(crate) demands: Vec<Demand>,
+    pub(crate) checks: Vec<SignatureCheck>,
 }
 
-impl<T> Deferred<T> {
+impl<T> PendingVerification<T> {
     /// Checks each signature on its own.
     ///
     /// # Errors
     /// The first bad signature.
     pub(crate) fn check(self, domain: &Domain) -> Result<T, BadSignature> {
-        self.demands.iter().try_for_each(|demand| demand.check(domain))?;
+        self.checks.iter().try_for_each(|check| check.check(domain))?;
         Ok(self.value)
     }
 
-    /// The same demands for another value.
-    pub(crate) fn map<U>(self, f: impl FnOnce(T) -> U) -> Deferred<U> {
-        Deferred { value: f(self.value), demands: self.demands }
+    /// The same checks for another value.
+    pub(crate) fn map<U>(self, f: impl FnOnce(T) -> U) -> PendingVerification<U> {
+        PendingVerification { value: f(self.value), checks: self.checks }
     }
 }

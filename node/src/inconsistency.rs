@@ -16,11 +16,11 @@ const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// How many readings in a row were inconsistent.
 #[derive(Debug, Default)]
-pub struct Suspicion {
+pub struct InconsistentReads {
     readings: u32,
 }
 
-impl Suspicion {
+impl InconsistentReads {
     /// Notes an inconsistent reading. Answers how long to wait before the next one; none where the follower must stop.
     pub fn raise(&mut self) -> Option<Duration> {
         let wait = WAIT_MIN.saturating_mul(2_u32.saturating_pow(self.readings)).min(WAIT_MAX);
@@ -40,18 +40,18 @@ mod tests {
 
     #[test]
     fn it_reads_again_for_some_minutes_and_then_stops() {
-        let mut suspicion = Suspicion::default();
-        let waits: Vec<_> = std::iter::from_fn(|| suspicion.raise()).map(|wait| wait.as_secs()).collect();
+        let mut inconsistent = InconsistentReads::default();
+        let waits: Vec<_> = std::iter::from_fn(|| inconsistent.raise()).map(|wait| wait.as_secs()).collect();
         assert_eq!(waits, [5, 10, 20, 40, 60, 60, 60, 60]);
-        assert_eq!(suspicion.raise(), None, "it stays stopped");
+        assert_eq!(inconsistent.raise(), None, "it stays stopped");
     }
 
     #[test]
     fn one_consistent_reading_clears_it() {
-        let mut suspicion = Suspicion::default();
-        assert!(!suspicion.clear());
-        while suspicion.raise().is_some() {}
-        assert!(suspicion.clear() && !suspicion.clear());
-        assert_eq!(suspicion.raise(), Some(WAIT_MIN));
+        let mut inconsistent = InconsistentReads::default();
+        assert!(!inconsistent.clear());
+        while inconsistent.raise().is_some() {}
+        assert!(inconsistent.clear() && !inconsistent.clear());
+        assert_eq!(inconsistent.raise(), Some(WAIT_MIN));
     }
 }

@@ -1,6 +1,6 @@
 //! Noticing that a data folder may be older than what its authority has said.
 //!
-//! The *witness* is a small file outside of the data folder, so that it does not come back with a copy of it. It
+//! The *high-water mark* is a small file outside of the data folder, so that it does not come back with a copy of it. It
 //! says which folder was in use, by the birth of its lock file, which no copy shares, and how far each shard's
 //! journal was committed. Every few seconds it is written anew where that has changed, always behind the journals,
 //! so that a crash makes it say less than there is and never more.
@@ -10,7 +10,7 @@
 //! keys that were made for it: then nothing can be forgotten.
 //!
 //! The *mark* is a file in the data folder: while it is there, the authority does not rely on its memory. It is
-//! written when the witness does not fit the folder, or at the operator's word, and taken away at the operator's
+//! written when the high-water mark does not fit the folder, or at the operator's word, and taken away at the operator's
 //! word only.
 
 use std::fs;
@@ -22,7 +22,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use fastpay_core::{AuthorityName, Epoch, JournalPosition, ShardId, TransactionIndex};
 use serde::{Deserialize, Serialize};
 
-use super::floors::FLOORS_FILE;
+use super::vote_floors::FLOORS_FILE;
 use crate::storage::{DataFolder, LOCK_FILE, NEW_FILE, StorageError, birth, replace_file, sync_folder};
 
 const MARK_FILE: &str = "restored.json";
@@ -31,12 +31,12 @@ const FIRST: &[u8] = b"first";
 
 /// Why a folder is taken to be older than what was said with it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Suspicion {
-    /// There is no witness: the folder is on another machine, or the file was removed.
-    #[error("its witness {0} is missing")]
-    NoWitness(PathBuf),
-    /// The witness is damaged.
-    #[error("its witness {0} cannot be read: {1}")]
+pub enum StaleReason {
+    /// There is no high-water mark: the folder is on another machine, or the file was removed.
+    #[error("its high-water mark {0} is missing")]
+    NoHighWaterMark(PathBuf),
+    /// The high-water mark is damaged.
+    #[error("its high-water mark {0} cannot be read: {1}")]
     Unreadable(PathBuf, String),
     /// Another folder was in use: this one is a copy of it.
     #[error("it is a copy of the folder that was last in use")]
@@ -48,7 +48,7 @@ pub enum Suspicion {
         shard: ShardId,
         /// Where it ends now.
         end: JournalPosition,
-        /// Where the witness says that it ended at least.
+        /// Where the high-water mark says that it ended at least.
         committed: JournalPosition,
     },
     /// A shard has lost credits that another one had from it, or that it had acknowledged.
@@ -62,14 +62,14 @@ pub enum Suspicion {
     /// It is new, and something was deposited.
     #[error(
         "it is new, and the deployment is in use: the contract has {0} events; this authority may have voted with a lost \
-         folder. If it never ran anywhere, stop it and run `fastpay-node vouch`; otherwise see docs/OPERATIONS.md, After a \
+         folder. If it never ran anywhere, stop it and run `fastpay-node trust-data`; otherwise see docs/OPERATIONS.md, After a \
          lost disk"
     )]
     Events(TransactionIndex),
     /// It is new, and a peer is at work.
     #[error(
         "it is new, and the deployment is in use at authority {0}; this authority may have voted with a lost folder. If it \
-         never ran anywhere, stop it and run `fastpay-node vouch`; otherwise see docs/OPERATIONS.md, After a lost disk"
+         never ran anywhere, stop it and run `fastpay-node trust-data`; otherwise see docs/OPERATIONS.md, After a lost disk"
     )]
     Peer(AuthorityName),
     /// It was made as a copy.
@@ -82,11 +82,11 @@ pub enum Suspicion {
 
 /// Why the memory cannot be judged.
 #[derive(Debug, thiserror::Error)]
-pub enum NoticeError {
+pub enum DetectionError {
     /// The data folder cannot be used.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// A file of the guard cannot be read or written.
+    /// A file of the rollback protection cannot be read or written.
     #[error("cannot use {path}: {error}")]
     Io {
         /// Which.
@@ -94,12 +94,12 @@ pub enum NoticeError {
         /// What the system says.
         error: io::Error,
     },
-    /// A new folder beside the witness of another one.
+    /// A new folder beside the high-water mark of another one.
     #[error(
-        "{0} is the witness of a data folder that was here: an authority that has voted must not begin with an empty \
-         memory. Restore its folder; or remove the witness, if those keys have never voted"
+        "{0} is the high-water mark of a data folder that was here: an authority that has voted must not begin with an empty \
+         memory. Restore its folder; or remove the high-water mark, if those keys have never voted"
     )]
-    Witnessed(PathBuf),
+    HighWaterMarkExists(PathBuf),
 }
 
 /// Whether what the data folder knows is all that its authority has said.
@@ -123,53 +123,53 @@ struct Mark {
 }
 
 #[derive(Serialize, Deserialize)]
-struct WitnessFile {
+struct HighWaterMarkFile {
     born: String,
     /// Of each shard, in bytes. None where they are not known yet.
     journal_ends: Option<Vec<u64>>,
 }
 
-/// Where the witness of a data folder is where nothing else is configured: beside it.
+/// Where the high-water mark of a data folder is where nothing else is configured: beside it.
 #[must_use]
-pub fn default_witness(data: &Path) -> PathBuf {
+pub fn default_high_water_mark(data: &Path) -> PathBuf {
     let mut name = data.file_name().unwrap_or_default().to_owned();
     name.push(".witness");
     data.with_file_name(name)
 }
 
-/// The witness of one data folder.
+/// The high-water mark of one data folder.
 #[derive(Debug)]
-pub struct Witness {
+pub struct HighWaterMark {
     path: PathBuf,
     born: String,
     noted: Mutex<Vec<u64>>,
 }
 
-impl Witness {
-    /// The witness at `path` of a data folder that is there.
+impl HighWaterMark {
+    /// The high-water mark at `path` of a data folder that is there.
     ///
     /// # Errors
     /// Where the folder cannot be read.
-    pub fn of(data: &Path, path: PathBuf) -> Result<Self, NoticeError> {
+    pub fn of(data: &Path, path: PathBuf) -> Result<Self, DetectionError> {
         let lock = data.join(LOCK_FILE);
-        let born = birth(&lock).map_err(|error| NoticeError::Io { path: lock, error })?;
+        let born = birth(&lock).map_err(|error| DetectionError::Io { path: lock, error })?;
         Ok(Self { path, born, noted: Mutex::default() })
     }
 
     /// For a data folder that was just made.
     ///
     /// # Errors
-    /// [`NoticeError::Witnessed`] where there is a witness already; where it cannot be written.
-    pub fn create(data: &Path, path: PathBuf) -> Result<(), NoticeError> {
-        let witness = Self::of(data, path)?;
-        if witness.path.exists() {
-            return Err(NoticeError::Witnessed(witness.path));
+    /// [`DetectionError::HighWaterMarkExists`] where there is a high-water mark already; where it cannot be written.
+    pub fn create(data: &Path, path: PathBuf) -> Result<(), DetectionError> {
+        let high_water_mark = Self::of(data, path)?;
+        if high_water_mark.path.exists() {
+            return Err(DetectionError::HighWaterMarkExists(high_water_mark.path));
         }
-        witness.write(None)
+        high_water_mark.write(None)
     }
 
     /// Whether the memory of a folder whose journals end at `ends` is whole. Where it is not, the folder is marked,
-    /// durably, and what was learned before is forgotten. The witness speaks of this folder from then on. A new folder
+    /// durably, and what was learned before is forgotten. The high-water mark speaks of this folder from then on. A new folder
     /// comes with why its deployment counts as in use, where it does; it is new no more once the verdict is on disk.
     ///
     /// # Errors
@@ -178,10 +178,10 @@ impl Witness {
         &self,
         folder: &DataFolder,
         ends: &[JournalPosition],
-        in_use: Option<Suspicion>,
-    ) -> Result<Memory, NoticeError> {
-        if let Some(suspicion) = in_use.or_else(|| self.suspicion(ends)) {
-            mark(folder.path(), &suspicion)?;
+        in_use: Option<StaleReason>,
+    ) -> Result<Memory, DetectionError> {
+        if let Some(stale_reason) = in_use.or_else(|| self.stale_reason(ends)) {
+            mark(folder.path(), &stale_reason)?;
         }
         self.write(Some(positions(ends)))?;
         remove(folder.path(), NEW_FILE)?;
@@ -189,24 +189,24 @@ impl Witness {
     }
 
     /// Why the folder, whose journals end at `ends`, would be marked.
-    pub(crate) fn suspicion(&self, ends: &[JournalPosition]) -> Option<Suspicion> {
+    pub(crate) fn stale_reason(&self, ends: &[JournalPosition]) -> Option<StaleReason> {
         let bytes = match fs::read(&self.path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Some(Suspicion::NoWitness(self.path.clone()));
+                return Some(StaleReason::NoHighWaterMark(self.path.clone()));
             }
-            Err(error) => return Some(Suspicion::Unreadable(self.path.clone(), error.to_string())),
+            Err(error) => return Some(StaleReason::Unreadable(self.path.clone(), error.to_string())),
         };
-        let file: WitnessFile = match serde_json::from_slice(&bytes) {
+        let file: HighWaterMarkFile = match serde_json::from_slice(&bytes) {
             Ok(file) => file,
-            Err(error) => return Some(Suspicion::Unreadable(self.path.clone(), error.to_string())),
+            Err(error) => return Some(StaleReason::Unreadable(self.path.clone(), error.to_string())),
         };
         if file.born != self.born {
-            return Some(Suspicion::Copy);
+            return Some(StaleReason::Copy);
         }
         let committed = file.journal_ends.unwrap_or_default().into_iter().map(JournalPosition);
         let mut shards = (0..).map(ShardId).zip(ends).zip(committed);
-        shards.find(|((_, end), committed)| *end < committed).map(|((shard, end), committed)| Suspicion::Shorter {
+        shards.find(|((_, end), committed)| *end < committed).map(|((shard, end), committed)| StaleReason::Shorter {
             shard,
             end: *end,
             committed,
@@ -223,13 +223,13 @@ impl Witness {
         match self.write(Some(ends.clone())) {
             Ok(()) => *noted = ends,
             Err(error) => {
-                tracing::error!(%error, "the witness cannot be written; without it an older copy of the data folder may not be noticed")
+                tracing::error!(%error, "the high-water mark cannot be written; without it an older copy of the data folder may not be noticed")
             }
         }
     }
 
-    fn write(&self, journal_ends: Option<Vec<u64>>) -> Result<(), NoticeError> {
-        let file = WitnessFile { born: self.born.clone(), journal_ends };
+    fn write(&self, journal_ends: Option<Vec<u64>>) -> Result<(), DetectionError> {
+        let file = HighWaterMarkFile { born: self.born.clone(), journal_ends };
         write(&self.path, &file)
     }
 }
@@ -239,11 +239,11 @@ fn positions(ends: &[JournalPosition]) -> Vec<u64> {
 }
 
 /// What the mark of a folder says: that its memory is whole where there is none.
-pub(crate) fn marked(folder: &Path) -> Result<Memory, NoticeError> {
+pub(crate) fn marked(folder: &Path) -> Result<Memory, DetectionError> {
     let path = folder.join(MARK_FILE);
     match fs::read(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Memory::Whole),
-        Err(error) => Err(NoticeError::Io { path, error }),
+        Err(error) => Err(DetectionError::Io { path, error }),
         // That it is there is what counts, whatever is left of it.
         Ok(bytes) => Ok(match serde_json::from_slice(&bytes) {
             Ok(Mark { since, why }) => Memory::Older { since, why },
@@ -252,7 +252,7 @@ pub(crate) fn marked(folder: &Path) -> Result<Memory, NoticeError> {
     }
 }
 
-fn mark(folder: &Path, why: &Suspicion) -> Result<(), NoticeError> {
+fn mark(folder: &Path, why: &StaleReason) -> Result<(), DetectionError> {
     // First: what the peers said before this copy came back says nothing of the votes since.
     remove(folder, FLOORS_FILE)?;
     #[expect(clippy::disallowed_methods, reason = "it is shown to the operator, and nothing else")]
@@ -260,43 +260,43 @@ fn mark(folder: &Path, why: &Suspicion) -> Result<(), NoticeError> {
     write(&folder.join(MARK_FILE), &Mark { since, why: why.to_string() })
 }
 
-fn remove(folder: &Path, name: &str) -> Result<(), NoticeError> {
+fn remove(folder: &Path, name: &str) -> Result<(), DetectionError> {
     let path = folder.join(name);
     let removed = match fs::remove_file(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => sync_folder(folder),
     };
-    removed.map_err(|error| NoticeError::Io { path, error })
+    removed.map_err(|error| DetectionError::Io { path, error })
 }
 
-fn write(path: &Path, content: &impl Serialize) -> Result<(), NoticeError> {
+fn write(path: &Path, content: &impl Serialize) -> Result<(), DetectionError> {
     let bytes = serde_json::to_vec(content).map_err(io::Error::from);
     let written = bytes.and_then(|bytes| replace_file(path, &bytes));
-    written.map_err(|error| NoticeError::Io { path: path.to_owned(), error })
+    written.map_err(|error| DetectionError::Io { path: path.to_owned(), error })
 }
 
 /// The operator says that the folder is an older copy.
 ///
 /// # Errors
 /// Where it is in use, or cannot be written.
-pub fn distrust(data: &Path) -> Result<(), NoticeError> {
-    mark(DataFolder::hold(data)?.path(), &Suspicion::Operator)
+pub fn mark_stale(data: &Path) -> Result<(), DetectionError> {
+    mark(DataFolder::hold(data)?.path(), &StaleReason::Operator)
 }
 
 /// A copy of a data folder that is being made, before anybody can use it.
 ///
 /// # Errors
 /// Where it cannot be written.
-pub(crate) fn mark_as_copy(copy: &Path) -> Result<(), NoticeError> {
-    mark(copy, &Suspicion::Backup)
+pub(crate) fn mark_as_copy(copy: &Path) -> Result<(), DetectionError> {
+    mark(copy, &StaleReason::Backup)
 }
 
 /// Marks a data folder in which a shard's journal has lost its end.
 ///
 /// # Errors
 /// Where it cannot be written.
-pub(crate) fn mark_as_cut(folder: &DataFolder) -> Result<(), NoticeError> {
-    mark(folder.path(), &Suspicion::Cut)
+pub(crate) fn mark_as_cut(folder: &DataFolder) -> Result<(), DetectionError> {
+    mark(folder.path(), &StaleReason::Cut)
 }
 
 /// The operator says that nothing is forgotten: the folder was moved as a whole while the node was stopped, or
@@ -304,10 +304,10 @@ pub(crate) fn mark_as_cut(folder: &DataFolder) -> Result<(), NoticeError> {
 ///
 /// # Errors
 /// Where it is in use, or cannot be written.
-pub fn vouch(data: &Path, witness: PathBuf) -> Result<(), NoticeError> {
+pub fn trust_data(data: &Path, high_water_mark: PathBuf) -> Result<(), DetectionError> {
     let folder = DataFolder::hold(data)?;
     // First: without it, the mark would be back at the next start.
-    Witness::of(data, witness)?.write(None)?;
+    HighWaterMark::of(data, high_water_mark)?.write(None)?;
     remove(folder.path(), FLOORS_FILE)?;
     remove(folder.path(), MARK_FILE)?;
     remove(folder.path(), NEW_FILE)
@@ -328,13 +328,13 @@ pub enum Age {
 ///
 /// # Errors
 /// Where that cannot be read.
-pub fn age(folder: &DataFolder) -> Result<Age, NoticeError> {
+pub fn age(folder: &DataFolder) -> Result<Age, DetectionError> {
     let path = folder.path().join(NEW_FILE);
     match fs::read(&path) {
         Ok(said) if said == FIRST => Ok(Age::First),
         Ok(_) => Ok(Age::New),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Age::Judged),
-        Err(error) => Err(NoticeError::Io { path, error }),
+        Err(error) => Err(DetectionError::Io { path, error }),
     }
 }
 
@@ -342,9 +342,9 @@ pub fn age(folder: &DataFolder) -> Result<Age, NoticeError> {
 ///
 /// # Errors
 /// Where it cannot be written.
-pub(crate) fn note_first(folder: &DataFolder) -> Result<(), NoticeError> {
+pub(crate) fn note_first(folder: &DataFolder) -> Result<(), DetectionError> {
     let path = folder.path().join(NEW_FILE);
-    replace_file(&path, FIRST).map_err(|error| NoticeError::Io { path, error })
+    replace_file(&path, FIRST).map_err(|error| DetectionError::Io { path, error })
 }
 
 #[cfg(test)]
@@ -362,7 +362,7 @@ mod tests {
             let scene = Self { parent };
             let identity = FolderIdentity { names: vec!["aa".into()], shards: 2, chain_id: 1, contract: "0x01".into() };
             drop(DataFolder::create(&scene.data(), &identity).unwrap());
-            Witness::create(&scene.data(), scene.witness()).unwrap();
+            HighWaterMark::create(&scene.data(), scene.high_water_mark()).unwrap();
             scene
         }
 
@@ -370,14 +370,17 @@ mod tests {
             self.parent.path().join("data")
         }
 
-        fn witness(&self) -> PathBuf {
-            default_witness(&self.data())
+        fn high_water_mark(&self) -> PathBuf {
+            default_high_water_mark(&self.data())
         }
 
         /// As at a start with these journals.
         fn judge(&self, ends: [u64; 2]) -> Memory {
             let folder = DataFolder::hold(&self.data()).unwrap();
-            Witness::of(&self.data(), self.witness()).unwrap().judge(&folder, &ends.map(JournalPosition), None).unwrap()
+            HighWaterMark::of(&self.data(), self.high_water_mark())
+                .unwrap()
+                .judge(&folder, &ends.map(JournalPosition), None)
+                .unwrap()
         }
 
         fn why(&self, ends: [u64; 2]) -> String {
@@ -405,8 +408,8 @@ mod tests {
     fn a_folder_that_goes_on_is_whole() {
         let scene = Scene::new();
         assert_eq!(scene.judge([0, 0]), Memory::Whole);
-        let witness = Witness::of(&scene.data(), scene.witness()).unwrap();
-        witness.note(&[JournalPosition(50), JournalPosition(60)]);
+        let high_water_mark = HighWaterMark::of(&scene.data(), scene.high_water_mark()).unwrap();
+        high_water_mark.note(&[JournalPosition(50), JournalPosition(60)]);
         // Whoever is behind its journals says less than there is.
         assert_eq!(scene.judge([50, 90]), Memory::Whole);
         assert_eq!(scene.judge([50, 90]), Memory::Whole);
@@ -430,22 +433,22 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_is_noticed_even_with_its_witness_and_with_whole_journals() {
+    fn a_copy_is_detected_even_with_its_high_water_mark_and_with_whole_journals() {
         let scene = Scene::new();
         assert_eq!(scene.judge([100, 200]), Memory::Whole);
         let (backup, kept) = (scene.parent.path().join("backup"), scene.parent.path().join("kept"));
         scene.copy(&scene.data(), &backup);
-        scene.copy(&scene.witness(), &kept);
+        scene.copy(&scene.high_water_mark(), &kept);
         fs::remove_dir_all(scene.data()).unwrap();
-        fs::remove_file(scene.witness()).unwrap();
+        fs::remove_file(scene.high_water_mark()).unwrap();
         scene.copy(&backup, &scene.data());
-        scene.copy(&kept, &scene.witness());
+        scene.copy(&kept, &scene.high_water_mark());
         assert!(scene.why([100, 200]).contains("copy"));
         fs::remove_file(scene.data().join(MARK_FILE)).unwrap();
-        fs::remove_file(scene.witness()).unwrap();
+        fs::remove_file(scene.high_water_mark()).unwrap();
         assert!(scene.why([100, 200]).contains("missing"));
         fs::remove_file(scene.data().join(MARK_FILE)).unwrap();
-        fs::write(scene.witness(), b"{").unwrap();
+        fs::write(scene.high_water_mark(), b"{").unwrap();
         assert!(scene.why([100, 200]).contains("cannot be read"));
         fs::write(scene.data().join(MARK_FILE), b"").unwrap();
         assert!(matches!(scene.judge([100, 200]), Memory::Older { since: 0, .. }), "a damaged mark is one, too");
@@ -475,15 +478,15 @@ mod tests {
         // A folder stands where the mark would be written.
         fs::create_dir(&unwritten).unwrap();
         let folder = DataFolder::hold(&scene.data()).unwrap();
-        let witness = Witness::of(&scene.data(), scene.witness()).unwrap();
-        witness.judge(&folder, &[99, 200].map(JournalPosition), None).unwrap_err();
+        let high_water_mark = HighWaterMark::of(&scene.data(), scene.high_water_mark()).unwrap();
+        high_water_mark.judge(&folder, &[99, 200].map(JournalPosition), None).unwrap_err();
         drop(folder);
         // What the peers said is forgotten before there is a mark that makes it count …
         fs::write(&floors, b"learned").unwrap();
-        distrust(&scene.data()).unwrap_err();
+        mark_stale(&scene.data()).unwrap_err();
         assert!(!floors.exists());
         fs::remove_dir(&unwritten).unwrap();
-        // … and the witness speaks of the folder as it is only once the mark is there.
+        // … and the high-water mark speaks of the folder as it is only once the mark is there.
         assert!(scene.why([99, 200]).contains("shard 0"));
     }
 
@@ -491,7 +494,8 @@ mod tests {
     fn a_new_folder_is_judged_once_by_whether_its_deployment_is_in_use() {
         let judge = |scene: &Scene, in_use| {
             let folder = DataFolder::hold(&scene.data()).unwrap();
-            let memory = Witness::of(&scene.data(), scene.witness()).unwrap().judge(&folder, &[], in_use).unwrap();
+            let memory =
+                HighWaterMark::of(&scene.data(), scene.high_water_mark()).unwrap().judge(&folder, &[], in_use).unwrap();
             assert_eq!(age(&folder).unwrap(), Age::Judged);
             memory
         };
@@ -500,21 +504,21 @@ mod tests {
         assert!(is_new_in(&scene));
         assert_eq!(judge(&scene, None), Memory::Whole);
         for in_use in [
-            Suspicion::LaterEpoch(Epoch(3)),
-            Suspicion::Events(TransactionIndex(7)),
-            Suspicion::Peer(AuthorityName([1; 32])),
+            StaleReason::LaterEpoch(Epoch(3)),
+            StaleReason::Events(TransactionIndex(7)),
+            StaleReason::Peer(AuthorityName([1; 32])),
         ] {
             let scene = Scene::new();
             let Memory::Older { why, .. } = judge(&scene, Some(in_use.clone())) else { panic!("{in_use}") };
             assert_eq!(why, in_use.to_string());
             assert!(matches!(judge(&scene, None), Memory::Older { .. }), "the verdict stays");
             // Its operator knows better.
-            vouch(&scene.data(), scene.witness()).unwrap();
+            trust_data(&scene.data(), scene.high_water_mark()).unwrap();
             assert_eq!(judge(&scene, None), Memory::Whole);
         }
         // By the operator's word it is new no more, either: nobody is asked.
         let scene = Scene::new();
-        vouch(&scene.data(), scene.witness()).unwrap();
+        trust_data(&scene.data(), scene.high_water_mark()).unwrap();
         assert!(!is_new_in(&scene));
     }
 
@@ -523,14 +527,14 @@ mod tests {
         let scene = Scene::new();
         let judge = || {
             let folder = DataFolder::hold(&scene.data()).unwrap();
-            let in_use = Some(Suspicion::Events(TransactionIndex(7)));
-            let judged = Witness::of(&scene.data(), scene.witness()).unwrap().judge(&folder, &[], in_use);
+            let in_use = Some(StaleReason::Events(TransactionIndex(7)));
+            let judged = HighWaterMark::of(&scene.data(), scene.high_water_mark()).unwrap().judge(&folder, &[], in_use);
             (judged, age(&folder).unwrap() != Age::Judged)
         };
-        // A folder stands where the mark would be written, then where the witness would be.
+        // A folder stands where the mark would be written, then where the high-water mark would be.
         let mark = scene.data().join(format!(".{MARK_FILE}.tmp"));
-        let witness = scene.parent.path().join(".data.witness.tmp");
-        for unwritten in [mark, witness] {
+        let high_water_mark = scene.parent.path().join(".data.witness.tmp");
+        for unwritten in [mark, high_water_mark] {
             fs::create_dir(&unwritten).unwrap();
             assert!(matches!(judge(), (Err(_), true)), "{}", unwritten.display());
             fs::remove_dir(&unwritten).unwrap();
@@ -543,11 +547,11 @@ mod tests {
         let scene = Scene::new();
         assert_eq!(scene.judge([100, 200]), Memory::Whole);
         let running = DataFolder::hold(&scene.data()).unwrap();
-        for refused in [distrust(&scene.data()), vouch(&scene.data(), scene.witness())] {
-            assert!(matches!(refused, Err(NoticeError::Storage(StorageError::InUse { .. }))), "{refused:?}");
+        for refused in [mark_stale(&scene.data()), trust_data(&scene.data(), scene.high_water_mark())] {
+            assert!(matches!(refused, Err(DetectionError::Storage(StorageError::InUse { .. }))), "{refused:?}");
         }
         drop(running);
-        distrust(&scene.data()).unwrap();
+        mark_stale(&scene.data()).unwrap();
         assert!(scene.why([100, 200]).contains("operator"));
         // Moved to another disk, with all that there was.
         let backup = scene.parent.path().join("backup");
@@ -555,22 +559,25 @@ mod tests {
         fs::remove_dir_all(scene.data()).unwrap();
         scene.copy(&backup, &scene.data());
         fs::write(scene.data().join(FLOORS_FILE), b"learned").unwrap();
-        vouch(&scene.data(), scene.witness()).unwrap();
+        trust_data(&scene.data(), scene.high_water_mark()).unwrap();
         assert!(!scene.data().join(FLOORS_FILE).exists());
         assert_eq!(scene.judge([100, 200]), Memory::Whole);
         // From then on it is watched as before.
         assert!(scene.why([100, 100]).contains("shard 1"));
         let nowhere = scene.parent.path().join("nowhere");
-        for refused in [distrust(&nowhere), vouch(&nowhere, scene.witness())] {
-            assert!(matches!(refused, Err(NoticeError::Storage(StorageError::NotCreated { .. }))), "{refused:?}");
+        for refused in [mark_stale(&nowhere), trust_data(&nowhere, scene.high_water_mark())] {
+            assert!(matches!(refused, Err(DetectionError::Storage(StorageError::NotCreated { .. }))), "{refused:?}");
         }
     }
 
     #[test]
-    fn no_second_folder_is_made_beside_the_witness_of_the_first() {
+    fn no_second_folder_is_made_beside_the_high_water_mark_of_the_first() {
         let scene = Scene::new();
-        let refused = Witness::create(&scene.data(), scene.witness()).unwrap_err();
-        assert!(matches!(&refused, NoticeError::Witnessed(path) if *path == scene.witness()), "{refused}");
+        let refused = HighWaterMark::create(&scene.data(), scene.high_water_mark()).unwrap_err();
+        assert!(
+            matches!(&refused, DetectionError::HighWaterMarkExists(path) if *path == scene.high_water_mark()),
+            "{refused}"
+        );
         assert!(refused.to_string().contains("must not begin with an empty memory"));
     }
 }

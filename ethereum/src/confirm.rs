@@ -45,7 +45,7 @@ impl Sender {
     ///
     /// # Errors
     /// See [`SendError::is_retryable`]. After an error the call may still happen; a caller that must not
-    /// repeat it uses [`Sender::prepare`] and [`Sender::drive`], and stores the submission.
+    /// repeat it uses [`Sender::prepare`] and [`Sender::confirm`], and stores the submission.
     pub async fn send_and_wait(
         &self,
         call: Call,
@@ -54,25 +54,25 @@ impl Sender {
         let tried = self.try_out(&call).await?;
         progress(Progress::Simulated { gas: tried.estimate });
         let submission = self.prepare_tried(call, tried).await?;
-        self.drive(submission, &mut |_| Ok(()), progress).await
+        self.confirm(submission, &mut |_| Ok(()), progress).await
     }
 
     /// Stays with a submission, new or stored, until it is final. `store` is called before every
     /// broadcast of something new, and has to return when the submission is on disk.
     ///
     /// Waits without limit while no node answers or the offer is too low; the caller may drop the future
-    /// at any time and drive the stored submission again.
+    /// at any time and confirm the stored submission again.
     ///
     /// # Errors
     /// Where it reverted or was superseded, could not be stored, or a person has to help.
-    pub async fn drive(
+    pub async fn confirm(
         &self,
         mut submission: Submission,
         store: &mut (dyn FnMut(&Submission) -> io::Result<()> + Send),
         progress: &mut (dyn FnMut(Progress) + Send),
     ) -> Result<Inclusion, SendError> {
         store(&submission)?;
-        self.tell(&submission, self.broadcast(&submission).await, progress)?;
+        self.report(&submission, self.broadcast(&submission).await, progress)?;
         let mut offered_at = Instant::now();
         let mut shown_in = None;
         loop {
@@ -99,7 +99,7 @@ impl Sender {
                         submission = raised;
                     }
                     if changed || !known {
-                        self.tell(&submission, self.broadcast(&submission).await, progress)?;
+                        self.report(&submission, self.broadcast(&submission).await, progress)?;
                     }
                 }
                 Err(error) => wait_or_stop(error.into(), progress)?,
@@ -125,7 +125,7 @@ impl Sender {
         }
     }
 
-    fn tell(
+    fn report(
         &self,
         submission: &Submission,
         sent: Result<(), SendError>,
