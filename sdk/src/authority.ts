@@ -12,6 +12,7 @@ import {
   decodeAccount,
   decodeBatchVoted,
   decodeCertificate,
+  decodeCertificates,
   decodeCommittee,
   decodeConfirmed,
   decodeDepositItem,
@@ -23,12 +24,13 @@ import {
   decodeTransfer,
   decodeVoted,
   encodeCertificate,
+  encodeCertificateNames,
   encodeOrder,
   encodeRedemptionNames,
   type DepositItem,
   type Page,
   type ReceivedItem,
-  type RedemptionName,
+  type OrderName,
   type SentItem,
 } from "./wire.js";
 
@@ -59,7 +61,7 @@ export class AuthorityClient implements AuthorityRef {
   }
 
   /** Asks for its vote, under the current epoch, for redemptions that it has confirmed, in this order. */
-  voteForRedemptions(redemptions: readonly RedemptionName[], signal?: AbortSignal) {
+  voteForRedemptions(redemptions: readonly OrderName[], signal?: AbortSignal) {
     return this.#post("/v1/redemptions/votes", encodeRedemptionNames(redemptions), decodeBatchVoted, signal);
   }
 
@@ -71,6 +73,11 @@ export class AuthorityClient implements AuthorityRef {
   /** The certificate that `account` sent under `sequence`. */
   certificate(account: AccountId, sequence: bigint, signal?: AbortSignal): Promise<Certificate> {
     return this.#get(`${accountPath(account)}/certificates/${sequence}`, {}, decodeCertificate, signal);
+  }
+
+  /** The certificates of some of these names, and how many of the names, from the first, the answer is about. */
+  certificates(names: readonly OrderName[], signal?: AbortSignal) {
+    return this.#post("/v1/certificates/read", encodeCertificateNames(names), decodeCertificates, signal);
   }
 
   /** Confirmed transfers of the account from number `start` on. */

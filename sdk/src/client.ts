@@ -217,8 +217,11 @@ export interface FastPayClient {
    * quorum are waited for during `graceMs`, 100 ms where nothing is said, and never longer than reads may take.
    */
   account(account: AccountId, assets?: readonly Address[], options?: { graceMs?: number }): Promise<AccountView>;
-  /** The newest entries of an account's history, all proven; `cursor` goes on with older ones. */
-  history(account: AccountId, options?: { limit?: number; cursor?: HistoryCursor }): Promise<History>;
+  /**
+   * The newest entries of an account's history, all proven; `cursor` goes on with older ones. With a `view` of the account
+   * these are the newest as of it, and the authorities are not asked again how the account stands.
+   */
+  history(account: AccountId, options?: { limit?: number; cursor?: HistoryCursor; view?: AccountView }): Promise<History>;
   /**
    * What happens to an account from now on, or from a cursor (of a view: what that does not show yet); each once, when
    * f + 1 authorities tell it. Ends with `signal`.

@@ -188,8 +188,8 @@ function clientOf(context: Context, deployment: Hex, closing: AbortController): 
     unfinished: (account) => listUnfinished(context, account),
 
     account: (account, assets = [], { graceMs } = {}) => viewAccount(context, account, assets, graceMs),
-    history: (account, { limit = HISTORY_LIMIT, cursor } = {}) =>
-      readHistory(context, account, Math.min(Math.max(limit, 1), HISTORY_LIMIT_MAX), cursor),
+    history: (account, { limit = HISTORY_LIMIT, cursor, view } = {}) =>
+      readHistory(context, account, Math.min(Math.max(limit, 1), HISTORY_LIMIT_MAX), cursor, view),
     watch: (account, { from, signal } = {}) => watchAccount(context, account, from, until(signal)),
     evidence: (of) => gatherEvidence(context, of),
     certificate: (account, sequence) => network.findCertificate(account, sequence),

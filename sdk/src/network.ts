@@ -10,15 +10,19 @@ import type { Committees } from "./chain/committees.js";
 import type { Committee } from "./committee.js";
 import { FastPayError, isFastPayError, messageOf } from "./errors.js";
 import { ProblemError } from "./problem.js";
-import { entryOf } from "./received.js";
+import { entryOf, orderText } from "./received.js";
 import type { Domain } from "./transfer.js";
 import type { AccountState, AuthorityAnswer, PaymentName, ReceivedEntry } from "./views.js";
 import { sleep, throwIfAborted } from "./waiting.js";
+import { CERTIFICATE_NAMES_MAX, type OrderName } from "./wire.js";
 
 /** After a quorum has answered a read, the others get this much longer. */
 const GRACE_MS = 100;
 /** After a quorum has said that there is none of what one authority may have, the others get this much longer. */
 const ABSENCE_MS = 1_000;
+
+/** An authority that has not sent a page of certificates by then is passed over. */
+const PAGE_MS = 5_000;
 
 /** How long reads may take. */
 export interface ReadTiming {
@@ -191,6 +195,38 @@ export class Network {
     } finally {
       found.abort();
     }
+  }
+
+  /**
+   * Certificates by their names' texts, each verified; what one of `from` lacks or keeps back is asked of the next. Those
+   * of settled transfers can be missing where `from` are slow or lie: `findCertificate` asks everybody.
+   */
+  async readCertificates(
+    names: readonly OrderName[],
+    from: readonly AuthorityClient[],
+  ): Promise<Map<string, VerifiedCertificate>> {
+    const found = new Map<string, VerifiedCertificate>();
+    for (const authority of from) {
+      const wanted = names.filter((name) => !found.has(orderText(name)));
+      if (wanted.length === 0) break;
+      try {
+        for (let at = 0; at < wanted.length; ) {
+          const page = wanted.slice(at, at + CERTIFICATE_NAMES_MAX);
+          const until = AbortSignal.any([this.closed, AbortSignal.timeout(PAGE_MS)]);
+          const { certificates, lookedUp } = await authority.certificates(page, until);
+          for (const certificate of certificates) {
+            const { sender, sequence } = certificate.order.transfer;
+            found.set(orderText({ sender, sequence }), await this.verify(certificate, sender, sequence));
+          }
+          if (lookedUp === 0) break;
+          at += lookedUp;
+        }
+      } catch {
+        throwIfAborted(this.closed);
+        // The next one is asked.
+      }
+    }
+    return found;
   }
 
   /**

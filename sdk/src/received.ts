@@ -6,7 +6,7 @@ import type { VerifiedCertificate } from "./certificate.js";
 import type { Network } from "./network.js";
 import { paymentIn } from "./transfer.js";
 import type { PaymentName, ReceivedEntry } from "./views.js";
-import type { ReceivedItem } from "./wire.js";
+import type { OrderName, ReceivedItem } from "./wire.js";
 
 /** The name of a received payment. */
 export function nameOf({ payment: { sender, sequence }, output }: ReceivedItem): PaymentName {
@@ -16,6 +16,11 @@ export function nameOf({ payment: { sender, sequence }, output }: ReceivedItem):
 /** A name as a text, different for each. */
 export function textOf({ sender, sequence, output }: PaymentName): string {
   return `${sender}/${sequence}/${output ?? ""}`;
+}
+
+/** The name of an order as a text, different for each. */
+export function orderText({ sender, sequence }: OrderName): string {
+  return `${sender}/${sequence}`;
 }
 
 /** What a certificate proves that `account` has received under a name; none where it proves nothing of it. */
@@ -32,16 +37,18 @@ export function entryOf(
 export class ReceivedProofs {
   readonly #network: Network;
   readonly #account: AccountId;
-  readonly #fetched = new Map<string, VerifiedCertificate>();
+  readonly #fetched: Map<string, VerifiedCertificate>;
 
-  constructor(network: Network, account: AccountId) {
+  /** `fetched` are certificates that are known already, by their names' texts. */
+  constructor(network: Network, account: AccountId, fetched: ReadonlyMap<string, VerifiedCertificate> = new Map()) {
     this.#network = network;
     this.#account = account;
+    this.#fetched = new Map(fetched);
   }
 
   /** The payment that `lister` lists under a name; none where nobody can prove it. */
   async find(lister: AuthorityClient, name: PaymentName, signal?: AbortSignal): Promise<ReceivedEntry | undefined> {
-    const order = `${name.sender}/${name.sequence}`;
+    const order = orderText(name);
     const known = this.#fetched.get(order);
     if (known !== undefined) return entryOf(known, this.#account, name.output);
     const found = await this.#network.findReceived(this.#account, lister, name, signal);

@@ -85,6 +85,9 @@ const authorization = tagged<Authorization>({
   ethereum: object({ type: literal("ethereum"), signature: hex(65) }),
 });
 
+/** So many certificates are asked for in one request at most. */
+export const CERTIFICATE_NAMES_MAX = 100;
+
 /** A transfer order, not checked. */
 export const decodeOrder: Decoder<TransferOrder> = object<TransferOrder>({ transfer, authorization });
 
@@ -187,6 +190,9 @@ export const decodeDeposits = object({ total: u64, deposits: list(decodeDepositI
 /** What is known of a transfer by its digest. */
 export const decodeTransfer = object({ certificate: decodeCertificate });
 
+/** Certificates by their names; `lookedUp` of the names are answered. */
+export const decodeCertificates = object({ certificates: list(decodeCertificate), lookedUp: smallNumber(CERTIFICATE_NAMES_MAX) });
+
 /** A committee as an authority tells it: for display; what is trusted comes from the contract. */
 export const decodeCommittee = object({
   epoch: u64,
@@ -275,19 +281,24 @@ export function parseOutputProof(json: string): OutputProof {
   return decodeOutputProof(parseJson(json, "the proof"), "the proof");
 }
 
-/** A redemption by its sender and number. */
-export interface RedemptionName {
+/** An order by its sender and number. */
+export interface OrderName {
   readonly sender: AccountId;
   readonly sequence: bigint;
 }
 
 /** The text that asks for a vote on redemptions. */
-export function encodeRedemptionNames(names: readonly RedemptionName[]): string {
-  const redemptions = names.map(({ sender, sequence }) => ({
-    sender: formatAccount(sender),
-    sequence: sequence.toString(),
-  }));
-  return JSON.stringify({ redemptions });
+export function encodeRedemptionNames(names: readonly OrderName[]): string {
+  return JSON.stringify({ redemptions: names.map(nameJson) });
+}
+
+/** The text that asks for certificates. */
+export function encodeCertificateNames(names: readonly OrderName[]): string {
+  return JSON.stringify({ names: names.map(nameJson) });
+}
+
+function nameJson({ sender, sequence }: OrderName) {
+  return { sender: formatAccount(sender), sequence: sequence.toString() };
 }
 
 /** Reads a certificate that was written with `encodeCertificate`, such as one that a payer handed over; not checked. */

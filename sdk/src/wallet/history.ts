@@ -6,14 +6,14 @@
 import type { AccountId } from "../accounts.js";
 import type { AuthorityClient } from "../authority.js";
 import { readRange } from "../lists.js";
+import type { VerifiedCertificate } from "../certificate.js";
 import type { Network } from "../network.js";
-import { nameOf, ReceivedProofs, textOf } from "../received.js";
+import { nameOf, orderText, ReceivedProofs, textOf } from "../received.js";
 import { OrderJournal } from "../storage/journal.js";
-import type { DepositEntry, History, HistoryCursor, ReceivedEntry, SentEntry } from "../views.js";
+import type { AccountView, DepositEntry, History, HistoryCursor, OrderEntry, ReceivedEntry, SentEntry } from "../views.js";
 import type { DepositItem, ReceivedItem } from "../wire.js";
-import { orderEntry } from "./account.js";
+import { orderEntry, viewAccount } from "./account.js";
 import type { Context } from "./context.js";
-import { provenNext } from "./finish.js";
 
 /** So many certificates are fetched at a time. */
 const FETCHED_AT_ONCE = 8;
@@ -25,19 +25,17 @@ interface Listed<T> {
   readonly start: bigint;
 }
 
-/** The newest `limit` entries of each list, or those before `cursor`. */
+/** The newest `limit` entries of each list as of `view`, or those before `cursor`. */
 export async function readHistory(
   context: Context,
   account: AccountId,
   limit: number,
   cursor: HistoryCursor | undefined,
+  view?: AccountView,
 ): Promise<History> {
   const { network } = context;
-  const answers = await network.accountStates(account);
-  const before =
-    cursor === undefined
-      ? await provenNext({ network, signal: undefined }, { account }, 0n, answers)
-      : BigInt(cursor.sent);
+  const { states, nextSequence } = view ?? (await viewAccount(context, account, []));
+  const before = cursor === undefined ? nextSequence : BigInt(cursor.sent);
   const from = before > BigInt(limit) ? before - BigInt(limit) : 0n;
   const listed = async <T>(
     kind: "received" | "deposits",
@@ -45,19 +43,28 @@ export async function readHistory(
   ): Promise<Listed<T>[]> => {
     const lists = await network.askAll(async (authority, signal): Promise<Listed<T>> => {
       const end = cursor?.[kind][authority.url];
-      const to = end === undefined ? (await authority.account(account, undefined, signal))[kind] : BigInt(end);
+      const known = states.find((state) => state.authority.url === authority.url)?.answer;
+      const to = end === undefined ? (known ?? (await authority.account(account, undefined, signal)))[kind] : BigInt(end);
       const start = to > BigInt(limit) ? to - BigInt(limit) : 0n;
       const page = async (at: bigint) => ({ total: to, entries: (await read(authority, at, signal)).entries });
       return { authority, start, entries: await readRange(page, start, to) };
     });
     return lists.flatMap(({ answer }) => (answer === undefined ? [] : [answer]));
   };
-  const [sent, receivedLists, depositLists] = await Promise.all([
-    readSent(context, account, from, before),
+  const [own, receivedLists, depositLists] = await Promise.all([
+    readOwn(context, account, from, before),
     listed<ReceivedItem>("received", (authority, start, signal) => authority.received(account, start, signal)),
     listed<DepositItem>("deposits", (authority, start, signal) => authority.deposits(account, start, signal)),
   ]);
-  const received = await proveReceived(network, account, receivedLists);
+  const listedAs = newestFirst(receivedLists);
+  const missing = own.flatMap(({ sequence, certificate }) => (certificate === undefined ? [{ sender: account, sequence }] : []));
+  const names = new Map([...missing, ...listedAs.map(({ item }) => nameOf(item))].map((name) => [orderText(name), name]));
+  const answering = network.authorities.filter(({ url }) => states.some((state) => state.authority.url === url && state.answer !== undefined));
+  const fetched = await network.readCertificates([...names.values()], answering);
+  const [sent, received] = await Promise.all([
+    proveSent(network, account, own, fetched),
+    proveReceived(new ReceivedProofs(network, account, fetched), listedAs),
+  ]);
   const deposits = agreedDeposits(depositLists, network.trusted);
   const older: HistoryCursor = {
     sent: from.toString(),
@@ -72,32 +79,48 @@ function starts(lists: readonly Listed<unknown>[]): Record<string, string> {
   return Object.fromEntries(lists.map(({ authority, start }) => [authority.url, start.toString()]));
 }
 
-async function readSent(
-  { network, store }: Context,
-  account: AccountId,
-  from: bigint,
-  to: bigint,
-): Promise<SentEntry[]> {
+/** An order of a history: what the storage knows of it, and its certificate where that stands there. */
+interface Own {
+  readonly sequence: bigint;
+  readonly order: OrderEntry | undefined;
+  readonly certificate: VerifiedCertificate | undefined;
+}
+
+/** The newest first. */
+async function readOwn({ network, store }: Context, account: AccountId, from: bigint, to: bigint): Promise<Own[]> {
   const journal = store && new OrderJournal(store, network.domain, account);
   const numbers: bigint[] = [];
   for (let sequence = to - 1n; sequence >= from; sequence -= 1n) numbers.push(sequence);
   return inTurns(numbers, async (sequence) => {
     const stored = await journal?.entry(sequence);
-    const own =
-      stored?.certificate && (await network.verify(stored.certificate, account, sequence).catch(() => undefined));
-    const certificate = own ?? (await network.findCertificate(account, sequence));
-    if (certificate === undefined) return undefined;
-    return { certificate, order: stored && orderEntry(account, stored)[0] };
+    const certificate = stored?.certificate && (await network.verify(stored.certificate, account, sequence).catch(() => undefined));
+    return { sequence, order: stored && orderEntry(account, stored)[0], certificate };
   });
 }
 
-async function proveReceived(
+function proveSent(
   network: Network,
   account: AccountId,
-  lists: readonly Listed<ReceivedItem>[],
-): Promise<ReceivedEntry[]> {
+  own: readonly Own[],
+  fetched: ReadonlyMap<string, VerifiedCertificate>,
+): Promise<SentEntry[]> {
+  return inTurns(own, async ({ sequence, order, certificate: stored }) => {
+    const known = stored ?? fetched.get(orderText({ sender: account, sequence }));
+    const certificate = known ?? (await network.findCertificate(account, sequence));
+    return certificate && { certificate, order };
+  });
+}
+
+/** A received payment as the authority lists it that saw it last. */
+interface Newest {
+  readonly age: number;
+  readonly lister: AuthorityClient;
+  readonly item: ReceivedItem;
+}
+
+function newestFirst(lists: readonly Listed<ReceivedItem>[]): Newest[] {
   // By how far from the newest end the authority has it that saw it last: arrival has no common order.
-  const found = new Map<string, { age: number; lister: AuthorityClient; item: ReceivedItem }>();
+  const found = new Map<string, Newest>();
   for (const { authority, entries } of lists) {
     entries.forEach((item, i) => {
       const name = textOf(nameOf(item));
@@ -106,9 +129,11 @@ async function proveReceived(
       if (known === undefined || age < known.age) found.set(name, { age, lister: authority, item });
     });
   }
-  const newestFirst = [...found.values()].sort((a, b) => a.age - b.age);
-  const proofs = new ReceivedProofs(network, account);
-  return inTurns(newestFirst, ({ lister, item }) => proofs.find(lister, nameOf(item)));
+  return [...found.values()].sort((a, b) => a.age - b.age);
+}
+
+function proveReceived(proofs: ReceivedProofs, listed: readonly Newest[]): Promise<ReceivedEntry[]> {
+  return inTurns(listed, ({ lister, item }) => proofs.find(lister, nameOf(item)));
 }
 
 /** The deposits that at least `trusted` authorities list alike, the newest first. */

@@ -107,6 +107,7 @@ export class TestNode {
     if (method === "POST" && path === "/v1/certificates")
       return this.confirm(decodeCertificate(JSON.parse(body), "certificate"));
     if (method === "POST" && path === "/v1/redemptions/votes") return this.#voteAgain(JSON.parse(body));
+    if (method === "POST" && path === "/v1/certificates/read") return this.#read(JSON.parse(body));
     const [, , , account = "", list, number] = path.split("/");
     if (!path.startsWith("/v1/accounts/")) return problem(404, "not-found");
     const state = this.account(parseAccount(account));
@@ -122,6 +123,12 @@ export class TestNode {
     }
     if (list === "deposits") return { status: 200, body: { total: "0", deposits: [] } };
     return problem(404, "not-found");
+  }
+
+  #read({ names }: { names: { sender: string; sequence: string }[] }): Answer {
+    const found = names.flatMap(({ sender, sequence }) => this.account(parseAccount(sender)).sent[Number(sequence)] ?? []);
+    const certificates = found.map((certificate) => JSON.parse(encodeCertificate(certificate)));
+    return { status: 200, body: { certificates, lookedUp: names.length } };
   }
 
   #state({ next, pending, balance, received }: State): Answer {

@@ -3,7 +3,7 @@ import { createContext, useCallback, useContext, useEffect, useState, useSyncExt
 import type { AccountId, Address, SubmittedTransaction } from "@fastpay/sdk";
 
 import { useKnownAssets } from "../data/assets";
-import { refreshAccount, shown } from "../data/queries";
+import { refreshAccount, refreshHistory, shown } from "../data/queries";
 import { useOwners } from "../account/OwnerProvider";
 import { useNetwork } from "../network/NetworkProvider";
 import { money } from "../ui/words";
@@ -39,7 +39,9 @@ export function useActivityActions(): {
   const store = useStore();
   const queries = useQueryClient();
   const start = useCallback(
-    (plan: ActivityPlan) => store.start(plan, () => void refreshAccount(queries, plan.account)),
+    (plan: ActivityPlan) =>
+      // What this browser knows of an order belongs to the history, too.
+      store.start(plan, () => void refreshAccount(queries, plan.account).then(() => refreshHistory(queries, plan.account))),
     [store, queries],
   );
   const stop = useCallback((id: number) => store.stop(id), [store]);

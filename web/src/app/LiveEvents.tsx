@@ -4,7 +4,7 @@ import { useEffect, type JSX, type ReactNode } from "react";
 import { decodeMemo, NO_MEMO, type AccountEvent, type AccountId } from "@fastpay/sdk";
 
 import { useKnownAssets } from "../data/assets";
-import { refreshAccount, refreshHistory, useExtent } from "../data/queries";
+import { lookAt, refreshAccount } from "../data/queries";
 import { useNetwork } from "../network/NetworkProvider";
 import { Money } from "../ui/Money";
 import { shortAccount } from "../ui/words";
@@ -16,16 +16,15 @@ const RETRY_MS = 5_000;
 export default function LiveEvents({ account }: { account: AccountId }): JSX.Element {
   const { client } = useNetwork();
   const queries = useQueryClient();
-  useChanges(account);
+  const { assets } = useKnownAssets();
   useEffect(() => {
     const abort = new AbortController();
     const refresh = oneAtATime(() => refreshAccount(queries, account));
     const follow = async (): Promise<void> => {
       while (!abort.signal.aborted) {
         try {
-          const view = await client.account(account).catch(() => undefined);
-          // What is shown is no older than what the streams begin with.
-          refresh();
+          // What is shown is as old as what the streams begin with.
+          const view = await lookAt(queries, client, account, assets).catch(() => undefined);
           const from = view === undefined ? {} : { from: view.cursor };
           for await (const event of client.watch(account, { ...from, signal: abort.signal })) {
             refresh();
@@ -42,7 +41,7 @@ export default function LiveEvents({ account }: { account: AccountId }): JSX.Ele
     };
     void follow();
     return () => abort.abort();
-  }, [account, client, queries]);
+  }, [account, assets, client, queries]);
   return <Notifications position="bottom-right" />;
 }
 
@@ -65,16 +64,6 @@ function oneAtATime(task: () => Promise<void>): () => void {
     isWanted = true;
     if (!isRunning) void run();
   };
-}
-
-/** Has the history asked for again when a look at the account shows that there is more of it: streams may fail. */
-function useChanges(account: AccountId): void {
-  const queries = useQueryClient();
-  const { assets } = useKnownAssets();
-  const extent = useExtent(account, assets);
-  useEffect(() => {
-    if (extent !== undefined) void refreshHistory(queries, account);
-  }, [account, extent, queries]);
 }
 
 function words(event: AccountEvent): { title: ReactNode; message: string } | undefined {

@@ -28,7 +28,9 @@ export function useKnownAssets(): KnownAssets {
     // Known at the first drawing, so that an address in the page's URL is not taken for an unknown asset.
     getInitialValueInEffect: false,
   });
-  const assets = useMemo(() => [...new Set([ETHER, ...config.tokens, ...added])], [config.tokens, added]);
+  // The hook gives a new list at each reading: an equal one must not have everything asked for again.
+  const text = added.join();
+  const assets = useMemo(() => [...new Set([ETHER, ...config.tokens, ...added])], [config.tokens, text]);
   const isAdded = useCallback((asset: Address) => added.includes(asset), [added]);
   const add = useCallback(
     (asset: Address) => setAdded((list) => [...new Set([...list, asset])].slice(0, ASSETS_ADDED_MAX)),

@@ -1,8 +1,11 @@
 /** An account's proven history, newest first, page by page. */
 
 import type { AccountId, DepositEntry, History, HistoryCursor, ReceivedEntry, SentEntry } from "@fastpay/sdk";
-import { useInfiniteQuery } from "@tanstack/react-query";
+import { useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
+import { useEffect, useRef } from "react";
 
+import { useKnownAssets } from "./assets";
+import { lookAt, refreshHistory, useExtent } from "./queries";
 import { useNetwork } from "../network/NetworkProvider";
 
 /** All pages read so far, joined. */
@@ -20,12 +23,24 @@ export interface AccountHistory {
 /** The history of an account; `limit` entries of each list a page. */
 export function useHistory(account: AccountId, limit: number): AccountHistory {
   const { client } = useNetwork();
+  const { assets } = useKnownAssets();
+  const queries = useQueryClient();
   const query = useInfiniteQuery({
     queryKey: ["history", account, limit],
-    queryFn: ({ pageParam }) => client.history(account, pageParam === undefined ? { limit } : { limit, cursor: pageParam }),
+    queryFn: async ({ pageParam: cursor }) => {
+      const view = await lookAt(queries, client, account, assets);
+      return client.history(account, { limit, view, ...(cursor === undefined ? {} : { cursor }) });
+    },
     initialPageParam: undefined as HistoryCursor | undefined,
     getNextPageParam: (page: History) => page.older,
   });
+  const extent = useExtent(account, assets);
+  const known = useRef(extent);
+  useEffect(() => {
+    // What is read first is read as of the first look.
+    if (known.current !== undefined && known.current !== extent) void refreshHistory(queries, account);
+    known.current = extent;
+  }, [account, extent, queries]);
   const pages = query.data?.pages ?? [];
   return {
     sent: pages.flatMap(({ sent }) => sent),

@@ -1,6 +1,6 @@
 /** What the page asks for again and again, each under one key. */
 
-import type { AccountId, AccountState, AccountView, Address, AssetInfo, AssetStatus, Committee, ContractStatus, ListStatus, OrderEntry, Redemption, RedemptionStatus, RelayerFees } from "@fastpay/sdk";
+import type { AccountId, AccountState, AccountView, Address, AssetInfo, AssetStatus, Committee, ContractStatus, FastPayClient, ListStatus, OrderEntry, Redemption, RedemptionStatus, RelayerFees } from "@fastpay/sdk";
 import { ETHER } from "@fastpay/sdk";
 import { QueryClient, useQueries, useQuery, type QueryFunctionContext, type UseQueryResult } from "@tanstack/react-query";
 
@@ -9,13 +9,14 @@ import { shorten } from "../ui/words";
 import { useKnownAssets } from "./assets";
 
 /** Between two looks at an account; what arrives meanwhile is told by the event stream. */
-const ACCOUNT_INTERVAL_MS = 10_000;
+const ACCOUNT_INTERVAL_MS = 30_000;
 /** While some authorities know more of it than others: what all are about to know is shown at once. */
 const UNEVEN_INTERVAL_MS = 1_000;
 /** So long after enough of them have told news: the others have heard of it by then, or they are ill, or lie. */
 const UNEVEN_MAX_MS = 30_000;
-const CHAIN_INTERVAL_MS = 6_000;
-const CONTRACT_INTERVAL_MS = 12_000;
+const CHAIN_INTERVAL_MS = 30_000;
+/** A token that has not said how it counts is asked again. */
+const SILENT_INTERVAL_MS = 6_000;
 
 /** ETH needs no question. */
 const ETHER_INFO: AssetInfo = { asset: ETHER, symbol: "ETH", decimals: 18, hasPermit: false };
@@ -28,14 +29,13 @@ export function makeQueryClient(): QueryClient {
 }
 
 /**
- * Has everything about an account asked for again; resolves when the authorities have said how it stands, however slow the
- * chain is, and however many certificates its history takes.
+ * Has an account asked for again; resolves when the authorities have said how it stands, however slow the chain is. Its
+ * history is read again where that shows more of it.
  */
 export async function refreshAccount(queries: QueryClient, account: AccountId): Promise<void> {
   // A first look that is under way may have been too early, and would not be begun anew.
   await queries.cancelQueries({ queryKey: ["account", account] });
   void queries.invalidateQueries({ queryKey: ["chain"] });
-  void refreshHistory(queries, account);
   await Promise.all([
     queries.invalidateQueries({ queryKey: ["account", account] }),
     queries.invalidateQueries({ queryKey: ["orders", account] }),
@@ -62,8 +62,7 @@ interface Look {
 }
 
 /** How accounts are looked at. */
-function useLook(account: AccountId | undefined, assets: readonly Address[]) {
-  const { client } = useNetwork();
+function lookQuery(client: FastPayClient, account: AccountId | undefined, assets: readonly Address[]) {
   return {
     queryKey: ["account", account, assets],
     queryFn: async ({ client: queries, queryKey }: QueryFunctionContext): Promise<Look> => {
@@ -77,6 +76,21 @@ function useLook(account: AccountId | undefined, assets: readonly Address[]) {
       state.data !== undefined && isUneven(state.data) ? UNEVEN_INTERVAL_MS : ACCOUNT_INTERVAL_MS,
     placeholderData: (before: Look | undefined) => before,
   };
+}
+
+function useLook(account: AccountId | undefined, assets: readonly Address[]) {
+  return lookQuery(useNetwork().client, account, assets);
+}
+
+/** The newest look at an account, or a new one where that is outdated. */
+export async function lookAt(
+  queries: QueryClient,
+  client: FastPayClient,
+  account: AccountId,
+  assets: readonly Address[],
+): Promise<AccountView> {
+  const { queryKey, queryFn } = lookQuery(client, account, assets);
+  return (await queries.fetchQuery({ queryKey, queryFn, staleTime: ACCOUNT_INTERVAL_MS })).view;
 }
 
 function extentOf({ nextSequence, states }: AccountView, { faultsTolerated }: Committee): string {
@@ -162,7 +176,7 @@ export function useNamings(assets: readonly Address[]): Naming[] {
       },
       staleTime: Number.POSITIVE_INFINITY,
       refetchInterval: ({ state }: { state: { data: { info?: AssetInfo } | undefined } }) =>
-        state.data?.info === undefined ? CHAIN_INTERVAL_MS : false,
+        state.data?.info === undefined ? SILENT_INTERVAL_MS : false,
     })),
   });
   return infos.map(({ data: { info, error } = {} }) => (info === undefined ? { error } : { info: shown(info, known) }));
@@ -180,7 +194,7 @@ export function useContractStatus(): UseQueryResult<ContractStatus> {
   return useQuery({
     queryKey: ["chain", "contract"],
     queryFn: () => client.contractStatus(),
-    refetchInterval: CONTRACT_INTERVAL_MS,
+    refetchInterval: CHAIN_INTERVAL_MS,
   });
 }
 
@@ -196,7 +210,7 @@ export function useAssetStatus(asset: Address): UseQueryResult<AssetStatus> {
   return useQuery({
     queryKey: ["chain", "asset", asset],
     queryFn: () => client.assetStatus(asset),
-    refetchInterval: CONTRACT_INTERVAL_MS,
+    refetchInterval: CHAIN_INTERVAL_MS,
   });
 }
 
@@ -216,7 +230,7 @@ export function useRelayerFees(asset: Address): RelayerFees | undefined {
   return useQuery({
     queryKey: ["relayers", asset],
     queryFn: () => client.relayerFees(asset),
-    refetchInterval: CONTRACT_INTERVAL_MS,
+    refetchInterval: CHAIN_INTERVAL_MS,
   }).data;
 }
 

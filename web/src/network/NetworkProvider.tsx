@@ -24,7 +24,7 @@ export function useNetwork(): Network {
 }
 
 /** Between two looks at whether the network is the one that it was. */
-const CHECK_INTERVAL_MS = 20_000;
+const CHECK_INTERVAL_MS = 30_000;
 
 async function connect(signal: AbortSignal, setAside: boolean): Promise<Network> {
   const config = await loadConfig(signal);
