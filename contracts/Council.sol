@@ -64,12 +64,10 @@ contract Council is Unlocks {
     /// @inheritdoc ICouncil
     mapping(uint64 epoch => bytes32) public adopted;
 
+    /// @param fastPay_ Where FastPay will be: it is deployed after its council, and refuses that of another.
     /// @param recovery_ May announce a recovery; zero for nobody.
-    /// @param unlockWindow See `SafetyParameters`, and for the next.
     // slither-disable-next-line missing-zero-check -- zero stands for nobody
-    constructor(address recovery_, uint32 unlockWindow, uint32 votesValidity)
-        Unlocks(unlockWindow, votesValidity)
-    {
+    constructor(IFastPay fastPay_, address recovery_) Unlocks(fastPay_) {
         recovery = recovery_;
         _installedAt = _now();
     }

@@ -3,6 +3,7 @@ pragma solidity ^0.8.28;
 
 import {Balances} from "./base/Balances.sol";
 import {Roles} from "./base/Roles.sol";
+import {ICouncil} from "./interfaces/ICouncil.sol";
 import {
     AssetCap,
     Authority,
@@ -57,19 +58,18 @@ contract FastPay is Balances {
     /// @inheritdoc IFastPay
     mapping(address asset => uint256) public totalQueued;
 
-    /// @param authorities The committee of epoch 0: 4 to 255 members, sorted by voting key. A chain takes a
-    /// creation with 63 at most (EIP-3860).
+    /// @param authorities The committee of epoch 0: 4 to 255 members, sorted by voting key.
     /// @param guardian_ Can pause, postpone and endorse; zero for nobody.
-    /// @param recovery May announce a committee when this one has been silent for long; zero for nobody.
+    /// @param council_ Deployed before, for the address that this contract will have.
     /// @param parameters Cannot be changed any more; see the bounds at `SafetyParameters`.
     /// @param caps Deposit caps; an asset that is not named has none.
     constructor(
         Authority[] memory authorities,
         address guardian_,
-        address recovery,
+        ICouncil council_,
         SafetyParameters memory parameters,
         AssetCap[] memory caps
-    ) Roles(authorities, guardian_, recovery, parameters) Balances(caps) {
+    ) Roles(authorities, guardian_, council_, parameters) Balances(caps) {
         deploymentBlock = block.number;
     }
 

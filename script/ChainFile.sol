@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
-import {AssetCap, Authority, SafetyParameters} from "../contracts/interfaces/IFastPay.sol";
+import {ICouncil} from "../contracts/interfaces/ICouncil.sol";
+import {AssetCap, Authority, IFastPay, SafetyParameters} from "../contracts/interfaces/IFastPay.sol";
 import {KnownKeys} from "./KnownKeys.sol";
 import {Vm} from "forge-std/Vm.sol";
 
@@ -29,16 +30,44 @@ library ChainFile {
 
     Vm private constant vm = Vm(address(uint160(uint256(keccak256("hevm cheat code")))));
 
+    /// @notice The compiled council with the parameters of the file.
+    /// @param fastPay Where its contract is, or will be.
+    function councilCreation(string memory json, IFastPay fastPay) internal view returns (bytes memory) {
+        return bytes.concat(vm.getCode("Council.sol:Council"), abi.encode(fastPay, recovery(json)));
+    }
+
     /// @notice The compiled contract with the parameters of the file.
-    function creationCode(string memory json, address guardian_, AssetCap[] memory caps_)
+    /// @param council Where its council is, already deployed.
+    function fastPayCreation(string memory json, address guardian_, ICouncil council, AssetCap[] memory caps_)
         internal
         view
         returns (bytes memory)
     {
         return bytes.concat(
             vm.getCode("FastPay.sol:FastPay"),
-            abi.encode(authorities(json), guardian_, recovery(json), safetyParameters(json), caps_)
+            abi.encode(authorities(json), guardian_, council, safetyParameters(json), caps_)
         );
+    }
+
+    /// @notice Whether a contract has the runtime code that a creation code leaves at its address in a block. The
+    /// creation is run in a simulation, which is undone.
+    function isCreation(address existing, bytes memory creation, uint256 blockNumber)
+        internal
+        returns (bool same)
+    {
+        bytes memory code = existing.code;
+        uint256 state = vm.snapshotState();
+        vm.roll(blockNumber);
+        // A contract's first creation has the nonce 1, and nothing may stand where it puts the committee.
+        vm.setNonceUnsafe(existing, 1);
+        address committee = vm.computeCreateAddress(existing, 1);
+        vm.etch(committee, "");
+        vm.setNonceUnsafe(committee, 0);
+        vm.etch(existing, creation);
+        (bool success, bytes memory left) = existing.call("");
+        require(success, "the file's parameters cannot be deployed");
+        same = keccak256(left) == keccak256(code);
+        require(vm.revertToState(state), "the simulation could not be undone");
     }
 
     /// @notice Reverts if the guardian is a member, or, unless the chain is local, if anybody could have one of the keys.

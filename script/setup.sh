@@ -12,6 +12,6 @@ cmp -s package-lock.json "$INSTALLED" || {
 }
 "$FOUNDRY/forge" build
 # A partial compilation (such as `forge build contracts`) leaves others without code; forge then takes them as done.
-for name in FastPay.sol/FastPay Deploy.s.sol/Deploy DeployDemoToken.s.sol/DeployDemoToken; do
+for name in FastPay.sol/FastPay Council.sol/Council Deploy.s.sol/Deploy DeployDemoToken.s.sol/DeployDemoToken; do
     grep -q '"bytecode"' "out/$name.json" || { "$FOUNDRY/forge" build --force; break; }
 done

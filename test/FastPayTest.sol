@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
+import {ICouncil} from "../contracts/interfaces/ICouncil.sol";
 import {
     AssetCap,
     Authority,
@@ -55,8 +56,15 @@ abstract contract FastPayTest is Test {
         internal
         returns (IFastPay)
     {
-        bytes memory arguments = abi.encode(authorities(size), guardian, recovery, parameters, caps);
+        ICouncil council = deployCouncil();
+        bytes memory arguments = abi.encode(authorities(size), guardian, council, parameters, caps);
         return IFastPay(payable(deployCode("FastPay.sol:FastPay", arguments)));
+    }
+
+    /// @dev The council of the contract that is created next.
+    function deployCouncil() internal returns (ICouncil) {
+        address next = vm.computeCreateAddress(address(this), vm.getNonce(address(this)) + 1);
+        return ICouncil(deployCode("Council.sol:Council", abi.encode(next, recovery)));
     }
 
     /// @dev All that is held of an asset may leave in a day, so that no test has to wait that is not about waiting.

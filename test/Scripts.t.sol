@@ -89,12 +89,72 @@ contract ScriptsTest is OperatorFiles {
         _deploy.deploy(file, alice);
     }
 
-    /// @dev A chain takes no more code and arguments at once; a larger committee is announced.
-    function test_RevertIf_ThereAreTooManyAuthorities() public {
-        assertEq(_deploy.deploy(_file(63, OPERATOR), alice).quorum(0), 42);
-        string memory file = _file(64, OPERATOR);
-        vm.expectRevert("too many authorities and caps for one creation (EIP-3860): begin with fewer");
+    function test_DeploysAndVerifiesTheLargestCommittee() public {
+        string memory file = _file(255, OPERATOR);
+        IFastPay large = _deploy.deploy(file, alice);
+        assertEq(large.quorum(0), 170);
+        _verify.verify(file, address(large));
+    }
+
+    /// @dev A chain takes no more code and arguments at once.
+    function test_RevertIf_ThereAreTooManyCaps() public {
+        string memory caps = '{"asset":"0x0000000000000000000000000000000000000000","cap":1}';
+        for (uint256 i = 1; i < 120; ++i) {
+            caps = string.concat(caps, ',{"asset":"', vm.toString(address(uint160(i))), '","cap":1}');
+        }
+        string memory file = vm.replace(
+            _file(255, OPERATOR), '"authorities":', string.concat('"caps":[', caps, '],"authorities":')
+        );
+        vm.expectRevert("too many authorities and caps for one creation (EIP-3860)");
         _deploy.deploy(file, alice);
+    }
+
+    /// @dev The first of the two transactions was mined, the second was not sent.
+    function test_GoesOnWithTheCouncilThatIsThere() public {
+        string memory file = _file(4, OPERATOR);
+        address council = _createCouncil(file);
+        fastPay = _deploy.deploy(file, alice);
+        assertEq(address(fastPay.council()), council);
+        assertEq(vm.getNonce(alice), 2);
+        _verify.verify(file, address(fastPay));
+    }
+
+    function test_ACouncilWithoutItsContractTakesNothing() public {
+        ICouncil council = ICouncil(_createCouncil(_file(4, OPERATOR)));
+        vm.deal(bob, 1 ether);
+        vm.prank(bob);
+        vm.expectRevert();
+        council.requestUnlock{value: 0.005 ether}(keccak256("an account"), 0, "");
+        vm.expectRevert();
+        council.heartbeat(0, "");
+    }
+
+    function test_ACouncilOfAnotherFileIsNotUsed() public {
+        address council =
+            _createCouncil(vm.replace(_file(4, OPERATOR), vm.toString(recovery), vm.toString(bob)));
+        fastPay = _deploy.deploy(_file(4, OPERATOR), alice);
+        assertNotEq(address(fastPay.council()), council);
+        assertEq(fastPay.council().recovery(), recovery);
+    }
+
+    /// @dev Its contract would have been somewhere else.
+    function test_ACouncilOfALaterNonceIsNotUsed() public {
+        string memory file = _file(4, OPERATOR);
+        address council = _createCouncil(file);
+        vm.setNonce(alice, 2);
+        fastPay = _deploy.deploy(file, alice);
+        assertNotEq(address(fastPay.council()), council);
+        _verify.verify(file, address(fastPay));
+    }
+
+    /// @dev Alice's first transaction.
+    function _createCouncil(string memory file) private returns (address council) {
+        IFastPay next = IFastPay(payable(vm.computeCreateAddress(alice, 1)));
+        bytes memory creation = ChainFile.councilCreation(file, next);
+        vm.prank(alice);
+        assembly ("memory-safe") {
+            council := create(0, add(creation, 0x20), mload(creation))
+        }
     }
 
     function test_RevertIf_EverybodyKnowsAKey() public {
@@ -195,8 +255,12 @@ contract ScriptsTest is OperatorFiles {
     /// a claim from ours.
     function test_TheCreationCodeHasToBeComparedToo() public {
         string memory file = _file(4, OPERATOR);
-        bytes memory ours = ChainFile.creationCode(file, OPERATOR, ChainFile.caps(file));
-        assertEq(_verify.creationHash(file, fastPay), keccak256(ours));
+        (bytes32 contractHash, bytes32 councilHash) = _verify.creationHashes(file, fastPay);
+        ICouncil council = fastPay.council();
+        assertEq(
+            contractHash, keccak256(ChainFile.fastPayCreation(file, OPERATOR, council, ChainFile.caps(file)))
+        );
+        assertEq(councilHash, keccak256(ChainFile.councilCreation(file, fastPay)));
         bytes32 claim = keccak256(abi.encode(ETHER, keccak256(abi.encode(alice, 8))));
         vm.store(address(fastPay), claim, bytes32(uint256(1 ether)));
         assertEq(fastPay.claimOf(alice, ETHER), 1 ether);

@@ -30,8 +30,8 @@ abstract contract VectorsTest is Test {
             SafetyParameters(1 days, 7 days, 1 days, 10_000, 3 days, 14 days, 7 days);
         // As a chain has it: a contract's first creation has the nonce 1 (EIP-161), which the cheat leaves at 0.
         vm.setNonce(deployment, 1);
-        bytes memory arguments =
-            abi.encode(_committee(), address(0), address(0), parameters, new AssetCap[](0));
+        address council = deployCode("Council.sol:Council", abi.encode(deployment, address(0)));
+        bytes memory arguments = abi.encode(_committee(), address(0), council, parameters, new AssetCap[](0));
         deployCodeTo("FastPay.sol:FastPay", arguments, deployment);
         _fastPay = IFastPay(payable(deployment));
     }

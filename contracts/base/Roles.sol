@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
-import {Council} from "../Council.sol";
 import {ICouncil} from "../interfaces/ICouncil.sol";
 import {Authority, IFastPay, SafetyParameters} from "../interfaces/IFastPay.sol";
 import {Bounds} from "../libraries/Bounds.sol";
@@ -56,7 +55,7 @@ abstract contract Roles is IFastPay, EIP712, ReentrancyGuardTransient {
     constructor(
         Authority[] memory authorities,
         address guardian_,
-        address recovery,
+        ICouncil council_,
         SafetyParameters memory parameters
     ) EIP712("FastPay", "1") {
         Bounds.check(parameters);
@@ -67,8 +66,8 @@ abstract contract Roles is IFastPay, EIP712, ReentrancyGuardTransient {
         OUTFLOW_DELAY = parameters.outflowDelay;
         VOTES_VALIDITY = parameters.votesValidity;
         UNLOCK_WINDOW = parameters.unlockWindow;
-        // First, because `Committees` knows where committees are by how many contracts were created before.
-        COUNCIL = new Council(recovery, parameters.unlockWindow, parameters.votesValidity);
+        require(address(council_.fastPay()) == address(this), CouncilOfAnother(address(council_)));
+        COUNCIL = council_;
         _install(0, 0, authorities, guardian_, 0, 0, 0);
     }
 

@@ -35,15 +35,11 @@ abstract contract Unlocks is ICouncil {
         keccak256("EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)");
 
     IFastPay internal immutable FAST_PAY;
-    uint32 private immutable UNLOCK_WINDOW;
-    uint32 private immutable VOTES_VALIDITY;
 
     mapping(bytes32 account => mapping(uint64 sequence => Unlock)) private _unlocks;
 
-    constructor(uint32 unlockWindow, uint32 votesValidity) {
-        FAST_PAY = IFastPay(payable(msg.sender));
-        UNLOCK_WINDOW = unlockWindow;
-        VOTES_VALIDITY = votesValidity;
+    constructor(IFastPay fastPay_) {
+        FAST_PAY = fastPay_;
     }
 
     /// @inheritdoc ICouncil
@@ -62,7 +58,7 @@ abstract contract Unlocks is ICouncil {
         // Whoever asks after a stranger, whose request authorities do not follow, pays nothing.
         uint256 bond = isFirst ? BOND : 0;
         require(msg.value == bond, WrongBond(msg.value, bond));
-        uint256 voidableFrom = block.timestamp + UNLOCK_WINDOW;
+        uint256 voidableFrom = block.timestamp + FAST_PAY.safetyParameters().unlockWindow;
         if (isFirst) _keep(account, sequence, msg.sender, voidableFrom, 0, Outcome.None);
         FAST_PAY.requestUnlock(account, sequence, voidableFrom, authorization);
     }
@@ -236,7 +232,7 @@ abstract contract Unlocks is ICouncil {
 
     /// @dev In a later epoch only once those who left had the time to hand over what they executed.
     function _unanimousFrom(uint64 epoch) private view returns (uint256) {
-        return epoch == 0 ? 0 : _epochBegan() + VOTES_VALIDITY;
+        return epoch == 0 ? 0 : _epochBegan() + FAST_PAY.safetyParameters().votesValidity;
     }
 
     /// @dev That the account is the caller's, or its key signed.

@@ -194,6 +194,9 @@ interface IFastPay is IERC5267 {
     /// @param current The cap that holds.
     error InvalidCap(address asset, uint256 current, uint128 cap);
 
+    /// @notice `council` was deployed for another contract than this one.
+    error CouncilOfAnother(address council);
+
     /// @notice A committee has 4 to 255 members.
     error InvalidCommitteeSize(uint256 size);
 

@@ -17,7 +17,7 @@ contract CommitteeCode {
 /// @title What a committee is, and how it is kept
 /// @dev The code is `STOP ‖ redemption keys ‖ voting keys`, a word per key. Redemption keys come first, so that
 /// checking votes reads nothing else. It stands where FastPay's CREATE of that epoch puts it, so no slot has to say
-/// where: FastPay creates `Council` first, and after it nothing but committees, one for each epoch.
+/// where: FastPay creates nothing but committees, one for each epoch.
 library Committees {
     /// @notice f = 1: the smallest committee that survives a fault.
     uint256 internal constant SIZE_MIN = 4;
@@ -62,7 +62,7 @@ library Committees {
     }
 
     /// @notice Where the committee of `epoch` is, whether or not there is one yet: the address of a contract is a
-    /// hash of its creator's address and of how many it has created, counted from 1. `Council` is the first.
+    /// hash of its creator's address and of how many it has created, counted from 1.
     /// @param fastPay The creator.
     function codeOf(address fastPay, uint64 epoch) internal pure returns (address code) {
         // RLP of [address, nonce], from the highest byte of a word: 0xc0 + the length of what follows, 0x80 + 20, the
@@ -71,7 +71,7 @@ library Committees {
         uint256 nonceBytes = 0; // beside the one byte that there is in any case
         // Nothing here can overflow: a nonce has at most 9 bytes.
         unchecked {
-            uint256 nonce = uint256(epoch) + 2;
+            uint256 nonce = uint256(epoch) + 1;
             if (nonce < 0x80) {
                 rlp |= nonce << 72;
             } else {

@@ -40,6 +40,9 @@ pub const CHAIN_ID: u64 = 31_337;
 /// The guardian of a contract that [`Anvil::deploy`] made. Its key is [`rich_key`] number [`GUARDIAN_KEY`].
 pub const GUARDIAN: Address = alloy::primitives::address!("0x23618e81E3f5cdF7f54C3d65f7FBc0aBf5B21E8f");
 
+/// The number of the key that deploys contracts.
+pub const DEPLOYER_KEY: u32 = 9;
+
 /// The number of the guardian's key.
 pub const GUARDIAN_KEY: u32 = 8;
 
@@ -174,19 +177,29 @@ impl Anvil {
 
     /// Deploys FastPay with this committee, and mines the block where mining is manual.
     pub async fn deploy(&self, committee: &Committee) -> Address {
-        self.deploy_code(fastpay_code(committee, GUARDIAN, SAFETY_PARAMETERS)).await
+        let deployer = rich_key(DEPLOYER_KEY);
+        let nonce = self.next_nonce(deployer.address()).await;
+        let [council, fastpay] = fastpay_codes(committee, nonce);
+        self.send_raw(&deployer, nonce, TxKind::Create, U256::ZERO, council).await;
+        let hash = self.send_raw(&deployer, nonce + 1, TxKind::Create, U256::ZERO, fastpay).await;
+        self.created_by(hash).await
     }
 
     /// Deploys what Foundry compiled to `out/<artifact>`, with these encoded arguments.
     pub async fn deploy_artifact(&self, artifact: &str, arguments: &[u8]) -> Address {
-        self.deploy_code(creation_code(artifact, arguments)).await
+        let deployer = rich_key(DEPLOYER_KEY);
+        let nonce = self.next_nonce(deployer.address()).await;
+        let code = creation_code(artifact, arguments);
+        let hash = self.send_raw(&deployer, nonce, TxKind::Create, U256::ZERO, code).await;
+        self.created_by(hash).await
     }
 
-    async fn deploy_code(&self, code: Bytes) -> Address {
-        let deployer = rich_key(9);
-        let nonce: U64 = self.request("eth_getTransactionCount", json!([deployer.address(), "latest"])).await;
-        let hash = self.send_raw(&deployer, nonce.to(), TxKind::Create, U256::ZERO, code).await;
-        self.mined_receipt(hash).await["contractAddress"].as_str().unwrap().parse().unwrap()
+    async fn next_nonce(&self, account: Address) -> u64 {
+        self.request::<U64>("eth_getTransactionCount", json!([account, "latest"])).await.to()
+    }
+
+    async fn created_by(&self, transaction: B256) -> Address {
+        self.mined_receipt(transaction).await["contractAddress"].as_str().unwrap().parse().unwrap()
     }
 
     /// Signs and submits a transaction without any of the sender's care.
@@ -272,12 +285,26 @@ impl Drop for Anvil {
     }
 }
 
-/// What creates a FastPay contract, which nobody can recover and which has no deposit caps.
+/// What creates a council and then its FastPay contract, with the next two nonces of [`DEPLOYER_KEY`]. Nobody can recover
+/// it, and it has no deposit caps.
 #[must_use]
-pub fn fastpay_code(committee: &Committee, guardian: Address, parameters: SafetyParameters) -> Bytes {
+pub fn fastpay_codes(committee: &Committee, nonce: u64) -> [Bytes; 2] {
+    let deployer = rich_key(DEPLOYER_KEY).address();
     let members: Vec<_> = committee.members().iter().map(ContractAuthority::from).collect();
-    let arguments = (members, guardian, Address::ZERO, parameters, Vec::<AssetCap>::new());
-    creation_code("FastPay.sol/FastPay.json", &arguments.abi_encode_params())
+    let council = (deployer.create(nonce + 1), Address::ZERO);
+    let fastpay = (members, GUARDIAN, deployer.create(nonce), SAFETY_PARAMETERS, Vec::<AssetCap>::new());
+    [
+        creation_code("Council.sol/Council.json", &council.abi_encode_params()),
+        creation_code("FastPay.sol/FastPay.json", &fastpay.abi_encode_params()),
+    ]
+}
+
+/// The council of a contract that was created with [`fastpay_codes`].
+#[must_use]
+pub fn council_of(contract: Address) -> Address {
+    let deployer = rich_key(DEPLOYER_KEY).address();
+    let nonce = (0..1_000).find(|nonce| deployer.create(nonce + 1) == contract);
+    deployer.create(nonce.expect("it is one of the deployer's first contracts"))
 }
 
 /// What creates the contract that Foundry compiled to `out/<artifact>`, with these encoded arguments.

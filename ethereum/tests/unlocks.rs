@@ -8,7 +8,7 @@ use alloy::sol_types::SolCall;
 use fastpay_core::{
     AccountId, Amount, AuthorityKeys, Committee, Digest, Domain, Epoch, SequenceNumber, TransactionIndex,
 };
-use fastpay_ethereum::testing::{Anvil, CHAIN_ID, Mining};
+use fastpay_ethereum::testing::{Anvil, CHAIN_ID, Mining, council_of};
 use fastpay_ethereum::{Call, DepositReader, Finality, ICouncil};
 
 const ACCOUNT: AccountId = AccountId([0xa1; 32]);
@@ -49,7 +49,7 @@ impl Scene {
     }
 
     async fn council(&mut self, wei: u128, call: &impl SolCall) {
-        self.send(self.domain.contract().create(1), wei, call.abi_encode().into()).await;
+        self.send(council_of(self.domain.contract()), wei, call.abi_encode().into()).await;
     }
 
     async fn request(&mut self, sequence: u64, wei: u128) {

@@ -2,7 +2,7 @@
 """Halmos, with the addresses that the chain gives to created contracts.
 
 Halmos itself numbers them from 0xaaaa0001. FastPay computes where its committees are from its own address and their
-number (contracts/libraries/Committees.sol), after the council's, so a proof about it needs the real rule: the last 20 bytes
+number (contracts/libraries/Committees.sol), so a proof about it needs the real rule: the last 20 bytes
 of keccak256(rlp([creator, nonce])), the nonce counted from 1 (EIP-161).
 """
 

@@ -78,8 +78,9 @@ contract Judge is CommonBase, StdCheats {
             SafetyParameters(1 days, 7 days, 1 days, 10_000, 3 days, given.votesValidity, 3 days);
         // As a chain has it: a contract's first creation has the nonce 1 (EIP-161), which the cheat leaves at 0.
         vm.setNonce(given.deployment, 1);
+        address council = deployCode("Council.sol:Council", abi.encode(given.deployment, address(0)));
         bytes memory arguments =
-            abi.encode(given.epochs[0], given.guardian, address(0), parameters, new AssetCap[](0));
+            abi.encode(given.epochs[0], given.guardian, council, parameters, new AssetCap[](0));
         deployCodeTo("FastPay.sol:FastPay", arguments, given.deployment);
         fastPay = IFastPay(payable(given.deployment));
         for (uint256 i = 0; i + 1 < given.epochs.length; ++i) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
+import {ICouncil} from "../../contracts/interfaces/ICouncil.sol";
 import {AssetCap, Authority, IFastPay, SafetyParameters} from "../../contracts/interfaces/IFastPay.sol";
 import {TreeTest} from "./TreeTest.sol";
 
@@ -26,6 +27,12 @@ contract ConstructorTreeTest is TreeTest {
 
     function test_RevertWhen_TheCoolDownIsShorterThanAPause() external {
         _fails(_with(1, 1 days - 1), "pauseCooldown", 1 days - 1, 1 days, 365 days);
+    }
+
+    function test_RevertWhen_TheCouncilIsAnotherContracts() external {
+        ICouncil other = fastPay.council();
+        vm.expectRevert(abi.encodeWithSelector(IFastPay.CouncilOfAnother.selector, other));
+        this.createWith(committeeOf(0), other, tight(), new AssetCap[](0));
     }
 
     function test_RevertWhen_TheCommitteeIsUnsound() external {
@@ -58,7 +65,6 @@ contract ConstructorTreeTest is TreeTest {
         assertEq(abi.encode(made.committee(0)), abi.encode(committeeOf(0)));
         assertEq(abi.encode(made.safetyParameters()), abi.encode(given));
         assertEq(made.deploymentBlock(), 77);
-        assertEq(address(made.council()), vm.computeCreateAddress(address(made), 1));
         assertEq(made.council().recovery(), recovery);
         assertEq(address(made.council().fastPay()), address(made));
         assertEq(made.depositCap(ETHER), ETHER_CAP);
@@ -69,10 +75,19 @@ contract ConstructorTreeTest is TreeTest {
     /// @dev A call of its own, so that its revert can be expected.
     function deployWith(Authority[] memory members, SafetyParameters memory given, AssetCap[] memory caps)
         external
-        returns (IFastPay made)
+        returns (IFastPay)
     {
+        return createWith(members, deployCouncil(), given, caps);
+    }
+
+    function createWith(
+        Authority[] memory members,
+        ICouncil council,
+        SafetyParameters memory given,
+        AssetCap[] memory caps
+    ) public returns (IFastPay made) {
         bytes memory code = bytes.concat(
-            vm.getCode("FastPay.sol:FastPay"), abi.encode(members, guardian, recovery, given, caps)
+            vm.getCode("FastPay.sol:FastPay"), abi.encode(members, guardian, council, given, caps)
         );
         assembly ("memory-safe") {
             made := create(0, add(code, 0x20), mload(code))

@@ -9,6 +9,7 @@ use alloy::signers::SignerSync;
 use alloy::sol;
 use alloy::sol_types::{SolCall, SolValue};
 use fastpay_ethereum::PrivateKeySigner;
+use fastpay_ethereum::testing::creation_code;
 use revm::context::result::ExecutionResult;
 use revm::context::{Context, TxEnv};
 use revm::database::{CacheDB, EmptyDB};
@@ -64,12 +65,22 @@ struct Chain {
 impl Chain {
     /// Deployed under today's rules, used under `rules`.
     fn new(rules: SpecId) -> Self {
+        let mut chain = Self::deployed(4).0;
+        chain.rules = rules;
+        chain.call(&depositEtherCall { recipient: B256::repeat_byte(1) }, 1_000_000_000_000_000_000_000);
+        chain
+    }
+
+    /// With that many members, under today's rules. Also gives the gas that each of its two transactions is paid for.
+    fn deployed(members: u8) -> (Self, [u64; 2]) {
         let mut database = CacheDB::new(EmptyDB::default());
         let rich = AccountInfo { balance: U256::from(10).pow(U256::from(24)), ..AccountInfo::default() };
         database.insert_account_info(RELAYER, rich);
-        let keys: Vec<_> = (1..=4u8).map(|n| PrivateKeySigner::from_bytes(&B256::repeat_byte(n)).unwrap()).collect();
-        let mut chain = Self { database, rules: TODAY, contract: Address::ZERO, nonce: 0, keys };
-        let authorities: Vec<_> = (1..=4u8)
+        let keys: Vec<_> =
+            (1..=members).map(|n| PrivateKeySigner::from_bytes(&B256::with_last_byte(n)).unwrap()).collect();
+        let contract = RELAYER.create(1);
+        let mut chain = Self { database, rules: TODAY, contract, nonce: 0, keys };
+        let authorities: Vec<_> = (1..=members)
             .zip(&chain.keys)
             .map(|(n, key)| Authority { votingKey: B256::with_last_byte(n), redemptionKey: key.address() })
             .collect();
@@ -82,14 +93,14 @@ impl Chain {
             votesValidity: 1_209_600,
             unlockWindow: 604_800,
         };
-        let arguments =
-            (authorities, Address::ZERO, Address::ZERO, parameters, Vec::<AssetCap>::new()).abi_encode_params();
-        let code = fastpay_ethereum::testing::creation_code("FastPay.sol/FastPay.json", &arguments);
-        let deployed = chain.send(TxKind::Create, code, 0, TRANSACTION_GAS_MAX);
-        chain.contract = deployed.created_address().unwrap();
-        chain.rules = rules;
-        chain.call(&depositEtherCall { recipient: B256::repeat_byte(1) }, 1_000_000_000_000_000_000_000);
-        chain
+        let council = (contract, Address::ZERO).abi_encode_params();
+        let fastpay = (authorities, Address::ZERO, RELAYER.create(0), parameters, Vec::<AssetCap>::new());
+        let gas = [("Council.sol/Council.json", council), ("FastPay.sol/FastPay.json", fastpay.abi_encode_params())]
+            .map(|(artifact, arguments)| {
+                let code = creation_code(artifact, &arguments);
+                chain.send(TxKind::Create, code, 0, TRANSACTION_GAS_MAX).tx_gas_used()
+            });
+        (chain, gas)
     }
 
     fn send(&mut self, kind: TxKind, data: Bytes, value: u128, gas_limit: u64) -> ExecutionResult {
@@ -203,6 +214,17 @@ fn figures(rules: SpecId, name: &str) {
     chain.database.insert_account_storage(proxy, U256::from(1), implementation.into_word().into()).unwrap();
     println!("{name}: redeem to a proxy that fills a slot and logs: {}", chain.redeem(Chain::order(account, proxy, 5)));
     assert!(chain.is_paid(proxy), "{name}: a proxy that fills a slot and logs is not paid");
+}
+
+/// revm enforces the limits of a transaction's gas (EIP-7825), of a creation's size (EIP-3860) and of a contract's (EIP-170).
+#[test]
+fn a_committee_of_any_size_can_be_deployed() {
+    // Foundry's gas limit is 30 % above its estimate, or what `--gas-estimate-multiplier` says.
+    for (members, limit_percent) in [(4, 130), (100, 130), (255, 110)] {
+        let (_, gas) = Chain::deployed(members);
+        println!("deployment of {members} members: council and contract {gas:?}");
+        assert!(gas.iter().all(|gas| gas * limit_percent / 100 <= TRANSACTION_GAS_MAX), "{members} members");
+    }
 }
 
 #[test]

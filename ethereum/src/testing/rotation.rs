@@ -7,7 +7,7 @@ use fastpay_core::{
     sign_council_vote,
 };
 
-use super::{CHAIN_ID, GUARDIAN};
+use super::{CHAIN_ID, GUARDIAN, council_of};
 use crate::contract::{ContractAnnouncement, ICouncil};
 use crate::submission::Call;
 
@@ -88,10 +88,10 @@ impl Rotation {
         DELAY_S
     }
 
-    /// Where `Council` is: the first contract that FastPay creates.
+    /// Where `Council` is.
     #[must_use]
     pub fn council(&self) -> Address {
-        self.domain.contract().create(1)
+        council_of(self.domain.contract())
     }
 
     fn call(&self, call: &impl SolCall) -> Call {

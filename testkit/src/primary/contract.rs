@@ -7,6 +7,7 @@ use alloy::primitives::{Address, Bytes, U256, keccak256};
 use alloy::rpc::types::Filter;
 use alloy::sol_types::{SolCall, SolEvent, SolValue};
 use fastpay_core::{AccountId, Amount, Asset, SequenceNumber};
+use fastpay_ethereum::testing::council_of;
 use fastpay_ethereum::{Call, IFastPay, IToken, PrivateKeySigner};
 use serde_json::json;
 
@@ -63,7 +64,7 @@ impl SimulatedContract {
     /// Where it reverts.
     #[must_use]
     pub fn view_of_council<C: SolCall>(&self, call: &C) -> C::Return {
-        self.view_of(self.address.create(1), call, BlockNumberOrTag::Latest)
+        self.view_of(council_of(self.address), call, BlockNumberOrTag::Latest)
     }
 
     /// The same in the newest final block.

@@ -36,7 +36,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use alloy::primitives::{Address, B256, Bytes, TxKind, U256};
 use alloy::rpc::types::TransactionReceipt;
 use fastpay_core::Committee;
-use fastpay_ethereum::testing::{GUARDIAN, SAFETY_PARAMETERS, creation_code, fastpay_code, raw_transaction, rich_key};
+use fastpay_ethereum::testing::{DEPLOYER_KEY, creation_code, fastpay_codes, raw_transaction, rich_key};
 use fastpay_ethereum::{Call, Finality, Primary, PrimaryConfig, PrivateKeySigner};
 use serde_json::json;
 use url::Url;
@@ -224,7 +224,8 @@ impl SimulatedPrimary {
     /// Where the contract refuses the committee.
     #[must_use]
     pub fn deploy(&self, committee: &Committee) -> SimulatedContract {
-        SimulatedContract::new(self.clone(), self.deploy_code(fastpay_code(committee, GUARDIAN, SAFETY_PARAMETERS)))
+        let nonce = self.next_nonce(rich_key(DEPLOYER_KEY).address());
+        SimulatedContract::new(self.clone(), self.create(nonce, fastpay_codes(committee, nonce)))
     }
 
     /// Deploys what Foundry compiled to `out/<artifact>`, with these encoded arguments, in a block of its own.
@@ -233,15 +234,15 @@ impl SimulatedPrimary {
     /// Where the constructor reverts.
     #[must_use]
     pub fn deploy_artifact(&self, artifact: &str, arguments: &[u8]) -> Address {
-        self.deploy_code(creation_code(artifact, arguments))
+        self.create(self.next_nonce(rich_key(DEPLOYER_KEY).address()), [creation_code(artifact, arguments)])
     }
 
-    fn deploy_code(&self, code: Bytes) -> Address {
-        let deployer = rich_key(9);
-        let nonce = self.next_nonce(deployer.address());
-        let hash = self.send_at(&deployer, nonce, TxKind::Create, U256::ZERO, code);
+    /// Creates contracts from a nonce on, all in the next block. Gives the last one's address.
+    fn create(&self, nonce: u64, codes: impl IntoIterator<Item = Bytes>) -> Address {
+        let send = |(nonce, code)| self.send_at(&rich_key(DEPLOYER_KEY), nonce, TxKind::Create, U256::ZERO, code);
+        let last = (nonce..).zip(codes).map(send).last().expect("there is one");
         self.mine(1);
-        let receipt = self.receipt(hash).expect("the next block has room");
+        let receipt = self.receipt(last).expect("the next block has room");
         assert!(receipt.status(), "the constructor reverts");
         receipt.contract_address.expect("it created a contract")
     }

@@ -114,7 +114,7 @@ impl Chain {
         let supply = U256::from(u64::MAX);
         let arguments = ("Demo Token", "DEMO", U256::from(6), supply).abi_encode_params();
         let token = primary.deploy_artifact("DemoToken.sol/DemoToken.json", &arguments);
-        assert_eq!(Asset(token), ASSETS[1], "the second contract of the deployer");
+        assert_eq!(Asset(token), ASSETS[1], "the third contract of the deployer");
         for key in (0..OWNERS_MAX as u32).map(rich_key) {
             let transfer = transferCall { to: key.address(), value: supply / U256::from(100) };
             primary.send(&rich_key(9), to(token, &transfer));

@@ -27,7 +27,7 @@ use super::weather::Weather;
 use crate::{TestAccount, TestCommittee};
 
 /// The assets that are moved.
-pub const ASSETS: [Asset; 2] = [Asset::ETHER, Asset(address!("A15BB66138824a1c7167f5E85b957d04Dd34E468"))];
+pub const ASSETS: [Asset; 2] = [Asset::ETHER, Asset(address!("b19b36b1456E65E3A6D514D3F715f204BD59f431"))];
 /// Clients' patience: a lost answer should not cost minutes of simulated time.
 const CLIENT_OPTIONS: ClientOptions =
     ClientOptions { connect_timeout: Duration::from_secs(2), request_timeout: Duration::from_secs(5) };

@@ -6,7 +6,7 @@ use alloy::rpc::json_rpc::RpcError;
 use alloy::sol_types::{SolCall, SolEvent, SolValue};
 use fastpay_core::{Amount, Asset, Domain, Epoch, Redemption, VerifiedContractVote, sign_batch_vote};
 use fastpay_ethereum::testing::{
-    Anvil, CHAIN_ID, GUARDIAN, Mining, SAFETY_PARAMETERS, creation_code, fastpay_code, raw_transaction, rich_key,
+    Anvil, CHAIN_ID, DEPLOYER_KEY, Mining, creation_code, fastpay_codes, raw_transaction, rich_key,
 };
 use fastpay_ethereum::{Call, IFastPay, IToken, certified_redemption};
 use fastpay_testkit::primary::{ChainConfig, SLOT_S, SimulatedPrimary};
@@ -154,17 +154,18 @@ fn redeeming(contract: Address, sender: &TestAccount) -> Vec<Call> {
 async fn the_same_transactions_do_the_same_and_cost_the_same() {
     let mut pair = Pair::new();
     let committee = TestCommittee::new(4).committee;
-    let deployed =
-        pair.send(9, TxKind::Create, U256::ZERO, fastpay_code(&committee, GUARDIAN, SAFETY_PARAMETERS)).await;
-    pair.mine().await;
-    assert!(pair.agree_on_receipt(deployed).await);
-    let contract = rich_key(9).address().create(0);
+    for code in fastpay_codes(&committee, 0) {
+        let deployed = pair.send(DEPLOYER_KEY, TxKind::Create, U256::ZERO, code).await;
+        pair.mine().await;
+        assert!(pair.agree_on_receipt(deployed).await);
+    }
+    let contract = rich_key(DEPLOYER_KEY).address().create(1);
     let arguments = ("Demo Token", "DEMO", U256::from(6), U256::from(1_000_000)).abi_encode_params();
     let code = creation_code("DemoToken.sol/DemoToken.json", &arguments);
-    let deployed = pair.send(9, TxKind::Create, U256::ZERO, code).await;
+    let deployed = pair.send(DEPLOYER_KEY, TxKind::Create, U256::ZERO, code).await;
     pair.mine().await;
     assert!(pair.agree_on_receipt(deployed).await);
-    let token = Asset(rich_key(9).address().create(1));
+    let token = Asset(rich_key(DEPLOYER_KEY).address().create(2));
 
     let owner = TestAccount::ed25519(1);
     let approve = IToken::approveCall { spender: contract, value: U256::MAX }.abi_encode();
