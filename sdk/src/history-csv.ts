@@ -2,7 +2,7 @@
 
 import { formatAccount } from "./accounts.js";
 import { decodeMemo } from "./memo.js";
-import type { History, ReceivedEntry, SentEntry } from "./views.js";
+import type { DepositEntry, History, ReceivedEntry, SentEntry } from "./views.js";
 
 type Row = Readonly<
   Record<"kind" | "date" | "account" | "asset" | "units" | "fee" | "memo" | "sequence" | "output" | "digest", string>
@@ -10,27 +10,39 @@ type Row = Readonly<
 
 const EMPTY: Row = { kind: "", date: "", account: "", asset: "", units: "", fee: "", memo: "", sequence: "", output: "", digest: "" };
 
+/** An entry of a history, of any kind. */
+export type HistoryEntry = SentEntry | ReceivedEntry | DepositEntry;
+
 /**
- * What an account sent, received and deposited. `units` are in the asset's smallest unit; `date` is when this storage wrote
- * an order down: the protocol has no clock, so nobody knows when others did something.
+ * What an account sent, received and deposited, the newest first. `units` are in the asset's smallest unit. The protocol
+ * has no clock: `date` is when this storage wrote an order down, or what `times` says of an entry, in milliseconds since
+ * 1970. Entries without a date come last.
  */
-export async function formatHistory(history: Pick<History, "sent" | "received" | "deposits">): Promise<string> {
+export async function formatHistory(
+  history: Pick<History, "sent" | "received" | "deposits">,
+  times: ReadonlyMap<HistoryEntry, number> = new Map(),
+): Promise<string> {
   const { unparse } = (await import("papaparse")).default;
-  const deposits = history.deposits.map(({ index, asset, amount }) => ({
-    ...EMPTY,
-    kind: "deposit",
-    asset,
-    units: amount.toString(),
-    sequence: index.toString(),
-  }));
-  const rows = [...history.received.map(receivedRow), ...history.sent.flatMap(sentRows), ...deposits];
+  const dated = <T extends HistoryEntry>(entries: readonly T[], rowsOf: (entry: T, date: string) => Row[]) =>
+    entries.map((entry) => {
+      const ms = times.get(entry) ?? ("order" in entry ? entry.order?.createdAtMs : undefined);
+      return { ms: ms ?? Number.NEGATIVE_INFINITY, rows: rowsOf(entry, ms === undefined ? "" : new Date(ms).toISOString()) };
+    });
+  const { received, sent, deposits } = history;
+  const all = [...dated(received, receivedRows), ...dated(sent, sentRows), ...dated(deposits, depositRows)];
+  const rows = all.sort((a, b) => (a.ms === b.ms ? 0 : b.ms - a.ms)).flatMap((entry) => entry.rows);
   return `${unparse({ fields: Object.keys(EMPTY), data: rows }, { newline: "\n" })}\n`;
 }
 
-function receivedRow({ payment, output, certificate }: ReceivedEntry): Row {
-  return {
+function depositRows({ index, asset, amount }: DepositEntry, date: string): Row[] {
+  return [{ ...EMPTY, kind: "deposit", date, asset, units: amount.toString(), sequence: index.toString() }];
+}
+
+function receivedRows({ payment, output, certificate }: ReceivedEntry, date: string): Row[] {
+  const row = {
     ...EMPTY,
     kind: "received",
+    date,
     account: formatAccount(payment.sender),
     asset: payment.asset,
     units: payment.amount.toString(),
@@ -39,12 +51,12 @@ function receivedRow({ payment, output, certificate }: ReceivedEntry): Row {
     output: output?.toString() ?? "",
     digest: certificate.digest,
   };
+  return [row];
 }
 
 /** A payout has a row for each output. */
-function sentRows({ certificate, order }: SentEntry): Row[] {
+function sentRows({ certificate }: SentEntry, date: string): Row[] {
   const { transfer } = certificate.order;
-  const date = order?.createdAtMs === undefined ? "" : new Date(order.createdAtMs).toISOString();
   const { asset, sequence } = transfer;
   const common = { ...EMPTY, kind: "sent", date, asset, sequence: sequence.toString(), digest: certificate.digest };
   switch (transfer.type) {

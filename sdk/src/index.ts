@@ -14,7 +14,7 @@ export { describePeerFailure } from "./quorum/failures.js";
 export * from "./eip712.js";
 export * from "./errors.js";
 export * from "./fastpay.js";
-export { formatHistory } from "./history-csv.js";
+export { formatHistory, type HistoryEntry } from "./history-csv.js";
 export * from "./key-file.js";
 export * from "./link.js";
 export * from "./memo.js";

@@ -70,7 +70,7 @@ test("the page notices it, uses nothing of the old one, and begins anew when it 
   await pay(page, BOB, "0.25");
   await expect(activity(page, /^Pay 0.25 ETH/).getByText("Done", { exact: true })).toBeVisible();
   await goTo(page, "History");
-  const history = page.getByRole("region", { name: "Sent" });
+  const history = page.getByRole("region", { name: "History entries" });
   await expect(history).toContainText("−0.25 ETH");
   await expect(history).toContainText("order #0");
   await page.reload();

@@ -40,7 +40,7 @@ for (const colorScheme of ["light", "dark"] as const) {
       // Also where there is none.
       await expect(page.getByRole("navigation", { name: "Places" })).toBeVisible();
       // With what it has gathered, and not before it has begun to.
-      if (history.includes(place)) await expect(page.getByRole("region", { name: "Sent" })).toBeVisible();
+      if (history.includes(place)) await expect(page.getByRole("region", { name: "History entries" })).toBeVisible();
       await isAccessible(page);
       await picture(page, `page-${place.replace(/[^a-z]+/g, "-").slice(0, 20)}-${colorScheme}`);
     }

@@ -45,7 +45,7 @@ test("anyone finds a payment by digest, by account and by number, with each vote
 
   await lookUp(page, alice.wallet.key.address);
   await expect(page.getByTestId("holding")).toContainText("0.5 ETH");
-  await expect(page.getByRole("region", { name: "Sent" })).toContainText("−0.5 ETH");
+  await expect(page.getByRole("region", { name: "History entries" })).toContainText("−0.5 ETH");
   await expect(page.getByRole("region", { name: "What each authority says" }).getByRole("row")).toHaveCount(5);
   await picture(page, "explorer-account");
   await context.close();

@@ -26,7 +26,7 @@ test("an unknown token is marked in notice, history, choice and explorer, whatev
 
   // What bob sees.
   await expect(bob.page.getByText(`Received 100 ${name} from 0x`)).toBeVisible();
-  const received = bob.page.getByRole("region", { name: "Received" });
+  const received = bob.page.getByRole("region", { name: "History entries" });
   await expect(received).toContainText(`+100 ${name}`);
   await picture(bob.page, "impostor");
   await goTo(bob.page, "Pay");

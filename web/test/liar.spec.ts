@@ -53,7 +53,7 @@ test("a history is read when there is more of it, and to its end, whatever one a
   await expect(bob.page.getByText("Nothing yet.")).toBeVisible();
   await goTo(alice.page, "Pay");
   await pay(alice.page, bob.wallet.key.address, "0.5", "at last");
-  await expect(bob.page.getByRole("region", { name: "Received" })).toContainText("“at last”");
+  await expect(bob.page.getByRole("region", { name: "History entries" })).toContainText("“at last”");
   const looksBefore = looks;
   await expect.poll(() => looks, { timeout: 180_000 }).toBeGreaterThan(looksBefore + 10);
   // As often as there was more, and not at each look.

@@ -39,7 +39,7 @@ test("a link with amount and memo, as text and as a QR code, is paid as it stand
   await expect(activity(alice.page, /^Pay 1.5 ETH/).getByText("Done", { exact: true })).toBeVisible();
   await goTo(bob.page, "Wallet");
   await expect(inFastPay(bob.page, "ETH")).toHaveText("1.5");
-  await expect(bob.page.getByRole("region", { name: "Received" })).toContainText("“coffee & cake”");
+  await expect(bob.page.getByRole("region", { name: "History entries" })).toContainText("“coffee & cake”");
 });
 
 test("a link asks for more than there is: said, and not payable", async ({ page, person }) => {

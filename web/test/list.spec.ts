@@ -89,7 +89,7 @@ test("a list from a file: reviewed line by line, paid with one signature, saved,
   expect(result).toHaveLength(4);
 
   // Bob sees two payments come, each with its own memo, and the output that it is.
-  const received = bob.page.getByRole("region", { name: "Received" });
+  const received = bob.page.getByRole("region", { name: "History entries" });
   await expect(inFastPay(bob.page, "ETH")).toHaveText("1.5");
   await expect(received).toContainText("“wages, May”, their order #0, output 0");
   await expect(received).toContainText("“bonus”, their order #0, output 2");
@@ -107,7 +107,7 @@ test("a list from a file: reviewed line by line, paid with one signature, saved,
   expect(JSON.stringify(proof)).not.toContain("1250000000000000000");
 
   await goTo(alice.page, "History");
-  const sent = alice.page.getByRole("region", { name: "Sent" });
+  const sent = alice.page.getByRole("region", { name: "History entries" });
   await expect(sent).toContainText("−2 ETH");
   await expect(sent).toContainText("To 2 accounts");
   await expect(sent).toContainText("3 outputs, order #0");

@@ -14,13 +14,13 @@ test("alice pays bob: final, then settled; bob sees it come", async ({ person })
   await picture(alice.page, "paid");
 
   await expect(inFastPay(bob.page, "ETH")).toHaveText("1.25");
-  await expect(bob.page.getByRole("region", { name: "Received" })).toContainText("“invoice 7”");
+  await expect(bob.page.getByRole("region", { name: "History entries" })).toContainText("“invoice 7”");
   await picture(bob.page, "received");
   await goTo(alice.page, "Wallet");
   await expect(inFastPay(alice.page, "ETH")).toHaveText("3.75");
 
   await goTo(alice.page, "History");
-  const sent = alice.page.getByRole("region", { name: "Sent" });
+  const sent = alice.page.getByRole("region", { name: "History entries" });
   await expect(sent).toContainText("−1.25 ETH");
   await expect(sent).toContainText(/ordered .*, final after .*, settled after/);
   await picture(alice.page, "history");

@@ -28,7 +28,7 @@ test("a wallet with six orders takes few requests, and an idle page hardly any",
   }
   const requests = asked(page);
   await page.goto("/");
-  await expect(page.getByRole("region", { name: "Sent" }).getByRole("listitem")).toHaveCount(5);
+  await expect(page.getByRole("region", { name: "History entries" }).getByRole("listitem")).toHaveCount(5);
   await page.waitForTimeout(3_000);
   console.log(`${requests.length} requests with a history of ${ORDERS} orders`);
   expect(requests.length, requests.join("\n")).toBeLessThanOrEqual(LOAD_MAX);

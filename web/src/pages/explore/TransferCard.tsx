@@ -1,12 +1,13 @@
-import { Badge, Card, Group, Stack, Text, Title } from "@mantine/core";
+import { Badge, Button, Card, Group, Stack, Text, Title } from "@mantine/core";
 import { amountOf, decodeMemo, NO_MEMO, type Redemption, type VerifiedCertificate } from "@fastpay/sdk";
 import type { JSX } from "react";
 
-import { useNaming, useRedemptionStatus } from "../../data/queries";
+import { useNaming, useOrders, useRedemptionStatus } from "../../data/queries";
+import { useNetwork } from "../../network/NetworkProvider";
 import { AccountLink, Copyable } from "../../ui/AccountText";
 import { Facts } from "../../ui/Facts";
 import { count, money, timeText } from "../../ui/words";
-import { IconShieldCheck } from "../../ui/icons";
+import { IconPrinter, IconShieldCheck } from "../../ui/icons";
 import { Outputs } from "./Outputs";
 
 interface Props {
@@ -20,6 +21,8 @@ export function TransferCard({ certificate, output }: Props): JSX.Element {
   const { digest, epoch, votes, order } = certificate;
   const { transfer } = order;
   const { info } = useNaming(transfer.asset);
+  const { config } = useNetwork();
+  const ordered = useOrders(transfer.sender).data?.find(({ sequence }) => sequence === transfer.sequence)?.createdAtMs;
   const text = (units: bigint): string => (info === undefined ? units.toString() : money(units, info));
   return (
     <Card withBorder component="section" aria-label="Transfer">
@@ -47,10 +50,17 @@ export function TransferCard({ certificate, output }: Props): JSX.Element {
             ["Number among the sender's orders", transfer.sequence.toString()],
             ["Signed with", order.authorization.type === "ethereum" ? "an Ethereum key" : "an Ed25519 key"],
             ["Epoch", epoch.toString()],
+            ["Ordered in this browser", ordered !== undefined && timeText(ordered)],
+            ["Deployment", `contract ${config.contract} on ${config.chainName} (chain ${config.chainId})`],
             ["Digest", <Copyable key="digest" text={digest} name="the digest" />],
             ["On Ethereum", transfer.type === "redemption" && <Payout redemption={transfer} />],
           ]}
         />
+        <Group className="not-printed">
+          <Button variant="default" size="xs" onClick={() => window.print()} leftSection={<IconPrinter size={16} aria-hidden />}>
+            Print a receipt
+          </Button>
+        </Group>
         {transfer.type === "payout" && <Outputs certificate={certificate} outputs={transfer.outputs} shown={output} text={text} />}
       </Stack>
     </Card>

@@ -30,7 +30,9 @@ export default function TransferPage(): JSX.Element {
   });
   return (
     <Page title="Transfer" width={720}>
-      <SearchBox />
+      <div className="not-printed">
+        <SearchBox />
+      </div>
       <ErrorAlert error={name.error ?? query.error} />
       {query.isLoading && <Text role="status">Asking the authorities, and checking each vote here …</Text>}
       {query.data && <Evidence evidence={query.data} output={output} />}
@@ -69,7 +71,9 @@ function Evidence({ evidence, output }: { evidence: CertificateEvidence; output:
       ) : (
         <TransferCard certificate={certificate} output={output} />
       )}
-      <AnswersCard answers={answers} />
+      <div className="not-printed">
+        <AnswersCard answers={answers} />
+      </div>
     </>
   );
 }

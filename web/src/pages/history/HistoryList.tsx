@@ -1,25 +1,44 @@
-import { Button, Card, Center, Group, Loader, Stack, Text, Title } from "@mantine/core";
-import { formatAccount, formatHistory, type AccountId } from "@fastpay/sdk";
-import type { JSX, ReactNode } from "react";
+import { Button, Card, Center, Group, Loader, NativeSelect, Stack, Text, TextInput, Title } from "@mantine/core";
+import { formatAccount, formatHistory, type AccountId, type Address } from "@fastpay/sdk";
+import { useState, type JSX } from "react";
 
 import { useHistory } from "../../data/history";
+import { useNamings } from "../../data/queries";
+import { useSeen } from "../../data/seen";
 import { ErrorAlert } from "../../ui/ErrorAlert";
 import { IconDownload } from "../../ui/icons";
 import { saveFile } from "../../ui/save";
-import { DepositLine, ReceivedLine, SentLine } from "./Lines";
+import { shorten } from "../../ui/words";
+import { TimelineLine } from "./Lines";
+import { assetOf, passes, timeline, undatedKeys, type Filter, type TimelineItem } from "./timeline";
 
 interface Props {
   readonly account: AccountId;
-  /** So many of each kind at once. */
+  /** So many of each kind are asked for at once; so many are shown where there are no filters. */
   readonly limit: number;
   readonly heading?: string;
-  /** Offers older ones. */
+  /** Offers older ones, filters and a file. */
   readonly hasMore?: boolean;
 }
 
-/** What an account sent and received, each proven by its certificate, and deposited, as enough authorities tell alike. */
+const EVERYTHING: Filter = { kind: "all", asset: "all", text: "" };
+const KINDS = [
+  { value: "all", label: "Everything" },
+  { value: "received", label: "Received" },
+  { value: "sent", label: "Sent" },
+  { value: "redeemed", label: "Redeemed" },
+  { value: "deposit", label: "Deposits" },
+];
+
+/**
+ * What an account sent and received, each proven by its certificate, and deposited, as enough authorities tell alike: one
+ * list, the newest first.
+ */
 export function HistoryList({ account, limit, heading, hasMore = false }: Props): JSX.Element {
-  const { sent, received, deposits, isLoading, error, hasOlder, isLoadingOlder, loadOlder } = useHistory(account, limit);
+  const history = useHistory(account, limit);
+  const { isLoading, error, hasOlder, isLoadingOlder, loadOlder } = history;
+  const seen = useSeen(account, undatedKeys(history));
+  const [filter, setFilter] = useState(EVERYTHING);
   if (isLoading) {
     return (
       <Center p="md">
@@ -30,13 +49,8 @@ export function HistoryList({ account, limit, heading, hasMore = false }: Props)
       </Center>
     );
   }
-  const save = async (): Promise<void> => {
-    const text = await formatHistory({ sent, received, deposits });
-    saveFile(`fastpay-${formatAccount(account).slice(0, 12)}.csv`, text, "text/csv");
-  };
-  // No level of headings is left out, for those who go by them.
-  const order = heading === undefined ? 2 : 3;
-  const isEmpty = sent.length + received.length + deposits.length === 0;
+  const all = timeline(history, seen);
+  const items = hasMore ? all.filter((item) => passes(item, filter)) : all.slice(0, limit);
   return (
     <Stack gap="sm">
       {heading !== undefined && (
@@ -45,30 +59,26 @@ export function HistoryList({ account, limit, heading, hasMore = false }: Props)
         </Title>
       )}
       <ErrorAlert error={error} title="The history is not known now" />
-      {isEmpty && error === undefined && <Text c="dimmed">Nothing yet.</Text>}
-      <Section title="Received" order={order} hasEntries={received.length > 0}>
-        {received.map((entry) => (
-          <ReceivedLine key={`${entry.certificate.digest}/${entry.output ?? ""}`} entry={entry} />
-        ))}
-      </Section>
-      <Section title="Sent" order={order} hasEntries={sent.length > 0}>
-        {sent.map((entry) => (
-          <SentLine key={entry.certificate.digest} entry={entry} />
-        ))}
-      </Section>
-      <Section title="Deposits" order={order} hasEntries={deposits.length > 0}>
-        {deposits.map((entry) => (
-          <DepositLine key={entry.index.toString()} entry={entry} />
-        ))}
-      </Section>
-      {hasMore && !isEmpty && (
+      {all.length === 0 && error === undefined && <Text c="dimmed">Nothing yet.</Text>}
+      {hasMore && all.length > 0 && <Filters items={all} filter={filter} onChange={setFilter} />}
+      {items.length > 0 && (
+        <Card withBorder component="section" aria-label="History entries">
+          <Stack component="ul" gap="sm" p={0} m={0} style={{ listStyle: "none" }}>
+            {items.map((item) => (
+              <TimelineLine key={item.key} item={item} />
+            ))}
+          </Stack>
+        </Card>
+      )}
+      {hasMore && all.length > 0 && items.length === 0 && <Text role="status">None of what is loaded is like that.</Text>}
+      {hasMore && all.length > 0 && (
         <Group>
           {hasOlder && (
             <Button variant="default" onClick={loadOlder} loading={isLoadingOlder}>
               Show older ones
             </Button>
           )}
-          <Button variant="default" onClick={() => void save()} leftSection={<IconDownload size={18} aria-hidden />}>
+          <Button variant="default" onClick={() => void save(account, items)} leftSection={<IconDownload size={18} aria-hidden />}>
             Save what is shown
           </Button>
         </Group>
@@ -77,16 +87,43 @@ export function HistoryList({ account, limit, heading, hasMore = false }: Props)
   );
 }
 
-function Section(props: { title: string; order: 2 | 3; hasEntries: boolean; children: ReactNode }): JSX.Element | null {
-  if (!props.hasEntries) return null;
+function Filters(props: { items: readonly TimelineItem[]; filter: Filter; onChange: (filter: Filter) => void }): JSX.Element {
+  const { items, filter, onChange } = props;
+  const assets = [...new Set(items.map(assetOf))];
+  const namings = useNamings(assets);
+  const labels = assets.map((asset, index) => ({ value: asset, label: namings[index]?.info?.label ?? shorten(asset) }));
   return (
-    <Card withBorder component="section" aria-label={props.title}>
-      <Title order={props.order} size="h5" mb="xs">
-        {props.title}
-      </Title>
-      <Stack component="ul" gap="sm" p={0} m={0} style={{ listStyle: "none" }}>
-        {props.children}
-      </Stack>
-    </Card>
+    <Group grow align="flex-end" preventGrowOverflow={false}>
+      <NativeSelect
+        label="Kind"
+        data={KINDS}
+        value={filter.kind}
+        onChange={(event) => onChange({ ...filter, kind: event.currentTarget.value as Filter["kind"] })}
+      />
+      {assets.length > 1 && (
+        <NativeSelect
+          label="Asset"
+          data={[{ value: "all", label: "All assets" }, ...labels]}
+          value={filter.asset}
+          onChange={(event) => onChange({ ...filter, asset: event.currentTarget.value as Address | "all" })}
+        />
+      )}
+      <TextInput
+        label="Account, memo or digest"
+        type="search"
+        value={filter.text}
+        onChange={(event) => onChange({ ...filter, text: event.currentTarget.value })}
+      />
+    </Group>
   );
+}
+
+async function save(account: AccountId, items: readonly TimelineItem[]): Promise<void> {
+  const history = {
+    received: items.flatMap((item) => (item.kind === "received" ? [item.entry] : [])),
+    sent: items.flatMap((item) => (item.kind === "sent" || item.kind === "redeemed" ? [item.entry] : [])),
+    deposits: items.flatMap((item) => (item.kind === "deposit" ? [item.entry] : [])),
+  };
+  const times = new Map(items.flatMap(({ entry, ms }) => (ms === undefined ? [] : [[entry, ms] as const])));
+  saveFile(`fastpay-${formatAccount(account).slice(0, 12)}.csv`, await formatHistory(history, times), "text/csv");
 }

@@ -18,6 +18,7 @@ import { useRedemptionStatus } from "../../data/queries";
 import { AccountLink } from "../../ui/AccountText";
 import { useMoney } from "../../ui/Money";
 import { count, duration, recipientsText, shorten, timeText } from "../../ui/words";
+import type { TimelineItem } from "./timeline";
 import { IconArrowDownLeft, IconArrowDownToArc, IconArrowBarToUp, IconArrowUpRight, IconUsers } from "../../ui/icons";
 
 interface LineProps {
@@ -27,10 +28,11 @@ interface LineProps {
   readonly text: ReactNode;
   readonly to: string;
   readonly detail: ReactNode;
+  readonly time: ReactNode;
   readonly end?: ReactNode;
 }
 
-function Line({ icon, color, amount, text, to, detail, end }: LineProps): JSX.Element {
+function Line({ icon, color, amount, text, to, detail, time, end }: LineProps): JSX.Element {
   return (
     <Group component="li" wrap="nowrap" align="flex-start" gap="sm">
       <ThemeIcon variant="light" color={color} radius="xl" aria-hidden>
@@ -46,6 +48,7 @@ function Line({ icon, color, amount, text, to, detail, end }: LineProps): JSX.El
         <Group justify="space-between" gap={4}>
           <Text size="xs" c="dimmed" component="div" style={{ overflowWrap: "anywhere" }}>
             {detail}
+            {time}
           </Text>
           {end}
         </Group>
@@ -64,8 +67,34 @@ function memoText(memo: Hex): string {
   return memo === NO_MEMO ? "" : `“${decodeMemo(memo)}”, `;
 }
 
-/** A payment that came. */
-export function ReceivedLine({ entry: { payment, output, certificate } }: { entry: ReceivedEntry }): JSX.Element {
+/** One entry of a history. */
+export function TimelineLine({ item }: { item: TimelineItem }): JSX.Element {
+  const time = <Time item={item} />;
+  switch (item.kind) {
+    case "received":
+      return <ReceivedLine entry={item.entry} time={time} />;
+    case "deposit":
+      return <DepositLine entry={item.entry} time={time} />;
+    default:
+      return <SentLine entry={item.entry} time={time} />;
+  }
+}
+
+function Time({ item: { ms, isExact } }: { item: TimelineItem }): JSX.Element | null {
+  if (ms === undefined) return null;
+  return (
+    <time dateTime={new Date(ms).toISOString()} title={isExact ? undefined : "When this browser first saw it: the protocol has no clock"}>
+      , {isExact ? "ordered" : "by"} {timeText(ms)}
+    </time>
+  );
+}
+
+interface EntryProps<T> {
+  readonly entry: T;
+  readonly time: ReactNode;
+}
+
+function ReceivedLine({ entry: { payment, output, certificate }, time }: EntryProps<ReceivedEntry>): JSX.Element {
   const amount = useMoney(payment.amount, payment.asset);
   return (
     <Line
@@ -79,12 +108,13 @@ export function ReceivedLine({ entry: { payment, output, certificate } }: { entr
       }
       to={`/explore/transfer/${certificate.digest}${output === undefined ? "" : `?output=${output}`}`}
       detail={`${memoText(payment.memo)}their order #${payment.sequence}${output === undefined ? "" : `, output ${output}`}`}
+      time={time}
     />
   );
 }
 
 /** A payment, payout or redemption that left, with its life as far as this browser has seen it. */
-export function SentLine({ entry: { certificate, order } }: { entry: SentEntry }): JSX.Element {
+function SentLine({ entry: { certificate, order }, time }: EntryProps<SentEntry>): JSX.Element {
   const { transfer } = certificate.order;
   const amount = useMoney(amountOf(transfer), transfer.asset);
   // The memo of a list's order names its page, and says nothing to people.
@@ -96,7 +126,13 @@ export function SentLine({ entry: { certificate, order } }: { entry: SentEntry }
       amount={`−${amount}`}
       text={<SentTo transfer={transfer} />}
       to={`/explore/transfer/${certificate.digest}`}
-      detail={`${memo}order #${transfer.sequence}${lifeText(order)}`}
+      detail={`${memo}order #${transfer.sequence}`}
+      time={
+        <>
+          {time}
+          {lifeText(order)}
+        </>
+      }
       end={transfer.type === "redemption" ? <PayoutBadge redemption={transfer} /> : undefined}
     />
   );
@@ -117,19 +153,19 @@ function SentTo({ transfer }: { transfer: Transfer }): JSX.Element {
 function lifeText(order: OrderEntry | undefined): string {
   const { createdAtMs, certifiedAtMs, settledAtMs } = order ?? {};
   if (createdAtMs === undefined) return ", ordered elsewhere, final";
-  const parts = [`ordered ${timeText(createdAtMs)}`];
+  const parts = [];
   if (certifiedAtMs !== undefined) parts.push(`final after ${duration(certifiedAtMs - createdAtMs)}`);
   if (settledAtMs !== undefined) parts.push(`settled after ${duration(settledAtMs - createdAtMs)}`);
-  return `, ${parts.join(", ")}`;
+  return parts.map((part) => `, ${part}`).join("");
 }
 
 function PayoutBadge({ redemption }: { redemption: Redemption }): JSX.Element | null {
   const status = useRedemptionStatus(redemption);
   if (status === undefined) return null;
   const badges = {
-    open: { color: "indigo", text: "on its way" },
-    queued: { color: "orange", text: "queued" },
-    paid: { color: "teal", text: "paid" },
+    open: { color: "indigo", text: "On its way" },
+    queued: { color: "orange", text: "Queued" },
+    paid: { color: "teal", text: "Paid" },
   };
   const { color, text } = badges[status.state];
   return (
@@ -139,8 +175,7 @@ function PayoutBadge({ redemption }: { redemption: Redemption }): JSX.Element | 
   );
 }
 
-/** A deposit from the chain. */
-export function DepositLine({ entry }: { entry: DepositEntry }): JSX.Element {
+function DepositLine({ entry, time }: EntryProps<DepositEntry>): JSX.Element {
   const amount = useMoney(entry.amount, entry.asset);
   return (
     <Line
@@ -150,6 +185,7 @@ export function DepositLine({ entry }: { entry: DepositEntry }): JSX.Element {
       text="From Ethereum"
       to={`/explore/deposit/${entry.index}`}
       detail={`deposit ${entry.index}, credited by ${entry.authorities} authorities`}
+      time={time}
     />
   );
 }

@@ -1,0 +1,125 @@
+/** A history as one list, the newest first. */
+
+import { decodeMemo, formatAccount, type AccountId, type Address, type DepositEntry, type Hex, type History, type ReceivedEntry, type SentEntry } from "@fastpay/sdk";
+
+/** An entry with its kind, its name in this list, and its time in milliseconds since 1970, as far as that is known. */
+export type TimelineItem = (
+  | { readonly kind: "received"; readonly entry: ReceivedEntry }
+  | { readonly kind: "sent" | "redeemed"; readonly entry: SentEntry }
+  | { readonly kind: "deposit"; readonly entry: DepositEntry }
+) & {
+  readonly key: string;
+  readonly ms: number | undefined;
+  /** It happened then; otherwise by then. */
+  readonly isExact: boolean;
+};
+
+type Entries = Pick<History, "received" | "sent" | "deposits">;
+
+/** What is to be shown of a list. */
+export interface Filter {
+  readonly kind: TimelineItem["kind"] | "all";
+  readonly asset: Address | "all";
+  /** A part of an account, a memo or a digest. */
+  readonly text: string;
+}
+
+/** The names of what has no time of its own. */
+export function undatedKeys(history: Entries): string[] {
+  const elsewhere = history.sent.filter(({ order }) => order?.createdAtMs === undefined);
+  return [...history.received.map(receivedKey), ...elsewhere.map(sentKey), ...history.deposits.map(depositKey)];
+}
+
+/** All entries, the newest first; `seen` has the times when this browser first saw them. */
+export function timeline(
+  history: Entries,
+  seen: ReadonlyMap<string, number>,
+): TimelineItem[] {
+  const [received, sent, deposited] = [notAfterNewer(seen), notAfterNewer(seen), notAfterNewer(seen)];
+  const items: TimelineItem[] = [
+    ...history.received.map((entry) => {
+      const key = receivedKey(entry);
+      return { kind: "received" as const, entry, key, ms: received(key), isExact: false };
+    }),
+    ...history.sent.map((entry) => {
+      const key = sentKey(entry);
+      const kind = entry.certificate.order.transfer.type === "redemption" ? ("redeemed" as const) : ("sent" as const);
+      const ordered = entry.order?.createdAtMs;
+      return { kind, entry, key, ms: ordered ?? sent(key), isExact: ordered !== undefined };
+    }),
+    ...history.deposits.map((entry) => {
+      const key = depositKey(entry);
+      return { kind: "deposit" as const, entry, key, ms: deposited(key), isExact: false };
+    }),
+  ];
+  // What was not seen before has just come.
+  const time = ({ ms }: TimelineItem): number => ms ?? Number.MAX_SAFE_INTEGER;
+  return items.sort((a, b) => time(b) - time(a));
+}
+
+/** Times of a list whose newest entry comes first: an older entry that is seen later, such as on a later page, was there by then. */
+function notAfterNewer(seen: ReadonlyMap<string, number>): (key: string) => number | undefined {
+  let newer = Number.POSITIVE_INFINITY;
+  return (key) => {
+    const ms = seen.get(key);
+    if (ms === undefined) return undefined;
+    newer = Math.min(newer, ms);
+    return newer;
+  };
+}
+
+/** Whether a filter lets an entry through. */
+export function passes(item: TimelineItem, { kind, asset, text }: Filter): boolean {
+  if (kind !== "all" && item.kind !== kind) return false;
+  if (asset !== "all" && assetOf(item) !== asset) return false;
+  const wanted = text.trim().toLowerCase();
+  return wanted === "" || wordsOf(item).some((words) => words.toLowerCase().includes(wanted));
+}
+
+/** What an entry is in. */
+export function assetOf(item: TimelineItem): Address {
+  switch (item.kind) {
+    case "received":
+      return item.entry.payment.asset;
+    case "deposit":
+      return item.entry.asset;
+    default:
+      return item.entry.certificate.order.transfer.asset;
+  }
+}
+
+function wordsOf(item: TimelineItem): string[] {
+  switch (item.kind) {
+    case "received": {
+      const { payment, certificate } = item.entry;
+      return [formatAccount(payment.sender), decodeMemo(payment.memo), certificate.digest];
+    }
+    case "deposit":
+      return [`deposit ${item.entry.index}`];
+    default: {
+      const { order, digest } = item.entry.certificate;
+      const { transfer } = order;
+      const paid = (recipient: AccountId, memo: Hex): string[] => [formatAccount(recipient), decodeMemo(memo)];
+      switch (transfer.type) {
+        case "payment":
+          return [digest, ...paid(transfer.recipient, transfer.memo)];
+        case "redemption":
+          return [digest, transfer.recipient, decodeMemo(transfer.memo)];
+        case "payout":
+          return [digest, ...transfer.outputs.flatMap(({ recipient, memo }) => paid(recipient, memo))];
+      }
+    }
+  }
+}
+
+function receivedKey({ certificate, output }: ReceivedEntry): string {
+  return `${certificate.digest}/${output ?? ""}`;
+}
+
+function sentKey({ certificate }: SentEntry): string {
+  return certificate.digest;
+}
+
+function depositKey({ index }: DepositEntry): string {
+  return `deposit/${index}`;
+}
