@@ -106,6 +106,8 @@ export type ChainStep =
   /** The Ethereum node does not answer and is asked again; without a failure: it answers again. */
   | { readonly type: "node"; readonly failure: string | undefined }
   | { readonly type: "included"; readonly hash: Hex; readonly block: bigint }
+  /** The newest block that stays is so many blocks before the transaction's. */
+  | { readonly type: "finalizing"; readonly hash: Hex; readonly blocks: bigint }
   | { readonly type: "final"; readonly hash: Hex; readonly block: bigint }
   /** So many authorities have credited a deposit. */
   | { readonly type: "credited"; readonly authorities: number; readonly quorum: number };

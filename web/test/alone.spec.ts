@@ -5,7 +5,7 @@ import { parseEther } from "viem";
 
 import { balanceOnChain, deployToken, epochIsFinal, network, OUTFLOW_DELAY_S, passTime, postpone } from "./support/net";
 import { useOwnNetwork } from "./support/own-network";
-import { activity, addAndDeposit, expect, goTo, picture, test } from "./support/people";
+import { activity, addAndDeposit, agree, expect, goTo, picture, test } from "./support/people";
 
 const OUT = "0x000000000000000000000000000000000000bEEF";
 /** How long the deployment takes votes of an epoch that has ended. */
@@ -19,6 +19,7 @@ async function redeem(page: Page, amount: string): Promise<void> {
   await page.getByLabel("Amount", { exact: true }).fill(amount);
   await page.getByLabel("To (an Ethereum address)").fill(OUT);
   await page.getByRole("button", { name: `Redeem ${amount} ETH` }).click();
+  await agree(page);
   await expect(activity(page, /^Redeem/).getByText("Waits for a relayer", { exact: true })).toBeVisible();
 }
 
@@ -47,6 +48,7 @@ test("what has waited in the contract's queue is paid out by a button, and not b
     await page.getByLabel("To (an Ethereum address)").fill(OUT);
     await page.getByLabel("I do, by a transaction of my own").check();
     await page.getByRole("button", { name: `Redeem ${amount} NEW` }).click();
+    await agree(page);
     await expect(redemptions(page).getByText(state)).toBeVisible();
   }
   await expect(page.getByRole("button", { name: "Have it paid out" })).toHaveCount(0);

@@ -34,7 +34,7 @@ test("an unknown token is marked in notice, history, choice and explorer, whatev
   await bob.page.getByLabel("Asset").selectOption({ value: token });
   await expect(bob.page.getByText(`You have 100 ${name} in FastPay`)).toBeVisible();
   await goTo(bob.page, "History");
-  await received.getByRole("link", { name: "show the proof" }).click();
+  await received.getByRole("link", { name: /^\+100 .*show the proof/ }).click();
   await expect(bob.page.getByRole("heading", { name: `Payment of 100 ${name}` })).toBeVisible();
   await expect(bob.page.getByRole("region", { name: "Transfer" })).toContainText(`DEMO (unknown ${token})`);
 });

@@ -10,7 +10,7 @@ import { parseAccount } from "@fastpay/sdk";
 
 import { balanceOnChain, depositEther, giveOnChain } from "./support/net";
 import { isAccessible } from "./support/axe";
-import { activity, expect, goTo, inFastPay, pay, picture, test } from "./support/people";
+import { activity, agree, expect, goTo, inFastPay, pay, picture, test } from "./support/people";
 import { TestWallet } from "./support/wallet";
 
 const BOB = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
@@ -124,6 +124,7 @@ test("a key is made, funded, paid with, unlocked after a reload, redeemed from, 
     await page.getByLabel("To (an Ethereum address)").fill(OUT);
     await page.getByLabel("Fee for the relayer").fill("0.01");
     await page.getByRole("button", { name: "Redeem 1 ETH" }).click();
+    await agree(page);
     await unlock(page, PASSPHRASE);
     await expect(page.getByRole("region", { name: "Your redemptions" }).getByText("Paid on Ethereum")).toBeVisible();
     expect((await balanceOnChain(OUT)) - before).toBe(parseEther("0.99"));

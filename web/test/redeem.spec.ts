@@ -1,7 +1,7 @@
 import { parseEther } from "viem";
 
 import { isAccessible } from "./support/axe";
-import { activity, addAndDeposit, expect, goTo, inFastPay, picture, redeemAlone, test } from "./support/people";
+import { activity, addAndDeposit, agree, expect, goTo, inFastPay, picture, redeemAlone, test } from "./support/people";
 import { balanceOnChain, contracts, deployMoodyToken, deployToken, OUTFLOW_DELAY_S, passTime, setMood } from "./support/net";
 
 const OUT = "0x000000000000000000000000000000000000bEEF";
@@ -16,6 +16,7 @@ test("a relayer brings a redemption to Ethereum for its fee", async ({ page, per
   await expect(page.getByText("1.49 ETH will arrive.")).toBeVisible();
   await picture(page, "redeem");
   await page.getByRole("button", { name: "Redeem 1.5 ETH" }).click();
+  await agree(page);
   await expect(activity(page, /^Redeem 1.5 ETH/).getByText("Done", { exact: true })).toBeVisible();
   await expect(page.getByRole("region", { name: "Your redemptions" }).getByText("Paid on Ethereum")).toBeVisible();
   await picture(page, "redeemed");
@@ -27,6 +28,32 @@ test("a relayer brings a redemption to Ethereum for its fee", async ({ page, per
   await picture(page, "explorer-redemption");
   await goTo(page, "Wallet");
   await expect(inFastPay(page, "ETH")).toHaveText("2.5");
+});
+
+test("a redemption is reviewed; one that is declined stands in the form", async ({ page, person }) => {
+  const { wallet } = await person({ deposit: "4" });
+  await goTo(page, "Redeem");
+  await page.getByLabel("Amount", { exact: true }).fill("1.5");
+  await page.getByLabel("To (an Ethereum address)").fill(OUT);
+  await page.getByLabel("Fee for the relayer").fill("0.01");
+  await page.getByRole("button", { name: "Redeem 1.5 ETH" }).click();
+  const review = page.getByRole("region", { name: "Review" });
+  for (const fact of [OUT, "0.01 ETH, for the relayer", "1.49 ETH", "2.5 ETH", "First redemption to this address"]) {
+    await expect(review).toContainText(fact);
+  }
+  await expect(review.getByRole("heading")).toBeFocused();
+  await isAccessible(page);
+  await picture(page, "redeem-review");
+  await review.getByRole("button", { name: "Back" }).click();
+  expect(wallet.asked).not.toContain("eth_signTypedData_v4");
+  await page.getByLabel("To (an Ethereum address)").fill(wallet.key.address);
+  await page.getByRole("button", { name: "Redeem 1.5 ETH" }).click();
+  await expect(review).toContainText("the connected wallet");
+  await expect(review).not.toContainText("First redemption");
+  wallet.declines = true;
+  await agree(page);
+  await expect(activity(page, /^Redeem 1.5 ETH/).getByRole("alert")).toContainText("You declined");
+  await expect(page.getByLabel("Amount", { exact: true })).toHaveValue("1.5");
 });
 
 test("the fee is proposed as relayers say that they take it, with the time that it usually takes", async ({ page, person }) => {
@@ -49,6 +76,7 @@ test("the fee is proposed as relayers say that they take it, with the time that 
   await page.getByRole("button", { name: "Suggest" }).click();
   await expect(fee).toHaveValue(proposed);
   await page.getByRole("button", { name: "Redeem 1 ETH" }).click();
+  await agree(page);
   await expect(page.getByRole("region", { name: "Your redemptions" }).getByText("Paid on Ethereum")).toBeVisible();
   expect((await balanceOnChain(OUT)) - before).toBe(parseEther("1") - parseEther(proposed));
 });
@@ -61,6 +89,7 @@ test("a redemption is brought to Ethereum alone", async ({ page, person }) => {
   await page.getByLabel("To (an Ethereum address)").fill(OUT);
   await page.getByLabel("I do, by a transaction of my own").check();
   await page.getByRole("button", { name: "Redeem 2 ETH" }).click();
+  await agree(page);
   await expect(activity(page, /^Bring redemption #0/).getByText("Done", { exact: true })).toBeVisible();
   await expect(page.getByRole("region", { name: "Your redemptions" }).getByText("Paid on Ethereum")).toBeVisible();
   expect((await balanceOnChain(OUT)) - before).toBe(parseEther("2"));
@@ -84,6 +113,7 @@ test("a token that the page does not know is added; what exceeds its outflow lim
     // No relayer serves a token that its operator does not know.
     await page.getByLabel("I do, by a transaction of my own").check();
     await page.getByRole("button", { name: `Redeem ${amount} NEW` }).click();
+    await agree(page);
     await expect(page.getByRole("region", { name: "Your redemptions" }).getByText(state)).toBeVisible();
   }
   await picture(page, "queued");

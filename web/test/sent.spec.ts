@@ -5,7 +5,7 @@ import { parseEther, type Hex } from "viem";
 
 import { balanceOnChain, chainClient, deployMoodyToken, numberIsTaken, replaceTransaction, setMood, withoutBlocks } from "./support/net";
 import { useOwnNetwork } from "./support/own-network";
-import { activity, addAndDeposit, expect, goTo, inFastPay, picture, redeemAlone, test } from "./support/people";
+import { activity, addAndDeposit, agree, expect, goTo, inFastPay, picture, redeemAlone, test } from "./support/people";
 import type { TestWallet } from "./support/wallet";
 
 const OUT = "0x000000000000000000000000000000000000bEEF";
@@ -40,6 +40,7 @@ test("a redemption that its owner brings to Ethereum is followed over a reload, 
   await page.getByLabel("Amount", { exact: true }).fill("1.5");
   await page.getByLabel("To (an Ethereum address)").fill(OUT);
   await page.getByRole("button", { name: "Redeem 1.5 ETH" }).click();
+  await agree(page);
   await expect(activity(page, /^Redeem/).getByText("Waits for a relayer", { exact: true })).toBeVisible();
   await withoutBlocks(async () => {
     await page.getByRole("button", { name: "Bring it there myself" }).click();

@@ -65,6 +65,21 @@ test("a node that falls silent does not end it, before its block and after", asy
   expect(await unfinished()).toEqual([]);
 });
 
+test("blocks are counted down until its own stays", async () => {
+  const done = begin();
+  await hasStep("submitted");
+  chain.final = chain.newest - 2n;
+  mine();
+  const counted = (blocks: bigint) => vi.waitFor(() => expect(steps).toContainEqual({ type: "finalizing", hash: chain.hash, blocks }), 30_000);
+  await counted(3n);
+  chain.final += 2n;
+  await counted(1n);
+  chain.final += 1n;
+  await done;
+  // Once for each block, however often the node is asked.
+  expect(steps.filter(({ type }) => type === "finalizing")).toHaveLength(2);
+});
+
 test("who stops waiting is told its hash, asks the node no more, and can go on with it", async () => {
   const controller = new AbortController();
   const done = begin({ signal: controller.signal });

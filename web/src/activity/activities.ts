@@ -78,10 +78,12 @@ export function leftTransaction(activity: Activity): Hex | undefined {
 
 const ACTIVITIES_MAX = 20;
 
-/** What the newer step says is all that counts of the older one: what holds an authority up, or whether the node answers. */
+const REPLACED: ReadonlySet<ActivityProgress["type"]> = new Set(["node", "list", "finalizing"]);
+
+/** What the newer step says is all that counts of the older one: what holds an authority up, whether the node answers, or how many blocks are missing. */
 function isOutdatedBy(older: ActivityProgress, newer: ActivityProgress): boolean {
   if (isDelay(older) && isDelay(newer)) return older.authority.url === newer.authority.url;
-  return (older.type === "node" || older.type === "list") && newer.type === older.type;
+  return REPLACED.has(older.type) && newer.type === older.type;
 }
 
 function isDelay(step: ActivityProgress): step is ActivityProgress & DelayStep {

@@ -106,6 +106,11 @@ function unsentDetail({ state, steps }: Activity): string | undefined {
   return state === "done" ? "somebody else has done it" : undefined;
 }
 
+function blocksLeft(steps: readonly ActivityProgress[]): string | undefined {
+  const left = last(steps, "finalizing");
+  return left && `the final block is ${count(left.blocks, "block")} behind`;
+}
+
 /** The life of a transaction of the person's own: a deposit, or a payout. */
 export function chainSteps(activity: Activity): Step[] {
   const { steps, kind } = activity;
@@ -131,7 +136,7 @@ export function chainSteps(activity: Activity): Step[] {
   const isCredited = credited !== undefined && credited.authorities >= credited.quorum;
   return arrange(activity, [
     ...lines,
-    { label: "Final on Ethereum", isDone: final !== undefined, detail: after(final) },
+    { label: "Final on Ethereum", isDone: final !== undefined, detail: final === undefined ? blocksLeft(steps) : after(final) },
     {
       label: "Credited in FastPay",
       isDone: isCredited,

@@ -22,7 +22,7 @@ export function WrongNetwork(): JSX.Element | null {
       .finally(() => setBusy(false));
   };
   return (
-    <Alert role="alert" color="orange" icon={<IconPlugConnectedX aria-hidden />} title="Wrong network" mb="md">
+    <Alert role="alert" color="orange" icon={<IconPlugConnectedX aria-hidden />} title={`Wrong network: ${chainName(connected.chainId)}`} mb="md">
       <Group justify="space-between">
         <Text size="sm">
           Your wallet is on {chainName(connected.chainId)} (chain {connected.chainId}). This page works with {config.chainName}{" "}

@@ -79,9 +79,9 @@ export async function pay(page: Page, to: string, amount: string, memo = ""): Pr
   await agree(page);
 }
 
-/** Says yes to the review of a payment. */
+/** Says yes to the review of a payment or a redemption. */
 export async function agree(page: Page): Promise<void> {
-  await page.getByRole("region", { name: "Review" }).getByRole("button", { name: /^Yes, pay \d/ }).click();
+  await page.getByRole("region", { name: "Review" }).getByRole("button", { name: /^Yes, (pay|redeem) \d/ }).click();
 }
 
 /** Has a token shown that the page does not know, and deposits some of it. */
@@ -104,6 +104,7 @@ export async function redeemAlone(page: Page, symbol: string, amount: string): P
   await page.getByLabel("Amount", { exact: true }).fill(amount);
   await page.getByLabel("I do, by a transaction of my own").check();
   await page.getByRole("button", { name: `Redeem ${amount} ${symbol}` }).click();
+  await agree(page);
 }
 
 /** Keeps a picture of what is seen. */

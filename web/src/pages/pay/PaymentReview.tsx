@@ -1,10 +1,10 @@
-import { Alert, Button, Card, Group, Stack, Text, Title } from "@mantine/core";
+import { Alert, Text } from "@mantine/core";
 import { decodeMemo, formatAccount, NO_MEMO, type AccountId, type Address, type Hex, type Transfer } from "@fastpay/sdk";
-import { useEffect, useRef, type JSX, type MouseEvent } from "react";
+import type { JSX } from "react";
 
 import { useOrders, type ShownAsset } from "../../data/queries";
-import { Facts } from "../../ui/Facts";
 import { IconSend } from "../../ui/icons";
+import { ReviewCard } from "../../ui/ReviewCard";
 import { money, timeText } from "../../ui/words";
 
 /** A payment as it will be ordered. It does not change while it is reviewed, whatever becomes of the form. */
@@ -30,52 +30,35 @@ interface Props {
   readonly onBack: () => void;
 }
 
-/** All of a payment, before it is signed: a tap in the wrong place costs nothing. */
+/** All of a payment, before it is signed. */
 export function PaymentReview({ account, payment, info, balance, canPay, onPay, onBack }: Props): JSX.Element {
   const { to, asset, amount, memo, expires, label } = payment;
-  const heading = useRef<HTMLHeadingElement>(null);
   const isFirst = useIsFirst(account, to);
-  useEffect(() => {
-    heading.current?.focus({ preventScroll: true });
-    heading.current?.scrollIntoView({ block: "center" });
-  }, []);
   const text = money(amount, info);
-  // The second half of a double click on what stood here before is no answer.
-  const confirm = (event: MouseEvent): void => {
-    if (event.detail <= 1) onPay();
-  };
   return (
-    <Card withBorder component="section" aria-label="Review">
-      <Stack>
-        <Title order={2} size="h4" ref={heading} tabIndex={-1} style={{ outline: "none" }}>
-          Pay {text}?
-        </Title>
-        <Facts
-          facts={[
-            ["To", <Text key="to" span ff="monospace" size="sm">{formatAccount(to)}</Text>],
-            ["Calls itself", label && `${label} (nobody has checked this)`],
-            ["Amount", text],
-            ["Token", info.isUnknown && `${asset}, which this page does not know`],
-            ["Memo", memo === NO_MEMO ? undefined : `${decodeMemo(memo)} (everyone can read it)`],
-            ["Expires", expires && timeText(Number(expires) * 1_000)],
-            ["What stays", balance >= amount && money(balance - amount, info)],
-          ]}
-        />
-        {isFirst && (
-          <Alert color="orange" title="First payment to this account">
-            This browser knows of no earlier one. Compare the whole address; nobody can undo a payment.
-          </Alert>
-        )}
-        <Group>
-          <Button onClick={confirm} disabled={!canPay} leftSection={<IconSend size={18} aria-hidden />}>
-            Yes, pay {text}
-          </Button>
-          <Button variant="default" onClick={onBack}>
-            Back
-          </Button>
-        </Group>
-      </Stack>
-    </Card>
+    <ReviewCard
+      title={`Pay ${text}?`}
+      facts={[
+        ["To", <Text key="to" span ff="monospace" size="sm">{formatAccount(to)}</Text>],
+        ["Calls itself", label && `${label} (nobody has checked this)`],
+        ["Amount", text],
+        ["Token", info.isUnknown && `${asset}, which this page does not know`],
+        ["Memo", memo === NO_MEMO ? undefined : `${decodeMemo(memo)} (everyone can read it)`],
+        ["Expires", expires && timeText(Number(expires) * 1_000)],
+        ["What stays", balance >= amount && money(balance - amount, info)],
+      ]}
+      confirm={`Yes, pay ${text}`}
+      icon={<IconSend size={18} aria-hidden />}
+      canConfirm={canPay}
+      onConfirm={onPay}
+      onBack={onBack}
+    >
+      {isFirst && (
+        <Alert color="orange" title="First payment to this account">
+          This browser knows of no earlier one. Compare the whole address; nobody can undo a payment.
+        </Alert>
+      )}
+    </ReviewCard>
   );
 }
 

@@ -12,10 +12,9 @@ import { AmountInput, availableText, readAmount } from "../../ui/AmountInput";
 import { AssetSelect } from "../../ui/AssetSelect";
 import { ErrorAlert, NamingAlert } from "../../ui/ErrorAlert";
 import { count, duration, money, shorten } from "../../ui/words";
+import { RedeemReview, type Carrier, type ReviewedRedemption } from "./RedeemReview";
 import { useRecipient } from "./useRecipient";
 import { IconArrowBarToUp } from "../../ui/icons";
-
-type Way = "relayer" | "alone";
 
 /** Orders a redemption, and says what it costs and how long it takes. */
 export function RedeemForm({ owner }: { owner: Owner }): JSX.Element {
@@ -27,7 +26,8 @@ export function RedeemForm({ owner }: { owner: Owner }): JSX.Element {
   // As the contract would take it later only, it is not ordered now: the money stays free to be paid with.
   const isPaused = usePausedUntil() !== undefined;
   const [typed, setTyped] = useState({ asset: ETHER as Address, amount: "", to: undefined as string | undefined, fee: undefined as string | undefined });
-  const [way, setWay] = useState<Way>("relayer");
+  const [way, setWay] = useState<Carrier>("relayer");
+  const [reviewed, setReviewed] = useState<ReviewedRedemption>();
   const change = (part: Partial<typeof typed>): void => setTyped((before) => ({ ...before, ...part }));
 
   const { asset } = typed;
@@ -55,15 +55,20 @@ export function RedeemForm({ owner }: { owner: Owner }): JSX.Element {
   const submit = (event: FormEvent): void => {
     event.preventDefault();
     if (!canRedeem || amount.units === undefined || fee.units === undefined || recipient.address === undefined) return;
-    const intent = { recipient: recipient.address, asset, amount: amount.units, fee: fee.units };
+    setReviewed({ recipient: recipient.address, asset, amount: amount.units, fee: fee.units, carrier: way });
+  };
+  const redeem = ({ carrier, ...intent }: ReviewedRedemption, named: ShownAsset): void => {
+    setReviewed(undefined);
     start({
       kind: "redeem",
       account,
-      title: `Redeem ${money(intent.amount, info)} to ${shorten(to)}`,
+      title: `Redeem ${money(intent.amount, named)} to ${shorten(intent.recipient)}`,
       work: async ({ report, signal }) => {
         const { certificate } = await client.redeem(signer, intent, { onProgress: report, signal });
+        // What failed stands in the form, to be tried again or changed.
+        setTyped((before) => (before === typed ? { ...before, amount: "", fee: undefined } : before));
         // The proof is there: from here on it is a transaction like any other, with steps of its own.
-        if (way === "alone" && ethereum !== undefined) {
+        if (carrier === "alone" && ethereum !== undefined) {
           start({
             kind: "payout",
             account,
@@ -74,8 +79,20 @@ export function RedeemForm({ owner }: { owner: Owner }): JSX.Element {
         }
       },
     });
-    change({ amount: "", fee: undefined });
   };
+  if (reviewed !== undefined && info !== undefined) {
+    return (
+      <RedeemReview
+        owner={owner}
+        redemption={reviewed}
+        info={info}
+        balance={holding?.balance ?? 0n}
+        canRedeem={canRedeem}
+        onRedeem={() => redeem(reviewed, info)}
+        onBack={() => setReviewed(undefined)}
+      />
+    );
+  }
   return (
     <Card withBorder component="form" onSubmit={submit} aria-label="Redemption">
       <Stack>
@@ -119,14 +136,14 @@ function readFee(text: string, info: ShownAsset | undefined, amount: bigint | un
 }
 
 interface WayProps {
-  readonly way: Way;
-  readonly onChange: (way: Way) => void;
+  readonly way: Carrier;
+  readonly onChange: (way: Carrier) => void;
   readonly canSend: boolean;
 }
 
 function WayChoice({ way, onChange, canSend }: WayProps): JSX.Element {
   return (
-    <Radio.Group label="Who brings it to Ethereum" value={way} onChange={(value) => onChange(value as Way)}>
+    <Radio.Group label="Who brings it to Ethereum" value={way} onChange={(value) => onChange(value as Carrier)}>
       <Stack gap="xs" mt="xs">
         <Radio value="relayer" label="A relayer, for the fee below" description="You sign once and pay no gas" />
         <Radio
@@ -195,7 +212,7 @@ interface ExpectationProps {
   readonly info: ShownAsset | undefined;
   readonly units: bigint | undefined;
   readonly fee: bigint | undefined;
-  readonly way: Way;
+  readonly way: Carrier;
   readonly fees: RelayerFees | undefined;
 }
 

@@ -1,0 +1,77 @@
+import { Alert, Text } from "@mantine/core";
+import type { Address } from "@fastpay/sdk";
+import type { JSX } from "react";
+import { getAddress } from "viem";
+
+import type { Owner } from "../../account/OwnerProvider";
+import { useOrders, type ShownAsset } from "../../data/queries";
+import { useNetwork } from "../../network/NetworkProvider";
+import { IconArrowBarToUp } from "../../ui/icons";
+import { ReviewCard } from "../../ui/ReviewCard";
+import { money } from "../../ui/words";
+
+/** Who brings a redemption to Ethereum. */
+export type Carrier = "relayer" | "alone";
+
+/** A redemption as it will be ordered. It does not change while it is reviewed, whatever becomes of the form. */
+export interface ReviewedRedemption {
+  readonly recipient: Address;
+  readonly asset: Address;
+  readonly amount: bigint;
+  readonly fee: bigint;
+  readonly carrier: Carrier;
+}
+
+interface Props {
+  readonly owner: Owner;
+  readonly redemption: ReviewedRedemption;
+  readonly info: ShownAsset;
+  /** What the account holds of the asset. */
+  readonly balance: bigint;
+  readonly canRedeem: boolean;
+  readonly onRedeem: () => void;
+  readonly onBack: () => void;
+}
+
+/** All of a redemption, before it is signed. */
+export function RedeemReview({ owner, redemption, info, balance, canRedeem, onRedeem, onBack }: Props): JSX.Element {
+  const { recipient, asset, amount, fee, carrier } = redemption;
+  const { config } = useNetwork();
+  const isOwn = recipient.toLowerCase() === owner.ethereum?.address.toLowerCase();
+  const orders = useOrders(owner.account).data;
+  const isKnown =
+    orders === undefined ||
+    orders.some(({ transfer }) => transfer.type === "redemption" && transfer.recipient.toLowerCase() === recipient.toLowerCase());
+  const text = money(amount, info);
+  return (
+    <ReviewCard
+      title={`Redeem ${text}?`}
+      facts={[
+        [
+          "To",
+          <Text key="to" span size="sm">
+            <span style={{ fontFamily: "monospace" }}>{getAddress(recipient)}</span> on {config.chainName}
+            {isOwn && ", the connected wallet"}
+          </Text>,
+        ],
+        ["Amount", text],
+        ["Token", info.isUnknown && `${asset}, which this page does not know`],
+        ["Fee", carrier === "relayer" ? `${money(fee, info)}, for the relayer that brings it there` : "none; you pay the gas of a transaction"],
+        ["What arrives", money(amount - fee, info)],
+        ["What stays", balance >= amount && money(balance - amount, info)],
+      ]}
+      confirm={`Yes, redeem ${text}`}
+      icon={<IconArrowBarToUp size={18} aria-hidden />}
+      canConfirm={canRedeem}
+      onConfirm={onRedeem}
+      onBack={onBack}
+    >
+      {!isOwn && !isKnown && (
+        <Alert color="orange" title="First redemption to this address">
+          It is not the connected wallet&apos;s, and this browser knows of no earlier redemption to it. Compare the whole
+          address; nobody can undo a redemption.
+        </Alert>
+      )}
+    </ReviewCard>
+  );
+}

@@ -1,0 +1,48 @@
+import { Button, Card, Group, Stack, Title } from "@mantine/core";
+import { useEffect, useRef, type ComponentProps, type JSX, type MouseEvent, type ReactNode } from "react";
+
+import { Facts } from "./Facts";
+
+interface Props {
+  readonly title: string;
+  readonly facts: ComponentProps<typeof Facts>["facts"];
+  /** What to look at twice. */
+  readonly children?: ReactNode;
+  readonly confirm: string;
+  readonly icon: ReactNode;
+  readonly canConfirm: boolean;
+  readonly onConfirm: () => void;
+  readonly onBack: () => void;
+}
+
+/** All of an order, before it is signed: a tap in the wrong place costs nothing. */
+export function ReviewCard({ title, facts, children, confirm, icon, canConfirm, onConfirm, onBack }: Props): JSX.Element {
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    heading.current?.focus({ preventScroll: true });
+    heading.current?.scrollIntoView({ block: "center" });
+  }, []);
+  // The second half of a double click on what stood here before is no answer.
+  const answer = (event: MouseEvent): void => {
+    if (event.detail <= 1) onConfirm();
+  };
+  return (
+    <Card withBorder component="section" aria-label="Review">
+      <Stack>
+        <Title order={2} size="h4" ref={heading} tabIndex={-1} style={{ outline: "none" }}>
+          {title}
+        </Title>
+        <Facts facts={facts} />
+        {children}
+        <Group>
+          <Button onClick={answer} disabled={!canConfirm} leftSection={icon}>
+            {confirm}
+          </Button>
+          <Button variant="default" onClick={onBack}>
+            Back
+          </Button>
+        </Group>
+      </Stack>
+    </Card>
+  );
+}
