@@ -76,6 +76,12 @@ export function parseAccount(text: string): AccountId {
   return account;
 }
 
+/** The account that an identifier, or a text that `parseAccount` reads, names. Throws `invalid-account`. */
+export function accountOf(name: string): AccountId {
+  if (typeof name !== "string") throw notAnAccount(String(name));
+  return isHex(name, 32) ? accountFromBytes32(name) : parseAccount(name);
+}
+
 function parseEthereum(text: string): AccountId {
   if (!isHex(text, 20)) throw notAnAccount(text);
   const digits = text.slice(2);

@@ -92,7 +92,8 @@ export interface FastPayOptions {
 
 /** What to pay; sender and number are added. */
 export interface PayIntent {
-  readonly recipient: AccountId;
+  /** An `AccountId`, or its text: `0x…`, the address of an Ethereum account, or `fp1…`. */
+  readonly recipient: AccountId | string;
   readonly asset: Address;
   readonly amount: bigint;
   /** 32 bytes; see `encodeMemo`. Default: none. */
@@ -240,7 +241,7 @@ export interface FastPayClient {
    */
   deposit(
     wallet: WalletClient,
-    intent: { recipient?: AccountId; asset: Address; amount: bigint },
+    intent: { recipient?: AccountId | string; asset: Address; amount: bigint },
     options?: ChainOptions,
   ): Promise<DepositReceipt>;
   /**

@@ -7,7 +7,7 @@
 
 import { keccak_256 } from "@noble/hashes/sha3.js";
 
-import type { AccountId } from "./accounts.js";
+import { accountOf, type AccountId } from "./accounts.js";
 import { AMOUNT_MAX } from "./amounts.js";
 import { concat, isHex, toBytes, toHex, type Address, type Hex } from "./bytes.js";
 import { FastPayError, isFastPayError } from "./errors.js";
@@ -64,7 +64,7 @@ export function planList(
   const errors = lines.flatMap((line, i) => faultOf(line, i + 1, domain, sender));
   if (errors.length > 0) throw invalidList(errors);
   const whole = lines.map(({ recipient, asset, amount, memo = NO_MEMO, line }, i) => ({
-    recipient,
+    recipient: accountOf(recipient),
     asset: asset.toLowerCase() as Address,
     amount,
     memo: memo.toLowerCase() as Hex,
@@ -119,18 +119,20 @@ function faultOf(
   const wrong = (fault: ListError["fault"], message: string): ListError[] => [{ line: line ?? place, fault, message }];
   if (!isHex(asset, 20)) return wrong("malformed", "the asset is no address");
   if (!isHex(memo, 32)) return wrong("malformed", "the memo has not 32 bytes; use encodeMemo");
-  if (recipient === sender) return wrong("own-account", "the recipient is the paying account itself");
   if (typeof amount !== "bigint") return wrong("malformed", "the amount is no bigint");
   try {
-    checkOutput(recipient, amount, domain);
+    const account = accountOf(recipient);
+    if (account === sender) return wrong("own-account", "the recipient is the paying account itself");
+    checkOutput(account, amount, domain);
     return [];
   } catch (error) {
     if (!isFastPayError(error)) throw error;
+    if (error.code === "invalid-account") return wrong("recipient", `${error.message}; ${error.action}`);
     return wrong(error.details["fault"] as TransferFault, `${error.message}; ${error.action}`);
   }
 }
 
-function digestOf(lines: readonly Required<PayListLine>[]): Hex {
+function digestOf(lines: readonly (Required<PayListLine> & { recipient: AccountId })[]): Hex {
   const facts = lines.map(({ recipient, asset, amount, memo }) => [recipient, asset, amount.toString(), memo]);
   return toHex(keccak_256(new TextEncoder().encode(`fastpay/list${JSON.stringify(facts)}`)));
 }

@@ -115,7 +115,8 @@ export interface ReceivedEntry {
 
 /** A payment of a list. */
 export interface PayListLine {
-  readonly recipient: AccountId;
+  /** An account or its text. */
+  readonly recipient: AccountId | string;
   readonly asset: Address;
   readonly amount: bigint;
   /** 32 bytes; see `encodeMemo`. Default: none. */
@@ -158,6 +159,7 @@ export interface ListError {
 
 /** A payment of a list, and where it stands among the list's orders. */
 export interface ListPayment extends Required<PayListLine> {
+  readonly recipient: AccountId;
   /** The order that pays it, by its place among the list's orders. */
   readonly page: number;
   /** The number of the output there, from 0. */

@@ -2,7 +2,7 @@
 
 import { encodeFunctionData, parseEventLogs, type TransactionReceipt, type WalletClient } from "viem";
 
-import { accountFromBytes32, accountFromEthereum, type AccountId } from "../accounts.js";
+import { accountFromBytes32, accountFromEthereum, accountOf, type AccountId } from "../accounts.js";
 import { AMOUNT_MAX, formatAmount } from "../amounts.js";
 import type { AuthorityClient } from "../authority.js";
 import type { Address, Hex } from "../bytes.js";
@@ -32,8 +32,8 @@ const POLL_MAX_MS = 2_000;
 
 /** What to deposit. */
 export interface DepositIntent {
-  /** Default: the account of the wallet's own address. */
-  readonly recipient?: AccountId;
+  /** An account or its text. Default: the account of the wallet's own address. */
+  readonly recipient?: AccountId | string;
   readonly asset: Address;
   readonly amount: bigint;
 }
@@ -47,13 +47,14 @@ export async function deposit(
   signal: AbortSignal | undefined,
 ): Promise<DepositReceipt> {
   const { contract } = context;
+  const given = intent.recipient === undefined ? undefined : accountOf(intent.recipient);
   const from = await chainAccount(contract, wallet, report, signal);
   const { amount } = intent;
   if (amount <= 0n || amount > AMOUNT_MAX) {
     throw new FastPayError("invalid-argument", "nothing, or more than fits, is to be deposited", "change the amount");
   }
   await contract.checkNotPaused();
-  const recipient = intent.recipient ?? accountFromEthereum(from.address);
+  const recipient = given ?? accountFromEthereum(from.address);
   const asset = intent.asset.toLowerCase() as Address;
   const hash =
     asset === ETHER ? await depositEther(from, recipient, amount) : await depositToken(from, recipient, asset, amount);

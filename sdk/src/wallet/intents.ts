@@ -1,5 +1,6 @@
 /** What a caller asks to be ordered, checked: whoever calls without types is told what was expected. */
 
+import { accountOf } from "../accounts.js";
 import { isHex, type Address, type Hex } from "../bytes.js";
 import type { PayIntent, RedeemIntent } from "../client.js";
 import { FastPayError } from "../errors.js";
@@ -17,11 +18,19 @@ interface Field {
 
 const isAmount = (value: unknown): boolean => typeof value === "bigint";
 const AMOUNT = 'a bigint in the asset\'s smallest unit, such as parseAmount("1.5", 18)';
+const isAccount = (value: unknown): boolean => {
+  try {
+    accountOf(value as string);
+    return true;
+  } catch {
+    return false;
+  }
+};
 const ASSET: Field = { expected: "ETHER, or the address of a token", is: (value) => isHex(value, 20) };
 const MEMO: Field = { expected: 'the 32 bytes of encodeMemo("…")', is: (value) => isHex(value, 32), isOptional: true };
 
 const PAYMENT: Readonly<Record<keyof PayIntent, Field>> = {
-  recipient: { expected: 'an account, such as parseAccount("fp1…") or parseAccount("0x…")', is: (value) => isHex(value, 32) },
+  recipient: { expected: "an account: 0x…, with a right checksum where it has one, or fp1…", is: isAccount },
   asset: ASSET,
   amount: { expected: AMOUNT, is: isAmount },
   memo: MEMO,
@@ -40,7 +49,7 @@ const REDEMPTION: Readonly<Record<keyof RedeemIntent, Field>> = {
 export function paymentIntent(signer: Signer, intent: PayIntent): Intent {
   check("pay", intent, PAYMENT);
   const { recipient, asset, amount, memo = NO_MEMO } = intent;
-  const fields = { sender: signer.account, recipient: lower(recipient), asset: lower(asset), amount, memo: lower(memo) };
+  const fields = { sender: signer.account, recipient: accountOf(recipient), asset: lower(asset), amount, memo: lower(memo) };
   return (sequence): Transfer => ({ type: "payment", ...fields, sequence });
 }
 

@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 
-import { ETHER, FastPayError, parseAmount, type PayIntent, type RedeemIntent } from "../../src/index.js";
+import { accountFromEthereum, ETHER, FastPayError, formatAccount, parseAmount, type PayIntent, type RedeemIntent } from "../../src/index.js";
 import { paymentIntent, redemptionIntent } from "../../src/wallet/intents.js";
 import { worded } from "../../src/wallet/wording.js";
 import { person } from "../support/committee.js";
@@ -17,7 +17,8 @@ test.each([
   ["another library's names", () => pay({ to: bob.account, asset: ETHER, value: 1n }), [/recipient is missing: give an account/, /amount is missing: give a bigint/, /nothing is known of to, value/]],
   ["a number for an amount", () => pay({ ...payment, amount: 1 }), [/amount is not a bigint in the asset's smallest unit, such as parseAmount/]],
   ["an amount as a text", () => pay({ ...payment, amount: "1.5" }), [/amount is not a bigint/]],
-  ["a recipient as people write it", () => pay({ ...payment, recipient: OUT }), [/recipient is not an account, such as parseAccount/]],
+  ["a recipient that is mistyped", () => pay({ ...payment, recipient: "0x70997970C51812dc3A010C7d01b50e0d17dc79c8" }), [/recipient is not an account: 0x…, with a right checksum/]],
+  ["a recipient that is no text", () => pay({ ...payment, recipient: 7n }), [/recipient is not an account/]],
   ["an asset by its symbol", () => pay({ ...payment, asset: "ETH" }), [/asset is not ETHER, or the address of a token/]],
   ["a memo as a text", () => pay({ ...payment, memo: "rent" }), [/memo is not the 32 bytes of encodeMemo/]],
   ["a date for an end", () => pay({ ...payment, expires: new Date() }), [/expires is not a bigint of seconds/]],
@@ -43,6 +44,12 @@ test("what can be ordered is", () => {
     sequence: 7n,
     asset: "0x70707070707070707070707070707070707070ab",
   });
+  for (const [recipient, account] of [
+    [OUT, accountFromEthereum(OUT)],
+    [formatAccount(bob.account), bob.account],
+  ] as const) {
+    expect(pay({ ...payment, recipient })).toMatchObject({ recipient: account });
+  }
   expect(redeem({ ...payment, recipient: OUT, fee: 1n })).toMatchObject({ type: "redemption", fee: 1n, recipient: OUT.toLowerCase() });
 });
 

@@ -42,6 +42,17 @@ function line(change: Partial<PayListLine> = {}): PayListLine {
   return { recipient: bob, asset: ETHER, amount: 1n, ...change };
 }
 
+test("recipients are accounts or their texts, which make the same list", () => {
+  const texts = planList([line({ recipient: formatAccount(bob) }), line({ recipient: TOKEN })], 256, DOMAIN, carol);
+  const accounts = planList([line(), line({ recipient: accountFromEthereum(TOKEN) })], 256, DOMAIN, carol);
+  expect(texts).toEqual(accounts);
+  const faults = (recipient: string) => errorsOf(Promise.resolve().then(() => planList([line({ recipient })], 256, DOMAIN, carol)));
+  return Promise.all([
+    expect(faults(formatAccount(carol))).resolves.toMatchObject([{ line: 1, fault: "own-account" }]),
+    expect(faults("0x7099")).resolves.toMatchObject([{ line: 1, fault: "recipient" }]),
+  ]);
+});
+
 describe("reading", () => {
   test("recipient, amount and memo, with comments, empty lines, quotes and spaces", async () => {
     const text = `\ufeff# people\r\n\r\n${formatAccount(bob)}, 1.5 ,"wages, ""May"""\r\n# more\n${formatAccount(carol)},2\n`;
@@ -121,7 +132,7 @@ describe("checking", () => {
     ["a number for an amount", [line({ amount: 1 as never })], [[1, "malformed"]]],
     ["an asset that is none", [line({ asset: "0x12" })], [[1, "malformed"]]],
     ["a memo that is none", [line({ memo: "0x12" })], [[1, "malformed"]]],
-    ["a recipient that is none", [line({ recipient: "bob" as never })], [[1, "malformed"]]],
+    ["a recipient that is none", [line({ recipient: "bob" as never })], [[1, "recipient"]]],
     ["the zero account", [line({ recipient: ZERO_ACCOUNT })], [[1, "forbidden-recipient"]]],
     ["the contract", [line({ recipient: accountFromEthereum(DOMAIN.contract) })], [[1, "forbidden-recipient"]]],
     ["the private pool", [line({ recipient: PRIVATE_POOL })], [[1, "forbidden-recipient"]]],

@@ -3,6 +3,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 
 import {
+  accountOf,
   decodeMemo,
   encodeMemo,
   ETHER,
@@ -115,7 +116,7 @@ describe("a list", () => {
     const status = await payAll([line, { ...line, amount: 3n }, line]);
     expect(states(status)).toEqual(["settled"]);
     expect(paid(1)).toEqual([5n]);
-    const { received } = await readHistory(scene.context, line.recipient, 10, undefined);
+    const { received } = await readHistory(scene.context, accountOf(line.recipient), 10, undefined);
     expect(received.map(({ output, payment }) => [output, payment.amount]).sort()).toEqual([[0, 1n], [1, 3n], [2, 1n]]);
   });
 
@@ -352,7 +353,7 @@ test("a watch tells each output of a payout once, by its name", async () => {
     };
   }
   const found: [number | undefined, bigint][] = [];
-  for await (const event of watchAccount(scene.context, line.recipient, undefined, undefined)) {
+  for await (const event of watchAccount(scene.context, accountOf(line.recipient), undefined, undefined)) {
     if (event.type === "received") found.push([event.output, event.payment.amount]);
     if (found.length === 2) break;
   }
