@@ -32,7 +32,7 @@ async function connect(signal: AbortSignal, setAside: boolean): Promise<Network>
     id: config.chainId,
     name: config.chainName,
     nativeCurrency: { name: "Ether", symbol: "ETH", decimals: 18 },
-    rpcUrls: { default: { http: [config.rpc] } },
+    rpcUrls: { default: { http: config.rpc } },
   });
   const { contract, chainId, authorities, relayers } = config;
   const client = await FastPay.create({ publicClient: ethereumClient(chain), contract, chainId, authorities, relayers, setAside });

@@ -9,8 +9,8 @@ import { isAddress } from "viem";
 /** A deployment and where its parts are. */
 export interface NetworkConfig {
   readonly chainId: number;
-  /** The Ethereum node that the page asks. */
-  readonly rpc: string;
+  /** The Ethereum nodes that the page asks: the first, and the next where one does not answer. */
+  readonly rpc: readonly string[];
   readonly contract: Address;
   /** Tokens that are shown from the start, besides ETH. */
   readonly tokens: readonly Address[];
@@ -49,7 +49,9 @@ export function readConfig(file: unknown): NetworkConfig {
   if (!isRecord(file)) throw unusable("it is no object");
   const { chainId, rpc, contract, authorities, relayers = [] } = file;
   if (typeof chainId !== "number" || !Number.isSafeInteger(chainId) || chainId <= 0) throw unusable("no chainId");
-  if (typeof rpc !== "string" || !isHttp(rpc)) throw unusable("rpc is no http address");
+  const nodes: unknown[] = Array.isArray(rpc) ? rpc : [rpc];
+  const areNodes = nodes.length > 0 && nodes.every((url): url is string => typeof url === "string" && isHttp(url));
+  if (!areNodes) throw unusable("rpc is no http address, and no list of them");
   if (!isContract(contract)) throw unusable("contract is no address");
   if (!Array.isArray(authorities) || authorities.length === 0) throw unusable("no authorities");
   if (!Array.isArray(relayers) || !relayers.every((url) => typeof url === "string" && isHttp(url))) {
@@ -57,7 +59,7 @@ export function readConfig(file: unknown): NetworkConfig {
   }
   return {
     chainId,
-    rpc,
+    rpc: nodes as string[],
     contract: lower(contract),
     tokens: readTokens(file.tokens ?? (file.token === undefined ? [] : [file.token])),
     authorities: authorities.map(readAuthority),

@@ -1,7 +1,7 @@
 /** The page's Ethereum client: of viem's public client only what the SDK uses, which is a sixth of its code. */
 
 import type { EthereumClient } from "@fastpay/sdk";
-import { createClient, http, type Chain } from "viem";
+import { BaseError, createClient, createTransport, http, HttpRequestError, TimeoutError, type Chain, type EIP1193RequestFn, type Transport } from "viem";
 import {
   call,
   getBalance,
@@ -16,10 +16,43 @@ import {
   waitForTransactionReceipt,
 } from "viem/actions";
 
+/** A node that has not answered by then is passed over, where there is another one. */
+const NODE_TIMEOUT_MS = 4_000;
+
+/**
+ * Asks the node that answered last; where it cannot be reached, the next, and goes on with that one. What a node answers,
+ * also an error, is an answer.
+ */
+function failover(urls: readonly string[]): Transport {
+  const [only] = urls;
+  if (urls.length === 1) return http(only, { batch: true });
+  return (config) => {
+    const nodes = urls.map((url) => http(url, { batch: true, retryCount: 0, timeout: NODE_TIMEOUT_MS })(config));
+    let current = 0;
+    const request: EIP1193RequestFn = async (args) => {
+      for (let left = nodes.length; ; left -= 1) {
+        const asked = current;
+        try {
+          return await (nodes[asked] as ReturnType<Transport>).request(args as never);
+        } catch (error) {
+          if (left === 1 || !isUnreachable(error)) throw error;
+          // Of many requests that fail at once, one goes on to the next node.
+          if (current === asked) current = (asked + 1) % nodes.length;
+        }
+      }
+    };
+    return createTransport({ key: "failover", name: "Several nodes", type: "failover", request, retryCount: 1 });
+  };
+}
+
+function isUnreachable(error: unknown): boolean {
+  const isIt = (inner: unknown): boolean => inner instanceof HttpRequestError || inner instanceof TimeoutError;
+  return isIt(error) || (error instanceof BaseError && error.walk(isIt) !== null);
+}
+
 /** What the page asks at the same time goes to the node in one request. */
 export function ethereumClient(chain: Chain): EthereumClient {
-  const [url] = chain.rpcUrls.default.http;
-  const client = createClient({ chain, transport: http(url, { batch: true }), pollingInterval: 1_000 });
+  const client = createClient({ chain, transport: failover(chain.rpcUrls.default.http), pollingInterval: 1_000 });
   const reads: Omit<EthereumClient, "chain" | "pollingInterval"> = {
     call: (args) => call(client, args),
     getBalance: (args) => getBalance(client, args),
