@@ -184,7 +184,7 @@ test-nightly: setup $(CHECKERS)/python/.installed ## Fuzz and vary for hours, an
 	FOUNDRY_PROFILE=nightly $(FOUNDRY)/forge test
 	PATH="$(CURDIR)/$(FOUNDRY):$(CURDIR)/$(CHECKERS)/python/bin:$$PATH" FOUNDRY_PROFILE=halmos \
 		$(CHECKERS)/python/bin/python script/checkers/mutants.py
-	DIFFERENTIAL_CASES=5000 $(CARGO) test -p fastpay-core --test differential -- --nocapture
+	DIFFERENTIAL_CASES=5000 $(CARGO) test -p fastpay-core --test core differential -- --nocapture
 
 demo: release ## Show the whole way: deposit, pay, lose an authority, redeem, audit
 	@target/release/fastpay-demo

@@ -80,7 +80,7 @@ contract DeploymentTest is FastPayTest {
         }
     }
 
-    /// @dev What it costs is in testkit/tests/gas_rules.rs.
+    /// @dev What it costs is in testkit/tests/testkit/gas_rules.rs.
     function test_KeepsTheLargestCommittee() public {
         Authority[] memory given = authorities(255);
         assertEq(abi.encode(_new(given).committee(0)), abi.encode(given));

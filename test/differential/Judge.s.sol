@@ -14,7 +14,7 @@ import {CommonBase} from "forge-std/Base.sol";
 import {Script} from "forge-std/Script.sol";
 import {StdCheats} from "forge-std/StdCheats.sol";
 
-/// @dev As in core/tests/differential/contract.rs.
+/// @dev As in core/tests/core/differential/contract.rs.
 struct ContractCase {
     uint256 chainId;
     address deployment;
@@ -30,7 +30,8 @@ struct ContractCase {
 
 /// @title What the contract says of cases that the Rust core judges too
 /// @notice Reads `target/differential/cases.txt`, one ABI-encoded `ContractCase` a line, and writes `verdicts.txt`
-/// beside it: whether the call went through, and what it reverted with. core/tests/differential runs it, and compares.
+/// beside it: whether the call went through, and what it reverted with. core/tests/core/differential runs it, and
+/// compares.
 contract JudgeScript is Script {
     string private constant FOLDER = "target/differential/";
 

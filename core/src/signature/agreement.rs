@@ -17,7 +17,7 @@ use super::batch::{Verdict, judge};
 use super::curve::{Curve, KeyPoint, OneByOne};
 use super::ed25519::Equation;
 
-#[path = "../../tests/vectors/curve.rs"]
+#[path = "../../tests/core/vectors/curve.rs"]
 mod odd;
 
 /// A signature that has an equation, and what the reference says of it.

@@ -1,0 +1,6 @@
+//! Each reason for which an order, a vote, a certificate or a message to a shard is refused, by name.
+
+mod epochs;
+mod messages;
+mod shard;
+mod verifier;

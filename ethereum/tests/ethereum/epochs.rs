@@ -1,0 +1,188 @@
+//! Committees are followed on a real chain, through nodes that lag, lie, leave and return.
+
+use alloy::primitives::{Address, B256, hex};
+use alloy::sol_types::SolCall;
+use fastpay_core::{
+    Amount, Announcement, Asset, AuthorityKeys, Committee, Committees, CouncilStatement, Domain, Epoch, Redemption,
+    SequenceNumber,
+};
+use fastpay_ethereum::testing::{Anvil, CHAIN_ID, GUARDIAN, LyingNode, Mining, Signers, council_of};
+use fastpay_ethereum::{Alarm, DepositsError, EpochReader, Finality, IFastPay, Primary, PrimaryConfig};
+use serde_json::{Value, json};
+
+/// The keys of the authorities in an epoch, in the order of their names.
+fn keys(epoch: u8) -> Vec<AuthorityKeys> {
+    let pair = |number: u8| AuthorityKeys::from_secrets([number; 32], [number + 100; 32]).unwrap();
+    let mut keys: Vec<_> = (1..=4).map(|number| pair(10 * epoch + number)).collect();
+    keys.sort_by_key(|keys| keys.public().name);
+    keys
+}
+
+fn committee(epoch: u8) -> Committee {
+    Committee::new(Epoch(epoch.into()), keys(epoch).iter().map(AuthorityKeys::public).collect()).unwrap()
+}
+
+fn committees(newest: u8) -> Committees {
+    let mut all = Committees::new(committee(0)).unwrap();
+    (1..=newest).for_each(|epoch| all.install(committee(epoch)).unwrap());
+    all
+}
+
+struct Scene {
+    anvil: Anvil,
+    node: LyingNode,
+    contract: Address,
+}
+
+impl Scene {
+    async fn new() -> Self {
+        let anvil = Anvil::start(Mining::Manual);
+        let contract = anvil.deploy(&committee(0)).await;
+        let node = LyingNode::start(&anvil.url());
+        Self { anvil, node, contract }
+    }
+
+    /// Installs the committee of this epoch. The installation is in the newest block.
+    async fn rotate(&self, epoch: u8) {
+        let (now, next) = (committee(epoch - 1), committee(epoch));
+        let (now_keys, next_keys) = (keys(epoch - 1), keys(epoch));
+        let now = Signers { committee: &now, keys: &now_keys };
+        self.anvil.rotate(self.contract, now, Signers { committee: &next, keys: &next_keys }).await;
+    }
+
+    fn config(&self) -> PrimaryConfig {
+        PrimaryConfig { rpc_urls: vec![self.anvil.url(), self.node.url()], ..self.anvil.config(self.contract) }
+    }
+
+    async fn reader(&self) -> EpochReader {
+        EpochReader::new(Primary::connect(self.config()).await.unwrap())
+    }
+
+    /// The second node says this to a view.
+    fn lie_about(&self, selector: [u8; 4], change: impl Fn(&mut String) + Send + 'static) {
+        let selector = hex::encode(selector);
+        self.node.lie(move |method, params, answer| {
+            let data = params[0]["data"].as_str().or(params[0]["input"].as_str()).unwrap_or_default();
+            if method == "eth_call" && data[2..].starts_with(&selector) {
+                let mut result = answer["result"].as_str().unwrap().to_owned();
+                change(&mut result);
+                answer["result"] = json!(result);
+            }
+        });
+    }
+}
+
+fn alarm(result: Result<Committees, DepositsError>) -> Alarm {
+    match result {
+        Err(DepositsError::Alarm(alarm)) => alarm,
+        other => panic!("no alarm but {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn committees_are_learned_when_final_and_all_of_them_however_long_one_was_away() {
+    let scene = Scene::new().await;
+    let reader = scene.reader().await;
+    let early = reader.read(None).await.unwrap_err();
+    assert!(matches!(early, DepositsError::Lagging { .. }) && early.is_retryable(), "{early}");
+    scene.anvil.mine(2).await;
+    assert_eq!(reader.read(None).await.unwrap(), committees(0));
+
+    scene.rotate(1).await;
+    assert_eq!(reader.read(Some(&committees(0))).await.unwrap(), committees(0), "it is not final");
+    scene.anvil.mine(2).await;
+    assert_eq!(reader.read(Some(&committees(0))).await.unwrap(), committees(1));
+    scene.rotate(2).await;
+    scene.rotate(3).await;
+    scene.anvil.mine(2).await;
+    for known in [None, Some(committees(0)), Some(committees(1)), Some(committees(3))] {
+        assert_eq!(reader.read(known.as_ref()).await.unwrap(), committees(3));
+    }
+    let primary = scene.anvil.primary(scene.contract, Finality::Confirmations(0)).await;
+    assert_eq!(primary.guardian().await.unwrap(), GUARDIAN);
+}
+
+#[tokio::test]
+async fn the_contract_has_the_digests_of_core() {
+    let scene = Scene::new().await;
+    let primary = scene.anvil.primary(scene.contract, Finality::Confirmations(0)).await;
+    assert_eq!(primary.council().await.unwrap(), council_of(scene.contract));
+    assert_eq!(primary.recovery().await.unwrap(), Address::ZERO);
+    assert_eq!(primary.clock_of(B256::repeat_byte(1)).await.unwrap(), None);
+    let announcement = Announcement {
+        committee: committee(1),
+        guardian: Address::repeat_byte(1),
+        recovery: Address::repeat_byte(2),
+        compromised_since: Epoch(1),
+        checkpoint: B256::repeat_byte(3),
+        deadline: 4,
+    };
+    let redemption = Redemption {
+        sender: fastpay_core::AccountId([5; 32]),
+        recipient: Address::repeat_byte(6),
+        asset: Asset(Address::repeat_byte(7)),
+        amount: Amount(8),
+        fee: Amount(1),
+        sequence: SequenceNumber(9),
+        memo: B256::repeat_byte(10),
+    };
+    let (epoch, hash) = (Epoch(11), B256::repeat_byte(12));
+    for statement in [
+        CouncilStatement::Announcement(&announcement),
+        CouncilStatement::Acceptance { epoch, announcement: B256::repeat_byte(13), block_hash: hash },
+        CouncilStatement::CapRaise { epoch, asset: redemption.asset, cap: Amount(14), deadline: 15 },
+        CouncilStatement::Heartbeat { epoch, block_hash: hash },
+        CouncilStatement::CheckpointAdoption { epoch, checkpoint: hash },
+        CouncilStatement::Release { epoch, redemption: &redemption },
+    ] {
+        let digest = Domain::new(CHAIN_ID, scene.contract).council_digest(&statement);
+        assert_eq!(primary.council_digest(&statement).await.unwrap(), digest, "{statement:?}");
+    }
+}
+
+#[tokio::test]
+async fn one_lying_node_of_two_raises_the_alarm_and_none_that_is_away() {
+    let scene = Scene::new().await;
+    scene.rotate(1).await;
+    scene.anvil.mine(2).await;
+    let reader = scene.reader().await;
+    let known = committees(0);
+    // It hides the rotation, or knows of another committee.
+    scene.lie_about(IFastPay::epochCall::SELECTOR, |result| *result = format!("0x{:064x}", 0));
+    assert!(matches!(alarm(reader.read(Some(&known)).await), Alarm::Disagreement { .. }));
+    scene.lie_about(IFastPay::committeeCall::SELECTOR, |result| {
+        // The last redemption key.
+        let place = result.len() - 4;
+        let other = if &result[place..] == "abcd" { "abce" } else { "abcd" };
+        result.replace_range(place.., other);
+    });
+    assert!(matches!(alarm(reader.read(Some(&known)).await), Alarm::Disagreement { .. }));
+    // It hides what it said before.
+    scene.lie_about(IFastPay::epochCall::SELECTOR, |result| *result = format!("0x{:064x}", 0));
+    let lost = alarm(reader.read(Some(&committees(1))).await);
+    assert!(matches!(lost, Alarm::EpochLost { known: Epoch(1), found: Epoch(0), .. }), "{lost}");
+    // An epoch that was never installed.
+    scene.lie_about(IFastPay::epochCall::SELECTOR, |result| *result = format!("0x{:064x}", u64::MAX));
+    let invented = reader.read(Some(&known)).await.unwrap_err();
+    assert!(!invented.is_retryable(), "{invented}");
+    scene.node.repent();
+    scene.node.go_away(true);
+    assert!(reader.read(Some(&known)).await.unwrap_err().is_retryable());
+    scene.node.go_away(false);
+    assert_eq!(reader.read(Some(&known)).await.unwrap(), committees(1));
+}
+
+#[tokio::test]
+async fn a_node_behind_the_deployment_or_without_it_is_waited_for() {
+    let scene = Scene::new().await;
+    scene.rotate(1).await;
+    scene.anvil.mine(2).await;
+    let reader = scene.reader().await;
+    scene.node.lie(|method, params: &Value, answer| {
+        if method == "eth_getBlockByNumber" && params[0] == "finalized" {
+            answer["result"]["number"] = json!("0x0");
+        }
+    });
+    let error = reader.read(Some(&committees(0))).await.unwrap_err();
+    assert!(matches!(error, DepositsError::Lagging { head: 0, .. }) && error.is_retryable(), "{error}");
+}

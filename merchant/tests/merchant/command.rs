@@ -1,0 +1,150 @@
+//! The command makes its folder or leaves nothing, and ends quietly where nobody reads.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use fastpay_testkit::{TestAccount, TestCommittee};
+use serde_json::{Value, json};
+
+fn command(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fastpay-merchant"));
+    command.args(arguments).current_dir(folder).stdin(Stdio::null());
+    command
+}
+
+fn run(folder: &Path, arguments: &[&str]) -> Output {
+    command(folder, arguments).output().unwrap()
+}
+
+/// The end of a pipe that nobody reads from.
+fn closed_pipe() -> Stdio {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    writer.into()
+}
+
+/// A wallet of a committee without a Primary, its file of endpoints still missing; and how to make a service from it.
+fn wallet(folder: &Path) -> (Value, Vec<String>) {
+    let committee = TestCommittee::new(4).committee;
+    let genesis = json!({ "committee": committee.members(), "balances": [] });
+    std::fs::write(folder.join("genesis.json"), genesis.to_string()).unwrap();
+    let path = |name: &str| Value::from(folder.join(name).to_str().unwrap());
+    let config = format!("endpoints = {}\ngenesis = {}\n", path("endpoints.json"), path("genesis.json"));
+    std::fs::create_dir(folder.join("wallet")).unwrap();
+    std::fs::write(folder.join("wallet/config.toml"), config).unwrap();
+    let members = committee.members().iter();
+    let authorities = members.map(|member| json!({ "name": member.name, "shards": ["http://127.0.0.1:1"] }));
+    let account = TestAccount::numbered(1).id().to_string();
+    let init = ["--json", "init", "--wallet", "wallet", "--account", &account].map(str::to_owned);
+    (json!({ "authorities": authorities.collect::<Vec<_>>() }), init.to_vec())
+}
+
+#[test]
+fn init_leaves_nothing_where_the_endpoints_or_the_label_cannot_be_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let (endpoints, init) = wallet(folder.path());
+    let init: Vec<_> = init.iter().map(String::as_str).collect();
+    let refused = |words: &str| {
+        let output = run(folder.path(), &init);
+        let error: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!((output.status.code(), error["error"]["kind"].as_str()), (Some(3), Some("config")), "{error}");
+        assert!(error["error"]["message"].as_str().unwrap().contains(words), "{error}");
+        assert!(!folder.path().join("merchant").exists());
+    };
+    refused("cannot read the authorities' endpoints");
+    std::fs::write(folder.path().join("endpoints.json"), "{").unwrap();
+    refused("is not a list of endpoints");
+    std::fs::write(folder.path().join("endpoints.json"), endpoints.to_string()).unwrap();
+    let long = run(folder.path(), &[&init[..], &["--label", &"x".repeat(65)]].concat());
+    let said = String::from_utf8(long.stderr).unwrap();
+    assert!(long.status.code() == Some(2) && said.contains("payers see 64"), "{said}");
+    assert!(!folder.path().join("merchant").exists());
+    let made = run(folder.path(), &init);
+    assert!(made.status.success(), "{made:?}");
+    assert!(folder.path().join("merchant/merchant.toml").exists());
+}
+
+#[test]
+fn an_amount_is_typed_in_whole_units_and_a_wrong_one_is_refused_before_anybody_is_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let (endpoints, init) = wallet(folder.path());
+    std::fs::write(folder.path().join("endpoints.json"), endpoints.to_string()).unwrap();
+    let init: Vec<_> = init.iter().map(String::as_str).collect();
+    assert!(run(folder.path(), &init).status.success());
+    let create = |amount: &str| {
+        let output = run(folder.path(), &["--json", "invoice", "create", "--reference", "r", "--amount", amount]);
+        let error: Value = serde_json::from_slice(&output.stdout).unwrap();
+        (output.status.code().unwrap(), error["error"]["message"].as_str().unwrap().to_owned())
+    };
+    for (amount, words) in [
+        ("1.0000000000000000001", "more decimals"),
+        ("-3", "is not an amount"),
+        ("1e3", "is not an amount"),
+        ("1500000000000000000000000", "more than any account can hold"),
+    ] {
+        let (code, message) = create(amount);
+        assert!(code == 2 && message.contains(words), "{amount}: {message}");
+    }
+    // What can be read is for the service to judge, and it is away.
+    assert_eq!(create("0.012").0, 8);
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_reason_to_panic() {
+    let folder = tempfile::tempdir().unwrap();
+    let (endpoints, init) = wallet(folder.path());
+    std::fs::write(folder.path().join("endpoints.json"), endpoints.to_string()).unwrap();
+    let init: Vec<_> = init.iter().map(String::as_str).collect();
+    let code = |arguments: &[&str], out: Stdio| {
+        command(folder.path(), arguments).stdout(out).stderr(closed_pipe()).status().unwrap().code()
+    };
+    assert_eq!(code(&init, closed_pipe()), Some(0));
+    assert!(folder.path().join("merchant/merchant.toml").exists(), "what was to be done is done");
+    assert_eq!(code(&["--json", "invoice", "list"], closed_pipe()), Some(8));
+    assert_eq!(code(&["--json", "bake"], closed_pipe()), Some(2));
+    // An answer that is lost is another thing than one that nobody wants.
+    let full = || std::fs::File::options().write(true).open("/dev/full").unwrap().into();
+    let elsewhere: Vec<_> = [&["--home", "elsewhere"][..], &init].concat();
+    assert_eq!(code(&elsewhere, full()), Some(16));
+    assert_eq!(code(&["--help"], full()), Some(16));
+    assert_eq!(code(&["--help"], closed_pipe()), Some(0));
+}
+
+#[test]
+fn a_shell_learns_to_complete_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = run(folder.path(), &["completions", "bash"]);
+    assert!(script.status.success() && String::from_utf8(script.stdout).unwrap().contains("invoice"));
+    let document: Value =
+        serde_json::from_slice(&run(folder.path(), &["--json", "completions", "fish"]).stdout).unwrap();
+    assert_eq!(document["shell"], "fish");
+    assert!(document["script"].as_str().unwrap().contains("complete -c fastpay-merchant"));
+}
+
+#[test]
+fn a_log_has_colours_on_a_terminal_alone_and_is_json_where_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let (endpoints, init) = wallet(folder.path());
+    std::fs::write(folder.path().join("endpoints.json"), endpoints.to_string()).unwrap();
+    let init: Vec<_> = init.iter().map(String::as_str).chain(["--listen", "127.0.0.1:0"]).collect();
+    assert!(run(folder.path(), &init).status.success());
+    let first_line = |format: &str| {
+        let mut service =
+            command(folder.path(), &["--log-format", format, "run"]).stderr(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(service.stderr.take().unwrap()).read_line(&mut line).unwrap();
+        service.kill().unwrap();
+        service.wait().unwrap();
+        line
+    };
+    let line = first_line("text");
+    assert!(line.contains(" INFO ") && line.contains("serving") && !line.contains('\u{1b}'), "{line}");
+    let line = first_line("json");
+    let event: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(
+        (event["level"].as_str(), event["fields"]["message"].as_str()),
+        (Some("INFO"), Some("serving")),
+        "{line}"
+    );
+}

@@ -1,0 +1,9 @@
+//! The merchant's service: its command, its port, and what it sees of payments.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
+
+mod command;
+mod http;
+#[allow(dead_code)]
+#[path = "../../../wallet/tests/wallet/support/mod.rs"]
+mod support;
+mod watching;

@@ -1,0 +1,168 @@
+//! What the watch sees, and what follows from not seeing everything, with a wallet and authorities behind real gRPC.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use fastpay_core::{Amount, Asset, Memo};
+use fastpay_merchant::forms::LinkBase;
+use fastpay_merchant::invoice::State;
+use fastpay_merchant::ledger::{Ledger, now_ms};
+use fastpay_merchant::refund::RefundRequest;
+use fastpay_merchant::request::Request;
+use fastpay_merchant::watch::{Blindness, poll};
+use fastpay_wallet::folder::FolderError;
+use fastpay_wallet::{Intent, PaymentLink, Wallet, WalletError, parse_memo};
+use tempfile::TempDir;
+
+use crate::support::{Committee, Part, alice, bob, pay};
+
+/// A shop with an invoice of 5 to Bob, and Alice, who can pay it.
+struct Scene {
+    committee: Committee,
+    wallet: Wallet,
+    ledger: Ledger,
+    expires_at_ms: u64,
+    taken: AtomicUsize,
+    folder: TempDir,
+}
+
+impl Scene {
+    async fn new() -> Self {
+        let committee = Committee::start().await;
+        committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
+        let folder = tempfile::tempdir().unwrap();
+        let wallet = committee.wallet(&folder.path().join("wallet"));
+        let link = PaymentLink::new(bob().account(), &committee.committee.domain, Asset::ETHER);
+        let ledger = Ledger::open(folder.path(), LinkBase { link, page: None }, true).await.unwrap();
+        let (asset, amount, memo) = (Asset::ETHER, Amount(5), Some(Memo::ZERO));
+        let request = Request { reference: "order 1".into(), asset, amount, memo, expires_in: 1 };
+        ledger.create(&request, 1).unwrap();
+        let expires_at_ms = (now_ms().div_ceil(1_000) + 1) * 1_000;
+        Self { committee, wallet, ledger, expires_at_ms, taken: AtomicUsize::new(0), folder }
+    }
+
+    /// A settled payment of the invoice.
+    fn pay(&self) {
+        let order = self.committee.order(&alice(), &pay(bob().account(), 5), 0);
+        let certificate = self.committee.committee.certificate(&order);
+        self.committee.fakes.iter().for_each(|fake| fake.confirm(&certificate));
+    }
+
+    fn play(&self, part: Part) {
+        self.committee.fakes.iter().for_each(|fake| fake.play(part));
+    }
+
+    async fn until_it_ended(&self) {
+        while now_ms() < self.expires_at_ms {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    async fn poll(&self) -> Option<Blindness> {
+        let mut taken = self.taken.load(Ordering::Relaxed);
+        let blindness = poll(&self.wallet, &self.ledger, &mut taken).await.unwrap();
+        self.taken.store(taken, Ordering::Relaxed);
+        blindness
+    }
+
+    /// The states that the shop is told of.
+    fn told(&self) -> Vec<State> {
+        self.ledger.due(u64::MAX, u64::MAX, 10).unwrap().iter().map(|delivery| delivery.event.state).collect()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payment_that_cannot_be_proven_until_later_is_in_time() {
+    let scene = Scene::new().await;
+    assert!(scene.poll().await.is_none());
+    scene.pay();
+    scene.play(Part::HidesCertificates);
+    scene.until_it_ended().await;
+    let blindness = scene.poll().await;
+    assert!(matches!(blindness, Some(Blindness::Unproven)), "{blindness:?}");
+    assert_eq!(scene.told(), [], "nothing expires of what may have been paid");
+    scene.play(Part::Honest);
+    assert!(scene.poll().await.is_none());
+    assert_eq!(scene.told(), [State::Paid]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_liar_keeps_nothing_from_expiring() {
+    let scene = Scene::new().await;
+    scene.committee.fakes[0].play(Part::FalseHistory);
+    scene.until_it_ended().await;
+    assert!(scene.poll().await.is_none());
+    assert_eq!(scene.told(), [State::Expired]);
+    scene.pay();
+    assert!(scene.poll().await.is_none());
+    assert_eq!(scene.told().len(), 2, "and keeps no payment away");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_came_in_is_told_while_the_wallet_still_waits() {
+    let scene = Arc::new(Scene::new().await);
+    assert!(scene.poll().await.is_none());
+    scene.pay();
+    // Another command that uses the same folder takes it in, and goes on using it.
+    let other = scene.committee.wallet(&scene.folder.path().join("wallet"));
+    assert_eq!(other.collect(bob().account()).await.unwrap().new.len(), 1);
+    let lock = other.folder().inbox(bob().account()).lock(Duration::ZERO).await.unwrap();
+    let looking = tokio::spawn({
+        let scene = scene.clone();
+        async move { scene.poll().await }
+    });
+    while scene.told().is_empty() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(scene.told(), [State::Paid]);
+    drop(lock);
+    assert!(looking.await.unwrap().is_none(), "it was told before the wallet had done with waiting");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_uses_the_same_folder_takes_nothing_away() {
+    let scene = Scene::new().await;
+    assert!(scene.poll().await.is_none());
+    scene.pay();
+    let other = scene.committee.wallet(&scene.folder.path().join("wallet"));
+    assert_eq!(other.collect(bob().account()).await.unwrap().new.len(), 1);
+    // While it is at work the service waits, and goes on.
+    let lock = other.folder().inbox(bob().account()).lock(Duration::ZERO).await.unwrap();
+    let blindness = scene.poll().await;
+    assert!(matches!(blindness, Some(Blindness::Wallet(WalletError::Folder(FolderError::Busy { .. })))));
+    assert_eq!(scene.told(), [State::Paid]);
+    drop(lock);
+    assert!(scene.poll().await.is_none());
+    assert_eq!(scene.told(), [State::Paid]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refund_that_the_owner_paid_is_found_among_the_accounts_orders() {
+    let scene = Scene::new().await;
+    let twice = scene.committee.order(&alice(), &pay(bob().account(), 5), 1);
+    scene.pay();
+    let certificate = scene.committee.committee.certificate(&twice);
+    scene.committee.fakes.iter().for_each(|fake| fake.confirm(&certificate));
+    assert!(scene.poll().await.is_none());
+    assert_eq!(scene.told(), [State::PaidTwice]);
+    let request = RefundRequest { reference: "monday".into(), invoices: vec![], due: true, unmatched: false };
+    let (list, _) = scene.ledger.prepare_refunds(&request).unwrap();
+    let line = serde_json::to_value(&list).unwrap()["refunds"][0].clone();
+    assert_eq!(
+        (line["amount"].as_str(), line["recipient"].as_str()),
+        (Some("5"), Some(&*alice().account().to_string()))
+    );
+    // An order of something else comes before it.
+    let memo = parse_memo(line["memo"].as_str().unwrap()).unwrap();
+    for (sequence, amount, memo) in [(0, 1, Memo::ZERO), (1, 5, memo)] {
+        let (recipient, asset) = (alice().account(), Asset::ETHER);
+        let refund = Intent::Pay { recipient, asset, amount: Amount(amount), memo };
+        let certificate = scene.committee.committee.certificate(&scene.committee.order(&bob(), &refund, sequence));
+        scene.committee.fakes.iter().for_each(|fake| fake.confirm(&certificate));
+    }
+    assert!(scene.poll().await.is_none());
+    let list = serde_json::to_value(scene.ledger.refunds("monday").unwrap().unwrap()).unwrap();
+    assert_eq!(list["refunds"][0]["paid"]["sequence"], 1, "{list}");
+    assert_eq!(scene.ledger.expects_sent().unwrap(), None);
+}

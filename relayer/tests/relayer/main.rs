@@ -1,0 +1,9 @@
+//! The relayer against real and simulated chains, and authorities of which some lie.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
+
+mod batches;
+mod command;
+mod hostile;
+mod relaying;
+mod scene;
+mod weather;

@@ -1,0 +1,60 @@
+//! The simulator itself: the same plan gives the same run, other seeds give other runs, and a short run is well.
+
+use fastpay_testkit::sim::{Plan, Role, run};
+
+/// A plan with something of everything, small.
+fn plan(seed: u64) -> Plan {
+    Plan {
+        seed,
+        shards: vec![2, 1, 2, 1],
+        byzantine: vec![Role::Mixed],
+        clients: 2,
+        payments: 2,
+        adversaries: 1,
+        storm_s: 20,
+        crash_every_s: 5,
+        loss_per_mille: 50,
+        duplicates_per_mille: 50,
+        delay_ms_max: 100,
+        part_every_s: 10,
+        rotations: 1,
+        pause_ms_max: 500,
+        checkpoint_bytes: 1_000,
+        accounts_in_memory: 5,
+        relayers: 2,
+        relayed_at_a_loss: true,
+        nodes_lie: true,
+        is_restored: false,
+        redemptions_per_mille: 300,
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run_event_by_event() {
+    for seed in 0..4 {
+        let first = run(plan(seed), false);
+        assert_eq!(first.violation, None);
+        assert_eq!(run(plan(seed), false), first, "seed {seed}");
+    }
+    assert_ne!(run(plan(0), false).digest, run(plan(1), false).digest);
+}
+
+#[test]
+fn a_run_also_does_not_depend_on_what_ran_before_in_its_thread() {
+    let alone = std::thread::spawn(|| run(plan(7), false)).join().unwrap();
+    let after = std::thread::spawn(|| (run(plan(8), false), run(plan(7), false)).1).join().unwrap();
+    assert_eq!(alone, after);
+}
+
+#[test]
+fn a_plan_is_the_same_for_the_same_seed_and_never_has_too_many_byzantine_authorities() {
+    for seed in 0..1_000 {
+        let plan = Plan::of(seed);
+        assert_eq!(plan, Plan::of(seed));
+        let missing = plan.byzantine.len() + usize::from(plan.is_restored);
+        assert!(missing <= (plan.authorities() - 1) / 3, "{plan:?}");
+        assert!(plan.smaller().iter().all(|smaller| *smaller != plan));
+        let text = serde_json::to_string(&plan).unwrap();
+        assert_eq!(serde_json::from_str::<Plan>(&text).unwrap(), plan);
+    }
+}

@@ -1,0 +1,14 @@
+//! The wallet and its command, with real gRPC, real folders and, where money is deposited or redeemed, a real chain.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
+
+mod auditing;
+mod command;
+mod copies;
+mod driving;
+mod many;
+mod onchain;
+mod order_of_writes;
+mod receiving;
+mod resuming;
+mod rotation;
+mod support;

@@ -1,0 +1,437 @@
+//! The committee changes its keys on a real chain: payments go on, nothing is set up anew, and no certificate is
+//! stranded; the contract's queue and its pause are shown for what they are.
+
+use std::path::Path;
+use std::time::Duration;
+
+use alloy::primitives::{Address, B256, Bytes, U256};
+use alloy::sol_types::SolCall;
+use fastpay_core::{AccountKey, Amount, Asset, Committees, Domain, Epoch, Memo, SequenceNumber, Transfer};
+use fastpay_ethereum::testing::{Anvil, CHAIN_ID, GUARDIAN, Mining, SAFETY_PARAMETERS, Signers, rich_key};
+use fastpay_ethereum::{Call, Finality, IFastPay, Payout, Primary, Sender, SenderConfig, certified_redemption};
+use fastpay_testkit::TestCommittee;
+use fastpay_wallet::folder::{AssetInfo, Config, Errand, Folder, KeyKind, KnownCommittees, PrimarySettings};
+use fastpay_wallet::{ChainAccount, ErrorKind, Intent, Resumed, Wallet, WalletError, check_recipient, set_up};
+use serde_json::{Value, json};
+
+use crate::support::{Committee, alice, bob, options, pay};
+
+const ETHER: u128 = 1_000_000_000_000_000_000;
+const OUT: Address = Address::repeat_byte(0xab);
+
+/// A committee with its contract, and a wallet for it.
+struct Scene {
+    anvil: Anvil,
+    contract: Address,
+    committee: Committee,
+    home: tempfile::TempDir,
+}
+
+impl Scene {
+    async fn new() -> Self {
+        let anvil = Anvil::start(Mining::Each);
+        let contract = anvil.deploy(&TestCommittee::new(4).committee).await;
+        let domain = Domain::new(CHAIN_ID, contract);
+        let committee = Committee::start_with(TestCommittee::with(4, domain, Epoch(0))).await;
+        let scene = Self { anvil, contract, committee, home: tempfile::tempdir().unwrap() };
+        scene.set_up(scene.home.path()).await;
+        scene
+    }
+
+    async fn set_up(&self, home: &Path) {
+        set_up(&Folder::new(home), &self.config(home), false).await.unwrap();
+    }
+
+    fn config(&self, home: &Path) -> Config {
+        let endpoints = home.join("endpoints.json");
+        std::fs::write(&endpoints, serde_json::to_vec(&self.committee.endpoints).unwrap()).unwrap();
+        let sender = SenderConfig { poll_interval_ms: 20, ..SenderConfig::default() };
+        let (rpc_urls, finality) = (vec![self.anvil.url()], Finality::Confirmations(0));
+        let primary = PrimarySettings { rpc_urls, chain_id: CHAIN_ID, contract: self.contract, finality, sender };
+        Config { endpoints, primary: Some(primary), genesis: None, traces: None }
+    }
+
+    /// As a new process has it.
+    fn wallet(&self) -> Wallet {
+        Wallet::open(Folder::new(self.home.path()), options()).unwrap()
+    }
+
+    async fn primary(&self) -> Primary {
+        self.anvil.primary(self.contract, Finality::Confirmations(0)).await
+    }
+
+    async fn send(&self, key: u32, value: u128, call: Vec<u8>) {
+        let key = rich_key(key);
+        let nonce: alloy::primitives::U64 =
+            self.anvil.request("eth_getTransactionCount", json!([key.address(), "latest"])).await;
+        let hash = self.anvil.send_raw(&key, nonce.to(), self.contract.into(), U256::from(value), call.into()).await;
+        self.anvil.mined_receipt(hash).await;
+    }
+
+    /// Installs the next epoch in the contract; the authorities have not followed yet.
+    async fn rotate(&self) -> TestCommittee {
+        let (now, next) = self.committee.next_epoch();
+        let now = Signers { committee: &now.committee, keys: &now.keys };
+        let then = Signers { committee: &next.committee, keys: &next.keys };
+        self.anvil.rotate(self.contract, now, then).await;
+        next
+    }
+
+    async fn pass(&self, seconds: u64) {
+        let _: Value = self.anvil.request("evm_increaseTime", json!([seconds])).await;
+        self.anvil.mine(1).await;
+    }
+
+    async fn deposit(&self, key: &AccountKey, amount: u128) {
+        let call = Call::deposit_ether(self.contract, key.account(), Amount(amount));
+        self.send(5, amount, call.data.to_vec()).await;
+        self.committee.fund(1, key.account(), amount, &[0, 1, 2, 3]);
+    }
+
+    async fn chain_account(&self) -> ChainAccount {
+        let key = AccountKey::ethereum(rich_key(1).to_bytes().0).unwrap();
+        let config = SenderConfig { poll_interval_ms: 20, ..SenderConfig::default() };
+        ChainAccount::new(&Folder::new(self.home.path()), self.primary().await, "gas", &key, config).unwrap()
+    }
+
+    async fn fastpay(&self, arguments: &[&str]) -> (Value, i32) {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_fastpay"));
+        command.args(arguments).arg("--json").arg("--home").arg(self.home.path());
+        command.env("FASTPAY_PASSPHRASE", "the passphrase").stdin(std::process::Stdio::null());
+        let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        let answer = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{errors}"));
+        (answer, output.status.code().unwrap())
+    }
+}
+
+fn redeem(amount: u128) -> Intent {
+    Intent::Redeem { recipient: OUT, asset: Asset::ETHER, amount: Amount(amount), fee: Amount(0), memo: Memo::ZERO }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payment_in_flight_across_a_rotation_finishes_under_the_new_keys() {
+    let scene = Scene::new().await;
+    scene.deposit(&alice(), 100).await;
+    let fakes = &scene.committee.fakes;
+    let next = scene.rotate().await;
+    // Two have followed, two lag for a moment: no votes of one epoch are a quorum.
+    fakes[0].rotate();
+    fakes[3].rotate();
+    let wallet = scene.wallet();
+    let late = [fakes[1].clone(), fakes[2].clone()];
+    let following = tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_millis(400)).await;
+        late.iter().for_each(crate::support::Fake::rotate);
+    });
+    let receipt = wallet.send(&alice(), &pay(bob().account(), 7)).await.unwrap();
+    following.await.unwrap();
+    let certificate = receipt.certificate.certificate();
+    assert_eq!(certificate.epoch, Epoch(1));
+    assert!(certificate.votes.iter().all(|vote| next.committee.member(&vote.authority).is_some()));
+    // It is kept: a new process knows the new committee, and who is where, without asking anyone.
+    let _ = wallet.follow().await;
+    let again = scene.wallet();
+    assert_eq!(*again.network().committee(), next.committee);
+    let names: Vec<_> = again.network().authorities().iter().map(|authority| authority.name()).collect();
+    assert!(names.iter().all(|name| next.committee.member(name).is_some()), "{names:?}");
+    assert!(again.authorities().await.iter().all(|authority| authority.status.is_ok()));
+    // What was certified before is still verified, by the committee of its own epoch.
+    let old = scene.committee.committee.certificate(&scene.committee.order(&bob(), &pay(alice().account(), 1), 0));
+    again.network().verify_certificate(old, bob().account(), SequenceNumber(0)).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_order_of_before_is_resumed_and_payments_of_a_new_epoch_are_received() {
+    let scene = Scene::new().await;
+    scene.deposit(&alice(), 100).await;
+    let wallet = scene.wallet();
+    let order = pay(bob().account(), 5).transfer(alice().account(), SequenceNumber(0));
+    let order = alice().order(&scene.committee.committee.domain, order);
+    let verified = order.clone().verify(&scene.committee.committee.domain).unwrap();
+    // The command was killed before it had a quorum: the order is written down, and two authorities have it.
+    let journal = wallet.folder().orders(alice().account()).lock(Duration::ZERO).await.unwrap();
+    journal.create(&verified).unwrap();
+    drop(journal);
+    scene.committee.fakes[2..].iter().for_each(|fake| fake.lock(&order));
+    let bobs_home = tempfile::tempdir().unwrap();
+    scene.set_up(bobs_home.path()).await;
+    scene.rotate().await;
+    scene.committee.fakes.iter().for_each(crate::support::Fake::rotate);
+    let resumed = wallet.resume(alice().account()).await.unwrap();
+    let [Resumed::Settled(receipt)] = &resumed[..] else { panic!("{resumed:?}") };
+    assert_eq!(receipt.certificate.certificate().epoch, Epoch(1));
+    assert_eq!(receipt.certificate.digest(), verified.digest(), "the very same order");
+    let bobs = Wallet::open(Folder::new(bobs_home.path()), options()).unwrap();
+    assert_eq!(bobs.network().committee().epoch(), Epoch(0));
+    let received = bobs.collect(bob().account()).await.unwrap().new;
+    assert_eq!(received.iter().map(|received| received.payment.amount).collect::<Vec<_>>(), [Amount(5)]);
+    assert_eq!(bobs.network().committee().epoch(), Epoch(1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redemption_of_an_ended_epoch_is_voted_for_again_and_paid() {
+    let scene = Scene::new().await;
+    scene.deposit(&alice(), 1_000).await;
+    let certificate = scene.wallet().send(&alice(), &redeem(300)).await.unwrap().certificate;
+    scene.rotate().await;
+    scene.committee.fakes.iter().for_each(crate::support::Fake::rotate);
+    let (wallet, primary) = (scene.wallet(), scene.wallet().primary().await.unwrap());
+    wallet.follow().await.unwrap();
+    let Transfer::Redemption(redemption) = certificate.transfer().clone() else { panic!() };
+    let by_certificate = wallet.redemption_call(&primary, &certificate).await.unwrap();
+    assert_eq!(by_certificate.data[..4], IFastPay::redeemCall::SELECTOR);
+    scene.pass(u64::from(SAFETY_PARAMETERS.votesValidity) + 3_600).await;
+    let by_votes = wallet.redemption_call(&primary, &certificate).await.unwrap();
+    assert_eq!(by_votes.data[..4], IFastPay::redeemBatchCall::SELECTOR);
+    let account = scene.chain_account().await;
+    let refused = account.redeem(&redemption, by_certificate).await.unwrap_err();
+    assert!(refused.to_string().contains("have the current committee vote"), "{refused}");
+    assert!(account.redeem(&redemption, by_votes.clone()).await.unwrap().is_some());
+    assert_eq!(primary.payout(redemption.sender, redemption.sequence).await.unwrap(), Payout::Done);
+    assert_eq!(primary.ether_balance(OUT).await.unwrap(), U256::from(300));
+    assert!(account.redeem(&redemption, by_votes).await.unwrap().is_none(), "once is enough");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn votes_that_are_gathered_again_follow_a_rotation_that_comes_meanwhile() {
+    let scene = Scene::new().await;
+    scene.deposit(&alice(), 1_000).await;
+    let certificate = scene.wallet().send(&alice(), &redeem(300)).await.unwrap().certificate;
+    let Transfer::Redemption(redemption) = certificate.transfer().clone() else { panic!() };
+    scene.rotate().await;
+    scene.committee.fakes.iter().for_each(crate::support::Fake::rotate);
+    let (wallet, primary) = (scene.wallet(), scene.wallet().primary().await.unwrap());
+    wallet.follow().await.unwrap();
+    scene.pass(u64::from(SAFETY_PARAMETERS.votesValidity) + 3_600).await;
+    // The wallet knows epoch 1, and everybody votes in epoch 2.
+    scene.rotate().await;
+    scene.committee.fakes.iter().for_each(crate::support::Fake::rotate);
+    assert_eq!(wallet.network().committee().epoch(), Epoch(1));
+    let call = wallet.redemption_call(&primary, &certificate).await.unwrap();
+    assert_eq!(wallet.network().committee().epoch(), Epoch(2));
+    assert!(scene.chain_account().await.redeem(&redemption, call).await.unwrap().is_some());
+    assert_eq!(primary.payout(redemption.sender, redemption.sequence).await.unwrap(), Payout::Done);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_exceeds_the_outflow_limit_is_queued_shown_and_executed() {
+    let scene = Scene::new().await;
+    scene.deposit(&alice(), 10 * ETHER).await;
+    let folder = Folder::new(scene.home.path());
+    let keys = folder.keys();
+    keys.import("gas", KeyKind::Ethereum, &rich_key(1).to_bytes().0, "the passphrase").unwrap();
+    keys.import("alice", KeyKind::Ed25519, &alice().to_secret_bytes(), "the passphrase").unwrap();
+    let out = OUT.to_string();
+    let order = |amount| ["redeem", amount, "--from", "alice", "--to", &out, "--self", "--gas-key", "gas"];
+    let (paid, code) = scene.fastpay(&order("6")).await;
+    assert_eq!((code, &paid["redeemed"]["by"], &paid["queued"]), (0, &json!("self"), &Value::Null), "{paid}");
+    let (queued, code) = scene.fastpay(&order("3")).await;
+    assert_eq!((code, &queued["redeemed"]), (0, &json!(false)), "{queued}");
+    assert!(paid["expectedQueuedUntil"].is_null() && queued["expectedQueuedUntil"].is_u64(), "{queued}");
+    let due = queued["queued"]["executableAt"].as_u64().unwrap();
+    assert!(queued["queued"]["executableAtUtc"].as_str().unwrap().starts_with("20"), "{queued}");
+    let (history, _) = scene.fastpay(&["history", "--from", "alice"]).await;
+    let states: Vec<_> = history["events"].as_array().unwrap().iter().map(|event| event["ethereum"].clone()).collect();
+    assert_eq!(states[..2], [json!("paid"), json!("queued")], "{history}");
+    let (resumed, _) = scene.fastpay(&["resume", "--from", "alice"]).await;
+    assert_eq!((&resumed["queued"][0]["executableAt"], &resumed["queued"][0]["due"]), (&json!(due), &json!(false)));
+    let execute = ["execute", "--from", "alice", "--gas-key", "gas", "--sequence", "1"];
+    let (early, code) = scene.fastpay(&execute).await;
+    assert_eq!(
+        (code, early["executed"].as_array().unwrap().len(), &early["queued"][0]["executableAt"]),
+        (0, 0, &json!(due))
+    );
+    let (audit, _) = scene.fastpay(&["audit", "--wait", "1"]).await;
+    let asset = &audit["assets"][0];
+    // The contract's total has it until it is paid.
+    assert_eq!(asset["backing"]["queued"], json!((3 * ETHER).to_string()), "{audit}");
+    assert_eq!(asset["contractTotal"], json!((4 * ETHER).to_string()), "{audit}");
+    assert_eq!(
+        (&asset["solvency"]["redeemable"], &asset["ok"]),
+        (&json!((3 * ETHER).to_string()), &json!(true)),
+        "{audit}"
+    );
+
+    scene.pass(u64::from(SAFETY_PARAMETERS.outflowDelay) + 100).await;
+    let (done, code) = scene.fastpay(&execute).await;
+    assert_eq!((code, done["executed"][0]["value"]["amount"].as_str()), (0, Some("3")), "{done}");
+    assert_eq!(scene.primary().await.ether_balance(OUT).await.unwrap(), U256::from(9 * ETHER));
+    let (nothing, code) = scene.fastpay(&execute[..5]).await;
+    assert_eq!((code, &nothing["executed"], &nothing["queued"]), (0, &json!([]), &json!([])));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_audit_tells_what_a_thief_was_paid_from_what_the_owner_was() {
+    let scene = Scene::new().await;
+    scene.deposit(&alice(), 10 * ETHER).await;
+    // A thief has a quorum's redemption keys, and spends a number that Alice has not come to. The contract does not see
+    // the owner's signature.
+    let stolen = &scene.committee.committee;
+    let theft = Intent::Redeem {
+        recipient: Address::repeat_byte(0x66),
+        asset: Asset::ETHER,
+        amount: Amount(2 * ETHER),
+        fee: Amount(0),
+        memo: Memo::ZERO,
+    };
+    let theft = alice().order(&stolen.domain, theft.transfer(alice().account(), SequenceNumber(1)));
+    let votes = certified_redemption(&stolen.certificate(&theft), &stolen.committee).unwrap();
+    scene.send(5, 0, Call::redeem(scene.contract, votes).data.to_vec()).await;
+    let folder = Folder::new(scene.home.path());
+    folder.keys().import("gas", KeyKind::Ethereum, &rich_key(1).to_bytes().0, "the passphrase").unwrap();
+    folder.keys().import("alice", KeyKind::Ed25519, &alice().to_secret_bytes(), "the passphrase").unwrap();
+    let out = OUT.to_string();
+    let (paid, code) =
+        scene.fastpay(&["redeem", "1", "--from", "alice", "--to", &out, "--self", "--gas-key", "gas"]).await;
+    assert_eq!((code, &paid["redeemed"]["by"]), (0, &json!("self")), "{paid}");
+    let sums = |audit: &Value| {
+        let ether = |name: &str| {
+            audit["assets"][0]["solvency"][name].as_str().unwrap().parse::<i128>().unwrap() / ETHER as i128
+        };
+        ["deposited", "accounts", "redeemable", "displaced", "redeemed", "unexplained"].map(ether)
+    };
+    let (audit, code) = scene.fastpay(&["audit", "--wait", "1"]).await;
+    assert_eq!((code, sums(&audit)), (12, [10, 9, 0, 0, 1, 2]), "{audit}");
+    // Her next order has the number that is spent.
+    let (ordered, code) = scene.fastpay(&["redeem", "3", "--from", "alice", "--to", &out, "--wait", "5"]).await;
+    assert_eq!((code, &ordered["redeemed"]), (0, &json!(false)), "{ordered}");
+    let (audit, code) = scene.fastpay(&["audit", "--wait", "1"]).await;
+    assert_eq!((code, sums(&audit)), (12, [10, 6, 0, 3, 1, 2]), "{audit}");
+    assert_eq!((&audit["assets"][0]["solvency"]["solvent"], &audit["ok"]), (&json!(false), &json!(false)));
+    let findings = audit["findings"].to_string();
+    for said in ["another order was spent under it", "no authority shows a certificate of that"] {
+        assert!(findings.contains(said), "{findings}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn money_is_not_redeemed_to_a_contract_of_fastpay() {
+    let scene = Scene::new().await;
+    scene.deposit(&alice(), 10 * ETHER).await;
+    let keys = Folder::new(scene.home.path()).keys();
+    keys.import("alice", KeyKind::Ed25519, &alice().to_secret_bytes(), "the passphrase").unwrap();
+    let primary = scene.primary().await;
+    let council = primary.council().await.unwrap();
+    let other = scene.anvil.deploy(&scene.committee.committee.committee).await;
+    let its_council = scene.anvil.primary(other, Finality::Confirmations(0)).await.council().await.unwrap();
+    for lost in [scene.contract, council, other, its_council] {
+        let (answer, code) = scene.fastpay(&["redeem", "1", "--from", "alice", "--to", &lost.to_string()]).await;
+        assert_eq!((code, &answer["error"]["kind"]), (2, &json!("argument")), "{lost}: {answer}");
+        let error = check_recipient(&primary, lost).await.unwrap_err();
+        assert!(matches!(error, WalletError::RecipientIsFastPay { recipient } if recipient == lost), "{error}");
+    }
+    let orders = Folder::new(scene.home.path()).orders(alice().account());
+    assert!(orders.entries().unwrap().is_empty(), "nothing was signed");
+    let token = scene.anvil.deploy_artifact("WeirdTokens.sol/FeeToken.json", &[]).await;
+    for good in [OUT, token] {
+        check_recipient(&primary, good).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_paused_contract_is_said_before_anything_is_signed() {
+    let scene = Scene::new().await;
+    scene.deposit(&bob(), 10 * ETHER).await;
+    let keys = Folder::new(scene.home.path()).keys();
+    keys.import("bob", KeyKind::Ethereum, &bob().to_secret_bytes(), "the passphrase").unwrap();
+    let call = Bytes::from(IFastPay::pauseCall {}.abi_encode());
+    let _: Value = scene.anvil.request("anvil_setBalance", json!([GUARDIAN, U256::from(ETHER)])).await;
+    let _: Value = scene.anvil.request("anvil_impersonateAccount", json!([GUARDIAN])).await;
+    let transaction = json!([{ "from": GUARDIAN, "to": scene.contract, "data": call }]);
+    let hash: B256 = scene.anvil.request("eth_sendTransaction", transaction).await;
+    scene.anvil.mined_receipt(hash).await;
+    for command in [&["deposit", "1"][..], &["redeem", "1"], &["claim"]] {
+        let (answer, code) = scene.fastpay(command).await;
+        assert_eq!((code, &answer["error"]["kind"]), (14, &json!("paused")), "{command:?}: {answer}");
+        assert!(answer["error"]["message"].as_str().unwrap().contains("paused until 20"), "{answer}");
+    }
+    let folder = Folder::new(scene.home.path());
+    assert!(folder.orders(bob().account()).entries().unwrap().is_empty());
+    let owner = bob().account().ethereum_address().unwrap();
+    assert!(folder.transactions(owner).entries().unwrap().is_empty());
+    let (status, _) = scene.fastpay(&["status"]).await;
+    assert!(status["pausedUntil"].is_u64(), "{status}");
+    // Payments inside FastPay go on.
+    let (paid, code) = scene.fastpay(&["pay", &alice().account().to_string(), "1"]).await;
+    assert_eq!((code, &paid["state"]), (0, &json!("settled")), "{paid}");
+    scene.pass(3_700).await;
+    let (redeemed, code) = scene.fastpay(&["redeem", "1"]).await;
+    assert_eq!(code, 0, "{redeemed}");
+}
+
+/// Something that belongs to one deployment.
+#[derive(Clone, Copy, Debug)]
+enum History {
+    Order,
+    Cursors,
+    Transaction,
+}
+
+impl History {
+    async fn write(self, scene: &Scene, folder: &Folder) {
+        match self {
+            Self::Order => {
+                let order = scene.committee.order(&alice(), &pay(bob().account(), 5), 0);
+                let journal = folder.orders(alice().account()).lock(Duration::ZERO).await.unwrap();
+                journal.create(&scene.committee.committee.verified(&order)).unwrap();
+            }
+            Self::Cursors => {
+                let wallet = Wallet::open(folder.clone(), options()).unwrap();
+                assert!(wallet.collect(bob().account()).await.unwrap().new.is_empty());
+            }
+            Self::Transaction => {
+                let sender = Sender::new(scene.primary().await, rich_key(1), SenderConfig::default());
+                let call = Call::deposit_ether(scene.contract, bob().account(), Amount(5));
+                let submission = sender.prepare(call).await.unwrap();
+                let journal = folder.transactions(rich_key(1).address()).lock(Duration::ZERO).await.unwrap();
+                let (owner, to, amount) = (Address::ZERO, OUT, U256::from(1));
+                journal.create(Errand::Claim { owner, asset: Asset::ETHER, to, amount }, submission).unwrap();
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_with_history_is_of_one_deployment_for_ever() {
+    let scene = Scene::new().await;
+    let other = scene.anvil.deploy(&TestCommittee::new(4).committee).await;
+    for history in [History::Order, History::Cursors, History::Transaction] {
+        let home = tempfile::tempdir().unwrap();
+        let folder = Folder::new(home.path());
+        let ours = scene.config(home.path());
+        let settings = ours.primary.clone().map(|settings| PrimarySettings { contract: other, ..settings });
+        let theirs = Config { primary: settings, ..ours.clone() };
+        let set_up = async |config: &Config| set_up(&folder, config, true).await;
+
+        // Nothing was sent or received yet. What a token says of itself is asked anew: it may be another one there.
+        set_up(&ours).await.unwrap();
+        drop(folder.orders(alice().account()).lock(Duration::ZERO).await.unwrap());
+        let token = Asset(Address::repeat_byte(0xee));
+        folder.learn_asset(token, &AssetInfo { symbol: "T".into(), decimals: 6 }).unwrap();
+        set_up(&ours).await.unwrap();
+        assert!(folder.known_asset(token).unwrap().is_some());
+        set_up(&theirs).await.unwrap();
+        assert!(folder.known_asset(token).unwrap().is_none());
+        set_up(&ours).await.unwrap();
+
+        history.write(&scene, &folder).await;
+        let error = set_up(&theirs).await.unwrap_err();
+        assert!(
+            matches!(error, WalletError::OtherDeployment { contract, .. } if contract == other),
+            "{history:?} {error}"
+        );
+        assert!(error.to_string().contains("--home") && error.kind() == ErrorKind::Config, "{error}");
+        Wallet::open(folder.clone(), options()).unwrap();
+        set_up(&ours).await.unwrap();
+
+        // By hand it is not to be had either.
+        theirs.write(&folder.config_path(), true).unwrap();
+        let error = Wallet::open(folder.clone(), options()).err().unwrap();
+        assert!(matches!(error, WalletError::OtherDeployment { .. }), "{history:?} {error}");
+    }
+    // A chain that began anew has another committee at the same address.
+    let domain = Domain::new(CHAIN_ID, scene.contract);
+    let known = |size| KnownCommittees::new(&domain, Committees::new(TestCommittee::new(size).committee).unwrap());
+    assert!(known(4).is_of_deployment(&known(4)) && !known(4).is_of_deployment(&known(7)));
+}
