@@ -1,7 +1,8 @@
 import type { Page } from "@playwright/test";
 
 import { activity, authority, expect, goTo, pay, picture, test, type Person } from "./support/people";
-import { depositEther, network } from "./support/net";
+import { isAccessible } from "./support/axe";
+import { chainClient, depositEther, network } from "./support/net";
 
 const BOB = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
 
@@ -18,6 +19,30 @@ async function lookUp(page: Page, text: string): Promise<void> {
   await page.getByLabel("Look up").fill(text);
   await page.getByRole("search").getByRole("button", { name: "Look up" }).click();
 }
+
+test("the first page shows what the contract holds and owes, and how each authority is", async ({ page, person }) => {
+  const { wallet } = await person();
+  const index = await depositEther(wallet.key, "1");
+  await page.goto("/explore");
+  const row = page.getByRole("region", { name: "Assets" }).locator("tr[data-asset=ETH]");
+  await expect(row).toContainText("yes");
+  await expect(row.getByRole("cell").first()).toHaveText(/^\d/);
+  const authorities = page.getByRole("region", { name: "Authorities" }).getByRole("listitem");
+  await expect(authorities.getByText("votes", { exact: true })).toHaveCount(network().authorities.length);
+  await expect(authorities.first()).toContainText(/epoch \d+, follows Ethereum to block \d+/);
+  await page.route(authority(1), (route) => route.abort());
+  await page.reload();
+  await expect(authorities.getByText("does not answer")).toHaveCount(1);
+  await isAccessible(page);
+  await picture(page, "explore");
+
+  // A deposit is found by its transaction, too.
+  const logs = await chainClient().getLogs({ address: network().contract, fromBlock: 0n });
+  await lookUp(page, logs.at(-1)?.transactionHash ?? "");
+  await page.getByRole("link", { name: `deposit ${index}` }).click();
+  await expect(page).toHaveURL(new RegExp(`/explore/deposit/${index}$`));
+  await expect(page.getByText("1 ETH").first()).toBeVisible();
+});
 
 test("anyone finds a payment by digest, by account and by number, with each vote checked here", async ({ browser, person }) => {
   const alice = await person({ deposit: "1" });

@@ -34,7 +34,7 @@ export default function NetworkPage(): JSX.Element {
           facts={[
             ["Chain", `${config.chainName} (chain ${config.chainId})`],
             ["Contract", <Copyable key="contract" text={config.contract} name="the contract's address" />],
-            ["Ethereum node", config.rpc],
+            [config.rpc.length === 1 ? "Ethereum node" : "Ethereum nodes", config.rpc.join(", ")],
             ["Newest block", contract && timeText(Number(contract.timestamp) * 1_000)],
             ["Events of the contract so far", contract?.lastTransactionIndex.toString()],
             [

@@ -2,7 +2,7 @@ import { Alert, Text } from "@mantine/core";
 import { isFastPayError, parseAccount, type CertificateEvidence, type Hex } from "@fastpay/sdk";
 import { useQuery } from "@tanstack/react-query";
 import type { JSX } from "react";
-import { useParams, useSearchParams } from "react-router";
+import { Link, useParams, useSearchParams } from "react-router";
 
 import { useNetwork } from "../../network/NetworkProvider";
 import { ErrorAlert } from "../../ui/ErrorAlert";
@@ -36,7 +36,23 @@ export default function TransferPage(): JSX.Element {
       <ErrorAlert error={name.error ?? query.error} />
       {query.isLoading && <Text role="status">Asking the authorities, and checking each vote here …</Text>}
       {query.data && <Evidence evidence={query.data} output={output} />}
+      {query.data !== undefined && query.data.certificate === undefined && name.of !== undefined && digest !== undefined && (
+        <EthereumTransaction hash={digest as Hex} />
+      )}
     </Page>
+  );
+}
+
+/** Where a digest is none, but the hash of a deposit's transaction: leads to the deposit. */
+function EthereumTransaction({ hash }: { hash: Hex }): JSX.Element | null {
+  const { client } = useNetwork();
+  const status = useQuery({ queryKey: ["chain", "transaction", hash], queryFn: () => client.depositStatus(hash), retry: false }).data;
+  if (status === undefined || !("deposit" in status)) return null;
+  const { index } = status.deposit;
+  return (
+    <Alert color="indigo" role="status" title="This is a transaction on Ethereum">
+      It made <Link to={`/explore/deposit/${index}`}>deposit {index.toString()}</Link> in block {status.block.toString()}.
+    </Alert>
   );
 }
 
