@@ -2,20 +2,22 @@ import { Alert, Anchor, Button, Card, Stack, Text, TextInput } from "@mantine/co
 import {
   encodeMemo,
   ETHER,
+  formatAccount,
   isFastPayError,
   MEMO_BYTES_MAX,
   parseAccount,
   type AccountId,
   type Address,
 } from "@fastpay/sdk";
-import { useEffect, useState, type FormEvent, type JSX } from "react";
+import { useEffect, useId, useState, type FormEvent, type JSX } from "react";
 import { Link } from "react-router";
 
 import type { Owner } from "../account/OwnerProvider";
 import { ActivityCard } from "../activity/ActivityCard";
 import { isOrdering, useActivities, useActivityActions } from "../activity/ActivityProvider";
 import { useHoldings } from "../data/holdings";
-import { useNaming } from "../data/queries";
+import { isSameName, useContacts, type Contacts } from "../data/contacts";
+import { useNaming, useOrders } from "../data/queries";
 import { useNetwork } from "../network/NetworkProvider";
 import { AmountInput, availableText, readAmount } from "../ui/AmountInput";
 import { AssetSelect } from "../ui/AssetSelect";
@@ -25,10 +27,13 @@ import { Page } from "../ui/Page";
 import { money, sentence, shortAccount } from "../ui/words";
 import { UnfinishedListsNotice } from "./list/UnfinishedLists";
 import { LinkReader, LinkSummary, OpenedNotice } from "./pay/LinkReader";
-import { PaymentReview, type Reviewed } from "./pay/PaymentReview";
+import { PaymentReview, recipientsOf, type Reviewed } from "./pay/PaymentReview";
 import { PendingNotice } from "./pay/PendingNotice";
 import { useLinkRequest } from "./pay/useLinkRequest";
 import { IconSend } from "../ui/icons";
+
+/** So many accounts that were paid lately are offered. */
+const RECENT_MAX = 8;
 
 export default function PayPage(): JSX.Element {
   return (
@@ -71,6 +76,8 @@ function PayForm({ owner }: { owner: Owner }): JSX.Element {
   const [sent, setSent] = useState<{ id: number; typed: typeof typed; request: typeof request }>();
   const [paid, setPaid] = useState<number>();
   const [reviewed, setReviewed] = useState<Reviewed>();
+  const { names } = useContacts();
+  const recipientsId = useId();
 
   // What a link fixes stands; what it leaves open is typed.
   const asset = request?.asset ?? typed.asset;
@@ -80,7 +87,7 @@ function PayForm({ owner }: { owner: Owner }): JSX.Element {
   const amount = readAmount(typed.amount, info, balance);
   const units = request?.amount ?? amount.units;
   const isTooMuch = request?.amount !== undefined && balance !== undefined && request.amount > balance;
-  const recipient = readRecipient(typed.to);
+  const recipient = readRecipient(typed.to, names);
   const isOwn = (request?.account ?? recipient.account) === account;
   const memo = readMemo(typed.memo);
   const to = request?.account ?? recipient.account;
@@ -150,7 +157,8 @@ function PayForm({ owner }: { owner: Owner }): JSX.Element {
             <LinkReader onText={read} error={linkError} />
             <TextInput
               label="To"
-              description="An account (0x… or fp1…), or a payment link"
+              description="An account (0x… or fp1…), a name that you gave one, or a payment link"
+              list={recipientsId}
               value={typed.to}
               onChange={({ currentTarget: { value } }) => (read(value, false) ? change({ to: "" }) : change({ to: value }))}
               error={isOwn ? "This is your own account." : recipient.fault}
@@ -159,6 +167,7 @@ function PayForm({ owner }: { owner: Owner }): JSX.Element {
               required
               withAsterisk={false}
             />
+            <Recipients id={recipientsId} account={account} />
             <AssetSelect assets={list.map((one) => one.asset)} value={asset} onChange={(next) => change({ asset: next })} />
           </>
         ) : (
@@ -198,12 +207,38 @@ function PayForm({ owner }: { owner: Owner }): JSX.Element {
   );
 }
 
-function readRecipient(text: string): { account: AccountId | undefined; fault: string | undefined } {
+/** Names that were given to accounts, and accounts that were paid lately, to choose from. */
+function Recipients({ id, account }: { id: string; account: AccountId }): JSX.Element {
+  const { names } = useContacts();
+  const orders = useOrders(account).data ?? [];
+  const recent = [...new Set(orders.flatMap(({ transfer }) => recipientsOf(transfer)))].slice(0, RECENT_MAX);
+  return (
+    <datalist id={id}>
+      {[...names].map(([contact, name]) => (
+        <option key={contact} value={name}>
+          {formatAccount(contact)}
+        </option>
+      ))}
+      {recent
+        .filter((one) => !names.has(one))
+        .map((one) => (
+          <option key={one} value={formatAccount(one)}>
+            paid lately
+          </option>
+        ))}
+    </datalist>
+  );
+}
+
+function readRecipient(text: string, names: Contacts["names"]): { account: AccountId | undefined; fault: string | undefined } {
   if (text.trim() === "") return { account: undefined, fault: undefined };
   try {
     const account = parseAccount(text.trim());
     return { account, fault: undefined };
   } catch (error) {
+    // After accounts, so that no name hides one.
+    const [named] = [...names].find(([, name]) => isSameName(name, text)) ?? [];
+    if (named !== undefined) return { account: named, fault: undefined };
     return { account: undefined, fault: isFastPayError(error) ? sentence(error.action) : "This is no account." };
   }
 }

@@ -3,6 +3,7 @@ import { formatAccount, type AccountId } from "@fastpay/sdk";
 import type { JSX } from "react";
 import { Link } from "react-router";
 
+import { useContacts } from "../data/contacts";
 import { shorten } from "./words";
 import { IconCheck, IconCopy } from "./icons";
 
@@ -31,9 +32,13 @@ export function Copyable({ text, name, short = false }: { text: string; name: st
 /** An account that leads to its page in the explorer. */
 export function AccountLink({ account, short = true }: { account: AccountId; short?: boolean }): JSX.Element {
   const text = formatAccount(account);
+  const name = useContacts().names.get(account);
   return (
-    <Anchor component={Link} to={`/explore/account/${text}`} ff="monospace" size="sm" style={{ overflowWrap: "anywhere" }}>
-      {short ? shorten(text) : text}
-    </Anchor>
+    <>
+      {name !== undefined && `${name} `}
+      <Anchor component={Link} to={`/explore/account/${text}`} ff="monospace" size="sm" style={{ overflowWrap: "anywhere" }}>
+        {short ? shorten(text) : text}
+      </Anchor>
+    </>
   );
 }

@@ -11,6 +11,7 @@ import { Page } from "../../ui/Page";
 import { money, shorten } from "../../ui/words";
 import { HistoryList } from "../history/HistoryList";
 import { TransferText } from "../../ui/TransferText";
+import { ContactName } from "./ContactName";
 import { SearchBox } from "./SearchBox";
 
 export default function AccountPage(): JSX.Element {
@@ -41,6 +42,7 @@ function Account({ account }: { account: AccountId }): JSX.Element {
       <Card withBorder component="section" aria-label="Account">
         <Stack>
           <Copyable text={formatAccount(account)} name="the account" />
+          <ContactName account={account} />
           <ErrorAlert error={error} />
           {view === undefined && !error && <Text role="status">Asking the authorities …</Text>}
           {view !== undefined && (

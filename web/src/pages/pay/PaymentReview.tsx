@@ -2,6 +2,7 @@ import { Alert, Text } from "@mantine/core";
 import { decodeMemo, formatAccount, NO_MEMO, type AccountId, type Address, type Hex, type Transfer } from "@fastpay/sdk";
 import type { JSX } from "react";
 
+import { useContacts } from "../../data/contacts";
 import { useOrders, type ShownAsset } from "../../data/queries";
 import { IconSend } from "../../ui/icons";
 import { ReviewCard } from "../../ui/ReviewCard";
@@ -34,12 +35,14 @@ interface Props {
 export function PaymentReview({ account, payment, info, balance, canPay, onPay, onBack }: Props): JSX.Element {
   const { to, asset, amount, memo, expires, label } = payment;
   const isFirst = useIsFirst(account, to);
+  const { names } = useContacts();
   const text = money(amount, info);
   return (
     <ReviewCard
       title={`Pay ${text}?`}
       facts={[
         ["To", <Text key="to" span ff="monospace" size="sm">{formatAccount(to)}</Text>],
+        ["Your name for it", names.get(to)],
         ["Calls itself", label && `${label} (nobody has checked this)`],
         ["Amount", text],
         ["Token", info.isUnknown && `${asset}, which this page does not know`],
@@ -68,7 +71,8 @@ function useIsFirst(account: AccountId, to: AccountId): boolean {
   return orders !== undefined && !orders.some(({ transfer }) => recipientsOf(transfer).includes(to));
 }
 
-function recipientsOf(transfer: Transfer): readonly string[] {
+/** Whom a transfer pays. */
+export function recipientsOf(transfer: Transfer): readonly AccountId[] {
   if (transfer.type === "payout") return transfer.outputs.map(({ recipient }) => recipient);
   return transfer.type === "payment" ? [transfer.recipient] : [];
 }
