@@ -55,8 +55,9 @@ function Assets(): JSX.Element {
       <Title order={2} size="h4">
         Assets
       </Title>
-      <Table.ScrollContainer minWidth={480}>
-        <Table fz="sm" horizontalSpacing={4}>
+      {/* On a phone it scrolls sideways, by the keyboard too. */}
+      <div role="group" aria-label="What the contract holds and owes" tabIndex={0} style={{ overflowX: "auto" }}>
+        <Table fz="sm" horizontalSpacing={4} miw={480}>
           <Table.Thead>
             <Table.Tr>
               <Table.Th>Asset</Table.Th>
@@ -87,7 +88,7 @@ function Assets(): JSX.Element {
             })}
           </Table.Tbody>
         </Table>
-      </Table.ScrollContainer>
+      </div>
     </Card>
   );
 }
