@@ -13,6 +13,7 @@ import { UnfinishedListsNotice } from "../list/UnfinishedLists";
 import { PendingNotice } from "../pay/PendingNotice";
 import { AuthoritiesLine } from "./AuthoritiesLine";
 import { Balances } from "./Balances";
+import { FirstSteps } from "./FirstSteps";
 
 const ACTIONS = [
   { to: "/pay", label: "Pay", Icon: IconSend },
@@ -29,6 +30,7 @@ export default function Wallet({ owner }: { owner: Owner }): JSX.Element {
       <PausedNotice />
       <PendingNotice account={owner.account} />
       <UnfinishedListsNotice account={owner.account} />
+      <FirstSteps owner={owner} />
       <Balances owner={owner} />
       <SimpleGrid component="nav" aria-label="What to do" cols={{ base: 2, sm: 4 }} spacing="sm">
         {ACTIONS.map(({ to, label, Icon }) => (
