@@ -46,6 +46,24 @@ impl TestAccount {
     }
 }
 
+/// The key of account 0.
+#[must_use]
+pub fn alice() -> AccountKey {
+    TestAccount::numbered(0).key
+}
+
+/// The key of account 1.
+#[must_use]
+pub fn bob() -> AccountKey {
+    TestAccount::numbered(1).key
+}
+
+/// The key of account 2.
+#[must_use]
+pub fn carol() -> AccountKey {
+    TestAccount::numbered(2).key
+}
+
 /// A payment of ETH without memo. Other fields: `Payment { memo, ..payment(…) }`.
 #[must_use]
 pub fn payment(sender: AccountId, recipient: AccountId, amount: u128, sequence: u64) -> Payment {

@@ -14,6 +14,8 @@
 mod account;
 mod authority;
 mod committee;
+#[cfg(feature = "network")]
+pub mod fake;
 mod journal;
 #[cfg(feature = "simulation")]
 pub mod primary;
@@ -21,7 +23,7 @@ mod shard;
 #[cfg(feature = "simulation")]
 pub mod sim;
 
-pub use account::{TestAccount, payment, payout, redemption};
+pub use account::{TestAccount, alice, bob, carol, payment, payout, redemption};
 pub use authority::{TestAuthority, TestAuthorityError};
 pub use committee::{TestCommittee, test_domain};
 pub use journal::MemoryJournal;

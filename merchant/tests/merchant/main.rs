@@ -3,7 +3,4 @@
 
 mod command;
 mod http;
-#[allow(dead_code)]
-#[path = "../../../wallet/tests/wallet/support/mod.rs"]
-mod support;
 mod watching;

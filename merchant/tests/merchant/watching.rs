@@ -4,22 +4,26 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use fastpay_core::{Amount, Asset, Memo};
+use fastpay_core::{AccountKey, Amount, Asset, Memo, Payment};
 use fastpay_merchant::forms::LinkBase;
 use fastpay_merchant::invoice::State;
 use fastpay_merchant::ledger::{Ledger, now_ms};
 use fastpay_merchant::refund::RefundRequest;
 use fastpay_merchant::request::Request;
 use fastpay_merchant::watch::{Blindness, poll};
-use fastpay_wallet::folder::FolderError;
-use fastpay_wallet::{Intent, PaymentLink, Wallet, WalletError, parse_memo};
+use fastpay_testkit::fake::{FakeCommittee, Role, options};
+use fastpay_testkit::{alice, bob, payment};
+use fastpay_wallet::folder::{Folder, FolderError};
+use fastpay_wallet::{PaymentLink, Wallet, WalletError, parse_memo};
 use tempfile::TempDir;
 
-use crate::support::{Committee, Part, alice, bob, pay};
+fn wallet(committee: &FakeCommittee, folder: &TempDir) -> Wallet {
+    Wallet::new(Folder::new(folder.path().join("wallet")), committee.network(), options())
+}
 
 /// A shop with an invoice of 5 to Bob, and Alice, who can pay it.
 struct Scene {
-    committee: Committee,
+    committee: FakeCommittee,
     wallet: Wallet,
     ledger: Ledger,
     expires_at_ms: u64,
@@ -29,10 +33,10 @@ struct Scene {
 
 impl Scene {
     async fn new() -> Self {
-        let committee = Committee::start().await;
+        let committee = FakeCommittee::start().await;
         committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
         let folder = tempfile::tempdir().unwrap();
-        let wallet = committee.wallet(&folder.path().join("wallet"));
+        let wallet = wallet(&committee, &folder);
         let link = PaymentLink::new(bob().account(), &committee.committee.domain, Asset::ETHER);
         let ledger = Ledger::open(folder.path(), LinkBase { link, page: None }, true).await.unwrap();
         let (asset, amount, memo) = (Asset::ETHER, Amount(5), Some(Memo::ZERO));
@@ -42,15 +46,20 @@ impl Scene {
         Self { committee, wallet, ledger, expires_at_ms, taken: AtomicUsize::new(0), folder }
     }
 
-    /// A settled payment of the invoice.
-    fn pay(&self) {
-        let order = self.committee.order(&alice(), &pay(bob().account(), 5), 0);
-        let certificate = self.committee.committee.certificate(&order);
-        self.committee.fakes.iter().for_each(|fake| fake.confirm(&certificate));
+    /// Settles a payment of this key's account at all authorities.
+    fn settle(&self, key: &AccountKey, payment: Payment) {
+        let committee = &self.committee.committee;
+        let certificate = committee.certificate(&key.order(&committee.domain, payment.into()));
+        self.committee.authorities.iter().for_each(|authority| authority.confirm(&certificate));
     }
 
-    fn play(&self, part: Part) {
-        self.committee.fakes.iter().for_each(|fake| fake.play(part));
+    /// A settled payment of the invoice.
+    fn pay(&self) {
+        self.settle(&alice(), payment(alice().account(), bob().account(), 5, 0));
+    }
+
+    fn play(&self, role: Role) {
+        self.committee.authorities.iter().for_each(|authority| authority.play(role));
     }
 
     async fn until_it_ended(&self) {
@@ -77,12 +86,12 @@ async fn a_payment_that_cannot_be_proven_until_later_is_in_time() {
     let scene = Scene::new().await;
     assert!(scene.poll().await.is_none());
     scene.pay();
-    scene.play(Part::HidesCertificates);
+    scene.play(Role::HidesCertificates);
     scene.until_it_ended().await;
     let blindness = scene.poll().await;
     assert!(matches!(blindness, Some(Blindness::Unproven)), "{blindness:?}");
     assert_eq!(scene.told(), [], "nothing expires of what may have been paid");
-    scene.play(Part::Honest);
+    scene.play(Role::Honest);
     assert!(scene.poll().await.is_none());
     assert_eq!(scene.told(), [State::Paid]);
 }
@@ -90,7 +99,7 @@ async fn a_payment_that_cannot_be_proven_until_later_is_in_time() {
 #[tokio::test(flavor = "multi_thread")]
 async fn one_liar_keeps_nothing_from_expiring() {
     let scene = Scene::new().await;
-    scene.committee.fakes[0].play(Part::FalseHistory);
+    scene.committee.authorities[0].play(Role::FalseHistory);
     scene.until_it_ended().await;
     assert!(scene.poll().await.is_none());
     assert_eq!(scene.told(), [State::Expired]);
@@ -105,7 +114,7 @@ async fn what_came_in_is_told_while_the_wallet_still_waits() {
     assert!(scene.poll().await.is_none());
     scene.pay();
     // Another command that uses the same folder takes it in, and goes on using it.
-    let other = scene.committee.wallet(&scene.folder.path().join("wallet"));
+    let other = wallet(&scene.committee, &scene.folder);
     assert_eq!(other.collect(bob().account()).await.unwrap().new.len(), 1);
     let lock = other.folder().inbox(bob().account()).lock(Duration::ZERO).await.unwrap();
     let looking = tokio::spawn({
@@ -125,7 +134,7 @@ async fn a_command_that_uses_the_same_folder_takes_nothing_away() {
     let scene = Scene::new().await;
     assert!(scene.poll().await.is_none());
     scene.pay();
-    let other = scene.committee.wallet(&scene.folder.path().join("wallet"));
+    let other = wallet(&scene.committee, &scene.folder);
     assert_eq!(other.collect(bob().account()).await.unwrap().new.len(), 1);
     // While it is at work the service waits, and goes on.
     let lock = other.folder().inbox(bob().account()).lock(Duration::ZERO).await.unwrap();
@@ -140,10 +149,8 @@ async fn a_command_that_uses_the_same_folder_takes_nothing_away() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refund_that_the_owner_paid_is_found_among_the_accounts_orders() {
     let scene = Scene::new().await;
-    let twice = scene.committee.order(&alice(), &pay(bob().account(), 5), 1);
     scene.pay();
-    let certificate = scene.committee.committee.certificate(&twice);
-    scene.committee.fakes.iter().for_each(|fake| fake.confirm(&certificate));
+    scene.settle(&alice(), payment(alice().account(), bob().account(), 5, 1));
     assert!(scene.poll().await.is_none());
     assert_eq!(scene.told(), [State::PaidTwice]);
     let request = RefundRequest { reference: "monday".into(), invoices: vec![], due: true, unmatched: false };
@@ -156,10 +163,8 @@ async fn a_refund_that_the_owner_paid_is_found_among_the_accounts_orders() {
     // An order of something else comes before it.
     let memo = parse_memo(line["memo"].as_str().unwrap()).unwrap();
     for (sequence, amount, memo) in [(0, 1, Memo::ZERO), (1, 5, memo)] {
-        let (recipient, asset) = (alice().account(), Asset::ETHER);
-        let refund = Intent::Pay { recipient, asset, amount: Amount(amount), memo };
-        let certificate = scene.committee.committee.certificate(&scene.committee.order(&bob(), &refund, sequence));
-        scene.committee.fakes.iter().for_each(|fake| fake.confirm(&certificate));
+        let refund = payment(bob().account(), alice().account(), amount, sequence);
+        scene.settle(&bob(), Payment { memo, ..refund });
     }
     assert!(scene.poll().await.is_none());
     let list = serde_json::to_value(scene.ledger.refunds("monday").unwrap().unwrap()).unwrap();

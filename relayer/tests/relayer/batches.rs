@@ -7,8 +7,8 @@ use fastpay_core::{Amount, Asset, Transfer};
 use fastpay_ethereum::IFastPay;
 use fastpay_ethereum::testing::{Mining, SAFETY_PARAMETERS};
 use fastpay_relayer::{BelowCost, BundleConfig, Reason, Relayer, status_json, status_text};
+use fastpay_testkit::fake::Role;
 
-use crate::scene::authority::Part;
 use crate::scene::{ETHER, RECIPIENT, Scene};
 
 /// The functions that the transactions under way call, with how many items each.
@@ -43,7 +43,7 @@ async fn company_goes_under_one_vote_and_a_single_one_by_its_certificate() {
     assert_eq!(calls(&relayer), [("redeem", 1), ("redeemBatch", 3)]);
     settle(&scene, &mut relayer).await;
     assert_eq!((scene.paid_out().await, relayer.state().totals.redeemed), (400, 4));
-    let asked: Vec<_> = scene.authorities.iter().map(|authority| authority.ballots()).collect();
+    let asked: Vec<_> = scene.authorities.iter().map(|authority| authority.batches_asked()).collect();
     assert!(asked.iter().all(|ballots| *ballots <= 1), "{asked:?}");
 }
 
@@ -51,11 +51,11 @@ async fn company_goes_under_one_vote_and_a_single_one_by_its_certificate() {
 async fn an_authority_that_lacks_a_redemption_is_brought_its_certificate() {
     let scene = Scene::new(Mining::Manual).await;
     scene.publish(0..3);
-    scene.authorities[3].go_away();
+    scene.authorities[3].play(Role::Down);
     scene.authorities[2].forget(1);
     let mut relayer = scene.relayer().await;
     relayer.tick(true).await.unwrap();
-    assert!(scene.authorities[2].has_confirmed(1));
+    assert!(scene.authorities[2].has_redemption(1));
     assert_eq!(calls(&relayer), [("redeemBatch", 3)]);
     settle(&scene, &mut relayer).await;
     assert_eq!(scene.paid_out().await, 300);
@@ -66,20 +66,20 @@ async fn what_authorities_refuse_goes_by_its_certificate_and_the_rest_together()
     let scene = Scene::new(Mining::Manual).await;
     scene.publish(0..4);
     for authority in &scene.authorities[..2] {
-        authority.play(Part::Stubborn);
+        authority.play(Role::RefusesCertificates);
         authority.forget(2);
     }
     let mut relayer = scene.relayer().await;
     relayer.tick(true).await.unwrap();
     assert_eq!(calls(&relayer), [("redeemBatch", 3), ("redeem", 1)]);
-    assert!(!scene.authorities[0].has_confirmed(2));
+    assert!(!scene.authorities[0].has_redemption(2));
     settle(&scene, &mut relayer).await;
     assert_eq!(scene.paid_out().await, 400);
 }
 
 #[tokio::test]
 async fn one_liar_is_done_without_and_two_cost_a_bounded_number_of_tries() {
-    for lie in [Part::BadSignature, Part::WrongPositions, Part::AlwaysMissing] {
+    for lie in [Role::BadVote, Role::FalseBatchPosition, Role::AlwaysMissing] {
         let scene = Scene::new(Mining::Manual).await;
         scene.authorities[1].play(lie);
         scene.publish([0, 1]);
@@ -92,7 +92,7 @@ async fn one_liar_is_done_without_and_two_cost_a_bounded_number_of_tries() {
             relayer.tick(true).await.unwrap();
         }
         assert_eq!(calls(&relayer)[1..], [("redeemMany", 2), ("redeemMany", 2)], "{lie:?}");
-        let asked: Vec<_> = scene.authorities.iter().map(|authority| authority.ballots()).collect();
+        let asked: Vec<_> = scene.authorities.iter().map(|authority| authority.batches_asked()).collect();
         assert!(asked[1] <= 3 && asked[2] <= 3, "{lie:?}: {asked:?}");
         settle(&scene, &mut relayer).await;
         assert_eq!(scene.paid_out().await, 600, "{lie:?}");
@@ -116,7 +116,7 @@ async fn a_restart_sends_the_same_batch_and_no_second_one() {
 
 #[tokio::test]
 async fn a_certificate_of_an_ended_epoch_is_voted_for_again_and_never_given_up() {
-    let mut scene = Scene::new(Mining::Manual).await;
+    let scene = Scene::new(Mining::Manual).await;
     scene.publish([0]);
     scene.rotate().await;
     let mut relayer = scene.relayer().await;
@@ -129,7 +129,7 @@ async fn a_certificate_of_an_ended_epoch_is_voted_for_again_and_never_given_up()
     scene.pass(u64::from(SAFETY_PARAMETERS.votesValidity) + 3_600).await;
     scene.authorities.iter().for_each(|authority| authority.publish(&old));
     for authority in &scene.authorities[..2] {
-        authority.play(Part::BadSignature);
+        authority.play(Role::BadVote);
     }
     relayer.tick(true).await.unwrap();
     let item = relayer.state().items[0].clone();
@@ -137,7 +137,7 @@ async fn a_certificate_of_an_ended_epoch_is_voted_for_again_and_never_given_up()
     assert_eq!((relayer.state().bundles.len(), parked.attempts), (0, 0), "{}", parked.reason);
     // Its redemption log goes on with the new epoch's certificates meanwhile.
     for authority in &scene.authorities[..2] {
-        authority.play(Part::Honest);
+        authority.play(Role::Honest);
     }
     drop(relayer);
     std::fs::remove_dir_all(&scene.config.data_dir).unwrap();

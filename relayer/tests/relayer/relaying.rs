@@ -12,6 +12,7 @@ use fastpay_relayer::{
     Assets, BelowCost, BundleConfig, Config, Rate, Reason, Relayer, RelayerError, State, StoreError, status_json,
     status_text,
 };
+use fastpay_testkit::fake::Role;
 
 use crate::scene::{ETHER, RECIPIENT, Scene, UNFUNDED};
 
@@ -81,12 +82,12 @@ async fn silent_authorities_are_done_without_and_all_silent_is_an_error() {
     let scene = Scene::new(Mining::EveryMs(100)).await;
     scene.publish([0]);
     for authority in &scene.authorities[..3] {
-        authority.go_away();
+        authority.play(Role::Down);
     }
     let tick = scene.relayer().await.run_once().await.unwrap();
     assert_eq!((tick.answered, tick.silent), (1, 3));
     assert_eq!(scene.paid_out().await, 100);
-    scene.authorities[3].go_away();
+    scene.authorities[3].play(Role::Down);
     let error = scene.relayer().await.run_once().await.unwrap_err();
     assert!(matches!(error, RelayerError::NoAuthority), "{error}");
 }
@@ -95,8 +96,9 @@ async fn silent_authorities_are_done_without_and_all_silent_is_an_error() {
 async fn a_feed_that_claims_to_go_on_for_ever_does_not_keep_it() {
     let scene = Scene::new(Mining::EveryMs(100)).await;
     scene.publish([0, 1]);
-    scene.authorities[2].claim_total(u64::MAX);
-    scene.authorities[3].repeat(&scene.certify(scene.payment()));
+    scene.authorities[2].play(Role::FalseRedemptionCount);
+    scene.authorities[3].publish(&scene.certify(scene.payment()));
+    scene.authorities[3].play(Role::EndlessRedemptions);
     let mut relayer = scene.relayer().await;
     let once = tokio::time::timeout(std::time::Duration::from_secs(60), relayer.run_once());
     assert!(once.await.expect("it ends").unwrap().caught_up);

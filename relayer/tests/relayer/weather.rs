@@ -11,6 +11,7 @@ use fastpay_ethereum::testing::{CHAIN_ID, rich_key};
 use fastpay_ethereum::{Finality, IFastPay, PrimaryConfig, SenderConfig};
 use fastpay_relayer::{Clock, Config, Relayer};
 use fastpay_rpc::proto::shard_server::ShardServer;
+use fastpay_testkit::fake::{FakeAuthority, FakeCommittee};
 use fastpay_testkit::primary::{ChainConfig, SLOT_S, SimulatedContract, SimulatedNode, SimulatedPrimary, Weather};
 use fastpay_testkit::{TestAccount, TestCommittee, redemption};
 use fastrand::Rng;
@@ -18,7 +19,6 @@ use tokio::task::{JoinHandle, LocalSet};
 use tonic::body::Body;
 use tonic::codegen::{BoxFuture, Service, StdError, http};
 
-use crate::scene::authority::Authority;
 use crate::scene::{ETHER, RECIPIENT};
 
 const OPTIONS: ClientOptions =
@@ -31,7 +31,7 @@ const VALUE: u128 = 1_000;
 
 /// The way to an authority in the same thread.
 #[derive(Clone)]
-struct Direct(ShardServer<Authority>);
+struct Direct(ShardServer<FakeAuthority>);
 
 impl std::fmt::Debug for Direct {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -52,7 +52,7 @@ struct Sea {
     contract: SimulatedContract,
     nodes: Vec<SimulatedNode>,
     committee: TestCommittee,
-    authorities: Vec<Authority>,
+    authorities: Vec<FakeAuthority>,
     owner: TestAccount,
     folder: tempfile::TempDir,
 }
@@ -67,10 +67,7 @@ impl Sea {
         primary.mine(1);
         primary.finalize();
         let nodes = vec![primary.node("first", seed), primary.node("second", seed + 1)];
-        let authorities: Vec<_> = committee.keys.iter().map(|_| Authority::default()).collect();
-        for (authority, keys) in authorities.iter().zip(&committee.keys) {
-            authority.votes_with(keys.clone(), committee.domain);
-        }
+        let authorities = FakeCommittee::new(committee.clone()).authorities;
         Self { primary, contract, nodes, committee, authorities, owner, folder: memory_folder() }
     }
 

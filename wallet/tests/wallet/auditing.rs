@@ -4,15 +4,16 @@
 use std::time::Duration;
 
 use fastpay_core::{Amount, Asset, Balance, Epoch, Genesis, GenesisBalance, Memo, PrimaryAddress};
-use fastpay_testkit::TestCommittee;
+use fastpay_testkit::fake::{FakeCommittee, Role, options};
+use fastpay_testkit::{TestCommittee, alice, bob, carol};
 use fastpay_wallet::folder::{Config, Folder};
 use fastpay_wallet::{AuditReport, ErrorKind, Intent, Wallet};
 use serde_json::Value;
 
-use crate::support::{Committee, Part, alice, bob, carol, options, pay};
+use crate::support::{Wallets, pay};
 
 struct Scene {
-    committee: Committee,
+    committee: FakeCommittee,
     home: tempfile::TempDir,
     wallet: Wallet,
 }
@@ -29,7 +30,7 @@ impl Scene {
             funded.map(|(account, amount)| GenesisBalance { account, asset: Asset::ETHER, amount: Amount(amount) });
         let members = TestCommittee::new(4).committee.members().to_vec();
         let genesis = Genesis { committee: members, balances: balances.to_vec() };
-        let committee = Committee::start_with(TestCommittee::with(4, genesis.domain(), Epoch(0))).await;
+        let committee = FakeCommittee::start_with(TestCommittee::with(4, genesis.domain(), Epoch(0))).await;
         for (index, (account, amount)) in (1..).zip(funded) {
             committee.fund(index, account, amount, &[0, 1, 2, 3]);
         }
@@ -113,7 +114,7 @@ async fn where_all_is_well_every_unit_is_found() {
 async fn an_altered_balance_is_named_with_both_values() {
     let scene = Scene::new().await;
     scene.trade().await;
-    scene.committee.fakes[2].play(Part::FalseBalances);
+    scene.committee.authorities[2].play(Role::FalseBalances);
     let account = alice().account().to_string();
     scene.blames(2, &[&account, "hold 51 of", "make it 50", "those to which deposits and payments lead"]).await;
 }
@@ -122,7 +123,7 @@ async fn an_altered_balance_is_named_with_both_values() {
 async fn units_that_no_deposit_leads_to_are_found() {
     let scene = Scene::new().await;
     scene.trade().await;
-    scene.committee.fakes[1].play(Part::FalseTotals);
+    scene.committee.authorities[1].play(Role::FalseTotals);
     scene.blames(1, &["counts 153 of", "have 146 there"]).await;
 }
 
@@ -130,7 +131,7 @@ async fn units_that_no_deposit_leads_to_are_found() {
 async fn a_certificate_that_is_hidden_is_named() {
     let scene = Scene::new().await;
     scene.trade().await;
-    scene.committee.fakes[0].play(Part::HidesCertificates);
+    scene.committee.authorities[0].play(Role::HidesCertificates);
     scene.blames(0, &["it has confirmed a certificate and does not show it: sequence number 1"]).await;
 }
 
@@ -138,13 +139,13 @@ async fn a_certificate_that_is_hidden_is_named() {
 async fn a_damaged_disk_is_called_that_and_forgotten_once_it_can_be_read() {
     let scene = Scene::new().await;
     scene.trade().await;
-    scene.committee.fakes[0].play(Part::LosesCertificates(usize::MAX));
+    scene.committee.authorities[0].play(Role::LosesCertificates(usize::MAX));
     let said = "it has confirmed a certificate and cannot read it any more (the record cannot be read)";
     scene.blames(0, &[said]).await;
     let report = scene.audit().await;
     assert!(report.findings.iter().all(|finding| !finding.contains("not valid")), "{:?}", report.findings);
     // An account's certificates that could not be read at first are read again.
-    scene.committee.fakes[0].play(Part::LosesCertificates(3));
+    scene.committee.authorities[0].play(Role::LosesCertificates(3));
     let report = scene.audit().await;
     assert!(report.ok, "{:?}", report.findings);
 }
@@ -153,7 +154,7 @@ async fn a_damaged_disk_is_called_that_and_forgotten_once_it_can_be_read() {
 async fn a_history_that_never_was_ends_where_its_proofs_end() {
     let scene = Scene::new().await;
     scene.trade().await;
-    scene.committee.fakes[3].play(Part::FalseHistory);
+    scene.committee.authorities[3].play(Role::FalseHistory);
     let said = "its next sequence number is said to be 1000000, and certificates prove 2";
     scene.blames(3, &[said, "it shows a certificate that is not valid"]).await;
 }
@@ -165,14 +166,14 @@ async fn an_authority_that_is_behind_is_not_taken_for_one_that_is_wrong() {
     for (sequence, amount) in [(2, 5), (3, 6)] {
         let order = scene.committee.order(&alice(), &pay(carol().account(), amount), sequence);
         let certificate = scene.committee.committee.certificate(&order);
-        [0, 1, 3].iter().for_each(|index: &usize| scene.committee.fakes[*index].confirm(&certificate));
+        [0, 1, 3].iter().for_each(|index: &usize| scene.committee.authorities[*index].confirm(&certificate));
     }
     let report = scene.audit().await;
     assert!(report.ok, "{:?}", report.findings);
     let behind: Vec<_> = report.behind.iter().map(|(name, behind)| (name.to_string(), *behind)).collect();
     assert_eq!(behind, [(scene.name(2), fastpay_wallet::Behind { certificates: 2, accounts: 1 })]);
     // Behind, and wrong as well.
-    scene.committee.fakes[2].play(Part::FalseBalances);
+    scene.committee.authorities[2].play(Role::FalseBalances);
     scene.blames(2, &["hold 51 of", "make it 50"]).await;
 }
 
@@ -180,11 +181,11 @@ async fn an_authority_that_is_behind_is_not_taken_for_one_that_is_wrong() {
 async fn one_that_does_not_answer_is_said_and_a_quorum_does() {
     let scene = Scene::new().await;
     scene.trade().await;
-    scene.committee.fakes[1].play(Part::Down);
+    scene.committee.authorities[1].play(Role::Down);
     let report = scene.audit().await;
     assert!(report.ok, "{:?}", report.findings);
     assert_eq!(report.silent.keys().collect::<Vec<_>>(), [&scene.name(1)]);
-    scene.committee.fakes[2].play(Part::Down);
+    scene.committee.authorities[2].play(Role::Down);
     let error = scene.wallet.audit(Duration::ZERO, &|_| {}).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unreachable);
 }
@@ -198,8 +199,8 @@ async fn two_certificates_for_one_number_prove_who_signed_both() {
         [pay(bob().account(), 5), pay(carol().account(), 6)].map(|intent| committee.order(&alice(), &intent, 2));
     let [first, second] = [(0, [0, 1, 2]), (1, [1, 2, 3])]
         .map(|(order, members): (usize, _)| committee.committee.certificate_by(&orders[order], &members));
-    [0, 1, 2].iter().for_each(|index: &usize| committee.fakes[*index].confirm(&first));
-    committee.fakes[3].confirm(&second);
+    [0, 1, 2].iter().for_each(|index: &usize| committee.authorities[*index].confirm(&first));
+    committee.authorities[3].confirm(&second);
     let (report, _, code) = scene.fastpay(&["audit", "--wait", "0"]).await;
     assert_eq!((code, &report["ok"]), (12, &Value::Bool(false)));
     let accused: Vec<_> = report["misbehaviour"].as_array().unwrap().iter().map(|proof| &proof["authority"]).collect();
@@ -207,7 +208,7 @@ async fn two_certificates_for_one_number_prove_who_signed_both() {
     let findings = report["findings"].to_string();
     assert!(findings.contains("two different certificates with sequence number 2"), "{findings}");
     // The proofs stand by themselves: nobody answers any more.
-    committee.fakes.iter().for_each(|fake| fake.play(Part::Down));
+    committee.authorities.iter().for_each(|authority| authority.play(Role::Down));
     for (file, name) in report["proofFiles"].as_array().unwrap().iter().zip([scene.name(1), scene.name(2)]) {
         let file = file.as_str().unwrap();
         let (verified, _, code) = scene.fastpay(&["audit", "--verify-proof", file]).await;
@@ -229,7 +230,7 @@ async fn a_quorum_that_certifies_what_is_not_there_is_found() {
     scene.trade().await;
     let order = scene.committee.order(&alice(), &pay(carol().account(), 1_000), 2);
     let certificate = scene.committee.committee.certificate(&order);
-    scene.committee.fakes.iter().for_each(|fake| fake.confirm(&certificate));
+    scene.committee.authorities.iter().for_each(|authority| authority.confirm(&certificate));
     let report = scene.audit().await;
     assert!(!report.ok);
     let expected =

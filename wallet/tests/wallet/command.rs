@@ -8,10 +8,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fastpay_core::{AccountId, AccountKey, Committees};
 use fastpay_ethereum::Finality;
+use fastpay_testkit::carol;
+use fastpay_testkit::fake::{FakeCommittee, Role};
 use fastpay_wallet::folder::{Config, Folder, KnownCommittees, PrimarySettings};
 use serde_json::Value;
-
-use crate::support::{Committee, Part};
 
 const ETHER: u128 = 1_000_000_000_000_000_000;
 
@@ -70,7 +70,7 @@ fn the_documented_kinds_and_exit_codes_are_those_of_the_code() {
 }
 
 /// A wallet set up for an in-process committee, as `init` leaves it; nobody answers as the Primary.
-fn set_up(committee: &Committee, home: &Path) {
+fn set_up(committee: &FakeCommittee, home: &Path) {
     let endpoints = home.join("endpoints.json");
     std::fs::write(&endpoints, serde_json::to_vec(&committee.endpoints).unwrap()).unwrap();
     let domain = committee.committee.domain;
@@ -103,7 +103,7 @@ fn closed_pipe() -> Stdio {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_people_pay_each_other_while_the_primary_is_away() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
     set_up(&committee, home);
@@ -135,7 +135,7 @@ async fn two_people_pay_each_other_while_the_primary_is_away() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_is_lost_is_an_error_and_one_that_nobody_wants_is_none() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path();
     set_up(&committee, home);
@@ -165,12 +165,12 @@ async fn an_answer_that_is_lost_is_an_error_and_one_that_nobody_wants_is_none() 
     let (code, said) = told(&follow, closed_pipe());
     assert!(code == 0 && !said.contains("error"), "{said}");
     assert_eq!(json(home, &["receive", "--from", "bob"]).0["payments"], Value::Array(Vec::new()), "all are taken in");
-    assert_eq!(committee.fakes[0].balance(bob), i128::try_from(3 * ETHER).unwrap());
+    assert_eq!(committee.authorities[0].balance(bob), i128::try_from(3 * ETHER).unwrap());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_refusal_has_its_kind_its_exit_code_and_says_what_to_do() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path();
     let check = |arguments: &[&str], kind: &str, code: i32, says: &str| {
@@ -255,13 +255,13 @@ async fn every_refusal_has_its_kind_its_exit_code_and_says_what_to_do() {
     let mut wrong = fastpay(home, &["pay", to, "1", "--from", "alice", "--json"]);
     let output = wrong.env("FASTPAY_PASSPHRASE", "another").output().unwrap();
     assert_eq!(output.status.code(), Some(5));
-    committee.fakes[0].play(Part::Down);
-    committee.fakes[1].play(Part::Down);
+    committee.authorities[0].play(Role::Down);
+    committee.authorities[1].play(Role::Down);
     check(&["pay", to, "1", "--from", "alice"], "unreachable", 8, "2 of the 3");
-    committee.fakes.iter().for_each(|fake| fake.play(Part::Silent));
+    committee.authorities.iter().for_each(|authority| authority.play(Role::Silent));
     check(&["balance", "--from", "alice"], "unreachable", 8, "0 of the 3");
     // Said after five seconds, and again after ten: far enough from both on a busy machine.
-    committee.fakes.iter().for_each(|fake| fake.play(Part::Honest));
+    committee.authorities.iter().for_each(|authority| authority.play(Role::Honest));
     let waiting = run(home, &["receive", "--from", "alice", "--wait", "7"]);
     let said = String::from_utf8(waiting.stderr).unwrap();
     assert_eq!((waiting.status.code(), said.matches("still at work").count()), (Some(0), 1), "{said}");
@@ -271,7 +271,7 @@ async fn every_refusal_has_its_kind_its_exit_code_and_says_what_to_do() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_link_is_paid_as_it_says_by_those_who_agree() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path();
     set_up(&committee, home);
@@ -315,7 +315,7 @@ async fn a_link_is_paid_as_it_says_by_those_who_agree() {
     assert_eq!(paid["value"]["units"], "2500000000000000000");
     assert_eq!(json(home, &["pay", open, "1", "--yes"]).1, 0);
     assert_eq!(json(home, &["pay", "carol", "1"]).1, 0);
-    committee.until_so_many(3, |fake| fake.balance(committee_account()) == 4_500_000_000_000_000_000).await;
+    committee.until_so_many(3, |authority| authority.balance(committee_account()) == 4_500_000_000_000_000_000).await;
     assert_eq!(json(home, &["contacts", "remove", "carol"]).1, 0);
 
     let code = String::from_utf8(run(home, &["link", "--qr"]).stdout).unwrap();
@@ -345,7 +345,7 @@ fn pay_too_late(home: &Path, link: &Value) {
 }
 
 fn committee_account() -> AccountId {
-    crate::support::carol().account()
+    carol().account()
 }
 
 #[test]
@@ -378,7 +378,7 @@ fn no_secret_is_ever_printed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_at_any_moment_it_signs_one_order_for_each_number_and_loses_none() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path();
     set_up(&committee, home);
@@ -386,7 +386,7 @@ async fn killed_at_any_moment_it_signs_one_order_for_each_number_and_loses_none(
     let folder = Folder::new(home);
     folder.keys().import("alice", fastpay_wallet::folder::KeyKind::Ed25519, &[9; 32], "the passphrase").unwrap();
     committee.fund(1, key.account(), 1000 * ETHER, &[0, 1, 2, 3]);
-    committee.fakes.iter().for_each(|fake| fake.play(Part::Slow(Duration::from_millis(15))));
+    committee.authorities.iter().for_each(|authority| authority.play(Role::Slow(Duration::from_millis(15))));
     let to = committee_account().to_string();
     let start = std::time::Instant::now();
     assert!(run(home, &["pay", &to, "100"]).status.success());
@@ -408,13 +408,13 @@ async fn killed_at_any_moment_it_signs_one_order_for_each_number_and_loses_none(
     assert!((1..17).contains(&numbers.len()), "the first kill comes before an order: {}", numbers.len());
     let sent: u128 = entries.iter().map(|entry| entry.transfer().unwrap().amount().0).sum();
     let next = numbers.len() as u64;
-    committee.until_so_many(3, |fake| fake.next_sequence(key.account()) == next).await;
+    committee.until_so_many(3, |authority| authority.next_sequence(key.account()) == next).await;
     let mut orders: BTreeMap<u64, BTreeSet<String>> = BTreeMap::new();
-    for fake in &committee.fakes {
-        if fake.next_sequence(key.account()) == next {
-            assert_eq!(fake.balance(committee_account()), i128::try_from(sent).unwrap());
+    for authority in &committee.authorities {
+        if authority.next_sequence(key.account()) == next {
+            assert_eq!(authority.balance(committee_account()), i128::try_from(sent).unwrap());
         }
-        for order in fake.orders_seen() {
+        for order in authority.orders_seen() {
             orders.entry(order.transfer.sequence().0).or_default().insert(format!("{order:?}"));
         }
     }
@@ -423,7 +423,7 @@ async fn killed_at_any_moment_it_signs_one_order_for_each_number_and_loses_none(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_is_checked_whole_and_paid_once() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path();
     set_up(&committee, home);
@@ -460,7 +460,7 @@ async fn a_list_is_checked_whole_and_paid_once() {
     assert_eq!((code, dry["orders"].as_u64(), dry["payments"].as_u64()), (0, Some(2), Some(3)), "{dry}");
     assert_eq!((&dry["values"][0]["value"]["amount"], &dry["lines"][0]["status"]), (&"1.75".into(), &"open".into()));
     assert_eq!(pay(&[]).1, 2);
-    assert_eq!(committee.fakes[0].next_sequence(alice), 0);
+    assert_eq!(committee.authorities[0].next_sequence(alice), 0);
 
     let (paid, code) = pay(&["--yes", "--max-outputs", "2"]);
     assert_eq!(code, 0, "{paid}");
@@ -475,7 +475,7 @@ async fn a_list_is_checked_whole_and_paid_once() {
 
     // The same file again, with other options too, pays nobody again; by another key it is refused.
     assert_eq!(pay(&["--yes"]).0["lines"], paid["lines"]);
-    assert_eq!(committee.fakes[0].next_sequence(alice), 2);
+    assert_eq!(committee.authorities[0].next_sequence(alice), 2);
     let (refused, code) = json(home, &["pay", "--csv", path, "--from", "bob", "--yes"]);
     assert_eq!(code, 2, "{refused}");
     let (received, _) = json(home, &["receive", "--from", "bob"]);
@@ -492,7 +492,7 @@ async fn a_list_is_checked_whole_and_paid_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_payment_is_shown_verified_and_listed_by_date() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path();
     set_up(&committee, home);

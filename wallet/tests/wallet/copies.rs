@@ -7,12 +7,14 @@ use std::time::Duration;
 
 use fastpay_client::QuorumError;
 use fastpay_core::{Amount, Asset, Memo, SequenceNumber, Transfer};
+use fastpay_testkit::fake::{FakeCommittee, Role};
+use fastpay_testkit::{alice, bob, carol};
 use fastpay_wallet::folder::OrderState;
 use fastpay_wallet::{Intent, Resumed, Wallet, WalletError};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use crate::support::{Committee, Part, alice, bob, carol, pay};
+use crate::support::{Wallets, pay};
 
 /// A backup, or a backup restored.
 fn copy(from: &Path, to: &Path) {
@@ -34,7 +36,7 @@ fn states(wallet: &Wallet) -> Vec<OrderState> {
 
 #[tokio::test]
 async fn a_wallet_restored_from_a_backup_learns_what_was_sent_since_and_goes_on() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
     let (home, backup) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let wallet = committee.wallet(home.path());
@@ -56,7 +58,7 @@ async fn a_wallet_restored_from_a_backup_learns_what_was_sent_since_and_goes_on(
 
 #[tokio::test]
 async fn a_backup_with_an_unfinished_order_does_not_pay_twice() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
     let (home, backup) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let wallet = committee.wallet(home.path());
@@ -70,27 +72,29 @@ async fn a_backup_with_an_unfinished_order_does_not_pay_twice() {
     assert!(receipt.resumed, "the command is the one that was unfinished when the backup was made");
     assert_eq!(receipt.certificate.transfer().sequence(), SequenceNumber(0));
     restored.send(&alice(), &pay(bob().account(), 1)).await.unwrap();
-    committee.until(|fake| fake.balance(bob().account()) == 15).await;
+    committee.until(|authority| authority.balance(bob().account()) == 15).await;
 }
 
 #[tokio::test]
 async fn the_same_payment_begun_by_another_copy_is_finished_and_not_made_twice() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
     // At two, of which any three that answer include one.
     [1, 2]
         .iter()
-        .for_each(|index| committee.fakes[*index].lock(&committee.order(&alice(), &pay(bob().account(), 7), 0)));
+        .for_each(|index| committee.authorities[*index].lock(&committee.order(&alice(), &pay(bob().account(), 7), 0)));
     let home = tempfile::tempdir().unwrap();
     let receipt = committee.wallet(home.path()).send(&alice(), &pay(bob().account(), 7)).await.unwrap();
     assert!(receipt.resumed);
-    committee.until(|fake| fake.balance(bob().account()) == 7 && fake.next_sequence(alice().account()) == 1).await;
+    committee
+        .until(|authority| authority.balance(bob().account()) == 7 && authority.next_sequence(alice().account()) == 1)
+        .await;
 }
 
 /// Two copies have each written an order down, and these authorities are locked on them. What comes of it when the
 /// first, the second or both are resumed: the amount that is paid.
 async fn collide(first: &[usize], second: &[usize], resume: [bool; 2]) -> Option<u128> {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
     let homes = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let wallets = [0, 1].map(|copy: usize| committee.wallet(homes[copy].path()));
@@ -98,7 +102,7 @@ async fn collide(first: &[usize], second: &[usize], resume: [bool; 2]) -> Option
         let order = committee.order(&alice(), &pay(bob().account(), amount), 0);
         let journal = wallet.folder().orders(alice().account()).lock(Duration::ZERO).await.unwrap();
         journal.create(&committee.committee.verified(&order)).unwrap();
-        holders.iter().for_each(|holder| committee.fakes[*holder].lock(&order));
+        holders.iter().for_each(|holder| committee.authorities[*holder].lock(&order));
     }
     let account = alice().account();
     let resumed = |copy: usize| {
@@ -138,27 +142,27 @@ async fn of_two_orders_that_collide_both_copies_finish_the_same() {
 
 #[tokio::test]
 async fn a_split_is_finished_when_the_authority_that_decides_it_comes_back() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
     let home = tempfile::tempdir().unwrap();
     let wallet = committee.wallet(home.path());
     let (ours, theirs) = (pay(bob().account(), 40), pay(carol().account(), 30));
-    [0, 1].iter().for_each(|index| committee.fakes[*index].lock(&committee.order(&alice(), &ours, 0)));
-    committee.fakes[2].lock(&committee.order(&alice(), &theirs, 0));
-    committee.fakes[3].play(Part::Down);
+    [0, 1].iter().for_each(|index| committee.authorities[*index].lock(&committee.order(&alice(), &ours, 0)));
+    committee.authorities[2].lock(&committee.order(&alice(), &theirs, 0));
+    committee.authorities[3].play(Role::Down);
     let error = wallet.send(&alice(), &theirs).await.unwrap_err();
     let WalletError::Quorum(QuorumError::Conflict(contest)) = &error else { panic!("{error:?}") };
     assert_eq!(contest.leader().unwrap().transfer().amount(), Amount(40), "{error}");
     assert!(error.to_string().contains("can still be finished"), "{error}");
-    committee.fakes[3].play(Part::Honest);
+    committee.authorities[3].play(Role::Honest);
     assert_eq!(wallet.resume(alice().account()).await.unwrap().len(), 1);
-    committee.until(|fake| fake.balance(bob().account()) == 40).await;
+    committee.until(|authority| authority.balance(bob().account()) == 40).await;
 }
 
 #[tokio::test]
 async fn a_certificate_in_place_of_ours_that_a_crash_left_unsettled_is_settled_and_not_taken_for_ours() {
     for repeat in [false, true] {
-        let committee = Committee::start().await;
+        let committee = FakeCommittee::start().await;
         committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
         let home = tempfile::tempdir().unwrap();
         let wallet = committee.wallet(home.path());
@@ -172,13 +176,13 @@ async fn a_certificate_in_place_of_ours_that_a_crash_left_unsettled_is_settled_a
         if repeat {
             let receipt = wallet.send(&alice(), &ours).await.unwrap();
             assert_eq!((receipt.certificate.transfer().sequence(), receipt.resumed), (SequenceNumber(1), false));
-            committee.until(|fake| fake.balance(bob().account()) == 40).await;
+            committee.until(|authority| authority.balance(bob().account()) == 40).await;
         } else {
             let resumed = wallet.resume(alice().account()).await.unwrap();
             let [Resumed::Superseded { order, certificate }] = &resumed[..] else { panic!("{resumed:?}") };
             assert_eq!((order.as_ref(), certificate.transfer()), (&our_order.transfer, &their_order.transfer));
         }
-        committee.until(|fake| fake.balance(carol().account()) == 30).await;
+        committee.until(|authority| authority.balance(carol().account()) == 30).await;
         assert!(wallet.resume(alice().account()).await.unwrap().is_empty());
     }
 }
@@ -192,7 +196,7 @@ struct Copy {
 }
 
 impl Copy {
-    fn new(committee: &Committee, tag: u8) -> Self {
+    fn new(committee: &FakeCommittee, tag: u8) -> Self {
         let home = tempfile::tempdir().unwrap();
         Self { tag, wallet: committee.wallet(home.path()), home, ordered: 0 }
     }
@@ -224,11 +228,11 @@ struct Record {
 }
 
 impl Record {
-    fn read(committee: &Committee, copies: &[Copy]) -> Self {
+    fn read(committee: &FakeCommittee, copies: &[Copy]) -> Self {
         let mut record = Self::default();
-        for fake in &committee.fakes {
-            fake.certificates_seen().into_iter().for_each(|certificate| record.certify(committee, certificate));
-            fake.orders_seen().iter().for_each(|order| record.sign(committee, &order.transfer));
+        for authority in &committee.authorities {
+            authority.certificates_seen().into_iter().for_each(|certificate| record.certify(committee, certificate));
+            authority.orders_seen().iter().for_each(|order| record.sign(committee, &order.transfer));
         }
         for copy in copies {
             for entry in copy.wallet.folder().orders(alice().account()).entries().unwrap() {
@@ -239,7 +243,7 @@ impl Record {
         record
     }
 
-    fn certify(&mut self, committee: &Committee, certificate: fastpay_core::Certificate) {
+    fn certify(&mut self, committee: &FakeCommittee, certificate: fastpay_core::Certificate) {
         let committee = &committee.committee;
         let verified = certificate.verify(&committee.domain, &committee.committee).unwrap();
         let transfer = verified.transfer();
@@ -247,7 +251,7 @@ impl Record {
         assert_eq!(first, transfer, "two certificates for one number");
     }
 
-    fn sign(&mut self, committee: &Committee, transfer: &Transfer) {
+    fn sign(&mut self, committee: &FakeCommittee, transfer: &Transfer) {
         let digest = committee.committee.domain.transfer_digest(transfer);
         let signed = self.signed.entry((transfer.memo()[0], transfer.sequence())).or_default();
         signed.insert(digest.0);
@@ -266,11 +270,11 @@ impl Record {
 /// first. Returns the numbers that collided, and whether the account is stuck at the end.
 async fn run(seed: u64) -> (usize, bool) {
     let mut rng = StdRng::seed_from_u64(seed);
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     committee.fund(1, alice().account(), 1_000, &[0, 1, 2, 3]);
-    for (index, fake) in committee.fakes.iter().enumerate() {
-        let part = if index == 3 && rng.random_bool(0.5) { Part::VotesForAll } else { Part::Erratic };
-        fake.play(part(rng.random()));
+    for (index, authority) in committee.authorities.iter().enumerate() {
+        let role = if index == 3 && rng.random_bool(0.5) { Role::VotesForAll } else { Role::Erratic };
+        authority.play(role(rng.random()));
     }
     let (mut first, mut second) = (Copy::new(&committee, 1), Copy::new(&committee, 2));
     let (mut one, mut other) = (StdRng::seed_from_u64(rng.random()), StdRng::seed_from_u64(rng.random()));
@@ -281,10 +285,13 @@ async fn run(seed: u64) -> (usize, bool) {
     let mut again = StdRng::seed_from_u64(rng.random());
     tokio::join!(first.work(&mut one), second.work(&mut other), third.work(&mut again));
     // The network heals. The Byzantine one goes on as it likes.
-    let honest =
-        committee.fakes.iter().take(3).chain(committee.fakes.iter().skip(3).filter(|fake| !fake.votes_for_all()));
+    let honest = committee
+        .authorities
+        .iter()
+        .take(3)
+        .chain(committee.authorities.iter().skip(3).filter(|authority| !authority.votes_for_all()));
     let honest: Vec<_> = honest.cloned().collect();
-    honest.iter().for_each(|fake| fake.play(Part::Honest));
+    honest.iter().for_each(|authority| authority.play(Role::Honest));
     let copies = [first, second, third];
     let mut stuck = false;
     for _ in 0..2 {
@@ -302,15 +309,15 @@ async fn run(seed: u64) -> (usize, bool) {
     let record = Record::read(&committee, &copies);
     let paid: u128 = record.certified.values().map(|transfer| transfer.amount().0).sum();
     assert_eq!(record.certified.len(), record.certified.keys().next_back().map_or(0, |last| last.0 as usize + 1));
-    for fake in &honest {
+    for authority in &honest {
         for _ in 0..6_000 {
-            if fake.balance(bob().account()) == paid as i128 {
+            if authority.balance(bob().account()) == paid as i128 {
                 break;
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        assert_eq!(fake.balance(bob().account()), paid as i128);
-        assert_eq!(fake.is_locked(alice().account()), stuck);
+        assert_eq!(authority.balance(bob().account()), paid as i128);
+        assert_eq!(authority.is_locked(alice().account()), stuck);
     }
     (record.collisions(), stuck)
 }

@@ -6,45 +6,47 @@ use std::time::{Duration, Instant};
 
 use fastpay_client::{CommitteeClient, NoCertificates, QuorumError, QuorumOptions};
 use fastpay_core::SequenceNumber;
+use fastpay_testkit::fake::{FakeAuthority, FakeCommittee, LIES, REQUEST_TIMEOUT, Role, options};
+use fastpay_testkit::{alice, bob, carol};
 use fastpay_wallet::folder::Folder;
 use fastpay_wallet::{ErrorKind, Wallet, WalletError};
 
-use crate::support::{Committee, LIES, Part, REQUEST_TIMEOUT, alice, bob, carol, options, pay};
+use crate::support::{Wallets, pay};
 
-/// Two payments with one authority playing a part; the other three must end in the right state.
-async fn pays_despite(part: Part) {
-    let committee = Committee::start().await;
+/// Two payments with one authority playing a role; the other three must end in the right state.
+async fn pays_despite(role: Role) {
+    let committee = FakeCommittee::start().await;
     committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
-    committee.fakes[2].play(part);
+    committee.authorities[2].play(role);
     let home = tempfile::tempdir().unwrap();
     let wallet = committee.wallet(home.path());
     for (sequence, amount) in [(0, 30), (1, 20)] {
         let receipt = wallet.send(&alice(), &pay(bob().account(), amount)).await.unwrap();
-        assert_eq!(receipt.certificate.transfer().sequence(), SequenceNumber(sequence), "{part:?}");
+        assert_eq!(receipt.certificate.transfer().sequence(), SequenceNumber(sequence), "{role:?}");
         let certificate = receipt.certificate.certificate().clone();
         certificate.verify(&committee.committee.domain, &committee.committee.committee).unwrap();
     }
     for honest in [0, 1, 3] {
-        let authority = committee.fakes[honest].clone();
-        assert_eq!(authority.balance(alice().account()), 50, "{part:?}");
-        assert_eq!(authority.balance(bob().account()), 50, "{part:?}");
+        let authority = committee.authorities[honest].clone();
+        assert_eq!(authority.balance(alice().account()), 50, "{role:?}");
+        assert_eq!(authority.balance(bob().account()), 50, "{role:?}");
     }
 }
 
 #[tokio::test]
 async fn a_silent_authority_does_not_stop_a_payment() {
-    pays_despite(Part::Silent).await;
+    pays_despite(Role::Silent).await;
 }
 
 #[tokio::test]
 async fn a_stopped_authority_does_not_stop_a_payment() {
-    pays_despite(Part::Down).await;
+    pays_despite(Role::Down).await;
 }
 
 #[tokio::test]
 async fn a_slow_authority_is_not_waited_for() {
     let start = Instant::now();
-    pays_despite(Part::Slow(Duration::from_secs(60))).await;
+    pays_despite(Role::Slow(Duration::from_secs(60))).await;
     // Reads wait a little for stragglers; orders and confirmations not at all. Whoever waited for it to the end of a
     // request would do so twice at least.
     assert!(start.elapsed() < REQUEST_TIMEOUT * 2, "{:?}", start.elapsed());
@@ -52,38 +54,38 @@ async fn a_slow_authority_is_not_waited_for() {
 
 #[tokio::test]
 async fn no_lie_stops_a_payment_or_changes_it() {
-    for part in LIES {
-        pays_despite(part).await;
+    for role in LIES {
+        pays_despite(role).await;
     }
 }
 
 #[tokio::test]
 async fn a_long_list_of_invented_payments_does_not_keep_a_payment() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
     let order = committee.order(&alice(), &pay(bob().account(), 30), 0);
     let certificate = committee.committee.certificate(&order);
     // Authority 1 is behind on what Bob received, its vote is needed, and the liar's list comes first.
-    [0, 2, 3].iter().for_each(|index: &usize| committee.fakes[*index].confirm(&certificate));
-    committee.fakes[0].play(Part::FalseReceipts(2_000));
+    [0, 2, 3].iter().for_each(|index: &usize| committee.authorities[*index].confirm(&certificate));
+    committee.authorities[0].play(Role::FalseReceipts(2_000));
     let home = tempfile::tempdir().unwrap();
     committee.wallet(home.path()).send(&bob(), &pay(carol().account(), 20)).await.unwrap();
-    let asked: usize = committee.fakes.iter().map(crate::support::Fake::certificates_asked).sum();
+    let asked: usize = committee.authorities.iter().map(FakeAuthority::certificates_asked).sum();
     assert!(asked < 100, "{asked} certificates were asked for");
     for honest in [1, 2, 3] {
-        assert_eq!(committee.fakes[honest].balance(carol().account()), 20);
+        assert_eq!(committee.authorities[honest].balance(carol().account()), 20);
     }
 }
 
 #[tokio::test]
 async fn a_list_that_comes_page_after_page_just_in_time_does_not_keep_a_payment() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
     let order = committee.order(&alice(), &pay(bob().account(), 30), 0);
     let certificate = committee.committee.certificate(&order);
     // As above. To wait for all of the list would take twenty times this, and longer than the payment may.
-    [0, 2, 3].iter().for_each(|index: &usize| committee.fakes[*index].confirm(&certificate));
-    committee.fakes[0].play(Part::SlowReceipts(REQUEST_TIMEOUT * 2 / 3));
+    [0, 2, 3].iter().for_each(|index: &usize| committee.authorities[*index].confirm(&certificate));
+    committee.authorities[0].play(Role::SlowReceipts(REQUEST_TIMEOUT * 2 / 3));
     let home = tempfile::tempdir().unwrap();
     let options = QuorumOptions { deadline: 10 * REQUEST_TIMEOUT, ..options() };
     let wallet = Wallet::new(Folder::new(home.path()), committee.network(), options);
@@ -92,41 +94,41 @@ async fn a_list_that_comes_page_after_page_just_in_time_does_not_keep_a_payment(
 
 #[tokio::test]
 async fn without_a_quorum_nothing_is_final_and_the_order_can_be_resumed() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
     let home = tempfile::tempdir().unwrap();
     let wallet = committee.wallet(home.path());
     let order = committee.order(&alice(), &pay(bob().account(), 7), 0);
     let order = committee.committee.verified(&order);
     wallet.folder().orders(alice().account()).lock(Duration::ZERO).await.unwrap().create(&order).unwrap();
-    committee.fakes[0].play(Part::Down);
-    committee.fakes[1].play(Part::BadVote);
+    committee.authorities[0].play(Role::Down);
+    committee.authorities[1].play(Role::BadVote);
     let error = wallet.resume(alice().account()).await.unwrap_err();
     let WalletError::Quorum(QuorumError::NoQuorum { count: 2, quorum: 3, failures, .. }) = &error else {
         panic!("{error:?}")
     };
     assert_eq!(failures.len(), 2, "{error}");
     assert!(error.to_string().contains("fastpay resume"), "{error}");
-    committee.fakes[0].play(Part::Honest);
+    committee.authorities[0].play(Role::Honest);
     assert_eq!(wallet.resume(alice().account()).await.unwrap().len(), 1);
-    assert_eq!(committee.fakes[3].balance(bob().account()), 7);
+    assert_eq!(committee.authorities[3].balance(bob().account()), 7);
 }
 
 #[tokio::test]
 async fn an_authority_that_was_away_gets_the_senders_earlier_certificates() {
     for with_store in [true, false] {
-        let committee = Committee::start().await;
+        let committee = FakeCommittee::start().await;
         committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
         let home = tempfile::tempdir().unwrap();
         let wallet = committee.wallet(home.path());
-        committee.fakes[3].play(Part::Down);
+        committee.authorities[3].play(Role::Down);
         for _ in 0..5 {
             wallet.send(&alice(), &pay(bob().account(), 1)).await.unwrap().rest.abort();
         }
-        assert_eq!(committee.fakes[3].next_sequence(alice().account()), 0);
-        committee.fakes[3].play(Part::Honest);
+        assert_eq!(committee.authorities[3].next_sequence(alice().account()), 0);
+        committee.authorities[3].play(Role::Honest);
         // Now its vote is needed.
-        committee.fakes[0].play(Part::Silent);
+        committee.authorities[0].play(Role::Silent);
         if with_store {
             wallet.send(&alice(), &pay(bob().account(), 1)).await.unwrap();
         } else {
@@ -135,53 +137,53 @@ async fn an_authority_that_was_away_gets_the_senders_earlier_certificates() {
             let certificate = driver.certify(&committee.committee.verified(&order)).await.unwrap();
             driver.settle(&certificate).await.unwrap();
         }
-        assert_eq!(committee.fakes[3].next_sequence(alice().account()), 6);
-        assert_eq!(committee.fakes[3].balance(bob().account()), 6);
+        assert_eq!(committee.authorities[3].next_sequence(alice().account()), 6);
+        assert_eq!(committee.authorities[3].balance(bob().account()), 6);
     }
 }
 
 #[tokio::test]
 async fn an_authority_locked_on_an_earlier_order_gets_its_certificate() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
     let (first, second) = (pay(bob().account(), 1), pay(bob().account(), 2));
     let driver = CommitteeClient::new(committee.network(), Arc::new(NoCertificates), options());
     let order = committee.committee.verified(&committee.order(&alice(), &first, 0));
-    committee.fakes[3].lock(order.order());
+    committee.authorities[3].lock(order.order());
     let certificate = committee.committee.certificate(order.order());
-    [0, 1, 2].iter().for_each(|index| committee.fakes[*index].confirm(&certificate));
-    committee.fakes[0].play(Part::Silent);
+    [0, 1, 2].iter().for_each(|index| committee.authorities[*index].confirm(&certificate));
+    committee.authorities[0].play(Role::Silent);
     let order = committee.committee.verified(&committee.order(&alice(), &second, 1));
     driver.certify(&order).await.unwrap();
-    assert_eq!(committee.fakes[3].next_sequence(alice().account()), 1);
+    assert_eq!(committee.authorities[3].next_sequence(alice().account()), 1);
 }
 
 #[tokio::test]
 async fn an_authority_that_lacks_received_payments_gets_them_with_all_that_came_before() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
     let (home, bobs_home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let wallet = committee.wallet(home.path());
-    committee.fakes[3].play(Part::Down);
+    committee.authorities[3].play(Role::Down);
     // Only the last one is to Bob: the two before it must be brought along.
     for recipient in [carol(), carol(), bob()] {
         wallet.send(&alice(), &pay(recipient.account(), 10)).await.unwrap().rest.abort();
     }
-    committee.fakes[3].play(Part::Honest);
-    committee.fakes[1].play(Part::Silent);
+    committee.authorities[3].play(Role::Honest);
+    committee.authorities[1].play(Role::Silent);
     let receipt = committee.wallet(bobs_home.path()).send(&bob(), &pay(carol().account(), 10)).await.unwrap();
     receipt.rest.abort();
-    assert_eq!(committee.fakes[3].next_sequence(alice().account()), 3);
-    assert_eq!(committee.fakes[3].balance(carol().account()), 30);
+    assert_eq!(committee.authorities[3].next_sequence(alice().account()), 3);
+    assert_eq!(committee.authorities[3].balance(carol().account()), 30);
 }
 
 #[tokio::test]
 async fn a_deposit_that_arrives_late_at_some_authorities_is_waited_for() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     committee.fund(1, alice().account(), 100, &[0, 1]);
     let home = tempfile::tempdir().unwrap();
     let wallet = committee.wallet(home.path());
-    let fakes = committee.fakes.clone();
+    let fakes = committee.authorities.clone();
     tokio::spawn(async move {
         tokio::time::sleep(Duration::from_millis(300)).await;
         let asset = fastpay_core::Asset::ETHER;
@@ -195,21 +197,21 @@ async fn a_deposit_that_arrives_late_at_some_authorities_is_waited_for() {
 
 #[tokio::test]
 async fn what_cannot_be_paid_is_not_signed() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
     let home = tempfile::tempdir().unwrap();
     let wallet = committee.wallet(home.path());
     let error = wallet.send(&alice(), &pay(bob().account(), 101)).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Funds, "{error}");
     assert!(wallet.folder().orders(alice().account()).entries().unwrap().is_empty());
-    assert!(committee.fakes.iter().all(|fake| fake.orders_seen().is_empty()));
+    assert!(committee.authorities.iter().all(|authority| authority.orders_seen().is_empty()));
     // One authority that makes up money changes nothing; a smaller payment goes through.
     wallet.send(&alice(), &pay(bob().account(), 100)).await.unwrap();
 }
 
 #[tokio::test]
 async fn poverty_that_a_quorum_attests_ends_the_attempt() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     committee.fund(1, alice().account(), 5, &[0, 1, 2, 3]);
     let driver = CommitteeClient::new(committee.network(), Arc::new(NoCertificates), options());
     let order = committee.committee.verified(&committee.order(&alice(), &pay(bob().account(), 9), 0));
@@ -219,9 +221,9 @@ async fn poverty_that_a_quorum_attests_ends_the_attempt() {
 
 #[tokio::test]
 async fn a_redemption_is_driven_like_a_payment() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
-    committee.fakes[0].play(Part::BadVote);
+    committee.authorities[0].play(Role::BadVote);
     let home = tempfile::tempdir().unwrap();
     let intent = fastpay_wallet::Intent::Redeem {
         recipient: fastpay_core::PrimaryAddress::repeat_byte(9),

@@ -4,11 +4,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use fastpay_core::{AccountId, Amount, Asset, Digest, Memo, Output, Outputs, SequenceNumber};
-use fastpay_testkit::TestAccount;
+use fastpay_testkit::fake::FakeCommittee;
+use fastpay_testkit::{TestAccount, alice, bob, carol};
 use fastpay_wallet::folder::OrderState;
 use fastpay_wallet::{PageStates, PayoutPage, Wallet, WalletError};
 
-use crate::support::{Committee, alice, bob, carol, pay};
+use crate::support::{Wallets, pay};
 
 const NAME: Digest = Digest::repeat_byte(7);
 
@@ -35,18 +36,18 @@ async fn pay_all(wallet: &Wallet, count: u64) -> Result<PageStates, WalletError>
 }
 
 /// Everybody was paid once, at all authorities.
-async fn expect_paid(committee: &Committee, count: u64) {
-    committee.until(|fake| fake.balance(bob().account()) == i128::from(count)).await;
-    for fake in &committee.fakes {
+async fn expect_paid(committee: &FakeCommittee, count: u64) {
+    committee.until(|authority| authority.balance(bob().account()) == i128::from(count)).await;
+    for authority in &committee.authorities {
         for number in 0..2 * count {
-            assert_eq!(fake.balance(person(number)), i128::from(number) + 1, "person {number}");
+            assert_eq!(authority.balance(person(number)), i128::from(number) + 1, "person {number}");
         }
     }
 }
 
 #[tokio::test]
 async fn everybody_is_paid_once_however_often_it_is_repeated() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     committee.fund(1, alice().account(), 1_000, &[0, 1, 2, 3]);
     let home = tempfile::tempdir().unwrap();
     let wallet = committee.wallet(home.path());
@@ -70,13 +71,13 @@ async fn everybody_is_paid_once_however_often_it_is_repeated() {
         again.iter().map(|page| page.unwrap().digest).collect::<Vec<_>>(),
         paid.iter().map(|page| page.unwrap().digest).collect::<Vec<_>>()
     );
-    assert_eq!(committee.fakes[0].next_sequence(alice().account()), 12);
+    assert_eq!(committee.authorities[0].next_sequence(alice().account()), 12);
     expect_paid(&committee, 12).await;
 }
 
 #[tokio::test]
 async fn an_interruption_at_any_moment_costs_nothing() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     committee.fund(1, alice().account(), 10_000, &[0, 1, 2, 3]);
     let home = tempfile::tempdir().unwrap();
     let mut interrupted = 0;
@@ -93,12 +94,12 @@ async fn an_interruption_at_any_moment_costs_nothing() {
     println!("interrupted {interrupted} times");
     assert!(interrupted > 0);
     expect_paid(&committee, 20).await;
-    assert_eq!(committee.fakes[0].next_sequence(alice().account()), 20);
+    assert_eq!(committee.authorities[0].next_sequence(alice().account()), 20);
 }
 
 #[tokio::test]
 async fn numbers_that_another_copy_takes_are_made_up_for() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     committee.fund(1, alice().account(), 1_000, &[0, 1, 2, 3]);
     let [home, other] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let (wallet, copy) = (committee.wallet(home.path()), committee.wallet(other.path()));
@@ -112,7 +113,7 @@ async fn numbers_that_another_copy_takes_are_made_up_for() {
 
 #[tokio::test]
 async fn nothing_is_signed_where_the_money_is_not_there_for_all() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     committee.fund(1, alice().account(), 10, &[0, 1, 2, 3]);
     let home = tempfile::tempdir().unwrap();
     let wallet = committee.wallet(home.path());
@@ -120,13 +121,13 @@ async fn nothing_is_signed_where_the_money_is_not_there_for_all() {
     let refused = pay_all(&wallet, 2).await.unwrap_err();
     assert!(matches!(refused, WalletError::Funds { needed: Amount(12), .. }), "{refused}");
     assert!(wallet.folder().orders(alice().account()).entries().unwrap().is_empty());
-    assert!(committee.fakes.iter().all(|fake| fake.orders_seen().is_empty()));
+    assert!(committee.authorities.iter().all(|authority| authority.orders_seen().is_empty()));
     pay_all(&wallet, 1).await.unwrap();
 }
 
 #[tokio::test]
 async fn outputs_are_received_by_their_names() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     committee.fund(1, alice().account(), 1_000, &[0, 1, 2, 3]);
     let [home, bobs] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let wallet = committee.wallet(home.path());
@@ -135,7 +136,7 @@ async fn outputs_are_received_by_their_names() {
     let mut pages = pages(2);
     pages[0].outputs = Outputs::new(vec![twice(4), twice(6)]).unwrap();
     wallet.pay_many(&alice(), NAME, &pages, |_| {}).await.unwrap();
-    committee.until(|fake| fake.balance(bob().account()) == 11).await;
+    committee.until(|authority| authority.balance(bob().account()) == 11).await;
     let wallet = committee.wallet(bobs.path());
     let collected = wallet.collect(bob().account()).await.unwrap();
     let names = collected.new.iter().map(|received| {

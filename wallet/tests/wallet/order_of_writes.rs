@@ -12,11 +12,12 @@ use fastpay_client::{QuorumError, QuorumOptions};
 use fastpay_core::{AccountKey, Amount, Asset, Certificate, Genesis, SequenceNumber, TransferOrder};
 use fastpay_ethereum::testing::{Anvil, LyingNode, Mining, rich_key};
 use fastpay_ethereum::{Finality, Primary, PrimaryConfig, SenderConfig};
-use fastpay_testkit::TestCommittee;
+use fastpay_testkit::fake::{FakeCommittee, Message, Role, options};
+use fastpay_testkit::{TestCommittee, alice, bob, carol};
 use fastpay_wallet::folder::{Config, Folder, FolderError, OrderState, TransactionState};
 use fastpay_wallet::{ChainAccount, Resumed, Wallet, WalletError, set_up};
 
-use crate::support::{Committee, Message, Part, alice, bob, carol, options, pay};
+use crate::support::{Wallets, pay};
 
 /// An order or a certificate of Alice that arrived at an authority, and what her folder said at that moment.
 #[derive(Debug)]
@@ -30,10 +31,10 @@ struct Arrival {
 }
 
 /// Writes down all that arrives under a number.
-fn watch(committee: &Committee, home: &Path, sequence: u64) -> Arc<Mutex<Vec<Arrival>>> {
+fn watch(committee: &FakeCommittee, home: &Path, sequence: u64) -> Arc<Mutex<Vec<Arrival>>> {
     let (arrivals, orders) = (Arc::<Mutex<Vec<Arrival>>>::default(), Folder::new(home).orders(alice().account()));
     let kept = arrivals.clone();
-    committee.listen(move |message| {
+    committee.observe(move |message| {
         let transfer = match message {
             Message::Order(order) => &order.transfer,
             Message::Certificate(certificate) => &certificate.order.transfer,
@@ -76,7 +77,7 @@ fn check(arrivals: &Mutex<Vec<Arrival>>) -> (usize, usize) {
 
 #[tokio::test]
 async fn an_order_and_its_certificate_are_on_disk_before_they_are_sent_and_settled_is_noted_last() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
     let home = tempfile::tempdir().unwrap();
     let arrivals = watch(&committee, home.path(), 0);
@@ -88,11 +89,11 @@ async fn an_order_and_its_certificate_are_on_disk_before_they_are_sent_and_settl
 
 #[tokio::test]
 async fn an_order_that_is_adopted_is_on_disk_before_it_is_sent() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
     let (home, theirs) = (tempfile::tempdir().unwrap(), pay(bob().account(), 40));
     // At two, of which any three that answer include one.
-    [1, 2].iter().for_each(|index| committee.fakes[*index].lock(&committee.order(&alice(), &theirs, 0)));
+    [1, 2].iter().for_each(|index| committee.authorities[*index].lock(&committee.order(&alice(), &theirs, 0)));
     let arrivals = watch(&committee, home.path(), 0);
     committee.wallet(home.path()).send(&alice(), &pay(carol().account(), 30)).await.unwrap();
     let (orders, certificates) = check(&arrivals);
@@ -101,7 +102,7 @@ async fn an_order_that_is_adopted_is_on_disk_before_it_is_sent() {
 
 #[tokio::test]
 async fn the_certificate_of_a_competitor_is_on_disk_before_it_is_brought_to_anybody() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
     let home = tempfile::tempdir().unwrap();
     let [ours, theirs] = [30, 40].map(|amount| committee.order(&alice(), &pay(bob().account(), amount), 0));
@@ -109,8 +110,8 @@ async fn the_certificate_of_a_competitor_is_on_disk_before_it_is_brought_to_anyb
     let journal = wallet.folder().orders(alice().account()).lock(Duration::ZERO).await.unwrap();
     journal.create(&committee.committee.verified(&ours)).unwrap();
     drop(journal);
-    committee.fakes[0].lock(&ours);
-    committee.fakes[1..].iter().for_each(|fake| fake.lock(&theirs));
+    committee.authorities[0].lock(&ours);
+    committee.authorities[1..].iter().for_each(|authority| authority.lock(&theirs));
     let arrivals = watch(&committee, home.path(), 0);
     let resumed = wallet.resume(alice().account()).await.unwrap();
     assert!(matches!(resumed[..], [Resumed::Superseded { .. }]), "{resumed:?}");
@@ -126,15 +127,15 @@ async fn the_certificate_of_a_competitor_is_on_disk_before_it_is_brought_to_anyb
 /// The authorities vote, and are gone before the certificate comes.
 #[tokio::test]
 async fn a_certificate_that_could_be_brought_to_nobody_is_listed_and_brought_later() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
     let home = tempfile::tempdir().unwrap();
-    let (fakes, heard) = (committee.fakes.clone(), Mutex::new(0));
-    committee.listen(move |message| {
+    let (fakes, heard) = (committee.authorities.clone(), Mutex::new(0));
+    committee.observe(move |message| {
         let mut heard = heard.lock().unwrap();
         *heard += usize::from(matches!(message, Message::Order(_)));
         if *heard == 3 {
-            fakes.iter().for_each(|fake| fake.play(Part::Down));
+            fakes.iter().for_each(|authority| authority.play(Role::Down));
         }
     });
     let options = QuorumOptions { deadline: Duration::from_secs(1), ..options() };
@@ -145,16 +146,16 @@ async fn a_certificate_that_could_be_brought_to_nobody_is_listed_and_brought_lat
     assert!(is_expected, "{error}");
     let orders = wallet.folder().orders(alice().account());
     assert_eq!(orders.unfinished().unwrap()[0].state, OrderState::Certified);
-    committee.listen(|_| {});
-    committee.fakes.iter().for_each(|fake| fake.play(Part::Honest));
+    committee.observe(|_| {});
+    committee.authorities.iter().for_each(|authority| authority.play(Role::Honest));
     let resumed = committee.wallet(home.path()).resume(alice().account()).await.unwrap();
     assert!(matches!(resumed[..], [Resumed::Settled(_)]), "{resumed:?}");
-    committee.until(|fake| fake.balance(bob().account()) == 40).await;
+    committee.until(|authority| authority.balance(bob().account()) == 40).await;
 }
 
 #[tokio::test]
 async fn settled_is_not_noted_without_the_certificate() {
-    let (committee, home) = (Committee::start().await, tempfile::tempdir().unwrap());
+    let (committee, home) = (FakeCommittee::start().await, tempfile::tempdir().unwrap());
     let order = committee.committee.verified(&committee.order(&alice(), &pay(bob().account(), 1), 0));
     let journal = Folder::new(home.path()).orders(alice().account()).lock(Duration::ZERO).await.unwrap();
     journal.create(&order).unwrap();
@@ -166,30 +167,30 @@ async fn settled_is_not_noted_without_the_certificate() {
 /// Killed while it waits for certificates: nothing that is not in the inbox was passed.
 #[tokio::test]
 async fn a_list_counts_as_read_only_as_far_as_its_payments_are_on_disk() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
     let (home, payer) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     for amount in [1, 2] {
         committee.wallet(payer.path()).send(&alice(), &pay(bob().account(), amount)).await.unwrap();
     }
-    committee.until(|fake| fake.balance(bob().account()) == 3).await;
-    committee.fakes.iter().for_each(|fake| fake.play(Part::WithholdsCertificates));
+    committee.until(|authority| authority.balance(bob().account()) == 3).await;
+    committee.authorities.iter().for_each(|authority| authority.play(Role::WithholdsCertificates));
     let wallet = committee.wallet(home.path());
     let killed = tokio::spawn(async move { wallet.collect(bob().account()).await.map(drop) });
-    committee.until_so_many(1, |fake| fake.is_waited_for()).await;
+    committee.until_so_many(1, |authority| authority.is_waited_for()).await;
     killed.abort();
     assert!(killed.await.unwrap_err().is_cancelled());
     let inbox = Folder::new(home.path()).inbox(bob().account());
     let passed = inbox.lock(Duration::from_secs(5)).await.unwrap().cursors().unwrap();
     assert!(passed.values().all(|cursor| cursor.next == 0), "{passed:?}");
-    committee.fakes.iter().for_each(|fake| fake.play(Part::Honest));
+    committee.authorities.iter().for_each(|authority| authority.play(Role::Honest));
     assert_eq!(committee.wallet(home.path()).collect(bob().account()).await.unwrap().new.len(), 2);
 }
 
 /// A configuration without its committees could not be used, and not be written again without `--force`.
 #[tokio::test]
 async fn a_configuration_is_written_once_its_committees_are_on_disk() {
-    let (committee, home) = (Committee::start().await, tempfile::tempdir().unwrap());
+    let (committee, home) = (FakeCommittee::start().await, tempfile::tempdir().unwrap());
     let genesis = Genesis { committee: committee.committee.committee.members().to_vec(), balances: Vec::new() };
     let (file, endpoints) = (home.path().join("genesis.json"), home.path().join("endpoints.json"));
     std::fs::write(&file, serde_json::to_vec(&genesis).unwrap()).unwrap();

@@ -5,18 +5,20 @@ use std::time::Duration;
 
 use fastpay_client::ClientError;
 use fastpay_core::Amount;
+use fastpay_testkit::fake::{FakeCommittee, Role, options};
+use fastpay_testkit::{alice, bob, carol};
 use fastpay_wallet::folder::Folder;
 use fastpay_wallet::{ErrorKind, Wallet};
 use tokio::time::timeout;
 
-use crate::support::{Committee, Part, alice, bob, carol, options, pay};
+use crate::support::{Wallets, pay};
 
 /// How long one authority may take for an answer: far longer than a busy machine does.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[tokio::test]
 async fn payments_are_taken_in_once_with_their_proof() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
     let (home, bobs_home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (wallet, bobs) = (committee.wallet(home.path()), committee.wallet(bobs_home.path()));
@@ -39,11 +41,11 @@ async fn payments_are_taken_in_once_with_their_proof() {
 
 #[tokio::test]
 async fn invented_payments_do_not_count_and_hide_none() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
     let (home, bobs_home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     committee.wallet(home.path()).send(&alice(), &pay(bob().account(), 5)).await.unwrap();
-    committee.fakes[0].play(Part::FalseHistory);
+    committee.authorities[0].play(Role::FalseHistory);
     let bobs = committee.wallet(bobs_home.path());
     let mut seen = Vec::new();
     for _ in 0..3 {
@@ -55,36 +57,36 @@ async fn invented_payments_do_not_count_and_hide_none() {
 
 #[tokio::test]
 async fn a_payment_that_one_authority_knows_is_brought_to_all_and_can_be_spent() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
     let order = committee.order(&alice(), &pay(bob().account(), 5), 0);
     // A sender who only wanted to show that it paid.
-    committee.fakes[2].confirm(&committee.committee.certificate(&order));
+    committee.authorities[2].confirm(&committee.committee.certificate(&order));
     let bobs_home = tempfile::tempdir().unwrap();
     let bobs = committee.wallet(bobs_home.path());
     assert_eq!(bobs.collect(bob().account()).await.unwrap().new.len(), 1);
-    committee.until(|fake| fake.balance(bob().account()) == 5).await;
+    committee.until(|authority| authority.balance(bob().account()) == 5).await;
     bobs.send(&bob(), &pay(carol().account(), 5)).await.unwrap();
 }
 
 #[tokio::test]
 async fn spending_takes_in_what_is_needed_without_being_asked() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
     let order = committee.order(&alice(), &pay(bob().account(), 5), 0);
-    committee.fakes[1].confirm(&committee.committee.certificate(&order));
+    committee.authorities[1].confirm(&committee.committee.certificate(&order));
     let bobs_home = tempfile::tempdir().unwrap();
     committee.wallet(bobs_home.path()).send(&bob(), &pay(carol().account(), 5)).await.unwrap();
 }
 
 #[tokio::test]
 async fn more_than_a_page_is_read() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     committee.fund(1, alice().account(), 1000, &[0, 1, 2, 3]);
     for sequence in 0..130 {
         let order = committee.order(&alice(), &pay(bob().account(), 1), sequence);
         let certificate = committee.committee.certificate(&order);
-        committee.fakes.iter().for_each(|fake| fake.confirm(&certificate));
+        committee.authorities.iter().for_each(|authority| authority.confirm(&certificate));
     }
     let bobs_home = tempfile::tempdir().unwrap();
     assert_eq!(committee.wallet(bobs_home.path()).collect(bob().account()).await.unwrap().new.len(), 130);
@@ -92,9 +94,9 @@ async fn more_than_a_page_is_read() {
 
 #[tokio::test]
 async fn a_read_needs_a_quorum() {
-    let committee = Committee::start().await;
-    committee.fakes[0].play(Part::Down);
-    committee.fakes[1].play(Part::Down);
+    let committee = FakeCommittee::start().await;
+    committee.authorities[0].play(Role::Down);
+    committee.authorities[1].play(Role::Down);
     let home = tempfile::tempdir().unwrap();
     let wallet = committee.wallet(home.path());
     assert_eq!(wallet.collect(bob().account()).await.unwrap_err().kind(), ErrorKind::Unreachable);
@@ -103,8 +105,8 @@ async fn a_read_needs_a_quorum() {
 
 #[tokio::test]
 async fn who_is_late_behind_a_quorum_is_not_waited_for_and_said_to_be_late() {
-    let committee = Committee::start().await;
-    committee.fakes[2].play(Part::Slow(Duration::from_secs(60)));
+    let committee = FakeCommittee::start().await;
+    committee.authorities[2].play(Role::Slow(Duration::from_secs(60)));
     let home = tempfile::tempdir().unwrap();
     let view = committee.wallet(home.path()).view(bob().account()).await.unwrap();
     let late = committee.committee.committee.members()[2].name;
@@ -114,9 +116,9 @@ async fn who_is_late_behind_a_quorum_is_not_waited_for_and_said_to_be_late() {
 
 #[tokio::test]
 async fn a_balance_is_what_an_honest_authority_vouches_for() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
-    committee.fakes[3].play(Part::FalseHistory);
+    committee.authorities[3].play(Role::FalseHistory);
     let home = tempfile::tempdir().unwrap();
     let wallet = committee.wallet(home.path());
     let view = wallet.view(alice().account()).await.unwrap();
@@ -136,7 +138,7 @@ async fn a_balance_is_what_an_honest_authority_vouches_for() {
 
 #[tokio::test]
 async fn the_dust_of_others_is_not_taken_for_ones_own_deposit() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     let all = [0, 1, 2, 3];
     committee.fund(1, alice().account(), 1, &all);
     let home = tempfile::tempdir().unwrap();
@@ -154,7 +156,7 @@ async fn the_dust_of_others_is_not_taken_for_ones_own_deposit() {
 
 #[tokio::test]
 async fn a_deposit_that_is_listed_twice_has_one_voice() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     let home = tempfile::tempdir().unwrap();
     let wallet = committee.wallet(home.path());
     let wait = |seconds| {
@@ -173,17 +175,17 @@ async fn a_deposit_that_is_listed_twice_has_one_voice() {
 
 #[tokio::test]
 async fn a_token_hidden_by_dust_is_found_where_it_matters() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     let token = fastpay_core::Asset(alloy::primitives::Address::repeat_byte(0xee));
-    for fake in &committee.fakes {
-        fake.deposit(&fastpay_core::Deposit {
+    for authority in &committee.authorities {
+        authority.deposit(&fastpay_core::Deposit {
             index: fastpay_core::TransactionIndex(1),
             recipient: alice().account(),
             asset: token,
             amount: Amount(100),
         });
         // Its lists end before the token.
-        fake.play(Part::ShortLists);
+        authority.play(Role::ShortLists);
     }
     let home = tempfile::tempdir().unwrap();
     let wallet = committee.wallet(home.path());
@@ -220,7 +222,7 @@ async fn a_token_hidden_by_dust_is_found_where_it_matters() {
 
 #[tokio::test]
 async fn it_is_known_whether_everything_was_seen() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
     let home = tempfile::tempdir().unwrap();
     let wallet = committee.wallet(home.path());
@@ -232,25 +234,25 @@ async fn it_is_known_whether_everything_was_seen() {
         for sequence in sequences {
             let order = committee.order(&alice(), &pay(bob().account(), 1), sequence);
             let certificate = committee.committee.certificate(&order);
-            committee.fakes.iter().for_each(|fake| fake.confirm(&certificate));
+            committee.authorities.iter().for_each(|authority| authority.confirm(&certificate));
         }
     };
     assert_eq!(collect().await, (0, true));
     // A liar does not prevent it, not even where an honest authority is slow.
-    committee.fakes[0].play(Part::FalseHistory);
+    committee.authorities[0].play(Role::FalseHistory);
     assert_eq!(collect().await, (0, true));
-    committee.fakes[1].play(Part::Slow(Duration::from_millis(200)));
+    committee.authorities[1].play(Role::Slow(Duration::from_millis(200)));
     confirm(0..1);
     assert_eq!(collect().await, (1, true));
     // Two are more than may lie.
-    committee.fakes[1].play(Part::Down);
+    committee.authorities[1].play(Role::Down);
     assert_eq!(collect().await, (0, false));
     // The certificates are out of reach for now.
-    committee.fakes.iter().for_each(|fake| fake.play(Part::HidesCertificates));
+    committee.authorities.iter().for_each(|authority| authority.play(Role::HidesCertificates));
     confirm(1..2);
     assert_eq!(collect().await, (0, false));
     // More than is read in one go, which is twice twenty pages.
-    committee.fakes.iter().for_each(|fake| fake.play(Part::ShortPages));
+    committee.authorities.iter().for_each(|authority| authority.play(Role::ShortPages));
     confirm(2..45);
     assert_eq!(collect().await, (40, false));
     assert_eq!(collect().await, (4, true));
@@ -258,7 +260,7 @@ async fn it_is_known_whether_everything_was_seen() {
 
 #[tokio::test]
 async fn an_authority_restored_from_an_older_copy_hides_no_payment() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
     let home = tempfile::tempdir().unwrap();
     let wallet = committee.wallet(home.path());
@@ -278,9 +280,12 @@ async fn an_authority_restored_from_an_older_copy_hides_no_payment() {
         }
         assert_eq!(new, expected);
     };
-    let restored = &committee.fakes[0];
+    let restored = &committee.authorities[0];
     let earlier: Vec<_> = (0..10).map(certificate).collect();
-    committee.fakes.iter().for_each(|fake| earlier.iter().for_each(|certificate| fake.confirm(certificate)));
+    committee
+        .authorities
+        .iter()
+        .for_each(|authority| earlier.iter().for_each(|certificate| authority.confirm(certificate)));
     collect(10).await;
     collect(0).await;
     // Shorter than what was read of it, with something that it alone knows.
@@ -303,16 +308,16 @@ async fn an_authority_restored_from_an_older_copy_hides_no_payment() {
 
 #[tokio::test]
 async fn one_that_withholds_certificates_holds_up_no_payment() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
     for sequence in 0..50 {
         let order = committee.order(&alice(), &pay(bob().account(), 1), sequence);
         let certificate = committee.committee.certificate(&order);
-        committee.fakes.iter().for_each(|fake| fake.confirm(&certificate));
+        committee.authorities.iter().for_each(|authority| authority.confirm(&certificate));
     }
     // It lists all at once, so that what the others have not listed yet is asked of it.
-    committee.fakes.iter().for_each(|fake| fake.play(Part::ShortPages));
-    committee.fakes[0].play(Part::WithholdsCertificates);
+    committee.authorities.iter().for_each(|authority| authority.play(Role::ShortPages));
+    committee.authorities[0].play(Role::WithholdsCertificates);
     let home = tempfile::tempdir().unwrap();
     let wallet = Wallet::new(Folder::new(home.path()), committee.network_with(PATIENCE), options());
     let collecting = async {
@@ -331,16 +336,16 @@ async fn one_that_withholds_certificates_holds_up_no_payment() {
 
 #[tokio::test]
 async fn inventions_without_an_answer_hold_up_nobody_else() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
-    committee.fakes[0].play(Part::InventsAndWithholds);
+    committee.authorities[0].play(Role::InventsAndWithholds);
     let home = tempfile::tempdir().unwrap();
     let wallet = Wallet::new(Folder::new(home.path()), committee.network_with(PATIENCE), options());
     let collecting = async {
         for sequence in 0..8 {
             let order = committee.order(&alice(), &pay(bob().account(), 1), sequence);
             let certificate = committee.committee.certificate(&order);
-            committee.fakes.iter().for_each(|fake| fake.confirm(&certificate));
+            committee.authorities.iter().for_each(|authority| authority.confirm(&certificate));
             let collected = wallet.collect(bob().account()).await.unwrap();
             assert_eq!((collected.new.len(), collected.is_whole), (1, true));
         }
@@ -351,21 +356,21 @@ async fn inventions_without_an_answer_hold_up_nobody_else() {
 
 #[tokio::test]
 async fn what_there_is_no_time_for_is_taken_in_by_the_next_call() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     committee.fund(1, alice().account(), 1000, &[0, 1, 2, 3]);
     for sequence in 0..400 {
         let order = committee.order(&alice(), &pay(bob().account(), 1), sequence);
         let certificate = committee.committee.certificate(&order);
-        committee.fakes.iter().for_each(|fake| fake.confirm(&certificate));
+        committee.authorities.iter().for_each(|authority| authority.confirm(&certificate));
     }
-    let part = Part::SlowCertificates(Duration::from_millis(500));
-    committee.fakes.iter().for_each(|fake| fake.play(part));
+    let role = Role::SlowCertificates(Duration::from_millis(500));
+    committee.authorities.iter().for_each(|authority| authority.play(role));
     let home = tempfile::tempdir().unwrap();
     let wallet = committee.wallet(home.path());
     // All of them, four at a time, would take a minute at the least.
     let first = timeout(Duration::from_secs(45), wallet.collect(bob().account())).await.unwrap().unwrap();
     assert!(!first.new.is_empty() && !first.is_whole, "{}", first.new.len());
-    committee.fakes.iter().for_each(|fake| fake.play(Part::Honest));
+    committee.authorities.iter().for_each(|authority| authority.play(Role::Honest));
     let mut new = first.new.len();
     loop {
         let collected = wallet.collect(bob().account()).await.unwrap();

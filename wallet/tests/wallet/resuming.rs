@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use fastpay_client::QuorumError;
 use fastpay_core::{AccountId, SequenceNumber, TransferOrder};
+use fastpay_testkit::fake::{FakeCommittee, Role, options};
+use fastpay_testkit::{alice, bob, carol};
 use fastpay_wallet::folder::{Folder, FolderError, OrderState};
 use fastpay_wallet::{ErrorKind, Intent, Resumed, Wallet, WalletError};
 use tokio::time::timeout;
 
-use crate::support::{Committee, Part, alice, bob, carol, options, pay};
+use crate::support::{Wallets, pay};
 
 /// How far a command came before it was killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,13 +37,13 @@ async fn state(wallet: &Wallet, account: AccountId, sequence: u64) -> OrderState
     wallet.folder().orders(account).entry(SequenceNumber(sequence)).unwrap().unwrap().state
 }
 
-async fn write_down(wallet: &Wallet, committee: &Committee, order: &TransferOrder) -> Result<(), FolderError> {
+async fn write_down(wallet: &Wallet, committee: &FakeCommittee, order: &TransferOrder) -> Result<(), FolderError> {
     let journal = wallet.folder().orders(order.transfer.sender()).lock(Duration::ZERO).await?;
     journal.create(&committee.committee.verified(order))
 }
 
 /// Leaves behind what a command that pays Bob 40 leaves when it is killed at this point.
-async fn killed(committee: &Committee, wallet: &Wallet, point: KilledAfter) {
+async fn killed(committee: &FakeCommittee, wallet: &Wallet, point: KilledAfter) {
     let order = committee.order(&alice(), &pay(bob().account(), 40), 0);
     write_down(wallet, committee, &order).await.unwrap();
     let voted = match point {
@@ -49,7 +51,7 @@ async fn killed(committee: &Committee, wallet: &Wallet, point: KilledAfter) {
         KilledAfter::OneVote => 1,
         _ => 4,
     };
-    committee.fakes.iter().take(voted).for_each(|fake| fake.lock(&order));
+    committee.authorities.iter().take(voted).for_each(|authority| authority.lock(&order));
     if point < KilledAfter::CertificateWritten {
         return;
     }
@@ -61,14 +63,14 @@ async fn killed(committee: &Committee, wallet: &Wallet, point: KilledAfter) {
         KilledAfter::Settled => 4,
         _ => 0,
     };
-    committee.fakes.iter().take(confirmed).for_each(|fake| fake.confirm(certificate.certificate()));
+    committee.authorities.iter().take(confirmed).for_each(|authority| authority.confirm(certificate.certificate()));
 }
 
 #[tokio::test]
 async fn killed_anywhere_a_payment_is_finished_with_the_same_bytes_and_paid_once() {
     for point in POINTS {
         for repeat in [false, true] {
-            let committee = Committee::start().await;
+            let committee = FakeCommittee::start().await;
             committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
             let home = tempfile::tempdir().unwrap();
             let wallet = committee.wallet(home.path());
@@ -84,10 +86,14 @@ async fn killed_anywhere_a_payment_is_finished_with_the_same_bytes_and_paid_once
                 );
             }
             assert_eq!(state(&wallet, alice().account(), 0).await, OrderState::Settled, "{point:?}");
-            committee.until(|fake| fake.balance(bob().account()) == 40 && fake.balance(alice().account()) == 60).await;
+            committee
+                .until(|authority| {
+                    authority.balance(bob().account()) == 40 && authority.balance(alice().account()) == 60
+                })
+                .await;
             let order = committee.order(&alice(), &pay(bob().account(), 40), 0);
             assert!(
-                committee.fakes.iter().all(|fake| fake.orders_seen().iter().all(|seen| *seen == order)),
+                committee.authorities.iter().all(|authority| authority.orders_seen().iter().all(|seen| *seen == order)),
                 "{point:?}"
             );
             assert!(wallet.resume(alice().account()).await.unwrap().is_empty(), "{point:?}");
@@ -97,7 +103,7 @@ async fn killed_anywhere_a_payment_is_finished_with_the_same_bytes_and_paid_once
 
 #[tokio::test]
 async fn another_payment_first_finishes_the_unfinished_one() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
     let home = tempfile::tempdir().unwrap();
     let wallet = committee.wallet(home.path());
@@ -105,12 +111,14 @@ async fn another_payment_first_finishes_the_unfinished_one() {
     let receipt = wallet.send(&alice(), &pay(carol().account(), 5)).await.unwrap();
     assert!(!receipt.resumed);
     assert_eq!(receipt.certificate.transfer().sequence(), SequenceNumber(1));
-    committee.until(|fake| fake.balance(bob().account()) == 40 && fake.balance(carol().account()) == 5).await;
+    committee
+        .until(|authority| authority.balance(bob().account()) == 40 && authority.balance(carol().account()) == 5)
+        .await;
 }
 
 #[tokio::test]
 async fn a_number_is_never_given_to_a_second_order() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     let home = tempfile::tempdir().unwrap();
     let wallet = committee.wallet(home.path());
     let (first, second) = (pay(bob().account(), 40), pay(carol().account(), 40));
@@ -129,7 +137,7 @@ async fn a_number_is_never_given_to_a_second_order() {
 
 #[tokio::test]
 async fn two_commands_on_one_account_take_turns() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
     let home = tempfile::tempdir().unwrap();
     let (one, other) = (committee.wallet(home.path()), committee.wallet(home.path()));
@@ -142,7 +150,7 @@ async fn two_commands_on_one_account_take_turns() {
 
 #[tokio::test]
 async fn a_damaged_file_is_named_and_not_overwritten() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     let home = tempfile::tempdir().unwrap();
     let wallet = committee.wallet(home.path());
     let order = committee.order(&alice(), &pay(bob().account(), 40), 0);
@@ -157,25 +165,25 @@ async fn a_damaged_file_is_named_and_not_overwritten() {
 
 #[tokio::test]
 async fn a_fresh_copy_of_the_wallet_goes_on_at_the_proven_number() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
     let (home, fresh) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     for _ in 0..3 {
         committee.wallet(home.path()).send(&alice(), &pay(bob().account(), 1)).await.unwrap();
     }
     // A liar names a number far ahead, which it cannot prove.
-    committee.fakes[3].play(Part::FalseHistory);
+    committee.authorities[3].play(Role::FalseHistory);
     let receipt = committee.wallet(fresh.path()).send(&alice(), &pay(bob().account(), 1)).await.unwrap();
     assert_eq!(receipt.certificate.transfer().sequence(), SequenceNumber(3));
 }
 
 #[tokio::test]
 async fn a_number_that_is_claimed_without_its_certificate_holds_up_nobody() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
     let (home, fresh) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     committee.wallet(home.path()).send(&alice(), &pay(bob().account(), 1)).await.unwrap();
-    committee.fakes[3].play(Part::InventsAndWithholds);
+    committee.authorities[3].play(Role::InventsAndWithholds);
     // Who waits for it to show what it claims waits for an hour.
     let network = committee.network_with(Duration::from_secs(3600));
     let wallet = Wallet::new(Folder::new(fresh.path()), network, options());
@@ -189,44 +197,50 @@ fn intents() -> (Intent, Intent) {
 
 #[tokio::test]
 async fn an_order_of_another_copy_in_flight_is_seen_and_can_be_finished() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
     let home = tempfile::tempdir().unwrap();
     let wallet = committee.wallet(home.path());
     let (theirs, ours) = intents();
     // At two, of which any three that answer include one.
-    [1, 2].iter().for_each(|index| committee.fakes[*index].lock(&committee.order(&alice(), &theirs, 0)));
+    [1, 2].iter().for_each(|index| committee.authorities[*index].lock(&committee.order(&alice(), &theirs, 0)));
     let receipt = wallet.send(&alice(), &ours).await.unwrap();
     assert_eq!((receipt.resumed, receipt.certificate.transfer().sequence()), (false, SequenceNumber(1)));
     // What was theirs stands in this folder too.
     assert_eq!(state(&wallet, alice().account(), 0).await, OrderState::Settled);
     let orders = [(&theirs, 0), (&ours, 1)].map(|(intent, number)| committee.order(&alice(), intent, number));
-    assert!(committee.fakes.iter().all(|fake| fake.orders_seen().iter().all(|seen| orders.contains(seen))));
-    committee.until(|fake| fake.balance(bob().account()) == 40 && fake.balance(carol().account()) == 30).await;
+    assert!(
+        committee.authorities.iter().all(|authority| authority.orders_seen().iter().all(|seen| orders.contains(seen)))
+    );
+    committee
+        .until(|authority| authority.balance(bob().account()) == 40 && authority.balance(carol().account()) == 30)
+        .await;
 }
 
 #[tokio::test]
 async fn of_two_orders_that_collide_the_one_that_can_be_finished_is() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
     let home = tempfile::tempdir().unwrap();
     let wallet = committee.wallet(home.path());
     let (theirs, ours) = intents();
     write_down(&wallet, &committee, &committee.order(&alice(), &ours, 0)).await.unwrap();
-    committee.fakes[0].lock(&committee.order(&alice(), &ours, 0));
-    [1, 2, 3].iter().for_each(|index| committee.fakes[*index].lock(&committee.order(&alice(), &theirs, 0)));
+    committee.authorities[0].lock(&committee.order(&alice(), &ours, 0));
+    [1, 2, 3].iter().for_each(|index| committee.authorities[*index].lock(&committee.order(&alice(), &theirs, 0)));
     let resumed = wallet.resume(alice().account()).await.unwrap();
     assert!(matches!(resumed[..], [Resumed::Superseded { .. }]), "{resumed:?}");
     assert_eq!(state(&wallet, alice().account(), 0).await, OrderState::Superseded);
     // Ours is ordered again under the next number; it is not taken for the superseded one.
     let receipt = wallet.send(&alice(), &ours).await.unwrap();
     assert_eq!(receipt.certificate.transfer().sequence(), SequenceNumber(1));
-    committee.until(|fake| fake.balance(bob().account()) == 40 && fake.balance(carol().account()) == 30).await;
+    committee
+        .until(|authority| authority.balance(bob().account()) == 40 && authority.balance(carol().account()) == 30)
+        .await;
 }
 
 #[tokio::test]
 async fn an_order_whose_number_another_copy_used_is_superseded() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
     let (home, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let wallet = committee.wallet(home.path());
@@ -240,14 +254,14 @@ async fn an_order_whose_number_another_copy_used_is_superseded() {
 
 #[tokio::test]
 async fn a_split_that_neither_order_can_win_is_explained() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     committee.fund(1, alice().account(), 100, &[0, 1, 2, 3]);
     let home = tempfile::tempdir().unwrap();
     let wallet = committee.wallet(home.path());
     let (theirs, ours) = intents();
     write_down(&wallet, &committee, &committee.order(&alice(), &ours, 0)).await.unwrap();
-    [0, 1].iter().for_each(|index| committee.fakes[*index].lock(&committee.order(&alice(), &ours, 0)));
-    [2, 3].iter().for_each(|index| committee.fakes[*index].lock(&committee.order(&alice(), &theirs, 0)));
+    [0, 1].iter().for_each(|index| committee.authorities[*index].lock(&committee.order(&alice(), &ours, 0)));
+    [2, 3].iter().for_each(|index| committee.authorities[*index].lock(&committee.order(&alice(), &theirs, 0)));
     for again in [false, true] {
         // Neither to finish it nor to pay somebody else brings a third order about.
         let error = match again {
@@ -269,12 +283,14 @@ async fn a_split_that_neither_order_can_win_is_explained() {
         }
     }
     let orders = [&theirs, &ours].map(|intent| committee.order(&alice(), intent, 0));
-    assert!(committee.fakes.iter().all(|fake| fake.orders_seen().iter().all(|seen| orders.contains(seen))));
+    assert!(
+        committee.authorities.iter().all(|authority| authority.orders_seen().iter().all(|seen| orders.contains(seen)))
+    );
 }
 
 #[tokio::test]
 async fn an_order_of_another_deployment_is_refused() {
-    let committee = Committee::start().await;
+    let committee = FakeCommittee::start().await;
     let home = tempfile::tempdir().unwrap();
     let wallet = committee.wallet(home.path());
     let other = fastpay_core::Domain::new(1, fastpay_core::PrimaryAddress::repeat_byte(1));
@@ -282,5 +298,5 @@ async fn an_order_of_another_deployment_is_refused() {
     let order = alice().order(&other, transfer).verify(&other).unwrap();
     wallet.folder().orders(alice().account()).lock(Duration::ZERO).await.unwrap().create(&order).unwrap();
     assert_eq!(wallet.resume(alice().account()).await.unwrap_err().kind(), ErrorKind::Argument);
-    assert!(committee.fakes.iter().all(|fake| fake.orders_seen().is_empty()));
+    assert!(committee.authorities.iter().all(|authority| authority.orders_seen().is_empty()));
 }

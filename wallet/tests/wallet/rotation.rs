@@ -9,12 +9,13 @@ use alloy::sol_types::SolCall;
 use fastpay_core::{AccountKey, Amount, Asset, Committees, Domain, Epoch, Memo, SequenceNumber, Transfer};
 use fastpay_ethereum::testing::{Anvil, CHAIN_ID, GUARDIAN, Mining, SAFETY_PARAMETERS, Signers, rich_key};
 use fastpay_ethereum::{Call, Finality, IFastPay, Payout, Primary, Sender, SenderConfig, certified_redemption};
-use fastpay_testkit::TestCommittee;
+use fastpay_testkit::fake::{FakeAuthority, FakeCommittee, options};
+use fastpay_testkit::{TestCommittee, alice, bob};
 use fastpay_wallet::folder::{AssetInfo, Config, Errand, Folder, KeyKind, KnownCommittees, PrimarySettings};
 use fastpay_wallet::{ChainAccount, ErrorKind, Intent, Resumed, Wallet, WalletError, check_recipient, set_up};
 use serde_json::{Value, json};
 
-use crate::support::{Committee, alice, bob, options, pay};
+use crate::support::{Wallets, pay};
 
 const ETHER: u128 = 1_000_000_000_000_000_000;
 const OUT: Address = Address::repeat_byte(0xab);
@@ -23,7 +24,7 @@ const OUT: Address = Address::repeat_byte(0xab);
 struct Scene {
     anvil: Anvil,
     contract: Address,
-    committee: Committee,
+    committee: FakeCommittee,
     home: tempfile::TempDir,
 }
 
@@ -32,7 +33,7 @@ impl Scene {
         let anvil = Anvil::start(Mining::Each);
         let contract = anvil.deploy(&TestCommittee::new(4).committee).await;
         let domain = Domain::new(CHAIN_ID, contract);
-        let committee = Committee::start_with(TestCommittee::with(4, domain, Epoch(0))).await;
+        let committee = FakeCommittee::start_with(TestCommittee::with(4, domain, Epoch(0))).await;
         let scene = Self { anvil, contract, committee, home: tempfile::tempdir().unwrap() };
         scene.set_up(scene.home.path()).await;
         scene
@@ -70,7 +71,9 @@ impl Scene {
 
     /// Installs the next epoch in the contract; the authorities have not followed yet.
     async fn rotate(&self) -> TestCommittee {
-        let (now, next) = self.committee.next_epoch();
+        let now = self.committee.newest();
+        let next = now.rotated();
+        self.committee.install(next.clone());
         let now = Signers { committee: &now.committee, keys: &now.keys };
         let then = Signers { committee: &next.committee, keys: &next.keys };
         self.anvil.rotate(self.contract, now, then).await;
@@ -113,7 +116,7 @@ fn redeem(amount: u128) -> Intent {
 async fn a_payment_in_flight_across_a_rotation_finishes_under_the_new_keys() {
     let scene = Scene::new().await;
     scene.deposit(&alice(), 100).await;
-    let fakes = &scene.committee.fakes;
+    let fakes = &scene.committee.authorities;
     let next = scene.rotate().await;
     // Two have followed, two lag for a moment: no votes of one epoch are a quorum.
     fakes[0].rotate();
@@ -122,7 +125,7 @@ async fn a_payment_in_flight_across_a_rotation_finishes_under_the_new_keys() {
     let late = [fakes[1].clone(), fakes[2].clone()];
     let following = tokio::spawn(async move {
         tokio::time::sleep(Duration::from_millis(400)).await;
-        late.iter().for_each(crate::support::Fake::rotate);
+        late.iter().for_each(FakeAuthority::rotate);
     });
     let receipt = wallet.send(&alice(), &pay(bob().account(), 7)).await.unwrap();
     following.await.unwrap();
@@ -153,11 +156,11 @@ async fn an_order_of_before_is_resumed_and_payments_of_a_new_epoch_are_received(
     let journal = wallet.folder().orders(alice().account()).lock(Duration::ZERO).await.unwrap();
     journal.create(&verified).unwrap();
     drop(journal);
-    scene.committee.fakes[2..].iter().for_each(|fake| fake.lock(&order));
+    scene.committee.authorities[2..].iter().for_each(|authority| authority.lock(&order));
     let bobs_home = tempfile::tempdir().unwrap();
     scene.set_up(bobs_home.path()).await;
     scene.rotate().await;
-    scene.committee.fakes.iter().for_each(crate::support::Fake::rotate);
+    scene.committee.authorities.iter().for_each(FakeAuthority::rotate);
     let resumed = wallet.resume(alice().account()).await.unwrap();
     let [Resumed::Settled(receipt)] = &resumed[..] else { panic!("{resumed:?}") };
     assert_eq!(receipt.certificate.certificate().epoch, Epoch(1));
@@ -175,7 +178,7 @@ async fn a_redemption_of_an_ended_epoch_is_voted_for_again_and_paid() {
     scene.deposit(&alice(), 1_000).await;
     let certificate = scene.wallet().send(&alice(), &redeem(300)).await.unwrap().certificate;
     scene.rotate().await;
-    scene.committee.fakes.iter().for_each(crate::support::Fake::rotate);
+    scene.committee.authorities.iter().for_each(FakeAuthority::rotate);
     let (wallet, primary) = (scene.wallet(), scene.wallet().primary().await.unwrap());
     wallet.follow().await.unwrap();
     let Transfer::Redemption(redemption) = certificate.transfer().clone() else { panic!() };
@@ -200,13 +203,13 @@ async fn votes_that_are_gathered_again_follow_a_rotation_that_comes_meanwhile() 
     let certificate = scene.wallet().send(&alice(), &redeem(300)).await.unwrap().certificate;
     let Transfer::Redemption(redemption) = certificate.transfer().clone() else { panic!() };
     scene.rotate().await;
-    scene.committee.fakes.iter().for_each(crate::support::Fake::rotate);
+    scene.committee.authorities.iter().for_each(FakeAuthority::rotate);
     let (wallet, primary) = (scene.wallet(), scene.wallet().primary().await.unwrap());
     wallet.follow().await.unwrap();
     scene.pass(u64::from(SAFETY_PARAMETERS.votesValidity) + 3_600).await;
     // The wallet knows epoch 1, and everybody votes in epoch 2.
     scene.rotate().await;
-    scene.committee.fakes.iter().for_each(crate::support::Fake::rotate);
+    scene.committee.authorities.iter().for_each(FakeAuthority::rotate);
     assert_eq!(wallet.network().committee().epoch(), Epoch(1));
     let call = wallet.redemption_call(&primary, &certificate).await.unwrap();
     assert_eq!(wallet.network().committee().epoch(), Epoch(2));

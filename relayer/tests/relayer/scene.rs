@@ -1,8 +1,6 @@
 //! A committee of four whose keys the test holds, their redemption logs and votes served over gRPC, and a chain with
 //! the contract.
 
-pub mod authority;
-
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
@@ -10,14 +8,13 @@ use alloy::primitives::{Address, B256, Bytes, U256};
 use alloy::sol_types::SolCall;
 use fastpay_core::{
     AccountKey, Amount, Asset, AuthorityKeys, Certificate, Committee, Domain, Epoch, Payment, Redemption,
-    SequenceNumber, Transfer, VerifiedOrder, sign_vote,
+    SequenceNumber, Transfer,
 };
 use fastpay_ethereum::testing::{Anvil, CHAIN_ID, GUARDIAN, Mining, Signers};
 use fastpay_ethereum::{Call, Finality, IFastPay, Primary, PrimaryConfig, SenderConfig};
 use fastpay_relayer::{Assets, BelowCost, BundleConfig, Clock, Config, KeyConfig, Rate, Relayer, authorities};
-use fastpay_rpc::proto::shard_server;
-
-use authority::Authority;
+use fastpay_testkit::TestCommittee;
+use fastpay_testkit::fake::{FakeAuthority, FakeCommittee};
 
 /// The asset that was never deposited.
 pub const UNFUNDED: Asset = Asset(Address::repeat_byte(0x77));
@@ -27,12 +24,10 @@ pub const RECIPIENT: Address = Address::repeat_byte(0xcc);
 
 pub struct Scene {
     pub anvil: Anvil,
-    pub authorities: Vec<Authority>,
+    pub authorities: Vec<FakeAuthority>,
     pub config: Config,
     pub primary: Primary,
-    keys: Vec<AuthorityKeys>,
-    committee: Committee,
-    domain: Domain,
+    committee: FakeCommittee,
     _folder: tempfile::TempDir,
 }
 
@@ -57,28 +52,16 @@ impl Scene {
         anvil.mine(2).await;
 
         let folder = tempfile::tempdir().unwrap();
-        let authorities: Vec<_> = (0..4).map(|_| Authority::default()).collect();
-        let mut endpoints = Vec::new();
-        for (keys, authority) in keys.iter().zip(&authorities) {
-            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-            let address = format!("http://{}", listener.local_addr().unwrap());
-            endpoints.push(serde_json::json!({ "name": keys.public().name, "shards": [address] }));
-            let server = tonic::transport::Server::builder()
-                .add_service(shard_server::ShardServer::new(authority.clone()))
-                .serve_with_incoming(tokio_stream::wrappers::TcpListenerStream::new(listener));
-            tokio::spawn(server);
-        }
+        let domain = Domain::new(CHAIN_ID, contract);
+        let committee = FakeCommittee::start_with(TestCommittee { domain, committee, keys }).await;
         let file = folder.path().join("endpoints.json");
-        std::fs::write(&file, serde_json::json!({ "authorities": endpoints }).to_string()).unwrap();
+        std::fs::write(&file, serde_json::to_string(&committee.endpoints).unwrap()).unwrap();
 
         let primary = PrimaryConfig { finality: Finality::Finalized, ..anvil.config(contract) };
         let config = Config { endpoints: file, ..config(folder.path(), primary.clone()) };
         let primary = Primary::connect(primary).await.unwrap();
-        let domain = Domain::new(CHAIN_ID, contract);
-        for (keys, authority) in keys.iter().zip(&authorities) {
-            authority.votes_with(keys.clone(), domain);
-        }
-        Self { anvil, authorities, config, primary, keys, committee, domain, _folder: folder }
+        let authorities = committee.authorities.clone();
+        Self { anvil, authorities, config, primary, committee, _folder: folder }
     }
 
     /// A relayer on the scene's data folder, as if just started.
@@ -107,22 +90,18 @@ impl Scene {
 
     /// A valid certificate, whatever it says.
     pub fn certify(&self, transfer: Transfer) -> Certificate {
-        self.certificate_of(&AccountKey::ed25519([9; 32]).order(&self.domain, transfer).verify(&self.domain).unwrap())
+        self.certificate_of(&AccountKey::ed25519([9; 32]), transfer)
     }
 
-    fn certificate_of(&self, order: &VerifiedOrder) -> Certificate {
-        let epoch = self.committee.epoch();
-        let vote = |keys| sign_vote(keys, &self.domain, epoch, order.transfer(), order.digest());
-        let verified = |keys| vote(keys).verify(&self.domain, &self.committee, order).unwrap();
-        let votes: Vec<_> = self.keys.iter().map(verified).collect();
-        Certificate::from_votes(order, &self.committee, &votes).unwrap().into_certificate()
+    fn certificate_of(&self, owner: &AccountKey, transfer: Transfer) -> Certificate {
+        let committee = self.committee.newest();
+        committee.certificate(&owner.order(&committee.domain, transfer))
     }
 
     /// A valid certificate of a redemption by the owner with this secret, who is nobody that deposited.
     pub fn certify_of(&self, owner: &AccountKey, redemption: Redemption) -> Certificate {
         let redemption = Redemption { sender: owner.account(), ..redemption };
-        let order = owner.order(&self.domain, redemption.into()).verify(&self.domain).unwrap();
-        self.certificate_of(&order)
+        self.certificate_of(owner, redemption.into())
     }
 
     /// Publishes a certificate at every authority.
@@ -151,16 +130,21 @@ impl Scene {
     }
 
     /// Installs the next epoch, with the same authorities.
-    pub async fn rotate(&mut self) {
-        let next = Committee::new(Epoch(self.committee.epoch().0 + 1), self.committee.members().to_vec()).unwrap();
-        let (now, then) =
-            (Signers { committee: &self.committee, keys: &self.keys }, Signers { committee: &next, keys: &self.keys });
-        self.anvil.rotate(self.primary.contract(), now, then).await;
+    pub async fn rotate(&self) {
+        let now = self.committee.newest();
+        let epoch = Epoch(now.committee.epoch().0 + 1);
+        let committee = Committee::new(epoch, now.committee.members().to_vec()).unwrap();
+        let next = TestCommittee { committee, ..now.clone() };
+        self.anvil
+            .rotate(
+                self.primary.contract(),
+                Signers { committee: &now.committee, keys: &now.keys },
+                Signers { committee: &next.committee, keys: &next.keys },
+            )
+            .await;
         self.anvil.mine(2).await;
-        for authority in &self.authorities {
-            authority.votes_in(next.epoch());
-        }
-        self.committee = next;
+        self.committee.install(next);
+        self.authorities.iter().for_each(FakeAuthority::rotate);
     }
 
     /// The chain's clock goes on by so many seconds, in final blocks.

@@ -1,0 +1,348 @@
+//! Fake authorities behind real gRPC: honest ones by core's rules, and ones with a [`Role`] that no real node can be
+//! made to have.
+#![allow(clippy::unwrap_used)]
+
+mod role;
+mod service;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use fastpay_client::{AuthorityEndpoints, ClientOptions, Endpoints, Network, QuorumOptions};
+use fastpay_core::{
+    AccountId, Amount, Asset, Certificate, Committees, Deposit, Receipt, TransactionIndex, Transfer, TransferOrder,
+};
+use fastpay_rpc::proto::shard_server::ShardServer;
+use tokio_stream::wrappers::TcpListenerStream;
+
+use crate::{TestAuthority, TestAuthorityError, TestCommittee};
+
+pub use role::{LIES, Role};
+
+/// Every authority that answers at all answers sooner, however busy the machine is; for others a client waits so long.
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Is called with every order and certificate that an authority receives, before it answers.
+type Observer = Arc<dyn Fn(&Message) + Send + Sync>;
+
+/// What a client sends to an authority.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// An order to vote for.
+    Order(TransferOrder),
+    /// A certificate to apply.
+    Certificate(Certificate),
+}
+
+struct State {
+    authority: TestAuthority,
+    role: Role,
+    certificates: BTreeMap<(AccountId, u64), Certificate>,
+    received: BTreeMap<AccountId, Vec<Receipt>>,
+    deposits: BTreeMap<AccountId, Vec<Deposit>>,
+    redemptions: Vec<Certificate>,
+    orders_seen: Vec<TransferOrder>,
+    certificates_seen: Vec<Certificate>,
+    certificates_asked: usize,
+    batches_asked: usize,
+    is_waited_for: bool,
+    /// How many requests came while it was erratic.
+    erratic: u64,
+}
+
+impl State {
+    fn confirm(&mut self, certificate: &Certificate) -> Result<(), TestAuthorityError> {
+        self.authority.confirm(certificate)?;
+        self.authority.deliver_all();
+        let transfer = &certificate.order.transfer;
+        let name = (transfer.sender(), transfer.sequence().0);
+        if self.certificates.insert(name, certificate.clone()).is_none() {
+            for receipt in transfer.receipts() {
+                self.received.entry(receipt.payment.recipient).or_default().push(receipt);
+            }
+            if let Transfer::Redemption(_) = transfer {
+                self.redemptions.push(certificate.clone());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One authority, shared with its server.
+#[derive(Clone)]
+pub struct FakeAuthority {
+    index: usize,
+    /// Of all epochs.
+    epochs: Arc<Mutex<Vec<TestCommittee>>>,
+    observer: Arc<Mutex<Option<Observer>>>,
+    state: Arc<Mutex<State>>,
+}
+
+impl FakeAuthority {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    /// Its committee in the epoch that it has reached.
+    fn current(&self, state: &State) -> TestCommittee {
+        self.epochs.lock().unwrap()[usize::try_from(state.authority.epoch().0).unwrap()].clone()
+    }
+
+    /// Has this role from now on.
+    pub fn play(&self, role: Role) {
+        self.state().role = role;
+    }
+
+    /// Whether it votes for every order, whatever it voted for before.
+    #[must_use]
+    pub fn votes_for_all(&self) -> bool {
+        matches!(self.state().role, Role::VotesForAll(_))
+    }
+
+    /// The account's next number.
+    #[must_use]
+    pub fn next_sequence(&self, account: AccountId) -> u64 {
+        self.state().authority.account(&account).next_sequence().0
+    }
+
+    /// The account's balance in wei.
+    #[must_use]
+    pub fn balance(&self, account: AccountId) -> i128 {
+        self.state().authority.account(&account).balance(Asset::ETHER).to_string().parse().unwrap()
+    }
+
+    /// Whether an order of the account is pending.
+    #[must_use]
+    pub fn is_locked(&self, account: AccountId) -> bool {
+        self.state().authority.account(&account).pending.is_some()
+    }
+
+    /// Every order that came, in order.
+    #[must_use]
+    pub fn orders_seen(&self) -> Vec<TransferOrder> {
+        self.state().orders_seen.clone()
+    }
+
+    /// Every certificate that came, in order.
+    #[must_use]
+    pub fn certificates_seen(&self) -> Vec<Certificate> {
+        self.state().certificates_seen.clone()
+    }
+
+    /// How many requests for certificates came.
+    #[must_use]
+    pub fn certificates_asked(&self) -> usize {
+        self.state().certificates_asked
+    }
+
+    /// How many requests for a vote on a batch came.
+    #[must_use]
+    pub fn batches_asked(&self) -> usize {
+        self.state().batches_asked
+    }
+
+    /// Whether a client waits for a certificate that it withholds.
+    #[must_use]
+    pub fn is_waited_for(&self) -> bool {
+        self.state().is_waited_for
+    }
+
+    /// Whether its redemption log has a redemption of this number, of any account.
+    #[must_use]
+    pub fn has_redemption(&self, sequence: u64) -> bool {
+        let state = self.state();
+        state.redemptions.iter().any(|certificate| certificate.order.transfer.sequence().0 == sequence)
+    }
+
+    /// As if restored from a copy of when it had received so many payments for `account`. Those that it had beyond.
+    pub fn set_back(&self, account: AccountId, count: usize) -> Vec<Receipt> {
+        let mut state = self.state();
+        let later = state.received.get_mut(&account).unwrap().split_off(count);
+        for payment in &later {
+            state.certificates.remove(&(payment.payment.sender, payment.payment.sequence.0));
+        }
+        later
+    }
+
+    /// Loses the redemptions of this number, of every account.
+    pub fn forget(&self, sequence: u64) {
+        let mut state = self.state();
+        state.certificates.retain(|(_, number), _| *number != sequence);
+        state.redemptions.retain(|certificate| certificate.order.transfer.sequence().0 != sequence);
+    }
+
+    /// As if the order had come to this authority alone.
+    pub fn lock(&self, order: &TransferOrder) {
+        self.state().authority.order(order).unwrap();
+    }
+
+    /// As if the certificate had come to this authority alone.
+    pub fn confirm(&self, certificate: &Certificate) {
+        self.state().confirm(certificate).unwrap();
+    }
+
+    /// Appends the certificate to its redemption log, be it right or wrong, and confirms it where the rules allow that.
+    pub fn publish(&self, certificate: &Certificate) {
+        let transfer = &certificate.order.transfer;
+        let mut state = self.state();
+        // What the rules refuse is in the log all the same.
+        let _ = state.authority.confirm(certificate);
+        let name = (transfer.sender(), transfer.sequence().0);
+        state.certificates.entry(name).or_insert_with(|| certificate.clone());
+        state.redemptions.push(certificate.clone());
+    }
+
+    /// Empties its redemption log.
+    pub fn clear(&self) {
+        self.state().redemptions.clear();
+    }
+
+    /// Follows the committee to its next epoch.
+    pub fn rotate(&self) {
+        let mut state = self.state();
+        let next = usize::try_from(state.authority.epoch().0 + 1).unwrap();
+        state.authority.rotate(&self.epochs.lock().unwrap()[next], self.index);
+    }
+
+    /// Follows the Primary to a deposit.
+    pub fn deposit(&self, deposit: &Deposit) {
+        let mut state = self.state();
+        state.authority.deposit(deposit).unwrap();
+        state.deposits.entry(deposit.recipient).or_default().push(deposit.clone());
+    }
+}
+
+/// Fake authorities that are a committee.
+pub struct FakeCommittee {
+    /// Of the first epoch.
+    pub committee: TestCommittee,
+    /// Its members, in the committee's order.
+    pub authorities: Vec<FakeAuthority>,
+    /// Where they are served.
+    pub endpoints: Endpoints,
+    epochs: Arc<Mutex<Vec<TestCommittee>>>,
+    observer: Arc<Mutex<Option<Observer>>>,
+}
+
+impl FakeCommittee {
+    /// Honest authorities, served nowhere yet.
+    #[must_use]
+    pub fn new(committee: TestCommittee) -> Self {
+        let (epochs, observer) = (Arc::new(Mutex::new(vec![committee.clone()])), Arc::default());
+        let authority = |index| FakeAuthority {
+            index,
+            epochs: Arc::clone(&epochs),
+            observer: Arc::clone(&observer),
+            state: Arc::new(Mutex::new(State {
+                authority: TestAuthority::new(&committee, index, 1),
+                role: Role::Honest,
+                certificates: BTreeMap::new(),
+                received: BTreeMap::new(),
+                deposits: BTreeMap::new(),
+                redemptions: Vec::new(),
+                orders_seen: Vec::new(),
+                certificates_seen: Vec::new(),
+                certificates_asked: 0,
+                batches_asked: 0,
+                is_waited_for: false,
+                erratic: 0,
+            })),
+        };
+        let authorities = (0..committee.keys.len()).map(authority).collect();
+        let endpoints = Endpoints { authorities: vec![], relayers: vec![] };
+        Self { committee, authorities, endpoints, epochs, observer }
+    }
+
+    /// Four honest authorities, served on loopback.
+    pub async fn start() -> Self {
+        Self::start_with(TestCommittee::new(4)).await
+    }
+
+    /// The members of this committee, served on loopback.
+    pub async fn start_with(committee: TestCommittee) -> Self {
+        let mut fakes = Self::new(committee);
+        for (authority, member) in fakes.authorities.iter().zip(fakes.committee.committee.members()) {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let shards = vec![format!("http://{}", listener.local_addr().unwrap())];
+            let server = tonic::transport::Server::builder().add_service(ShardServer::new(authority.clone()));
+            tokio::spawn(server.serve_with_incoming(TcpListenerStream::new(listener)));
+            fakes.endpoints.authorities.push(AuthorityEndpoints {
+                name: member.name,
+                shards,
+                http: None,
+                tls_ca: None,
+            });
+        }
+        fakes
+    }
+
+    /// Has `observer` called with every order and certificate that any authority receives, before it answers.
+    pub fn observe(&self, observer: impl Fn(&Message) + Send + Sync + 'static) {
+        *self.observer.lock().unwrap() = Some(Arc::new(observer));
+    }
+
+    /// The committee of the newest epoch.
+    #[must_use]
+    pub fn newest(&self) -> TestCommittee {
+        self.epochs.lock().unwrap().last().unwrap().clone()
+    }
+
+    /// Makes this the committee of the next epoch, which no authority has reached yet.
+    pub fn install(&self, next: TestCommittee) {
+        self.epochs.lock().unwrap().push(next);
+    }
+
+    /// A client's connections to the authorities.
+    #[must_use]
+    pub fn network(&self) -> Network {
+        self.network_with(REQUEST_TIMEOUT)
+    }
+
+    /// The same where an authority may take so long to answer.
+    #[must_use]
+    pub fn network_with(&self, request_timeout: Duration) -> Network {
+        let options = ClientOptions { connect_timeout: REQUEST_TIMEOUT, request_timeout };
+        let committees = Committees::new(self.committee.committee.clone()).unwrap();
+        Network::with_options(self.committee.domain, committees, &self.endpoints, options).unwrap()
+    }
+
+    /// Deposit number `index` of so many wei for an account, at the authorities of these numbers.
+    pub fn fund(&self, index: u64, account: AccountId, amount: u128, at: &[usize]) {
+        let index = TransactionIndex(index);
+        let deposit = Deposit { index, recipient: account, asset: Asset::ETHER, amount: Amount(amount) };
+        at.iter().for_each(|authority| self.authorities[*authority].deposit(&deposit));
+    }
+
+    /// Waits until the condition holds of all authorities.
+    pub async fn until(&self, condition: impl Fn(&FakeAuthority) -> bool) {
+        self.until_so_many(self.authorities.len(), condition).await;
+    }
+
+    /// Waits until the condition holds of so many authorities: a client that ends once a quorum has settled leaves the
+    /// others behind.
+    ///
+    /// # Panics
+    /// After a minute.
+    pub async fn until_so_many(&self, count: usize, condition: impl Fn(&FakeAuthority) -> bool) {
+        for _ in 0..6_000 {
+            if self.authorities.iter().filter(|authority| condition(authority)).count() >= count {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("the authorities did not come to the expected state");
+    }
+}
+
+/// Deadlines of a client for fake authorities: short, as these answer at once.
+#[must_use]
+pub fn options() -> QuorumOptions {
+    QuorumOptions {
+        deadline: Duration::from_secs(5),
+        funds_patience: Duration::from_secs(2),
+        background: Duration::from_secs(5),
+        backoff_min: Duration::from_millis(5),
+        backoff_max: Duration::from_millis(50),
+    }
+}
