@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::contract::IFastPay;
 use crate::endpoint::{At, Endpoint};
 use crate::error::PrimaryError;
-use crate::events::{Alarm, BlockRange, OrderEvent, check};
+use crate::events::{Alarm, BlockRange, OrderEvent, check_logs};
 use crate::finality::BlockHead;
 use crate::primary::Primary;
 
@@ -204,7 +204,7 @@ impl DepositReader {
                 return Err(DepositsError::Moved { block: last });
             }
             let range = BlockRange { first, last, last_hash: hash };
-            let events = check(cursor.last_index, self.primary.contract(), &range, &logs, count)?;
+            let events = check_logs(cursor.last_index, self.primary.contract(), &range, &logs, count)?;
             match &agreed {
                 None => agreed = Some((hash, logs, events)),
                 Some((first_hash, first_logs, _)) if *first_hash == hash && *first_logs == logs => {}

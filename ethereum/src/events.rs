@@ -79,10 +79,13 @@ impl OrderEvent {
 
 /// Whole blocks that were asked for, both ends included.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct BlockRange {
-    pub(crate) first: u64,
-    pub(crate) last: u64,
-    pub(crate) last_hash: B256,
+pub struct BlockRange {
+    /// The first block's number.
+    pub first: u64,
+    /// The last block's number.
+    pub last: u64,
+    /// The last block's hash.
+    pub last_hash: B256,
 }
 
 /// What an Ethereum node may not say. A reader that sees one takes nothing of the answer: going on could credit money that
@@ -194,7 +197,10 @@ pub enum Alarm {
 /// The events in `logs`, which must be all of `range`, in order, and follow `after` without gap. The committee of the
 /// deployment is left out.
 /// `count` is the index of the last event that the contract counted up to the end of the range.
-pub(crate) fn check(
+///
+/// # Errors
+/// The first [`Alarm`] that the logs give cause for.
+pub fn check_logs(
     after: TransactionIndex,
     contract: Address,
     range: &BlockRange,
@@ -306,7 +312,7 @@ mod tests {
     }
 
     fn run(logs: &[Log], count: u64) -> Result<Vec<u64>, Alarm> {
-        let events = check(TransactionIndex(4), CONTRACT, &RANGE, logs, Some(TransactionIndex(count)))?;
+        let events = check_logs(TransactionIndex(4), CONTRACT, &RANGE, logs, Some(TransactionIndex(count)))?;
         Ok(events.iter().map(|event| event.index().0).collect())
     }
 
@@ -321,7 +327,7 @@ mod tests {
     fn logs_without_a_fault_are_deposits() {
         assert_eq!(changed(|_| ()), Ok(vec![5, 6, 7]));
         assert_eq!(run(&[], 4), Ok(vec![]));
-        let events = check(TransactionIndex(4), CONTRACT, &RANGE, &[log(5, 11, 0)], None).unwrap();
+        let events = check_logs(TransactionIndex(4), CONTRACT, &RANGE, &[log(5, 11, 0)], None).unwrap();
         let expected = Deposit {
             index: TransactionIndex(5),
             recipient: AccountId([1; 32]),
@@ -424,7 +430,7 @@ mod tests {
             log_of(&event, 11, position)
         };
         let run = |after: u64, logs: &[Log]| {
-            let events = check(TransactionIndex(after), CONTRACT, &RANGE, logs, None)?;
+            let events = check_logs(TransactionIndex(after), CONTRACT, &RANGE, logs, None)?;
             Ok::<_, Alarm>(events.iter().map(|event| event.index().0).collect::<Vec<_>>())
         };
         assert_eq!(run(0, &[first(0, 0)]), Ok(vec![]));
@@ -526,7 +532,7 @@ mod tests {
 
     #[test]
     fn no_index_follows_the_largest() {
-        let result = check(TransactionIndex(u64::MAX), CONTRACT, &RANGE, &[log(0, 11, 0)], None);
+        let result = check_logs(TransactionIndex(u64::MAX), CONTRACT, &RANGE, &[log(0, 11, 0)], None);
         assert!(matches!(result, Err(Alarm::Malformed { .. })));
     }
 }

@@ -39,8 +39,6 @@ mod revert;
 mod safety_parameters;
 mod sender;
 mod submission;
-#[cfg(feature = "testing")]
-pub mod testing;
 mod token;
 
 pub use allowance::{CALL_GAS, ETHER_GAS, TOKEN_GAS, TRANSACTION_GAS_MAX};
@@ -53,7 +51,7 @@ pub use council::Clock;
 pub use deposits::{Cursor, DepositBatch, DepositReader, DepositsError, RANGE_BLOCKS_DEFAULT};
 pub use epochs::EpochReader;
 pub use error::PrimaryError;
-pub use events::{Alarm, OrderEvent};
+pub use events::{Alarm, BlockRange, OrderEvent, check_logs};
 pub use fees::{Fees, Offer, SenderConfig};
 pub use finality::{BlockHead, Finality};
 pub use primary::{Primary, PrimaryConfig, served_chain};

@@ -5,8 +5,7 @@ use alloy::primitives::{Address, B256, Bytes, LogData};
 use alloy::rpc::types::Log;
 use alloy::sol_types::{SolCall, SolEvent};
 use fastpay_core::TransactionIndex;
-use fastpay_ethereum::testing::check_order;
-use fastpay_ethereum::{BlockHead, IFastPay, IToken, Revert};
+use fastpay_ethereum::{BlockHead, BlockRange, IFastPay, IToken, Revert, check_logs};
 
 use crate::tagged;
 
@@ -44,7 +43,8 @@ pub fn run(bytes: &[u8]) {
 /// What is taken for the order are all logs, of the contract, of the blocks asked for, in order and without gap.
 fn deposits(logs: &[Log], count: Option<TransactionIndex>) {
     let after = TransactionIndex(4);
-    let Ok(events) = check_order(CONTRACT, after, FIRST..=LAST, block_hash(LAST), logs, count) else { return };
+    let range = BlockRange { first: FIRST, last: LAST, last_hash: block_hash(LAST) };
+    let Ok(events) = check_logs(after, CONTRACT, &range, logs, count) else { return };
     assert_eq!(events.len(), logs.len());
     let mut place = None;
     for ((index, event), log) in (after.0 + 1..).zip(&events).zip(logs) {

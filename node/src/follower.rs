@@ -450,7 +450,7 @@ mod tests {
 
         /// Deposits in one block, which is final.
         fn deposit(&self, amounts: &[u128]) {
-            let key = fastpay_ethereum::testing::rich_key(1);
+            let key = fastpay_testkit::anvil::rich_key(1);
             for wei in amounts {
                 self.contract.deposit_ether(&key, AccountId::from_ed25519(&[1; 32]), Amount(*wei));
             }

@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn the_model_is_within_a_twentieth_of_what_is_measured() {
-        let text = std::fs::read_to_string(fastpay_ethereum::testing::workspace_root().join("snapshots/gas.json"));
+        let text = std::fs::read_to_string(fastpay_testkit::anvil::workspace_root().join("snapshots/gas.json"));
         let measured: std::collections::BTreeMap<String, u64> = serde_json::from_str(&text.unwrap()).unwrap();
         let figures = [
             ("redeem_n4", Plan::Certificates, 4, 1),

@@ -12,6 +12,8 @@
 #![allow(clippy::indexing_slicing)]
 
 mod account;
+#[cfg(feature = "anvil")]
+pub mod anvil;
 mod authority;
 mod committee;
 #[cfg(feature = "network")]

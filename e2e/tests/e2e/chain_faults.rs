@@ -5,7 +5,7 @@ use alloy::sol_types::SolCall;
 use fastpay_core::{AccountKey, Amount, Asset, Memo};
 use fastpay_e2e::{Network, Payers, audit, http_get, wait_for};
 use fastpay_ethereum::IFastPay;
-use fastpay_ethereum::testing::LyingNode;
+use fastpay_testkit::anvil::LyingNode;
 use fastpay_wallet::Intent;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -6,7 +6,7 @@ use alloy::json_abi::JsonAbi;
 use alloy::sol_types::SolInterface;
 use fastpay_ethereum::ICouncil::{ICouncilCalls, ICouncilErrors, ICouncilEvents};
 use fastpay_ethereum::IFastPay::{IFastPayCalls, IFastPayErrors, IFastPayEvents};
-use fastpay_ethereum::testing::workspace_root;
+use fastpay_testkit::anvil::workspace_root;
 
 /// All functions of `C` are declared, and exactly the errors and events.
 fn check<C: SolInterface, E: SolInterface>(interface: &str, events: &[[u8; 32]]) {

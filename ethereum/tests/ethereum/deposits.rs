@@ -4,10 +4,10 @@ use alloy::primitives::{Address, U64, U256};
 use fastpay_core::{
     AccountId, Amount, Asset, Authority, AuthorityKeys, AuthorityName, Committee, Epoch, TransactionIndex,
 };
-use fastpay_ethereum::testing::{Anvil, LyingNode, Mining, Signers};
 use fastpay_ethereum::{
     Alarm, Call, Cursor, DepositReader, DepositsError, Finality, Primary, PrimaryConfig, PrimaryError,
 };
+use fastpay_testkit::anvil::{Anvil, LyingNode, Mining, Signers};
 use serde_json::{Value, json};
 
 const ALICE: AccountId = AccountId([0xa1; 32]);

@@ -6,8 +6,8 @@ use fastpay_core::{
     Amount, Announcement, Asset, AuthorityKeys, Committee, Committees, CouncilStatement, Domain, Epoch, Redemption,
     SequenceNumber,
 };
-use fastpay_ethereum::testing::{Anvil, CHAIN_ID, GUARDIAN, LyingNode, Mining, Signers, council_of};
 use fastpay_ethereum::{Alarm, DepositsError, EpochReader, Finality, IFastPay, Primary, PrimaryConfig};
+use fastpay_testkit::anvil::{Anvil, CHAIN_ID, GUARDIAN, LyingNode, Mining, Signers, council_of};
 use serde_json::{Value, json};
 
 /// The keys of the authorities in an epoch, in the order of their names.

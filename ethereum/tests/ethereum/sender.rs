@@ -8,11 +8,11 @@ use alloy::primitives::{Address, U256};
 use alloy::signers::SignerSync;
 use alloy::sol_types::SolValue;
 use fastpay_core::{AccountId, Amount, Asset, Authority, AuthorityName, Committee, Epoch, TransactionIndex};
-use fastpay_ethereum::testing::{Anvil, LyingNode, Mining};
 use fastpay_ethereum::{
     Call, Finality, Primary, PrimaryConfig, PrimaryError, PrivateKeySigner, Progress, SendError, Sender, SenderConfig,
     Status, Submission, Token,
 };
+use fastpay_testkit::anvil::{Anvil, LyingNode, Mining};
 use serde_json::{Value, json};
 
 const ALICE: AccountId = AccountId([0xa1; 32]);

@@ -7,8 +7,8 @@ use alloy::sol_types::SolCall;
 use fastpay_core::{
     AccountId, Amount, AuthorityKeys, Committee, Digest, Domain, Epoch, SequenceNumber, TransactionIndex,
 };
-use fastpay_ethereum::testing::{Anvil, CHAIN_ID, Mining, council_of};
 use fastpay_ethereum::{Call, DepositReader, Finality, ICouncil};
+use fastpay_testkit::anvil::{Anvil, CHAIN_ID, Mining, council_of};
 
 const ACCOUNT: AccountId = AccountId([0xa1; 32]);
 const BOND: u128 = 5_000_000_000_000_000;

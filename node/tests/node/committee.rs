@@ -7,7 +7,6 @@ use fastpay_core::{
     Amount, Announcement, Asset, Authority, AuthorityKeys, AuthorityName, CommitteeError as NotACommittee,
     ContractVote, CouncilStatement, Digest, Domain, EcdsaSignature, Epoch, PossessionError, PrimaryAddress,
 };
-use fastpay_ethereum::testing::{Anvil, CHAIN_ID, GUARDIAN, LyingNode, Mining, Rotation, Signers};
 use fastpay_ethereum::{Call, Cursor, Finality, PrimaryConfig, PrimaryError, certified_redemption};
 use fastpay_node::committee::{Ballot, CommitteeError, accept, heartbeat, prove, release, sign};
 use fastpay_node::config::Config;
@@ -15,6 +14,7 @@ use fastpay_node::deployment::folder_identity;
 use fastpay_node::follower;
 use fastpay_node::rollback::{HighWaterMark, default_high_water_mark};
 use fastpay_node::storage::DataFolder;
+use fastpay_testkit::anvil::{Anvil, CHAIN_ID, GUARDIAN, LyingNode, Mining, Rotation, Signers};
 use fastpay_testkit::{TestAccount, TestCommittee, redemption, secret};
 use serde_json::{Value, json};
 

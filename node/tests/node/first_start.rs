@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use fastpay_client::{AuthorityEndpoints, ClientError, Endpoints};
 use fastpay_core::{Amount, AuthorityKeys, Committee, Committees, Domain, Epoch, TransactionIndex};
-use fastpay_ethereum::testing::{Anvil, CHAIN_ID, LyingNode, Mining};
 use fastpay_ethereum::{Call, Finality, PrimaryConfig};
 use fastpay_node::config::{Config, Overrides};
 use fastpay_node::deployment::{Deployment, folder_identity};
@@ -14,6 +13,7 @@ use fastpay_node::rollback::{HighWaterMark, StaleReason, default_high_water_mark
 use fastpay_node::setup;
 use fastpay_node::storage::DataFolder;
 use fastpay_rpc::Refusal;
+use fastpay_testkit::anvil::{Anvil, CHAIN_ID, LyingNode, Mining};
 use fastpay_testkit::{TestAccount, payment};
 
 use crate::authority::{Running, Scene, free_ports, get};

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fastpay_core::{Amount, Certificate, Domain, Epoch, PrimaryAddress};
-use fastpay_ethereum::testing::{CHAIN_ID, rich_key};
 use fastpay_ethereum::{Call, Finality, certified_redemption};
 use fastpay_node::payouts::{Payouts, WaitingSeen};
 use fastpay_rpc::json::{WaitingRedemption, WaitingRedemptions};
+use fastpay_testkit::anvil::{CHAIN_ID, rich_key};
 use fastpay_testkit::primary::{ChainConfig, SimulatedContract, SimulatedNode, SimulatedPrimary};
 use fastpay_testkit::{TestAccount, TestCommittee, redemption};
 use serde_json::{Value, json};

@@ -5,8 +5,8 @@ use alloy::primitives::U256;
 use alloy::sol_types::SolCall;
 use fastpay_core::{Amount, Asset, Transfer};
 use fastpay_ethereum::IFastPay;
-use fastpay_ethereum::testing::{Mining, SAFETY_PARAMETERS};
 use fastpay_relayer::{BelowCost, BundleConfig, Reason, Relayer, status_json, status_text};
+use fastpay_testkit::anvil::{Mining, SAFETY_PARAMETERS};
 use fastpay_testkit::fake::Role;
 
 use crate::scene::{ETHER, RECIPIENT, Scene};

@@ -208,7 +208,7 @@ fn a_missing_file_and_an_unknown_key_are_said_so() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn once_redeems_what_there_is_and_status_shows_it() {
-    let scene = crate::scene::Scene::new(fastpay_ethereum::testing::Mining::EveryMs(100)).await;
+    let scene = crate::scene::Scene::new(fastpay_testkit::anvil::Mining::EveryMs(100)).await;
     scene.publish(0..2);
     let folder = tempfile::tempdir().unwrap();
     assert!(init(folder.path(), &["--unencrypted-key"]).status.success());

@@ -4,9 +4,9 @@
 use alloy::primitives::{Address, Bytes, U256};
 use alloy::sol_types::{SolCall, SolValue};
 use fastpay_core::{AccountKey, Amount, Asset, Redemption, Transfer};
-use fastpay_ethereum::testing::{LyingNode, Mining, rich_key};
 use fastpay_ethereum::{Call, IFastPay, IToken, Sender};
 use fastpay_relayer::{Assets, BelowCost, Relayer, State, status_json, status_text};
+use fastpay_testkit::anvil::{LyingNode, Mining, rich_key};
 use serde_json::{Value, json};
 
 use crate::scene::{ETHER, RECIPIENT, Scene, serving};

@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex};
 
 use alloy::primitives::U256;
 use fastpay_core::{Amount, Epoch, Redemption, SequenceNumber, Transfer};
-use fastpay_ethereum::testing::{LyingNode, Mining};
 use fastpay_ethereum::{Call, CertifiedRedemption};
 use fastpay_relayer::{
     Assets, BelowCost, BundleConfig, Config, Rate, Reason, Relayer, RelayerError, State, StoreError, status_json,
     status_text,
 };
+use fastpay_testkit::anvil::{LyingNode, Mining};
 use fastpay_testkit::fake::Role;
 
 use crate::scene::{ETHER, RECIPIENT, Scene, UNFUNDED};

@@ -10,10 +10,10 @@ use fastpay_core::{
     AccountKey, Amount, Asset, AuthorityKeys, Certificate, Committee, Domain, Epoch, Payment, Redemption,
     SequenceNumber, Transfer,
 };
-use fastpay_ethereum::testing::{Anvil, CHAIN_ID, GUARDIAN, Mining, Signers};
 use fastpay_ethereum::{Call, Finality, IFastPay, Primary, PrimaryConfig, SenderConfig};
 use fastpay_relayer::{Assets, BelowCost, BundleConfig, Clock, Config, KeyConfig, Rate, Relayer, authorities};
 use fastpay_testkit::TestCommittee;
+use fastpay_testkit::anvil::{Anvil, CHAIN_ID, GUARDIAN, Mining, Signers};
 use fastpay_testkit::fake::{FakeAuthority, FakeCommittee};
 
 /// The asset that was never deposited.

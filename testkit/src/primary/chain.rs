@@ -39,7 +39,7 @@ impl Default for ChainConfig {
     /// Anvil's chain id and finality, geth's memory.
     fn default() -> Self {
         Self {
-            chain_id: fastpay_ethereum::testing::CHAIN_ID,
+            chain_id: crate::anvil::CHAIN_ID,
             finalized_depth: 2,
             safe_depth: 1,
             state_depth: 128,

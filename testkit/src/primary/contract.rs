@@ -2,12 +2,12 @@
 
 use std::ops::RangeInclusive;
 
+use crate::anvil::council_of;
 use alloy::eips::{BlockId, BlockNumberOrTag};
 use alloy::primitives::{Address, Bytes, U256, keccak256};
 use alloy::rpc::types::Filter;
 use alloy::sol_types::{SolCall, SolEvent, SolValue};
 use fastpay_core::{AccountId, Amount, Asset, SequenceNumber};
-use fastpay_ethereum::testing::council_of;
 use fastpay_ethereum::{Call, IFastPay, IToken, PrivateKeySigner};
 use serde_json::json;
 

@@ -33,10 +33,10 @@ pub use weather::Weather;
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use crate::anvil::{DEPLOYER_KEY, creation_code, fastpay_codes, raw_transaction, rich_key};
 use alloy::primitives::{Address, B256, Bytes, TxKind, U256};
 use alloy::rpc::types::TransactionReceipt;
 use fastpay_core::Committee;
-use fastpay_ethereum::testing::{DEPLOYER_KEY, creation_code, fastpay_codes, raw_transaction, rich_key};
 use fastpay_ethereum::{Call, Finality, Primary, PrimaryConfig, PrivateKeySigner};
 use serde_json::json;
 use url::Url;

@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::anvil::{CHAIN_ID, GUARDIAN_KEY, Rotation, Signers, rich_key};
 use alloy::primitives::{Address, U256};
 use alloy::sol_types::{SolCall, SolValue};
 use fastpay_core::{
     AccountId, Amount, Asset, Certificate, Deposit, Domain, Epoch, PrimaryAddress, SequenceNumber, TransactionIndex,
 };
-use fastpay_ethereum::testing::{CHAIN_ID, GUARDIAN_KEY, Rotation, Signers, rich_key};
 use fastpay_ethereum::{
     Call, Finality, ICouncil, IFastPay, IToken, Primary, SendError, Sender, SenderConfig, Submission,
     certified_redemption,

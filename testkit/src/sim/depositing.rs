@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::anvil::rich_key;
 use fastpay_core::{AccountId, AccountKey, Amount, Asset};
-use fastpay_ethereum::testing::rich_key;
 use fastpay_wallet::folder::Folder;
 use fastpay_wallet::{ChainAccount, WalletError};
 use tokio::sync::mpsc;

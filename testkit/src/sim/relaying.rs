@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::anvil::{CHAIN_ID, rich_key};
 use fastpay_ethereum::PrimaryConfig;
-use fastpay_ethereum::testing::{CHAIN_ID, rich_key};
 use fastpay_relayer::{BelowCost, BundleConfig, Clock, Config, KeyConfig, Rate, Relayer};
 use tokio::time::{sleep, timeout};
 

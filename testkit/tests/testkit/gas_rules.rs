@@ -8,7 +8,7 @@ use alloy::signers::SignerSync;
 use alloy::sol;
 use alloy::sol_types::{SolCall, SolValue};
 use fastpay_ethereum::PrivateKeySigner;
-use fastpay_ethereum::testing::creation_code;
+use fastpay_testkit::anvil::creation_code;
 use revm::context::result::ExecutionResult;
 use revm::context::{Context, TxEnv};
 use revm::database::{CacheDB, EmptyDB};

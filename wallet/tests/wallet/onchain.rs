@@ -7,11 +7,11 @@ use std::time::Duration;
 use alloy::primitives::{Address, TxKind, U256};
 use alloy::sol_types::{SolCall, SolValue};
 use fastpay_core::{AccountId, AccountKey, Amount, Asset, SequenceNumber, TransactionIndex, Transfer};
-use fastpay_ethereum::testing::{Anvil, CHAIN_ID, Mining, rich_key};
 use fastpay_ethereum::{
     Call, Finality, Payout, Primary, PrimaryConfig, Progress, SendError, Sender, SenderConfig, Submission, Token,
     certified_redemption,
 };
+use fastpay_testkit::anvil::{Anvil, CHAIN_ID, Mining, rich_key};
 use fastpay_testkit::{TestAccount, TestCommittee, redemption};
 use fastpay_wallet::folder::{Errand, Folder, TransactionState};
 use fastpay_wallet::{ChainAccount, Claim, ErrorKind, WalletError};
@@ -36,7 +36,7 @@ impl Scene {
         let committee = TestCommittee::new(4);
         let contract = anvil.deploy(&committee.committee).await;
         // Votes must be for this chain and contract.
-        let domain = fastpay_core::Domain::new(fastpay_ethereum::testing::CHAIN_ID, contract);
+        let domain = fastpay_core::Domain::new(fastpay_testkit::anvil::CHAIN_ID, contract);
         let committee = TestCommittee::with(4, domain, fastpay_core::Epoch(0));
         let key = AccountKey::ethereum(rich_key(1).to_bytes().0).unwrap();
         Self { anvil, committee, contract, home: tempfile::tempdir().unwrap(), key }

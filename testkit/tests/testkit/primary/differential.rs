@@ -5,10 +5,10 @@ use alloy::rpc::client::RpcClient;
 use alloy::rpc::json_rpc::RpcError;
 use alloy::sol_types::{SolCall, SolEvent, SolValue};
 use fastpay_core::{Amount, Asset, Domain, Epoch, Redemption, VerifiedContractVote, sign_batch_vote};
-use fastpay_ethereum::testing::{
+use fastpay_ethereum::{Call, IFastPay, IToken, certified_redemption};
+use fastpay_testkit::anvil::{
     Anvil, CHAIN_ID, DEPLOYER_KEY, Mining, creation_code, fastpay_codes, raw_transaction, rich_key,
 };
-use fastpay_ethereum::{Call, IFastPay, IToken, certified_redemption};
 use fastpay_testkit::primary::{ChainConfig, SLOT_S, SimulatedPrimary};
 use fastpay_testkit::{TestAccount, TestCommittee, redemption};
 use serde_json::{Value, json};

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use alloy::sol_types::SolEvent;
 use fastpay_core::{Amount, Asset, Deposit, TransactionIndex};
-use fastpay_ethereum::testing::rich_key;
 use fastpay_ethereum::{Alarm, Cursor, DepositReader, DepositsError, EpochReader, IFastPay};
 use fastpay_testkit::TestCommittee;
+use fastpay_testkit::anvil::rich_key;
 use fastpay_testkit::primary::{ChainConfig, Fate, LogLie, SLOT_S, SimulatedNode, Weather};
 
 use super::scene::{ALICE, BOB, Scene};

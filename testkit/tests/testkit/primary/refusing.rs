@@ -6,7 +6,7 @@ use alloy::primitives::{Address, Bytes, TxKind, U256};
 use alloy::rpc::client::RpcClient;
 use alloy::rpc::json_rpc::RpcError;
 use alloy::signers::SignerSync;
-use fastpay_ethereum::testing::{CHAIN_ID, rich_key};
+use fastpay_testkit::anvil::{CHAIN_ID, rich_key};
 use fastpay_testkit::primary::{ChainConfig, SimulatedPrimary};
 use serde_json::{Value, json};
 

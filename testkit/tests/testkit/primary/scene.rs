@@ -3,9 +3,9 @@
 use alloy::primitives::U256;
 use alloy::sol_types::SolValue;
 use fastpay_core::{AccountId, Amount, Asset};
-use fastpay_ethereum::testing::rich_key;
 use fastpay_ethereum::{Finality, IFastPay, Primary, Sender, SenderConfig};
 use fastpay_testkit::TestCommittee;
+use fastpay_testkit::anvil::rich_key;
 use fastpay_testkit::primary::{ChainConfig, SimulatedContract, SimulatedNode, SimulatedPrimary};
 
 pub const ALICE: AccountId = AccountId([0xa1; 32]);

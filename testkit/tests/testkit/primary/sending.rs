@@ -7,10 +7,10 @@ use std::time::Duration;
 use alloy::primitives::U256;
 use alloy::sol_types::SolCall;
 use fastpay_core::{AccountKey, Amount, Asset};
-use fastpay_ethereum::testing::rich_key;
 use fastpay_ethereum::{
     Call, IToken, Inclusion, PrimaryError, Progress, SendError, Sender, SenderConfig, Status, Submission,
 };
+use fastpay_testkit::anvil::rich_key;
 use fastpay_testkit::primary::{ChainConfig, Fate, SLOT_S, Weather};
 use fastpay_wallet::folder::Folder;
 use fastpay_wallet::{ChainAccount, Finished};

@@ -6,10 +6,9 @@ use fastpay_core::{
     Announcement, AuthorityKeys, Committee, CouncilStatement, Domain, Epoch, PossessionProof, VerifiedContractVote,
     sign_council_vote,
 };
+use fastpay_ethereum::{Call, ContractAnnouncement, ICouncil};
 
 use super::{CHAIN_ID, GUARDIAN, council_of};
-use crate::contract::{ContractAnnouncement, ICouncil};
-use crate::submission::Call;
 
 /// `Council`'s short delay, which follows the guardian's endorsement.
 const DELAY_S: u64 = 86_400;

@@ -20,19 +20,15 @@ use alloy::eips::eip2718::Encodable2718;
 use alloy::primitives::{Address, B256, Bytes, TxKind, U64, U256};
 use alloy::rpc::client::RpcClient;
 use alloy::rpc::json_rpc::RpcRecv;
-use alloy::rpc::types::Log;
 use alloy::signers::{SignerSync, local::PrivateKeySigner};
 use alloy::sol_types::SolValue;
-use fastpay_core::{Committee, TransactionIndex};
+use fastpay_core::Committee;
+use fastpay_ethereum::{
+    AssetCap, Call, ContractAuthority, Finality, Primary, PrimaryConfig, SafetyParameters, Sender, SenderConfig,
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use url::Url;
-
-use crate::contract::{AssetCap, ContractAuthority, SafetyParameters};
-use crate::events::{Alarm, BlockRange, OrderEvent, check};
-use crate::primary::{Primary, PrimaryConfig};
-use crate::sender::Sender;
-use crate::{Finality, SenderConfig};
 
 /// Anvil's chain id.
 pub const CHAIN_ID: u64 = 31_337;
@@ -57,22 +53,6 @@ pub const SAFETY_PARAMETERS: SafetyParameters = SafetyParameters {
     votesValidity: 6 * 86_400,
     unlockWindow: 3 * 86_400,
 };
-
-/// What [`crate::DepositReader`] makes of the logs that one node gives for whole blocks, for tests that make up logs.
-///
-/// # Errors
-/// See [`Alarm`].
-pub fn check_order(
-    contract: Address,
-    after: TransactionIndex,
-    blocks: std::ops::RangeInclusive<u64>,
-    last_hash: B256,
-    logs: &[Log],
-    count: Option<TransactionIndex>,
-) -> Result<Vec<OrderEvent>, Alarm> {
-    let range = BlockRange { first: *blocks.start(), last: *blocks.end(), last_hash };
-    check(after, contract, &range, logs, count)
-}
 
 /// The repository's root.
 #[must_use]
@@ -241,7 +221,7 @@ impl Anvil {
     }
 
     /// Has the guardian make a call, and waits until it is mined. Answers with the receipt.
-    pub async fn call_as_guardian(&self, call: crate::Call) -> Value {
+    pub async fn call_as_guardian(&self, call: Call) -> Value {
         let key = rich_key(GUARDIAN_KEY);
         let nonce: U64 = self.request("eth_getTransactionCount", json!([key.address(), "latest"])).await;
         let hash = self.send_raw(&key, nonce.to(), call.to.into(), call.value, call.data).await;
