@@ -2,20 +2,27 @@
 pragma solidity ^0.8.28;
 
 import {IFastPay, Redemption} from "../contracts/interfaces/IFastPay.sol";
+import {Deploy} from "../script/Deploy.s.sol";
+import {Verify} from "../script/Verify.s.sol";
+import {FastPayTest} from "./FastPayTest.sol";
+import {OperatorFiles} from "./OperatorFiles.sol";
 import {Splitter} from "./mocks/Recipients.sol";
 import {CouncilTest} from "./trees/CouncilTest.sol";
 
 /// @title Everybody moves to a new contract, as docs/CONTRACT.md says
 /// @notice Both contracts have committees of their own and run side by side. Accounts move one by one.
-contract MigrationTest is CouncilTest {
+contract MigrationTest is CouncilTest, OperatorFiles {
     IFastPay private _old;
     IFastPay private _new;
 
-    function setUp() public override {
+    function setUp() public override(CouncilTest, FastPayTest) {
         super.setUp();
         fundToken(token, 1000);
         _old = fastPay;
-        _new = deploy(7, tight());
+        // 1. The new contract and its council, as operators deploy and verify them.
+        string memory file = string.concat('{"authorities":', listOf(authorities(7)), "}");
+        _new = new Deploy().deploy(file, guardian);
+        new Verify().verify(file, address(_new));
     }
 
     function test_EverybodyMoves() public {

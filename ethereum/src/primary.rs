@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use alloy::primitives::{Address, U64, U256};
+use alloy::primitives::{Address, Bytes, U64, U256};
 use alloy::rpc::client::RpcClient;
 use alloy::rpc::json_rpc::RpcRecv;
 use alloy::sol_types::SolCall;
@@ -351,6 +351,15 @@ impl Primary {
     /// Where no node answers.
     pub async fn ether_balance(&self, owner: Address) -> Result<U256, PrimaryError> {
         self.request("eth_getBalance", json!([owner, "latest"])).await
+    }
+
+    /// Whether an address has code now: a contract, or an account that is delegated to one (EIP-7702).
+    ///
+    /// # Errors
+    /// Where no node answers.
+    pub async fn has_code(&self, address: Address) -> Result<bool, PrimaryError> {
+        let code: Bytes = self.request("eth_getCode", json!([address, "latest"])).await?;
+        Ok(!code.is_empty())
     }
 
     /// The number of transactions sent by `owner`, counting those that wait.

@@ -153,6 +153,7 @@ fn relayer_state() -> State {
         bundles: vec![bundle],
         free_nonces: vec![2],
         left: vec![left],
+        payees: [(CONTRACT, 115_000)].into(),
         totals: Totals::default(),
         decision: Decision::default(),
         paused_until: Some(7),

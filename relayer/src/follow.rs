@@ -3,13 +3,18 @@
 
 use std::time::Duration;
 
+use fastpay_core::Asset;
 use fastpay_ethereum::{Inclusion, Payout, PrimaryError, SendError, Status, Submission};
 use tokio::time::Instant;
 
+use crate::gas::{Payouts, Plan};
 use crate::pending::RedemptionId;
 use crate::relayer::{Relayer, RelayerError, wait_or_stop};
 use crate::store::{Bundle, Left};
 use crate::submit::wait_or_stop_sending;
+
+/// An account's first order costs so much more than the model says, and no payee is to blame for it.
+const FIRST_ORDER_GAS: u64 = 20_000;
 
 /// Who is to blame for a final transaction that reverted.
 enum Fault {
@@ -108,7 +113,12 @@ impl Relayer {
                 self.traces.ended(item, included_at, outcome(&state, was_queued, inclusion.success));
             }
             match (state, inclusion.success) {
-                (Payout::Done, true) => self.finish_by_us(id, was_queued, inclusion),
+                (Payout::Done, true) => {
+                    if let ([_], false) = (&*items, was_queued) {
+                        self.measure_payee(id, inclusion);
+                    }
+                    self.finish_by_us(id, was_queued, inclusion);
+                }
                 (Payout::Done, false) => self.finish_by_others(id),
                 (Payout::Queued(queued), _) if !was_queued => self.take_queued(id, queued),
                 (_, true) => self.postpone(id, format!("transaction {} had no effect on it", inclusion.hash)),
@@ -147,8 +157,23 @@ impl Relayer {
         }
     }
 
+    /// Notes what the payee of a transaction's only item spent, where that is more than an order can cost otherwise.
+    fn measure_payee(&mut self, id: RedemptionId, inclusion: &Inclusion) {
+        let Some(committees) = &self.committees else { return };
+        let item = self.state.position(&id).and_then(|position| self.state.items.get(position));
+        let Some(item) = item.filter(|item| item.alone && item.redemption.asset == Asset::ETHER) else { return };
+        let model = Plan::Certificates.gas(committees.current().quorum(), 1);
+        let usual = model.saturating_add(Payouts::of(&item.redemption).gas()).saturating_add(FIRST_ORDER_GAS);
+        let (payee, spent) = (item.redemption.recipient, inclusion.gas_used.saturating_sub(usual));
+        if spent > 0 {
+            tracing::warn!(%payee, spent, "a payee spends gas, and its redemptions are asked for a higher fee from now on");
+            self.state.note_payee(payee, spent.saturating_add(FIRST_ORDER_GAS));
+            self.changed = true;
+        }
+    }
+
     /// From now on an item has transactions of its own.
-    fn set_alone(&mut self, id: RedemptionId) {
+    pub(crate) fn set_alone(&mut self, id: RedemptionId) {
         if let Some(item) = self.state.position(&id).and_then(|position| self.state.items.get_mut(position)) {
             item.alone = true;
             self.changed = true;

@@ -94,10 +94,11 @@ impl Plan {
     }
 
     /// The most gas that a transaction without redemptions takes, with what the contract wants to see left at its last
-    /// payout.
+    /// payout: a fee has its whole allowance then, of which our own address takes nothing.
     pub(crate) fn base_gas_max(self, quorum: usize) -> u64 {
+        const LEFT_AT_FEE: u64 = ETHER_GAS + ETHER_GAS / 63 + CALL_GAS;
         let votes = if self == Self::Batch { VOTE_MAX.saturating_mul(to_u64(quorum)) } else { 0 };
-        TRANSACTION_MAX.saturating_add(CALL_GAS).saturating_add(votes)
+        TRANSACTION_MAX.saturating_add(LEFT_AT_FEE).saturating_add(votes)
     }
 
     /// The most gas that a redemption adds.

@@ -193,6 +193,28 @@ pub(crate) fn judge(waiting: &[Waiting], conditions: Conditions, policy: Policy)
     Judgement { submit: goes.then_some((shares.plan, chosen)), leave, decision }
 }
 
+/// What is to be done about a redemption that has a transaction of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Alone {
+    Goes,
+    Waits,
+    Left,
+}
+
+/// Judges a redemption by itself, whose payee is a contract that was seen to spend so much gas.
+pub(crate) fn judge_alone(item: Waiting, payee_gas: u64, conditions: Conditions, policy: Policy) -> Alone {
+    let shares = Shares::of(&[item], &[0], conditions, policy);
+    let payee_cost = u128::from(payee_gas).saturating_mul(conditions.gas_price_wei);
+    let covers = item.fee_wei >= shares.cost_of(&item, conditions).saturating_add(payee_cost);
+    let is_dear = policy.patient_above_wei.is_some_and(|most| conditions.gas_price_wei > most);
+    match (item.waited_ms >= policy.wait_ms_max, covers || policy.below_cost == BelowCost::Pay) {
+        (true, true) => Alone::Goes,
+        (true, false) => Alone::Left,
+        (false, _) if covers && !is_dear => Alone::Goes,
+        (false, _) => Alone::Waits,
+    }
+}
+
 /// What each of some redemptions costs.
 struct Shares {
     plan: Plan,
@@ -351,6 +373,25 @@ mod tests {
         let judged = judge(&[due(TOKEN)], Conditions { room: poor, ..CHEAP }, many);
         assert_eq!((judged.submit, judged.decision.reason), (None, Reason::WaitsForFunds));
         assert!(judged.leave.is_empty());
+    }
+
+    #[test]
+    fn one_by_itself_pays_for_what_its_payee_spends_and_waits_for_no_company() {
+        let leaving = Policy { below_cost: BelowCost::Leave, ..POLICY };
+        let just = Waiting { fee_wei: u128::from(Plan::Certificates.gas_each(3, 1)) * GWEI, ..GOOD };
+        let check = |item, payee_gas, policy, expected| {
+            assert_eq!(judge_alone(item, payee_gas, CHEAP, policy), expected, "{item:?} {payee_gas} {policy:?}");
+        };
+        check(just, 0, leaving, Alone::Goes);
+        check(just, 1, leaving, Alone::Waits);
+        check(due(just), 0, leaving, Alone::Goes);
+        check(due(just), 1, leaving, Alone::Left);
+        check(due(just), 1, POLICY, Alone::Goes);
+        check(just, 1, POLICY, Alone::Waits);
+        let dear = Policy { patient_above_wei: Some(GWEI - 1), ..leaving };
+        check(just, 0, dear, Alone::Waits);
+        check(due(just), 0, dear, Alone::Goes);
+        check(Waiting { fee_wei: just.fee_wei + 9 * GWEI, ..just }, 9, leaving, Alone::Goes);
     }
 
     #[test]

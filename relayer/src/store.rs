@@ -27,6 +27,9 @@ pub(crate) const QUEUED_MAX: usize = 5_000;
 /// over hours, so nobody flushes them out for nothing.
 const LEFT_MAX: usize = 1_000;
 
+/// So many payees that spend much gas are remembered.
+const PAYEES_MAX: usize = 10_000;
+
 /// All that survives a restart.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -56,6 +59,9 @@ pub struct State {
     /// The redemptions that failed by themselves and are left to their owners, the newest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left: Vec<Left>,
+    /// Contracts that spent more gas than usual when they were paid ETH, and the most that each spent.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub payees: BTreeMap<Address, u64>,
     /// What was done so far.
     pub totals: Totals,
     /// What was decided last about what waits.
@@ -155,7 +161,7 @@ pub enum StoreError {
 impl State {
     pub(crate) fn new(chain_id: u64, contract: Address) -> Self {
         let (cursors, items, bundles) = (BTreeMap::new(), Vec::new(), Vec::new());
-        let (free_nonces, left) = (Vec::new(), Vec::new());
+        let (free_nonces, left, payees) = (Vec::new(), Vec::new(), BTreeMap::new());
         let (totals, decision) = (Totals::default(), Decision::default());
         let (first_committee, address, paused_until) = (None, None, None);
         Self {
@@ -169,6 +175,7 @@ impl State {
             bundles,
             free_nonces,
             left,
+            payees,
             totals,
             decision,
             paused_until,
@@ -211,6 +218,15 @@ impl State {
             self.left.remove(0);
         }
         self.left.push(left);
+    }
+
+    /// Notes the gas that a payee spent; some other payee is forgotten where there are too many.
+    pub(crate) fn note_payee(&mut self, payee: Address, gas: u64) {
+        let most = self.payees.entry(payee).or_default();
+        *most = gas.max(*most);
+        if self.payees.len() > PAYEES_MAX {
+            self.payees.pop_first();
+        }
     }
 
     /// True where a transaction waits that cannot get into the chain before one with a free nonce does.

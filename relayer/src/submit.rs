@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use fastpay_core::{Committees, Epoch};
+use fastpay_core::{Asset, Committees, Epoch};
 use fastpay_ethereum::{Call, Offer, PrimaryError, SendError, Sender, Submission, gas_limit, utc};
 
 use crate::bundle::{Ready, Sifted, Trial, by_certificates, sift};
@@ -11,7 +11,7 @@ use crate::gas::{Payouts, Plan};
 use crate::ingest::OnChain;
 use crate::means::Means;
 use crate::pending::{PendingRedemption, RedemptionId};
-use crate::policy::{Conditions, Decision, Reason, Room, Waiting, judge};
+use crate::policy::{Alone, Conditions, Decision, Reason, Room, Waiting, judge, judge_alone};
 use crate::relayer::{Relayer, RelayerError, wait_or_stop};
 use crate::store::Bundle;
 
@@ -86,7 +86,8 @@ impl Relayer {
         }
         self.submit_singly(&mut outlook).await?;
         while self.has_place() && self.submit_some(&mut outlook, eager).await? {}
-        Ok(())
+        // Those whose payees turned out to be contracts.
+        self.submit_singly(&mut outlook).await
     }
 
     /// Whether one more transaction may be under way.
@@ -115,8 +116,8 @@ impl Relayer {
         left.into_iter().for_each(|id| self.leave_unserved(id));
     }
 
-    /// Gives each item that shared a transaction which did nothing one of its own. It was worth its gas once, so it is not
-    /// judged again.
+    /// Gives each item one of its own that shared a transaction which did nothing, or that pays a contract. It was worth its
+    /// gas once, so it is not judged again.
     async fn submit_singly(&mut self, outlook: &mut Outlook) -> Result<(), RelayerError> {
         let alone: Vec<PendingRedemption> = self.open_items().into_iter().filter(|item| item.alone).collect();
         for item in alone {
@@ -167,10 +168,10 @@ impl Relayer {
         let (quorum, gas_price_wei, room) = (outlook.quorum(), means.offer.price(), means.room());
         let conditions = Conditions { quorum, gas_price_wei, room };
         let policy = self.config.bundle.policy();
-        let (mut settling, mut checked) = (HashSet::new(), HashSet::new());
+        let (mut out, mut checked) = (HashSet::new(), HashSet::new());
         let (plan, items) = loop {
             let mut open = self.open_items();
-            open.retain(|item| !item.alone && !settling.contains(&item.id()));
+            open.retain(|item| !item.alone && !out.contains(&item.id()));
             let now = self.clock.now_ms();
             let waiting: Vec<_> = open
                 .iter()
@@ -186,25 +187,49 @@ impl Relayer {
                 judged.leave.iter().filter_map(|index| open.get(*index).map(PendingRedemption::id)).collect();
             left.into_iter().for_each(|id| self.leave(id));
             self.note_decision(judged.decision);
-            let Some((plan, chosen)) = judged.submit else { return Ok(false) };
-            let chosen: Vec<PendingRedemption> = chosen.iter().filter_map(|index| open.get(*index).cloned()).collect();
-            let unknown: Vec<_> = chosen.iter().map(PendingRedemption::id).filter(|id| !checked.contains(id)).collect();
-            let mut gone = false;
-            for id in unknown {
-                if self.is_open(id).await? {
-                    checked.insert(id);
+            let Some((plan, positions)) = judged.submit else { return Ok(false) };
+            let chosen: Vec<PendingRedemption> =
+                positions.iter().filter_map(|index| open.get(*index).cloned()).collect();
+            let before = out.len();
+            for (item, position) in chosen.iter().zip(positions) {
+                let id = item.id();
+                if checked.contains(&id) {
+                    continue;
+                }
+                if !self.is_open(id).await? {
+                    out.insert(id);
+                } else if self.pays_contract(item).await? {
+                    if let Some(waiting) = waiting.get(position) {
+                        self.single_out(item, *waiting, conditions);
+                    }
+                    out.insert(id);
                 } else {
-                    settling.insert(id);
-                    gone = true;
+                    checked.insert(id);
                 }
             }
-            if !gone {
+            if out.len() == before {
                 break (plan, chosen);
             }
         };
         match plan {
             Plan::Certificates => self.submit_certificates(outlook, items).await,
             Plan::Batch => self.submit_batch(outlook, items).await,
+        }
+    }
+
+    /// Whether it pays ETH to a contract, which may spend the gas that it is allowed to, whatever it does in a trial.
+    async fn pays_contract(&self, item: &PendingRedemption) -> Result<bool, PrimaryError> {
+        let redemption = &item.redemption;
+        Ok(redemption.asset == Asset::ETHER && self.sender.primary().has_code(redemption.recipient).await?)
+    }
+
+    /// Decides about an item that pays a contract. Only of a transaction by itself it is known what its payee spent.
+    fn single_out(&mut self, item: &PendingRedemption, waiting: Waiting, conditions: Conditions) {
+        let payee_gas = self.state.payees.get(&item.redemption.recipient).copied().unwrap_or_default();
+        match judge_alone(waiting, payee_gas, conditions, self.config.bundle.policy()) {
+            Alone::Goes => self.set_alone(item.id()),
+            Alone::Waits => {}
+            Alone::Left => self.leave(item.id()),
         }
     }
 

@@ -20,6 +20,10 @@ const BURNS_AT_A_PRICE: &str = "0x3a600557005bfe";
 const BURNS_IN_ODD_BLOCKS: &str = "0x43600116600857005bfe";
 /// Takes what it gets.
 const STOPS: &str = "0x00";
+/// Spends gas until fewer than 2,000 are left, and takes what it gets.
+const SPENDS: &str = "0x5b6107d05a116000570000";
+/// The same in every second block.
+const SPENDS_IN_ODD_BLOCKS: &str = "0x43600116600857005b6107d05a1160085700";
 const REVERTS: &str = "0x60006000fd";
 
 /// Mines until what is under way is final, and settles it. Returns how many transactions there were.
@@ -79,8 +83,76 @@ async fn dust_to_a_payee_that_burns_gas_holds_nobody_up() {
         let paid = scene.primary.ether_balance(RECIPIENT).await.unwrap();
         assert_eq!(paid, U256::from(3 * (ETHER / 10 - 1)), "{tried} {mined}");
         assert_eq!((relayer.state().totals.redeemed, relayer.state().items.len()), (9, 0), "{tried} {mined}");
-        assert_eq!((transactions, counted(&relayer, "reverted")), (1, 0), "{tried} {mined}");
+        // One for the honest, and one for each that pays a contract.
+        assert_eq!((transactions, counted(&relayer, "reverted")), (7, 0), "{tried} {mined}");
     }
+}
+
+/// Publishes an order of the owner to [`PAYEE`] whose fee pays for so much gas, and tells the relayer's loop of it once.
+async fn offer_to_payee(scene: &Scene, relayer: &mut Relayer, sequence: u64, gas: u128) {
+    let price: U256 = scene.anvil.request("eth_gasPrice", json!([])).await;
+    let fee = gas * price.to::<u128>();
+    let redemption = Redemption { recipient: PAYEE, amount: Amount(fee + 7), ..scene.redemption(sequence, fee) };
+    scene.show(&scene.certify(Transfer::Redemption(redemption)));
+    relayer.tick(true).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_payee_that_spends_its_allowance_pays_for_it_from_the_second_time_on() {
+    for code in [SPENDS, SPENDS_IN_ODD_BLOCKS, BURNS] {
+        let mut scene = Scene::new(Mining::Manual).await;
+        scene.config.bundle.below_cost = BelowCost::Leave;
+        let mut relayer = scene.relayer().await;
+        scene.set_code(PAYEE, code).await;
+        // The next block has an odd number.
+        let newest: U256 = scene.anvil.request("eth_blockNumber", json!([])).await;
+        scene.anvil.mine(newest.to::<u64>() % 2).await;
+        // Once it is paid with a fee for an ordinary payee.
+        offer_to_payee(&scene, &mut relayer, 0, 100_000).await;
+        assert_eq!(relayer.state().bundles.len(), 1, "{code}");
+        settle_all(&scene, &mut relayer).await;
+        assert_eq!((relayer.state().totals.redeemed, counted(&relayer, "reverted")), (1, 0), "{code}");
+        assert!(relayer.state().payees[&PAYEE] > 100_000, "{code}: {:?}", relayer.state().payees);
+        // Also after a restart.
+        drop(relayer);
+        let mut relayer = scene.relayer().await;
+        offer_to_payee(&scene, &mut relayer, 1, 100_000).await;
+        assert_eq!((relayer.state().bundles.len(), relayer.state().totals.below_cost), (0, 1), "{code}");
+        offer_to_payee(&scene, &mut relayer, 2, 300_000).await;
+        settle_all(&scene, &mut relayer).await;
+        assert_eq!((relayer.state().totals.redeemed, relayer.state().items.len()), (2, 0), "{code}");
+    }
+}
+
+#[tokio::test]
+async fn an_ordinary_contract_is_paid_for_the_fee_that_is_quoted_and_nobody_pays_for_a_dear_one() {
+    let mut scene = Scene::new(Mining::Manual).await;
+    scene.config.bundle.below_cost = BelowCost::Leave;
+    let price: U256 = scene.anvil.request("eth_gasPrice", json!([])).await;
+    let (price, fee) = (price.to::<u128>(), 50_000 * price.to::<u128>());
+    for sequence in 0..10 {
+        scene.publish_worth(sequence, ETHER / 100, fee);
+    }
+    scene.set_code(PAYEE, SPENDS).await;
+    let mut relayer = scene.relayer().await;
+    // Its fee would suffice in company, where it would cost five times as much.
+    offer_to_payee(&scene, &mut relayer, 10, 50_000).await;
+    assert_eq!((relayer.state().bundles.len(), relayer.state().totals.below_cost), (1, 1));
+    let bundle = relayer.state().bundles[0].clone();
+    assert_eq!(bundle.items.len(), 10);
+    settle_all(&scene, &mut relayer).await;
+    let hash = bundle.submission.attempts[0].hash;
+    let receipt: Value = scene.anvil.request("eth_getTransactionReceipt", json!([hash])).await;
+    let used: U256 = receipt["gasUsed"].as_str().unwrap().parse().unwrap();
+    assert!(used.to::<u128>() * price <= 10 * fee, "{used}");
+    // One that takes what it gets.
+    scene.set_code(PAYEE, STOPS).await;
+    for sequence in 11..13 {
+        offer_to_payee(&scene, &mut relayer, sequence, 92_000).await;
+        assert_eq!(relayer.state().bundles.len(), 1);
+        settle_all(&scene, &mut relayer).await;
+    }
+    assert_eq!((relayer.state().totals.redeemed, relayer.state().payees.len()), (12, 0));
 }
 
 #[tokio::test]
@@ -90,7 +162,6 @@ async fn the_gas_suffices_where_every_payee_burns_and_everything_is_written_for_
         let owner = AccountKey::ed25519([number; 32]);
         let payee = Address::from([number; 20]);
         let redemption = Redemption { recipient: payee, amount: Amount(9), ..scene.redemption(u64::MAX - 1, 4) };
-        scene.set_code(payee, STOPS).await;
         scene.show(&scene.certify_of(&owner, redemption));
     }
     let mut relayer = scene.relayer().await;
