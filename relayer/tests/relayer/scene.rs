@@ -1,8 +1,11 @@
 //! A committee of four whose keys the test holds, their redemption logs and votes served over gRPC, and a chain with
 //! the contract.
 
+use std::fs::File;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
 
 use alloy::primitives::{Address, B256, Bytes, U256};
 use alloy::sol_types::SolCall;
@@ -64,13 +67,28 @@ impl Scene {
         Self { anvil, authorities, config, primary, committee, _folder: folder }
     }
 
+    /// The lock of a relayer that is closed lasts as long as a program that another test is starting has not replaced its
+    /// copy of this process.
+    fn wait_for_folder(&self) {
+        let Ok(lock) = File::open(self.config.data_dir.join("lock")) else { return };
+        let is_free = |_: &u32| {
+            lock.try_lock().is_ok() || {
+                sleep(Duration::from_millis(10));
+                false
+            }
+        };
+        (0..500).find(is_free);
+    }
+
     /// A relayer on the scene's data folder, as if just started.
     pub async fn relayer(&self) -> Relayer {
+        self.wait_for_folder();
         Relayer::open(self.config.clone(), self.anvil.rich_key(0)).await.unwrap()
     }
 
     /// The same, by a clock at which it is this time now, in milliseconds since 1970.
     pub fn relayer_at(&self, now_ms: u64) -> Relayer {
+        self.wait_for_folder();
         let authorities = authorities(&self.config.endpoints).unwrap();
         let (config, key, primary) = (self.config.clone(), self.anvil.rich_key(0), self.primary.clone());
         Relayer::over(config, key, primary, authorities, Clock::at(now_ms)).unwrap()
