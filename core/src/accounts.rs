@@ -23,7 +23,7 @@ use hashbrown::HashTable;
 
 use crate::account::Account;
 use crate::identity::AccountId;
-use crate::payout::PAYOUT_OUTPUTS_MAX;
+use crate::transfer::PAYOUT_OUTPUTS_MAX;
 
 /// The least that a table holds: the accounts of one record, beside those of the one before.
 pub(crate) const ACCOUNTS_MIN: usize = 4;

@@ -10,10 +10,11 @@ use crate::amount::Epoch;
 use crate::committee::Committee;
 use crate::identity::AuthorityName;
 use crate::merkle::Nodes;
-use crate::order::{OrderError, Transfer, TransferOrder, VerifiedOrder};
+use crate::order::{OrderError, TransferOrder, VerifiedOrder};
 use crate::signature::BadSignature;
 use crate::signature_check::PendingVerification;
 use crate::statement::Domain;
+use crate::transfer::Transfer;
 use crate::vote::{Ballot, VerifiedVote, Vote, VoteError};
 
 /// An order and the votes for it, not yet checked.

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::amount::Epoch;
 use crate::identity::{AuthorityName, PrimaryAddress};
+use crate::signature::EcdsaSignature;
 
 /// The smallest committee that tolerates a Byzantine member.
 pub const COMMITTEE_SIZE_MIN: usize = 4;
@@ -87,6 +88,22 @@ impl Committee {
     pub fn member(&self, name: &AuthorityName) -> Option<(u8, &Authority)> {
         let index = self.members.binary_search_by_key(name, |member| member.name).ok()?;
         Some((u8::try_from(index).ok()?, self.members.get(index)?))
+    }
+
+    /// Signatures of members as the contract reads them: for each the member's index in one byte and the 65 bytes. None
+    /// where one is missing, or not by a member.
+    pub(crate) fn pack(
+        &self,
+        votes: impl ExactSizeIterator<Item = Option<(AuthorityName, EcdsaSignature)>>,
+    ) -> Option<Vec<u8>> {
+        let mut packed = Vec::with_capacity(votes.len().saturating_mul(66));
+        for vote in votes {
+            let (authority, signature) = vote?;
+            let (index, _) = self.member(&authority)?;
+            packed.push(index);
+            packed.extend_from_slice(&signature.0);
+        }
+        Some(packed)
     }
 }
 

@@ -9,9 +9,9 @@ use crate::amount::Epoch;
 use crate::committee::Committee;
 use crate::identity::AuthorityName;
 use crate::keys::AuthorityKeys;
-use crate::order::Redemption;
 use crate::signature::{BadSignature, EcdsaSignature, Signatory};
-use crate::statement::{self, Domain};
+use crate::statement::Domain;
+use crate::transfer::Redemption;
 use crate::vote::VoteError;
 
 /// One authority's vote, not yet checked.
@@ -73,6 +73,6 @@ impl VerifiedContractVote {
         fitting.sort_by_key(|vote| vote.authority);
         fitting.dedup_by_key(|vote| vote.authority);
         let quorum = fitting.get(..committee.quorum())?;
-        statement::pack(committee, quorum.iter().map(|vote| Some((vote.authority, vote.signature))))
+        committee.pack(quorum.iter().map(|vote| Some((vote.authority, vote.signature))))
     }
 }

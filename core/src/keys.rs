@@ -8,9 +8,11 @@ use secp256k1::{PublicKey, SecretKey};
 use crate::Digest;
 use crate::committee::Authority;
 use crate::identity::{AccountId, AuthorityName};
-use crate::order::{Authorization, Transfer, TransferOrder};
+use crate::order::TransferOrder;
 use crate::signature::{EcdsaSignature, Ed25519Signature, ethereum_address};
+use crate::signature_check::Authorization;
 use crate::statement::Domain;
+use crate::transfer::Transfer;
 
 /// The 32 bytes are not a secp256k1 secret key: zero, or not below the group's order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -22,6 +22,7 @@ mod certificate;
 mod committee;
 mod contract_vote;
 mod council;
+mod council_statement;
 mod epochs;
 mod genesis;
 mod history;
@@ -30,13 +31,13 @@ mod keys;
 mod ledger;
 mod merkle;
 mod order;
-mod payout;
 mod record;
 mod request;
 mod shard;
 mod signature;
 mod signature_check;
 mod statement;
+mod transfer;
 mod verifier;
 mod vote;
 
@@ -45,7 +46,8 @@ pub use amount::{Amount, Asset, Balance, Epoch, Memo, ParseAmountError, Sequence
 pub use certificate::{Certificate, CertificateError, VerifiedCertificate};
 pub use committee::{Authority, COMMITTEE_SIZE_MAX, COMMITTEE_SIZE_MIN, Committee, CommitteeError};
 pub use contract_vote::{ContractVote, VerifiedContractVote, sign_batch_vote};
-pub use council::{Announcement, CouncilStatement, PossessionError, PossessionProof, sign_council_vote};
+pub use council::{PossessionError, PossessionProof, sign_council_vote};
+pub use council_statement::{Announcement, CouncilStatement};
 pub use epochs::{Committees, EpochsError};
 pub use genesis::{Genesis, GenesisBalance};
 pub use history::{Find, History, JournalPosition, Link};
@@ -53,10 +55,7 @@ pub use identity::{AccountId, AuthorityName, ParseIdentityError, PrimaryAddress,
 pub use keys::{AccountKey, AuthorityKeys, InvalidKey};
 pub use ledger::{AssetTotals, Outbox, ShardLedger};
 pub use merkle::{MERKLE_LEAVES_MAX, MERKLE_PATH_LENGTH_MAX, MerklePath, MerkleTree};
-pub use order::{
-    Authorization, InvalidTransfer, OrderError, Payment, Redemption, Transfer, TransferOrder, VerifiedOrder,
-};
-pub use payout::{Output, Outputs, PAYOUT_OUTPUTS_MAX, Payout, Receipt};
+pub use order::{OrderError, TransferOrder, VerifiedOrder};
 pub use record::{
     AppliedCredit, Chain, CrossShardCredit, Deposit, Destination, Effect, Forwarded, Record, ShardOutputs,
     SynchronizationOrder,
@@ -64,10 +63,15 @@ pub use record::{
 pub use request::{Request, RequestError, VerifiedRequest};
 pub use shard::{Decision, Rejection, Shard, VoteFloor};
 pub use signature::{BadSignature, EcdsaSignature, Ed25519Signature, Signatory};
-pub use statement::{Domain, RedemptionVoteStatement, encode_redemption_votes};
+pub use signature_check::Authorization;
+pub use statement::{Domain, RedemptionVoteStatement};
+pub use transfer::{
+    InvalidTransfer, Output, Outputs, PAYOUT_OUTPUTS_MAX, Payment, Payout, Receipt, Redemption, Transfer,
+};
 pub use verifier::Verifier;
 pub use vote::{
-    OwnSignature, VerifiedVote, Vote, VoteError, VoteSignature, sign_payment_votes, sign_redemption_vote, sign_vote,
+    OwnSignature, VerifiedVote, Vote, VoteError, VoteSignature, encode_redemption_votes, sign_payment_votes,
+    sign_redemption_vote, sign_vote,
 };
 
 /// A 32-byte hash: an EIP-712 digest, or a node of a Merkle tree.

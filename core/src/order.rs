@@ -3,167 +3,40 @@
 use std::sync::Arc;
 
 use borsh::{BorshDeserialize, BorshSerialize};
-use serde::{Deserialize, Serialize};
 
 use crate::Digest;
-use crate::amount::{Amount, Asset, Memo, SequenceNumber};
-use crate::identity::{AccountId, PrimaryAddress};
-use crate::payout::{PAYOUT_OUTPUTS_MAX, Payout, Receipt};
-use crate::signature::{BadSignature, EcdsaSignature, Ed25519Signature};
-use crate::signature_check::{PendingVerification, SignatureCheck};
+use crate::amount::Amount;
+use crate::identity::AccountId;
+use crate::signature::BadSignature;
+use crate::signature_check::{Authorization, PendingVerification, SignatureCheck};
 use crate::statement::Domain;
+use crate::transfer::{InvalidTransfer, Redemption, Transfer};
 
-/// Moves `amount` to another FastPay account.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, BorshSerialize, BorshDeserialize, Serialize, Deserialize)]
-pub struct Payment {
-    /// Who pays.
-    pub sender: AccountId,
-    /// Who is paid.
-    pub recipient: AccountId,
-    /// What is moved.
-    pub asset: Asset,
-    /// How much of it.
-    pub amount: Amount,
-    /// The sender's next number.
-    pub sequence: SequenceNumber,
-    /// Free for the user.
-    pub memo: Memo,
-}
-
-/// Moves `amount` out, to the Primary: the recipient gets `amount − fee`, and whoever submits the
-/// certificate to the contract gets `fee`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, BorshSerialize, BorshDeserialize, Serialize, Deserialize)]
-pub struct Redemption {
-    /// Who redeems.
-    pub sender: AccountId,
-    /// Who is paid on the Primary.
-    pub recipient: PrimaryAddress,
-    /// What is moved.
-    pub asset: Asset,
-    /// How much is debited.
-    pub amount: Amount,
-    /// The part of it that goes to the relayer.
-    pub fee: Amount,
-    /// The sender's next number.
-    pub sequence: SequenceNumber,
-    /// Free for the user.
-    pub memo: Memo,
-}
-
-/// What an order asks for.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, BorshSerialize, BorshDeserialize, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Transfer {
-    /// To FastPay.
-    Payment(Payment),
-    /// To the Primary.
-    Redemption(Redemption),
-    /// To many accounts of FastPay.
-    Payout(Payout),
-}
-
-impl Transfer {
-    /// Whose balance is debited.
-    #[must_use]
-    pub fn sender(&self) -> AccountId {
-        match self {
-            Self::Payment(payment) => payment.sender,
-            Self::Redemption(redemption) => redemption.sender,
-            Self::Payout(payout) => payout.sender,
-        }
+/// The rules that an order can break all by itself.
+fn check(transfer: &Transfer, domain: &Domain) -> Result<(), InvalidTransfer> {
+    if transfer.amount() == Amount::ZERO {
+        return Err(InvalidTransfer::ZeroAmount);
     }
-
-    /// What is moved.
-    #[must_use]
-    pub fn asset(&self) -> Asset {
-        match self {
-            Self::Payment(payment) => payment.asset,
-            Self::Redemption(redemption) => redemption.asset,
-            Self::Payout(payout) => payout.asset,
-        }
+    if transfer.sequence().next().is_none() {
+        return Err(InvalidTransfer::LastSequence);
     }
-
-    /// How much is debited.
-    #[must_use]
-    pub fn amount(&self) -> Amount {
-        match self {
-            Self::Payment(payment) => payment.amount,
-            Self::Redemption(redemption) => redemption.amount,
-            Self::Payout(payout) => payout.outputs.total(),
+    match transfer {
+        Transfer::Payment(payment) => check_recipient(payment.recipient, domain),
+        Transfer::Redemption(redemption) => {
+            check_recipient(AccountId::from_ethereum(redemption.recipient), domain)?;
+            let Redemption { amount, fee, .. } = *redemption;
+            if fee > amount { Err(InvalidTransfer::FeeAboveAmount { amount, fee }) } else { Ok(()) }
         }
-    }
-
-    /// Its number among the sender's.
-    #[must_use]
-    pub fn sequence(&self) -> SequenceNumber {
-        match self {
-            Self::Payment(payment) => payment.sequence,
-            Self::Redemption(redemption) => redemption.sequence,
-            Self::Payout(payout) => payout.sequence,
-        }
-    }
-
-    /// The user's own bytes.
-    #[must_use]
-    pub fn memo(&self) -> Memo {
-        match self {
-            Self::Payment(payment) => payment.memo,
-            Self::Redemption(redemption) => redemption.memo,
-            Self::Payout(payout) => payout.memo,
-        }
-    }
-
-    /// The rules that an order can break all by itself.
-    fn check(&self, domain: &Domain) -> Result<(), InvalidTransfer> {
-        if self.amount() == Amount::ZERO {
-            return Err(InvalidTransfer::ZeroAmount);
-        }
-        if self.sequence().next().is_none() {
-            return Err(InvalidTransfer::LastSequence);
-        }
-        match self {
-            Self::Payment(payment) => check_recipient(payment.recipient, domain),
-            Self::Redemption(redemption) => {
-                check_recipient(AccountId::from_ethereum(redemption.recipient), domain)?;
-                let Redemption { amount, fee, .. } = *redemption;
-                if fee > amount { Err(InvalidTransfer::FeeAboveAmount { amount, fee }) } else { Ok(()) }
+        Transfer::Payout(payout) => payout.outputs.numbered().try_for_each(|(output, paid)| {
+            if paid.amount == Amount::ZERO {
+                return Err(InvalidTransfer::ZeroOutput { output });
             }
-            Self::Payout(payout) => payout.outputs.numbered().try_for_each(|(output, paid)| {
-                if paid.amount == Amount::ZERO {
-                    return Err(InvalidTransfer::ZeroOutput { output });
-                }
-                let refused = InvalidTransfer::OutputRecipient { output };
-                if paid.recipient == AccountId::PRIVATE_POOL {
-                    return Err(refused);
-                }
-                check_recipient(paid.recipient, domain).map_err(|_| refused)
-            }),
-        }
-    }
-
-    /// The payment that it makes to an account of FastPay under this name: itself, or one output of a payout.
-    #[must_use]
-    pub fn payment(&self, output: Option<u16>) -> Option<Payment> {
-        match (self, output) {
-            (Self::Payment(payment), None) => Some(payment.clone()),
-            (Self::Payout(payout), Some(output)) => payout.payment(output),
-            _ => None,
-        }
-    }
-
-    /// All payments that it makes to accounts of FastPay, in order.
-    pub fn receipts(&self) -> impl Iterator<Item = Receipt> + use<'_> {
-        let (payment, payout) = match self {
-            Self::Payment(payment) => (Some(payment), None),
-            Self::Redemption(_) => (None, None),
-            Self::Payout(payout) => (None, Some(payout)),
-        };
-        let payment = payment.map(|payment| Receipt { payment: payment.clone(), output: None });
-        let outputs = payout.into_iter().flat_map(|payout| {
-            let numbers = payout.outputs.numbered().map(|(number, _)| number);
-            numbers.filter_map(|number| Some(Receipt { payment: payout.payment(number)?, output: Some(number) }))
-        });
-        payment.into_iter().chain(outputs)
+            let refused = InvalidTransfer::OutputRecipient { output };
+            if paid.recipient == AccountId::PRIVATE_POOL {
+                return Err(refused);
+            }
+            check_recipient(paid.recipient, domain).map_err(|_| refused)
+        }),
     }
 }
 
@@ -176,90 +49,6 @@ fn check_recipient(recipient: AccountId, domain: &Domain) -> Result<(), InvalidT
         return Err(InvalidTransfer::ContractRecipient);
     }
     Ok(())
-}
-
-impl From<Payment> for Transfer {
-    fn from(payment: Payment) -> Self {
-        Self::Payment(payment)
-    }
-}
-
-impl From<Redemption> for Transfer {
-    fn from(redemption: Redemption) -> Self {
-        Self::Redemption(redemption)
-    }
-}
-
-impl From<Payout> for Transfer {
-    fn from(payout: Payout) -> Self {
-        Self::Payout(payout)
-    }
-}
-
-/// Why nobody may order this, whoever signs it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidTransfer {
-    /// Nothing is moved.
-    #[error("the amount is zero; order at least one of the asset's smallest unit")]
-    ZeroAmount,
-    /// The relayer would get more than is debited.
-    #[error("the fee {fee} is above the amount {amount}; lower the fee")]
-    FeeAboveAmount {
-        /// What is debited.
-        amount: Amount,
-        /// What the relayer would get of it.
-        fee: Amount,
-    },
-    /// Nobody can hold the key of the zero address: the value would be lost.
-    #[error("the recipient is the zero address, which nobody owns; give the recipient's account")]
-    ZeroRecipient,
-    /// The contract cannot sign, and cannot collect what it would be paid: the value would be lost.
-    #[error("the recipient is the FastPay contract itself, which cannot spend; give the recipient's account")]
-    ContractRecipient,
-    /// No number could follow it.
-    #[error("sequence number 2^64 - 1 cannot be used")]
-    LastSequence,
-    /// A payout that pays nobody.
-    #[error("the payout has no output; give at least one")]
-    NoOutputs,
-    /// A payout of too many outputs.
-    #[error("the payout has {found} outputs; at most {PAYOUT_OUTPUTS_MAX} fit into one order, so split it")]
-    TooManyOutputs {
-        /// How many it has.
-        found: usize,
-    },
-    /// The amounts of a payout do not add up to an amount.
-    #[error("the sum of the outputs has more than 128 bits; split the payout")]
-    SumTooLarge,
-    /// An output moves nothing.
-    #[error("the amount of output {output} is zero; order at least one of the asset's smallest unit")]
-    ZeroOutput {
-        /// Its number, from 0.
-        output: u16,
-    },
-    /// An output pays the zero address, the contract or the pool of private payments. None can spend it: it would be lost.
-    #[error("the recipient of output {output} cannot spend; give the recipient's account")]
-    OutputRecipient {
-        /// Its number, from 0.
-        output: u16,
-    },
-}
-
-/// The proof that the owner of the sender's account ordered a transfer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, BorshSerialize, BorshDeserialize)]
-pub enum Authorization {
-    /// By the key whose hash is the account.
-    Ed25519 {
-        /// The verification key.
-        key: [u8; 32],
-        /// Over the order's digest.
-        signature: Ed25519Signature,
-    },
-    /// By the key of an Ethereum account, as `eth_signTypedData_v4` returns it.
-    Ethereum {
-        /// Over the order's digest.
-        signature: EcdsaSignature,
-    },
 }
 
 /// A transfer and its owner's authorization, not yet checked.
@@ -282,7 +71,7 @@ impl TransferOrder {
         if let Some(digest) = known {
             return Ok((digest, None));
         }
-        self.transfer.check(domain)?;
+        check(&self.transfer, domain)?;
         let sender = self.transfer.sender();
         let key_may_sign = match &self.authorization {
             Authorization::Ed25519 { key, .. } => AccountId::from_ed25519(key) == sender,

@@ -12,8 +12,8 @@ use crate::amount::{Amount, Asset, SequenceNumber, TransactionIndex};
 use crate::certificate::Certificate;
 use crate::history::{JournalPosition, Link};
 use crate::identity::{AccountId, ShardId};
-use crate::order::{Payment, TransferOrder};
-use crate::payout::{Output, Receipt};
+use crate::order::TransferOrder;
+use crate::transfer::{Output, Payment, Receipt};
 
 /// A deposit as the contract numbered it [FP §4.3].
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]

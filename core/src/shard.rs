@@ -22,11 +22,11 @@ use crate::certificate::VerifiedCertificate;
 use crate::history::{History, JournalPosition, Link};
 use crate::identity::{AccountId, ShardId, ShardLayout};
 use crate::ledger::ShardLedger;
-use crate::order::{Payment, Transfer, TransferOrder, VerifiedOrder};
-use crate::payout::{Output, Payout, Receipt};
+use crate::order::{TransferOrder, VerifiedOrder};
 use crate::record::{
     AppliedCredit, CrossShardCredit, Destination, Effect, Forwarded, Record, ShardOutputs, SynchronizationOrder,
 };
+use crate::transfer::{Output, Payment, Payout, Receipt, Transfer};
 
 /// What the rules say to a message.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,12 +2,30 @@
 //! anyone may have it, so that a wallet can check them one by one and an authority many at once, less
 //! those that it knows to be met.
 
+use borsh::{BorshDeserialize, BorshSerialize};
+
 use crate::Digest;
 use crate::amount::Epoch;
 use crate::identity::{AccountId, AuthorityName, PrimaryAddress};
-use crate::order::Authorization;
 use crate::signature::{BadSignature, EcdsaSignature, Ed25519Signature, Equation, Signatory};
 use crate::statement::Domain;
+
+/// The proof that the owner of the sender's account ordered a transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, BorshSerialize, BorshDeserialize)]
+pub enum Authorization {
+    /// By the key whose hash is the account.
+    Ed25519 {
+        /// The verification key.
+        key: [u8; 32],
+        /// Over the order's digest.
+        signature: Ed25519Signature,
+    },
+    /// By the key of an Ethereum account, as `eth_signTypedData_v4` returns it.
+    Ethereum {
+        /// Over the order's digest.
+        signature: EcdsaSignature,
+    },
+}
 
 /// A signature that a message needs. Holds all that its verdict depends on, but for the deployment: equal
 /// checks are met or not alike.

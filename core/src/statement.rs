@@ -10,13 +10,10 @@ use alloy_sol_types::{Eip712Domain, SolStruct};
 
 use crate::Digest;
 use crate::amount::{Epoch, SequenceNumber};
-use crate::committee::{Authority, Committee};
-use crate::council::{Announcement, CouncilStatement};
-use crate::identity::{AccountId, AuthorityName};
-use crate::order::{Payment, Redemption, Transfer};
-use crate::payout::{Output, Payout};
-use crate::signature::EcdsaSignature;
-use crate::vote::{Vote, VoteSignature};
+use crate::committee::Authority;
+use crate::council_statement::{Announcement, CouncilStatement};
+use crate::identity::AccountId;
+use crate::transfer::{Output, Payment, Payout, Redemption, Transfer};
 
 mod typed {
     #![allow(missing_docs)]
@@ -370,39 +367,10 @@ impl From<&Redemption> for typed::Redemption {
     }
 }
 
-/// The votes of a redemption certificate as the contract reads them: for each vote the member's index
-/// in one byte and its 65-byte signature, in ascending order of index. None where a vote is not by a
-/// member, or not for a redemption.
-#[must_use]
-pub fn encode_redemption_votes(committee: &Committee, votes: &[Vote]) -> Option<Vec<u8>> {
-    pack(
-        committee,
-        votes.iter().map(|vote| match &vote.signature {
-            VoteSignature::Redemption { signature } => Some((vote.authority, *signature)),
-            VoteSignature::Payment { .. } => None,
-        }),
-    )
-}
-
-/// Packs signatures for the contract. None where one is missing, or not by a member.
-pub(crate) fn pack(
-    committee: &Committee,
-    votes: impl ExactSizeIterator<Item = Option<(AuthorityName, EcdsaSignature)>>,
-) -> Option<Vec<u8>> {
-    let mut packed = Vec::with_capacity(votes.len().saturating_mul(66));
-    for vote in votes {
-        let (authority, signature) = vote?;
-        let (index, _) = committee.member(&authority)?;
-        packed.push(index);
-        packed.extend_from_slice(&signature.0);
-    }
-    Some(packed)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{AccountId, Amount, Asset, SequenceNumber};
+    use crate::{AccountId, Amount, Asset, AuthorityName, Committee, SequenceNumber};
 
     #[test]
     fn type_strings_are_those_of_the_design() {

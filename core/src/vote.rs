@@ -9,10 +9,11 @@ use crate::committee::{Authority, Committee};
 use crate::identity::AuthorityName;
 use crate::keys::AuthorityKeys;
 use crate::merkle::{self, MerklePath, MerkleTree, Nodes};
-use crate::order::{Redemption, Transfer, VerifiedOrder};
+use crate::order::VerifiedOrder;
 use crate::signature::{BadSignature, EcdsaSignature, Ed25519Signature};
 use crate::signature_check::SignatureCheck;
 use crate::statement::Domain;
+use crate::transfer::{Redemption, Transfer};
 
 /// One authority's vote, not yet checked.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
@@ -187,4 +188,15 @@ pub fn sign_payment_votes(
         .map(|index| Vote { authority, signature: VoteSignature::Payment { signature, path: tree.path(index) } })
         .collect();
     Some((votes, OwnSignature(SignatureCheck::PaymentVote { authority, epoch, root, signature })))
+}
+
+/// The votes of a redemption certificate as the contract reads them: for each vote the member's index
+/// in one byte and its 65-byte signature, in ascending order of index. None where a vote is not by a
+/// member, or not for a redemption.
+#[must_use]
+pub fn encode_redemption_votes(committee: &Committee, votes: &[Vote]) -> Option<Vec<u8>> {
+    committee.pack(votes.iter().map(|vote| match &vote.signature {
+        VoteSignature::Redemption { signature } => Some((vote.authority, *signature)),
+        VoteSignature::Payment { .. } => None,
+    }))
 }

@@ -11,7 +11,7 @@
 //! are called) and `error`, `finality`, `endpoint` (one node) and `primary` (all of them), `events` (the rules of the
 //! contract's order) and `deposits` (reading it), `epochs` (committees), `council` (announcements),
 //! `safety_parameters` (pause, outflow limit and queue), `redeemed` (who brought a redemption), `token`, `allowance` (of
-//! gas), `fees`, `submission`, `nonces`, `sender` and `confirm`; and `keystore`, secret keys on disk.
+//! gas), `fees`, `submission`, `nonces`, `sender` and `confirm`.
 //!
 //! Invariants: nothing is believed before the configured [`Finality`]; deposits never rest on one node's
 //! word where several are configured; an error says whether trying again can help
@@ -30,7 +30,6 @@ mod events;
 mod fees;
 mod finality;
 mod identity;
-pub mod keystore;
 mod label;
 mod nonces;
 mod primary;
@@ -40,6 +39,7 @@ mod safety_parameters;
 mod sender;
 mod submission;
 mod token;
+mod utc;
 
 pub use allowance::{CALL_GAS, ETHER_GAS, TOKEN_GAS, TRANSACTION_GAS_MAX};
 pub use confirm::Progress;
@@ -57,10 +57,11 @@ pub use finality::{BlockHead, Finality};
 pub use primary::{Primary, PrimaryConfig, served_chain};
 pub use redeemed::PaidRedemption;
 pub use revert::Revert;
-pub use safety_parameters::{Payout, Queued, utc};
+pub use safety_parameters::{Payout, Queued};
 pub use sender::{SendError, Sender, gas_limit};
 pub use submission::{Attempt, Call, Inclusion, Status, Submission};
 pub use token::{Permit, Token, TokenMetadata};
+pub use utc::utc;
 
 /// A secp256k1 key in memory that signs transactions.
 pub use alloy::signers::local::PrivateKeySigner;

@@ -7,7 +7,7 @@ use alloy::sol_types::{Panic, Revert as ReasonString, SolError, SolInterface};
 use fastpay_core::AccountId;
 
 use crate::contract::{ICouncil::ICouncilErrors, IFastPay::IFastPayErrors, IToken::ITokenErrors};
-use crate::safety_parameters::utc;
+use crate::utc::utc;
 
 /// What a reverted call returned.
 #[derive(Debug, PartialEq, Eq)]

@@ -9,13 +9,12 @@ use fastpay_merchant::deliver::{Target, deliver};
 use fastpay_merchant::http::{HttpLimits, serve as serve_http};
 use fastpay_merchant::ledger::Ledger;
 use fastpay_merchant::watch::watch;
-use fastpay_telemetry::console::completions;
+use fastpay_program::console::completions;
+use fastpay_program::stop_signal;
 use fastpay_wallet::folder::Folder;
 use fastpay_wallet::{Wallet, WalletError, format_units};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::watch as signals;
 
 use crate::client::Service;
 use crate::error::CommandError;
@@ -89,7 +88,7 @@ async fn serve(home: &Home) -> Result<(), CommandError> {
     let listening = TcpListener::bind(config.listen).await;
     let listener = listening.map_err(|error| CommandError::Listen(config.listen, error))?;
     let limits = HttpLimits { open_invoices_max: config.open_invoices_max, ..HttpLimits::default() };
-    let (stopping, stop) = signals::channel(false);
+    let stop = stop_signal()?;
     tracing::info!(account = %config.account, listen = %config.listen, "serving");
     let watching = watch(wallet, ledger.clone(), Duration::from_millis(config.poll_ms));
     let telling = ledger.clone();
@@ -106,15 +105,6 @@ async fn serve(home: &Home) -> Result<(), CommandError> {
         () = serve_http(listener, ledger, &token, limits, stop) => Ok(()),
         watched = watching => Ok(watched?),
         delivered = delivering => Ok(delivered?),
-        () = async { stop_signal().await; stopping.send_replace(true); std::future::pending().await } => Ok(()),
-    }
-}
-
-async fn stop_signal() {
-    let Ok(mut terminate) = signal(SignalKind::terminate()) else { return std::future::pending().await };
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => {}
-        _ = terminate.recv() => {}
     }
 }
 

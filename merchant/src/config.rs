@@ -8,14 +8,13 @@
 //!  invoices.db       invoices, payments, webhooks
 //! ```
 
-use std::io::Write;
 use std::net::SocketAddr;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use fastpay_client::QuorumOptions;
 use fastpay_core::AccountId;
-use fastpay_telemetry::configuration;
+use fastpay_program::configuration;
+use fastpay_program::files;
 use fastpay_wallet::folder::Folder;
 use fastpay_wallet::{LabelTooLong, PaymentLink, Wallet, WalletError, check_label, set_up};
 use serde::{Deserialize, Serialize};
@@ -265,11 +264,8 @@ fn read(path: &Path) -> Result<Zeroizing<String>, ConfigError> {
 
 /// A file that its owner alone can read. One that is left from an init that failed is written anew.
 fn write_new(path: &Path, content: &str) -> Result<(), ConfigError> {
-    let io = |error| ConfigError::Io { path: path.into(), error };
-    let opened = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
-    let mut file = opened.map_err(io)?;
-    file.write_all(content.as_bytes()).and_then(|()| file.write_all(b"\n")).map_err(io)?;
-    file.sync_all().map_err(io)
+    files::replace(path, format!("{content}\n").as_bytes())
+        .map_err(|error| ConfigError::Io { path: path.into(), error })
 }
 
 #[cfg(test)]

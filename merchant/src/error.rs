@@ -6,7 +6,7 @@ use fastpay_merchant::config::ConfigError;
 use fastpay_merchant::deliver::DeliverError;
 use fastpay_merchant::ledger::LedgerError;
 use fastpay_merchant::watch::WatchError;
-use fastpay_telemetry::console::LostAnswer;
+use fastpay_program::console::LostAnswer;
 use fastpay_wallet::folder::FolderError;
 use fastpay_wallet::{ErrorKind, WalletError};
 
@@ -27,6 +27,8 @@ pub enum CommandError {
     Listen(SocketAddr, std::io::Error),
     #[error("the service does not answer at {0}; start it with `fastpay-merchant run`")]
     Away(SocketAddr),
+    #[error("the system refuses: {0}")]
+    System(#[from] std::io::Error),
     #[error(transparent)]
     Output(#[from] LostAnswer),
     /// The running service says no.
@@ -43,6 +45,7 @@ impl CommandError {
             | Self::Deliver(DeliverError::Ledger(error)) => of_ledger(error),
             Self::Watch(WatchError::Wallet(error)) | Self::Amount(error) => error.kind(),
             Self::Deliver(DeliverError::Client(_)) | Self::Listen(..) => ErrorKind::Config,
+            Self::System(_) => ErrorKind::System,
             Self::Output(_) => ErrorKind::Output,
             Self::Away(_) => ErrorKind::Unreachable,
             Self::Refused { code, .. } => match code.as_str() {

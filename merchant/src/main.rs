@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use fastpay_core::{AccountId, PrimaryAddress};
-use fastpay_telemetry::console::{LogFormat, Shell, answer, end_at_arguments, fail, start_log};
+use fastpay_program::console::{LogFormat, Shell, answer, end_at_arguments, fail, start_log};
 use url::Url;
 
 /// Invoices that are paid with FastPay.

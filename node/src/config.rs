@@ -6,7 +6,8 @@ use std::num::{NonZeroU32, NonZeroU64};
 use std::path::{Path, PathBuf};
 
 use fastpay_ethereum::PrimaryConfig;
-use fastpay_telemetry::{TraceSettings, configuration};
+use fastpay_program::configuration;
+use fastpay_telemetry::TraceSettings;
 use serde::Deserialize;
 
 use crate::http::HttpLimits;

@@ -5,16 +5,16 @@
 //! confirm while its Ethereum node is away.
 
 use std::num::NonZeroU32;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use fastpay_core::{AuthorityName, CommitteeError, Committees, Domain, EpochsError, Genesis};
 use fastpay_ethereum::{DepositsError, EpochReader, Primary, PrimaryConfig, PrimaryError};
 
 use crate::config::Config;
-use crate::storage::{FolderIdentity, replace_file};
+use crate::known_committees;
+use crate::storage::FolderIdentity;
 
-const COMMITTEES_FILE: &str = "committees.json";
 /// How long to wait where the contract's deployment is not final yet.
 const FINALITY_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -67,7 +67,7 @@ pub async fn load(config: &Config) -> Result<Deployment, DeploymentError> {
     }
     let primary = config.primary.clone().expect("a configuration has a Primary or a genesis");
     let reader = EpochReader::new(Primary::connect_lazily(primary.clone())?);
-    let known = remembered(&config.data);
+    let known = known_committees::read(&config.data);
     let committees = loop {
         match (reader.read(known.as_ref()).await, &known) {
             (Ok(committees), _) => break committees,
@@ -83,21 +83,6 @@ pub async fn load(config: &Config) -> Result<Deployment, DeploymentError> {
         }
     };
     Ok(Deployment::OnPrimary { config: primary, committees })
-}
-
-/// Safe to trust: the data folder is bound to the contract, whose committee of an epoch never changes.
-fn remembered(data: &Path) -> Option<Committees> {
-    let bytes = std::fs::read(data.join(COMMITTEES_FILE)).ok()?;
-    serde_json::from_slice(&bytes).ok()
-}
-
-/// Keeps committees that are final, for a start without the Primary.
-///
-/// # Errors
-/// What the system says.
-pub fn remember(data: &Path, committees: &Committees) -> std::io::Result<()> {
-    let bytes = serde_json::to_vec_pretty(committees).map_err(std::io::Error::from)?;
-    replace_file(&data.join(COMMITTEES_FILE), &bytes)
 }
 
 impl Deployment {

@@ -4,20 +4,21 @@ use std::io;
 use std::path::PathBuf;
 
 use fastpay_client::ClientError;
-use fastpay_ethereum::keystore::KeystoreError;
 use fastpay_node::authority::AuthorityError;
-use fastpay_node::backup::BackupError;
-use fastpay_node::committee::CommitteeError;
 use fastpay_node::config::ConfigError;
 use fastpay_node::deployment::DeploymentError;
+use fastpay_node::operator::backup::BackupError;
+use fastpay_node::operator::committee::CommitteeError;
+use fastpay_node::operator::setup::SetupError;
+use fastpay_node::operator::status::StatusError;
 use fastpay_node::rollback::DetectionError;
 use fastpay_node::rotation::RotationError;
-use fastpay_node::setup::SetupError;
 use fastpay_node::shard::ShardError;
-use fastpay_node::status::StatusError;
 use fastpay_node::storage::StorageError;
-use fastpay_telemetry::console::LostAnswer;
-use fastpay_telemetry::{ErrorKind, TraceError};
+use fastpay_program::ErrorKind;
+use fastpay_program::console::LostAnswer;
+use fastpay_program::keystore::KeystoreError;
+use fastpay_telemetry::TraceError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {

@@ -15,13 +15,13 @@ use std::time::Duration;
 
 use fastpay_core::{Deposit, ShardId, ShardLayout, SynchronizationOrder, TransactionIndex};
 use fastpay_ethereum::{Cursor, DepositReader, EpochReader, Primary, RANGE_BLOCKS_DEFAULT};
+use fastpay_program::files;
 use tokio::sync::{oneshot, watch};
 
 use crate::inconsistency::{InconsistentReads, REREADS_MAX};
 use crate::metrics::FollowerMetrics;
 use crate::rotation::{Rotation, RotationError};
 use crate::shard::{Command, ShardHandle};
-use crate::storage::replace_file;
 
 /// How long to wait where nothing new is final.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -294,7 +294,7 @@ impl Follower {
 
     fn store_cursor(&self, cursor: &Cursor) {
         let written = serde_json::to_vec(cursor).map_err(std::io::Error::from);
-        if let Err(error) = written.and_then(|bytes| replace_file(&self.cursor_file, &bytes)) {
+        if let Err(error) = written.and_then(|bytes| files::replace(&self.cursor_file, &bytes)) {
             // Costs time at the next start, nothing else.
             tracing::warn!(%error, file = %self.cursor_file.display(), "cannot store how far the chain was read");
         }

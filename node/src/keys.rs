@@ -8,11 +8,12 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use fastpay_core::AuthorityKeys;
-use fastpay_ethereum::keystore::{self, KeystoreError, PassphraseSource};
+use fastpay_program::files;
+use fastpay_program::keystore::{self, KeystoreError, PassphraseSource};
 use rand::RngExt;
 use zeroize::Zeroizing;
 
-use crate::storage::{birth, sync_folder};
+use crate::storage::birth;
 
 /// The environment variable that a passphrase may come from.
 const PASSPHRASE_VARIABLE: &str = "FASTPAY_PASSPHRASE";
@@ -81,7 +82,7 @@ pub(crate) fn take_first_use(files: &KeyFiles) -> bool {
     // Where the file system keeps no births, a copy may look like the original.
     let is_original = fs::metadata(&path).is_ok_and(|metadata| metadata.created().is_ok())
         && birth(&path).is_ok_and(|birth| birth == born);
-    fs::remove_file(&path).and_then(|()| sync_folder(folder)).is_ok() && is_original
+    fs::remove_file(&path).and_then(|()| files::sync_folder(folder)).is_ok() && is_original
 }
 
 /// Reads an authority's keys.

@@ -12,11 +12,12 @@ use std::process::ExitCode;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use fastpay_node::config::{Config, Overrides};
 use fastpay_node::keys::{self, KeyFiles, passphrase_source};
-use fastpay_node::{authority, backup, check, committee, rollback, setup, status};
-use fastpay_telemetry::configuration::NodeUrl;
-use fastpay_telemetry::console::{LogFormat, Shell, answer, complain, completions, end_at_arguments, fail, start_log};
+use fastpay_node::operator::{backup, check, committee, setup, status};
+use fastpay_node::{authority, rollback};
+use fastpay_program::configuration::NodeUrl;
+use fastpay_program::console::{LogFormat, Shell, answer, complain, completions, end_at_arguments, fail, start_log};
+use fastpay_program::{files, stop_signal};
 use serde::Serialize;
-use tokio::sync::watch;
 
 use error::CommandError;
 
@@ -396,9 +397,11 @@ fn sign_for_committee(command: CommitteeCommand) -> Result<(), CommandError> {
 fn write_out(text: &str, out: Option<PathBuf>) -> Result<(), CommandError> {
     match out {
         None => Ok(answer(text)?),
-        Some(path) => std::fs::File::create_new(&path)
-            .and_then(|mut file| writeln!(file, "{text}"))
-            .map_err(|error| CommandError::Unwritten { path, error }),
+        Some(path) => match files::create_public(&path, format!("{text}\n").as_bytes()) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(CommandError::Unwritten { path, error: std::io::ErrorKind::AlreadyExists.into() }),
+            Err(error) => Err(CommandError::Unwritten { path, error }),
+        },
     }
 }
 
@@ -443,20 +446,4 @@ fn page(answer: &impl Serialize) -> String {
 
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build()
-}
-
-/// Turns true at SIGTERM or Ctrl-C.
-fn stop_signal() -> std::io::Result<watch::Receiver<bool>> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let (stop, stopped) = watch::channel(false);
-    tokio::spawn(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-        stop.send_replace(true);
-    });
-    Ok(stopped)
 }

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use fastpay_core::{Certificate, Domain, Redemption, Transfer};
 use fastpay_ethereum::{BlockHead, Primary, PrimaryError};
+use fastpay_program::files;
 use fastpay_rpc::json::{self, Decimal, Hex, WaitingRedemption, WaitingRedemptions};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Semaphore, watch};
@@ -22,7 +23,6 @@ use tokio::sync::{Semaphore, watch};
 use crate::metrics::{Metrics, now_seconds};
 use crate::network::{Range, ReadError, Reads};
 use crate::shard::{HistoryReader, ShardHandle};
-use crate::storage::replace_file;
 use crate::voter_status::VoterStatusWatch;
 
 /// How often the contract is asked: redemptions take minutes to become final.
@@ -173,7 +173,7 @@ impl Payouts {
 
     fn store(&self) {
         let written = serde_json::to_vec(&self.queues).map_err(std::io::Error::from);
-        if let Err(error) = written.and_then(|bytes| replace_file(&self.file, &bytes)) {
+        if let Err(error) = written.and_then(|bytes| files::replace(&self.file, &bytes)) {
             // Costs questions at the next start, nothing else.
             tracing::warn!(%error, file = %self.file.display(), "cannot store which redemptions wait");
         }

@@ -12,7 +12,7 @@ use fastpay_core::{AuthorityName, Committees};
 use fastpay_ethereum::{DepositsError, EpochReader};
 use tokio::sync::watch;
 
-use crate::deployment;
+use crate::known_committees;
 use crate::storage::{DataFolder, StorageError};
 use crate::voter_status::{VoterStatus, VoterStatusError};
 
@@ -102,7 +102,7 @@ impl Rotation {
 
     /// Durable before visible: a name is noted before the first vote under it.
     fn put_on_disk(&self, voter_status: &VoterStatus) -> Result<(), RotationError> {
-        deployment::remember(self.folder.path(), voter_status.committees())?;
+        known_committees::write(self.folder.path(), voter_status.committees())?;
         match voter_status.voter() {
             Some(keys) => Ok(self.folder.add_name(&keys.public().name.to_string())?),
             None => Ok(()),
@@ -121,6 +121,7 @@ pub fn remembered_names(folder: &DataFolder) -> Result<Vec<AuthorityName>, Stora
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::deployment;
     use fastpay_core::{AuthorityKeys, Committee, Domain, Epoch};
     use fastpay_testkit::secret;
 
@@ -148,14 +149,16 @@ mod tests {
 
         committees.install(committee(1, [11, 12, 13, 14])).unwrap();
         let now = seen.borrow().clone();
-        // While either of the two files cannot be written, the voter status stays what it was. A folder stands where
-        // the new bytes would go.
-        for file in [".committees.json.tmp", ".meta.json.tmp"] {
+        // While either of the two files cannot be written, the voter status stays what it was. A folder stands in
+        // its place.
+        for file in ["committees.json", "meta.json"] {
+            let is_aside = std::fs::rename(path.join(file), path.join("aside")).is_ok();
             std::fs::create_dir(path.join(file)).unwrap();
             let failed = rotation.take_up(&now, committees.clone()).unwrap_err();
             assert!(failed.is_retryable() && !seen.has_changed().unwrap(), "{file}: {failed}");
             assert!(Rotation::new(folder.clone(), now.among(committees.clone(), &names).unwrap()).is_err(), "{file}");
             std::fs::remove_dir(path.join(file)).unwrap();
+            assert!(!is_aside || std::fs::rename(path.join("aside"), path.join(file)).is_ok());
         }
         rotation.take_up(&now, committees.clone()).unwrap();
         assert_eq!(seen.borrow().voter().unwrap().public(), pair(11).public());

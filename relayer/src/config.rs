@@ -4,8 +4,9 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use fastpay_ethereum::{PrimaryConfig, SenderConfig};
+use fastpay_program::configuration;
 use fastpay_rpc::REDEMPTION_BATCH_MAX;
-use fastpay_telemetry::{TraceSettings, configuration};
+use fastpay_telemetry::TraceSettings;
 use serde::Deserialize;
 use url::Url;
 

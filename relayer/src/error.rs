@@ -4,10 +4,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use fastpay_ethereum::SendError;
-use fastpay_ethereum::keystore::KeystoreError;
+use fastpay_program::ErrorKind;
+use fastpay_program::console::LostAnswer;
+use fastpay_program::keystore::KeystoreError;
 use fastpay_relayer::{ConfigError, RelayerError, StoreError};
-use fastpay_telemetry::console::LostAnswer;
-use fastpay_telemetry::{ErrorKind, TraceError};
+use fastpay_telemetry::TraceError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {

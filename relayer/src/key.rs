@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use fastpay_ethereum::PrivateKeySigner;
-use fastpay_ethereum::keystore::{self, KeystoreError, PassphraseSource};
+use fastpay_program::keystore::{self, KeystoreError, PassphraseSource};
 use zeroize::Zeroizing;
 
 /// The environment variable with the passphrase.

@@ -7,12 +7,13 @@ use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use fastpay_core::PrimaryAddress;
+use fastpay_program::configuration::NodeUrl;
+use fastpay_program::console::{LogFormat, Shell, answer, completions, end_at_arguments, fail, start_log};
+use fastpay_program::{files, stop_signal};
 use fastpay_relayer::{
     BelowCost, Config, GasBalance, Overrides, Relayer, State, authorities, create_key, read_key, serve_metrics,
     serve_quotes, status_json, status_text,
 };
-use fastpay_telemetry::configuration::NodeUrl;
-use fastpay_telemetry::console::{LogFormat, Shell, answer, completions, end_at_arguments, fail, start_log};
 use serde_json::json;
 use url::Url;
 
@@ -140,8 +141,9 @@ fn initialise(path: &Path, init: &Init) -> Result<(), CommandError> {
         init.chain_id,
         quoted(&init.contract),
     );
-    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).open(path).map_err(refused)?;
-    std::io::Write::write_all(&mut file, text.as_bytes()).map_err(refused)?;
+    if !files::create_public(path, text.as_bytes()).map_err(refused)? {
+        return Err(refused(std::io::ErrorKind::AlreadyExists.into()));
+    }
     Ok(answer(format_args!("wrote {}; send some ETH for gas to {}", path.display(), key.address()))?)
 }
 
@@ -152,7 +154,7 @@ fn run(config: Config, once: bool) -> Result<(), CommandError> {
     let key = read_key(&config.key.file, config.key.passphrase_file.as_deref())?;
     runtime()?.block_on(async {
         let (metrics, http) = (config.metrics, config.http);
-        let (stopping, stop) = tokio::sync::watch::channel(false);
+        let mut stop = stop_signal()?;
         let mut relayer = Relayer::open(config, key).await?;
         if once {
             let tick = relayer.run_once().await?;
@@ -172,31 +174,15 @@ fn run(config: Config, once: bool) -> Result<(), CommandError> {
             let listener = tokio::net::TcpListener::bind(address).await;
             let listener = listener.map_err(|error| CommandError::Http(address, error))?;
             tracing::info!(%address, "telling wallets the fees");
-            tokio::spawn(serve_quotes(listener, relayer.quotes(), stop));
+            tokio::spawn(serve_quotes(listener, relayer.quotes(), stop.clone()));
         }
-        relayer.run(stop_signal()).await?;
-        stopping.send_replace(true);
+        relayer.run(async { drop(stop.wait_for(|stop| *stop).await) }).await?;
         Ok(())
     })
 }
 
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()
-}
-
-/// Ready when the process is asked to stop.
-async fn stop_signal() {
-    let terminated = async {
-        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-            Ok(mut signal) => drop(signal.recv().await),
-            Err(_) => std::future::pending().await,
-        }
-    };
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => {}
-        () = terminated => {}
-    }
-    tracing::info!("stopping");
 }
 
 fn show_status(config: &Config, as_json: bool) -> Result<(), CommandError> {

@@ -12,7 +12,7 @@ use axum::extract::State as Shared;
 use axum::response::IntoResponse;
 use axum::routing::get;
 use fastpay_ethereum::Inclusion;
-use fastpay_rpc::http::ConnectionLimits;
+use fastpay_program::http::ConnectionLimits;
 use fastpay_telemetry::Tracer;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -193,7 +193,7 @@ pub async fn serve(listener: TcpListener, metrics: Arc<Metrics>, stop: watch::Re
         Router::new().route("/metrics", get(answer)).route("/health", get(async || "up\n")).with_state(metrics);
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let admit = move |_| Some(((), room.clone().try_acquire_owned().ok()?));
-    fastpay_rpc::http::serve(listener, router, ConnectionLimits::default(), None, admit, stop).await;
+    fastpay_program::http::serve(listener, router, ConnectionLimits::default(), None, admit, stop).await;
 }
 
 async fn answer(Shared(metrics): Shared<Arc<Metrics>>) -> impl IntoResponse {

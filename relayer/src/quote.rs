@@ -10,7 +10,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use fastpay_core::{Amount, Asset};
-use fastpay_rpc::http::ConnectionLimits;
+use fastpay_program::http::ConnectionLimits;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
@@ -108,7 +108,7 @@ pub async fn serve(listener: TcpListener, quotes: QuoteReader, stop: watch::Rece
     let router = Router::new().route("/v1/fees", get(answer)).with_state(quotes);
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let admit = move |_| Some(((), room.clone().try_acquire_owned().ok()?));
-    fastpay_rpc::http::serve(listener, router, ConnectionLimits::default(), None, admit, stop).await;
+    fastpay_program::http::serve(listener, router, ConnectionLimits::default(), None, admit, stop).await;
 }
 
 async fn answer(Shared(quotes): Shared<QuoteReader>) -> Response {

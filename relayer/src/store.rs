@@ -5,12 +5,12 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use alloy::primitives::{Address, B256};
 use fastpay_core::{Authority, AuthorityName};
 use fastpay_ethereum::Submission;
+use fastpay_program::files;
 use serde::{Deserialize, Serialize};
 
 use crate::pending::{PendingRedemption, RedemptionId};
@@ -270,17 +270,10 @@ impl Store {
     /// Replaces the file; on return the new one is on disk.
     pub(crate) fn save(&self, state: &State) -> Result<(), StoreError> {
         let path = self.folder.join("state.json");
-        self.replace(state, &path).map_err(|error| StoreError::Io { path, error })
-    }
-
-    fn replace(&self, state: &State, path: &Path) -> std::io::Result<()> {
-        let new = self.folder.join("state.json.new");
-        let mut file = File::create(&new)?;
-        file.write_all(&serde_json::to_vec(state)?)?;
-        file.sync_all()?;
-        std::fs::rename(&new, path)?;
-        // The rename is on disk when the folder is.
-        File::open(&self.folder)?.sync_all()
+        serde_json::to_vec(state)
+            .map_err(Into::into)
+            .and_then(|bytes| files::replace(&path, &bytes))
+            .map_err(|error| StoreError::Io { path, error })
     }
 }
 

@@ -1,5 +1,4 @@
-//! What programs tell of their work: traces that follow one payment by its digest, through wallet, authorities and relayer;
-//! and, in `console`, `kind` and `configuration`, what whoever started them reads, and with what they end.
+//! What programs tell of their work: traces that follow one payment by its digest, through wallet, authorities and relayer.
 //!
 //! ```text
 //!  digest ─► trace id, root span's id, sampled or not     (each program by itself: nothing crosses the wire)
@@ -14,18 +13,14 @@
 //! often somebody else; no decision depends on anything here.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
 
-pub mod configuration;
-pub mod console;
 mod export;
 mod ids;
-mod kind;
 mod settings;
 mod span;
 mod tracer;
 
 pub use export::{Counts, Export, Service, TraceError};
 pub use ids::{root_span_id, trace_id};
-pub use kind::ErrorKind;
 pub use settings::{Collector, Ratio, SettingsError, TraceSettings};
 pub use span::{Attribute, Side, Span};
 pub use tracer::{OpenSpan, Tracer};

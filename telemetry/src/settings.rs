@@ -89,7 +89,7 @@ impl Default for Ratio {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::configuration;
+    use fastpay_program::configuration;
 
     fn read(text: &str) -> Result<TraceSettings, String> {
         configuration::read(text).map_err(|error| error.to_string())

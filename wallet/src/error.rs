@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use fastpay_core::{AccountId, Amount, Asset, Balance, PrimaryAddress, SequenceNumber};
 use fastpay_ethereum::{DepositsError, PrimaryError, SendError, utc};
-use fastpay_telemetry::ErrorKind;
-use fastpay_telemetry::console::LostAnswer;
+use fastpay_program::ErrorKind;
+use fastpay_program::console::LostAnswer;
 
 use crate::decimal::DecimalError;
 use crate::folder::{ConfigError, ContactError, FolderError, KeyError};

@@ -41,7 +41,7 @@ pub use audit::{
 pub use chain::{ChainAccount, ChainListener, Claim, Finished};
 pub use decimal::{DecimalError, format_units, parse_amount};
 pub use error::WalletError;
-pub use fastpay_telemetry::ErrorKind;
+pub use fastpay_program::ErrorKind;
 pub use fees::Offer;
 pub use link::{LABEL_LENGTH_MAX, LINK_LENGTH_MAX, LabelTooLong, LinkError, PaymentLink, check_label};
 pub use many::{PageState, PageStates, PayoutPage};

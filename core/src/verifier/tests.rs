@@ -13,11 +13,13 @@ use crate::committee::Committee;
 use crate::epochs::Committees;
 use crate::identity::{AccountId, AuthorityName, PrimaryAddress};
 use crate::keys::{AccountKey, AuthorityKeys};
-use crate::order::{Authorization, Payment, TransferOrder};
+use crate::order::TransferOrder;
 use crate::request::Request;
 use crate::signature::{EcdsaSignature, Ed25519Signature};
+use crate::signature_check::Authorization;
 use crate::signature_check::SignatureCheck;
 use crate::statement::Domain;
+use crate::transfer::Payment;
 use crate::vote::sign_payment_votes;
 
 /// Encodings of points of order 1, 2, 4 and 4. With s = 0 and any of them as R, each signs everything.

@@ -11,6 +11,7 @@ use alloy::primitives::U256;
 use clap::Parser;
 use fastpay_core::{AccountId, Authority as Member};
 use fastpay_e2e::{CHAIN_ID, Failure, Layout, Network, Place, RICH_KEYS, Token, User, program};
+use fastpay_program::stop_signal;
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -43,10 +44,17 @@ fn parse_name(text: &str) -> Result<String, String> {
 #[tokio::main]
 async fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    let mut stop = match stop_signal() {
+        Ok(stop) => stop,
+        Err(error) => {
+            eprintln!("error: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
     let folder = arguments.name.map_or_else(|| "localnet".to_owned(), |name| format!("localnet-{name}"));
     match tokio::select! {
         outcome = serve(&folder, !arguments.without_relayer) => outcome,
-        () = stop_signal() => Ok(()),
+        _ = stop.wait_for(|stop| *stop) => Ok(()),
     } {
         Ok(()) => {
             println!("\nthe network has ended");
@@ -56,14 +64,6 @@ async fn main() -> ExitCode {
             eprintln!("error: {failure}");
             ExitCode::FAILURE
         }
-    }
-}
-
-async fn stop_signal() {
-    let Ok(mut terminate) = signal(SignalKind::terminate()) else { return std::future::pending().await };
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => {}
-        _ = terminate.recv() => {}
     }
 }
 

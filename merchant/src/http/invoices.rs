@@ -8,7 +8,7 @@ use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State as Shared};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use fastpay_core::{Amount, Asset};
-use fastpay_rpc::http::{read_json, require_json};
+use fastpay_program::http::{read_json, require_json};
 use fastpay_wallet::parse_memo;
 use serde::Deserialize;
 use utoipa::IntoParams;

@@ -17,7 +17,7 @@ use axum::http::{HeaderValue, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use fastpay_rpc::http::ConnectionLimits;
+use fastpay_program::http::ConnectionLimits;
 use ring::hmac;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
@@ -65,7 +65,7 @@ pub async fn serve(
 ) {
     let room = Arc::new(Semaphore::new(limits.connections_max));
     let admit = move |_| Some(((), room.clone().try_acquire_owned().ok()?));
-    fastpay_rpc::http::serve(listener, router(ledger, token, limits), limits.connection, None, admit, stop).await;
+    fastpay_program::http::serve(listener, router(ledger, token, limits), limits.connection, None, admit, stop).await;
 }
 
 fn router(ledger: Ledger, token: &str, limits: HttpLimits) -> Router {

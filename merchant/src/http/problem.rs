@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::response::{IntoResponse, Response};
-use fastpay_rpc::http::{BodyError, ProblemKind, TYPE_PREFIX, problem_response};
+use fastpay_program::http::BodyError;
+use fastpay_rpc::http::{ProblemKind, TYPE_PREFIX, problem_response};
 use fastpay_rpc::json::Retry;
 use serde::Serialize;
 use utoipa::ToSchema;

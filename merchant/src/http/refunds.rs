@@ -6,7 +6,7 @@ use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State as Shared};
 use axum::http::{HeaderMap, StatusCode};
 use fastpay_core::Amount;
-use fastpay_rpc::http::{read_json, require_json};
+use fastpay_program::http::{read_json, require_json};
 use serde::Deserialize;
 use utoipa::IntoParams;
 

@@ -6,12 +6,13 @@ mod journal;
 mod refunds;
 mod rows;
 
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use fastpay_program::files;
 use rusqlite::{Connection, TransactionBehavior};
 
 pub use journal::JournalError;
@@ -93,7 +94,7 @@ impl Store {
             })?;
         }
         journal::put_aside(&Rows(&store.0), folder)?;
-        File::open(folder).and_then(|folder| folder.sync_all()).map_err(io)?;
+        files::sync_folder(folder).map_err(io)?;
         Ok(store)
     }
 

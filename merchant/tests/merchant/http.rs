@@ -6,7 +6,7 @@ use fastpay_core::{AccountKey, Asset, Domain, PrimaryAddress};
 use fastpay_merchant::forms::LinkBase;
 use fastpay_merchant::http::{HttpLimits, serve};
 use fastpay_merchant::ledger::{Ledger, LedgerError, now_ms};
-use fastpay_rpc::http::{ConnectionLimits, HEAD_BYTES_MAX};
+use fastpay_program::http::{ConnectionLimits, HEAD_BYTES_MAX};
 use fastpay_wallet::PaymentLink;
 use reqwest::{Client, Method};
 use serde_json::{Value, json};

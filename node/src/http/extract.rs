@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
-use fastpay_rpc::http::{read_json, require_json};
+use fastpay_program::http::{read_json, require_json};
 use fastpay_rpc::json::{Uint64, json_bytes_max};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;

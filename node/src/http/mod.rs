@@ -27,7 +27,7 @@ use axum::middleware::{Next, from_fn};
 use axum::response::Response;
 use axum::routing::get;
 use fastpay_core::{AccountId, Domain, ShardLayout};
-use fastpay_rpc::http::ConnectionLimits;
+use fastpay_program::http::ConnectionLimits;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
@@ -150,7 +150,7 @@ pub async fn serve(
     let router = router(Arc::new(Node::new(context, limits, stop.clone())));
     let patience = ConnectionLimits { head_timeout: limits.head_timeout, write_timeout: limits.write_timeout };
     let admit = connections::admit(limits.connections_max, network);
-    fastpay_rpc::http::serve(listener, router, patience, tls.map(TlsAcceptor::from), admit, stop).await;
+    fastpay_program::http::serve(listener, router, patience, tls.map(TlsAcceptor::from), admit, stop).await;
     Ok(())
 }
 

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
+use fastpay_program::http::BodyError;
 use fastpay_rpc::Refusal;
-use fastpay_rpc::http::{BodyError, problem_response};
+use fastpay_rpc::http::problem_response;
 use fastpay_rpc::json::{Problem, ProblemCode};
 
 use crate::network::ReadError;

@@ -5,17 +5,8 @@ use std::sync::Arc;
 use fastpay_core::{AccountId, Asset, Certificate, Chain, Deposit, Domain, Receipt, Record, ShardId};
 use fastpay_rpc::{AccountState, Page, Received, ShardStatus};
 
-use super::reads::{ReadError, Reads, chosen};
+use super::reads::{Range, ReadError, Reads, chosen};
 use crate::voter_status::VoterStatus;
-
-/// Which entries of a list are asked for.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Range {
-    /// The number of the first.
-    pub(crate) start: u64,
-    /// At most so many; 0 or too many: as many as a page has.
-    pub(crate) limit: u32,
-}
 
 impl Reads {
     /// An account as this authority knows it, with one asset or as many as an answer lists.

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use fastpay_core::{AccountId, Certificate, Chain, History, Record, Transfer};
+use fastpay_core::{AccountId, Certificate, Chain, History, Transfer};
 use fastpay_rpc::{CERTIFICATES_BYTES_MAX, Certificates, TransferName, certificate_bytes_max};
 
 use super::layout_of;
-use super::reads::{ReadError, Reads, ask};
+use super::reads::{ReadError, Reads, ask, into_certificate};
 use crate::shard::{Command, HistoryReader, ShardHandle};
 
 /// So many certificates of consecutive numbers are read at a time: enough that following links saves most reads, and
@@ -91,11 +91,4 @@ pub(super) async fn fold_certificates<T: Send + 'static>(
         Ok(value)
     });
     read.await
-}
-
-pub(super) fn into_certificate(record: Record) -> Option<Arc<Certificate>> {
-    match record {
-        Record::Confirmation { certificate, .. } => Some(certificate),
-        _ => None,
-    }
 }

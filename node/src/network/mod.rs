@@ -39,12 +39,12 @@ use tonic::transport::{Identity, Server, ServerTlsConfig};
 use crate::metrics::NetworkMetrics;
 use crate::shard::{ClientReputation, HistoryReader, ShardHandle};
 use crate::voter_status::VoterStatusWatch;
-pub(crate) use answers::{Range, deposit, received};
+pub(crate) use answers::{deposit, received};
 pub(crate) use batch_vote::{NoVote, vote_for_redemptions};
 pub(crate) use certificates::read_certificates;
 pub(crate) use connection_quota::{ConnectionQuota, ConnectionSlot};
 use incoming::Incoming;
-pub(crate) use reads::{ReadError, Reads};
+pub(crate) use reads::{Range, ReadError, Reads};
 use service::ShardService;
 pub(crate) use submit::submit_one;
 

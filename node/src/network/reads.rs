@@ -7,8 +7,6 @@ use fastpay_core::{Account, AccountId, Asset, Certificate, Chain, History, Recor
 use fastpay_rpc::{MESSAGE_BYTES_MAX, PAGE_ENTRIES_MAX};
 use tokio::sync::{Semaphore, oneshot};
 
-use super::answers::Range;
-use super::certificates::into_certificate;
 use crate::shard::{Command, HistoryError, HistoryReader, ShardHandle};
 
 /// At most so many assets are listed in one answer, ETH first: anyone can deposit tokens of their own
@@ -28,6 +26,15 @@ pub(crate) enum ReadError {
     /// The disk failed.
     #[error("this authority cannot read its journal; ask another one")]
     Unreadable,
+}
+
+/// Which entries of a list are asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Range {
+    /// The number of the first.
+    pub(crate) start: u64,
+    /// At most so many; 0 or too many: as many as a page has.
+    pub(crate) limit: u32,
 }
 
 /// Reads one shard, with a bound on how many reads of histories run at a time.
@@ -123,6 +130,14 @@ impl Reads {
             }
             Err(_) => Err(ReadError::Stopping),
         }
+    }
+}
+
+/// The certificate that a record executes.
+pub(super) fn into_certificate(record: Record) -> Option<Arc<Certificate>> {
+    match record {
+        Record::Confirmation { certificate, .. } => Some(certificate),
+        _ => None,
     }
 }
 

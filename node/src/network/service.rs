@@ -9,9 +9,9 @@ use fastpay_rpc::{Malformed, Refusal, TransferName};
 use tokio::sync::{Semaphore, watch};
 use tonic::{Request, Response, Status, Streaming};
 
-use super::answers::Range;
 use super::batch_vote::{NoVote, vote_for_redemptions};
 use super::certificates::read_certificates;
+use super::reads::Range;
 use super::reads::{ReadError, Reads};
 use super::submit::{self, Answers};
 use super::{NetworkLimits, ShardContext, layout_of};

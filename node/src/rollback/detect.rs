@@ -20,10 +20,11 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use fastpay_core::{AuthorityName, Epoch, JournalPosition, ShardId, TransactionIndex};
+use fastpay_program::files;
 use serde::{Deserialize, Serialize};
 
 use super::vote_floors::FLOORS_FILE;
-use crate::storage::{DataFolder, LOCK_FILE, NEW_FILE, StorageError, birth, replace_file, sync_folder};
+use crate::storage::{DataFolder, LOCK_FILE, NEW_FILE, StorageError, birth};
 
 const MARK_FILE: &str = "restored.json";
 /// What the file of a new folder says where that is the first of its keys.
@@ -264,14 +265,14 @@ fn remove(folder: &Path, name: &str) -> Result<(), DetectionError> {
     let path = folder.join(name);
     let removed = match fs::remove_file(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => sync_folder(folder),
+        _ => files::sync_folder(folder),
     };
     removed.map_err(|error| DetectionError::Io { path, error })
 }
 
 fn write(path: &Path, content: &impl Serialize) -> Result<(), DetectionError> {
     let bytes = serde_json::to_vec(content).map_err(io::Error::from);
-    let written = bytes.and_then(|bytes| replace_file(path, &bytes));
+    let written = bytes.and_then(|bytes| files::replace(path, &bytes));
     written.map_err(|error| DetectionError::Io { path: path.to_owned(), error })
 }
 
@@ -344,7 +345,7 @@ pub fn age(folder: &DataFolder) -> Result<Age, DetectionError> {
 /// Where it cannot be written.
 pub(crate) fn note_first(folder: &DataFolder) -> Result<(), DetectionError> {
     let path = folder.path().join(NEW_FILE);
-    replace_file(&path, FIRST).map_err(|error| DetectionError::Io { path, error })
+    files::replace(&path, FIRST).map_err(|error| DetectionError::Io { path, error })
 }
 
 #[cfg(test)]
@@ -474,7 +475,7 @@ mod tests {
     fn a_mark_that_cannot_be_written_leaves_the_folder_suspect() {
         let scene = Scene::new();
         assert_eq!(scene.judge([100, 200]), Memory::Whole);
-        let (floors, unwritten) = (scene.data().join(FLOORS_FILE), scene.data().join(format!(".{MARK_FILE}.tmp")));
+        let (floors, unwritten) = (scene.data().join(FLOORS_FILE), scene.data().join(MARK_FILE));
         // A folder stands where the mark would be written.
         fs::create_dir(&unwritten).unwrap();
         let folder = DataFolder::hold(&scene.data()).unwrap();
@@ -532,12 +533,13 @@ mod tests {
             (judged, age(&folder).unwrap() != Age::Judged)
         };
         // A folder stands where the mark would be written, then where the high-water mark would be.
-        let mark = scene.data().join(format!(".{MARK_FILE}.tmp"));
-        let high_water_mark = scene.parent.path().join(".data.witness.tmp");
-        for unwritten in [mark, high_water_mark] {
+        let aside = scene.parent.path().join("aside");
+        for unwritten in [scene.data().join(MARK_FILE), scene.high_water_mark()] {
+            let is_aside = fs::rename(&unwritten, &aside).is_ok();
             fs::create_dir(&unwritten).unwrap();
             assert!(matches!(judge(), (Err(_), true)), "{}", unwritten.display());
             fs::remove_dir(&unwritten).unwrap();
+            assert!(!is_aside || fs::rename(&aside, &unwritten).is_ok());
         }
         assert!(matches!(judge(), (Ok(Memory::Older { .. }), false)));
     }

@@ -10,13 +10,25 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::num::NonZeroU64;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::client_reputation::Address;
+
 /// In about 2 MB. A spender whose writes are further apart than its budget's pace is not among them.
 const SPENDERS_MAX: usize = 16_384;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The budgets of addresses, by their sites, which all shards of an authority share.
+pub type AddressBudgets = Arc<Mutex<Budgets<Address>>>;
+
+/// Budgets of so many bytes for each address.
+#[must_use]
+pub fn address_budgets(bytes_per_day: NonZeroU64) -> AddressBudgets {
+    Arc::new(Mutex::new(Budgets::new(bytes_per_day)))
+}
 
 /// The budgets of spenders that are named by `K`. The hash is keyed: strangers choose their names.
 #[derive(Debug)]

@@ -36,13 +36,14 @@ use fastpay_core::{AccountId, JournalPosition};
 use crate::storage::{CheckpointError, JournalError};
 
 pub use actor::start;
+pub use budget::{AddressBudgets, address_budgets};
 pub use client_reputation::{Address, ClientReputation};
 pub use command::{Answer, Answers, ClientStream, Command, Submission};
 pub(crate) use command::{weight, weight_of_outputs};
 pub use history::{HistoryError, HistoryReader};
 pub use queue::{ShardHandle, ShardQueue};
 pub use recovery::{RecoveredShard, ShardStorage, recover, recover_on};
-pub use room::{AddressBudgets, address_budgets};
+
 pub use settings::{ADDRESS_JOURNAL_BYTES_PER_DAY, ShardLimits, ShardSettings};
 pub use stepped::SteppedShard;
 pub use subscriptions::Subscription;

@@ -4,15 +4,14 @@
 //! confirmations, credits, deposits, the vote for an order that the account is locked on. So a disk fills up to the
 //! reserve by payments, and what is under way then finds the reserve.
 
-use std::num::NonZeroU64;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use fastpay_core::{AccountId, JournalPosition};
 use fastpay_rpc::Refusal;
 use tokio::time::Instant;
 
-use super::budget::Budgets;
+use super::budget::{AddressBudgets, Budgets};
 use super::client_reputation::{Address, ClientReputation};
 use super::settings::ShardLimits;
 use crate::metrics::ShardMetrics;
@@ -22,15 +21,6 @@ use crate::storage::{Journal, JournalWrite};
 const READING_INTERVAL: Duration = Duration::from_secs(1);
 /// An operator has to make room: there is no use in asking often.
 const DISK_RETRY_AFTER: Duration = Duration::from_secs(60);
-
-/// The budgets of addresses, by their sites, which all shards of an authority share.
-pub type AddressBudgets = Arc<Mutex<Budgets<Address>>>;
-
-/// Budgets of so many bytes for each address.
-#[must_use]
-pub fn address_budgets(bytes_per_day: NonZeroU64) -> AddressBudgets {
-    Arc::new(Mutex::new(Budgets::new(bytes_per_day)))
-}
 
 /// See the head of this file.
 pub(super) struct Room {

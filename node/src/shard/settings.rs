@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fastpay_core::Domain;
 
-use super::room::AddressBudgets;
+use super::budget::AddressBudgets;
 use crate::voter_status::VoterStatusWatch;
 
 /// Sizes that bound a shard's memory and its batches.

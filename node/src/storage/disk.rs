@@ -1,14 +1,16 @@
 //! The few file operations that storage needs, so that tests can put a failing disk under it.
 //!
-//! Invariant: what [`replace_file`] and [`SegmentFile::sync`] have returned from survives a power
+//! Invariant: what [`files::replace`] and [`SegmentFile::sync`] have returned from survives a power
 //! cut; nothing else is promised.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
+
+use fastpay_program::files;
 
 /// Files as the journal sees them.
 pub trait Disk: Send + Sync {
@@ -18,7 +20,7 @@ pub trait Disk: Send + Sync {
     /// Opens an existing file to read and write.
     fn open(&self, path: &Path) -> io::Result<Arc<dyn SegmentFile>>;
 
-    /// Creates or replaces a whole small file; see [`replace_file`].
+    /// Creates or replaces a whole small file; see [`files::replace`].
     fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()>;
 
     /// How many bytes of the file system that a folder is on are free for this process.
@@ -65,7 +67,7 @@ impl Disk for RealDisk {
     }
 
     fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        replace_file(path, bytes)
+        files::replace(path, bytes)
     }
 
     fn free_bytes(&self, folder: &Path) -> io::Result<u64> {
@@ -96,33 +98,6 @@ impl SegmentFile for File {
     }
 }
 
-/// Replaces or creates a small file, atomically and durably: after a crash at any instant the path
-/// holds either all of the old bytes or all of the new ones, and the new ones once this returned.
-/// The file is readable by its owner alone. One writer per path at a time.
-///
-/// # Errors
-/// Any error of the file system. The old file is then still there, or the new one is.
-pub fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{} does not name a file", path.display())));
-    };
-    let mut temporary_name = std::ffi::OsString::from(".");
-    temporary_name.push(name);
-    temporary_name.push(".tmp");
-    let temporary = folder.join(temporary_name);
-
-    // A leftover of a crash may have any permissions: start from a new file.
-    match fs::remove_file(&temporary) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    fs::rename(&temporary, path)?;
-    sync_folder(folder)
-}
-
 /// What a copy of a file does not share with it: the instant when it was created, which no program can set; where
 /// the file system does not keep it, the file's number.
 pub(crate) fn birth(path: &Path) -> io::Result<String> {
@@ -134,49 +109,14 @@ pub(crate) fn birth(path: &Path) -> io::Result<String> {
     })
 }
 
-/// Makes the entries of a folder durable: files created, renamed and removed in it.
-pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
-    // `Path::parent` of a bare file name is the empty path.
-    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    File::open(folder)?.sync_all()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
-
-    #[test]
-    fn replace_creates_then_replaces_and_only_the_owner_may_read() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("small");
-        replace_file(&path, b"one").unwrap();
-        replace_file(&path, b"2").unwrap();
-        assert_eq!(fs::read(&path).unwrap(), b"2");
-        let mode = fs::metadata(&path).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o600);
-        assert_eq!(RealDisk.list(folder.path()).unwrap(), ["small"]);
-    }
-
-    #[test]
-    fn replace_ignores_the_leftover_of_a_crash() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("small");
-        fs::write(folder.path().join(".small.tmp"), b"a half writ").unwrap();
-        replace_file(&path, b"whole").unwrap();
-        assert_eq!(fs::read(&path).unwrap(), b"whole");
-    }
 
     #[test]
     fn a_real_disk_says_how_much_of_it_is_free() {
         let folder = tempfile::tempdir().unwrap();
         assert!(RealDisk.free_bytes(folder.path()).unwrap() > 0);
         assert!(RealDisk.free_bytes(&folder.path().join("nowhere")).is_err());
-    }
-
-    #[test]
-    fn replace_refuses_what_is_no_file_name() {
-        let error = replace_file(Path::new("/"), b"").unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
     }
 }

@@ -14,10 +14,11 @@ use fastpay_core::{
 use fastpay_ethereum::{Finality, PrimaryConfig};
 use fastpay_node::authority::{self, AuthorityError};
 use fastpay_node::config::{Config, Overrides, TlsFiles};
-use fastpay_node::deployment::{DeploymentError, folder_identity, remember};
+use fastpay_node::deployment::{DeploymentError, folder_identity};
 use fastpay_node::keys::KeyFiles;
+use fastpay_node::known_committees;
+use fastpay_node::operator::setup::{self, SetupError};
 use fastpay_node::rollback::{HighWaterMark, default_high_water_mark};
-use fastpay_node::setup::{self, SetupError};
 use fastpay_node::shard::ShardError;
 use fastpay_node::storage::{CheckpointOptions, CheckpointStore, Checkpoints, DataFolder, StorageError};
 use fastpay_node::tls::TlsError;
@@ -324,7 +325,7 @@ async fn an_authority_starts_with_the_committee_it_knows_while_its_primary_is_aw
 
     let unknown = refused(config.clone(), scene.keys()).await;
     assert!(matches!(unknown, AuthorityError::Deployment(DeploymentError::Epochs(_))), "{unknown}");
-    remember(&data, &Committees::new(TestCommittee::new(4).committee).unwrap()).unwrap();
+    known_committees::write(&data, &Committees::new(TestCommittee::new(4).committee).unwrap()).unwrap();
     let running = Running::begin(config.clone(), scene.keys());
     eventually_async("it serves", || async { get(running.http, "/health").await.is_some() }).await;
     // It votes, and says that it does not follow.

@@ -8,10 +8,10 @@ use fastpay_core::{
     ContractVote, CouncilStatement, Digest, Domain, EcdsaSignature, Epoch, PossessionError, PrimaryAddress,
 };
 use fastpay_ethereum::{Call, Cursor, Finality, PrimaryConfig, PrimaryError, certified_redemption};
-use fastpay_node::committee::{Ballot, CommitteeError, accept, heartbeat, prove, release, sign};
 use fastpay_node::config::Config;
 use fastpay_node::deployment::folder_identity;
 use fastpay_node::follower;
+use fastpay_node::operator::committee::{Ballot, CommitteeError, accept, heartbeat, prove, release, sign};
 use fastpay_node::rollback::{HighWaterMark, default_high_water_mark};
 use fastpay_node::storage::DataFolder;
 use fastpay_testkit::anvil::{Anvil, CHAIN_ID, GUARDIAN, LyingNode, Mining, Rotation, Signers};

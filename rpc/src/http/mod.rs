@@ -6,12 +6,8 @@
 //! Invariants: a peer that says nothing, drops by drop, or takes nothing of an answer is left; what a request can have
 //! us hold is bounded before anything is asked; whoever is refused is told why by problem details (RFC 9457).
 
-mod body;
-mod connections;
 mod document;
 mod problem;
 
-pub use body::{BodyError, read_json, require_json};
-pub use connections::{ConnectionLimits, HEAD_BYTES_MAX, serve};
 pub use document::Document;
 pub use problem::{ProblemKind, TYPE_PREFIX, problem_response, problem_responses};

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use alloy::primitives::Address;
 use fastpay_ethereum::{Finality, PrimaryConfig, SenderConfig};
-use fastpay_telemetry::{TraceSettings, configuration};
+use fastpay_program::configuration;
+use fastpay_program::files;
+use fastpay_telemetry::TraceSettings;
 use serde::{Deserialize, Serialize};
 use url::Url;
-
-use super::durable;
 
 /// What the wallet is told by its owner. Everything else it learns from the contract.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -92,7 +92,7 @@ impl Config {
     /// Where it is missing or not of this form.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
         let io = |error| ConfigError::Io { path: path.into(), error };
-        let content = durable::read(path).map_err(io)?.ok_or_else(|| ConfigError::Missing(path.into()))?;
+        let content = files::read(path).map_err(io)?.ok_or_else(|| ConfigError::Missing(path.into()))?;
         let malformed = |reason: String| ConfigError::Malformed { path: path.into(), reason };
         let text = String::from_utf8(content).map_err(|error| malformed(error.to_string()))?;
         let config: Self = configuration::read(&text).map_err(|error| malformed(error.to_string()))?;
@@ -112,8 +112,8 @@ impl Config {
             |error: toml::ser::Error| ConfigError::Malformed { path: path.into(), reason: error.to_string() };
         let text = toml::to_string_pretty(self).map_err(malformed)?;
         if replace {
-            durable::replace(path, text.as_bytes()).map_err(io)
-        } else if durable::create(path, text.as_bytes()).map_err(io)? {
+            files::replace(path, text.as_bytes()).map_err(io)
+        } else if files::create(path, text.as_bytes()).map_err(io)? {
             Ok(())
         } else {
             Err(ConfigError::Exists(path.into()))

@@ -4,11 +4,12 @@
 use std::path::PathBuf;
 
 use fastpay_core::AccountId;
+use fastpay_program::files;
 use serde::Serialize;
 
 use super::error::FolderError;
 use super::keys::check_name;
-use super::{Folder, KeyError, durable};
+use super::{Folder, KeyError};
 
 /// An account with a name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -69,8 +70,8 @@ impl Contacts {
         }
         let io = |error| FolderError::io(&path, error);
         let folder = self.folder.home().join("contacts");
-        durable::create_folder(&folder).map_err(io)?;
-        let is_new = durable::create(&path, format!("{account}\n").as_bytes()).map_err(io)?;
+        files::create_folder(&folder).map_err(io)?;
+        let is_new = files::create(&path, format!("{account}\n").as_bytes()).map_err(io)?;
         match self.find(name)? {
             Some(known) if is_new || known == account => Ok(Contact { name: name.into(), account }),
             Some(account) => Err(ContactError::Exists { name: name.into(), account }),
@@ -85,7 +86,7 @@ impl Contacts {
     pub fn remove(&self, name: &str) -> Result<Contact, ContactError> {
         let account = self.find(name)?.ok_or_else(|| ContactError::Unknown(name.into()))?;
         let path = self.path(name)?;
-        durable::remove(&path).map_err(|error| FolderError::io(&path, error))?;
+        files::remove(&path).map_err(|error| FolderError::io(&path, error))?;
         Ok(Contact { name: name.into(), account })
     }
 
@@ -95,7 +96,7 @@ impl Contacts {
     /// Where a file is damaged.
     pub fn list(&self) -> Result<Vec<Contact>, ContactError> {
         let folder = self.folder.home().join("contacts");
-        let names = durable::names(&folder).map_err(|error| FolderError::io(&folder, error))?;
+        let names = files::names(&folder).map_err(|error| FolderError::io(&folder, error))?;
         let contact = |name: String| -> Result<_, ContactError> {
             Ok(self.find(&name)?.map(|account| Contact { name, account }))
         };
@@ -108,7 +109,7 @@ impl Contacts {
     /// Where the name is unfit or the file damaged.
     pub fn find(&self, name: &str) -> Result<Option<AccountId>, ContactError> {
         let path = self.path(name)?;
-        let Some(content) = durable::read(&path).map_err(|error| FolderError::io(&path, error))? else {
+        let Some(content) = files::read(&path).map_err(|error| FolderError::io(&path, error))? else {
             return Ok(None);
         };
         let text = String::from_utf8_lossy(&content);

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fastpay_core::{AccountId, AuthorityName, Certificate, Payment, Receipt, SequenceNumber, VerifiedCertificate};
+use fastpay_program::files;
 use fastpay_rpc::PaymentName;
 use serde::{Deserialize, Serialize};
 
-use super::durable;
 use super::error::FolderError;
 use super::lock::Lock;
 use super::orders::{decode_hex, encode_hex, now_ms};
@@ -114,7 +114,7 @@ impl Inbox {
         is_known: impl Fn(&PaymentName) -> Result<bool, E>,
         count: usize,
     ) -> Result<Vec<ReceivedPayment>, E> {
-        let names = durable::names(&self.folder).map_err(|error| FolderError::io(&self.folder, error))?;
+        let names = files::names(&self.folder).map_err(|error| FolderError::io(&self.folder, error))?;
         let mut payments = Vec::<ReceivedPayment>::new();
         for name in names.iter().filter_map(|name| name_of(name)) {
             if payments.len() >= count {
@@ -133,7 +133,7 @@ impl Inbox {
     /// # Errors
     /// Where the folder cannot be read.
     pub fn count(&self) -> Result<usize, FolderError> {
-        let names = durable::names(&self.folder).map_err(|error| FolderError::io(&self.folder, error))?;
+        let names = files::names(&self.folder).map_err(|error| FolderError::io(&self.folder, error))?;
         Ok(names.iter().filter(|name| name.ends_with(".payment")).count())
     }
 
@@ -236,7 +236,7 @@ impl InboxJournal {
             let received = ReceivedPayment { received_at_ms: now_ms(), payment, output, certificate: encoded };
             let path = self.inbox.path(&received.name());
             let content = serde_json::to_vec_pretty(&received).map_err(|error| FolderError::damaged(&path, error))?;
-            if durable::create(&path, &content).map_err(|error| FolderError::io(&path, error))? {
+            if files::create(&path, &content).map_err(|error| FolderError::io(&path, error))? {
                 added.push(received);
             }
         }
@@ -246,11 +246,11 @@ impl InboxJournal {
 
 fn replace(path: &Path, content: &impl Serialize) -> Result<(), FolderError> {
     let content = serde_json::to_vec_pretty(content).map_err(|error| FolderError::damaged(path, error))?;
-    durable::replace(path, &content).map_err(|error| FolderError::io(path, error))
+    files::replace(path, &content).map_err(|error| FolderError::io(path, error))
 }
 
 fn read<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<Option<T>, FolderError> {
-    let Some(content) = durable::read(path).map_err(|error| FolderError::io(path, error))? else {
+    let Some(content) = files::read(path).map_err(|error| FolderError::io(path, error))? else {
         return Ok(None);
     };
     serde_json::from_slice(&content).map(Some).map_err(|error| FolderError::damaged(path, error))

@@ -4,9 +4,9 @@
 use std::path::{Path, PathBuf};
 
 use fastpay_core::{AccountId, Digest};
+use fastpay_program::files;
 use serde::{Deserialize, Serialize};
 
-use super::durable;
 use super::error::FolderError;
 
 /// A list that was begun.
@@ -36,7 +36,7 @@ impl Jobs {
     /// Where the file cannot be read or is damaged.
     pub fn find(&self, name: Digest) -> Result<Option<Job>, FolderError> {
         let path = self.path(name);
-        let Some(content) = durable::read(&path).map_err(|error| FolderError::io(&path, error))? else {
+        let Some(content) = files::read(&path).map_err(|error| FolderError::io(&path, error))? else {
             return Ok(None);
         };
         serde_json::from_slice(&content).map(Some).map_err(|error| FolderError::damaged(&path, error))
@@ -48,9 +48,9 @@ impl Jobs {
     /// Where the disk refuses, or the file is damaged.
     pub fn begin(&self, name: Digest, account: AccountId, outputs_max: usize) -> Result<Job, FolderError> {
         let (path, job) = (self.path(name), Job { account, outputs_max });
-        durable::create_folder(&self.folder).map_err(|error| FolderError::io(&self.folder, error))?;
+        files::create_folder(&self.folder).map_err(|error| FolderError::io(&self.folder, error))?;
         let content = serde_json::to_vec_pretty(&job).map_err(|error| FolderError::damaged(&path, error))?;
-        durable::create(&path, &content).map_err(|error| FolderError::io(&path, error))?;
+        files::create(&path, &content).map_err(|error| FolderError::io(&path, error))?;
         Ok(self.find(name)?.unwrap_or(job))
     }
 

@@ -5,13 +5,12 @@
 use std::path::{Path, PathBuf};
 
 use fastpay_core::{AccountId, AccountKey};
-use fastpay_ethereum::keystore::{self, KeystoreError, Secret};
+use fastpay_program::files;
+use fastpay_program::keystore::{self, KeystoreError, Secret};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use zeroize::Zeroizing;
-
-use super::durable;
 
 /// Names become file names; this is long enough for people.
 const NAME_LENGTH_MAX: usize = 64;
@@ -124,7 +123,7 @@ impl Keys {
     /// # Errors
     /// Where the folder cannot be read or a file is none of ours.
     pub fn list(&self) -> Result<Vec<KeyEntry>, KeyError> {
-        let names = durable::names(&self.folder).map_err(|error| io(&self.folder, error))?;
+        let names = files::names(&self.folder).map_err(|error| io(&self.folder, error))?;
         names.iter().filter_map(|name| name.strip_suffix(".json")).map(|name| self.entry(name)).collect()
     }
 
@@ -134,7 +133,7 @@ impl Keys {
     /// Where there is none of this name.
     pub fn entry(&self, name: &str) -> Result<KeyEntry, KeyError> {
         let path = self.path(name)?;
-        let content = durable::read(&path).map_err(|error| io(&path, error))?;
+        let content = files::read(&path).map_err(|error| io(&path, error))?;
         let content = content.ok_or_else(|| KeyError::Unknown(name.into()))?;
         let malformed = |reason: String| KeyError::Malformed { path: path.clone(), reason };
         let mut file: Map<String, Value> =
@@ -187,7 +186,7 @@ impl Keys {
     /// Where the file cannot be read.
     pub fn default_name(&self) -> Result<Option<String>, KeyError> {
         let path = self.folder.join(DEFAULT);
-        let content = durable::read(&path).map_err(|error| io(&path, error))?;
+        let content = files::read(&path).map_err(|error| io(&path, error))?;
         Ok(content.map(|content| String::from_utf8_lossy(&content).trim().to_owned()))
     }
 
@@ -198,7 +197,7 @@ impl Keys {
     pub fn set_default(&self, name: &str) -> Result<KeyEntry, KeyError> {
         let entry = self.entry(name)?;
         let path = self.folder.join(DEFAULT);
-        durable::replace(&path, name.as_bytes()).map_err(|error| io(&path, error))?;
+        files::replace(&path, name.as_bytes()).map_err(|error| io(&path, error))?;
         Ok(entry)
     }
 
@@ -226,10 +225,10 @@ impl Keys {
         if self.folder.with_file_name("contacts").join(name).exists() {
             return Err(KeyError::IsContact(name.into()));
         }
-        durable::create_folder(&self.folder).map_err(|error| io(&self.folder, error))?;
+        files::create_folder(&self.folder).map_err(|error| io(&self.folder, error))?;
         let account = account_key(kind, secret)?.account();
         let content = encrypt(&path, secret, passphrase, &Metadata { kind, account })?;
-        if !durable::create(&path, &content).map_err(|error| io(&path, error))? {
+        if !files::create(&path, &content).map_err(|error| io(&path, error))? {
             return Err(KeyError::Exists(name.into()));
         }
         Ok(KeyEntry { name: name.into(), kind, account })

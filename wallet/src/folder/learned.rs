@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 
 use fastpay_core::{Asset, AuthorityName, Committees, Domain, PrimaryAddress};
+use fastpay_program::files;
 use serde::{Deserialize, Serialize};
 
+use super::Folder;
 use super::error::FolderError;
-use super::{Folder, durable};
 
 /// The committees as the contract listed them, in final blocks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -115,7 +116,7 @@ impl Folder {
     /// Where the disk refuses.
     pub fn forget_assets(&self) -> Result<(), FolderError> {
         let path = self.home.join("assets.json");
-        match durable::remove(&path) {
+        match files::remove(&path) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(FolderError::io(&path, error)),
             _ => Ok(()),
         }
@@ -123,7 +124,7 @@ impl Folder {
 
     fn read_learned<T: for<'a> Deserialize<'a>>(&self, name: &str) -> Result<Option<T>, FolderError> {
         let path = self.home.join(name);
-        let Some(content) = durable::read(&path).map_err(|error| FolderError::io(&path, error))? else {
+        let Some(content) = files::read(&path).map_err(|error| FolderError::io(&path, error))? else {
             return Ok(None);
         };
         serde_json::from_slice(&content).map(Some).map_err(|error| FolderError::damaged(&path, error))
@@ -132,8 +133,8 @@ impl Folder {
     fn write_learned(&self, name: &str, value: &impl Serialize) -> Result<(), FolderError> {
         let path = self.home.join(name);
         let content = serde_json::to_vec_pretty(value).map_err(|error| FolderError::damaged(&path, error))?;
-        durable::create_folder(&self.home)
-            .and_then(|()| durable::replace(&path, &content))
+        files::create_folder(&self.home)
+            .and_then(|()| files::replace(&path, &content))
             .map_err(|error| FolderError::io(&path, error))
     }
 }

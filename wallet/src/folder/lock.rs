@@ -6,9 +6,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
+use fastpay_program::files;
 use tokio::time::{Instant, sleep};
 
-use super::durable;
 use super::error::FolderError;
 
 /// The lock of a folder, which stays there.
@@ -29,7 +29,7 @@ impl Lock {
     /// [`FolderError::Busy`] where another command holds it all that time.
     pub async fn acquire(folder: &Path, patience: Duration) -> Result<Self, FolderError> {
         let failed = |error| FolderError::io(folder, error);
-        durable::create_folder(folder).map_err(failed)?;
+        files::create_folder(folder).map_err(failed)?;
         let path = folder.join(FILE);
         let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path);
         let file = file.map_err(failed)?;
@@ -38,7 +38,7 @@ impl Lock {
             match file.try_lock() {
                 Ok(()) => {
                     // The last holder may have been killed before it synced what it wrote, and this one acts on it.
-                    durable::sync_folder(folder).map_err(failed)?;
+                    files::sync_folder(folder).map_err(failed)?;
                     return Ok(Self { _file: file });
                 }
                 Err(TryLockError::WouldBlock) if start.elapsed() < patience => sleep(POLL).await,

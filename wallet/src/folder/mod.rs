@@ -17,7 +17,6 @@
 
 mod config;
 mod contacts;
-mod durable;
 mod error;
 mod inbox;
 mod jobs;
@@ -32,6 +31,7 @@ use std::path::{Path, PathBuf};
 
 use alloy::primitives::Address;
 use fastpay_core::AccountId;
+use fastpay_program::files;
 
 pub use config::{Config, ConfigError, PrimarySettings};
 pub use contacts::{Contact, ContactError, Contacts};
@@ -50,7 +50,7 @@ pub use transactions::{Errand, TransactionEntry, TransactionJournal, Transaction
 /// # Errors
 /// Where the disk refuses.
 pub fn write_result(path: &Path, content: &[u8]) -> Result<(), FolderError> {
-    durable::replace(path, content).map_err(|error| FolderError::io(path, error))
+    files::replace(path, content).map_err(|error| FolderError::io(path, error))
 }
 
 /// A wallet's folder.
@@ -77,7 +77,7 @@ impl Folder {
     /// # Errors
     /// Where the system refuses.
     pub fn create(&self) -> Result<(), FolderError> {
-        durable::create_folder(&self.home).map_err(|error| FolderError::io(&self.home, error))
+        files::create_folder(&self.home).map_err(|error| FolderError::io(&self.home, error))
     }
 
     /// The file of the configuration.
@@ -114,9 +114,9 @@ impl Folder {
     pub fn has_history(&self) -> Result<bool, FolderError> {
         for kind in ["orders", "inbox", "primary"] {
             let kind = self.home.join(kind);
-            for owner in durable::names(&kind).map_err(|error| FolderError::io(&kind, error))? {
+            for owner in files::names(&kind).map_err(|error| FolderError::io(&kind, error))? {
                 let folder = kind.join(owner);
-                let names = durable::names(&folder).map_err(|error| FolderError::io(&folder, error))?;
+                let names = files::names(&folder).map_err(|error| FolderError::io(&folder, error))?;
                 if names.iter().any(|name| name != lock::FILE) {
                     return Ok(true);
                 }

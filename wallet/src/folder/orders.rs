@@ -16,9 +16,9 @@ use borsh::{BorshDeserialize, BorshSerialize};
 use fastpay_core::{
     AccountId, Certificate, Digest, Domain, SequenceNumber, Transfer, TransferOrder, VerifiedCertificate, VerifiedOrder,
 };
+use fastpay_program::files;
 use serde::{Deserialize, Serialize};
 
-use super::durable;
 use super::error::FolderError;
 use super::lock::Lock;
 
@@ -180,7 +180,7 @@ impl Orders {
     }
 
     fn names(&self) -> Result<Vec<String>, FolderError> {
-        durable::names(&self.folder).map_err(|error| FolderError::io(&self.folder, error))
+        files::names(&self.folder).map_err(|error| FolderError::io(&self.folder, error))
     }
 
     fn path(&self, sequence: SequenceNumber, kind: &str) -> PathBuf {
@@ -189,7 +189,7 @@ impl Orders {
 
     fn read<T: for<'a> Deserialize<'a>>(&self, sequence: SequenceNumber, kind: &str) -> Result<Option<T>, FolderError> {
         let path = self.path(sequence, kind);
-        let Some(content) = durable::read(&path).map_err(|error| FolderError::io(&path, error))? else {
+        let Some(content) = files::read(&path).map_err(|error| FolderError::io(&path, error))? else {
             return Ok(None);
         };
         serde_json::from_slice(&content).map(Some).map_err(|error| FolderError::damaged(&path, error))
@@ -298,7 +298,7 @@ impl OrderJournal {
     fn write(&self, sequence: SequenceNumber, kind: &str, content: &impl Serialize) -> Result<bool, FolderError> {
         let path = self.orders.path(sequence, kind);
         let content = serde_json::to_vec_pretty(content).map_err(|error| FolderError::damaged(&path, error))?;
-        durable::create(&path, &content).map_err(|error| FolderError::io(&path, error))
+        files::create(&path, &content).map_err(|error| FolderError::io(&path, error))
     }
 }
 

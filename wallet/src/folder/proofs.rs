@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
+use fastpay_program::files;
+
+use super::Folder;
 use super::error::FolderError;
-use super::{Folder, durable};
 use crate::audit::Proof;
 
 impl Folder {
@@ -16,8 +18,8 @@ impl Folder {
         let (authority, account) = (hex::encode(proof.authority.0), hex::encode(proof.account.0));
         let path = folder.join(format!("{authority}-{account}-{}.json", proof.sequence));
         let content = serde_json::to_vec_pretty(proof).map_err(|error| FolderError::damaged(&path, error))?;
-        durable::create_folder(&folder)
-            .and_then(|()| durable::create(&path, &content))
+        files::create_folder(&folder)
+            .and_then(|()| files::create(&path, &content))
             .map_err(|error| FolderError::io(&path, error))?;
         Ok(path)
     }

@@ -12,9 +12,9 @@ use std::time::Duration;
 use alloy::primitives::{Address, U256};
 use fastpay_core::{AccountId, Amount, Asset, SequenceNumber, TransactionIndex};
 use fastpay_ethereum::{Inclusion, Submission};
+use fastpay_program::files;
 use serde::{Deserialize, Serialize};
 
-use super::durable;
 use super::error::FolderError;
 use super::lock::Lock;
 use super::orders::now_ms;
@@ -165,7 +165,7 @@ impl Transactions {
     }
 
     fn numbers(&self) -> Result<Vec<u64>, FolderError> {
-        let names = durable::names(&self.folder).map_err(|error| FolderError::io(&self.folder, error))?;
+        let names = files::names(&self.folder).map_err(|error| FolderError::io(&self.folder, error))?;
         Ok(names.iter().filter_map(|name| name.strip_suffix(".transaction")?.parse().ok()).collect())
     }
 
@@ -224,11 +224,11 @@ impl TransactionJournal {
 
 fn write(path: &Path, value: &impl Serialize) -> Result<(), FolderError> {
     let content = serde_json::to_vec_pretty(value).map_err(|error| FolderError::damaged(path, error))?;
-    durable::replace(path, &content).map_err(|error| FolderError::io(path, error))
+    files::replace(path, &content).map_err(|error| FolderError::io(path, error))
 }
 
 fn read<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<Option<T>, FolderError> {
-    let Some(content) = durable::read(path).map_err(|error| FolderError::io(path, error))? else {
+    let Some(content) = files::read(path).map_err(|error| FolderError::io(path, error))? else {
         return Ok(None);
     };
     serde_json::from_slice(&content).map(Some).map_err(|error| FolderError::damaged(path, error))

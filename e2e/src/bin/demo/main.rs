@@ -5,25 +5,25 @@ mod scenario;
 
 use std::process::ExitCode;
 
+use fastpay_program::stop_signal;
 use report::Report;
-use tokio::signal::unix::{SignalKind, signal};
 
 #[tokio::main]
 async fn main() -> ExitCode {
     let mut report = Report::new();
-    let stopped = async {
-        let Ok(mut terminate) = signal(SignalKind::terminate()) else { return std::future::pending().await };
-        tokio::select! {
-            _ = tokio::signal::ctrl_c() => {}
-            _ = terminate.recv() => {}
+    let mut stop = match stop_signal() {
+        Ok(stop) => stop,
+        Err(error) => {
+            eprintln!("error: {error}");
+            return ExitCode::FAILURE;
         }
     };
-    // The processes end with the story, whichever way it ends.
+    // The processes end with the scenario, whether it succeeds or not.
     tokio::select! {
         told = scenario::run(&mut report) => if let Err(failure) = told {
             report.fail(&failure);
         },
-        () = stopped => report.fail(&"stopped by a signal"),
+        _ = stop.wait_for(|stop| *stop) => report.fail(&"stopped by a signal"),
     }
     match report.finish() {
         Ok(true) => ExitCode::SUCCESS,

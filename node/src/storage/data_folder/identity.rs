@@ -1,7 +1,7 @@
 //! `meta.json`: whose folder it is.
 
 use super::error::{StorageError, io_error, malformed};
-use crate::storage::disk::replace_file;
+use fastpay_program::files;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::Path;
@@ -69,7 +69,7 @@ impl FolderIdentity {
         let meta = Meta::of(self, &path)?;
         let mut bytes = serde_json::to_vec_pretty(&meta).map_err(|error| malformed(&path, &error))?;
         bytes.push(b'\n');
-        replace_file(&path, &bytes).map_err(|source| io_error("write the file", &path, source))
+        files::replace(&path, &bytes).map_err(|source| io_error("write the file", &path, source))
     }
 }
 

@@ -15,10 +15,10 @@
 mod error;
 mod identity;
 
-use super::disk::{replace_file, sync_folder};
 use super::journal::{Journal, JournalError, JournalOptions, JournalWrite};
 use error::io_error;
 use fastpay_core::JournalPosition;
+use fastpay_program::files;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -74,7 +74,7 @@ impl DataFolder {
         }
         // Before the folder can be opened: one that is not known to be new would count as whole.
         let new = path.join(NEW_FILE);
-        replace_file(&new, b"").map_err(|source| io_error("write the file", &new, source))?;
+        files::replace(&new, b"").map_err(|source| io_error("write the file", &new, source))?;
         identity.write(path)?;
         Ok(folder)
     }
@@ -140,7 +140,7 @@ impl DataFolder {
         identity.write(&self.path)
     }
 
-    /// The folder itself, for other files of the authority; write them with [`replace_file`].
+    /// The folder itself, for other files of the authority; write them with [`fastpay_program::files::replace`].
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -207,7 +207,7 @@ fn create_folder(path: &Path) -> Result<(), StorageError> {
     DirBuilder::new().recursive(true).mode(OWNER_ONLY).create(path).map_err(failed)?;
     for folder in missing.iter().rev() {
         if let Some(parent) = folder.parent() {
-            sync_folder(parent).map_err(failed)?;
+            files::sync_folder(parent).map_err(failed)?;
         }
     }
     Ok(())
@@ -245,7 +245,7 @@ mod tests {
     fn a_folder_that_is_not_known_to_be_new_cannot_be_opened() {
         let (_parent, path) = temporary();
         // A folder stands where the file that says so would be written.
-        let unwritten = path.join(format!(".{NEW_FILE}.tmp"));
+        let unwritten = path.join(NEW_FILE);
         fs::create_dir_all(&unwritten).unwrap();
         DataFolder::create(&path, &identity()).unwrap_err();
         assert!(matches!(DataFolder::open(&path, &identity()), Err(StorageError::NotCreated { .. })));

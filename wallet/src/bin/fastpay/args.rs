@@ -7,8 +7,8 @@ use alloy::primitives::Address;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use fastpay_core::{AccountId, Asset, Memo, PAYOUT_OUTPUTS_MAX, ParseIdentityError};
 use fastpay_ethereum::Finality;
-use fastpay_telemetry::configuration::NodeUrl;
-use fastpay_telemetry::console::Shell;
+use fastpay_program::configuration::NodeUrl;
+use fastpay_program::console::Shell;
 use fastpay_wallet::parse_memo;
 use url::Url;
 

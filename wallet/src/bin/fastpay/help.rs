@@ -1,7 +1,7 @@
 //! Examples in the help of each command, and completions for shells. The examples are read by the parser in a test.
 
 use clap::{Command, CommandFactory};
-use fastpay_telemetry::console::{self, Shell};
+use fastpay_program::console::{self, Shell};
 use serde_json::json;
 
 use crate::args::Cli;

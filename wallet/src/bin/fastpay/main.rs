@@ -22,7 +22,7 @@ mod views;
 use std::process::ExitCode;
 
 use clap::FromArgMatches;
-use fastpay_telemetry::console::{answer, end_at_arguments, fail, start_brief_log};
+use fastpay_program::console::{answer, end_at_arguments, fail, start_brief_log};
 use fastpay_wallet::{ErrorKind, WalletError};
 
 use args::{Cli, Command};

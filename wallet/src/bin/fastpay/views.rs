@@ -7,7 +7,7 @@ use fastpay_client::ClientError;
 use fastpay_client::short;
 use fastpay_core::{AccountId, Asset};
 use fastpay_ethereum::{Primary, Token, utc};
-use fastpay_telemetry::console::{LostAnswer, print};
+use fastpay_program::console::{LostAnswer, print};
 use fastpay_wallet::folder::{Errand, ReceivedPayment};
 use fastpay_wallet::{AccountView, AuthorityView, ErrorKind, Money, Wallet, WalletError, assets_of, format_memo};
 use serde_json::{Value, json};

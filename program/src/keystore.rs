@@ -5,13 +5,14 @@
 //! file from outside can make the key derivation neither panic nor fill the memory.
 
 use std::fs;
-use std::io::{IsTerminal, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::io::IsTerminal;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use alloy::hex;
 use eth_keystore::{EthKeystore, KdfparamsType, KeystoreError as LibraryError};
 use zeroize::Zeroizing;
+
+use crate::files;
 
 /// A longer file is no key.
 const FILE_BYTES_MAX: u64 = 1 << 16;
@@ -186,15 +187,8 @@ pub fn write_secret(path: &Path, secret: &Secret, passphrase: Option<&str>) -> R
         None => Zeroizing::new(format!("{}\n", hex::encode(**secret)).into_bytes()),
         Some(passphrase) => Zeroizing::new(encrypt(path, secret, passphrase)?),
     };
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(|error| {
-        match error.kind() {
-            std::io::ErrorKind::AlreadyExists => KeystoreError::Exists(path.to_owned()),
-            _ => io(path)(error),
-        }
-    })?;
-    file.write_all(&content).and_then(|()| file.sync_all()).map_err(io(path))?;
-    let folder = folder_of(path);
-    fs::File::open(folder).and_then(|folder| folder.sync_all()).map_err(io(folder))
+    let is_new = files::create(path, &content).map_err(io(path))?;
+    if is_new { Ok(()) } else { Err(KeystoreError::Exists(path.to_owned())) }
 }
 
 /// The bytes of Web3 secret storage of a secret, for a file in the folder of `path`.

@@ -15,7 +15,7 @@ use tracing_subscriber::fmt::SubscriberBuilder;
 use tracing_subscriber::fmt::format::{DefaultFields, Format};
 use tracing_subscriber::prelude::*;
 
-use crate::kind::ErrorKind;
+use crate::error_kind::ErrorKind;
 
 /// Alloy's HTTP transport says the URL of the Ethereum node with all that it says, and providers put keys there.
 const NEVER_LOGGED: &str = "alloy_transport_http";

@@ -11,8 +11,10 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use fastpay_program::files;
+
 use crate::rollback::{self, DetectionError};
-use crate::storage::{DataFolder, LOCK_FILE, META_FILE, StorageError, sync_folder};
+use crate::storage::{DataFolder, LOCK_FILE, META_FILE, StorageError};
 
 /// Made from the journals again.
 const INDEX_FOLDER: &str = "index";
@@ -125,7 +127,7 @@ fn copy_folder(from: &Path, to: &Path) -> Result<Copied, BackupError> {
     copy_all(from, to, true, &mut copied)?;
     rollback::mark_as_copy(to)?;
     copy_file(&from.join(META_FILE), &to.join(META_FILE), &mut copied)?;
-    sync_folder(to).map_err(failed(to))?;
+    files::sync_folder(to).map_err(failed(to))?;
     Ok(copied)
 }
 
@@ -144,7 +146,7 @@ fn copy_all(from: &Path, to: &Path, top: bool, copied: &mut Copied) -> Result<()
             copy_file(&path, &to.join(name), copied)?;
         }
     }
-    sync_folder(to).map_err(failed(to))
+    files::sync_folder(to).map_err(failed(to))
 }
 
 fn copy_file(from: &Path, to: &Path, copied: &mut Copied) -> Result<(), BackupError> {
@@ -156,7 +158,7 @@ fn copy_file(from: &Path, to: &Path, copied: &mut Copied) -> Result<(), BackupEr
 }
 
 fn sync_parent(path: &Path) -> Result<(), BackupError> {
-    path.parent().map_or(Ok(()), sync_folder).map_err(failed(path))
+    path.parent().map_or(Ok(()), files::sync_folder).map_err(failed(path))
 }
 
 fn failed(path: &Path) -> impl FnOnce(io::Error) -> BackupError {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use fastpay_client::Endpoints;
 use fastpay_core::{AuthorityKeys, AuthorityName};
-use fastpay_ethereum::keystore::PassphraseSource;
+use fastpay_program::keystore::PassphraseSource;
 use serde::Serialize;
 use tokio::net::TcpStream;
 

@@ -3,7 +3,6 @@
 //! Only here is a data folder made. `run` refuses one that is not there: a path mistyped at start must
 //! not give an authority that has forgotten its votes.
 
-use std::io::Write;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -12,6 +11,7 @@ use std::str::FromStr;
 use fastpay_client::AuthorityEndpoints;
 use fastpay_core::{AuthorityName, Domain, Genesis, PrimaryAddress};
 use fastpay_ethereum::Finality;
+use fastpay_program::files;
 use serde::Serialize;
 
 use crate::config::{Config, ConfigError, Overrides};
@@ -192,14 +192,9 @@ fn write_config(request: &Request) -> Result<(), SetupError> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder).map_err(|error| SetupError::Io { path: folder.into(), error })?;
     }
-    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).open(path).map_err(|error| {
-        if error.kind() == std::io::ErrorKind::AlreadyExists {
-            SetupError::Exists(path.clone())
-        } else {
-            SetupError::Io { path: path.clone(), error }
-        }
-    })?;
-    file.write_all(content.as_bytes()).map_err(|error| SetupError::Io { path: path.clone(), error })
+    let is_new = files::create_public(path, content.as_bytes());
+    let is_new = is_new.map_err(|error| SetupError::Io { path: path.clone(), error })?;
+    if is_new { Ok(()) } else { Err(SetupError::Exists(path.clone())) }
 }
 
 /// A finality rule as a flag: `finalized`, `safe`, or a number of confirmations.

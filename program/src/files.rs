@@ -1,0 +1,182 @@
+//! Files that are there in full after a crash, or not at all: written under a temporary name, synced, given their name, and
+//! the folder synced. Their owner alone can read them, unless a function says otherwise.
+
+use std::fs::{self, File, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::Path;
+
+use tempfile::{Builder, NamedTempFile};
+
+/// Temporary names start so; what a crash leaves behind is recognised by it.
+const TEMPORARY_PREFIX: &str = ".tmp-";
+const OWNER: u32 = 0o600;
+const EVERYBODY: u32 = 0o644;
+
+/// Makes a folder that its owner alone can read, and those above it that are missing.
+///
+/// # Errors
+/// Any of the file system.
+pub fn create_folder(path: &Path) -> io::Result<()> {
+    if path.is_dir() || path.as_os_str().is_empty() {
+        return Ok(());
+    }
+    if let Some(parent) = path.parent() {
+        create_folder(parent)?;
+    }
+    match fs::DirBuilder::new().mode(0o700).create(path) {
+        // Another command came first.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+        Err(error) => Err(error),
+        Ok(()) => sync_folder(folder_of(path)),
+    }
+}
+
+/// Writes a new file. False where there is one of this name already: that one stays as it is. Its writer may have been
+/// killed before it synced the folder, so the folder is synced in both cases.
+///
+/// # Errors
+/// Any of the file system.
+pub fn create(path: &Path, content: &[u8]) -> io::Result<bool> {
+    create_with(path, content, OWNER)
+}
+
+/// The same for a file without secrets, which others may read.
+///
+/// # Errors
+/// Any of the file system.
+pub fn create_public(path: &Path, content: &[u8]) -> io::Result<bool> {
+    create_with(path, content, EVERYBODY)
+}
+
+fn create_with(path: &Path, content: &[u8], mode: u32) -> io::Result<bool> {
+    let is_new = match write_temporary(path, content, mode)?.persist_noclobber(path) {
+        Ok(_) => true,
+        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => false,
+        Err(error) => return Err(error.error),
+    };
+    sync_folder(folder_of(path)).map(|()| is_new)
+}
+
+/// Writes a file, in place of the one of this name. After a crash at any instant the path has all of the old content or
+/// all of the new, and the new once this returned.
+///
+/// # Errors
+/// Any of the file system. The old file is then still there, or the new one is.
+pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    write_temporary(path, content, OWNER)?.persist(path).map_err(|error| error.error)?;
+    sync_folder(folder_of(path))
+}
+
+/// Removes a file.
+///
+/// # Errors
+/// Any of the file system.
+pub fn remove(path: &Path) -> io::Result<()> {
+    fs::remove_file(path)?;
+    sync_folder(folder_of(path))
+}
+
+/// Reads a file; none where there is none.
+///
+/// # Errors
+/// Any other of the file system.
+pub fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    match fs::read(path) {
+        Ok(content) => Ok(Some(content)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Names of the files in a folder, without what a crash left behind; none where there is no folder.
+///
+/// # Errors
+/// Any other of the file system.
+pub fn names(folder: &Path) -> io::Result<Vec<String>> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        if let Ok(name) = entry?.file_name().into_string()
+            && !name.starts_with('.')
+        {
+            names.push(name);
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// Makes the entries of a folder durable: files created, renamed and removed in it.
+///
+/// # Errors
+/// Any of the file system.
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
+    // `Path::parent` of a bare file name is the empty path.
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    File::open(folder)?.sync_all()
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn write_temporary(path: &Path, content: &[u8], mode: u32) -> io::Result<NamedTempFile> {
+    if path.file_name().is_none() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{} does not name a file", path.display())));
+    }
+    let permissions = Permissions::from_mode(mode);
+    let mut file = Builder::new().prefix(TEMPORARY_PREFIX).permissions(permissions).tempfile_in(folder_of(path))?;
+    file.write_all(content)?;
+    file.as_file().sync_all()?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn a_file_is_created_once_and_private() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a/b/order");
+        create_folder(path.parent().unwrap()).unwrap();
+        assert!(create(&path, b"first").unwrap());
+        assert!(!create(&path, b"second").unwrap());
+        assert_eq!(read(&path).unwrap().unwrap(), b"first");
+        replace(&path, b"third").unwrap();
+        assert_eq!(read(&path).unwrap().unwrap(), b"third");
+        assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "no temporary file is left");
+        assert_eq!(names(path.parent().unwrap()).unwrap(), ["order"]);
+        assert_eq!(names(&folder.path().join("absent")).unwrap(), [""; 0]);
+        let public = folder.path().join("public");
+        assert!(create_public(&public, b"all").unwrap());
+        assert_eq!(mode(&public) & 0o600, 0o600);
+        remove(&path).unwrap();
+        assert_eq!(read(&path).unwrap(), None);
+    }
+
+    #[test]
+    fn what_a_crash_leaves_behind_is_not_listed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("order");
+        write_temporary(&path, b"half", OWNER).unwrap().keep().unwrap();
+        assert_eq!(names(folder.path()).unwrap(), [""; 0]);
+        assert_eq!(read(&path).unwrap(), None);
+        assert!(create(&path, b"whole").unwrap());
+    }
+
+    #[test]
+    fn what_names_no_file_is_refused() {
+        assert_eq!(replace(Path::new("/"), b"").unwrap_err().kind(), io::ErrorKind::InvalidInput);
+    }
+}

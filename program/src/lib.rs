@@ -1,0 +1,17 @@
+//! What all programs of FastPay share, beside traces (`fastpay-telemetry`): configuration files, answers and logs, exit codes,
+//! signals, files that survive a crash, secret keys on disk, and HTTP ports within bounds.
+//!
+//! Modules in reading order: `error_kind` (with which code a program ends), `console`, `configuration`, `signals`, `files`,
+//! `keystore`, `http`. None knows anything of the protocols.
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
+
+pub mod configuration;
+pub mod console;
+mod error_kind;
+pub mod files;
+pub mod http;
+pub mod keystore;
+mod signals;
+
+pub use error_kind::ErrorKind;
+pub use signals::stop_signal;

@@ -1,0 +1,24 @@
+//! How a program is asked to end.
+
+use std::io;
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+/// Turns true at SIGTERM or Ctrl-C. Needs a runtime.
+///
+/// # Errors
+/// The system refuses.
+pub fn stop_signal() -> io::Result<watch::Receiver<bool>> {
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let (stop, stopped) = watch::channel(false);
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        tracing::info!("stopping");
+        stop.send_replace(true);
+    });
+    Ok(stopped)
+}
