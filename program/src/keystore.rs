@@ -159,7 +159,9 @@ pub fn read_secret(path: &Path, passphrase: &PassphraseSource) -> Result<Secret,
         return Err(KeystoreError::Exposed(path.to_owned()));
     }
     let mut secret = Zeroizing::new([0; 32]);
-    hex::decode_to_slice(text.trim(), secret.as_mut_slice()).map_err(|_| malformed(path)("it has other content"))?;
+    let digits = text.trim();
+    let digits = digits.strip_prefix("0x").unwrap_or(digits);
+    hex::decode_to_slice(digits, secret.as_mut_slice()).map_err(|_| malformed(path)("it has other content"))?;
     Ok(secret)
 }
 
@@ -261,6 +263,9 @@ mod tests {
             assert_eq!(read_secret(&path, &source(folder.path(), "correct horse")).unwrap(), secret);
             assert!(matches!(write_secret(&path, &secret, passphrase), Err(KeystoreError::Exists(_))));
         }
+        let plain = folder.path().join("plain");
+        fs::write(&plain, format!("0x{}\n", "07".repeat(32))).unwrap();
+        assert_eq!(read_secret(&plain, &source(folder.path(), "")).unwrap(), secret, "as other programs write it");
         let encrypted = folder.path().join("encrypted");
         let error = read_secret(&encrypted, &source(folder.path(), "wrong")).unwrap_err();
         assert!(matches!(error, KeystoreError::WrongPassphrase(_)), "{error}");
