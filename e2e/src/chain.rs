@@ -179,7 +179,16 @@ impl Chain {
         static ONE_AT_A_TIME: std::sync::Mutex<()> = std::sync::Mutex::new(());
         let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let mut command = Command::new(foundry("forge")?);
-        command.args(["script", script, "--rpc-url", &self.url, "--private-key", DEPLOYER_KEY, "--broadcast"]);
+        command.args([
+            "script",
+            script,
+            "--rpc-url",
+            &self.url,
+            "--private-key",
+            DEPLOYER_KEY,
+            "--broadcast",
+            "--slow",
+        ]);
         command.args(arguments).current_dir(root()).envs(variables.iter().copied());
         command.env("FOUNDRY_BROADCAST", place.path("broadcast"));
         run(&mut command)?.success().map(drop)

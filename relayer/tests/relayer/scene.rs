@@ -1,7 +1,6 @@
 //! A committee of four whose keys the test holds, their redemption logs and votes served over gRPC, and a chain with
 //! the contract.
 
-use std::fs::File;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
@@ -14,7 +13,9 @@ use fastpay_core::{
     SequenceNumber, Transfer,
 };
 use fastpay_ethereum::{Call, Finality, IFastPay, Primary, PrimaryConfig, SenderConfig};
-use fastpay_relayer::{Assets, BelowCost, BundleConfig, Clock, Config, KeyConfig, Rate, Relayer, authorities};
+use fastpay_relayer::{
+    Assets, BelowCost, BundleConfig, Clock, Config, KeyConfig, Rate, Relayer, RelayerError, StoreError, authorities,
+};
 use fastpay_testkit::TestCommittee;
 use fastpay_testkit::anvil::{Anvil, CHAIN_ID, GUARDIAN, Mining, Signers};
 use fastpay_testkit::fake::{FakeAuthority, FakeCommittee};
@@ -67,31 +68,28 @@ impl Scene {
         Self { anvil, authorities, config, primary, committee, _folder: folder }
     }
 
-    /// The lock of a relayer that is closed lasts as long as a program that another test is starting has not replaced its
-    /// copy of this process.
-    fn wait_for_folder(&self) {
-        let Ok(lock) = File::open(self.config.data_dir.join("lock")) else { return };
-        let is_free = |_: &u32| {
-            lock.try_lock().is_ok() || {
-                sleep(Duration::from_millis(10));
-                false
-            }
-        };
-        (0..500).find(is_free);
-    }
-
     /// A relayer on the scene's data folder, as if just started.
     pub async fn relayer(&self) -> Relayer {
-        self.wait_for_folder();
-        Relayer::open(self.config.clone(), self.anvil.rich_key(0)).await.unwrap()
+        let mut tries = 0;
+        loop {
+            let opened = Relayer::open(self.config.clone(), self.anvil.rich_key(0)).await;
+            if let Some(relayer) = unless_in_use(opened, &mut tries) {
+                return relayer;
+            }
+        }
     }
 
     /// The same, by a clock at which it is this time now, in milliseconds since 1970.
     pub fn relayer_at(&self, now_ms: u64) -> Relayer {
-        self.wait_for_folder();
-        let authorities = authorities(&self.config.endpoints).unwrap();
-        let (config, key, primary) = (self.config.clone(), self.anvil.rich_key(0), self.primary.clone());
-        Relayer::over(config, key, primary, authorities, Clock::at(now_ms)).unwrap()
+        let mut tries = 0;
+        loop {
+            let authorities = authorities(&self.config.endpoints).unwrap();
+            let (config, key, primary) = (self.config.clone(), self.anvil.rich_key(0), self.primary.clone());
+            let opened = Relayer::over(config, key, primary, authorities, Clock::at(now_ms));
+            if let Some(relayer) = unless_in_use(opened, &mut tries) {
+                return relayer;
+            }
+        }
     }
 
     pub fn redemption(&self, sequence: u64, fee: u128) -> Redemption {
@@ -229,5 +227,18 @@ pub fn config(folder: &Path, primary: PrimaryConfig) -> Config {
         metrics: None,
         http: None,
         primary,
+    }
+}
+
+/// The lock of a relayer that is closed lasts as long as a program that another test is starting has not replaced its
+/// copy of this process: it is tried again for five seconds.
+fn unless_in_use(opened: Result<Relayer, RelayerError>, tries: &mut u32) -> Option<Relayer> {
+    *tries += 1;
+    match opened {
+        Err(RelayerError::Store(StoreError::InUse(_))) if *tries < 500 => {
+            sleep(Duration::from_millis(10));
+            None
+        }
+        opened => Some(opened.unwrap()),
     }
 }
