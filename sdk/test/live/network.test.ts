@@ -56,7 +56,7 @@ describe("deposits", () => {
     const steps: ChainProgress[] = [];
     const onProgress = (step: ChainProgress): void => void steps.push(step);
     const { hash, deposit } = await fastpay.deposit(alice.wallet, { asset: ETHER, amount: 5n * ONE }, { onProgress });
-    const kinds = steps.map(({ type }) => type);
+    const kinds = steps.map(({ type }) => type).filter((type) => type !== "finalizing");
     expect(kinds.slice(0, 4)).toEqual(["signing", "submitted", "included", "final"]);
     expect(steps.at(-1)).toMatchObject({ type: "credited", quorum: 3 });
     expect(await balance(alice.signer.account)).toBe(before + 5n * ONE);

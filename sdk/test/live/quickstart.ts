@@ -54,7 +54,7 @@ export async function quickstart(deployment: Deployment, key: Hex) {
   // Anybody can check the certificate, offline, with the committee that the contract lists.
   verifyCertificate(certificate, await fastpay.committee(certificate.epoch), fastpay.domain);
 
-  // What the committee says of an account: what f + 1 authorities vouch for.
+  // What the committee says of an account: what f + 1 authorities confirm.
   const { balances } = await fastpay.account(carol.account);
 
   // Redeem to Ethereum. A relayer brings it to the contract for the fee; or do it yourself: fastpay.redeemOnChain.
