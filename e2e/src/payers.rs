@@ -84,7 +84,7 @@ impl Payers {
     }
 
     fn key(&self, member: usize) -> Result<&AccountKey, Failure> {
-        self.keys.get(member).ok_or_else(|| Failure::Wrong(format!("the payers has no member {member}")))
+        self.keys.get(member).ok_or_else(|| Failure::Wrong(format!("there is no payer {member}")))
     }
 
     /// One payment or redemption of a member. Returns how long its certificate took. While too few authorities answer it

@@ -5,7 +5,7 @@
 //!  redemption log of each shard ─► the contract's word for each, in the final block ─► those that wait, and since when
 //!                                                                            ─► page, API, metrics, a file
 //! ```
-//! Nothing of the protocol rests on it. The file only saves asking the contract for all of the redemption log again, and the
+//! The protocol does not depend on it. The file saves asking the contract for all of the redemption log again, and the
 //! time since when each waits; without it they wait since they were first seen.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Reads the redemption logs of redemptions that the authorities publish, each shard on its own.
+//! Reads the redemption logs that the authorities publish, each shard on its own.
 //!
 //! An authority may be away, slow, or lie: every request has a time limit, a shard that fails is left
 //! alone for a while, and what a redemption log says is only taken as a claim.

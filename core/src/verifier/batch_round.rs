@@ -1,4 +1,4 @@
-//! One round of checks: what the requests of a batch check and nobody knows yet.
+//! One round of signature checks: those of a batch's requests that are not known to be met.
 
 use hashbrown::HashTable;
 use rand_core::CryptoRng;
@@ -37,8 +37,8 @@ enum State {
 }
 
 impl BatchRound {
-    /// The place of a check in this round. A vote's comes with its hash. secp256k1 signatures are checked at once: they gain nothing from
-    /// company.
+    /// The place of a check in this round. A vote's comes with its hash. secp256k1 signatures are checked at once: a batch
+    /// makes them no cheaper.
     pub(super) fn place(
         &mut self,
         check: SignatureCheck,

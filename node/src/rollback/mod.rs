@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  start: new folder ─► deployment in use? ────────────────┬─► mark in the folder ─► RollbackProtection
-//!  high-water mark beside the folder ─► older, or a copy? ┘
+//!  high-water mark beside the folder ─► older, or a copy? ─┘
 //!  order ─► shard ─► RollbackProtection: votes from? ── unknown ─► refused for now; catch-up asks the peers ─► floor
 //!                         └── below ─► refused: ask the others   └── from there on ─► vote
 //! ```

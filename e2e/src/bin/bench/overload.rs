@@ -12,7 +12,7 @@ use crate::machine::Cores;
 use crate::pace::Pace;
 use crate::statistics::rounded;
 
-/// A stream takes only so many requests at a time; a payers has many streams.
+/// A stream takes only so many requests at a time; many payers have many streams.
 const CONNECTIONS: usize = 32;
 /// What overload does.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

@@ -94,7 +94,7 @@ impl Report {
         }
     }
 
-    /// Remembers that the story did not end well.
+    /// Remembers that the demo failed.
     pub fn fail(&mut self, why: &dyn Display) {
         self.failed = true;
         println!("\nthe demo failed: {why}");

@@ -1,4 +1,4 @@
-//! The story: two people, a payers, an authority that dies and comes back, and an audit.
+//! What the demo does: two users and many payers pay, an authority dies and comes back, and an audit ends it.
 
 use std::time::Duration;
 
