@@ -220,12 +220,13 @@ impl State {
         self.left.push(left);
     }
 
-    /// Notes the gas that a payee spent; some other payee is forgotten where there are too many.
+    /// Notes the gas that a payee spent. Where there are too many payees, the one that spent least is forgotten.
     pub(crate) fn note_payee(&mut self, payee: Address, gas: u64) {
         let most = self.payees.entry(payee).or_default();
         *most = gas.max(*most);
         if self.payees.len() > PAYEES_MAX {
-            self.payees.pop_first();
+            let least = self.payees.iter().min_by_key(|(_, gas)| **gas).map(|(payee, _)| *payee);
+            least.and_then(|payee| self.payees.remove(&payee));
         }
     }
 
@@ -307,6 +308,18 @@ mod tests {
             let error = Store::open(folder.path(), 1, Address::ZERO).unwrap_err().to_string();
             assert!(error.contains("delete it to start again"), "{error}");
         }
+    }
+
+    #[test]
+    fn of_too_many_payees_the_one_that_spent_least_is_forgotten() {
+        let mut state = State::new(1, Address::ZERO);
+        let payee = |number: usize| Address::left_padding_from(&number.to_be_bytes());
+        state.note_payee(payee(0), 115_000);
+        state.note_payee(payee(0), 7);
+        (1..PAYEES_MAX).for_each(|number| state.note_payee(payee(number), 30_000));
+        state.note_payee(payee(PAYEES_MAX), 20_001);
+        assert_eq!((state.payees.len(), state.payees.get(&payee(0))), (PAYEES_MAX, Some(&115_000)));
+        assert!(!state.payees.contains_key(&payee(PAYEES_MAX)));
     }
 
     #[test]
