@@ -23,10 +23,10 @@ type Step = "submitted" | "placed" | "ended";
 export type Named = Pick<SubmittedTransaction, "type" | "hash">;
 
 const time = object({ atMs: smallNumber(Number.MAX_SAFE_INTEGER) });
-const standing: Decoder<"open" | "queued"> = (value, at) => (value === "queued" ? value : literal("open")(value, at));
+const payoutState: Decoder<"open" | "queued"> = (value, at) => (value === "queued" ? value : literal("open")(value, at));
 const purpose = tagged<ChainPurpose>({
   deposit: object({ type: literal("deposit"), asset: hex(20), amount: unsigned(256) }),
-  payout: object({ type: literal("payout"), sequence: unsigned(64), from: standing }),
+  payout: object({ type: literal("payout"), sequence: unsigned(64), from: payoutState }),
   claim: object({ type: literal("claim"), asset: hex(20), amount: unsigned(256) }),
 });
 const place = object<Place>({ from: hex(20), nonce: smallNumber(Number.MAX_SAFE_INTEGER) });

@@ -3,7 +3,7 @@
 import type { AccountId } from "../accounts.js";
 import type { Address } from "../bytes.js";
 import { goodAnswers, type Answers } from "../network.js";
-import { agreedBalance, agreedBalances, positionOf } from "../standing.js";
+import { agreedBalance, agreedBalances, positionOf } from "../agreement.js";
 import { OrderJournal, transferOf, type Stored } from "../storage/journal.js";
 import type { AccountState, AccountView, AgreedBalance, OrderEntry } from "../views.js";
 import { journalOf, type Context } from "./context.js";

@@ -22,7 +22,7 @@ import { settle } from "../quorum/settle.js";
 import { transferDigest } from "../eip712.js";
 import { FastPayError, isFastPayError, messageOf } from "../errors.js";
 import { goodAnswers, type Answers } from "../network.js";
-import { claimsAbove } from "../standing.js";
+import { claimsAbove } from "../agreement.js";
 import type { OrderJournal, Stored } from "../storage/journal.js";
 import type { Transfer } from "../transfer.js";
 import { verifyOrder, type VerifiedOrder } from "../verify.js";

@@ -152,8 +152,8 @@ async function payOut(
 ): Promise<PayoutReceipt> {
   const { contract, report, signal } = chain;
   const { sender: account, sequence } = redemption;
-  const standing = (): Promise<RedemptionStatus> => contract.redemptionStatus(account, sequence);
-  const before = await standing();
+  const readStatus = (): Promise<RedemptionStatus> => contract.redemptionStatus(account, sequence);
+  const before = await readStatus();
   if (before.state !== from) return { hash: undefined, status: before };
   const isSame = (sent: Submitted<"payout">): boolean => sent.sequence === sequence && sent.from === from;
   const earlier = await sentBefore(context, account, "payout", isSame);
@@ -163,7 +163,7 @@ async function payOut(
   try {
     hash = await send(chain, { to: contract.domain.contract, data: await call(before) });
   } catch (error) {
-    const now = isFastPayError(error, "reverted") ? await standing() : before;
+    const now = isFastPayError(error, "reverted") ? await readStatus() : before;
     // A relayer may have come first.
     if (now.state === from) throw error;
     return { hash: undefined, status: now };
@@ -184,12 +184,12 @@ export function followPayout(
   return toItsEnd(context, sent, report, signal, async (follower) => {
     try {
       const { transactionHash } = await follow(follower, hash);
-      const status = await standingOf(follower, sent);
+      const status = await statusOf(follower, sent);
       if (status.state === from) throw undone(transactionHash);
       return { hash: transactionHash, status };
     } catch (error) {
       if (!isFastPayError(error, "reverted") && !isFastPayError(error, "not-found")) throw error;
-      const status = await standingOf(follower, sent);
+      const status = await statusOf(follower, sent);
       // A relayer may have come first.
       if (status.state === from) throw error;
       return { hash: undefined, status };
@@ -206,13 +206,13 @@ export async function resumePayout(
 ): Promise<PayoutReceipt> {
   report({ type: "submitted", hash: sent.hash });
   const follower = { contract: context.contract, report, signal };
-  const status = await naming(sent.hash, () => standingOf(follower, sent));
+  const status = await naming(sent.hash, () => statusOf(follower, sent));
   if (status.state === sent.from) return followPayout(context, sent, report, signal);
   await forgetTransaction(context, sent).catch(() => undefined);
   return { hash: undefined, status };
 }
 
-function standingOf(follower: Follower, { account, sequence }: Sent<"payout">): Promise<RedemptionStatus> {
+function statusOf(follower: Follower, { account, sequence }: Sent<"payout">): Promise<RedemptionStatus> {
   return answered(follower, () => follower.contract.redemptionStatus(account, sequence));
 }
 

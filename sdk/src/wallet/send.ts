@@ -21,7 +21,7 @@ import { checkExpiry } from "../link.js";
 import { goodAnswers, type Answers } from "../network.js";
 import type { TransferStep } from "../progress.js";
 import { signOrder, type Signer } from "../signers.js";
-import { LAG_MAX, supportedBalance } from "../standing.js";
+import { LAG_MAX, supportedBalance } from "../agreement.js";
 import { transferOf, type OrderJournal, type Stored } from "../storage/journal.js";
 import { amountOf, type Transfer } from "../transfer.js";
 import type { VerifiedOrder } from "../verify.js";

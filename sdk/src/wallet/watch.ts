@@ -18,7 +18,7 @@ import type { Network } from "../network.js";
 import { ProblemError } from "../problem.js";
 import { nameOf, textOf } from "../received.js";
 import { readEvents, type ServerEvent } from "../sse.js";
-import { positionOf } from "../standing.js";
+import { positionOf } from "../agreement.js";
 import type { AccountEvent, WatchCursor } from "../views.js";
 import { Backoff, sleep } from "../waiting.js";
 import { decodeDepositItem, decodeReceivedItem, decodeSentItem, parseJson } from "../wire.js";

@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { ETHER, type Hex } from "../../src/index.js";
 import { ProblemError } from "../../src/problem.js";
 import { EventParser } from "../../src/sse.js";
-import { agreedBalances, claimsAbove, supportedBalance } from "../../src/standing.js";
+import { agreedBalances, claimsAbove, supportedBalance } from "../../src/agreement.js";
 import type { AccountState } from "../../src/views.js";
 import { decodeAccount, decodeStatus, decodeVoted } from "../../src/wire.js";
 
@@ -101,7 +101,7 @@ describe("event streams", () => {
   });
 });
 
-describe("standing", () => {
+describe("the agreed account", () => {
   const state = (next: bigint, balance: bigint, asset: Hex = ETHER): AccountState => ({
     nextSequence: next,
     pending: undefined,

@@ -30,7 +30,7 @@ import {
   type Vote,
 } from "../../src/index.js";
 import { ProblemError } from "../../src/problem.js";
-import { agreedBalances, supportedBalance } from "../../src/standing.js";
+import { agreedBalances, supportedBalance } from "../../src/agreement.js";
 import type { AccountState } from "../../src/views.js";
 import { encodeOrder } from "../../src/wire.js";
 import { authorities, committeeOfKeys, DOMAIN, paymentOf, person, signed, type Keys } from "../support/committee.js";

@@ -1,7 +1,7 @@
 /**
- * Where an account stands, from answers of which some may be lies or old: pure rules. An answer counts for what f + 1
- * authorities say, because one of them is honest. A sequence number is not voted on: it is proven by the certificate
- * before it.
+ * The agreed state of an account, from answers of which some may be lies or old: pure rules. A value counts when f + 1
+ * authorities report it, because one of them is honest. A sequence number needs no such agreement: the certificate
+ * before it proves it.
  */
 
 import type { Address } from "./bytes.js";
