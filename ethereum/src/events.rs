@@ -32,7 +32,7 @@ macro_rules! order_events {
             }
 
             /// Reads a log; none where it is no event of the order.
-            fn decode(log: &Log) -> Option<alloy::sol_types::Result<Self>> {
+            pub(crate) fn decode(log: &Log) -> Option<alloy::sol_types::Result<Self>> {
                 match *log.topic0()? {
                     $(IFastPay::$event::SIGNATURE_HASH => {
                         Some(IFastPay::$event::decode_log_validate(&log.inner).map(|event| Self::$event(event.data)))

@@ -10,7 +10,7 @@
 //! Modules in reading order: `contract` (what the chain offers) and `revert` (how it says no), `label` (what nodes
 //! are called) and `error`, `finality`, `endpoint` (one node) and `primary` (all of them), `events` (the rules of the
 //! contract's order) and `deposits` (reading it), `epochs` (committees), `council` (announcements),
-//! `safety_parameters` (pause, outflow limit and queue), `redeemed` (who brought a redemption), `token`, `allowance` (of
+//! `safety_parameters` (pause, outflow limit and queue), `spending` (what a number was spent on), `token`, `allowance` (of
 //! gas), `fees`, `submission`, `nonces`, `sender` and `confirm`.
 //!
 //! Invariants: nothing is believed before the configured [`Finality`]; deposits never rest on one node's
@@ -33,10 +33,10 @@ mod identity;
 mod label;
 mod nonces;
 mod primary;
-mod redeemed;
 mod revert;
 mod safety_parameters;
 mod sender;
+mod spending;
 mod submission;
 mod token;
 mod utc;
@@ -55,10 +55,10 @@ pub use events::{Alarm, BlockRange, OrderEvent, check_logs};
 pub use fees::{Fees, Offer, SenderConfig};
 pub use finality::{BlockHead, Finality};
 pub use primary::{Primary, PrimaryConfig, served_chain};
-pub use redeemed::PaidRedemption;
 pub use revert::Revert;
 pub use safety_parameters::{Payout, Queued};
 pub use sender::{SendError, Sender, gas_limit};
+pub use spending::{Spending, SpendingState};
 pub use submission::{Attempt, Call, Inclusion, Status, Submission};
 pub use token::{Permit, Token, TokenMetadata};
 pub use utc::utc;

@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
-use fastpay_core::Asset;
-use fastpay_ethereum::{Inclusion, Payout, PrimaryError, SendError, Status, Submission};
+use alloy::primitives::B256;
+use fastpay_core::{Asset, Redemption};
+use fastpay_ethereum::{Inclusion, Payout, PrimaryError, SendError, Spending, SpendingState, Status, Submission};
 use tokio::time::Instant;
 
 use crate::gas::{Payouts, Plan};
@@ -29,11 +30,11 @@ enum Fault {
 }
 
 /// What a final transaction did for an item, in a word.
-fn outcome(state: &Payout, was_queued: bool, success: bool) -> Result<&'static str, &'static str> {
+fn outcome(state: &Payout, was_queued: bool, success: bool, by_us: bool) -> Result<&'static str, &'static str> {
     match (state, success) {
-        (Payout::Done, true) if was_queued => Ok("executed"),
-        (Payout::Done, true) => Ok("redeemed"),
-        (Payout::Done, false) => Ok("by-others"),
+        (Payout::Done, _) if by_us && was_queued => Ok("executed"),
+        (Payout::Done, _) if by_us => Ok("redeemed"),
+        (Payout::Done, _) => Ok("by-others"),
         (Payout::Queued(_), _) if !was_queued => Ok("queued"),
         (_, true) => Err("no-effect"),
         (_, false) => Err("reverted"),
@@ -94,6 +95,8 @@ impl Relayer {
             let Some(state) = self.final_payout(id).await? else { return Ok(false) };
             states.push((*id, state));
         }
+        // What is skipped in it because another came first is not among them.
+        let ours = self.sender.primary().spendings_of(inclusion.hash).await?;
         let fault = match &*items {
             _ if inclusion.success => Fault::None,
             [_] => self.fault(&submission, inclusion).await?,
@@ -109,18 +112,20 @@ impl Relayer {
         for (id, state) in states {
             let item = self.state.position(&id).and_then(|position| self.state.items.get(position));
             let was_queued = item.is_some_and(|item| item.queued.is_some());
+            let spending = ours.get(&(id.sender, id.sequence));
+            let by_us = spending.is_some_and(|spending| matches!(spending.state, SpendingState::Paid { .. }));
             if let Some(item) = item {
-                self.traces.ended(item, included_at, outcome(&state, was_queued, inclusion.success));
+                self.traces.ended(item, included_at, outcome(&state, was_queued, inclusion.success, by_us));
             }
             match (state, inclusion.success) {
-                (Payout::Done, true) => {
+                (Payout::Done, _) if by_us => {
                     if let ([_], false) = (&*items, was_queued) {
                         self.measure_payee(id, inclusion);
                     }
                     self.finish_by_us(id, was_queued, inclusion);
                 }
-                (Payout::Done, false) => self.finish_by_others(id),
-                (Payout::Queued(queued), _) if !was_queued => self.take_queued(id, queued),
+                (Payout::Done, _) => self.finish_by_others(id).await,
+                (Payout::Queued(queued), _) if !was_queued => self.take_queued(id, queued).await,
                 (_, true) => self.postpone(id, format!("transaction {} had no effect on it", inclusion.hash)),
                 (_, false) => self.blame(id, &fault, inclusion),
             }
@@ -254,10 +259,51 @@ impl Relayer {
         self.finish(id);
     }
 
-    pub(crate) fn finish_by_others(&mut self, id: RedemptionId) {
-        tracing::info!(sender = %id.sender, sequence = %id.sequence, "redeemed by somebody else");
-        self.state.totals.redeemed_by_others = self.state.totals.redeemed_by_others.saturating_add(1);
+    /// What the contract's log says that an item's number was spent on; none where that is not known.
+    pub(crate) async fn spending(&self, id: &RedemptionId) -> Option<Spending> {
+        self.sender.primary().spending(id.sender, id.sequence).await.unwrap_or_else(|error| {
+            tracing::warn!(%error, sender = %id.sender, sequence = %id.sequence, "nobody says what a number was spent on");
+            None
+        })
+    }
+
+    /// Why an item is never paid, and the transaction that says so, where its number was spent on another order, which
+    /// takes redemption keys of a quorum, or it was released from the queue. The bit of its number does not tell.
+    pub(crate) fn displaced(&self, redemption: &Redemption, spending: &Spending) -> Option<(&'static str, B256)> {
+        let digest = self.sender.primary().domain().transfer_digest(&redemption.clone().into());
+        let why = match spending.state {
+            _ if spending.digest != digest => "its number was spent on another order: redemption keys are stolen",
+            SpendingState::Released => "it was released from the contract's queue",
+            SpendingState::Paid { .. } | SpendingState::Queued => return None,
+        };
+        Some((why, spending.transaction))
+    }
+
+    /// Forgets an item that somebody else brought to the contract, or that nobody can bring any more. What is not known to
+    /// be paid is not counted as redeemed.
+    pub(crate) async fn finish_by_others(&mut self, id: RedemptionId) {
+        let spending = self.spending(&id).await;
+        if spending.is_some_and(|spending| self.leave_displaced(id, &spending)) {
+            return;
+        }
+        if spending.is_some() {
+            tracing::info!(sender = %id.sender, sequence = %id.sequence, "redeemed by somebody else");
+            self.state.totals.redeemed_by_others = self.state.totals.redeemed_by_others.saturating_add(1);
+        }
         self.finish(id);
+    }
+
+    /// Leaves an item that is never paid. False where it is none.
+    pub(crate) fn leave_displaced(&mut self, id: RedemptionId, spending: &Spending) -> bool {
+        let item = self.state.position(&id).and_then(|position| self.state.items.get(position));
+        let Some((why, transaction)) = item.and_then(|item| self.displaced(&item.redemption, spending)) else {
+            return false;
+        };
+        tracing::error!(sender = %id.sender, sequence = %id.sequence, %transaction, why, "a redemption is never paid");
+        self.state.totals.displaced = self.state.totals.displaced.saturating_add(1);
+        self.state.remember(Left { item: id, reason: why.into(), transaction: Some(transaction) });
+        self.finish(id);
+        true
     }
 
     /// Leaves an item out for a while, or for good where it has failed too often.

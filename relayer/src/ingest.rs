@@ -162,6 +162,11 @@ impl Relayer {
         }
         match self.on_chain(&id).await? {
             OnChain::Queued(queued) if self.is_ours(&queued) => {
+                let spending = self.spending(&id).await;
+                if spending.is_some_and(|spending| self.displaced(&item.redemption, &spending).is_some()) {
+                    self.finished.insert(id);
+                    return Ok(Taken::Dealt);
+                }
                 item.enqueue(queued);
                 self.note_queued(id, &queued);
             }

@@ -44,6 +44,7 @@ pub struct Metrics {
     gas_balance: Gauge<f64, AtomicU64>,
     redeemed: Counter,
     redeemed_by_others: Counter,
+    displaced: Counter,
     executed: Counter,
     given_up: Counter,
     failed_alone: Counter,
@@ -79,6 +80,7 @@ impl Metrics {
             ("gas_used", "Gas of final transactions", &metrics.gas_used),
             ("redeemed", "Redemptions brought to a final block", &metrics.redeemed),
             ("redeemed_by_others", "Redemptions that somebody else brought", &metrics.redeemed_by_others),
+            ("displaced", "Redemptions never paid because another order took their number", &metrics.displaced),
             ("executed", "Queued redemptions brought to a final block", &metrics.executed),
             ("given_up", "Redemptions that failed too often before they were sent", &metrics.given_up),
             (
@@ -142,6 +144,7 @@ impl Metrics {
         for (counter, total) in [
             (&self.redeemed, totals.redeemed),
             (&self.redeemed_by_others, totals.redeemed_by_others),
+            (&self.displaced, totals.displaced),
             (&self.executed, totals.executed),
             (&self.given_up, totals.given_up),
             (&self.failed_alone, totals.failed_alone),

@@ -26,9 +26,13 @@ impl Relayer {
     }
 
     /// Takes note that the contract has an item in its queue, in a final block.
-    pub(crate) fn take_queued(&mut self, id: RedemptionId, queued: Queued) {
+    pub(crate) async fn take_queued(&mut self, id: RedemptionId, queued: Queued) {
+        let spending = self.spending(&id).await;
+        if spending.is_some_and(|spending| self.leave_displaced(id, &spending)) {
+            return;
+        }
         if !self.is_ours(&queued) {
-            self.finish_by_others(id);
+            self.finish_by_others(id).await;
             return;
         }
         let Some(item) = self.state.position(&id).and_then(|position| self.state.items.get_mut(position)) else {
@@ -82,7 +86,7 @@ impl Relayer {
                 // The guardian has postponed it.
                 OnChain::Queued(queued) if queued.executable_at > now => self.requeue(item.id(), queued),
                 OnChain::Queued(queued) => self.execute(item, queued.needs_votes, quorum, means).await?,
-                OnChain::Done => self.finish_by_others(item.id()),
+                OnChain::Done => self.finish_by_others(item.id()).await,
                 OnChain::Open | OnChain::Settling => {}
             }
         }

@@ -20,7 +20,10 @@ pub fn status_text(state: &State, gas_balance: Option<&GasBalance>) -> String {
     let (open, in_queue) = state.counts();
     let mut lines = vec![
         format!("contract       {} on chain {}", state.contract, state.chain_id),
-        format!("redeemed       {} by us, {} by others", t.redeemed, t.redeemed_by_others),
+        format!(
+            "redeemed       {} by us, {} by others; {} never paid, for their numbers were spent on other orders",
+            t.redeemed, t.redeemed_by_others, t.displaced
+        ),
         format!("to do          {open}, of which {} in {} transactions", under_way(state), state.bundles.len()),
         format!("decision       {}", decision_text(state, gas_balance)),
         format!("queued         {in_queue} now, {} in all, {} executed by us", t.queued, t.executed),
@@ -85,6 +88,7 @@ fn totals_json(totals: &Totals) -> Value {
     json!({
         "redeemed": totals.redeemed,
         "redeemedByOthers": totals.redeemed_by_others,
+        "displaced": totals.displaced,
         "queued": totals.queued,
         "executed": totals.executed,
         "givenUp": totals.given_up,

@@ -90,7 +90,7 @@ pub struct Left {
     pub item: RedemptionId,
     /// Why.
     pub reason: String,
-    /// The transaction in which it failed by itself; none where it never got that far.
+    /// The transaction in which it failed by itself, or after which it is never paid; none where it never got that far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transaction: Option<B256>,
 }
@@ -102,6 +102,9 @@ pub struct Totals {
     pub redeemed: u64,
     /// Redemptions that somebody else brought there.
     pub redeemed_by_others: u64,
+    /// Redemptions that are never paid: their number was spent on another order, or they were released from the queue.
+    #[serde(default)]
+    pub displaced: u64,
     /// Redemptions left to others because their asset is not served.
     #[serde(default)]
     pub not_served: u64,

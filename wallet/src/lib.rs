@@ -6,7 +6,7 @@
 //!  ChainAccount ─► the Primary: deposit, redeem by oneself, claim; written ahead as well
 //! ```
 //! Modules in reading order: `folder`, `wallet`, `finish`, `many`, `receive`, `view`, `chain`,
-//! `payout`, `fees`, `arrival`, `audit`, `open`, `memo`, `money`, `link`.
+//! `payout`, `spent`, `fees`, `arrival`, `audit`, `open`, `memo`, `money`, `link`.
 //!
 //! Invariants: what an authority says is verified or agreed by f + 1 before it is acted on; an order is on
 //! disk before it is sent; no second order is ever signed for a sequence number; whatever a crash leaves
@@ -30,6 +30,7 @@ mod money;
 mod open;
 mod payout;
 mod receive;
+mod spent;
 mod view;
 mod wallet;
 
@@ -50,5 +51,6 @@ pub use money::Money;
 pub use open::{learn_chain_id, read_genesis, set_up};
 pub use payout::{QueuedRedemption, check_not_paused, check_recipient, queued_redemption, would_queue};
 pub use receive::Collected;
+pub use spent::{RedemptionState, redemption_state};
 pub use view::{AccountView, AuthorityView, assets_of};
 pub use wallet::{Intent, LOCK_PATIENCE, Receipt, Resumed, Wallet};

@@ -6,6 +6,7 @@ use fastpay_core::{AccountId, Amount, Asset, Epoch, Redemption, Transfer, Verifi
 use fastpay_ethereum::{Call, Payout, Primary, Queued, certified_redemption};
 
 use crate::error::WalletError;
+use crate::spent::logged;
 use crate::wallet::Wallet;
 
 /// Votes of an epoch that ends within so many seconds are not relied on: a transaction may wait for its block.
@@ -47,7 +48,7 @@ pub async fn check_recipient(primary: &Primary, recipient: Address) -> Result<()
     Ok(())
 }
 
-/// A redemption as it stands in the contract's queue; none where it is not there.
+/// A redemption as it stands in the contract's queue; none where it is not there, or another order took its number.
 ///
 /// # Errors
 /// Where the Primary does not answer.
@@ -55,9 +56,12 @@ pub async fn queued_redemption(
     primary: &Primary,
     redemption: &Redemption,
 ) -> Result<Option<QueuedRedemption>, WalletError> {
-    let Payout::Queued(queued) = primary.payout(redemption.sender, redemption.sequence).await? else {
+    let (sender, sequence) = (redemption.sender, redemption.sequence);
+    let Payout::Queued(queued) = primary.payout(sender, sequence).await? else { return Ok(None) };
+    let digest = primary.domain().transfer_digest(&redemption.clone().into());
+    if logged(primary, sender, [sequence].into()).await.get(&sequence).is_some_and(|logged| logged.digest != digest) {
         return Ok(None);
-    };
+    }
     let is_due = queued.executable_at <= primary.latest_head().await?.timestamp();
     Ok(Some(QueuedRedemption { redemption: redemption.clone(), queued, is_due }))
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use alloy::primitives::U256;
 use fastpay_core::{Amount, Epoch, Redemption, SequenceNumber, Transfer};
-use fastpay_ethereum::{Call, CertifiedRedemption};
+use fastpay_ethereum::{Call, CertifiedRedemption, Payout};
 use fastpay_relayer::{
     Assets, BelowCost, BundleConfig, Config, Rate, Reason, Relayer, RelayerError, State, StoreError, status_json,
     status_text,
@@ -194,15 +194,24 @@ async fn a_fee_in_a_token_counts_by_what_the_operator_says_it_is_worth() {
 }
 
 /// Redeems like another relayer would.
-async fn redeem_as_another(scene: &Scene, sequence: u64) {
-    let redemption = scene.redemption(sequence, 1);
-    let certificate = scene.certify(Transfer::Redemption(redemption.clone()));
+async fn redeem_as_another(scene: &Scene, redemption: Redemption) {
+    let certificate = scene.certify(Transfer::Redemption(redemption));
     let committee = scene.primary.committee(certificate.epoch).await.unwrap();
     let certified: CertifiedRedemption = fastpay_ethereum::certified_redemption(&certificate, &committee).unwrap();
     let call = Call::redeem(scene.primary.contract(), certified);
     let key = scene.anvil.rich_key(6);
+    let nonce: alloy::primitives::U64 =
+        scene.anvil.request("eth_getTransactionCount", serde_json::json!([key.address(), "pending"])).await;
     // It tips better than the relayer does, so it comes first in the block.
-    scene.anvil.send_raw(&key, 0, call.to.into(), U256::ZERO, call.data).await;
+    scene.anvil.send_raw(&key, nonce.to(), call.to.into(), U256::ZERO, call.data).await;
+}
+
+/// A thief with a quorum's redemption keys spends a number on an order that its owner did not sign. Of 1 ETH the second
+/// great one waits in the queue.
+async fn steal(scene: &Scene, sequence: u64, amount: u128) -> u64 {
+    let theft = Redemption { amount: Amount(amount), recipient: UNFUNDED.0, ..scene.redemption(sequence, 0) };
+    redeem_as_another(scene, theft).await;
+    amount.try_into().unwrap()
 }
 
 #[tokio::test]
@@ -210,7 +219,7 @@ async fn what_another_relayer_redeems_first_is_just_done() {
     let scene = Scene::new(Mining::Manual).await;
     scene.publish([0]);
     let mut relayer = scene.relayer().await;
-    redeem_as_another(&scene, 0).await;
+    redeem_as_another(&scene, scene.redemption(0, 1)).await;
     scene.anvil.mine(1).await;
     relayer.tick(true).await.unwrap();
     assert_eq!(relayer.state().items.len(), 1, "kept until that is final");
@@ -227,11 +236,67 @@ async fn a_bundle_survives_that_another_relayer_is_faster() {
     let scene = Scene::new(Mining::Manual).await;
     scene.publish([0, 1, 2]);
     let mut relayer = scene.relayer().await;
-    redeem_as_another(&scene, 1).await;
+    redeem_as_another(&scene, scene.redemption(1, 1)).await;
     assert_eq!(relayer.tick(true).await.unwrap().under_way, 1);
     scene.anvil.mine(3).await;
     relayer.tick(true).await.unwrap();
     assert_eq!((scene.paid_out().await, relayer.state().items.len()), (300, 0));
+    // What was skipped in its bundle is not its own.
+    assert_eq!((relayer.state().totals.redeemed, relayer.state().totals.redeemed_by_others), (2, 1));
+}
+
+#[tokio::test]
+async fn a_number_that_a_thief_spent_counts_as_never_paid() {
+    for is_queued in [false, true] {
+        let scene = Scene::new(Mining::Manual).await;
+        scene.publish([0, 1]);
+        let mut relayer = scene.relayer().await;
+        relayer.tick(true).await.unwrap();
+        let before = if is_queued { steal(&scene, 7, ETHER * 6 / 10).await } else { 0 };
+        let stolen = steal(&scene, 1, if is_queued { ETHER * 3 / 10 } else { 90 }).await;
+        scene.anvil.mine(3).await;
+        relayer.tick(true).await.unwrap();
+        let state = relayer.state();
+        assert_eq!((state.items.len(), state.bundles.len()), (0, 0));
+        assert_eq!((state.totals.redeemed, state.totals.redeemed_by_others, state.totals.displaced), (1, 0, 1));
+        assert_eq!(scene.paid_out().await, before + 100 + if is_queued { 0 } else { stolen });
+        assert_eq!(state.left[0].item.sequence, SequenceNumber(1));
+        assert!(state.left[0].reason.contains("redemption keys are stolen"), "{}", state.left[0].reason);
+        assert_eq!(status_json(state, None)["totals"]["displaced"], 1);
+        assert!(status_text(state, None).contains("1 never paid"), "{}", status_text(state, None));
+        assert!(relayer.metrics().text().contains("fastpay_relayer_displaced_total 1\n"));
+    }
+}
+
+#[tokio::test]
+async fn what_a_thief_queued_is_not_executed_for_its_owner() {
+    let mut scene = Scene::new(Mining::Manual).await;
+    scene.config.bundle.execute_others = true;
+    steal(&scene, 7, ETHER * 6 / 10).await;
+    steal(&scene, 0, ETHER * 3 / 10).await;
+    scene.anvil.mine(3).await;
+    scene.publish([0]);
+    let mut relayer = scene.relayer().await;
+    relayer.tick(true).await.unwrap();
+    let (sender, sequence) = (scene.redemption(0, 0).sender, SequenceNumber(0));
+    assert!(matches!(scene.primary.payout(sender, sequence).await.unwrap(), Payout::Queued(_)));
+    assert_eq!((relayer.state().items.len(), relayer.state().totals.queued), (0, 0));
+}
+
+#[tokio::test]
+async fn what_the_log_does_not_say_counts_as_nobodys() {
+    let mut scene = Scene::new(Mining::Manual).await;
+    let node = LyingNode::start(&scene.anvil.url());
+    scene.config.primary.rpc_urls = vec![node.url()];
+    scene.publish([0]);
+    let mut relayer = scene.relayer().await;
+    relayer.tick(true).await.unwrap();
+    redeem_as_another(&scene, scene.redemption(0, 1)).await;
+    scene.anvil.mine(3).await;
+    node.refuse("eth_getLogs", -32000, "not for you");
+    relayer.tick(true).await.unwrap();
+    let totals = relayer.state().totals;
+    assert_eq!((relayer.state().items.len(), totals.redeemed_by_others, totals.displaced), (0, 0, 0));
 }
 
 #[tokio::test]
@@ -239,7 +304,7 @@ async fn a_lone_redemption_that_another_relayer_snatches_is_done_too() {
     let scene = Scene::new(Mining::Manual).await;
     scene.publish([0]);
     let mut relayer = scene.relayer().await;
-    redeem_as_another(&scene, 0).await;
+    redeem_as_another(&scene, scene.redemption(0, 1)).await;
     relayer.tick(true).await.unwrap();
     scene.anvil.mine(3).await;
     relayer.tick(true).await.unwrap();

@@ -41,8 +41,8 @@ pub use jobs::{Job, Jobs};
 pub use keys::{KeyEntry, KeyError, KeyKind, Keys, parse_secret, read_keystore};
 pub use learned::{AssetInfo, KnownCommittees};
 pub use lock::Lock;
-pub(crate) use orders::encode_hex;
 pub use orders::{OrderEntry, OrderJournal, OrderState, Orders};
+pub(crate) use orders::{encode_hex, now_ms};
 pub use transactions::{Errand, TransactionEntry, TransactionJournal, TransactionState, Transactions};
 
 /// Writes a file outside of the folder as a whole, in place of the one of this name.

@@ -5,6 +5,8 @@
 //!  NNN.order ──► NNN.certificate ──► NNN.settled         (files of the account's folder, by sequence number)
 //!  created       certified           settled
 //! ```
+//! `NNN.spent` says beside them what the contract spent the number of a redemption on, in a final block.
+//!
 //! Each file is written once and never changed, so a crash leaves one of the states and nothing in
 //! between. A certificate of another order than NNN.order (of a copy of this wallet) means that ours was
 //! superseded. What is read here is not trusted: it is verified again before it is used.
@@ -16,6 +18,7 @@ use borsh::{BorshDeserialize, BorshSerialize};
 use fastpay_core::{
     AccountId, Certificate, Digest, Domain, SequenceNumber, Transfer, TransferOrder, VerifiedCertificate, VerifiedOrder,
 };
+use fastpay_ethereum::Spending;
 use fastpay_program::files;
 use serde::{Deserialize, Serialize};
 
@@ -168,6 +171,22 @@ impl Orders {
         Ok(Some(OrderEntry { sequence, order, certificate, created_at_ms, state }))
     }
 
+    /// What the contract spent a number on in a final block, where that was noted.
+    ///
+    /// # Errors
+    /// Where the file cannot be read or is damaged.
+    pub fn spending(&self, sequence: SequenceNumber) -> Result<Option<Spending>, FolderError> {
+        self.read(sequence, "spent")
+    }
+
+    /// Notes what the contract spent a number on in a final block: it does not change, so no lock is needed.
+    ///
+    /// # Errors
+    /// Where the disk refuses.
+    pub fn note_spending(&self, sequence: SequenceNumber, spending: &Spending) -> Result<(), FolderError> {
+        self.write(sequence, "spent", spending).map(drop)
+    }
+
     fn sequences(&self) -> Result<Vec<SequenceNumber>, FolderError> {
         let names = self.names()?;
         let mut sequences: Vec<_> = names
@@ -193,6 +212,12 @@ impl Orders {
             return Ok(None);
         };
         serde_json::from_slice(&content).map(Some).map_err(|error| FolderError::damaged(&path, error))
+    }
+
+    fn write(&self, sequence: SequenceNumber, kind: &str, content: &impl Serialize) -> Result<bool, FolderError> {
+        let path = self.path(sequence, kind);
+        let content = serde_json::to_vec_pretty(content).map_err(|error| FolderError::damaged(&path, error))?;
+        files::create(&path, &content).map_err(|error| FolderError::io(&path, error))
     }
 
     fn decode<T: BorshDeserialize>(
@@ -256,7 +281,7 @@ impl OrderJournal {
         {
             return Err(self.other_order(sequence, certified.digest));
         }
-        if self.write(sequence, "order", &stored)? {
+        if self.orders.write(sequence, "order", &stored)? {
             return Ok(());
         }
         match self.orders.read::<StoredOrder>(sequence, "order")? {
@@ -276,7 +301,7 @@ impl OrderJournal {
             digest: certificate.digest(),
             certificate: encode_hex(certificate.certificate()),
         };
-        self.write(certificate.transfer().sequence(), "certificate", &stored).map(drop)
+        self.orders.write(certificate.transfer().sequence(), "certificate", &stored).map(drop)
     }
 
     /// Notes that a quorum has confirmed the certificate of a number. The certificate must be on disk by then: a settled
@@ -288,17 +313,11 @@ impl OrderJournal {
         if self.orders.read::<StoredCertificate>(sequence, "certificate")?.is_none() {
             return Err(FolderError::NotCertified { account: self.orders.account, sequence });
         }
-        self.write(sequence, "settled", &StoredSettlement { settled_at_ms: now_ms() }).map(drop)
+        self.orders.write(sequence, "settled", &StoredSettlement { settled_at_ms: now_ms() }).map(drop)
     }
 
     fn other_order(&self, sequence: SequenceNumber, existing: Digest) -> FolderError {
         FolderError::OtherOrder { account: self.orders.account, sequence, existing }
-    }
-
-    fn write(&self, sequence: SequenceNumber, kind: &str, content: &impl Serialize) -> Result<bool, FolderError> {
-        let path = self.orders.path(sequence, kind);
-        let content = serde_json::to_vec_pretty(content).map_err(|error| FolderError::damaged(&path, error))?;
-        files::create(&path, &content).map_err(|error| FolderError::io(&path, error))
     }
 }
 

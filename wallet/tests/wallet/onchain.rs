@@ -8,8 +8,8 @@ use alloy::primitives::{Address, TxKind, U256};
 use alloy::sol_types::{SolCall, SolValue};
 use fastpay_core::{AccountId, AccountKey, Amount, Asset, SequenceNumber, TransactionIndex, Transfer};
 use fastpay_ethereum::{
-    Call, Finality, Payout, Primary, PrimaryConfig, Progress, SendError, Sender, SenderConfig, Submission, Token,
-    certified_redemption,
+    Call, Finality, Payout, Primary, PrimaryConfig, Progress, SendError, Sender, SenderConfig, SpendingState,
+    Submission, Token, certified_redemption,
 };
 use fastpay_testkit::anvil::{Anvil, CHAIN_ID, Mining, rich_key};
 use fastpay_testkit::{TestAccount, TestCommittee, redemption};
@@ -306,9 +306,10 @@ async fn a_user_alone_redeems_once() {
     let payout = fastpay_wallet::wait_for_redemption(&primary, owner, SequenceNumber(0), patience).await.unwrap();
     assert_eq!(payout, Payout::Done);
     // Who brought it is in the contract's log, to be read by anybody; of what nobody brought there is nothing.
-    let paid = primary.paid_redemption(owner, SequenceNumber(0)).await.unwrap().unwrap();
+    let paid = primary.spending(owner, SequenceNumber(0)).await.unwrap().unwrap();
     let inclusion = finished.unwrap().inclusion;
-    assert_eq!((paid.relayer, paid.transaction), (rich_key(1).address(), inclusion.hash));
+    assert_eq!(paid.state, SpendingState::Paid { relayer: rich_key(1).address() });
+    assert_eq!((paid.digest, paid.transaction), (certificate.digest(), inclusion.hash));
     assert_eq!(paid.block_number, inclusion.block_number);
-    assert_eq!(primary.paid_redemption(owner, SequenceNumber(1)).await.unwrap(), None);
+    assert_eq!(primary.spending(owner, SequenceNumber(1)).await.unwrap(), None);
 }

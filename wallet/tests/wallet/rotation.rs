@@ -91,6 +91,17 @@ impl Scene {
         self.committee.fund(1, key.account(), amount, &[0, 1, 2, 3]);
     }
 
+    /// A thief with a quorum's redemption keys spends a number of Alice on an order that she did not sign.
+    async fn steal(&self, sequence: u64, amount: u128) {
+        let stolen = &self.committee.committee;
+        let recipient = Address::repeat_byte(0x66);
+        let (asset, amount, fee, memo) = (Asset::ETHER, Amount(amount), Amount(0), Memo::ZERO);
+        let theft = Intent::Redeem { recipient, asset, amount, fee, memo };
+        let theft = alice().order(&stolen.domain, theft.transfer(alice().account(), SequenceNumber(sequence)));
+        let votes = certified_redemption(&stolen.certificate(&theft), &stolen.committee).unwrap();
+        self.send(5, 0, Call::redeem(self.contract, votes).data.to_vec()).await;
+    }
+
     async fn chain_account(&self) -> ChainAccount {
         let key = AccountKey::ethereum(rich_key(1).to_bytes().0).unwrap();
         let config = SenderConfig { poll_interval_ms: 20, ..SenderConfig::default() };
@@ -270,17 +281,7 @@ async fn the_audit_tells_what_a_thief_was_paid_from_what_the_owner_was() {
     scene.deposit(&alice(), 10 * ETHER).await;
     // A thief has a quorum's redemption keys, and spends a number that Alice has not come to. The contract does not see
     // the owner's signature.
-    let stolen = &scene.committee.committee;
-    let theft = Intent::Redeem {
-        recipient: Address::repeat_byte(0x66),
-        asset: Asset::ETHER,
-        amount: Amount(2 * ETHER),
-        fee: Amount(0),
-        memo: Memo::ZERO,
-    };
-    let theft = alice().order(&stolen.domain, theft.transfer(alice().account(), SequenceNumber(1)));
-    let votes = certified_redemption(&stolen.certificate(&theft), &stolen.committee).unwrap();
-    scene.send(5, 0, Call::redeem(scene.contract, votes).data.to_vec()).await;
+    scene.steal(1, 2 * ETHER).await;
     let folder = Folder::new(scene.home.path());
     folder.keys().import("gas", KeyKind::Ethereum, &rich_key(1).to_bytes().0, "the passphrase").unwrap();
     folder.keys().import("alice", KeyKind::Ed25519, &alice().to_secret_bytes(), "the passphrase").unwrap();
@@ -306,6 +307,48 @@ async fn the_audit_tells_what_a_thief_was_paid_from_what_the_owner_was() {
     for said in ["another order was spent under it", "no authority shows a certificate of that"] {
         assert!(findings.contains(said), "{findings}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_number_that_a_thief_spent_is_never_called_paid() {
+    let scene = Scene::new().await;
+    scene.deposit(&alice(), 10 * ETHER).await;
+    // One is paid to the thief, one waits in the queue for it.
+    scene.steal(1, 2 * ETHER).await;
+    scene.steal(2, 7 * ETHER).await;
+    let primary = scene.primary().await;
+    let payout = async |sequence| primary.payout(alice().account(), SequenceNumber(sequence)).await.unwrap();
+    assert_eq!(payout(1).await, Payout::Done);
+    assert!(matches!(payout(2).await, Payout::Queued(_)));
+    let folder = Folder::new(scene.home.path());
+    folder.keys().import("gas", KeyKind::Ethereum, &rich_key(1).to_bytes().0, "the passphrase").unwrap();
+    folder.keys().import("alice", KeyKind::Ed25519, &alice().to_secret_bytes(), "the passphrase").unwrap();
+    let out = OUT.to_string();
+    for by in [Value::from("self"), Value::Null, Value::Null] {
+        let (answer, code) =
+            scene.fastpay(&["redeem", "1", "--from", "alice", "--to", &out, "--self", "--gas-key", "gas"]).await;
+        assert_eq!((code, &answer["redeemed"]["by"], &answer["queued"]), (0, &by, &Value::Null), "{answer}");
+        assert_eq!(answer["redeemed"] == false, by.is_null(), "{answer}");
+    }
+    // From the log, and then from what was noted of it.
+    for _ in 0..2 {
+        let (history, _) = scene.fastpay(&["history", "--from", "alice"]).await;
+        let states: Vec<_> =
+            history["events"].as_array().unwrap().iter().filter_map(|event| event["ethereum"].as_str()).collect();
+        assert_eq!(states, ["paid", "displaced", "displaced"], "{history}");
+    }
+    let noted = |sequence| folder.orders(alice().account()).spending(SequenceNumber(sequence)).unwrap();
+    assert_eq!([0, 1, 2].map(|sequence| noted(sequence).is_some()), [true, true, false], "what waits may change");
+    for (transfer, state) in [("alice/0", "paid"), ("alice/1", "displaced"), ("alice/2", "displaced")] {
+        assert_eq!(scene.fastpay(&["show", transfer]).await.0["ethereum"], state);
+    }
+    assert_eq!(primary.ether_balance(OUT).await.unwrap(), U256::from(ETHER));
+    // The queued one is not hers to execute.
+    let (resumed, _) = scene.fastpay(&["resume", "--from", "alice"]).await;
+    assert_eq!(resumed["queued"], json!([]), "{resumed}");
+    scene.pass(u64::from(SAFETY_PARAMETERS.outflowDelay) + 100).await;
+    let (executed, code) = scene.fastpay(&["execute", "--from", "alice", "--gas-key", "gas"]).await;
+    assert_eq!((code, &executed["executed"], &executed["queued"]), (0, &json!([]), &json!([])), "{executed}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,19 +3,16 @@
 use std::collections::BTreeMap;
 
 use fastpay_core::{AccountId, Asset, SequenceNumber, Transfer};
-use fastpay_ethereum::{Payout, utc};
+use fastpay_ethereum::utc;
 use fastpay_wallet::folder::{Errand, OrderEntry, OrderState, TransactionEntry, TransactionState};
-use fastpay_wallet::{Money, Wallet, WalletError, format_memo};
+use fastpay_wallet::{Money, RedemptionState, Wallet, WalletError, format_memo};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::args::{Direction, HistoryArgs};
 use crate::context::Context;
-use crate::output::{Report, add, errand_name, queued_json, transfer_json, transfer_text};
+use crate::output::{Report, add, errand_name, queued_json, state_words, transfer_json, transfer_text};
 use crate::views::describe_received;
-
-/// Of so many of the newest redemptions it is asked how far they are on Ethereum.
-const PAYOUTS_MAX: usize = 50;
 
 /// A row of the history.
 struct Event {
@@ -101,7 +98,7 @@ fn plain(text: &str) -> String {
 }
 
 async fn sent(context: &Context, wallet: &Wallet, account: AccountId) -> Result<Vec<Event>, WalletError> {
-    let payouts = payouts(context, wallet, account).await?;
+    let states = states(context, wallet, account).await?;
     let mut events = Vec::new();
     for entry in context.folder.orders(account).entries()? {
         let Some(transfer) = entry.transfer() else { continue };
@@ -119,10 +116,10 @@ async fn sent(context: &Context, wallet: &Wallet, account: AccountId) -> Result<
         add(&mut json, fields);
         add(&mut json, [("digest", json!(digest))]);
         let mut text = format!("{} [{state}]", transfer_text(transfer, &money));
-        if let Some(payout) = payouts.get(&entry.sequence) {
-            let (name, words) = payout_words(payout);
+        if let Some(state) = states.get(&entry.sequence) {
+            let (name, words) = state_words(state);
             add(&mut json, [("ethereum", name.into())]);
-            if let Payout::Queued(queued) = payout {
+            if let RedemptionState::Queued(queued) = state {
                 add(&mut json, [("queued", queued_json(queued))]);
             }
             text = format!("{text} [{words}]");
@@ -218,45 +215,26 @@ async fn on_ethereum(context: &Context, wallet: &Wallet, account: AccountId) -> 
 }
 
 /// How far the newest redemptions of an account are on Ethereum, where a node answers.
-async fn payouts(
+async fn states(
     context: &Context,
     wallet: &Wallet,
     account: AccountId,
-) -> Result<BTreeMap<SequenceNumber, Payout>, WalletError> {
-    let mut found = BTreeMap::new();
-    if context.folder.config()?.primary.is_none() {
-        return Ok(found);
-    }
-    let entries = context.folder.orders(account).entries()?;
-    let is_redemption = |entry: &&OrderEntry| {
-        entry.certificate.as_ref().is_some_and(|of| matches!(of.order.transfer, Transfer::Redemption(_)))
+) -> Result<BTreeMap<SequenceNumber, RedemptionState>, WalletError> {
+    let has_redemption = || -> Result<bool, WalletError> {
+        let entries = context.folder.orders(account).entries()?;
+        let is_redemption = |entry: &OrderEntry| {
+            entry.certificate.as_ref().is_some_and(|of| matches!(of.order.transfer, Transfer::Redemption(_)))
+        };
+        Ok(entries.iter().any(is_redemption))
     };
-    let mut newest = entries.iter().rev().filter(is_redemption).take(PAYOUTS_MAX).peekable();
-    if newest.peek().is_none() {
-        return Ok(found);
+    if context.folder.config()?.primary.is_none() || !has_redemption()? {
+        return Ok(BTreeMap::new());
     }
-    let asked = async {
-        let primary = wallet.primary().await?;
-        for entry in newest {
-            found.insert(entry.sequence, primary.payout(account, entry.sequence).await?);
-        }
-        Ok::<_, WalletError>(())
-    };
-    if let Err(error) = asked.await {
+    let asked = async { wallet.redemption_states(&wallet.primary().await?, account).await };
+    Ok(asked.await.unwrap_or_else(|error| {
         context.screen.line(format!("Ethereum: {error}"));
-    }
-    Ok(found)
-}
-
-/// For programs and for people.
-fn payout_words(payout: &Payout) -> (&'static str, String) {
-    match payout {
-        Payout::Open => ("open", "not on Ethereum yet".into()),
-        Payout::Queued(queued) => {
-            ("queued", format!("queued until {}, then `fastpay execute` has it paid", utc(queued.executable_at)))
-        }
-        Payout::Done => ("paid", "paid on Ethereum".into()),
-    }
+        BTreeMap::new()
+    }))
 }
 
 /// What a transaction is for, and how far it is.

@@ -122,7 +122,7 @@ pub async fn execute(context: &Context, args: ExecuteArgs) -> Result<Report, Wal
                 add(&mut json, [("transaction", json!(inclusion.hash)), ("block", json!(inclusion.block_number))]);
                 lines.push(format!("{what}: paid in block {} with {} gas", inclusion.block_number, inclusion.gas_used));
             }
-            None => lines.push(format!("{what}: paid by somebody else before")),
+            None => lines.push(format!("{what}: has left the queue before; `fastpay history` says how")),
         }
         executed.push(json);
     }

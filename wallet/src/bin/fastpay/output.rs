@@ -11,7 +11,7 @@ use fastpay_client::{PeerFailure, Progress, QuorumError, short};
 use fastpay_core::{Asset, AuthorityName, Output, Payout, Transfer};
 use fastpay_ethereum::{Inclusion, Progress as ChainProgress, Queued, utc};
 use fastpay_wallet::folder::{Errand, ReceivedPayment};
-use fastpay_wallet::{Money, WalletError, format_memo, format_units};
+use fastpay_wallet::{Money, RedemptionState, WalletError, format_memo, format_units};
 use serde_json::{Value, json};
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -215,6 +215,33 @@ pub fn received_json(received: &ReceivedPayment, money: &Money) -> Value {
 pub fn add<const N: usize>(json: &mut Value, fields: [(&str, Value); N]) {
     if let Some(object) = json.as_object_mut() {
         object.extend(fields.map(|(name, value)| (name.to_owned(), value)));
+    }
+}
+
+/// How far a redemption is on Ethereum, for programs and for people.
+pub fn state_words(state: &RedemptionState) -> (&'static str, String) {
+    match state {
+        RedemptionState::Open => ("open", "not on Ethereum yet".into()),
+        RedemptionState::Queued(queued) => {
+            ("queued", format!("queued until {}, then `fastpay execute` has it paid", utc(queued.executable_at)))
+        }
+        RedemptionState::Paid { .. } => ("paid", "paid on Ethereum".into()),
+        RedemptionState::Displaced(transaction) => (
+            "displaced",
+            format!(
+                "NOT PAID: transaction {transaction} spent its number on another order. Redemption keys of the committee \
+                 are stolen: tell its operators"
+            ),
+        ),
+        RedemptionState::Released(transaction) => (
+            "released",
+            format!(
+                "NOT PAID: transaction {transaction} took it out of the contract's queue; ask the committee's operators"
+            ),
+        ),
+        RedemptionState::Spent => {
+            ("spent", "its number is spent on Ethereum; the newest blocks do not say on what".into())
+        }
     }
 }
 

@@ -8,12 +8,12 @@ use fastpay_core::{AccountId, Certificate, Digest, SequenceNumber, Transfer, Ver
 use fastpay_ethereum::utc;
 use fastpay_rpc::PaymentName;
 use fastpay_wallet::folder::{FolderError, OrderState};
-use fastpay_wallet::{Money, Wallet, WalletError, format_memo};
+use fastpay_wallet::{Money, Wallet, WalletError, format_memo, redemption_state};
 use serde_json::json;
 
 use crate::args::ShowArgs;
 use crate::context::Context;
-use crate::output::{Report, transfer_json, transfer_text};
+use crate::output::{Report, add, state_words, transfer_json, transfer_text};
 
 /// No certificate is longer: a payout of 256 outputs with the votes of a hundred authorities.
 const CERTIFICATE_BYTES_MAX: u64 = 1 << 20;
@@ -46,6 +46,17 @@ pub async fn show(context: &Context, args: ShowArgs) -> Result<Report, WalletErr
         }
     };
     let mut report = describe(&wallet, &found).await;
+    if let (Transfer::Redemption(_), Some(_)) = (found.certificate.transfer(), context.folder.config()?.primary) {
+        let asked = async { redemption_state(&wallet.primary().await?, &found.certificate).await };
+        match asked.await {
+            Ok(state) => {
+                let (name, words) = state_words(&state);
+                add(&mut report.json, [("ethereum", name.into())]);
+                report.text = format!("{}\n  Ethereum  {words}", report.text);
+            }
+            Err(error) => context.screen.line(format!("Ethereum: {error}")),
+        }
+    }
     if args.certificate {
         report.text = encode(&found.certificate);
     }

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use alloy::primitives::B256;
 use fastpay_core::{AccountId, Amount, Asset, PrimaryAddress, SequenceNumber, Transfer, VerifiedCertificate};
-use fastpay_ethereum::{Inclusion, PaidRedemption, Payout, Primary, utc};
+use fastpay_ethereum::{Inclusion, Primary, utc};
 use fastpay_wallet::folder::KeyEntry;
 use fastpay_wallet::{
-    Finished, Intent, Money, Offer, QueuedRedemption, Receipt, Resumed, Wallet, WalletError, check_not_paused,
-    check_recipient, wait_for_redemption, would_queue,
+    Finished, Intent, Money, Offer, QueuedRedemption, Receipt, RedemptionState, Resumed, Wallet, WalletError,
+    check_not_paused, check_recipient, redemption_state, wait_for_redemption, would_queue,
 };
 use serde_json::{Value, json};
 
@@ -16,7 +17,7 @@ use crate::context::Context;
 use crate::link::{self, Expiry};
 use crate::many;
 use crate::onchain::await_credit;
-use crate::output::{Report, add, gas_cost_json, queued_json, transfer_json, transfer_text};
+use crate::output::{Report, add, gas_cost_json, queued_json, state_words, transfer_json, transfer_text};
 
 /// So long the command stays for the authorities beyond the quorum.
 const REST: Duration = Duration::from_millis(300);
@@ -105,8 +106,8 @@ pub async fn redeem(context: &Context, args: RedeemArgs) -> Result<Report, Walle
             let primary = wallet.primary().await?;
             context.screen.line("waiting for a relayer to bring it to the contract");
             let (sequence, patience) = (certificate.transfer().sequence(), Duration::from_secs(args.wait));
-            let payout = wait_for_redemption(&primary, entry.account, sequence, patience).await?;
-            describe_payout(context, &primary, &certificate, payout, None).await?
+            wait_for_redemption(&primary, entry.account, sequence, patience).await?;
+            describe_payout(context, &primary, &certificate, None).await?
         };
         add(&mut json, fields);
         text = format!("{text}\n{line}");
@@ -116,54 +117,50 @@ pub async fn redeem(context: &Context, args: RedeemArgs) -> Result<Report, Walle
     Ok(Report::new(json, text))
 }
 
-/// What was brought to the contract is paid, or waits in its queue. `ours` is the transaction that this command, or one
-/// before it, brought it with.
+/// What became of a redemption that was brought to the contract. `ours` is the transaction that this command, or one before
+/// it, brought it with. Said is what the contract's log says: a number that is spent may be spent on another order.
 async fn describe_payout(
     context: &Context,
     primary: &Primary,
     certificate: &VerifiedCertificate,
-    payout: Payout,
     ours: Option<(PrimaryAddress, Inclusion)>,
 ) -> Result<([(&'static str, Value); 2], String), WalletError> {
-    if let Payout::Queued(queued) = payout {
-        let until = utc(queued.executable_at);
-        let line = format!(
-            "on Ethereum, and queued until {until}, because it exceeds the outflow limit; it is safe. A relayer or \
-             `fastpay execute` has it paid then"
-        );
-        return Ok(([("redeemed", json!(false)), ("queued", queued_json(&queued))], line));
-    }
-    let (json, line) = describe_paid(context, primary, certificate, ours).await?;
-    Ok(([("redeemed", json), ("queued", Value::Null)], line))
+    let state = match (redemption_state(primary, certificate).await?, ours) {
+        // Our own transaction had an effect, which it has on our order alone.
+        (RedemptionState::Spent, Some((relayer, Inclusion { hash: transaction, block_number, .. }))) => {
+            RedemptionState::Paid { relayer, transaction, block_number }
+        }
+        (state, _) => state,
+    };
+    let not_paid = json!(false);
+    let (redeemed, queued, line) = match state {
+        RedemptionState::Paid { relayer, transaction, block_number } => {
+            let (json, line) = describe_paid(context, relayer, (transaction, block_number), ours)?;
+            (json, Value::Null, line)
+        }
+        RedemptionState::Queued(queued) => {
+            let until = utc(queued.executable_at);
+            let line = format!(
+                "on Ethereum, and queued until {until}, because it exceeds the outflow limit; it is safe. A relayer or \
+                 `fastpay execute` has it paid then"
+            );
+            (not_paid, queued_json(&queued), line)
+        }
+        RedemptionState::Spent => (json!({ "by": null }), Value::Null, state_words(&state).1),
+        RedemptionState::Open | RedemptionState::Displaced(_) | RedemptionState::Released(_) => {
+            (not_paid, Value::Null, state_words(&state).1)
+        }
+    };
+    Ok(([("redeemed", redeemed), ("queued", queued)], line))
 }
 
-/// Who brought a redemption that is paid. Said is what the contract's log says, and nothing where that is too long ago.
-async fn describe_paid(
+/// Who brought a redemption that is paid.
+fn describe_paid(
     context: &Context,
-    primary: &Primary,
-    certificate: &VerifiedCertificate,
+    relayer: PrimaryAddress,
+    (transaction, block): (B256, u64),
     ours: Option<(PrimaryAddress, Inclusion)>,
 ) -> Result<(Value, String), WalletError> {
-    let (sender, sequence) = (certificate.transfer().sender(), certificate.transfer().sequence());
-    let logged = primary.paid_redemption(sender, sequence).await.unwrap_or_else(|error| {
-        context.screen.line(format!("Ethereum: {error}; who brought the redemption is not known"));
-        None
-    });
-    let of_ours = ours.map(|(relayer, inclusion)| {
-        let Inclusion { hash: transaction, block_number, .. } = inclusion;
-        PaidRedemption { relayer, transaction, block_number, digest: certificate.digest() }
-    });
-    let Some(PaidRedemption { relayer, transaction, block_number: block, digest }) = logged.or(of_ours) else {
-        let line = "redeemed on Ethereum; the newest blocks do not say by whom";
-        return Ok((json!({ "by": null }), line.into()));
-    };
-    if digest != certificate.digest() {
-        let line = format!(
-            "NOT PAID: transaction {transaction} spent number {sequence} of this account on another order, which this \
-             certificate is not of. Redemption keys of the committee are stolen: tell its operators"
-        );
-        return Ok((json!(false), line));
-    }
     let keys = context.folder.keys().list()?;
     let is_own = keys.iter().any(|key| key.account.ethereum_address() == Some(relayer));
     let by = if is_own { "self" } else { "relayer" };
@@ -329,9 +326,8 @@ async fn redeem_alone(
     let call = wallet.redemption_call(&primary, certificate).await?;
     let chain = context.chain_account(primary.clone(), payer)?;
     let finished = chain.redeem(redemption, call).await?;
-    let payout = primary.payout(redemption.sender, redemption.sequence).await?;
     let ours = finished.map(|Finished { inclusion, .. }| (chain.address(), inclusion));
-    describe_payout(context, &primary, certificate, payout, ours).await
+    describe_payout(context, &primary, certificate, ours).await
 }
 
 pub async fn resume(context: &Context, args: ResumeArgs) -> Result<Report, WalletError> {

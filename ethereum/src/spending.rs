@@ -1,0 +1,142 @@
+//! What a number of an account was spent on: the contract's newest event of it, looked for from the newest block back.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use alloy::primitives::{Address, B256, U64};
+use alloy::rpc::types::Log;
+use alloy::sol_types::SolEvent;
+use fastpay_core::{AccountId, Digest, SequenceNumber};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::contract::IFastPay;
+use crate::deposits::RANGE_BLOCKS_DEFAULT;
+use crate::error::PrimaryError;
+use crate::events::OrderEvent;
+use crate::primary::Primary;
+
+/// So many of the newest blocks are searched, two weeks of Ethereum: a hundred questions at most. What is older is left
+/// unsaid.
+const BLOCKS_SEARCHED_MAX: u64 = 100_000;
+
+/// What a number of an account was spent on, as the contract's log has it. A thief with redemption keys may have spent it
+/// on another order than its owner signed: then the owner was not paid, whatever the number's bit says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Spending {
+    /// The order that it was spent on.
+    pub digest: Digest,
+    /// What became of that order.
+    pub state: SpendingState,
+    /// The transaction that says so.
+    pub transaction: B256,
+    /// The block of that.
+    pub block_number: u64,
+}
+
+/// What became of an order that the contract took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", rename_all_fields = "lowercase")]
+pub enum SpendingState {
+    /// It was paid.
+    Paid {
+        /// Who brought it, and got the fee.
+        relayer: Address,
+    },
+    /// It is in the contract's queue.
+    Queued,
+    /// It was taken out of the queue, and is never paid.
+    Released,
+}
+
+/// The receipt of a transaction, as far as it is of use here.
+#[derive(Debug, Deserialize)]
+struct Receipt {
+    logs: Vec<Log>,
+}
+
+impl Primary {
+    /// What the number `sequence` of `sender` was spent on, by the word of the first node that answers; none where that is
+    /// not among the newest blocks.
+    ///
+    /// # Errors
+    /// Where no node answers, or it does not give logs.
+    pub async fn spending(
+        &self,
+        sender: AccountId,
+        sequence: SequenceNumber,
+    ) -> Result<Option<Spending>, PrimaryError> {
+        Ok(self.spendings(sender, [sequence].into()).await?.remove(&sequence))
+    }
+
+    /// The same of several numbers of an account, with no more questions than the oldest of them takes.
+    ///
+    /// # Errors
+    /// As of [`Primary::spending`].
+    pub async fn spendings(
+        &self,
+        sender: AccountId,
+        mut wanted: BTreeSet<SequenceNumber>,
+    ) -> Result<BTreeMap<SequenceNumber, Spending>, PrimaryError> {
+        let mut found = BTreeMap::new();
+        if wanted.is_empty() {
+            return Ok(found);
+        }
+        let kinds = [
+            IFastPay::Redeemed::SIGNATURE_HASH,
+            IFastPay::RedemptionQueued::SIGNATURE_HASH,
+            IFastPay::RedemptionReleased::SIGNATURE_HASH,
+        ];
+        let mut last = self.latest_head().await?.number();
+        let oldest = self.deployment_block().await?.max(last.saturating_sub(BLOCKS_SEARCHED_MAX));
+        while last >= oldest && !wanted.is_empty() {
+            let first = last.saturating_sub(RANGE_BLOCKS_DEFAULT.saturating_sub(1)).max(oldest);
+            let filter = json!([{
+                "address": self.contract(),
+                "topics": [kinds, B256::from(sender.0)],
+                "fromBlock": U64::from(first),
+                "toBlock": U64::from(last),
+            }]);
+            let logs: Vec<Log> = self.request("eth_getLogs", filter).await?;
+            // Of a number that was queued and then paid, the newest counts.
+            for ((_, sequence), spending) in logs.iter().rev().filter_map(spending_in) {
+                if wanted.remove(&sequence) {
+                    found.insert(sequence, spending);
+                }
+            }
+            let Some(before) = first.checked_sub(1) else { break };
+            last = before;
+        }
+        Ok(found)
+    }
+
+    /// The numbers that a transaction spent, or whose payment it completed, by the word of the first node that answers.
+    ///
+    /// # Errors
+    /// Where no node answers.
+    pub async fn spendings_of(
+        &self,
+        transaction: B256,
+    ) -> Result<BTreeMap<(AccountId, SequenceNumber), Spending>, PrimaryError> {
+        let receipt: Option<Receipt> = self.request("eth_getTransactionReceipt", json!([transaction])).await?;
+        let logs = receipt.map(|receipt| receipt.logs).unwrap_or_default();
+        Ok(logs.iter().filter(|log| log.address() == self.contract()).filter_map(spending_in).collect())
+    }
+}
+
+/// What a log says of a number.
+fn spending_in(log: &Log) -> Option<((AccountId, SequenceNumber), Spending)> {
+    let (sender, sequence, digest, state) = match OrderEvent::decode(log)?.ok()? {
+        OrderEvent::Redeemed(paid) => {
+            (paid.sender, paid.sequence, paid.digest, SpendingState::Paid { relayer: paid.relayer })
+        }
+        OrderEvent::RedemptionQueued(queued) => (queued.sender, queued.sequence, queued.digest, SpendingState::Queued),
+        OrderEvent::RedemptionReleased(released) => {
+            (released.sender, released.sequence, released.digest, SpendingState::Released)
+        }
+        _ => return None,
+    };
+    let (transaction, block_number) = (log.transaction_hash?, log.block_number?);
+    let name = (AccountId(sender.0), SequenceNumber(sequence));
+    Some((name, Spending { digest, state, transaction, block_number }))
+}

@@ -1,0 +1,173 @@
+//! How far a certified redemption is on Ethereum. That its number is spent there does not say that it was paid: the contract
+//! does not see the owner's signature, so a thief with redemption keys may have spent the number on another order. The
+//! contract's events name the order.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use alloy::primitives::{Address, B256};
+use fastpay_core::{AccountId, Digest, SequenceNumber, Transfer, VerifiedCertificate};
+use fastpay_ethereum::{Payout, Primary, Queued, Spending, SpendingState};
+
+use crate::error::WalletError;
+use crate::folder::now_ms;
+use crate::wallet::Wallet;
+
+/// Of so many of the newest redemptions it is asked how far they are.
+const REDEMPTIONS_MAX: usize = 50;
+/// What was spent is looked for in the log while the order is younger. The log's newest two weeks are searched.
+const SEARCHED_MS: u64 = 30 * 24 * 3_600 * 1_000;
+
+/// How far a certified redemption is on Ethereum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RedemptionState {
+    /// Its number is not spent.
+    Open,
+    /// It is in the contract's queue.
+    Queued(Queued),
+    /// It was paid.
+    Paid {
+        /// Who brought it, and got the fee.
+        relayer: Address,
+        /// The transaction that paid it.
+        transaction: B256,
+        /// The block of that.
+        block_number: u64,
+    },
+    /// Its number was spent on another order by this transaction, and it is never paid.
+    Displaced(B256),
+    /// It was taken out of the contract's queue by this transaction, and is never paid.
+    Released(B256),
+    /// Its number is spent, and the newest blocks do not say on what.
+    Spent,
+}
+
+impl RedemptionState {
+    /// What the contract's views and its log say of the redemption with this digest.
+    #[must_use]
+    pub fn of(digest: Digest, payout: Payout, logged: Option<Spending>) -> Self {
+        let Some(Spending { digest: spent_on, state, transaction, block_number }) = logged else {
+            return match payout {
+                Payout::Open => Self::Open,
+                Payout::Queued(queued) => Self::Queued(queued),
+                Payout::Done => Self::Spent,
+            };
+        };
+        match (payout, state) {
+            (Payout::Open, _) => Self::Open,
+            _ if spent_on != digest => Self::Displaced(transaction),
+            (Payout::Queued(queued), _) => Self::Queued(queued),
+            (Payout::Done, SpendingState::Paid { relayer }) => Self::Paid { relayer, transaction, block_number },
+            (Payout::Done, SpendingState::Released) => Self::Released(transaction),
+            // The log is a moment older.
+            (Payout::Done, SpendingState::Queued) => Self::Spent,
+        }
+    }
+}
+
+/// How far the redemption of a certificate is in the newest block. Where no node gives its log, that is said by
+/// [`RedemptionState::Spent`].
+///
+/// # Errors
+/// Where the Primary does not answer.
+pub async fn redemption_state(
+    primary: &Primary,
+    certificate: &VerifiedCertificate,
+) -> Result<RedemptionState, WalletError> {
+    let (sender, sequence) = (certificate.transfer().sender(), certificate.transfer().sequence());
+    let payout = primary.payout(sender, sequence).await?;
+    let logged = match payout {
+        Payout::Open => None,
+        Payout::Queued(_) | Payout::Done => logged(primary, sender, [sequence].into()).await.remove(&sequence),
+    };
+    Ok(RedemptionState::of(certificate.digest(), payout, logged))
+}
+
+/// What the log says of numbers of an account; nothing where no node gives it.
+pub(crate) async fn logged(
+    primary: &Primary,
+    sender: AccountId,
+    sequences: BTreeSet<SequenceNumber>,
+) -> BTreeMap<SequenceNumber, Spending> {
+    primary.spendings(sender, sequences).await.unwrap_or_else(|error| {
+        tracing::warn!(%error, "the Ethereum node does not say what numbers were spent on");
+        BTreeMap::new()
+    })
+}
+
+impl Wallet {
+    /// How far the newest redemptions of an account are on Ethereum, as far as this wallet has them. What the log says in
+    /// a final block is noted in the folder, and not looked for again.
+    ///
+    /// # Errors
+    /// Where the wallet's files cannot be used, or the Primary does not answer.
+    pub async fn redemption_states(
+        &self,
+        primary: &Primary,
+        account: AccountId,
+    ) -> Result<BTreeMap<SequenceNumber, RedemptionState>, WalletError> {
+        let orders = self.folder().orders(account);
+        let entries = orders.entries()?;
+        let redemptions = entries.iter().rev().filter_map(|entry| {
+            let transfer = &entry.certificate.as_ref()?.order.transfer;
+            matches!(transfer, Transfer::Redemption(_)).then_some((entry, transfer))
+        });
+        let (mut payouts, mut known, mut wanted) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
+        for (entry, transfer) in redemptions.take(REDEMPTIONS_MAX) {
+            let (sequence, digest) = (entry.sequence, self.network().domain().transfer_digest(transfer));
+            if let Some(noted) = orders.spending(sequence)? {
+                payouts.insert(sequence, (digest, Payout::Done));
+                known.insert(sequence, noted);
+                continue;
+            }
+            let payout = primary.payout(account, sequence).await?;
+            payouts.insert(sequence, (digest, payout));
+            if payout != Payout::Open && entry.created_at_ms.saturating_add(SEARCHED_MS) > now_ms() {
+                wanted.insert(sequence);
+            }
+        }
+        if !wanted.is_empty() {
+            let last_final = primary.final_head().await?.number();
+            for (sequence, spending) in logged(primary, account, wanted).await {
+                if spending.state != SpendingState::Queued && spending.block_number <= last_final {
+                    orders.note_spending(sequence, &spending)?;
+                }
+                known.insert(sequence, spending);
+            }
+        }
+        let state = |(sequence, (digest, payout))| {
+            (sequence, RedemptionState::of(digest, payout, known.get(&sequence).copied()))
+        };
+        Ok(payouts.into_iter().map(state).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paid_is_what_the_log_says_of_this_order_and_nothing_else() {
+        let (ours, others, transaction) = (Digest::repeat_byte(1), Digest::repeat_byte(2), B256::repeat_byte(3));
+        let (relayer, block_number) = (Address::repeat_byte(4), 5);
+        let queued = Queued { executable_at: 6, relayer, epoch: 0, needs_votes: false };
+        let paid = SpendingState::Paid { relayer };
+        let of = |payout, logged: Option<(Digest, SpendingState)>| {
+            let logged = logged.map(|(digest, state)| Spending { digest, state, transaction, block_number });
+            RedemptionState::of(ours, payout, logged)
+        };
+        assert_eq!(of(Payout::Done, Some((ours, paid))), RedemptionState::Paid { relayer, transaction, block_number });
+        assert_eq!(of(Payout::Done, Some((ours, SpendingState::Released))), RedemptionState::Released(transaction));
+        for logged in [None, Some((ours, SpendingState::Queued))] {
+            assert_eq!(of(Payout::Done, logged), RedemptionState::Spent);
+        }
+        for state in [paid, SpendingState::Queued, SpendingState::Released] {
+            for payout in [Payout::Done, Payout::Queued(queued)] {
+                assert_eq!(of(payout, Some((others, state))), RedemptionState::Displaced(transaction));
+            }
+            assert_eq!(of(Payout::Open, Some((others, state))), RedemptionState::Open);
+        }
+        for logged in [None, Some((ours, SpendingState::Queued))] {
+            assert_eq!(of(Payout::Queued(queued), logged), RedemptionState::Queued(queued));
+        }
+    }
+}
