@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Fails where README.md or a page of docs/ names what is not there: a file, a make target, a function, a test, a type, a
-setting, or the place that a link points at. Names are looked up in all files under version control but the pages."""
+"""Checks README.md and docs/: every file, make target, function, test, type, setting and link target that they name must
+exist in a file under version control other than the pages, and lines of prose end at 120 columns."""
 
 import re
 import subprocess
@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ELSEWHERE = re.compile(
     r"(authority|relayer|merchant|config)\.toml|(network|endpoints|genesis|meta|next|vote|state)\.json|(web/)?dist/?|EventSource"
     r"|(archive|config|data|shard-NNN|secrets|proofs|contacts|assets|application)/.*")
+COLUMNS_MAX = 120
 SUFFIX = re.compile(r"\.(rs|sol|ts|tsx|py|mjs|md|json|toml|tree|proto|yml|yaml|service|lock|sh|txt|svg|cast|png)$")
 ABBREVIATED = re.compile(r"[…<>$ ]|NAME|TARGET|^[~/.]|^https?:|^@")
 
@@ -65,7 +66,10 @@ def main():
                 findings.append(f"{page}: nothing is called {name}")
 
     for page, text in texts.items():
-        prose = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+        prose = re.sub(r"^ *```.*?^ *```", "", text, flags=re.DOTALL | re.MULTILINE)
+        # Tables, pictures and HTML are no prose.
+        findings += [f"{page}: {len(line)} columns: {line[:60]}…" for line in prose.splitlines()
+                     if len(line) > COLUMNS_MAX and not re.match(r"\s*(\||<|!\[)", line)]
         commands = re.findall(r"^\$ (make [a-z-]+)", text, re.MULTILINE)
         for quoted in re.findall(r"`([^`\n]+)`", prose) + commands:
             check(page, quoted)
@@ -83,7 +87,7 @@ def main():
                 findings.append(f"{page}: the link {link} leads to no heading")
     for finding in sorted(set(findings)):
         print(finding, file=sys.stderr)
-    print(f"documentation: {len(pages)} pages; {len(set(findings))} names of what is not there")
+    print(f"documentation: {len(pages)} pages; {len(set(findings))} findings")
     sys.exit(1 if findings else 0)
 
 
