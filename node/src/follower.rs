@@ -423,7 +423,7 @@ mod tests {
             let limits = crate::shard::ShardLimits::default();
             let arrivals = Arc::new(tokio::sync::Notify::new());
             let shard_metrics = crate::metrics::Metrics::new(1).shards[0].clone();
-            let (handle, queue) = ShardHandle::stepped(&limits, shard_metrics, arrivals.clone());
+            let (handle, queue) = ShardHandle::notifying(&limits, shard_metrics, arrivals.clone());
             let (credit, credited) = watch::channel(Vec::new());
             tokio::spawn(async move {
                 let mut applied = TransactionIndex(0);

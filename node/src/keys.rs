@@ -13,8 +13,6 @@ use fastpay_program::keystore::{self, KeystoreError, PassphraseSource};
 use rand::RngExt;
 use zeroize::Zeroizing;
 
-use crate::storage::birth;
-
 /// The environment variable that a passphrase may come from.
 const PASSPHRASE_VARIABLE: &str = "FASTPAY_PASSPHRASE";
 /// Beside a pair for which no data folder was made. It holds its own birth, which no copy shares.
@@ -69,7 +67,7 @@ pub fn generate(folder: &Path, passphrase: Option<&str>) -> Result<AuthorityKeys
 
 fn note_unused(path: &Path) -> io::Result<()> {
     let mut file = File::create(path)?;
-    file.write_all(birth(path)?.as_bytes())?;
+    file.write_all(files::birth(path)?.as_bytes())?;
     file.sync_all()
 }
 
@@ -81,7 +79,7 @@ pub(crate) fn take_first_use(files: &KeyFiles) -> bool {
     let Ok(born) = fs::read_to_string(&path) else { return false };
     // Where the file system keeps no births, a copy may look like the original.
     let is_original = fs::metadata(&path).is_ok_and(|metadata| metadata.created().is_ok())
-        && birth(&path).is_ok_and(|birth| birth == born);
+        && files::birth(&path).is_ok_and(|birth| birth == born);
     fs::remove_file(&path).and_then(|()| files::sync_folder(folder)).is_ok() && is_original
 }
 

@@ -3,8 +3,9 @@
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::Path;
+use std::time::UNIX_EPOCH;
 
 use tempfile::{Builder, NamedTempFile};
 
@@ -134,6 +135,20 @@ fn write_temporary(path: &Path, content: &[u8], mode: u32) -> io::Result<NamedTe
     file.write_all(content)?;
     file.as_file().sync_all()?;
     Ok(file)
+}
+
+/// Tells a file from its copies: the instant of its creation, which no program can set, or the file's inode number where
+/// the file system does not keep that instant.
+///
+/// # Errors
+/// Any of the file system.
+pub fn birth(path: &Path) -> io::Result<String> {
+    let metadata = fs::metadata(path)?;
+    let born = metadata.created().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+    Ok(match born {
+        Some(born) => format!("{}.{:09}", born.as_secs(), born.subsec_nanos()),
+        None => format!("inode {}", metadata.ino()),
+    })
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! What all programs of FastPay share, beside traces (`fastpay-telemetry`): configuration files, answers and logs, exit codes,
-//! signals, files that survive a crash, secret keys on disk, and HTTP ports within bounds.
+//! signals, files that survive a crash and the disk below them, secret keys on disk, and HTTP ports within bounds.
 //!
-//! Modules in reading order: `error_kind` (with which code a program ends), `console`, `configuration`, `signals`, `files`,
+//! Modules in reading order: `error_kind` (with which code a program ends), `console`, `configuration`, `signals`, `files`, `disk`,
 //! `keystore`, `http`. None knows anything of the protocols.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
 
 pub mod configuration;
 pub mod console;
+pub mod disk;
 mod error_kind;
 pub mod files;
 pub mod http;

@@ -19,17 +19,25 @@ mod committee;
 #[cfg(feature = "network")]
 pub mod fake;
 mod journal;
+#[cfg(feature = "disk")]
+mod memory_disk;
 #[cfg(feature = "simulation")]
 pub mod primary;
 mod shard;
 #[cfg(feature = "simulation")]
 pub mod sim;
+#[cfg(feature = "simulation")]
+mod stepped_shard;
 
 pub use account::{TestAccount, alice, bob, carol, payment, payout, redemption};
 pub use authority::{TestAuthority, TestAuthorityError};
 pub use committee::{TestCommittee, test_domain};
 pub use journal::MemoryJournal;
+#[cfg(feature = "disk")]
+pub use memory_disk::MemoryDisk;
 pub use shard::{Outcome, TestShard};
+#[cfg(feature = "simulation")]
+pub use stepped_shard::SteppedShard;
 
 /// 32 secret bytes, the same for the same arguments. A valid key of either curve.
 #[must_use]

@@ -24,7 +24,7 @@ use fastpay_program::files;
 use serde::{Deserialize, Serialize};
 
 use super::vote_floors::FLOORS_FILE;
-use crate::storage::{DataFolder, LOCK_FILE, NEW_FILE, StorageError, birth};
+use crate::storage::{DataFolder, LOCK_FILE, NEW_FILE, StorageError};
 
 const MARK_FILE: &str = "restored.json";
 /// What the file of a new folder says where that is the first of its keys.
@@ -153,7 +153,7 @@ impl HighWaterMark {
     /// Where the folder cannot be read.
     pub fn of(data: &Path, path: PathBuf) -> Result<Self, DetectionError> {
         let lock = data.join(LOCK_FILE);
-        let born = birth(&lock).map_err(|error| DetectionError::Io { path: lock, error })?;
+        let born = files::birth(&lock).map_err(|error| DetectionError::Io { path: lock, error })?;
         Ok(Self { path, born, noted: Mutex::default() })
     }
 

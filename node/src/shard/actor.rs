@@ -19,7 +19,7 @@ use super::ShardError;
 use super::batch::Batch;
 use super::checkpoint::Checkpointer;
 use super::command::{Answer, ClientStream, Command};
-use super::commit::{CommitStage, Commits};
+use super::commit::{CommitStage, Commits, UncommittedBatch};
 use super::outbox::{Deliveries, REDELIVERY_AFTER};
 use super::queue::{ShardHandle, ShardQueue};
 use super::recovery::{RecoveredShard, stored_account};
@@ -46,12 +46,14 @@ pub fn start(
     siblings: BTreeMap<ShardId, ShardHandle>,
 ) -> Result<JoinHandle<Result<(), ShardError>>, ShardError> {
     let id = recovered.shard.id();
-    let commits = CommitStage::start(format!("commit-{id}"), handle, queue.metrics().clone())?;
+    let commits = CommitStage::start(format!("commit-{id}"), handle)?;
     let actor = Actor::new(settings, recovered, queue, siblings, commits);
     std::thread::Builder::new().name(format!("shard-{id}")).spawn(move || actor.run()).map_err(ShardError::Thread)
 }
 
-pub(super) struct Actor<C> {
+/// A shard without its threads: it moves only in [`Actor::turn`], and hands over to `C` what is still to be committed.
+/// [`start`] runs it on a thread.
+pub struct Actor<C> {
     shard: Shard,
     journal: Journal,
     store: Arc<dyn Checkpoints>,
@@ -109,22 +111,16 @@ impl Actor<CommitStage> {
 
     fn work(&mut self) -> Result<(), ShardError> {
         let mut patience = Duration::ZERO;
-        loop {
-            let first = match self.queue.recv_timeout(patience) {
-                Ok(first) => Some(first),
-                Err(RecvTimeoutError::Timeout) => None,
-                Err(RecvTimeoutError::Disconnected) => Some(Command::Stop),
-            };
-            match self.turn(first)? {
-                Some(next) => patience = next,
-                None => return Ok(()),
-            }
+        while let Some(next) = self.turn(patience)? {
+            patience = next;
         }
+        Ok(())
     }
 }
 
 impl<C: Commits> Actor<C> {
-    pub(super) fn new(
+    /// A shard that serves `queue` and sends credits to `siblings`.
+    pub fn new(
         settings: ShardSettings,
         recovered: RecoveredShard,
         queue: ShardQueue,
@@ -159,27 +155,24 @@ impl<C: Commits> Actor<C> {
         }
     }
 
-    pub(super) fn shard(&self) -> &Shard {
+    /// The shard's state, including what is not committed yet.
+    #[must_use]
+    pub fn shard(&self) -> &Shard {
         &self.shard
     }
 
-    pub(super) fn queue(&self) -> &ShardQueue {
-        &self.queue
-    }
-
-    pub(super) fn commits(&self) -> &C {
-        &self.commits
-    }
-
-    pub(super) fn commits_mut(&mut self) -> &mut C {
-        &mut self.commits
-    }
-
-    /// Serves a command and what is queued behind it, takes the next part of a checkpoint, and hands over what
-    /// was decided. Says how long the next command may be waited for; none where the shard was told to end,
-    /// and did.
-    pub(super) fn turn(&mut self, first: Option<Command>) -> Result<Option<Duration>, ShardError> {
-        let next = first.map_or(Ok(Next::GoOn), |first| self.serve(first))?;
+    /// Waits up to `patience` for a command, serves it with those queued behind it as one batch, takes the next part of
+    /// a checkpoint, and hands the batch over. Returns the patience of the next turn, or none after [`Command::Stop`]
+    /// or when every sender is gone.
+    ///
+    /// # Errors
+    /// When the journal, the checkpoints or a commit failed. The shard must not be used after that.
+    pub fn turn(&mut self, patience: Duration) -> Result<Option<Duration>, ShardError> {
+        let next = match self.queue.recv_timeout(patience) {
+            Ok(first) => self.serve(first)?,
+            Err(RecvTimeoutError::Timeout) => Next::GoOn,
+            Err(RecvTimeoutError::Disconnected) => Next::Stop,
+        };
         if next == Next::Stop {
             self.hand_over()?;
             self.drain()?;
@@ -284,8 +277,11 @@ impl<C: Commits> Actor<C> {
         commands
     }
 
-    /// An account as it is now, wherever it is. Brings nothing into memory.
-    pub(super) fn account(&self, id: &AccountId) -> Result<Cow<'_, Account>, ShardError> {
+    /// An account as it is now, in memory or in the store. Loads nothing into memory.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn account(&self, id: &AccountId) -> Result<Cow<'_, Account>, ShardError> {
         match self.shard.account(id) {
             Some(account) => Ok(Cow::Borrowed(account)),
             None => Ok(Cow::Owned(stored_account(&*self.store, id)?.unwrap_or_default())),
@@ -521,6 +517,7 @@ impl<C: Commits> Actor<C> {
         }
         self.signer.vote(&mut batch, &mut self.verification);
         self.metrics.observe(&self.shard, self.journal.end());
+        let batch = UncommittedBatch::new(batch, self.metrics.clone());
         if self.commits.hand_over(batch) { Ok(waiting) } else { Err(JournalError::Poisoned.into()) }
     }
 }

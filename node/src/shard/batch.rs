@@ -93,8 +93,8 @@ impl Batch {
         Durable::new(std::mem::take(&mut self.decided), requests, &metrics.tracer)
     }
 
-    /// Says it all. Only for what is on disk.
-    pub fn record(mut self, metrics: &ShardMetrics) {
+    /// Sends everything. The batch must be on disk.
+    pub fn send(mut self, metrics: &ShardMetrics) {
         let traced = self.durable(metrics);
         // Before the answers: whoever hears that a payment is confirmed, and then asks the recipient's shard, finds it
         // there, because the question queues behind it. What a full queue does not take is said again in time.

@@ -20,22 +20,48 @@ use crate::storage::SealedBatch;
 
 /// How many batches wait behind the one that is being synced. Where the disk is slower than that the
 /// shard waits, and what queues meanwhile becomes one larger batch.
-pub(super) const BATCHES_WAITING_MAX: usize = 1;
+pub const BATCHES_WAITING_MAX: usize = 1;
 
-/// Where a shard's batches go.
-pub(super) trait Commits {
-    /// Hands a batch over. Waits where too many wait already. False where a commit has failed: then the shard
-    /// ends.
+/// Commits a shard's batches in the order in which they are handed over.
+pub trait Commits {
+    /// Takes a batch. Blocks while more than [`BATCHES_WAITING_MAX`] wait behind the one under way. Returns false after
+    /// a failed commit; the shard then ends.
     #[must_use]
-    fn hand_over(&mut self, batch: Batch) -> bool;
+    fn hand_over(&mut self, batch: UncommittedBatch) -> bool;
 
-    /// Waits until everything that was handed over is on disk. False where a commit has failed.
+    /// Blocks until every batch handed over is on disk. Returns false after a failed commit.
     #[must_use]
     fn drain(&mut self) -> bool;
 }
 
+/// A batch that is decided and signed, and not on disk yet.
+pub struct UncommittedBatch {
+    batch: Box<Batch>,
+    metrics: Arc<ShardMetrics>,
+}
+
+impl UncommittedBatch {
+    pub(super) fn new(batch: Batch, metrics: Arc<ShardMetrics>) -> Self {
+        Self { batch: Box::new(batch), metrics }
+    }
+
+    /// Writes the batch to disk, and then sends its answers.
+    ///
+    /// # Errors
+    /// When the journal fails. Nothing is sent then.
+    pub fn commit(mut self) -> Result<(), ShardError> {
+        if let Some(frame) = self.batch.frame.take() {
+            let (records, begun) = (frame.records(), Instant::now());
+            frame.commit()?;
+            self.metrics.committed(records.into(), begun.elapsed());
+        }
+        self.batch.send(&self.metrics);
+        Ok(())
+    }
+}
+
 enum Work {
-    Commit(Box<Batch>),
+    Commit(UncommittedBatch),
     /// Tells that everything before is on disk.
     Tell(SyncSender<()>),
 }
@@ -51,10 +77,10 @@ impl CommitStage {
     ///
     /// # Errors
     /// Where the system gives no thread.
-    pub fn start(name: String, shard: ShardHandle, metrics: Arc<ShardMetrics>) -> Result<Self, ShardError> {
+    pub fn start(name: String, shard: ShardHandle) -> Result<Self, ShardError> {
         let (work, queue) = sync_channel(BATCHES_WAITING_MAX);
         let run = move || {
-            let ended = commit_all(&queue, &metrics);
+            let ended = commit_all(&queue);
             if ended.is_err() {
                 // Where its queue is full it is awake, and hears of it with its next batch.
                 let _ = shard.try_send(Command::Stop);
@@ -76,8 +102,8 @@ impl CommitStage {
 }
 
 impl Commits for CommitStage {
-    fn hand_over(&mut self, batch: Batch) -> bool {
-        self.work.send(Work::Commit(Box::new(batch))).is_ok()
+    fn hand_over(&mut self, batch: UncommittedBatch) -> bool {
+        self.work.send(Work::Commit(batch)).is_ok()
     }
 
     fn drain(&mut self) -> bool {
@@ -86,25 +112,14 @@ impl Commits for CommitStage {
     }
 }
 
-fn commit_all(queue: &Receiver<Work>, metrics: &ShardMetrics) -> Result<(), ShardError> {
+fn commit_all(queue: &Receiver<Work>) -> Result<(), ShardError> {
     for work in queue {
         match work {
-            Work::Commit(batch) => commit(*batch, metrics)?,
+            Work::Commit(batch) => batch.commit()?,
             Work::Tell(told) => {
                 let _ = told.send(());
             }
         }
     }
-    Ok(())
-}
-
-/// Puts a batch on disk, and says then what it says.
-pub(super) fn commit(mut batch: Batch, metrics: &ShardMetrics) -> Result<(), ShardError> {
-    if let Some(frame) = batch.frame.take() {
-        let (records, begun) = (frame.records(), Instant::now());
-        frame.commit()?;
-        metrics.committed(records.into(), begun.elapsed());
-    }
-    batch.record(metrics);
     Ok(())
 }

@@ -35,7 +35,7 @@ impl HistoryReader {
         self.journal.end()
     }
 
-    /// Whether a read may take a while; see [`crate::storage::Disk::is_slow`].
+    /// Whether a read may take a while; see [`fastpay_program::disk::Disk::is_slow`].
     #[must_use]
     pub fn is_slow(&self) -> bool {
         self.journal.is_slow()

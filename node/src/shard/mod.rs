@@ -26,7 +26,6 @@ mod recovery;
 mod room;
 mod settings;
 mod signer;
-mod stepped;
 mod subscriptions;
 mod traces;
 mod verification;
@@ -35,17 +34,16 @@ use fastpay_core::{AccountId, JournalPosition};
 
 use crate::storage::{CheckpointError, JournalError};
 
-pub use actor::start;
+pub use actor::{Actor, start};
 pub use budget::{AddressBudgets, address_budgets};
 pub use client_reputation::{Address, ClientReputation};
 pub use command::{Answer, Answers, ClientStream, Command, Submission};
 pub(crate) use command::{weight, weight_of_outputs};
+pub use commit::{BATCHES_WAITING_MAX, Commits, UncommittedBatch};
 pub use history::{HistoryError, HistoryReader};
 pub use queue::{ShardHandle, ShardQueue};
 pub use recovery::{RecoveredShard, ShardStorage, recover, recover_on};
-
 pub use settings::{ADDRESS_JOURNAL_BYTES_PER_DAY, ShardLimits, ShardSettings};
-pub use stepped::SteppedShard;
 pub use subscriptions::Subscription;
 
 /// Why a shard cannot start, or ended before it was told to. What it has not answered may or may not

@@ -41,7 +41,7 @@ struct Load {
     waiting_max: usize,
     /// How long the shard took for each request of late, in nanoseconds.
     pace: AtomicU64,
-    /// Told of each command where the shard has no thread that waits in the queue.
+    /// Notified of each command, for a shard without a thread that waits in the queue.
     arrivals: Option<Arc<Notify>>,
 }
 
@@ -57,16 +57,21 @@ impl ShardHandle {
     /// A handle and the queue behind it.
     #[must_use]
     pub fn new(limits: &ShardLimits, metrics: Arc<ShardMetrics>) -> (Self, ShardQueue) {
-        Self::telling(limits, metrics, None)
+        Self::with_arrivals(limits, metrics, None)
     }
 
-    /// The same, which tells `arrivals` of each command: for a [`super::SteppedShard`].
+    /// The same, which notifies `arrivals` of each command: for an [`super::Actor`] without a thread that waits in the
+    /// queue.
     #[must_use]
-    pub fn stepped(limits: &ShardLimits, metrics: Arc<ShardMetrics>, arrivals: Arc<Notify>) -> (Self, ShardQueue) {
-        Self::telling(limits, metrics, Some(arrivals))
+    pub fn notifying(limits: &ShardLimits, metrics: Arc<ShardMetrics>, arrivals: Arc<Notify>) -> (Self, ShardQueue) {
+        Self::with_arrivals(limits, metrics, Some(arrivals))
     }
 
-    fn telling(limits: &ShardLimits, metrics: Arc<ShardMetrics>, arrivals: Option<Arc<Notify>>) -> (Self, ShardQueue) {
+    fn with_arrivals(
+        limits: &ShardLimits,
+        metrics: Arc<ShardMetrics>,
+        arrivals: Option<Arc<Notify>>,
+    ) -> (Self, ShardQueue) {
         let (queue, commands) = sync_channel(limits.queue_requests_max.saturating_add(QUEUE_RESERVE));
         let (waiting, pace) = (AtomicUsize::new(0), AtomicU64::new(0));
         let load = Arc::new(Load { waiting, waiting_max: limits.queue_requests_max, pace, arrivals });

@@ -11,9 +11,10 @@ use super::checkpoint::write_checkpoint;
 use super::history::HistoryReader;
 use super::settings::ShardLimits;
 use crate::storage::{
-    CheckpointError, CheckpointOptions, CheckpointStore, Checkpoints, Disk, Journal, JournalOptions, JournalRead,
-    JournalReader, RealDisk, Recovery, ShardFolders,
+    CheckpointError, CheckpointOptions, CheckpointStore, Checkpoints, Journal, JournalOptions, JournalRead,
+    JournalReader, Recovery, ShardFolders,
 };
+use fastpay_program::disk::{Disk, RealDisk};
 
 /// Where a shard keeps what it knows.
 pub struct ShardStorage {

@@ -20,23 +20,16 @@
 //! | `data_folder` | the folder with its lock and `meta.json`, and where each shard keeps what |
 //! | `journal/` | the append-only log of records |
 //! | `checkpoint` | accounts at a journal position, in fjall |
-//! | `disk` | the file operations of the journal |
-//! | `memory_disk` | a disk for tests that fills up, fails to sync and loses power |
 
 mod checkpoint;
 mod data_folder;
-mod disk;
 mod journal;
-mod memory_disk;
 
 pub use checkpoint::{Checkpoint, CheckpointError, CheckpointOptions, CheckpointStore, Checkpoints, StoreKey};
 pub use data_folder::{DataFolder, FolderIdentity, ShardFolders, StorageError};
 pub(crate) use data_folder::{LOCK_FILE, META_FILE, NEW_FILE};
-pub(crate) use disk::birth;
-pub use disk::{Disk, RealDisk, SegmentFile};
 pub use fastpay_core::JournalPosition;
 pub use journal::{
     BATCH_BYTES_MAX, Damage, Frame, Journal, JournalError, JournalOptions, JournalRead, JournalReader, JournalWrite,
     RECORD_BYTES_MAX, RecordStream, Recovery, SealedBatch,
 };
-pub use memory_disk::MemoryDisk;

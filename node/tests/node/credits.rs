@@ -7,8 +7,8 @@ use fastpay_core::{Amount, Asset, Balance, Forwarded, ShardId};
 use fastpay_node::authority::{AuthorityError, check_credits};
 use fastpay_node::rollback::{HighWaterMark, default_high_water_mark};
 use fastpay_node::shard::{Command, RecoveredShard, ShardError, ShardLimits, recover, recover_on};
-use fastpay_node::storage::{Journal, JournalOptions, MemoryDisk};
-use fastpay_testkit::payment;
+use fastpay_node::storage::{Journal, JournalOptions};
+use fastpay_testkit::{MemoryDisk, payment};
 
 use crate::authority::{Running, Scene, get, refused};
 use crate::scene::{

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use fastpay_core::{AccountId, Amount, Asset, Balance, ShardId};
 use fastpay_node::shard::{Answer, ShardError, ShardLimits, recover_on};
-use fastpay_node::storage::{Journal, JournalOptions, MemoryDisk, ShardFolders};
+use fastpay_node::storage::{Journal, JournalOptions, ShardFolders};
 use fastpay_rpc::Refusal;
-use fastpay_testkit::{TestAccount, payment};
+use fastpay_testkit::{MemoryDisk, TestAccount, payment};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 

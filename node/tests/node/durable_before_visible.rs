@@ -16,13 +16,12 @@ use fastpay_core::{
 use fastpay_node::metrics::Metrics;
 use fastpay_node::shard::{
     ADDRESS_JOURNAL_BYTES_PER_DAY, Answers, ClientStream, Command, HistoryReader, RecoveredShard, ShardError,
-    ShardHandle, ShardLimits, ShardQueue, ShardSettings, ShardStorage, SteppedShard, Submission, address_budgets,
-    recover_on,
+    ShardHandle, ShardLimits, ShardQueue, ShardSettings, ShardStorage, Submission, address_budgets, recover_on,
 };
-use fastpay_node::storage::{Checkpoint, CheckpointError, Checkpoints, Journal, JournalOptions, MemoryDisk, StoreKey};
+use fastpay_node::storage::{Checkpoint, CheckpointError, Checkpoints, Journal, JournalOptions, StoreKey};
 use fastpay_node::voter_status::VoterStatus;
-use fastpay_testkit::{TestAccount, TestCommittee, payment, redemption};
-use tokio::sync::{Notify, mpsc, oneshot, watch};
+use fastpay_testkit::{MemoryDisk, SteppedShard, TestAccount, TestCommittee, payment, redemption};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::scene::{FORGETFUL, account_in, deposits_after, eventually, layout, voter_status};
 
@@ -110,7 +109,7 @@ impl Stage {
         let committee = TestCommittee::new(4);
         let voter = watch::Sender::new(Arc::new(voter_status(&[&committee])));
         let metrics = Metrics::new(2).shards;
-        let queue = |id: usize| ShardHandle::stepped(&limits, metrics[id].clone(), Arc::new(Notify::new()));
+        let queue = |id: usize| ShardHandle::new(&limits, metrics[id].clone());
         let ((handle, own), (other, sibling)) = (queue(0), queue(1));
         let settings = ShardSettings {
             domain: committee.domain,

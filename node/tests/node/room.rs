@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use fastpay_core::{Request, SequenceNumber, ShardId, TransferOrder};
 use fastpay_node::shard::{Address, Answer, ClientReputation, ShardLimits, address_budgets, recover_on};
-use fastpay_node::storage::{Journal, JournalOptions, MemoryDisk};
+use fastpay_node::storage::{Journal, JournalOptions};
 use fastpay_rpc::Refusal;
-use fastpay_testkit::{TestAccount, payment, redemption};
+use fastpay_testkit::{MemoryDisk, TestAccount, payment, redemption};
 
 use crate::scene::{FORGETFUL, Shards, eventually, folders, layout, storage};
 
@@ -54,7 +54,7 @@ fn what_is_under_way_finds_the_reserve_that_new_orders_leave() {
             let Answer::Refused(refusal @ Refusal::DiskLow(wait)) = full(number) else { panic!("{number}") };
             assert!(refusal.is_retryable() && !wait.is_zero(), "{refusal}");
         }
-        let left = fastpay_node::storage::Disk::free_bytes(&disk, folder.path()).unwrap();
+        let left = fastpay_program::disk::Disk::free_bytes(&disk, folder.path()).unwrap();
         assert!((RESERVE - 2_000..=RESERVE).contains(&left), "{left} bytes are left");
         assert!(refused_locks(&shards, "disk"));
         // Other refusals are what they were.

@@ -17,11 +17,11 @@ use fastpay_node::shard::{
     HistoryReader, RecoveredShard, ShardError, ShardHandle, ShardLimits, ShardQueue, ShardSettings, ShardStorage,
     Submission, address_budgets,
 };
-use fastpay_node::storage::{DataFolder, FolderIdentity, MemoryDisk, ShardFolders};
+use fastpay_node::storage::{DataFolder, FolderIdentity, ShardFolders};
 use fastpay_node::voter_status::VoterStatus;
 use fastpay_rpc::Refusal;
 use fastpay_telemetry::Tracer;
-use fastpay_testkit::{TestAccount, TestCommittee};
+use fastpay_testkit::{MemoryDisk, TestAccount, TestCommittee};
 use tokio::sync::{mpsc, oneshot, watch};
 
 /// Nothing in these tests takes this long, however busy the machine is.

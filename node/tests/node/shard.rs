@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use fastpay_core::{Amount, Asset, Balance, SequenceNumber, ShardId, VoteSignature};
 use fastpay_node::shard::{Answer, ShardLimits, recover_on};
-use fastpay_node::storage::{Journal, JournalOptions, MemoryDisk};
+use fastpay_node::storage::{Journal, JournalOptions};
 use fastpay_rpc::Refusal;
-use fastpay_testkit::{TestAccount, payment, redemption};
+use fastpay_testkit::{MemoryDisk, TestAccount, payment, redemption};
 
 use crate::scene::{FORGETFUL, Shards, folders, layout, storage};
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use borsh::BorshDeserialize;
 use fastpay_core::{AccountId, JournalPosition, Record, ShardId};
 use fastpay_node::metrics::Metrics;
-use fastpay_node::shard::{ShardHandle, SteppedShard};
+use fastpay_node::shard::ShardHandle;
 use fastpay_node::storage::{JournalRead, JournalReader};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -16,6 +16,7 @@ use super::oracle::{Breach, require};
 use super::process::limits;
 use super::storage::{PoweredCheckpoints, PoweredDisk};
 use super::world::{Tasks, Word, World, lock, spawn};
+use crate::SteppedShard;
 
 /// A shard looks into its queue this long after something came, at most, in good weather.
 const STEP_MAX: Duration = Duration::from_millis(2);
@@ -180,7 +181,7 @@ pub fn way_between(
 ) -> ShardHandle {
     let arrivals = Arc::new(Notify::new());
     let metrics = Metrics::new(1).shards[0].clone();
-    let (way, queue) = ShardHandle::stepped(&limits(world), metrics, arrivals.clone());
+    let (way, queue) = ShardHandle::notifying(&limits(world), metrics, arrivals.clone());
     let (world, own) = (world.clone(), tasks.clone());
     spawn(tasks, async move {
         loop {

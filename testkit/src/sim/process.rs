@@ -24,7 +24,7 @@ use fastpay_node::rollback::{
 use fastpay_node::rotation::Rotation;
 use fastpay_node::shard::{
     self, ADDRESS_JOURNAL_BYTES_PER_DAY, HistoryReader, RecoveredShard, ShardHandle, ShardLimits, ShardQueue,
-    ShardSettings, ShardStorage, SteppedShard, address_budgets,
+    ShardSettings, ShardStorage, address_budgets,
 };
 use fastpay_node::storage::{DataFolder, Journal, JournalOptions};
 use fastpay_node::voter_status::{VoterStatus, VoterStatusWatch};
@@ -37,6 +37,7 @@ use super::live_shard::{LiveShard, ShardDisk, run, way_between};
 use super::oracle::{Books, Breach, require};
 use super::storage::{Cut, Power, PoweredCheckpoints, PoweredDisk};
 use super::world::{Serve, Server, Tasks, Word, World, lock, spawn};
+use crate::SteppedShard;
 
 /// How long a process is away at most.
 const DOWN_MAX: Duration = Duration::from_secs(20);
@@ -222,7 +223,7 @@ impl Keeper {
             let shard = shard::recover_on(storage, id, self.layout, true, &limits)
                 .map_err(|error| Breach(format!("authority {} cannot start: {error}", self.authority)))?;
             let arrivals = Arc::new(Notify::new());
-            let queue = ShardHandle::stepped(&limits, metrics.shards[id.0 as usize].clone(), arrivals.clone());
+            let queue = ShardHandle::notifying(&limits, metrics.shards[id.0 as usize].clone(), arrivals.clone());
             recovered.push((shard, queue, arrivals));
         }
         check_credits(recovered.iter().map(|(shard, ..)| shard.shard()))

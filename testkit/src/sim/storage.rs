@@ -10,9 +10,11 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fastpay_core::JournalPosition;
-use fastpay_node::storage::{Checkpoint, CheckpointError, Checkpoints, Disk, MemoryDisk, SegmentFile, StoreKey};
+use fastpay_node::storage::{Checkpoint, CheckpointError, Checkpoints, StoreKey};
+use fastpay_program::disk::{Disk, SegmentFile};
 
 use super::dice::Dice;
+use crate::MemoryDisk;
 
 /// The power supply of one process.
 #[derive(Clone, Debug, Default)]

@@ -29,8 +29,8 @@ pub use reader::{JournalReader, RecordStream};
 pub use recovery::Recovery;
 pub use writer::Frame;
 
-use super::disk::{Disk, RealDisk};
 use fastpay_core::JournalPosition;
+use fastpay_program::disk::{Disk, RealDisk};
 use format::{FRAME_HEADER_BYTES, RECORD_HEADER_BYTES, RecordHeader, segment_name};
 use reader::Shared;
 use std::io;

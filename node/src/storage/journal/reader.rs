@@ -3,7 +3,6 @@
 //! Invariant: a reader looks only below the published end and inside one segment at a time, and
 //! believes nothing that it reads before its checksum fits.
 
-use super::super::disk::{Disk, SegmentFile};
 use super::error::JournalError;
 use super::format::{
     FRAME_HEADER_BYTES, FRAME_MAGIC, FrameHeader, RECORD_HEADER_BYTES, RecordHeader, SEGMENT_HEADER_BYTES, Seed,
@@ -11,6 +10,7 @@ use super::format::{
 };
 use super::{JournalRead, io_error};
 use fastpay_core::JournalPosition;
+use fastpay_program::disk::{Disk, SegmentFile};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};

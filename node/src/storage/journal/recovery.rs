@@ -6,7 +6,6 @@
 //!
 //! Invariant: nothing is changed before everything has been judged.
 
-use super::super::disk::{Disk, SegmentFile};
 use super::error::{Damage, JournalError};
 use super::format::{
     BATCH_BYTES_MAX, FORMAT_VERSION, FRAME_HEADER_BYTES, FrameHeader, SEGMENT_HEADER_BYTES, Seed, SegmentHeader,
@@ -14,6 +13,7 @@ use super::format::{
 };
 use super::io_error;
 use fastpay_core::JournalPosition;
+use fastpay_program::disk::{Disk, SegmentFile};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -3,7 +3,8 @@
 mod crashes;
 mod damage;
 
-use super::super::memory_disk::MemoryDisk;
+use fastpay_testkit::MemoryDisk;
+
 use super::format::{FORMAT_VERSION, FrameHeader, SEGMENT_HEADER_BYTES, Seed, SegmentHeader};
 use super::*;
 

@@ -1,10 +1,10 @@
 //! Writing sealed batches, one after the other, on whichever thread commits them.
 
-use super::super::disk::{Disk, SegmentFile};
 use super::error::JournalError;
 use super::format::{FRAME_HEADER_BYTES, FrameHeader, SEGMENT_HEADER_BYTES, SegmentHeader, segment_name};
 use super::reader::Shared;
 use super::{JournalOptions, SealedBatch, io_error};
+use fastpay_program::disk::{Disk, SegmentFile};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -4,11 +4,12 @@
 //! A write changes the first and marks pages dirty; a sync copies dirty pages to the second. As on
 //! Linux, a *failed* sync leaves its pages readable and forgets that they were never stored.
 
-use super::disk::{Disk, SegmentFile};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use fastpay_program::disk::{Disk, SegmentFile};
 
 /// Small, so that short test files span several pages that are lost or kept one by one.
 const PAGE_BYTES: usize = 64;

@@ -1,20 +1,22 @@
-//! The few file operations that storage needs, so that tests can put a failing disk under it.
+//! The file operations of a journal, as a trait: production uses [`RealDisk`], tests a disk that fills up, fails to
+//! sync and loses power.
 //!
-//! Invariant: what [`files::replace`] and [`SegmentFile::sync`] have returned from survives a power
-//! cut; nothing else is promised.
+//! Invariant: data survives a power cut once [`files::replace`] or [`SegmentFile::sync`] has returned for it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::UNIX_EPOCH;
 
-use fastpay_program::files;
+use crate::files;
 
-/// Files as the journal sees them.
+/// Files as a journal uses them.
 pub trait Disk: Send + Sync {
     /// The names of all entries of a folder, in no order.
+    ///
+    /// # Errors
+    /// Any of the file system, here and below.
     fn list(&self, folder: &Path) -> io::Result<Vec<String>>;
 
     /// Opens an existing file to read and write.
@@ -96,17 +98,6 @@ impl SegmentFile for File {
     fn sync(&self) -> io::Result<()> {
         self.sync_data()
     }
-}
-
-/// What a copy of a file does not share with it: the instant when it was created, which no program can set; where
-/// the file system does not keep it, the file's number.
-pub(crate) fn birth(path: &Path) -> io::Result<String> {
-    let metadata = fs::metadata(path)?;
-    let born = metadata.created().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
-    Ok(match born {
-        Some(born) => format!("{}.{:09}", born.as_secs(), born.subsec_nanos()),
-        None => format!("inode {}", metadata.ino()),
-    })
 }
 
 #[cfg(test)]
