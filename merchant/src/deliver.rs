@@ -9,7 +9,8 @@ use tokio::time::timeout;
 use url::Url;
 
 use crate::event::{Delivery, Outcome};
-use crate::ledger::{Ledger, LedgerError, now_ms};
+use crate::ledger::{Ledger, now_ms};
+use crate::ledger_error::LedgerError;
 use crate::signature::Secret;
 
 /// So many events are sent at a time.

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use fastpay_merchant::config::ConfigError;
 use fastpay_merchant::deliver::DeliverError;
-use fastpay_merchant::ledger::LedgerError;
+use fastpay_merchant::ledger_error::LedgerError;
 use fastpay_merchant::watch::WatchError;
 use fastpay_program::console::LostAnswer;
 use fastpay_wallet::folder::FolderError;
@@ -83,7 +83,7 @@ fn of_ledger(error: &LedgerError) -> ErrorKind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fastpay_merchant::request::RequestError;
+    use fastpay_merchant::ledger_error::RequestError;
     use std::io;
 
     #[test]

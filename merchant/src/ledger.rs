@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use fastpay_core::{AccountId, SequenceNumber, VerifiedCertificate};
 use fastpay_ethereum::utc;
 use fastpay_rpc::PaymentName;
-use fastpay_wallet::folder::{FolderError, Lock, ReceivedPayment};
+use fastpay_wallet::folder::{Lock, ReceivedPayment};
 use tokio::sync::Notify;
 
 use crate::event::{Delivery, Event, Outcome};
@@ -17,35 +17,16 @@ use crate::forms::{
     event_type,
 };
 use crate::invoice::{Arrival, State};
+use crate::ledger_error::LedgerError;
 use crate::refund::{RefundRequest, take_sent};
-use crate::request::{Request, RequestError};
-use crate::store::{Record, Rows, Store, StoreError};
+use crate::request::Request;
+use crate::store::{Record, Rows, Store};
 
 /// Why nobody was told of an event.
 const NO_TARGET: &str = "no webhook_url is set";
 /// After so many events of an invoice the shop is told only where its state changes, which it does a few times in all:
 /// anybody can pay the smallest unit to an invoice a thousand times.
 const EVENTS_MAX: u64 = 20;
-
-/// Why the ledger cannot do what it is asked.
-#[derive(Debug, thiserror::Error)]
-pub enum LedgerError {
-    /// The database.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// Another service uses the folder, or the system refuses.
-    #[error(transparent)]
-    Folder(#[from] FolderError),
-    /// The request contradicts an earlier one.
-    #[error(transparent)]
-    Request(#[from] RequestError),
-}
-
-impl From<rusqlite::Error> for LedgerError {
-    fn from(error: rusqlite::Error) -> Self {
-        StoreError::Database(error).into()
-    }
-}
 
 #[derive(Debug)]
 struct Inner {

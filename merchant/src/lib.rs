@@ -22,6 +22,7 @@ pub mod forms;
 pub mod http;
 pub mod invoice;
 pub mod ledger;
+pub mod ledger_error;
 pub mod refund;
 pub mod request;
 pub mod signature;

@@ -11,8 +11,8 @@ use fastpay_core::{AccountId, Amount, Memo, Receipt, Transfer, VerifiedCertifica
 use serde::{Deserialize, Serialize};
 
 use crate::invoice::State;
-use crate::ledger::LedgerError;
-use crate::request::{RequestError, text_memo};
+use crate::ledger_error::{LedgerError, RequestError};
+use crate::request::text_memo;
 use crate::store::{PaidBy, Record, RefundList, Rows};
 
 /// At most so many lines in one list; what is left goes on the next one.

@@ -3,7 +3,7 @@
 use fastpay_core::{Amount, Asset, Memo};
 
 use crate::invoice::Terms;
-use crate::ledger::LedgerError;
+use crate::ledger_error::{LedgerError, RequestError};
 use crate::store::{Record, Rows};
 
 /// What the shop asks for.
@@ -19,49 +19,6 @@ pub struct Request {
     pub memo: Option<Memo>,
     /// How long the payment is expected, in seconds.
     pub expires_in: u64,
-}
-
-/// Why there is no such invoice.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RequestError {
-    /// The reference has other terms.
-    #[error("reference {0:?} belongs to an invoice of other terms already; use another reference")]
-    OtherTerms(String),
-    /// The reference had its invoice, which an earlier program moved to archive/.
-    #[error(
-        "reference {reference:?} belongs to {id}, which ended long ago and is in the archive; use another reference"
-    )]
-    Archived {
-        /// The reference.
-        reference: String,
-        /// The invoice.
-        id: String,
-    },
-    /// The memo is another invoice's.
-    #[error("another invoice has this memo; leave the memo out, and the invoice gets one of its own")]
-    MemoTaken,
-    /// So many wait for their payment already.
-    #[error("{0} invoices are open already; those that are paid or expire make room")]
-    TooManyOpen(usize),
-    /// The list of refunds has other lines.
-    #[error("reference {0:?} belongs to a list of other refunds already; use another reference")]
-    OtherRefunds(String),
-    /// There is no such invoice.
-    #[error("there is no invoice of the id {0:?}")]
-    UnknownInvoice(String),
-    /// More than came, or than is left.
-    #[error("of {invoice} only {left} of the smallest unit can still go back")]
-    NotSoMuch {
-        /// The invoice.
-        invoice: String,
-        /// What came for it and is on no list.
-        left: Amount,
-    },
-    /// A list would be empty.
-    #[error(
-        "nothing is to be refunded: no invoice was overpaid, paid twice, late or underpaid at its end, or it is on a list already"
-    )]
-    NothingDue,
 }
 
 impl Request {

@@ -15,7 +15,8 @@ use tokio::select;
 use tokio::task::block_in_place;
 use tokio::time::sleep;
 
-use crate::ledger::{Ledger, LedgerError, now_ms};
+use crate::ledger::{Ledger, now_ms};
+use crate::ledger_error::LedgerError;
 
 /// What came in is told of this much later at the latest, while the wallet still waits for authorities.
 const TELL_AFTER: Duration = Duration::from_secs(1);

@@ -8,10 +8,11 @@ use fastpay_rpc::PAGE_ENTRIES_MAX;
 use tokio::time::Instant;
 
 use crate::gas::{Payouts, Plan};
+use crate::metrics::Tick;
 use crate::pending::{PendingRedemption, RedemptionId};
 use crate::policy::BelowCost;
 use crate::redemption_logs::{RedemptionPage, ShardKey};
-use crate::relayer::{Relayer, RelayerError, Tick, wait_or_stop};
+use crate::relayer::{Relayer, RelayerError, wait_or_stop};
 use crate::store::PENDING_MAX;
 
 /// A fee that covers less than this part of the share of a full transaction will not do so later: gas would have to become

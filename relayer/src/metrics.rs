@@ -23,11 +23,29 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 
 use crate::pending::PendingRedemption;
-use crate::relayer::Tick;
 use crate::store::State;
 
 /// At most so many connections to the port; further ones are closed at once. A few ask, now and then.
 const CONNECTIONS_MAX: usize = 32;
+
+/// What one round found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tick {
+    /// Shards that answered.
+    pub answered: usize,
+    /// Shards that did not.
+    pub silent: usize,
+    /// Every shard that answered was read to its end.
+    pub caught_up: bool,
+    /// Pending redemptions that can be submitted now.
+    pub waiting: usize,
+    /// Pending redemptions that are left out for a while because they failed.
+    pub parked: usize,
+    /// Redemptions in the contract's queue.
+    pub queued: usize,
+    /// Transactions that are not final yet.
+    pub under_way: usize,
+}
 
 /// All counters.
 #[derive(Debug, Default)]

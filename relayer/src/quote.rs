@@ -10,6 +10,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use fastpay_core::{Amount, Asset};
+use fastpay_ethereum::Sender;
 use fastpay_program::http::ConnectionLimits;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -17,8 +18,8 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 
 use crate::assets::Assets;
+use crate::config::Config;
 use crate::gas::{Payouts, Plan};
-use crate::relayer::Relayer;
 
 /// A quote is made anew after this time, about a block.
 const REFRESH: Duration = Duration::from_secs(12);
@@ -72,34 +73,32 @@ impl Quote {
     }
 }
 
-impl Relayer {
-    /// Where the fees are read that it takes.
-    #[must_use]
-    pub fn quotes(&self) -> QuoteReader {
-        self.quotes.0.subscribe()
+impl Quotes {
+    /// Where the newest quote is read.
+    pub(crate) fn subscribe(&self) -> QuoteReader {
+        self.0.subscribe()
     }
 
-    /// Makes a new quote where somebody reads them and the last one is old.
-    pub(crate) async fn refresh_fees(&self) {
-        let is_fresh = self.quotes.0.borrow().as_ref().is_some_and(|(_, at)| at.elapsed() < REFRESH);
-        let Some(committees) = self.committees.as_ref().filter(|_| !is_fresh && self.quotes.0.receiver_count() > 0)
-        else {
+    /// Publishes a new quote if it is read anywhere and the last one is old.
+    pub(crate) async fn refresh(&self, config: &Config, sender: &Sender, quorum: usize) {
+        let is_fresh = self.0.borrow().as_ref().is_some_and(|(_, at)| at.elapsed() < REFRESH);
+        if is_fresh || self.0.receiver_count() == 0 {
             return;
-        };
-        let offer = match self.sender.current_offer().await {
+        }
+        let offer = match sender.current_offer().await {
             Ok(offer) => offer,
-            Err(error) => return tracing::debug!(%error, "what gas costs is not known"),
+            Err(error) => return tracing::debug!(%error, "the gas price is not known"),
         };
-        let (primary, gas_price_wei) = (self.sender.primary(), offer.price());
+        let (primary, gas_price_wei) = (sender.primary(), offer.price());
         let quote = Quote {
             chain_id: primary.chain_id(),
             contract: primary.contract(),
-            relayer: self.address(),
+            relayer: sender.address(),
             gas_price_wei,
-            wait_ms_max: self.config.bundle.wait_ms_max,
-            fees: Quote::fees(&self.config.assets, committees.current().quorum(), gas_price_wei),
+            wait_ms_max: config.bundle.wait_ms_max,
+            fees: Quote::fees(&config.assets, quorum, gas_price_wei),
         };
-        self.quotes.0.send_replace(Some((Arc::new(quote), Instant::now())));
+        self.0.send_replace(Some((Arc::new(quote), Instant::now())));
     }
 }
 

@@ -13,10 +13,10 @@ use tokio::time::Instant;
 
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, Tick};
 use crate::node_agreement::NodeAgreement;
 use crate::pending::RedemptionId;
-use crate::quote::Quotes;
+use crate::quote::{QuoteReader, Quotes};
 use crate::redemption_logs::{OPTIONS, RedemptionLogs};
 use crate::store::{State, Store, StoreError};
 use crate::traces::Traces;
@@ -53,25 +53,6 @@ pub enum RelayerError {
     /// `--once` and nobody answers.
     #[error("no authority answered; check the endpoints and try again")]
     NoAuthority,
-}
-
-/// What one round found.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tick {
-    /// Shards that answered.
-    pub answered: usize,
-    /// Shards that did not.
-    pub silent: usize,
-    /// Nothing is left to read at the shards that answered.
-    pub caught_up: bool,
-    /// Items that wait to be submitted now.
-    pub waiting: usize,
-    /// Items left out for a while because they failed.
-    pub parked: usize,
-    /// Items in the contract's queue.
-    pub queued: usize,
-    /// Transactions that are not final yet.
-    pub under_way: usize,
 }
 
 /// A relayer and all that it holds.
@@ -183,7 +164,13 @@ impl Relayer {
         self.metrics.clone()
     }
 
-    /// Who pays for the gas and gets the fees.
+    /// Where the fees that it takes are read.
+    #[must_use]
+    pub fn quotes(&self) -> QuoteReader {
+        self.quotes.subscribe()
+    }
+
+    /// The address that pays for gas and receives the fees.
     #[must_use]
     pub fn address(&self) -> PrimaryAddress {
         self.sender.address()
@@ -201,7 +188,9 @@ impl Relayer {
                 let tick = self.tick(false).await?;
                 tracing::debug!(?tick, "round done");
                 self.refresh_balance().await;
-                self.refresh_fees().await;
+                if let Some(committees) = &self.committees {
+                    self.quotes.refresh(&self.config, &self.sender, committees.current().quorum()).await;
+                }
                 tokio::time::sleep(pause).await;
                 Ok::<_, RelayerError>(())
             };

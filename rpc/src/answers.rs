@@ -86,9 +86,6 @@ pub enum BatchAnswer {
     Missing(Vec<usize>),
 }
 
-/// A transfer by its sender and number.
-pub type TransferName = (AccountId, SequenceNumber);
-
 /// The certificates that an authority has of the names that it was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certificates<C = Certificate> {

@@ -9,7 +9,10 @@ use fastpay_core::{
     VoteSignature,
 };
 
-use crate::{PAGE_ENTRIES_MAX, REDEMPTION_BATCH_MAX, TransferName, proto};
+use crate::{PAGE_ENTRIES_MAX, REDEMPTION_BATCH_MAX, proto};
+
+/// A transfer by its sender and number.
+pub type TransferName = (AccountId, SequenceNumber);
 
 /// A message that is not what the schema and its comments say.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -21,8 +21,8 @@ pub mod proto {
     tonic::include_proto!("fastpay.v1");
 }
 
-pub use answers::{AccountState, BatchAnswer, Certificates, Page, PaymentName, Received, ShardStatus, TransferName};
-pub use convert::Malformed;
+pub use answers::{AccountState, BatchAnswer, Certificates, Page, PaymentName, Received, ShardStatus};
+pub use convert::{Malformed, TransferName};
 pub use refusal::{Refusal, printable};
 
 /// The longest message that either side takes, in bytes. A page is cut to fit.

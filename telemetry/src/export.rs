@@ -1,7 +1,6 @@
 //! The thread that sends spans to the collector: in batches, in bounded time, and of no concern to anybody else.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
@@ -14,7 +13,7 @@ use tokio::sync::oneshot;
 use tonic::transport::ClientTlsConfig;
 
 use crate::settings::TraceSettings;
-use crate::tracer::Tracer;
+use crate::tracer::{Counts, Tracer};
 
 /// At most so many spans wait, of about 1 kB each; further ones are dropped.
 const SPANS_WAITING_MAX: usize = 4_096;
@@ -34,35 +33,6 @@ pub struct Service {
     pub name: &'static str,
     /// Which of several, where that is known to the public.
     pub instance: Option<String>,
-}
-
-/// What became of spans.
-#[derive(Debug, Default)]
-pub struct Counts {
-    exported: AtomicU64,
-    dropped: AtomicU64,
-}
-
-impl Counts {
-    /// So many were taken by the collector.
-    #[must_use]
-    pub fn exported_so_far(&self) -> u64 {
-        self.exported.load(Ordering::Relaxed)
-    }
-
-    /// So many were dropped: the queue was full, or the collector did not take them.
-    #[must_use]
-    pub fn dropped_so_far(&self) -> u64 {
-        self.dropped.load(Ordering::Relaxed)
-    }
-
-    fn exported(&self, spans: u64) {
-        self.exported.fetch_add(spans, Ordering::Relaxed);
-    }
-
-    pub(crate) fn dropped(&self, spans: u64) {
-        self.dropped.fetch_add(spans, Ordering::Relaxed);
-    }
 }
 
 /// Why nothing can be traced. That a collector does not answer is no reason.

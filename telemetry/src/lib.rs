@@ -19,8 +19,8 @@ mod settings;
 mod span;
 mod tracer;
 
-pub use export::{Counts, Export, Service, TraceError};
+pub use export::{Export, Service, TraceError};
 pub use ids::{root_span_id, trace_id};
 pub use settings::{Collector, Ratio, SettingsError, TraceSettings};
 pub use span::{Attribute, Side, Span};
-pub use tracer::{OpenSpan, Tracer};
+pub use tracer::{Counts, OpenSpan, Tracer};

@@ -1,6 +1,7 @@
 //! What programs hold to say what they did for a payment.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::time::SystemTime;
 
@@ -9,7 +10,6 @@ use opentelemetry::InstrumentationScope;
 use opentelemetry::trace::SpanKind;
 use opentelemetry_sdk::trace::{IdGenerator, RandomIdGenerator, Sampler, SamplingDecision, ShouldSample, SpanData};
 
-use crate::export::Counts;
 use crate::ids::trace_id;
 use crate::settings::Ratio;
 use crate::span::{Attribute, Side, Span};
@@ -25,6 +25,35 @@ struct Active {
     scope: InstrumentationScope,
     queue: SyncSender<SpanData>,
     counts: Arc<Counts>,
+}
+
+/// Counts exported and dropped spans.
+#[derive(Debug, Default)]
+pub struct Counts {
+    exported: AtomicU64,
+    dropped: AtomicU64,
+}
+
+impl Counts {
+    /// The spans that the collector accepted.
+    #[must_use]
+    pub fn exported_so_far(&self) -> u64 {
+        self.exported.load(Ordering::Relaxed)
+    }
+
+    /// The spans that were dropped: the queue was full, or the collector did not accept them.
+    #[must_use]
+    pub fn dropped_so_far(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn exported(&self, spans: u64) {
+        self.exported.fetch_add(spans, Ordering::Relaxed);
+    }
+
+    pub(crate) fn dropped(&self, spans: u64) {
+        self.dropped.fetch_add(spans, Ordering::Relaxed);
+    }
 }
 
 impl Tracer {

@@ -14,7 +14,7 @@ use std::str::FromStr;
 use fastpay_core::{AccountId, Amount, Asset, Domain, Memo, PrimaryAddress};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-use crate::memo::{format_memo, parse_memo};
+use crate::memo::{format_memo, is_formatting, parse_memo};
 
 /// A longer text is not read, and would fit no QR code that a camera reads with ease.
 pub const LINK_LENGTH_MAX: usize = 1_024;
@@ -279,16 +279,6 @@ fn shown_label(label: &str) -> String {
 fn plain(text: &str) -> String {
     let visible = text.chars().map(|c| if c.is_control() || is_formatting(c) { ' ' } else { c });
     visible.collect::<String>().split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// Unicode's categories Cf, Zl and Zp: what turns the text around it, or cannot be seen.
-pub(crate) fn is_formatting(c: char) -> bool {
-    matches!(c,
-        '\u{ad}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}' | '\u{890}'..='\u{891}' | '\u{8e2}'
-        | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2064}'
-        | '\u{2066}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{110bd}' | '\u{110cd}'
-        | '\u{13430}'..='\u{1343f}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0001}'
-        | '\u{e0020}'..='\u{e007f}')
 }
 
 #[cfg(test)]

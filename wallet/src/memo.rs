@@ -4,8 +4,6 @@ use std::str::FromStr;
 
 use fastpay_core::Memo;
 
-use crate::link::is_formatting;
-
 /// Why a text makes no memo.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MemoError {
@@ -41,6 +39,16 @@ pub fn format_memo(memo: &Memo) -> String {
         Some(text) if !text.chars().any(|c| c.is_control() || is_formatting(c)) => text.to_owned(),
         _ => memo.to_string(),
     }
+}
+
+/// Whether a character is of Unicode's categories Cf, Zl or Zp: it is invisible, or reverses the text around it.
+pub(crate) fn is_formatting(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}' | '\u{890}'..='\u{891}' | '\u{8e2}'
+        | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2064}'
+        | '\u{2066}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{110bd}' | '\u{110cd}'
+        | '\u{13430}'..='\u{1343f}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0001}'
+        | '\u{e0020}'..='\u{e007f}')
 }
 
 #[cfg(test)]

@@ -5,13 +5,12 @@ use std::time::Duration;
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::response::{IntoResponse, Response};
 use fastpay_program::http::BodyError;
+use fastpay_rpc::http::Retry;
 use fastpay_rpc::http::{ProblemKind, TYPE_PREFIX, problem_response};
-use fastpay_rpc::json::Retry;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::ledger::LedgerError;
-use crate::request::RequestError;
+use crate::ledger_error::{LedgerError, RequestError};
 
 /// When to ask again where too many invoices are open.
 const OPEN_RETRY: Duration = Duration::from_secs(10);

@@ -1,6 +1,8 @@
 use super::*;
+use crate::ledger_error::RequestError;
 use fastpay_core::{Amount, Asset, Domain, Memo, Payment, SequenceNumber};
 use fastpay_wallet::PaymentLink;
+use fastpay_wallet::folder::FolderError;
 use serde_json::{Value, json};
 
 const EXPIRES_IN: u64 = 1_000;

@@ -5,9 +5,9 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use fastpay_core::{Digest, Record, ShardId, TransactionIndex};
+use fastpay_rpc::http::Retry;
 use fastpay_rpc::json::{
-    Bytes32, ConfirmedTransfer, Decimal, Deposit, Problem, ProblemCode, RedemptionPage, Retry, Uint64,
-    WaitingRedemptions,
+    Bytes32, ConfirmedTransfer, Decimal, Deposit, Problem, ProblemCode, RedemptionPage, Uint64, WaitingRedemptions,
 };
 use serde::Deserialize;
 use utoipa::IntoParams;

@@ -2,7 +2,8 @@
 
 use fastpay_core::{AccountId, ShardId, TransactionIndex};
 use fastpay_node::index::Index;
-use fastpay_rpc::json::{self, Decimal, Hex, Retry};
+use fastpay_rpc::http::Retry;
+use fastpay_rpc::json::{self, Decimal, Hex};
 use fastpay_testkit::{TestAccount, TestCommittee, payment};
 
 use crate::http_scene::{HttpServed, Said};

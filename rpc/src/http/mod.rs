@@ -10,4 +10,4 @@ mod document;
 mod problem;
 
 pub use document::Document;
-pub use problem::{ProblemKind, TYPE_PREFIX, problem_response, problem_responses};
+pub use problem::{ProblemKind, Retry, TYPE_PREFIX, problem_response, problem_responses};

@@ -4,16 +4,27 @@ use std::collections::BTreeMap;
 
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 use utoipa::openapi::header::HeaderBuilder;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder};
 
-use crate::json::Retry;
-
 const CONTENT_TYPE: &str = "application/problem+json";
 /// Begins the type of every problem.
 pub const TYPE_PREFIX: &str = "urn:fastpay:problem:";
+
+/// Whether the same request may be sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Retry {
+    /// It will never be accepted.
+    Never,
+    /// As it is, after `retryAfterMs` or a while.
+    Later,
+    /// Once what the problem names has changed.
+    AfterChange,
+}
 
 /// The kinds of problems of one port. What is said of a kind is stable.
 pub trait ProblemKind: Copy + Sized + 'static {
@@ -67,8 +78,8 @@ macro_rules! problem_kinds {
                 match self { $(Self::$name => $action,)* }
             }
 
-            fn retry(self) -> $crate::json::Retry {
-                match self { $(Self::$name => $crate::json::Retry::$retry,)* }
+            fn retry(self) -> $crate::http::Retry {
+                match self { $(Self::$name => $crate::http::Retry::$retry,)* }
             }
         }
     };

@@ -11,7 +11,7 @@ mod text;
 mod vote;
 
 pub use order::{Authorization, Output, Outputs, Transfer, TransferOrder};
-pub use problem::{Problem, ProblemCode, Retry};
+pub use problem::{Problem, ProblemCode};
 pub use reads::{
     AccountState, AssetTotals, Committee, CommitteeMember, Confirmed, ConfirmedTransfer, Deposit, DepositPage,
     Follower, FollowerState, Holding, ReceivedPage, ReceivedPayment, RedemptionPage, SentPage, SentTransfer,

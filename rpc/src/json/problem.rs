@@ -8,19 +8,7 @@ use utoipa::ToSchema;
 use super::order::TransferOrder;
 use super::text::{Decimal, Int256, Uint64};
 use crate::Refusal;
-use crate::http::{ProblemKind, TYPE_PREFIX};
-
-/// Whether the same request may be sent again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Retry {
-    /// It will never be accepted.
-    Never,
-    /// As it is, after `retryAfterMs` or a while.
-    Later,
-    /// Once what the problem names has changed.
-    AfterChange,
-}
+use crate::http::{ProblemKind, Retry, TYPE_PREFIX};
 
 crate::problem_kinds! {
     /// What kind of problem it is.

@@ -104,18 +104,14 @@ pub struct RedemptionBatchVote {
 }
 
 /// From 1 to `max` names.
-fn into_names(
-    field: &'static str,
-    names: &[TransferName],
-    max: usize,
-) -> Result<Vec<answers::TransferName>, Malformed> {
+fn into_names(field: &'static str, names: &[TransferName], max: usize) -> Result<Vec<crate::TransferName>, Malformed> {
     if !(1..=max).contains(&names.len()) {
         return Err(Malformed::OutOfRange(field));
     }
     Ok(names.iter().map(|name| (name.sender.0, SequenceNumber(name.sequence.0))).collect())
 }
 
-impl TryFrom<RedemptionBatch> for Vec<answers::TransferName> {
+impl TryFrom<RedemptionBatch> for Vec<crate::TransferName> {
     type Error = Malformed;
     fn try_from(batch: RedemptionBatch) -> Result<Self, Malformed> {
         into_names("redemptions", &batch.redemptions, REDEMPTION_BATCH_MAX)
@@ -196,7 +192,7 @@ impl<C: AsRef<core::Certificate>> From<&answers::Certificates<C>> for Certificat
     }
 }
 
-impl TryFrom<CertificateNames> for Vec<answers::TransferName> {
+impl TryFrom<CertificateNames> for Vec<crate::TransferName> {
     type Error = Malformed;
     fn try_from(of: CertificateNames) -> Result<Self, Malformed> {
         into_names("names", &of.names, PAGE_ENTRIES_MAX as usize)

@@ -10,6 +10,7 @@
 //! fit all the same.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use fastpay_core::{
     AccountId, Amount, Asset, AuthorityName, Balance, Deposit, Receipt, SequenceNumber, Transfer, VerifiedCertificate,
@@ -17,12 +18,48 @@ use fastpay_core::{
 use fastpay_rpc::{AccountState, ShardStatus};
 use serde::Serialize;
 
-use super::crawl::{Flaw, SLICE, Slot, Visit};
 use super::proof::Proof;
 use super::totals::Reading;
 
+/// So many certificates of an account are asked for at once, of each authority.
+pub(super) const SLICE: u64 = 32;
 /// So many proofs are kept.
 const PROOFS_MAX: usize = 1_000;
+
+/// What is wrong with how an authority answers for a certificate. Read on with its number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Flaw {
+    /// It has confirmed it and does not show it.
+    Hidden,
+    /// It has confirmed it and cannot read it any more.
+    Unreadable(String),
+    /// It shows something else.
+    Bogus(String),
+}
+
+impl fmt::Display for Flaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Hidden => write!(f, "it has confirmed a certificate and does not show it: sequence number"),
+            Self::Unreadable(why) => {
+                write!(f, "it has confirmed a certificate and cannot read it any more ({why}): sequence number")
+            }
+            Self::Bogus(why) => write!(f, "it shows a certificate that is not valid ({why}): sequence number"),
+        }
+    }
+}
+
+/// What was read of an account.
+pub(super) struct Visit {
+    pub(super) account: AccountId,
+    /// By authority; none where it did not answer.
+    pub(super) states: Vec<Option<AccountState>>,
+    /// Number by number, what each authority that has confirmed it shows. Who did not answer is not there.
+    pub(super) slots: BTreeMap<u64, Slot>,
+}
+
+/// What authorities show for one number.
+pub(super) type Slot = BTreeMap<usize, Result<VerifiedCertificate, Flaw>>;
 
 /// An authority that has not confirmed all that others have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

@@ -11,59 +11,21 @@
 //! an authority gave no good answer: what a disk or a moment did is not held against it for ever.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::fmt;
 
 use fastpay_client::{AuthorityClient, ClientError};
 use fastpay_core::{AccountId, Asset, Certificate, SequenceNumber, VerifiedCertificate};
 use fastpay_rpc::AccountState;
 use tokio::task::JoinSet;
 
-use super::books::Books;
+use super::books::{Books, Flaw, SLICE, Slot, Visit};
 use super::proof::Proof;
 use super::{AuditListener, AuditProgress};
 use fastpay_client::Network;
 
 /// So many accounts are read at once.
 const ACCOUNTS_AT_ONCE: usize = 16;
-/// So many certificates of an account are asked for at once, of each authority.
-pub(super) const SLICE: u64 = 32;
 /// Progress is told after so many accounts.
 const TELL_EVERY: usize = 500;
-
-/// What is wrong with how an authority answers for a certificate. Read on with its number.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Flaw {
-    /// It has confirmed it and does not show it.
-    Hidden,
-    /// It has confirmed it and cannot read it any more.
-    Unreadable(String),
-    /// It shows something else.
-    Bogus(String),
-}
-
-impl fmt::Display for Flaw {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Hidden => write!(f, "it has confirmed a certificate and does not show it: sequence number"),
-            Self::Unreadable(why) => {
-                write!(f, "it has confirmed a certificate and cannot read it any more ({why}): sequence number")
-            }
-            Self::Bogus(why) => write!(f, "it shows a certificate that is not valid ({why}): sequence number"),
-        }
-    }
-}
-
-/// What was read of an account.
-pub(super) struct Visit {
-    pub(super) account: AccountId,
-    /// By authority; none where it did not answer.
-    pub(super) states: Vec<Option<AccountState>>,
-    /// Number by number, what each authority that has confirmed it shows. Who did not answer is not there.
-    pub(super) slots: BTreeMap<u64, Slot>,
-}
-
-/// What authorities show for one number.
-pub(super) type Slot = BTreeMap<usize, Result<VerifiedCertificate, Flaw>>;
 
 /// Visits all accounts once, and those that it hears of on the way.
 pub(super) async fn round(

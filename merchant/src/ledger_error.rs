@@ -1,0 +1,69 @@
+//! Errors of the ledger: of the shop's requests, of the database, and of its folder.
+
+use fastpay_core::Amount;
+use fastpay_wallet::folder::FolderError;
+
+use crate::store::StoreError;
+
+/// Why the ledger cannot serve a request.
+#[derive(Debug, thiserror::Error)]
+pub enum LedgerError {
+    /// The database failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Another service uses the folder, or the file system failed.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// The request contradicts an earlier one, or names what does not exist.
+    #[error(transparent)]
+    Request(#[from] RequestError),
+}
+
+impl From<rusqlite::Error> for LedgerError {
+    fn from(error: rusqlite::Error) -> Self {
+        StoreError::Database(error).into()
+    }
+}
+
+/// Why a request of the shop is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RequestError {
+    /// The reference has other terms.
+    #[error("reference {0:?} belongs to an invoice of other terms already; use another reference")]
+    OtherTerms(String),
+    /// The reference had its invoice, which an earlier program moved to archive/.
+    #[error(
+        "reference {reference:?} belongs to {id}, which ended long ago and is in the archive; use another reference"
+    )]
+    Archived {
+        /// The reference.
+        reference: String,
+        /// The invoice.
+        id: String,
+    },
+    /// The memo is another invoice's.
+    #[error("another invoice has this memo; leave the memo out, and the invoice gets one of its own")]
+    MemoTaken,
+    /// So many wait for their payment already.
+    #[error("{0} invoices are open already; those that are paid or expire make room")]
+    TooManyOpen(usize),
+    /// The list of refunds has other lines.
+    #[error("reference {0:?} belongs to a list of other refunds already; use another reference")]
+    OtherRefunds(String),
+    /// There is no such invoice.
+    #[error("there is no invoice of the id {0:?}")]
+    UnknownInvoice(String),
+    /// More than came, or than is left.
+    #[error("of {invoice} only {left} of the smallest unit can still go back")]
+    NotSoMuch {
+        /// The invoice.
+        invoice: String,
+        /// What came for it and is on no list.
+        left: Amount,
+    },
+    /// A list would be empty.
+    #[error(
+        "nothing is to be refunded: no invoice was overpaid, paid twice, late or underpaid at its end, or it is on a list already"
+    )]
+    NothingDue,
+}
