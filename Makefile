@@ -28,7 +28,7 @@ define require
 	@command -v $(1) >/dev/null || { echo "FastPay needs $(1) ($(2)). Install it and run make again." >&2; exit 1; }
 endef
 
-.PHONY: help setup tools python build release check check-formats test test-all test-rust test-contracts test-nightly demo localnet bench sim clean
+.PHONY: help setup tools python build release check check-formats test test-all test-rust test-contracts test-nightly test-upgrade demo localnet bench sim clean
 .PHONY: fuzz fuzz-briefly test-sdk test-sdk-units
 .PHONY: check-api check-deploy
 .PHONY: web web-page test-web chromium
@@ -179,6 +179,13 @@ test: tools python ## Run what every change must pass
 
 test-all: tools python ## Run everything: also proofs, coverage, fuzzing, simulation
 	@script/tests/run.py all
+
+test-upgrade: tools ## Replace authorities of PREVIOUS=REVISION by this one's, one at a time under load (10 minutes)
+	@test -n "$(PREVIOUS)" || { echo "say which revision: make test-upgrade PREVIOUS=v1.0.0" >&2; exit 1; }
+	rm -rf target/previous && mkdir -p target/previous && git archive "$(PREVIOUS)" | tar -x -C target/previous
+	cd target/previous && $(CARGO) build -p fastpay-node --target-dir ../previous-build
+	FASTPAY_PREVIOUS_NODE="$(CURDIR)/target/previous-build/debug/fastpay-node" \
+		$(CARGO) test --workspace --test e2e one_at_a_time_under_load
 
 test-nightly: setup $(CHECKERS)/python/.installed ## Fuzz and vary for hours, and show that the proofs can fail
 	FOUNDRY_PROFILE=nightly $(FOUNDRY)/forge test

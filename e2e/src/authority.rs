@@ -45,6 +45,8 @@ pub struct Authority {
     host: String,
     /// Where its commands and its process run, where that is apart.
     inside: Option<Arc<Namespace>>,
+    /// Its program, if not this workspace's.
+    node: Option<&'static Path>,
 }
 
 impl Authority {
@@ -52,14 +54,14 @@ impl Authority {
     ///
     /// # Errors
     /// Where the command fails.
-    pub fn with_new_keys(place: &Place, number: usize) -> Result<Self, Failure> {
+    pub fn with_new_keys(place: &Place, number: usize, node: Option<&'static Path>) -> Result<Self, Failure> {
         let name = format!("authority-{number}");
         let keys = place.path(&name).join("keys");
-        let member = keygen(&keys)?;
+        let member = keygen(node_program(node)?, &keys)?;
         let config = place.path(&name).join("authority.toml");
         let log = place.log(&name);
         let (host, inside) = ("127.0.0.1".to_owned(), None);
-        Ok(Self { name, member, config, keys, log, endpoints: None, program: None, core: None, host, inside })
+        Ok(Self { name, member, config, keys, log, endpoints: None, program: None, core: None, host, inside, node })
     }
 
     /// Has it live in a namespace, and listen at an address there, from [`Authority::init`] on.
@@ -68,7 +70,7 @@ impl Authority {
     }
 
     fn node(&self, prepare: impl FnOnce(&mut Command)) -> Result<Command, Failure> {
-        let mut command = Command::new(program("fastpay-node")?);
+        let mut command = Command::new(node_program(self.node)?);
         prepare(&mut command);
         Ok(match &self.inside {
             None => command,
@@ -109,7 +111,7 @@ impl Authority {
     /// Where the command fails, or the configuration cannot be written.
     pub fn add_keys(&mut self, folder: &str) -> Result<Member, Failure> {
         let keys = self.config.with_file_name(folder);
-        let member = keygen(&keys)?;
+        let member = keygen(node_program(self.node)?, &keys)?;
         let pair = |name: &str| keys.join(name).with_extension("key").display().to_string();
         let files = format!("\n[[keys]]\nvoting = {:?}\nredemption = {:?}\n", pair("voting"), pair("redemption"));
         let io = |error| Failure::Io { path: self.config.clone(), error };
@@ -190,7 +192,7 @@ impl Authority {
     /// # Errors
     /// Where it cannot be started.
     pub fn operate(&self, command: &str) -> Result<Finished, Failure> {
-        run(Command::new(program("fastpay-node")?).arg(command).arg("--config").arg(&self.config))
+        run(Command::new(node_program(self.node)?).arg(command).arg("--config").arg(&self.config))
     }
 
     /// Its operator proves possession of the pair in a folder that [`Authority::add_keys`] made, into the file `out`.
@@ -217,9 +219,14 @@ impl Authority {
     }
 
     fn committee_command(&self, what: &str) -> Result<Command, Failure> {
-        let mut command = Command::new(program("fastpay-node")?);
+        let mut command = Command::new(node_program(self.node)?);
         command.args(["committee", what, "--config"]).arg(&self.config);
         Ok(command)
+    }
+
+    /// Runs this workspace's program from its next start on.
+    pub fn upgrade(&mut self) {
+        self.node = None;
     }
 
     /// Binds the process to one core, from its next start on.
@@ -379,7 +386,11 @@ fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
     run(Command::new("cp").arg("-a").args([from, to]))?.success().map(drop)
 }
 
-fn keygen(folder: &Path) -> Result<Member, Failure> {
-    let made = run(Command::new(program("fastpay-node")?).args(["keygen", "--plain", "--keys"]).arg(folder))?;
+fn node_program(chosen: Option<&Path>) -> Result<PathBuf, Failure> {
+    chosen.map_or_else(|| program("fastpay-node"), |path| Ok(path.to_owned()))
+}
+
+fn keygen(node: PathBuf, folder: &Path) -> Result<Member, Failure> {
+    let made = run(Command::new(node).args(["keygen", "--plain", "--keys"]).arg(folder))?;
     serde_json::from_str(&made.success()?.out).map_err(Failure::wrong)
 }

@@ -1,6 +1,6 @@
 //! A whole committee: with the contract on a chain and a relayer, or alone from a genesis.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use alloy::primitives::Address;
@@ -24,11 +24,13 @@ pub struct Layout {
     pub shards: u16,
     /// How often the chain makes a block.
     pub block_time: Duration,
+    /// The `fastpay-node` that sets authorities up and runs them until [`Authority::upgrade`]; this workspace's if none.
+    pub node: Option<&'static Path>,
 }
 
 impl Default for Layout {
     fn default() -> Self {
-        Self { authorities: 4, shards: 2, block_time: Duration::from_millis(300) }
+        Self { authorities: 4, shards: 2, block_time: Duration::from_millis(300), node: None }
     }
 }
 
@@ -69,8 +71,8 @@ fn committee(members: Vec<Member>) -> Result<Committee, Failure> {
     Committee::new(Epoch(0), members).map_err(Failure::wrong)
 }
 
-fn new_authorities(place: &Place, count: usize) -> Result<Vec<Authority>, Failure> {
-    (0..count).map(|number| Authority::with_new_keys(place, number)).collect()
+fn new_authorities(place: &Place, layout: Layout) -> Result<Vec<Authority>, Failure> {
+    (0..layout.authorities).map(|number| Authority::with_new_keys(place, number, layout.node)).collect()
 }
 
 impl Network {
@@ -95,7 +97,7 @@ impl Network {
         chain: Chain,
         rpc_url: Option<String>,
     ) -> Result<Self, Failure> {
-        let mut authorities = new_authorities(&place, layout.authorities)?;
+        let mut authorities = new_authorities(&place, layout)?;
         let members: Vec<_> = authorities.iter().map(Authority::member).collect();
         let contract = chain.deploy(&place, &members)?;
         let primary = Primary::Contract { rpc_url: chain.url().to_owned(), chain_id: CHAIN_ID, contract };
@@ -134,7 +136,7 @@ impl Network {
         cells: Vec<Cell>,
     ) -> Result<Self, Failure> {
         let mut ports = Ports::take()?;
-        let mut authorities = new_authorities(&place, layout.authorities)?;
+        let mut authorities = new_authorities(&place, layout)?;
         authorities.iter_mut().zip(cells).for_each(|(authority, cell)| authority.move_into(cell));
         let members: Vec<_> = authorities.iter().map(Authority::member).collect();
         let genesis = Genesis { committee: members.clone(), balances };

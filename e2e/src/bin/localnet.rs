@@ -17,7 +17,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 /// The folder of each authority's keys of the epoch after the first.
 const NEXT_KEYS: &str = "keys-1";
-const LAYOUT: Layout = Layout { authorities: 4, shards: 2, block_time: Duration::from_secs(1) };
+const LAYOUT: Layout = Layout { authorities: 4, shards: 2, block_time: Duration::from_secs(1), node: None };
 const TOKENS: u64 = 20_000;
 /// Whose Ethereum keys are anvil's first ones.
 const RICH: [&str; 2] = ["alice", "bob"];

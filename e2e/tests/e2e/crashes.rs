@@ -10,15 +10,15 @@ use fastpay_rpc::Refusal;
 use fastpay_wallet::Intent;
 use tokio::task::JoinSet;
 
-use crate::scene::{START, balance, key, payment, standalone};
+use crate::scene::{START, balance, key, payment, standalone, standalone_of_previous_release};
 
 const PAYERS: u8 = 12;
 const EACH: usize = 25;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_lost_or_doubled_when_authorities_are_killed_under_load() {
+async fn nothing_is_lost_or_doubled_when_the_next_release_replaces_authorities_one_at_a_time_under_load() {
     let accounts: Vec<_> = (0..PAYERS).map(|number| key(number).account()).collect();
-    let mut network = standalone("kills", &accounts);
+    let mut network = standalone_of_previous_release("upgrade", &accounts);
     network.start_authorities().await.unwrap();
     let payers = Payers::new(&network, PAYERS).unwrap();
     assert_eq!(payers.accounts(), accounts);
@@ -27,13 +27,19 @@ async fn nothing_is_lost_or_doubled_when_authorities_are_killed_under_load() {
         let payers = payers.clone();
         async move { payers.pay(EACH, &[Asset::ETHER]).await }
     });
-    // One at a time is away, always while payments are under way; the first one twice.
-    for kill in 0..5 {
-        while payers.settled() < usize::from(PAYERS) * EACH * (kill + 1) / 7 && !paying.is_finished() {
+    // One at a time is away, always while payments are under way. Two end in order, the others by `kill -9`; the first
+    // twice. Each starts again as this release, on the folder that the previous one wrote.
+    for number in 0..5 {
+        while payers.settled() < usize::from(PAYERS) * EACH * (number + 1) / 7 && !paying.is_finished() {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
-        let authority = network.authority(kill % 4).unwrap();
-        authority.kill();
+        let authority = network.authority(number % 4).unwrap();
+        if number % 2 == 1 {
+            authority.stop().unwrap();
+        } else {
+            authority.kill();
+        }
+        authority.upgrade();
         authority.start().unwrap();
         authority.wait_ready().await.unwrap();
     }

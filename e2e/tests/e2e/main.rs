@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `traces` | what `way` looks at in the traces of its payments, and a collector that is away or hangs |
 //! | `way` | deposit, pay, redeem through the relayer and alone; the demo itself |
-//! | `crashes` | `kill -9` of one and of all under load, votes that survive it, a frozen authority, one process per data folder |
+//! | `crashes` | the next release in place of one authority after the other, `kill -9` of all under load, votes that survive it, a frozen authority, one process per data folder |
 //! | `restored` | a data folder that is an older copy, of one node or of two times |
 //! | `storm` | everybody killed at random, for as long as one likes |
 //! | `wire` | each bad order and certificate, over the wire, to a running node |

@@ -44,11 +44,23 @@ pub async fn on_chain(name: &str) -> Network {
 
 /// A committee without a Primary, on which these accounts have [`START`] each.
 pub fn standalone(name: &str, accounts: &[AccountId]) -> Network {
+    standalone_of(name, accounts, layout())
+}
+
+/// The same of the previous release: of the `fastpay-node` that `FASTPAY_PREVIOUS_NODE` names. Without that variable
+/// this release's program stands for both, and a test shows only that a folder passes from one process to the next.
+pub fn standalone_of_previous_release(name: &str, accounts: &[AccountId]) -> Network {
+    let node = std::env::var_os("FASTPAY_PREVIOUS_NODE");
+    let node = node.map(|path| Box::leak(std::path::PathBuf::from(path).into_boxed_path()) as &std::path::Path);
+    standalone_of(name, accounts, Layout { node, ..layout() })
+}
+
+fn standalone_of(name: &str, accounts: &[AccountId], layout: Layout) -> Network {
     build();
     let balance =
         |account: &AccountId| GenesisBalance { account: *account, asset: Asset::ETHER, amount: Amount(START) };
     let balances = accounts.iter().map(balance).collect();
-    Network::prepare_standalone(Place::temporary(name).unwrap(), layout(), balances).unwrap()
+    Network::prepare_standalone(Place::temporary(name).unwrap(), layout, balances).unwrap()
 }
 
 /// Says that a test cannot show anything here, in words that are found among thousands of lines.

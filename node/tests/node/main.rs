@@ -21,6 +21,7 @@ mod http_scene;
 mod network;
 mod operator;
 mod payouts;
+mod previous_release;
 mod probation;
 mod process;
 mod rollback;

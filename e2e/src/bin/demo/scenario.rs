@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::report::Report;
 
-const LAYOUT: Layout = Layout { authorities: 4, shards: 2, block_time: Duration::from_secs(1) };
+const LAYOUT: Layout = Layout { authorities: 4, shards: 2, block_time: Duration::from_secs(1), node: None };
 /// The authority that dies.
 const VICTIM: usize = 3;
 const PAYERS: u8 = 16;
