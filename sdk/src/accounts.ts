@@ -45,13 +45,13 @@ export function accountFromBytes32(bytes: Hex): AccountId {
   return bytes.toLowerCase() as AccountId;
 }
 
-/** The checksummed Ethereum address that owns an account, where it is of that kind. */
+/** The checksummed Ethereum address that owns an account; undefined for an Ed25519 account. */
 export function ethereumAddressOf(account: AccountId): Address | undefined {
   if (!account.startsWith(ETHEREUM_PREFIX)) return undefined;
   return checksumAddress(`0x${account.slice(ETHEREUM_PREFIX.length)}`);
 }
 
-/** The text form: the checksummed address of an Ethereum account, else bech32m with the prefix `fp`. */
+/** The text form: the checksummed address of an Ethereum account, otherwise bech32m with the prefix `fp`. */
 export function formatAccount(account: AccountId): string {
   return ethereumAddressOf(account) ?? bech32m.encode(PREFIX, bech32m.toWords(toBytes(account)));
 }

@@ -1,7 +1,6 @@
 /**
- * The agreed state of an account, from answers of which some may be lies or old: pure rules. A value counts when f + 1
- * authorities report it, because one of them is honest. A sequence number needs no such agreement: the certificate
- * before it proves it.
+ * The agreed state of an account, computed from answers that may be false or outdated. Pure. A value counts when f + 1
+ * authorities report it, because one of them is honest. A sequence number is proven by the certificate before it.
  */
 
 import type { Address } from "./bytes.js";
@@ -14,7 +13,7 @@ function balanceOf(state: AccountState, asset: Address): bigint {
   return state.holdings.find((holding) => holding.asset === asset)?.balance ?? 0n;
 }
 
-/** How much of an account an authority knows, as its stream of events counts it. */
+/** The position of an authority's answer in the account's stream of events. */
 export function positionOf({ nextSequence, received, deposits }: AccountState): string {
   return `${nextSequence}.${received}.${deposits}`;
 }
@@ -25,8 +24,8 @@ function vouchedFor(balances: readonly bigint[], trusted: number): bigint | unde
 }
 
 /**
- * The balance of an asset that at least `trusted` authorities vouch for once the account's own orders before `next`
- * are taken off it. None where too few of them can be judged. `spent` tells what the order of a number moved.
+ * The balance of an asset that at least `trusted` authorities vouch for once the account's own orders before `next` are
+ * taken off it. Undefined if too few of them can be judged. `spent` tells what the order of a number moved.
  */
 export function supportedBalance(
   states: readonly AccountState[],
@@ -52,8 +51,8 @@ export function supportedBalance(
 }
 
 /**
- * What the authorities' answers amount to, asset by asset. Assets of which all hold nothing are left out, and so is what
- * too few of them list: those that do not are enough to say that there is none of it, and a liar may list at length.
+ * The agreed balance of each asset. Omits assets with a zero balance everywhere, and assets that too few authorities
+ * list: the others suffice to confirm that there is none, and a liar could list many.
  */
 export function agreedBalances(states: readonly AccountState[], trusted: number): AgreedBalance[] {
   const holdings = states.map((state) => new Map(state.holdings.map(({ asset, balance }) => [asset, balance])));
@@ -68,7 +67,7 @@ export function agreedBalances(states: readonly AccountState[], trusted: number)
     .filter((balance) => balance.balance !== 0n || balance.agreeing < trusted);
 }
 
-/** How far an authority is: the account's next number, and how many credits it has seen. */
+/** An authority's progress: the account's next number, and the number of credits received. */
 interface Position {
   readonly sequence: bigint;
   readonly known: bigint;
@@ -78,7 +77,7 @@ function furthestFirst(a: Position, b: Position): number {
   return compare(b.sequence, a.sequence) || compare(b.known, a.known);
 }
 
-/** The same of one asset. None where fewer than `trusted` have answered. */
+/** The same of one asset. Undefined if fewer than `trusted` have answered. */
 export function agreedBalance(
   states: readonly AccountState[],
   asset: Address,

@@ -1,13 +1,10 @@
-/**
- * Amounts as people write them: decimal numbers in an asset's own decimals. Exact: no number is ever rounded, and none
- * passes through a floating-point type.
- */
+/** Amounts in decimal notation. Exact: never rounded, and never a floating-point number. */
 
 import { FastPayError } from "./errors.js";
 
 /** The largest amount that an order can move, in the asset's smallest unit. */
 export const AMOUNT_MAX = (1n << 128n) - 1n;
-/** The largest sequence number that an order can have: one must follow it. */
+/** The largest sequence number of an order. One more must exist after it. */
 export const SEQUENCE_MAX = (1n << 64n) - 2n;
 /** A longer text is not an amount: 128 bits have 39 digits. */
 const TEXT_LENGTH_MAX = 128;

@@ -1,4 +1,4 @@
-/** One authority over its HTTP API. What it answers is read with care and believed by nobody yet. */
+/** A client of one authority's HTTP API. Answers are decoded strictly, but not verified. */
 
 import { formatAccount, type AccountId } from "./accounts.js";
 import type { Address, Hex } from "./bytes.js";
@@ -49,18 +49,18 @@ export class AuthorityClient implements AuthorityRef {
     this.#timeoutMs = timeoutMs;
   }
 
-  /** Asks for its vote on an order. */
+  /** Requests a vote on an order. */
   order(order: TransferOrder, signal?: AbortSignal) {
     return this.#post("/v1/orders", encodeOrder(order), decodeVoted, signal);
   }
 
-  /** Has a certificate confirmed; tells the sender's next sequence number. */
+  /** Submits a certificate. Returns the sender's next sequence number at this authority. */
   async confirm(certificate: Certificate, signal?: AbortSignal): Promise<bigint> {
     const answer = await this.#post("/v1/certificates", encodeCertificate(certificate), decodeConfirmed, signal);
     return answer.nextSequence;
   }
 
-  /** Asks for its vote, under the current epoch, for redemptions that it has confirmed, in this order. */
+  /** Requests a vote under the current epoch for confirmed redemptions, in this order. */
   voteForRedemptions(redemptions: readonly OrderName[], signal?: AbortSignal) {
     return this.#post("/v1/redemptions/votes", encodeRedemptionNames(redemptions), decodeBatchVoted, signal);
   }
@@ -75,7 +75,7 @@ export class AuthorityClient implements AuthorityRef {
     return this.#get(`${accountPath(account)}/certificates/${sequence}`, {}, decodeCertificate, signal);
   }
 
-  /** The certificates of some of these names, and how many of the names, from the first, the answer is about. */
+  /** The certificates of some of these names, and the number of names, from the first, that the answer covers. */
   certificates(names: readonly OrderName[], signal?: AbortSignal) {
     return this.#post("/v1/certificates/read", encodeCertificateNames(names), decodeCertificates, signal);
   }
@@ -118,17 +118,17 @@ export class AuthorityClient implements AuthorityRef {
     return this.#get(`/v1/deposits/${index}`, {}, decodeDepositItem, signal);
   }
 
-  /** A committee as this authority knows it; the contract is what counts. */
+  /** A committee as reported by this authority. Only the contract is authoritative. */
   committee(epoch?: bigint, signal?: AbortSignal) {
     return this.#get("/v1/committee", { epoch: epoch?.toString() }, decodeCommittee, signal);
   }
 
-  /** What it says of itself. */
+  /** The authority's status. */
   status(signal?: AbortSignal) {
     return this.#get("/v1/status", {}, decodeStatus, signal);
   }
 
-  /** Where the stream of an account's events is. */
+  /** The URL of an account's event stream. */
   eventsUrl(account: AccountId, cursor: string | undefined): string {
     return this.#address(`${accountPath(account)}/events`, { cursor });
   }

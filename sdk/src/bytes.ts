@@ -8,12 +8,12 @@ export type Hex = `0x${string}`;
 /** An address on the Primary. */
 export type Address = Hex;
 
-/** True where `value` is `0x` and exactly so many bytes. */
+/** True if `value` is `0x` and exactly so many bytes. */
 export function isHex(value: unknown, bytes: number): value is Hex {
   return typeof value === "string" && value.length === 2 + 2 * bytes && /^0x[0-9a-fA-F]*$/.test(value);
 }
 
-/** The bytes of a hexadecimal text. Throws `invalid-argument` where it is none. */
+/** The bytes of a hexadecimal text. Throws `invalid-argument` if it is none. */
 export function toBytes(hex: string): Uint8Array {
   if (!/^0x(?:[0-9a-fA-F]{2})*$/.test(hex)) {
     throw new FastPayError("invalid-argument", "this is not hexadecimal", "give 0x and pairs of digits");

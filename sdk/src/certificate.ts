@@ -1,4 +1,4 @@
-/** Certificates: a transfer order and the votes of a quorum for it. Final as soon as it exists [FP §4.2]. */
+/** Certificates: a transfer order and the votes of a quorum for it. A transfer that has one is certified. */
 
 import type { Hex } from "./bytes.js";
 import { memberOf, type AuthorityName, type Committee } from "./committee.js";
@@ -25,18 +25,18 @@ export interface VerifiedCertificate extends Certificate {
   readonly [verified]: "certificate";
 }
 
-/** What stands and what does not in a certificate, vote by vote, for people who want to see. */
+/** The result of checking a certificate, vote by vote, for display. */
 export interface CertificateReport {
   readonly isValid: boolean;
   readonly digest: Hex;
-  /** What is wrong with the epoch, or with the number or order of the votes; none where nothing is. */
+  /** The fault of the epoch, or of the number or order of the votes; undefined if there is none. */
   readonly fault: string | undefined;
-  /** What is wrong with the order; none where its sender signed it. */
+  /** The fault of the order; undefined if its sender signed it. */
   readonly orderFault: string | undefined;
   readonly votes: readonly { readonly authority: AuthorityName; readonly fault: VoteFault | undefined }[];
 }
 
-/** Checks every part of a certificate, also after the first that is wrong. */
+/** Checks every part of a certificate, even after a fault. */
 export function inspectCertificate(certificate: Certificate, committee: Committee, domain: Domain): CertificateReport {
   const { order } = certificate;
   const digest = transferDigest(domain, order.transfer);
@@ -65,7 +65,7 @@ export function verifyCertificate(certificate: Certificate, committee: Committee
   throw invalid(report.orderFault ?? `the vote of authority ${bad?.authority} does not count (${bad?.fault})`, report);
 }
 
-/** Makes a certificate of a quorum of votes that were verified for this order; none where they are too few. */
+/** Makes a certificate of a quorum of votes that were verified for this order; undefined if they are too few. */
 export function certificateOf(
   order: VerifiedOrder,
   committee: Committee,
@@ -98,14 +98,14 @@ export function packVotes(committee: Committee, votes: readonly BatchVote[]): He
   return `0x${packed.join("")}`;
 }
 
-/** What is wrong with the epoch, or with the number or order of votes; none where nothing is. */
+/** What is wrong with the epoch, or with the number or order of votes; undefined if nothing is. */
 export function quorumFault(
   { epoch, votes }: Pick<Certificate, "epoch" | "votes">,
   committee: Committee,
 ): string | undefined {
-  if (epoch !== committee.epoch) return `it is of epoch ${epoch}, the committee of epoch ${committee.epoch}`;
+  if (epoch !== committee.epoch) return `its epoch is ${epoch}, the committee's is ${committee.epoch}`;
   if (votes.length !== committee.quorum)
-    return `it has ${votes.length} votes; exactly ${committee.quorum} are a quorum`;
+    return `it has ${votes.length} votes instead of ${committee.quorum}`;
   const isSorted = votes.every((vote, i) => i === 0 || (votes[i - 1]?.authority ?? "") < vote.authority);
   return isSorted ? undefined : "its votes are not in the order of the authorities' names, or one is repeated";
 }
@@ -121,8 +121,8 @@ function faultOfOrder(order: TransferOrder, domain: Domain): string | undefined 
 
 function invalid(what: string, report?: CertificateReport): FastPayError {
   const details = report === undefined ? {} : { report };
-  const message = `the certificate proves nothing: ${what}`;
-  return new FastPayError("invalid-certificate", message, "do not trust who showed it; ask another authority", {
+  const message = `the certificate is not valid: ${what}`;
+  return new FastPayError("invalid-certificate", message, "do not trust its source; ask another authority", {
     details,
   });
 }

@@ -1,4 +1,4 @@
-/** The authorities that vote in one epoch, and how many of them decide. */
+/** The authorities of one epoch, and their quorum. */
 
 import { isHex, type Address, type Hex } from "./bytes.js";
 import { FastPayError } from "./errors.js";
@@ -28,8 +28,8 @@ export interface Committee {
   /** How many members may be Byzantine: f = ⌊(n − 1) / 3⌋. */
   readonly faultsTolerated: number;
   /**
-   * How many votes decide: ⌊(n + f) / 2⌋ + 1, which is 2f + 1 where n = 3f + 1. Any two quorums share an honest
-   * member, and the honest ones alone are a quorum, for every n.
+   * The quorum: ⌊(n + f) / 2⌋ + 1, which is 2f + 1 for n = 3f + 1. For every n, any two quorums share an honest member,
+   * and the honest members alone are a quorum.
    */
   readonly quorum: number;
   readonly [checked]: true;

@@ -1,12 +1,12 @@
 /**
- * Reads what an authority answers, of which nothing is trusted: every field is checked, lists are bounded, and fields
- * that are not known are passed over. Throws `malformed-answer`.
+ * Decodes untrusted answers of authorities: checks every field, bounds lists, and ignores unknown fields. Throws
+ * `malformed-answer`.
  */
 
 import { isHex, type Hex } from "./bytes.js";
 import { FastPayError } from "./errors.js";
 
-/** Reads a value; `at` says where it stands, for people. */
+/** Decodes a value. `at` names its position for error messages. */
 export type Decoder<T> = (value: unknown, at: string) => T;
 
 /** More entries than any answer has. */
@@ -14,7 +14,7 @@ const LIST_LENGTH_MAX = 10_000;
 
 /** The error of an answer that cannot be read. */
 export function malformed(at: string, what: string): FastPayError {
-  const action = "this authority is at fault or of another version; ask the others";
+  const action = "this authority is faulty or runs another version; ask the others";
   return new FastPayError("malformed-answer", `${at} is not ${what}`, action);
 }
 
@@ -31,7 +31,7 @@ export function object<T>(fields: { readonly [K in keyof T]: Decoder<T[K]> }): D
   };
 }
 
-/** One of several objects, told apart by `type`. */
+/** One of several objects, distinguished by `type`. */
 export function tagged<T>(kinds: Readonly<Record<string, Decoder<T>>>): Decoder<T> {
   const tag = object({ type: text });
   return (value, at) => {

@@ -1,4 +1,4 @@
-/** What is signed: EIP-712 typed structs under one domain, as the contract and the authorities hash them. */
+/** The signed statements: EIP-712 typed structs under one domain, hashed like in the contract and the authorities. */
 
 import {
   concat as concatHex,

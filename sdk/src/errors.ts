@@ -1,41 +1,41 @@
 /**
- * One error type for everything that can go wrong, sorted by what the caller should do. `code` never changes its
- * meaning; `action` is for people; `details` has the facts.
+ * One error type for all failures, with one code for each reaction of the caller. `code` is stable, `action` is for
+ * people, and `details` has the facts.
  */
 
-/** A short word for programs. */
+/** An error code for programs. */
 export type FastPayErrorCode =
-  /** An argument makes no sense. */
+  /** An argument is invalid. */
   | "invalid-argument"
-  /** The text is no account, or mistyped. */
+  /** The text is not an account, or is mistyped. */
   | "invalid-account"
-  /** The text is no amount of this asset. */
+  /** The text is not an amount of this asset. */
   | "invalid-amount"
-  /** The list of payments has something wrong in it: `details.errors` has it all, as `ListError`s. */
+  /** The list of payments is invalid. `details.errors` has all faults as `ListError`s. */
   | "invalid-list"
-  /** The text is no payment link, or one that cannot be used. */
+  /** The text is not a payment link, or the link cannot be used. */
   | "invalid-link"
-  /** Nobody may order this transfer, whoever signs it. */
+  /** The transfer is invalid, whoever signs it. */
   | "invalid-transfer"
-  /** The order is not one that its sender signed. */
+  /** The order is not signed by its sender. */
   | "invalid-order"
-  /** The vote is not one of this member for this order. */
+  /** The vote is not a valid vote of this member for this order. */
   | "invalid-vote"
-  /** The certificate proves nothing. */
+  /** The certificate is not valid. */
   | "invalid-certificate"
   /** The list of authorities is not a committee. */
   | "invalid-committee"
-  /** The file is none of an Ed25519 key, or damaged. */
+  /** The file is not a key file of an Ed25519 key, or is damaged. */
   | "invalid-key-file"
   /** The passphrase does not open the key file. */
   | "wrong-passphrase"
-  /** The person declined to sign. */
+  /** The user declined to sign. */
   | "signature-rejected"
-  /** The wallet gave a signature that is not valid, or of another key. */
+  /** The wallet returned an invalid signature, or one of another key. */
   | "signature-unusable"
   /** The wallet failed in another way. */
   | "wallet-failed"
-  /** An authority, or a contract, answered what cannot be read. */
+  /** An authority's or contract's answer cannot be decoded. */
   | "malformed-answer"
   /** An authority cannot be reached. */
   | "unreachable"
@@ -45,19 +45,19 @@ export type FastPayErrorCode =
   | "refused"
   /** Fewer authorities than a quorum answered. */
   | "too-few-answers"
-  /** The account does not hold enough. */
+  /** The account's balance is too low. */
   | "insufficient-funds"
   /** Authorities are locked on different orders of the same account and number. */
   | "conflict"
-  /** Another order took the number, and is final. */
+  /** Another order with this number is certified. */
   | "superseded"
-  /** Another copy of this wallet orders faster than this one can follow. */
+  /** Another copy of this wallet keeps sending orders. */
   | "other-copy"
   /** Too few votes or confirmations came. Nothing is lost: resume. */
   | "no-quorum"
-  /** The authorities take no new order now, for want of room. Nothing is lost: resume later. */
+  /** The authorities accept no new order now, for lack of space. Nothing is lost: resume later. */
   | "no-room"
-  /** The authorities vote in an epoch that the Ethereum node does not show yet. */
+  /** The authorities vote in an epoch that is not final at the Ethereum node yet. */
   | "new-epoch"
   /** The committee runs without a Primary: nothing can be redeemed. */
   | "no-primary"
@@ -69,25 +69,25 @@ export type FastPayErrorCode =
   | "paused"
   /** The Ethereum node or wallet is on another chain. */
   | "wrong-chain"
-  /** The storage has been used with another deployment at the same address, such as one that was started anew. */
+  /** The storage belongs to another deployment at the same address, for example before a restart of a test chain. */
   | "other-deployment"
   /** There is no FastPay contract at this address, or not yet in a final block. */
   | "wrong-contract"
-  /** The recipient is a contract of FastPay: what is paid to it is lost. */
+  /** The recipient is a contract of FastPay. Money paid to it is lost. */
   | "recipient-is-fastpay"
   /** The contract refused the transaction. */
   | "reverted"
   /** The Ethereum node does not answer. */
   | "chain-unreachable"
-  /** Nothing of this kind is known. */
+  /** Not found. */
   | "not-found"
-  /** The caller gave up. */
+  /** The caller aborted the call. */
   | "aborted";
 
 /** Facts of an error, by name. */
 export type ErrorDetails = Readonly<Record<string, unknown>>;
 
-/** What else an error says. */
+/** Further facts of an error. */
 export interface FastPayErrorOptions {
   /** The facts. */
   readonly details?: ErrorDetails;
@@ -95,11 +95,11 @@ export interface FastPayErrorOptions {
   readonly cause?: unknown;
 }
 
-/** Why something did not happen, and what to do about it. */
+/** A failure, with what to do about it. */
 export class FastPayError extends Error {
   /** For programs. */
   readonly code: FastPayErrorCode;
-  /** What a person can do. */
+  /** What the user can do. */
   readonly action: string;
   /** The facts. */
   readonly details: ErrorDetails;
@@ -113,12 +113,12 @@ export class FastPayError extends Error {
   }
 }
 
-/** The error in question is one of ours, and of this code. */
+/** Whether an error is a `FastPayError`, with this code if given. */
 export function isFastPayError(error: unknown, code?: FastPayErrorCode): error is FastPayError {
   return error instanceof FastPayError && (code === undefined || error.code === code);
 }
 
-/** What an unknown thing that was thrown says. */
+/** The message of a thrown value. */
 export function messageOf(error: unknown): string {
   if (error instanceof Error) return error.message;
   return typeof error === "string" ? error : "an unknown error";

@@ -1,4 +1,4 @@
-/** A history as a file for spreadsheets (CSV): a row for each payment, so that each column of amounts adds up. */
+/** A history as CSV, with a row for each payment, so that each column of amounts adds up. */
 
 import { formatAccount } from "./accounts.js";
 import { decodeMemo } from "./memo.js";
@@ -14,9 +14,9 @@ const EMPTY: Row = { kind: "", date: "", account: "", asset: "", units: "", fee:
 export type HistoryEntry = SentEntry | ReceivedEntry | DepositEntry;
 
 /**
- * What an account sent, received and deposited, the newest first. `units` are in the asset's smallest unit. The protocol
- * has no clock: `date` is when this storage wrote an order down, or what `times` says of an entry, in milliseconds since
- * 1970. Entries without a date come last.
+ * An account's transfers and deposits, newest first. `units` are in the asset's smallest unit. The protocol has no
+ * clock: `date` is the time at which this storage stored an order, or the time in `times` (milliseconds since 1970).
+ * Entries without a date come last.
  */
 export async function formatHistory(
   history: Pick<History, "sent" | "received" | "deposits">,

@@ -1,4 +1,4 @@
-/** Requests to an authority: bounded in time and size, whatever it does. */
+/** HTTP requests to an authority, with bounded time and size. */
 
 import { malformed } from "./decode.js";
 import { FastPayError, messageOf } from "./errors.js";
@@ -6,7 +6,7 @@ import { ProblemError } from "./problem.js";
 import { aborted } from "./waiting.js";
 import { parseJson } from "./wire.js";
 
-/** No answer of an honest authority is longer: a page of certificates of the largest committee. */
+/** The longest answer of an honest authority: a page of certificates of the largest committee. */
 const ANSWER_BYTES_MAX = 32 * 1024 * 1024;
 
 /** A request. */
@@ -49,12 +49,12 @@ export function requestError(
   if (error instanceof FastPayError) return error;
   if (request.signal?.aborted) return aborted();
   const { origin } = new URL(request.url);
-  const action = "the others may do; else try again later";
+  const action = "another authority may answer; otherwise try again later";
   if (limit.aborted) return new FastPayError("timed-out", `${origin} did not answer in time`, action, { cause: error });
   return new FastPayError("unreachable", `${origin} cannot be reached: ${messageOf(error)}`, action, { cause: error });
 }
 
-/** The body as text. Throws `malformed-answer` where it is longer than any honest one. */
+/** The body as text. Throws `malformed-answer` if it is longer than any honest one. */
 export async function readText(response: Response): Promise<string> {
   if (response.body === null) return "";
   const reader = response.body.getReader();

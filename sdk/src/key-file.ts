@@ -1,7 +1,7 @@
 /**
- * Ed25519 keys in files, as the command line keeps them: Web3 secret storage, version 3 (scrypt, AES-128-CTR, a MAC by
- * Keccak-256), with the account that the key owns beside it. `fastpay keys import --ed25519 --keystore FILE` reads what
- * is written here, and what is written there is read here.
+ * Ed25519 key files in the command line's format: Web3 secret storage, version 3 (scrypt, AES-128-CTR, a Keccak-256
+ * MAC), with the key's account. `fastpay keys import --ed25519 --keystore FILE` reads these files, and this module
+ * reads the files of `fastpay`.
  */
 
 import { ed25519 } from "@noble/curves/ed25519.js";
@@ -13,7 +13,7 @@ import { concat, toBytes, toHex, type Hex } from "./bytes.js";
 import { hex, literal, object, smallNumber, text, type Decoder } from "./decode.js";
 import { FastPayError, messageOf } from "./errors.js";
 
-/** What is recommended for scrypt today: 128 MiB and about a second, for each passphrase that somebody tries. */
+/** The scrypt cost: 128 MiB and about a second for each guess of a passphrase. */
 const COST = { n: 1 << 17, r: 8, p: 1 };
 const DERIVED_BYTES = 32;
 /** The most memory that a file may make scrypt use: 128 · n · r bytes. */
@@ -22,9 +22,9 @@ const PARALLELISM_MAX = 16;
 /** A longer text is no key file. */
 const TEXT_LENGTH_MAX = 1 << 16;
 
-/** What stands in a key file in the clear. */
+/** The unencrypted part of a key file. */
 export interface KeyFile {
-  /** The account that its key is said to own; `decryptKeyFile` checks it. */
+  /** The claimed account of its key. `decryptKeyFile` verifies it. */
   readonly account: AccountId;
   /** The file. */
   readonly text: string;
@@ -77,7 +77,7 @@ export async function encryptKeyFile(secret: Uint8Array, passphrase: string): Pr
   return { account, text: JSON.stringify(file) };
 }
 
-/** Reads what stands in a key file in the clear. Throws `invalid-key-file`. */
+/** Parses the unencrypted part of a key file. Throws `invalid-key-file`. */
 export function readKeyFile(content: string): KeyFile {
   return { account: decode(content).account, text: content };
 }
@@ -92,7 +92,7 @@ export async function decryptKeyFile(content: string, passphrase: string): Promi
     throw new FastPayError("wrong-passphrase", "the passphrase does not open this key", "try again");
   }
   const secret = await aes(derived, toBytes(cipherparams.iv), encrypted);
-  if (accountFromEd25519(ed25519.getPublicKey(secret)) !== account) throw unusable("it holds the key of another account");
+  if (accountFromEd25519(ed25519.getPublicKey(secret)) !== account) throw unusable("it contains the key of another account");
   return secret;
 }
 
@@ -101,11 +101,11 @@ function decode(content: string) {
   try {
     const { version, fastpay, crypto: storage } = decodeFile(JSON.parse(content), "the file");
     const { dklen, n, r, p } = storage.kdfparams;
-    if (version !== 3) throw new Error("it is of another version than 3");
+    if (version !== 3) throw new Error("its version is not 3");
     // What comes from outside must not make the derivation fill the memory.
     const isPowerOfTwo = n > 1 && Number.isInteger(Math.log2(n));
     const isBounded = isPowerOfTwo && r > 0 && p > 0 && 128 * n * r <= MEMORY_MAX;
-    if (dklen !== DERIVED_BYTES || !isBounded) throw new Error("its key derivation is out of bounds");
+    if (dklen !== DERIVED_BYTES || !isBounded) throw new Error("its key derivation parameters are out of bounds");
     return { account: parseAccount(fastpay.account), storage };
   } catch (error) {
     throw unusable(messageOf(error));
@@ -138,5 +138,5 @@ function bare(bytes: Uint8Array): string {
 
 function unusable(why: string): FastPayError {
   const action = "give the key file of an Ed25519 key, as this wallet or `fastpay keys new --ed25519` writes it";
-  return new FastPayError("invalid-key-file", `this is no key file that can be used: ${why}`, action);
+  return new FastPayError("invalid-key-file", `this key file cannot be used: ${why}`, action);
 }

@@ -19,7 +19,7 @@ import { decodeMemo, encodeMemo, NO_MEMO } from "./memo.js";
 import { plainText } from "./plain-text.js";
 import { ETHER, type Domain } from "./transfer.js";
 
-/** A longer text is not read, and would fit no QR code that a camera reads with ease. */
+/** The maximum length of a link. A longer one would not fit a QR code that cameras read easily. */
 export const LINK_LENGTH_MAX = 1_024;
 /** So many characters of a label are shown at most. */
 export const LABEL_LENGTH_MAX = 64;
@@ -33,25 +33,28 @@ const PARAMETERS = ["asset", "amount", "memo", "text", "label", "expires"] as co
 type Parameter = (typeof PARAMETERS)[number];
 type Parameters = Partial<Record<Parameter, string>>;
 
-/** What is asked for. */
+/** The request of a payment link. */
 export interface PaymentLink {
-  /** Who is to be paid. */
+  /** The recipient's account. */
   readonly account: AccountId;
   /** The deployment that the payment is for. */
   readonly domain: Domain;
-  /** What is to be paid: an ERC-20's address in lower case, or `ETHER`. */
+  /** The asset: an ERC-20's address in lower case, or `ETHER`. */
   readonly asset: Address;
-  /** How much, in the asset's smallest unit; the payer chooses where there is none. */
+  /** The amount in the asset's smallest unit. If absent, the payer chooses. */
   readonly amount?: bigint;
-  /** What the payment must carry, so that the recipient can tell it from others. */
+  /** The memo, by which the recipient recognizes the payment. */
   readonly memo?: Hex;
-  /** What the recipient calls itself. Nobody has checked it. */
+  /** The recipient's claimed name. Unverified. */
   readonly label?: string;
   /** Until when the recipient expects the payment, in seconds since 1970. */
   readonly expires?: bigint;
 }
 
-/** The link as text, for a QR code or a `href`. Throws `invalid-link` where the request makes none, or payers would see a part of its label. */
+/**
+ * The link as text, for a QR code or a `href`. Throws `invalid-link` if the request makes none, or payers would see a
+ * part of its label.
+ */
 export function formatPaymentLink(link: PaymentLink): string {
   const { account, domain, asset, amount, memo, label, expires } = link;
   const values: [Parameter, string][] = [];
@@ -103,12 +106,12 @@ export function parsePaymentLink(text: string): PaymentLink {
   };
 }
 
-/** True where the text claims to be a link of either form, well-formed or not. */
+/** True if the text claims to be a link of either form, well-formed or not. */
 export function isPaymentLink(text: string): boolean {
   return hasScheme(withoutPage(text.trim()));
 }
 
-/** Throws `invalid-link` where it is too late: what is asked for is paid as long as it is, and not later. */
+/** Throws `invalid-link` if it is too late: what is asked for is paid as long as it is, and not later. */
 export function checkExpiry(expires: bigint | undefined): void {
   if (expires === undefined || expires * 1_000n >= BigInt(Date.now())) return;
   const action = "nothing was paid; ask for a new one: the price may have changed";
@@ -196,5 +199,5 @@ function address(what: string, text: string): Address {
 }
 
 function invalid(why: string, action: string, cause?: unknown): FastPayError {
-  return new FastPayError("invalid-link", `this is no payment link that can be used: ${why}`, action, { cause });
+  return new FastPayError("invalid-link", `this payment link cannot be used: ${why}`, action, { cause });
 }

@@ -1,4 +1,4 @@
-/** Memos: 32 bytes that are free for the user, as text where they fit, in the form that all wallets share. */
+/** Memos: 32 bytes chosen by the sender, in the text form that all wallets share. */
 
 import { isHex, toBytes, toHex, type Hex } from "./bytes.js";
 import { FastPayError } from "./errors.js";
@@ -11,7 +11,7 @@ export const MEMO_BYTES_MAX = 32;
 
 /**
  * The memo of a text: its UTF-8 bytes, filled up with zeros; or, of `0x` and 64 digits, those 32 bytes. Throws
- * `invalid-argument` where it is too long.
+ * `invalid-argument` if it is too long.
  */
 export function encodeMemo(text: string): Hex {
   if (text.startsWith("0x") && text.length === 66) {
@@ -28,7 +28,7 @@ export function encodeMemo(text: string): Hex {
   return toHex(memo);
 }
 
-/** A memo as its author wrote it: text where it is plain text, else hexadecimal. */
+/** A memo for display: text if it is plain text, otherwise hexadecimal. */
 export function decodeMemo(memo: Hex): string {
   const bytes = toBytes(memo);
   let end = bytes.length;

@@ -13,7 +13,7 @@ export const MERKLE_PATH_LENGTH_MAX = 10;
 const LEAF = Uint8Array.of(0);
 const NODE = Uint8Array.of(1);
 
-/** The way from a leaf to the root. */
+/** The path from a leaf to the root. */
 export interface MerklePath {
   /** One bit for each sibling, from the leaf up: set where the sibling is on the left. */
   readonly directions: number;
@@ -22,7 +22,7 @@ export interface MerklePath {
 }
 
 /**
- * The root of the tree in which `digest` has this path. None where the path is too long or has bits that name no
+ * The root of the tree in which `digest` has this path. Undefined if the path is too long or has bits that name no
  * sibling: a path has one encoding.
  */
 export function merkleRoot(digest: Hex, path: MerklePath): Hex | undefined {

@@ -1,6 +1,6 @@
 /**
- * The committee and the way to each authority. Who the authorities are comes from the contract, never from the list
- * of addresses; what they answer is verified by whoever asks.
+ * The committee, with a client for each authority. The contract defines the members, never the list of addresses.
+ * Callers verify the answers.
  */
 
 import type { AccountId } from "./accounts.js";
@@ -16,7 +16,7 @@ import type { AccountState, AuthorityAnswer, PaymentName, ReceivedEntry } from "
 import { sleep, throwIfAborted } from "./waiting.js";
 import { CERTIFICATE_NAMES_MAX, type OrderName } from "./wire.js";
 
-/** After a quorum has answered a read, the others get this much longer. */
+/** Extra time for the other authorities after a quorum has answered a read. */
 const GRACE_MS = 100;
 /** After a quorum has said that there is none of what one authority may have, the others get this much longer. */
 const ABSENCE_MS = 1_000;
@@ -29,10 +29,10 @@ export interface ReadTiming {
   readonly readMs: number;
 }
 
-/** What authorities answered. Those that did not in time are left out. */
+/** The authorities' answers, without those that came too late. */
 export type Answers<T> = readonly AuthorityAnswer<T>[];
 
-/** An answer that is one. */
+/** A successful answer. */
 export interface Good<T> {
   readonly authority: AuthorityClient;
   readonly answer: T;
@@ -43,7 +43,7 @@ export class Network {
   readonly domain: Domain;
   readonly committees: Committees;
   readonly authorities: readonly AuthorityClient[];
-  /** Ends when nobody wants anything of them any more: what goes on in the background ends with it. */
+  /** Aborts all requests, including those in the background, when the client is closed. */
   readonly closed: AbortSignal;
   readonly #readMs: number;
 
@@ -66,7 +66,7 @@ export class Network {
     return this.committees.current;
   }
 
-  /** So many equal answers contain one of an honest authority: f + 1. */
+  /** f + 1: this many equal answers include one of an honest authority. */
   get trusted(): number {
     return this.committee.faultsTolerated + 1;
   }
@@ -148,21 +148,21 @@ export class Network {
   /** Checks that a certificate is the one of this sender and number. Throws `invalid-certificate`. */
   async verify(certificate: Certificate, account: AccountId, sequence: bigint): Promise<VerifiedCertificate> {
     const committee = await this.committees.get(certificate.epoch);
-    const action = "do not trust who showed it";
+    const action = "do not trust its source";
     if (committee === undefined) {
-      const message = `it is of epoch ${certificate.epoch}, which the contract does not know`;
+      const message = `its epoch ${certificate.epoch} is unknown to the contract`;
       throw new FastPayError("invalid-certificate", message, action);
     }
     const verified = verifyCertificate(certificate, committee, this.domain);
     const { transfer } = verified.order;
     if (transfer.sender === account && transfer.sequence === sequence) return verified;
-    throw new FastPayError("invalid-certificate", "it is of another sender or number than asked for", action);
+    throw new FastPayError("invalid-certificate", "it has another sender or number than requested", action);
   }
 
   /**
-   * The certificate that `account` sent under `sequence`, from whichever authority has a valid one first; `first` has
-   * a moment before all others. None where nobody has one: that of a settled transfer is found whatever f of them do; of
-   * one that too few have confirmed yet, its holder may be too late behind a quorum that has none.
+   * The certificate that `account` sent under `sequence`, from whichever authority has a valid one first; `first` has a
+   * moment before all others. Undefined if nobody has one: that of a settled transfer is found whatever f of them do;
+   * of one that too few have confirmed yet, its holder may be too late behind a quorum that has none.
    */
   async findCertificate(
     account: AccountId,
@@ -244,7 +244,7 @@ export class Network {
   }
 }
 
-/** The good ones among answers. */
+/** The successful answers. */
 export function goodAnswers<T>(answers: Answers<T>): { authority: AuthorityAnswer<T>["authority"]; answer: T }[] {
   return answers.flatMap(({ authority, answer, error }) =>
     error === undefined ? [{ authority, answer: answer as T }] : [],

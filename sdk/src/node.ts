@@ -79,7 +79,7 @@ async function orUnusable<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;
   } catch (error) {
-    const action = "make room on the disk, and check who may write there";
+    const action = "free disk space, and check the folder's permissions";
     throw new FastPayError("storage", `the folder cannot be used: ${messageOf(error)}`, action, { cause: error });
   }
 }

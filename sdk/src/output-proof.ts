@@ -29,7 +29,7 @@ export interface OutputProof {
   readonly votes: readonly Vote[];
 }
 
-/** Makes the proof of an output. Throws `invalid-argument` where the certificate has no such output. */
+/** Makes the proof of an output. Throws `invalid-argument` if the certificate has no such output. */
 export function proveOutput(certificate: VerifiedCertificate, position: number): OutputProof {
   const { transfer } = certificate.order;
   const output = transfer.type === "payout" ? transfer.outputs[position] : undefined;
@@ -64,7 +64,7 @@ export function verifyOutputProof(
   return { payment: { type: "payment", sender, asset, sequence, ...output }, digest };
 }
 
-/** None where it is no output at all. */
+/** Undefined if it is no output at all. */
 function hashOf(output: Output): Hex | undefined {
   try {
     return outputHash(output);
@@ -74,5 +74,5 @@ function hashOf(output: Output): Hex | undefined {
 }
 
 function invalid(what: string): FastPayError {
-  return new FastPayError("invalid-certificate", `the proof proves nothing: ${what}`, "do not trust who showed it");
+  return new FastPayError("invalid-certificate", `the proof is not valid: ${what}`, "do not trust its source");
 }

@@ -82,7 +82,7 @@ export async function formatListResult({ payments, orders }: ListStatus): Promis
 
 type Columns = Readonly<Record<"recipient" | "amount" | "asset" | "memo", number>>;
 
-/** By the names in the first line; none where it names none. */
+/** By the names in the first line; undefined if it names none. */
 function namedColumns(fields: readonly string[]): Columns | undefined {
   const names = fields.map((field) => field.toLowerCase());
   const [recipient, amount] = [names.indexOf("recipient"), names.indexOf("amount")];

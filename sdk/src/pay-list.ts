@@ -1,8 +1,7 @@
 /**
- * Lists of payments: checked whole before anything is signed, and split into as few orders as can be. Pure.
- *
- * A page is what one order pays. Its order carries the page's name as its memo, as the command line's do: an order, or its
- * certificate, says which page of which list it pays.
+ * Lists of payments: checked completely before anything is signed, and split into as few orders as possible. Pure. A
+ * page is the part of a list that one order pays. The order's memo is the page's name, as on the command line, so an
+ * order or certificate identifies the page that it pays.
  */
 
 import { keccak_256 } from "@noble/hashes/sha3.js";
@@ -20,7 +19,7 @@ export const LIST_LINES_MAX = 100_000;
 /** So many errors stand in the message; all are in the details. */
 const ERRORS_SHOWN_MAX = 3;
 
-/** What one order of a list pays. */
+/** The payments of one order of a list. */
 export interface PayListPage {
   readonly asset: Address;
   readonly outputs: readonly Output[];
@@ -105,7 +104,7 @@ export function pageName(list: Hex, page: number): Hex {
   return toHex(keccak_256(concat(new TextEncoder().encode("fastpay/payout"), toBytes(list), number)));
 }
 
-/** What is wrong with a whole list. */
+/** A fault of a whole list. */
 export function wholeList(fault: ListError["fault"], message: string): ListError {
   return { line: undefined, fault, message };
 }
@@ -117,9 +116,9 @@ function faultOf(
   sender: AccountId | undefined,
 ): ListError[] {
   const wrong = (fault: ListError["fault"], message: string): ListError[] => [{ line: line ?? place, fault, message }];
-  if (!isHex(asset, 20)) return wrong("malformed", "the asset is no address");
+  if (!isHex(asset, 20)) return wrong("malformed", "the asset is not an address");
   if (!isHex(memo, 32)) return wrong("malformed", "the memo has not 32 bytes; use encodeMemo");
-  if (typeof amount !== "bigint") return wrong("malformed", "the amount is no bigint");
+  if (typeof amount !== "bigint") return wrong("malformed", "the amount is not a bigint");
   try {
     const account = accountOf(recipient);
     if (account === sender) return wrong("own-account", "the recipient is the paying account itself");

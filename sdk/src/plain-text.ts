@@ -1,4 +1,4 @@
-/** Texts of strangers, as they may stand on a screen: memos, labels of links, names of tokens. */
+/** Sanitizes untrusted text for display: memos, labels of links, names of tokens. */
 
 /**
  * Control and formatting characters, which hide or turn around what stands beside them, and separators of lines and

@@ -1,4 +1,4 @@
-/** What an authority says when it refuses (RFC 9457), as an error. */
+/** An authority's refusal (RFC 9457) as an error. */
 
 import { FastPayError } from "./errors.js";
 import type { TransferOrder } from "./transfer.js";
@@ -34,7 +34,7 @@ export type ProblemCode =
 
 /** The facts of a refusal; none of them is trusted. */
 export interface ProblemFacts {
-  /** How long it asks to be left alone, in milliseconds. */
+  /** The waiting time that it requests, in milliseconds. */
   readonly retryAfterMs: number;
   /** The order that the account is locked on. */
   readonly pending: TransferOrder | undefined;

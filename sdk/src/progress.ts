@@ -1,4 +1,4 @@
-/** What happens on the way, for people who wait. `afterMs` counts from the call that reports it. */
+/** Progress of transfers and transactions. `afterMs` counts from the call that reports the step. */
 
 import type { AccountId } from "./accounts.js";
 import type { Hex } from "./bytes.js";
@@ -15,15 +15,15 @@ export interface AuthorityRef {
   readonly name: AuthorityName | undefined;
 }
 
-/** Why an authority does not do now what it is asked. */
+/** Why an authority did not fulfil a request. */
 export type PeerFailure =
-  /** No connection, no answer, or it asks for patience. */
+  /** No connection, no answer, or a request to wait. */
   | { readonly kind: "silent"; readonly message: string }
-  /** It knows of too little money: deposits or payments have not arrived there. */
+  /** The balance at this authority is too low: deposits or payments have not arrived there. */
   | { readonly kind: "insufficient-balance"; readonly balance: bigint }
-  /** It takes no new order now, for want of room on its disk: for anybody's, this account's, or this network address's. */
+  /** It accepts no new order now, for lack of disk space: from anybody, this account, or this network address. */
   | { readonly kind: "no-room"; readonly whose: "disk" | "account" | "address"; readonly retryAfterMs: number }
-  /** It lacks the certificate of this number, and nobody else has it. */
+  /** It lacks the certificate of this number, and no other authority returned it. */
   | { readonly kind: "behind"; readonly sequence: bigint }
   /** It is locked on another order. */
   | { readonly kind: "locked"; readonly digest: Hex }
@@ -31,12 +31,12 @@ export type PeerFailure =
   | { readonly kind: "other-epoch"; readonly epoch: bigint }
   /** It has no Primary. */
   | { readonly kind: "no-primary" }
-  /** It says that the request is wrong. */
+  /** It rejected the request as invalid. */
   | { readonly kind: "refused"; readonly message: string }
-  /** It answered what no correct authority answers. */
+  /** It gave an answer that no correct authority gives. */
   | { readonly kind: "misbehaved"; readonly message: string };
 
-/** A valid vote came. */
+/** A valid vote arrived. */
 export interface VoteStep {
   readonly type: "vote";
   readonly authority: AuthorityRef;
@@ -44,28 +44,28 @@ export interface VoteStep {
   readonly quorum: number;
 }
 
-/** What holds one authority up. */
+/** The reason why one authority is delayed. */
 export type DelayStep =
-  /** It lacks an earlier certificate and gets it. */
+  /** The authority lacks an earlier certificate, which is sent to it. */
   | {
       readonly type: "catching-up";
       readonly authority: AuthorityRef;
       readonly account: AccountId;
       readonly sequence: bigint;
     }
-  /** It is asked again later. */
+  /** The authority will be asked again later. */
   | { readonly type: "waiting"; readonly authority: AuthorityRef; readonly failure: PeerFailure };
 
 /** A step of a transfer, from its order to its settlement. */
 export type TransferStep =
-  /** An earlier order of the account is finished first. Of its own steps only what holds it up is told. */
+  /** An earlier order of the account is finished first. Of its steps, only delays are reported. */
   | { readonly type: "finishing"; readonly transfer: Transfer }
   /** Committee and account were asked; the wallet is asked to sign next. */
   | { readonly type: "signing"; readonly transfer: Transfer }
-  /** The order is signed and in the storage; it is sent next. What is told from here on is of this order. */
+  /** The order is signed and stored, and will be sent next. The following steps belong to this order. */
   | { readonly type: "ordered"; readonly transfer: Transfer; readonly digest: Hex; readonly resumed: boolean }
   | VoteStep
-  /** The certificate exists and is stored: the transfer is final. */
+  /** The certificate exists and is stored: the transfer is certified. */
   | { readonly type: "certified"; readonly certificate: VerifiedCertificate }
   /** An authority has confirmed the certificate. */
   | {
@@ -77,20 +77,20 @@ export type TransferStep =
   /** A quorum has confirmed it. */
   | { readonly type: "settled" }
   | DelayStep
-  /** Another copy of this wallet signed this order: that one is finished now, and what is told from here on is of it. */
+  /** Another copy of this wallet signed this order. It is finished now, and the following steps belong to it. */
   | { readonly type: "adopted"; readonly transfer: Transfer };
 
-/** A step of a transfer and when it was. */
+/** A step of a transfer, with its time. */
 export type TransferProgress = TransferStep & { readonly afterMs: number };
 
 /** A step of paying a list. */
 export type ManyStep =
   | Extract<TransferStep, { readonly type: "finishing" | "signing" | "adopted" }>
   | DelayStep
-  /** How far each order of the list is now. */
+  /** The state of each order of the list. */
   | { readonly type: "list"; readonly status: ListStatus };
 
-/** A step of paying a list and when it was. */
+/** A step of paying a list, with its time. */
 export type ManyProgress = ManyStep & { readonly afterMs: number };
 
 /** A step of a transaction on the Primary. */
@@ -100,17 +100,17 @@ export type ChainStep =
   | DelayStep
   /** The wallet is asked to sign a permit, an approval, or the transaction itself. */
   | { readonly type: "signing"; readonly what: "permit" | "approval" | "transaction" }
-  /** An approval was sent; what it is for follows when it is in a block. */
+  /** An approval was sent. The transaction that needs it follows once it is in a block. */
   | { readonly type: "approval-submitted"; readonly hash: Hex }
   | { readonly type: "submitted"; readonly hash: Hex }
   /** The Ethereum node does not answer and is asked again; without a failure: it answers again. */
   | { readonly type: "node"; readonly failure: string | undefined }
   | { readonly type: "included"; readonly hash: Hex; readonly block: bigint }
-  /** The newest block that stays is so many blocks before the transaction's. */
+  /** The number of blocks between the newest final block and the transaction's. */
   | { readonly type: "finalizing"; readonly hash: Hex; readonly blocks: bigint }
   | { readonly type: "final"; readonly hash: Hex; readonly block: bigint }
-  /** So many authorities have credited a deposit. */
+  /** The number of authorities that credited the deposit. */
   | { readonly type: "credited"; readonly authorities: number; readonly quorum: number };
 
-/** A step of a transaction and when it was. */
+/** A step of a transaction, with its time. */
 export type ChainProgress = ChainStep & { readonly afterMs: number };

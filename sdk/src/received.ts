@@ -1,4 +1,4 @@
-/** Received payments by their names, and their proofs. */
+/** Received payments: names and proofs. */
 
 import type { AccountId } from "./accounts.js";
 import type { AuthorityClient } from "./authority.js";
@@ -23,7 +23,7 @@ export function orderText({ sender, sequence }: OrderName): string {
   return `${sender}/${sequence}`;
 }
 
-/** What a certificate proves that `account` has received under a name; none where it proves nothing of it. */
+/** The payment to `account` that a certificate proves under a name; undefined if it proves none. */
 export function entryOf(
   certificate: VerifiedCertificate,
   account: AccountId,
@@ -33,7 +33,7 @@ export function entryOf(
   return payment?.recipient === account ? { payment, output, certificate } : undefined;
 }
 
-/** Proves what lists say that an account has received. A payout may pay it many times: its certificate is fetched once. */
+/** Proves listed payments by their certificates. A payout's certificate is fetched once. */
 export class ReceivedProofs {
   readonly #network: Network;
   readonly #account: AccountId;
@@ -46,7 +46,7 @@ export class ReceivedProofs {
     this.#fetched = new Map(fetched);
   }
 
-  /** The payment that `lister` lists under a name; none where nobody can prove it. */
+  /** The payment that `lister` lists under a name; undefined if no authority can prove it. */
   async find(lister: AuthorityClient, name: PaymentName, signal?: AbortSignal): Promise<ReceivedEntry | undefined> {
     const order = orderText(name);
     const known = this.#fetched.get(order);

@@ -39,7 +39,7 @@ export function recoverSigner(signature: Hex, digest: Hex): Address | undefined 
 }
 
 /**
- * The form in which a secp256k1 signature is sent: v 27 or 28 and s low, whatever form a wallet gave it. None where
+ * The form in which a secp256k1 signature is sent: v 27 or 28 and s low, whatever form a wallet gave it. Undefined if
  * it is none: contract wallets sign in forms of their own, and have no key that could own an account.
  */
 export function normalizeSignature(signature: Hex): Hex | undefined {

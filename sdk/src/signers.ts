@@ -1,4 +1,4 @@
-/** Who signs orders: an Ethereum wallet (EIP-1193 or viem), or an Ed25519 key. */
+/** Signers of orders: an Ethereum wallet (EIP-1193 or viem), or an Ed25519 key. */
 
 import { ed25519 } from "@noble/curves/ed25519.js";
 import {
@@ -20,7 +20,7 @@ import { walletError } from "./wallet-errors.js";
 
 /** The owner of an account. */
 export interface Signer {
-  /** Whose orders it signs. */
+  /** The account whose orders it signs. */
   readonly account: AccountId;
   /** The owner's authorization of a transfer. */
   authorize(domain: Domain, transfer: Transfer): Promise<Authorization>;
@@ -54,7 +54,7 @@ export function ethereumSigner(wallet: WalletClient | EIP1193Provider, address?:
       const signature = normalizeSignature(raw);
       if (signature === undefined) {
         const action = "use an address that has a key of its own: contract wallets cannot own an account";
-        throw new FastPayError("signature-unusable", "the wallet gave no secp256k1 signature", action);
+        throw new FastPayError("signature-unusable", "the wallet returned no secp256k1 signature", action);
       }
       return { type: "ethereum", signature };
     },
@@ -89,7 +89,7 @@ const PKCS8_PREFIX = "0x302e020100300506032b657004220420";
 
 /**
  * The same with the secret kept by WebCrypto, which signs with it and never shows it again: what else runs in a page
- * cannot carry it away. `secret` is overwritten. Throws `wallet-failed` where WebCrypto knows no Ed25519.
+ * cannot carry it away. `secret` is overwritten. Throws `wallet-failed` if WebCrypto knows no Ed25519.
  */
 export async function sealedSigner(secret: Uint8Array): Promise<Signer> {
   const key = toHex(ed25519.getPublicKey(secret));
@@ -99,7 +99,7 @@ export async function sealedSigner(secret: Uint8Array): Promise<Signer> {
     sealed = await crypto.subtle.importKey("pkcs8", pkcs8, "Ed25519", false, ["sign"]);
   } catch (cause) {
     const action = "use a newer browser, or an Ethereum wallet";
-    throw new FastPayError("wallet-failed", "this browser cannot keep Ed25519 keys", action, { cause });
+    throw new FastPayError("wallet-failed", "this browser cannot store Ed25519 keys", action, { cause });
   } finally {
     pkcs8.fill(0);
     secret.fill(0);
@@ -132,8 +132,8 @@ export async function signOrder(signer: Signer, domain: Domain, transfer: Transf
   try {
     return verifyOrder({ transfer, authorization }, domain);
   } catch (cause) {
-    const action = "choose the account in the wallet that owns this money, then try again";
-    throw new FastPayError("signature-unusable", "the wallet signed with another key, or something else", action, {
+    const action = "select the account that owns this money in the wallet, then try again";
+    throw new FastPayError("signature-unusable", "the wallet signed with another key, or signed other data", action, {
       cause,
     });
   }

@@ -1,4 +1,4 @@
-/** Server-sent events (WHATWG HTML, "Server-sent events") over fetch: bounded, and given up where nothing comes. */
+/** Server-sent events (WHATWG HTML, "Server-sent events") over fetch, with bounds on length and silence. */
 
 import { malformed } from "./decode.js";
 import { readText, requestError } from "./http.js";
@@ -14,7 +14,7 @@ const EVENT_CHARACTERS_MAX = 1024 * 1024;
 export interface ServerEvent {
   readonly event: string;
   readonly data: string;
-  /** Where to go on after it. */
+  /** The cursor after this event. */
   readonly id: string;
 }
 
@@ -59,7 +59,7 @@ export class EventParser {
   #id = "";
   #length = 0;
 
-  /** The events that are complete with this piece. Throws `malformed-answer` where one is too long. */
+  /** The events that are complete with this piece. Throws `malformed-answer` if one is too long. */
   feed(piece: string): ServerEvent[] {
     const lines = `${this.#rest}${piece}`.split(/\r\n|\n|\r(?!$)/);
     this.#rest = lines.pop() ?? "";

@@ -1,4 +1,4 @@
-/** Transfers: what a sender signs to move value [FP §4.2]. */
+/** Transfers: the statements that a sender signs to move value [FP §4.2]. */
 
 import { accountFromEthereum, PRIVATE_POOL, ZERO_ACCOUNT, type AccountId } from "./accounts.js";
 import { AMOUNT_MAX, SEQUENCE_MAX } from "./amounts.js";
@@ -17,46 +17,46 @@ export interface Domain {
 }
 
 interface TransferFields {
-  /** Whose balance is debited. */
+  /** The debited account. */
   readonly sender: AccountId;
-  /** What is moved: an ERC-20's address in lower case, or `ETHER`. */
+  /** The asset: an ERC-20's address in lower case, or `ETHER`. */
   readonly asset: Address;
   /** The sender's number of this order, from 0 without gap. */
   readonly sequence: bigint;
-  /** Free for the user; see `encodeMemo`. */
+  /** Chosen by the sender; see `encodeMemo`. */
   readonly memo: Hex;
 }
 
 /** Moves `amount` to another FastPay account. */
 export interface Payment extends TransferFields {
   readonly type: "payment";
-  /** Who is paid. */
+  /** The recipient. */
   readonly recipient: AccountId;
-  /** How much, in the asset's smallest unit. */
+  /** The amount, in the asset's smallest unit. */
   readonly amount: bigint;
 }
 
-/** Moves `amount` out: the recipient gets `amount − fee`, and whoever submits the certificate gets `fee`. */
+/** Redeems `amount`: the recipient gets `amount − fee`, and the account that submits the certificate gets `fee`. */
 export interface Redemption extends TransferFields {
   readonly type: "redemption";
-  /** Who is paid on the Primary. */
+  /** The recipient on the Primary. */
   readonly recipient: Address;
-  /** How much is debited, in the asset's smallest unit. */
+  /** The debited amount, in the asset's smallest unit. */
   readonly amount: bigint;
-  /** The part of `amount` that goes to whoever brings it to the contract. */
+  /** The part of `amount` that pays the account that submits the redemption. */
   readonly fee: bigint;
 }
 
-/** At most so many outputs are in one payout. */
+/** The maximum number of outputs in a payout. */
 export const PAYOUT_OUTPUTS_MAX = 256;
 
 /** One payment of a payout. */
 export interface Output {
-  /** Who is paid. */
+  /** The recipient. */
   readonly recipient: AccountId;
-  /** How much, in the asset's smallest unit. */
+  /** The amount, in the asset's smallest unit. */
   readonly amount: bigint;
-  /** Free for the user; see `encodeMemo`. */
+  /** Chosen by the sender; see `encodeMemo`. */
   readonly memo: Hex;
 }
 
@@ -66,17 +66,17 @@ export interface Payout extends TransferFields {
   readonly outputs: readonly Output[];
 }
 
-/** What an order asks for. */
+/** The transfer of an order. */
 export type Transfer = Payment | Redemption | Payout;
 
-/** How much a transfer debits, in the asset's smallest unit. */
+/** The amount that a transfer debits, in the asset's smallest unit. */
 export function amountOf(transfer: Transfer): bigint {
   return transfer.type === "payout" ? sumOf(transfer.outputs) : transfer.amount;
 }
 
 /**
- * The payment that a transfer makes to a FastPay account: itself, or the output of that number, from 0, of a payout. None
- * where it makes none of that name. The digest of an output's payment names nothing: its payout's does.
+ * The payment that a transfer makes to a FastPay account: itself, or the output of that number, from 0, of a payout.
+ * Undefined if it makes none of that name. The digest of an output's payment names nothing: its payout's does.
  */
 export function paymentIn(transfer: Transfer, output?: number): Payment | undefined {
   if (transfer.type === "payment") return output === undefined ? transfer : undefined;
@@ -101,14 +101,14 @@ export interface TransferOrder {
   readonly authorization: Authorization;
 }
 
-/** What is wrong with a transfer, whoever signs it. */
+/** A fault of a transfer, independent of the signature. */
 export type TransferFault =
   | "zero-amount"
   | "amount-too-large"
   | "sequence"
-  /** A field is none of its type. */
+  /** A field has the wrong type. */
   | "malformed"
-  /** Nobody could spend what this account is paid: the zero address, or the FastPay contract. */
+  /** Nobody could spend money of this recipient: the zero address, or the FastPay contract. */
   | "forbidden-recipient"
   | "fee-above-amount"
   | "no-outputs"
@@ -117,7 +117,7 @@ export type TransferFault =
   | "sum-too-large";
 
 /**
- * Checks the rules that a transfer can break all by itself. Throws `invalid-transfer`, with the `TransferFault` in
+ * Checks the rules that concern the transfer alone. Throws `invalid-transfer`, with the `TransferFault` in
  * `details.fault` and the number of a bad output in `details.output`.
  */
 export function checkTransfer(transfer: Transfer, domain: Domain): void {
@@ -125,16 +125,16 @@ export function checkTransfer(transfer: Transfer, domain: Domain): void {
   if (sequence < 0n || sequence > SEQUENCE_MAX) {
     throw invalid("sequence", "the sequence number cannot be used", "ask for the next");
   }
-  if (!isHex(transfer.asset, 20)) throw invalid("malformed", "the asset is no address", "give the token's address");
+  if (!isHex(transfer.asset, 20)) throw invalid("malformed", "the asset is not an address", "give the token's address");
   if (!isHex(transfer.memo, 32)) throw invalid("malformed", "the memo has not 32 bytes", "use encodeMemo");
-  if (!isHex(transfer.sender, 32)) throw invalid("malformed", "the sender is no account", "use parseAccount");
+  if (!isHex(transfer.sender, 32)) throw invalid("malformed", "the sender is not an account", "use parseAccount");
   switch (transfer.type) {
     case "payment":
       checkPaid(transfer.recipient, transfer.amount, domain);
       break;
     case "redemption": {
       const { recipient, amount, fee } = transfer;
-      if (!isHex(recipient, 20)) throw invalid("malformed", "the recipient is no address", "give an Ethereum address");
+      if (!isHex(recipient, 20)) throw invalid("malformed", "the recipient is not an address", "give an Ethereum address");
       checkPaid(accountFromEthereum(recipient), amount, domain);
       if (fee < 0n || fee > amount) {
         throw invalid("fee-above-amount", "the fee is above the amount", "lower the fee");
@@ -177,7 +177,7 @@ function checkPaid(recipient: AccountId, amount: bigint, domain: Domain, output?
     throw invalid("zero-amount", "the amount is zero", "order at least one of the asset's smallest unit", output);
   }
   if (amount > AMOUNT_MAX) throw invalid("amount-too-large", "the amount has more than 128 bits", "order less", output);
-  if (!isHex(recipient, 32)) throw invalid("malformed", "the recipient is no account", "use parseAccount", output);
+  if (!isHex(recipient, 32)) throw invalid("malformed", "the recipient is not an account", "use parseAccount", output);
   const action = "give the recipient's account";
   if (recipient === ZERO_ACCOUNT) {
     throw invalid("forbidden-recipient", "the recipient is the zero address, which nobody owns", action, output);

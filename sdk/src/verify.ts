@@ -1,4 +1,4 @@
-/** Checks orders and votes. What was verified is a different type, and only checking makes one. */
+/** Verifies orders and votes. Verified values have their own types, which only verification returns. */
 
 import { accountFromEd25519, ethereumAddressOf } from "./accounts.js";
 import type { Hex } from "./bytes.js";
@@ -11,7 +11,7 @@ import { checkTransfer, type Domain, type Transfer, type TransferOrder } from ".
 
 declare const verified: unique symbol;
 
-/** A transfer order whose owner did sign it. */
+/** A transfer order with a verified signature of its owner. */
 export interface VerifiedOrder extends TransferOrder {
   /** What the sender signed; names the order. */
   readonly digest: Hex;
@@ -43,7 +43,9 @@ export function verifyOrder(order: TransferOrder, domain: Domain): VerifiedOrder
   return { ...order, digest } as VerifiedOrder;
 }
 
-/** Why `vote` is none of a member of `committee` for the payment or payout of this digest; none where it is one. */
+/**
+ * Why `vote` is not a valid vote of a committee member for the payment or payout of this digest; undefined if it is.
+ */
 export function paymentVoteFault(vote: Vote, committee: Committee, domain: Domain, digest: Hex): VoteFault | undefined {
   if (memberOf(committee, vote.authority) === undefined) return "not-a-member";
   if (vote.type !== "payment") return "wrong-kind";
@@ -53,13 +55,13 @@ export function paymentVoteFault(vote: Vote, committee: Committee, domain: Domai
   return isEd25519Signature(vote.signature, signed, vote.authority) ? undefined : "signature";
 }
 
-/** What every authority that votes for a transfer puts its signature to. */
+/** The statement that authorities sign to vote for a transfer. */
 export interface Ballot {
   readonly transfer: Transfer;
   readonly digest: Hex;
 }
 
-/** Why `vote` is none of a member of `committee` for this ballot; none where it is one. */
+/** Why `vote` is not a valid vote of a committee member for this ballot; undefined if it is. */
 export function voteFault(vote: Vote, committee: Committee, domain: Domain, ballot: Ballot): VoteFault | undefined {
   const { transfer } = ballot;
   if (transfer.type !== "redemption") return paymentVoteFault(vote, committee, domain, ballot.digest);
@@ -76,7 +78,7 @@ export interface BatchVote {
   readonly signature: Hex;
 }
 
-/** Why `vote` is none of a member of `committee` on this digest of a batch; none where it is one. */
+/** Why `vote` is not a valid vote of a committee member on this batch's digest; undefined if it is. */
 export function batchVoteFault(vote: BatchVote, committee: Committee, digest: Hex): VoteFault | undefined {
   const found = memberOf(committee, vote.authority);
   if (found === undefined) return "not-a-member";
@@ -84,8 +86,8 @@ export function batchVoteFault(vote: BatchVote, committee: Committee, digest: He
 }
 
 /**
- * Whether the authority that is known by `name` may show a vote of `voter`. Where its name is not known, or is one of an
- * earlier epoch, it has only the signature to show; that is enough.
+ * Whether the authority with this `name` may return a vote of `voter`. If its name is unknown or of an earlier epoch,
+ * the signature alone suffices.
  */
 export function mayVoteFor(committee: Committee, name: AuthorityName | undefined, voter: AuthorityName): boolean {
   return name === undefined || name === voter || memberOf(committee, name) === undefined;

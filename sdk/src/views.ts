@@ -1,4 +1,4 @@
-/** What the client shows: accounts, orders, histories, the contract. */
+/** The client's results: accounts, orders, histories, the contract. */
 
 import type { AccountId } from "./accounts.js";
 import type { Address, Hex } from "./bytes.js";
@@ -8,50 +8,53 @@ import type { AuthorityRef } from "./progress.js";
 import type { OrderState } from "./storage/store.js";
 import type { Output, Payment, Transfer, TransferFault, TransferOrder } from "./transfer.js";
 
-/** What a committee says of one asset of an account. */
+/** The agreed balance of one asset of an account. */
 export interface AgreedBalance {
   readonly asset: Address;
-  /** How much, as f + 1 authorities say; where no f + 1 say the same, what f + 1 exceed or meet. May be negative. */
+  /**
+   * The balance that f + 1 authorities report, in the asset's smallest unit; if no f + 1 agree, the highest balance
+   * that f + 1 meet or exceed. May be negative.
+   */
   readonly balance: bigint;
-  /** How many say exactly this. */
+  /** The number of authorities that report exactly this balance. */
   readonly agreeing: number;
-  /** How many answered. */
+  /** The number of authorities that answered. */
   readonly answered: number;
 }
 
-/** What one authority says of an account. Nobody else vouches for it. */
+/** An account as reported by one authority. Not verified. */
 export interface AccountState {
   readonly nextSequence: bigint;
-  /** The order that it is locked on. */
+  /** The order that the account is locked on. */
   readonly pending: TransferOrder | undefined;
   readonly holdings: readonly { readonly asset: Address; readonly balance: bigint }[];
-  /** How many payments it has received. */
+  /** The number of payments received. */
   readonly received: bigint;
-  /** How many deposits it has. */
+  /** The number of deposits. */
   readonly deposits: bigint;
-  /** There are more assets than are listed. */
+  /** True if the account has more assets than listed. */
   readonly truncated: boolean;
 }
 
-/** What one authority answered, or why it did not. */
+/** One authority's answer, or its error. */
 export interface AuthorityAnswer<T> {
   readonly authority: AuthorityRef;
   readonly answer: T | undefined;
   readonly error: FastPayError | undefined;
 }
 
-/** An account as the committee knows it. */
+/** An account as agreed by the committee. */
 export interface AccountView {
   readonly account: AccountId;
-  /** By asset, what it holds. */
+  /** The balance of each asset. */
   readonly balances: readonly AgreedBalance[];
   /** The number of its next order, proven by the certificate before it. */
   readonly nextSequence: bigint;
   /** An order that authorities are locked on and that has no certificate yet, checked. */
   readonly pending: TransferOrder | undefined;
-  /** What each authority says; neither an answer nor an error of those that were not heard in time. */
+  /** Each authority's answer or error; neither for an authority that answered too late. */
   readonly states: readonly AuthorityAnswer<AccountState>[];
-  /** How far each authority that answered was: a watch from here on tells what they did not know yet. */
+  /** The position at each authority that answered. Start a watch from it to receive everything after this view. */
   readonly cursor: WatchCursor;
 }
 
@@ -59,10 +62,10 @@ export interface AccountView {
 export interface OrderEntry {
   readonly account: AccountId;
   readonly sequence: bigint;
-  /** What happened, or is to happen, under this number. */
+  /** The transfer with this number. */
   readonly transfer: Transfer;
   readonly state: OrderState;
-  /** When each of it was written down, in milliseconds since 1970. */
+  /** The times at which each state was stored, in milliseconds since 1970. */
   readonly createdAtMs: number | undefined;
   readonly certifiedAtMs: number | undefined;
   readonly settledAtMs: number | undefined;
@@ -72,26 +75,26 @@ export interface OrderEntry {
 export interface Receipt {
   /** The proof, which anyone can verify. */
   readonly certificate: VerifiedCertificate;
-  /** True where it had been ordered before and was only finished now. */
+  /** True if the order existed before and was only finished now. */
   readonly resumed: boolean;
-  /** From sending the order to holding the certificate; 0 where that was held already. */
+  /** Milliseconds from sending the order to the certificate; 0 if the certificate was already stored. */
   readonly certifiedAfterMs: number;
-  /** From sending the certificate to a quorum's confirmation. */
+  /** Milliseconds from sending the certificate to a quorum's confirmation. */
   readonly settledAfterMs: number;
-  /** Goes on with the authorities beyond the quorum; ends with how many have confirmed in all. Never rejects. */
+  /** Continues with the other authorities. Resolves to the total number of confirmations. Never rejects. */
   readonly rest: Promise<number>;
 }
 
-/** What became of an order that was unfinished. */
+/** The outcome of an unfinished order. */
 export type Resumed =
   | { readonly type: "settled"; readonly receipt: Receipt }
-  /** Another order of the same number is final; this one never will be. */
+  /** Another order with the same number is certified, so this one never will be. */
   | { readonly type: "superseded"; readonly order: Transfer; readonly certificate: VerifiedCertificate };
 
 /** A payment, payout or redemption that the account sent, proven. */
 export interface SentEntry {
   readonly certificate: VerifiedCertificate;
-  /** What this wallet's storage knows of it, such as its times. */
+  /** The entry of this wallet's storage, with its times. */
   readonly order: OrderEntry | undefined;
 }
 
@@ -99,17 +102,17 @@ export interface SentEntry {
 export interface PaymentName {
   readonly sender: AccountId;
   readonly sequence: bigint;
-  /** The number of the output in its payout, from 0; none for a payment that is an order of its own. */
+  /** The position of the output in its payout, from 0; undefined for a single payment. */
   readonly output: number | undefined;
 }
 
 /** A payment that the account received, proven. Its name is (sender, sequence, output). */
 export interface ReceivedEntry {
-  /** Of an output of a payout, with the output's own memo. */
+  /** For an output of a payout, the payment has the output's own memo. */
   readonly payment: Payment;
-  /** The number of the output in its payout, from 0; none for a payment that is an order of its own. */
+  /** The position of the output in its payout, from 0; undefined for a single payment. */
   readonly output: number | undefined;
-  /** Of the payment, or of the payout. */
+  /** The digest of the payment, or of its payout. */
   readonly certificate: VerifiedCertificate;
 }
 
@@ -121,21 +124,21 @@ export interface PayListLine {
   readonly amount: bigint;
   /** 32 bytes; see `encodeMemo`. Default: none. */
   readonly memo?: Hex;
-  /** Its line in the file, from 1, for errors and results. Default: its place in the list. */
+  /** The line number in the file, from 1, for errors and results. Default: the position in the list. */
   readonly line?: number;
 }
 
-/** A list as it was read from a file. */
+/** A list read from a file. */
 export interface PayList {
   /** The hash of the file. */
   readonly name: Hex;
   readonly lines: readonly PayListLine[];
 }
 
-/** What is wrong with a list. */
+/** A fault of a list. */
 export type ListFault =
   | TransferFault
-  /** The line is no line of such a file. */
+  /** The line is malformed. */
   | "unreadable"
   | "recipient"
   | "amount"
@@ -144,23 +147,23 @@ export type ListFault =
   | "too-many-lines"
   /** The recipient is the account that pays. */
   | "own-account"
-  /** A list of this name was begun by another account. */
+  /** Another account started a list with this name. */
   | "begun-by-another-account"
-  /** A list of this name was begun, and pays something else. */
+  /** A list with this name was started and pays something else. */
   | "changed";
 
 /** One thing that is wrong with a list. */
 export interface ListError {
-  /** None where it is the list as a whole. */
+  /** Undefined for a fault of the whole list. */
   readonly line: number | undefined;
   readonly fault: ListFault;
   readonly message: string;
 }
 
-/** A payment of a list, and where it stands among the list's orders. */
+/** A payment of a list, with its position in the list's orders. */
 export interface ListPayment extends Required<PayListLine> {
   readonly recipient: AccountId;
-  /** The order that pays it, by its place among the list's orders. */
+  /** The index of its order in the list's orders. */
   readonly page: number;
   /** The number of the output there, from 0. */
   readonly output: number;
@@ -172,34 +175,36 @@ export interface ListOrder {
   readonly outputs: readonly Output[];
   /** Their sum. */
   readonly total: bigint;
-  /** Not signed yet; signed and kept here; with a certificate; confirmed by a quorum. */
+  /**
+   * `open`: not signed; `ordered`: signed and stored; `certified`: has a certificate; `settled`: confirmed by a quorum.
+   */
   readonly state: "open" | "ordered" | "certified" | "settled";
-  /** Its number among the sender's orders; none where it is open. */
+  /** The order's sequence number; undefined while it is open. */
   readonly sequence: bigint | undefined;
   readonly digest: Hex | undefined;
 }
 
-/** How far a list of payments is. */
+/** The progress of a list of payments. */
 export interface ListStatus {
-  /** What makes it the same list: it is paid once. */
+  /** The list's identity. A list is paid once per name. */
   readonly name: Hex;
-  /** Who pays. */
+  /** The sender. */
   readonly account: AccountId;
   readonly maxOutputs: number;
-  /** Since when it stands in this storage; none where it was not begun when this was asked. */
+  /** The time at which it was stored, in milliseconds since 1970; undefined if it was not started. */
   readonly begunAtMs: number | undefined;
   readonly orders: readonly ListOrder[];
   readonly payments: readonly ListPayment[];
 }
 
-/** A deposit that f + 1 authorities have credited alike. */
+/** A deposit that f + 1 authorities report identically. */
 export interface DepositEntry {
   /** Its index in the one numbering of the contract's events: deposits share it with redemptions and committees. */
   readonly index: bigint;
   readonly recipient: AccountId;
   readonly asset: Address;
   readonly amount: bigint;
-  /** How many authorities list it, of those that were asked. */
+  /** The number of authorities that list it. */
   readonly authorities: number;
 }
 
@@ -208,7 +213,7 @@ export interface History {
   readonly sent: readonly SentEntry[];
   readonly received: readonly ReceivedEntry[];
   readonly deposits: readonly DepositEntry[];
-  /** Where to go on with older entries; none where there are none. */
+  /** Where to go on with older entries; undefined if there are none. */
   readonly older: HistoryCursor | undefined;
 }
 
@@ -227,10 +232,10 @@ export type AccountEvent =
   /** A transfer of the account itself was confirmed. */
   | { readonly type: "confirmed"; readonly certificate: VerifiedCertificate };
 
-/** Where a watch stands at each authority, to go on from after a restart. It can be kept as JSON. */
+/** The position of a watch at each authority, from which a later watch continues. Serializable as JSON. */
 export type WatchCursor = Readonly<Record<string, string>>;
 
-/** What a transaction on the Primary was sent for. */
+/** The purpose of a transaction on the Primary. */
 export type ChainPurpose =
   /** A deposit into the account. `amount` is what was to be deposited; some tokens keep a part of it. */
   | { readonly type: "deposit"; readonly asset: Address; readonly amount: bigint }
@@ -239,19 +244,19 @@ export type ChainPurpose =
   /** Collecting what could not be paid out to the account's address, or a part of it. */
   | { readonly type: "claim"; readonly asset: Address; readonly amount: bigint };
 
-/** Whose transaction it is, and which of theirs: at most one of them is ever in a block. */
+/** The sender and nonce of a transaction: at most one such transaction is ever included. */
 export interface Place {
   readonly from: Address;
   readonly nonce: number;
 }
 
-/** A transaction that was sent from here, and of which the end is not known yet. */
+/** A transaction sent from this storage whose outcome is unknown. */
 export type SubmittedTransaction = ChainPurpose & {
   readonly hash: Hex;
-  /** Whom it concerns. */
+  /** The account that it concerns. */
   readonly account: AccountId;
   readonly submittedAtMs: number;
-  /** None where no Ethereum node has told it. */
+  /** Undefined until an Ethereum node reports it. */
   readonly place: Place | undefined;
 };
 
@@ -260,9 +265,9 @@ export type TransactionName = Pick<SubmittedTransaction, "type" | "account" | "h
 
 /** A deposit on its way. */
 export type DepositStatus =
-  /** Not in a block yet, or its transaction is not known. */
+  /** Not in a block yet, or the transaction is unknown. */
   | { readonly state: "pending" }
-  /** The transaction is in a block and did nothing. */
+  /** The transaction was included and made no deposit. */
   | { readonly state: "reverted"; readonly block: bigint }
   /** In a block that is not final yet. */
   | { readonly state: "included"; readonly block: bigint; readonly deposit: DepositEntry }
@@ -278,27 +283,27 @@ export interface DepositReceipt {
   readonly deposit: DepositEntry;
 }
 
-/** Where a redemption stands on the contract. Times in seconds since 1970. */
+/** The state of a redemption on the contract. Times are in seconds since 1970. */
 export type RedemptionStatus =
-  /** Not brought there yet. */
+  /** Not submitted yet. */
   | { readonly state: "open" }
-  /** Above the outflow limit: it waits, and can be executed from then on. */
+  /** Above the outflow limit: queued, and executable from this time on. */
   | {
       readonly state: "queued";
-      /** With what the guardian has postponed it by. */
+      /** Includes the guardian's postponement. */
       readonly executableAt: bigint;
       readonly relayer: Address;
-      /** Whose votes brought it. */
+      /** The epoch of the votes. */
       readonly epoch: bigint;
       /** The keys of that epoch were stolen: the current committee has to vote for it once more. */
       readonly needsVotes: boolean;
     }
-  /** Paid; or kept as a claim where the payout was refused. */
+  /** Paid, or kept as a claim after a refused payout. */
   | { readonly state: "paid" };
 
-/** What happened to a transaction that pays a redemption out. */
+/** The outcome of a transaction that pays a redemption. */
 export interface PayoutReceipt {
-  /** None where somebody else had brought it before. */
+  /** Undefined if another account had submitted it before. */
   readonly hash: Hex | undefined;
   readonly status: RedemptionStatus;
 }
@@ -311,13 +316,13 @@ export interface ClaimReceipt {
   readonly to: Address;
 }
 
-/** What became of a transaction, by what it was sent for. */
+/** The outcome of a transaction, by its purpose. */
 export type TransactionReceipt = DepositReceipt | PayoutReceipt | ClaimReceipt;
 
-/** What the contract says of itself. Times in seconds, or seconds since 1970. */
+/** The contract's state. Times are in seconds, or in seconds since 1970. */
 export interface ContractStatus {
   readonly epoch: bigint;
-  /** 0 where it is not paused. */
+  /** 0 if the contract is not paused. */
   readonly pausedUntil: bigint;
   readonly guardian: Address;
   /** The index of the newest event in the order: deposits, redemptions, committees. */
@@ -329,19 +334,19 @@ export interface ContractStatus {
   readonly timestamp: bigint;
 }
 
-/** What the contract says of one asset, in its smallest unit. */
+/** The contract's state of one asset, in its smallest unit. */
 export interface AssetStatus {
   readonly asset: Address;
   /** Held for accounts. */
   readonly totalBalance: bigint;
   readonly totalClaims: bigint;
-  /** What waits in the queue. It is a part of `totalBalance` until it is paid. */
+  /** The queued amount. It is part of `totalBalance` until it is paid. */
   readonly totalQueued: bigint;
-  /** What can be redeemed at once now; more waits. */
+  /** The amount that can be redeemed at once now. More is queued. */
   readonly outflowAvailable: bigint;
 }
 
-/** How a token calls itself and counts. Anyone can deploy a token that calls itself USDC: its address is what counts. */
+/** A token's claimed name and decimals. Anyone can deploy a token named USDC: only the address identifies it. */
 export interface AssetInfo {
   readonly asset: Address;
   /** Plain text, shortened. */
@@ -351,7 +356,7 @@ export interface AssetInfo {
   readonly hasPermit: boolean;
 }
 
-/** What bringing one redemption to the contract costs now. */
+/** The current gas cost of one redemption. */
 export interface RedemptionCost {
   readonly gas: bigint;
   /** Wei for each unit of gas. */
@@ -360,36 +365,39 @@ export interface RedemptionCost {
   readonly wei: bigint;
 }
 
-/** What one relayer says that it takes. Nothing binds it to that. */
+/** One relayer's offer. Not binding. */
 export interface RelayerOffer {
   /** The base of its address. */
   readonly url: string;
-  /** Who pays for the gas and receives the fee. */
+  /** The address that pays for the gas and receives the fee. */
   readonly relayer: Address;
   /** In the asset's smallest unit. */
   readonly fee: bigint;
 }
 
-/** What relayers say that they take now for a redemption of one asset. */
+/** The relayers' current offers for a redemption of one asset. */
 export interface RelayerFees {
   readonly asset: Address;
-  /** Of those that serve the asset, the lowest fee first. */
+  /** Offers of relayers that serve the asset, lowest fee first. */
   readonly offers: readonly RelayerOffer[];
-  /** Those that gave no answer that can be used, and why. */
+  /** Relayers without a usable answer, with the error. */
   readonly silent: readonly { readonly url: string; readonly error: FastPayError }[];
-  /** A fee that more than half of `offers` take; one relayer alone cannot move it where there are three. None without offers. */
+  /**
+   * A fee that more than half of `offers` accept; among three or more, one relayer alone cannot shift it. Undefined
+   * without offers.
+   */
   readonly proposed: bigint | undefined;
-  /** How long it usually takes then, from settled to a block: relayers wait a minute for company. In milliseconds. */
+  /** The usual time from settlement to inclusion, in milliseconds. Relayers wait a minute to form a batch. */
   readonly usualMs: number;
 }
 
-/** What every authority shows for one transfer, each checked by itself. */
+/** Each authority's certificate of one transfer, checked separately. */
 export interface CertificateEvidence {
-  /** A valid certificate that one of them has; none where nobody has. */
+  /** A valid certificate; undefined if no authority has one. */
   readonly certificate: VerifiedCertificate | undefined;
   readonly answers: readonly AuthorityAnswer<{
     readonly certificate: Certificate;
-    /** None where the contract does not know its epoch yet: nobody can say whether it holds. */
+    /** Undefined if its epoch is not on the contract yet, so it cannot be checked. */
     readonly report: CertificateReport | undefined;
   }>[];
 }

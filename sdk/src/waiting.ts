@@ -18,10 +18,10 @@ export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
 
 /** The error of a caller who gave up. */
 export function aborted(): FastPayError {
-  return new FastPayError("aborted", "it was given up", "what was begun can be resumed");
+  return new FastPayError("aborted", "it was aborted", "resume to continue");
 }
 
-/** Throws `aborted` where `signal` has ended. */
+/** Throws `aborted` if `signal` has ended. */
 export function throwIfAborted(signal: AbortSignal | undefined): void {
   if (signal?.aborted) throw aborted();
 }

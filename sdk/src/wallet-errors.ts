@@ -1,4 +1,4 @@
-/** What wallets and Ethereum nodes say when they refuse, in our words. */
+/** Translates errors of wallets and Ethereum nodes. */
 
 import {
   BaseError,
@@ -16,7 +16,7 @@ import type { Hex } from "./bytes.js";
 import { FASTPAY_ABI } from "./chain/abi.js";
 import { FastPayError, isFastPayError, messageOf } from "./errors.js";
 
-/** EIP-1193: the person said no. */
+/** EIP-1193: the user rejected the request. */
 const USER_REJECTED = 4001;
 
 function find<T extends Error>(error: unknown, kind: new (...args: never[]) => T): T | undefined {
@@ -35,12 +35,12 @@ function isRejection(error: unknown): boolean {
   return false;
 }
 
-/** What a failed request to a wallet means. */
+/** The error of a failed request to a wallet. */
 export function walletError(error: unknown): FastPayError {
   if (isFastPayError(error)) return error;
   if (isRejection(error)) {
     const action = "nothing was sent; try again and confirm it in the wallet";
-    return new FastPayError("signature-rejected", "it was declined in the wallet", action, { cause: error });
+    return new FastPayError("signature-rejected", "the wallet declined", action, { cause: error });
   }
   const refused = tooPoor(error) ?? chainRevert(error);
   if (refused !== undefined) return refused;
@@ -50,14 +50,14 @@ export function walletError(error: unknown): FastPayError {
   });
 }
 
-/** What a failed request to an Ethereum node means. */
+/** The error of a failed request to an Ethereum node. */
 export function chainError(error: unknown): FastPayError {
   if (isFastPayError(error)) return error;
   const refused = tooPoor(error) ?? chainRevert(error);
   if (refused !== undefined) return refused;
   if (isUnreadable(error)) {
-    const action = "is the address that of the contract that is meant, on this chain?";
-    return new FastPayError("malformed-answer", "the contract answered what cannot be read", action, { cause: error });
+    const action = "is this the contract's address on this chain?";
+    return new FastPayError("malformed-answer", "the contract's answer cannot be decoded", action, { cause: error });
   }
   const isSilent = find(error, HttpRequestError) ?? find(error, TimeoutError);
   const said = error instanceof BaseError ? error.shortMessage : messageOf(error);
@@ -70,8 +70,8 @@ export function chainError(error: unknown): FastPayError {
 /** The address cannot pay for a transaction and its gas. */
 function tooPoor(error: unknown): FastPayError | undefined {
   if (find(error, InsufficientFundsError) === undefined) return undefined;
-  const message = "the address has too little ETH on Ethereum for this transaction and its gas";
-  const action = "nothing was sent; have more ETH at the address, or send less";
+  const message = "the address has too little ETH for this transaction and its gas";
+  const action = "nothing was sent; add ETH to the address, or send less";
   return new FastPayError("insufficient-funds", message, action, { cause: error });
 }
 
@@ -84,7 +84,7 @@ function isUnreadable(error: unknown): boolean {
   return error instanceof BaseError && isDecoding(error.walk(isDecoding));
 }
 
-/** What the contract said when it refused, with its own error where it is known here. */
+/** A revert of the contract, with its decoded error if known. */
 function chainRevert(error: unknown): FastPayError | undefined {
   const reverted = find(error, ContractFunctionRevertedError);
   const data = reverted?.raw ?? revertData(error);

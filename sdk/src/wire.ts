@@ -85,7 +85,7 @@ const authorization = tagged<Authorization>({
   ethereum: object({ type: literal("ethereum"), signature: hex(65) }),
 });
 
-/** So many certificates are asked for in one request at most. */
+/** The maximum number of certificates in one request. */
 export const CERTIFICATE_NAMES_MAX = 100;
 
 /** A transfer order, not checked. */
@@ -153,13 +153,13 @@ export interface ReceivedItem {
   readonly number: bigint;
   /** Of an output, with the output's own memo. */
   readonly payment: Payment;
-  /** The number of the output in its payout, from 0; none for a payment that is an order of its own. */
+  /** The position of the output in its payout, from 0; undefined for a single payment. */
   readonly output: number | undefined;
-  /** Of the payment, or of the payout. */
+  /** The digest of the payment, or of its payout. */
   readonly digest: Hex;
 }
 
-/** A deposit as one authority tells it. */
+/** A deposit as reported by one authority. */
 export interface DepositItem {
   readonly index: bigint;
   readonly recipient: AccountId;
@@ -169,7 +169,7 @@ export interface DepositItem {
 
 /** A page of a list. */
 export interface Page<T> {
-  /** How many entries the whole list has. */
+  /** The number of entries in the whole list. */
   readonly total: bigint;
   readonly entries: readonly T[];
 }
@@ -187,22 +187,22 @@ export const decodeSent = object({ total: u64, transfers: list(decodeSentItem) }
 export const decodeReceived = object({ total: u64, payments: list(decodeReceivedItem) });
 export const decodeDeposits = object({ total: u64, deposits: list(decodeDepositItem) });
 
-/** What is known of a transfer by its digest. */
+/** A transfer found by its digest. */
 export const decodeTransfer = object({ certificate: decodeCertificate });
 
 /** Certificates by their names; `lookedUp` of the names are answered. */
 export const decodeCertificates = object({ certificates: list(decodeCertificate), lookedUp: smallNumber(CERTIFICATE_NAMES_MAX) });
 
-/** A committee as an authority tells it: for display; what is trusted comes from the contract. */
+/** A committee as reported by an authority, for display only. The contract is authoritative. */
 export const decodeCommittee = object({
   epoch: u64,
   members: list(object<Authority>({ votingKey: hex(32), redemptionKey: address }), COMMITTEE_SIZE_MAX),
 });
 
-/** The redemption feed of a shard. */
+/** A shard's redemption log. */
 export const decodeRedemptions = object({ total: u64, certificates: list(decodeCertificate) });
 
-/** What an authority says of itself. */
+/** An authority's status. */
 export const decodeStatus = object({
   authority: hex(32),
   version: text,

@@ -18,7 +18,7 @@ const TransferPage = lazy(() => import("./pages/explore/TransferPage"));
 const ExploredDepositPage = lazy(() => import("./pages/explore/DepositPage"));
 const NowherePage = lazy(() => import("./pages/NowherePage"));
 
-/** All places; the code of each but the first is loaded when it is gone to. */
+/** All routes. The code of each page except the first is loaded on demand. */
 export function Router(): JSX.Element {
   return (
     <BrowserRouter>
@@ -49,7 +49,7 @@ export function Router(): JSX.Element {
   );
 }
 
-/** A page that is gone to begins at its top; the browser restores the position where somebody goes back. */
+/** A new page starts at its top. The browser restores the position on back navigation. */
 function ScrollToTop(): null {
   const { pathname } = useLocation();
   const type = useNavigationType();

@@ -31,8 +31,8 @@ test("a redemption that no relayer takes is brought to Ethereum by a button", as
   await redeem(page, "1.5");
   await expect(redemptions(page).getByText("Waits for a relayer")).toBeVisible();
   await picture(page, "waits-for-a-relayer");
-  await redemptions(page).getByRole("button", { name: "Bring it there myself" }).click();
-  await expect(activity(page, "Bring redemption #0 to Ethereum").getByText("Done", { exact: true })).toBeVisible();
+  await redemptions(page).getByRole("button", { name: "Submit it myself" }).click();
+  await expect(activity(page, "Submit redemption #0 to Ethereum").getByText("Done", { exact: true })).toBeVisible();
   await expect(redemptions(page).getByText("Paid on Ethereum")).toBeVisible();
   expect((await balanceOnChain(OUT)) - before).toBe(parseEther("1.5"));
 });
@@ -46,22 +46,22 @@ test("what has waited in the contract's queue is paid out by a button, and not b
     await page.getByLabel("Asset").selectOption("NEW");
     await page.getByLabel("Amount", { exact: true }).fill(amount);
     await page.getByLabel("To (an Ethereum address)").fill(OUT);
-    await page.getByLabel("I do, by a transaction of my own").check();
+    await page.getByLabel("I do, with a transaction from my wallet").check();
     await page.getByRole("button", { name: `Redeem ${amount} NEW` }).click();
     await agree(page);
     await expect(redemptions(page).getByText(state)).toBeVisible();
   }
-  await expect(page.getByRole("button", { name: "Have it paid out" })).toHaveCount(0);
+  await expect(page.getByRole("button", { name: "Pay it out" })).toHaveCount(0);
   const until = redemptions(page).getByText(/^It waits in the contract until/);
   const before = await until.textContent();
   await postpone(86_400);
   await expect(until).not.toHaveText(before ?? "");
   await passTime(OUTFLOW_DELAY_S + 100);
-  await expect(page.getByRole("button", { name: "Have it paid out" })).toHaveCount(0);
+  await expect(page.getByRole("button", { name: "Pay it out" })).toHaveCount(0);
   await passTime(86_400);
   await expect(redemptions(page).getByText("It has waited long enough.")).toBeVisible();
   await picture(page, "due");
-  await redemptions(page).getByRole("button", { name: "Have it paid out" }).click();
+  await redemptions(page).getByRole("button", { name: "Pay it out" }).click();
   await expect(activity(page, "Pay out redemption #1").getByText("Done", { exact: true })).toBeVisible();
   await expect(redemptions(page).getByText("Paid on Ethereum")).toHaveCount(2);
   expect(await balanceOnChain(OUT, token)).toBe(500_000_000n);
@@ -74,8 +74,8 @@ test("a redemption whose certificate is older than the committee's keys is voted
   ownNetwork().rotate();
   await epochIsFinal(network(), 1n);
   await passTime(VOTES_VALIDITY_S + 1);
-  await redemptions(page).getByRole("button", { name: "Bring it there myself" }).click();
-  const bringing = activity(page, "Bring redemption #0 to Ethereum");
+  await redemptions(page).getByRole("button", { name: "Submit it myself" }).click();
+  const bringing = activity(page, "Submit redemption #0 to Ethereum");
   await expect(bringing.getByText("3 of 3 votes")).toBeVisible();
   await expect(bringing.getByText("Done", { exact: true })).toBeVisible();
   await picture(page, "voted-again");

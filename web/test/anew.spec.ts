@@ -81,6 +81,6 @@ test("the page notices it, uses nothing of the old one, and begins anew when it 
   await use(page, old);
   await page.reload();
   await expect(history).toContainText("−0.5 ETH");
-  await expect(history).toContainText(/ordered .*, final after/);
+  await expect(history).toContainText(/ordered .*, certified after/);
   await expect(history).not.toContainText("−0.25 ETH");
 });

@@ -5,7 +5,7 @@ import { TestWallet } from "./support/wallet";
 
 test("without a wallet the page says what it is, and what to trust", async ({ page }) => {
   await page.goto("/");
-  await expect(page.getByRole("heading", { level: 1 })).toContainText("final in one round trip");
+  await expect(page.getByRole("heading", { level: 1 })).toContainText("final after two round trips");
   await expect(page.getByText(`chain ${network().chainId}`).first()).toBeVisible();
   await page.getByRole("link", { name: "What this page trusts" }).click();
   await expect(page.getByText(network().contract)).toBeVisible();

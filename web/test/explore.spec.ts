@@ -71,7 +71,7 @@ test("anyone finds a payment by digest, by account and by number, with each vote
   await lookUp(page, alice.wallet.key.address);
   await expect(page.getByTestId("holding")).toContainText("0.5 ETH");
   await expect(page.getByRole("region", { name: "History entries" })).toContainText("−0.5 ETH");
-  await expect(page.getByRole("region", { name: "What each authority says" }).getByRole("row")).toHaveCount(5);
+  await expect(page.getByRole("region", { name: "What each authority reports" }).getByRole("row")).toHaveCount(5);
   await picture(page, "explorer-account");
   await context.close();
 });
@@ -88,11 +88,11 @@ test("a vote that an authority has changed is found, and said", async ({ page, p
   });
   await paid(alice);
   const answers = page.getByRole("region", { name: "What each authority shows" });
-  await expect(answers.getByRole("alert")).toContainText("One authority shows a certificate that proves nothing");
+  await expect(answers.getByRole("alert")).toContainText("One authority shows a certificate that is not valid");
   await answers.getByRole("button", { name: /forged/ }).click();
   await expect(answers.getByText(liar)).toBeVisible();
-  await expect(answers.locator("[data-good=false]").filter({ visible: true })).toHaveText(/has a signature that does not fit/);
-  await expect(page.getByText("Final", { exact: true })).toBeVisible();
+  await expect(answers.locator("[data-good=false]").filter({ visible: true })).toHaveText(/has a wrong signature/);
+  await expect(page.getByText("Certified", { exact: true })).toBeVisible();
   await picture(page, "explorer-forged");
   await page.unrouteAll({ behavior: "ignoreErrors" });
 });
@@ -107,7 +107,7 @@ test("a deposit is found by its number; what is not there is said to be not ther
   await expect(page.getByRole("region", { name: "Deposit" })).toContainText(wallet.key.address);
   await picture(page, "explorer-deposit");
   await lookUp(page, "999999999");
-  await expect(page.getByRole("alert", { name: "Not found" })).toContainText("Not enough authorities tell of this deposit");
+  await expect(page.getByRole("alert", { name: "Not found" })).toContainText("Too few authorities report this deposit");
   await lookUp(page, `0x${"12".repeat(32)}`);
   await expect(page.getByRole("alert", { name: "No valid certificate" })).toContainText("No authority shows one");
   await lookUp(page, "0x12");

@@ -48,7 +48,7 @@ test("a history is in order, has filters, and goes to a file and onto paper", as
   await alice.page.getByLabel("Account, memo or digest").fill("RENT");
   await expect(rows.getByRole("link", { name: /show the proof/ })).toHaveText(["−0.5 ETH"]);
   const download = alice.page.waitForEvent("download");
-  await alice.page.getByRole("button", { name: "Save what is shown" }).click();
+  await alice.page.getByRole("button", { name: "Save as CSV" }).click();
   const csv = (await readFile(await (await download).path(), "utf8")).trim().split("\n");
   expect(csv).toHaveLength(2);
   expect(csv[1]).toContain(`,${b},`);

@@ -111,7 +111,7 @@ test("a link that expires while the wallet's question stands open is not paid: n
 
   await page.reload();
   await expect(page.getByText("You have 1 ETH in FastPay")).toBeVisible();
-  await expect(activity(page, "Finish what was left unfinished")).toBeHidden();
+  await expect(activity(page, "Finish an unfinished order")).toBeHidden();
   expect(sent).toEqual([]);
 });
 

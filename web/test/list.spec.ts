@@ -111,7 +111,7 @@ test("a list from a file: reviewed line by line, paid with one signature, saved,
   await expect(sent).toContainText("−2 ETH");
   await expect(sent).toContainText("To 2 accounts");
   await expect(sent).toContainText("3 outputs, order #0");
-  const rows = (await saved(alice.page, "Save what is shown")).trim().split("\n");
+  const rows = (await saved(alice.page, "Save as CSV")).trim().split("\n");
   expect(rows[0]).toBe("kind,date,account,asset,units,fee,memo,sequence,output,digest");
   expect(rows.filter((row) => row.startsWith("sent,"))).toHaveLength(3);
   expect(rows.find((row) => row.includes("wages, May"))).toMatch(new RegExp(`^sent,20[^,]+Z,${bob.wallet.key.address},`));
@@ -144,12 +144,12 @@ test("a list that was left half paid is gone on with after a reload, and nobody 
   await picture(page, "list-half");
   wallet.declinesAfter = undefined;
   await page.reload();
-  await expect(page.getByText("A list is not paid whole")).toBeVisible();
+  await expect(page.getByText("A list is partly paid")).toBeVisible();
   await isAccessible(page);
   await goTo(page, "Wallet");
   await expect(inFastPay(page, "ETH")).toHaveText("0.744");
   await page.getByRole("link", { name: "Show it" }).click();
-  await page.getByRole("button", { name: "Go on with it" }).click();
+  await page.getByRole("button", { name: "Continue" }).click();
   await expect(work.getByText("300 of 300 payments certified, 300 settled")).toBeVisible();
   await expect(work.getByText("Done", { exact: true })).toBeVisible();
   await goTo(page, "Wallet");
@@ -157,7 +157,7 @@ test("a list that was left half paid is gone on with after a reload, and nobody 
   expect(signatures(wallet)).toBe(3);
   await page.reload();
   await expect(inFastPay(page, "ETH")).toHaveText("0.7");
-  await expect(page.getByText("A list is not paid whole")).toBeHidden();
+  await expect(page.getByText("A list is partly paid")).toBeHidden();
 });
 
 test.describe("on a phone", () => {

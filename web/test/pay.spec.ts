@@ -1,15 +1,15 @@
 import { isAccessible } from "./support/axe";
 import { activity, agree, authority, expect, goTo, inFastPay, pay, picture, test } from "./support/people";
 
-test("alice pays bob: final, then settled; bob sees it come", async ({ person }) => {
+test("alice pays bob: certified, then settled; bob sees it come", async ({ person }) => {
   const alice = await person({ deposit: "5" });
   const bob = await person();
   await goTo(alice.page, "Pay");
   await picture(alice.page, "pay");
   await pay(alice.page, bob.wallet.key.address, "1.25", "invoice 7");
   const work = activity(alice.page, /^Pay 1.25 ETH/);
-  await expect(work.getByText("Final: nothing can undo it: done")).toBeVisible();
-  await expect(work.getByText("Settled: the money has arrived: done")).toBeVisible();
+  await expect(work.getByText("Certified: a quorum of authorities voted for it: done")).toBeVisible();
+  await expect(work.getByText("Settled and final: the money has arrived: done")).toBeVisible();
   await expect(work.getByText(/[34] of 3 votes, in/)).toBeVisible();
   await picture(alice.page, "paid");
 
@@ -22,7 +22,7 @@ test("alice pays bob: final, then settled; bob sees it come", async ({ person })
   await goTo(alice.page, "History");
   const sent = alice.page.getByRole("region", { name: "History entries" });
   await expect(sent).toContainText("−1.25 ETH");
-  await expect(sent).toContainText(/ordered .*, final after .*, settled after/);
+  await expect(sent).toContainText(/ordered .*, certified after .*, settled after/);
   await picture(alice.page, "history");
 });
 
@@ -95,7 +95,7 @@ test("who declines the signature is told so, and nothing is bound", async ({ pag
   const work = activity(page, /^Pay 0.5 ETH/);
   await expect(work.getByRole("alert")).toContainText("You declined");
   await picture(page, "rejected-signature");
-  await expect(work.getByRole("button", { name: "Go on with it" })).toBeHidden();
+  await expect(work.getByRole("button", { name: "Continue" })).toBeHidden();
   wallet.declines = false;
   await pay(page, "0x70997970C51812dc3A010C7d01b50e0d17dc79C8", "0.25");
   await expect(activity(page, /^Pay 0.25 ETH/).getByText("Done", { exact: true })).toBeVisible();
@@ -107,7 +107,7 @@ test("more than there is cannot be paid, nor to oneself or to nobody", async ({ 
   const { wallet } = await person({ deposit: "1" });
   await goTo(page, "Pay");
   await page.getByLabel("Amount", { exact: true }).fill("1.5");
-  await expect(page.getByText("Not enough money: there are 1 ETH.")).toBeVisible();
+  await expect(page.getByText("Not enough money: 1 ETH available.")).toBeVisible();
   await picture(page, "insufficient-funds");
   await page.getByLabel("To", { exact: true }).fill("0x70997970c51812dc3A010C7d01b50e0d17dc79C8");
   await expect(page.getByText("A character was mistyped; copy the address again.")).toBeVisible();
@@ -124,7 +124,7 @@ test("a comma is not taken for a decimal point: it may group thousands", async (
   const amount = page.getByLabel("Amount", { exact: true });
   for (const text of ["1,000", "1,000.5", "1,234,567", "1.000,5", "0,125", ",5", "1,", "1,5"]) {
     await amount.fill(text);
-    await expect(page.getByText("Write no comma between thousands, and a point before decimals")).toBeVisible();
+    await expect(page.getByText("Use no comma between thousands, and a point before decimals")).toBeVisible();
     await expect(page.getByRole("button", { name: "Pay", exact: true })).toBeDisabled();
     await amount.fill("");
   }
@@ -142,7 +142,7 @@ test("one slow authority of four holds no payment up, and is shown", async ({ pa
   await goTo(page, "Pay");
   await pay(page, "0x70997970C51812dc3A010C7d01b50e0d17dc79C8", "0.5");
   const work = activity(page, /^Pay 0.5 ETH/);
-  await expect(work.getByText("Final: nothing can undo it: done")).toBeVisible();
+  await expect(work.getByText("Certified: a quorum of authorities voted for it: done")).toBeVisible();
   await expect(work.getByText("Done", { exact: true })).toBeVisible();
   await goTo(page, "Wallet");
   await expect(page.getByText("3 of 4 authorities answered at once; that is enough")).toBeVisible();

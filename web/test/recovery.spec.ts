@@ -25,8 +25,8 @@ test("a payment that a reload cuts off is finished without a second signature, a
 
   await page.unrouteAll({ behavior: "ignoreErrors" });
   await page.reload();
-  const finish = activity(page, "Finish what was left unfinished");
-  await expect(finish.getByText("Settled: the money has arrived: done")).toBeVisible();
+  const finish = activity(page, "Finish an unfinished order");
+  await expect(finish.getByText("Settled and final: the money has arrived: done")).toBeVisible();
   await picture(page, "resumed");
   expect(wallet.asked.filter((method) => method === "eth_signTypedData_v4")).toHaveLength(1);
   await goTo(page, "Wallet");
@@ -62,8 +62,8 @@ test("a payment whose number another device took meanwhile is shown as not done,
   const work = activity(page, /^Pay 1 ETH/);
   await expect(work.getByRole("alert")).toContainText("Another order took its place");
   await expect(work.getByText(/^Signed.*: done$/)).toBeVisible();
-  await expect(work.getByText("Final: nothing can undo it: done")).toBeHidden();
-  await expect(work.getByText("Settled: the money has arrived: done")).toBeHidden();
+  await expect(work.getByText("Certified: a quorum of authorities voted for it: done")).toBeHidden();
+  await expect(work.getByText("Settled and final: the money has arrived: done")).toBeHidden();
   await expect(work.getByText(/votes/)).toBeHidden();
   await expect(work.getByRole("link", { name: "Show its certificate" })).toBeHidden();
   await picture(page, "superseded");

@@ -87,10 +87,10 @@ test("a redemption is brought to Ethereum alone", async ({ page, person }) => {
   const before = await balanceOnChain(OUT);
   await page.getByLabel("Amount", { exact: true }).fill("2");
   await page.getByLabel("To (an Ethereum address)").fill(OUT);
-  await page.getByLabel("I do, by a transaction of my own").check();
+  await page.getByLabel("I do, with a transaction from my wallet").check();
   await page.getByRole("button", { name: "Redeem 2 ETH" }).click();
   await agree(page);
-  await expect(activity(page, /^Bring redemption #0/).getByText("Done", { exact: true })).toBeVisible();
+  await expect(activity(page, /^Submit redemption #0/).getByText("Done", { exact: true })).toBeVisible();
   await expect(page.getByRole("region", { name: "Your redemptions" }).getByText("Paid on Ethereum")).toBeVisible();
   expect((await balanceOnChain(OUT)) - before).toBe(parseEther("2"));
   expect(wallet.asked).toContain("eth_signTypedData_v4");
@@ -111,14 +111,14 @@ test("a token that the page does not know is added; what exceeds its outflow lim
       await picture(page, "redeem-queue");
     }
     // No relayer serves a token that its operator does not know.
-    await page.getByLabel("I do, by a transaction of my own").check();
+    await page.getByLabel("I do, with a transaction from my wallet").check();
     await page.getByRole("button", { name: `Redeem ${amount} NEW` }).click();
     await agree(page);
     await expect(page.getByRole("region", { name: "Your redemptions" }).getByText(state)).toBeVisible();
   }
   await picture(page, "queued");
   await passTime(OUTFLOW_DELAY_S + 100);
-  await page.getByRole("button", { name: "Have it paid out" }).click();
+  await page.getByRole("button", { name: "Pay it out" }).click();
   await expect(page.getByRole("region", { name: "Your redemptions" }).getByText("Paid on Ethereum")).toHaveCount(2);
   expect(await balanceOnChain(OUT, token)).toBe(500_000_000n);
 });
@@ -136,7 +136,7 @@ test("a token without permits is deposited by an approval; a payout that it refu
   await picture(page, "claim");
   await setMood(wallet.key, token, "good");
   // A part of it goes elsewhere, the rest to the wallet's own address.
-  await claims.getByRole("button", { name: "A part, or elsewhere" }).click();
+  await claims.getByRole("button", { name: "Part of it, or to another address" }).click();
   await page.getByLabel("Amount to collect").fill("4");
   await expect(claims).toContainText("Not enough money");
   await page.getByLabel("Amount to collect").fill("1");

@@ -20,7 +20,7 @@ const numbered = (body: string): [string, string] => [JSON.parse(body).transfer.
 
 async function isRefused(page: Page): Promise<void> {
   const alert = activity(page, /^Pay 1 ETH/).getByRole("alert");
-  await expect(alert).toContainText("This browser keeps no data");
+  await expect(alert).toContainText("This browser cannot store data");
   await expect(alert).toContainText("storage cannot be used");
   await expect(alert).toContainText("Nothing was sent");
 }
@@ -36,7 +36,7 @@ test("where there is no room an order is signed and not sent; with room it is pa
   await page.waitForTimeout(31_000);
   await pay(page, BOB, "1");
   await isRefused(page);
-  await expect(activity(page, /^Pay 1 ETH/).getByRole("alert")).toContainText("there is no room for more");
+  await expect(activity(page, /^Pay 1 ETH/).getByRole("alert")).toContainText("it is full");
   await picture(page, "no-room");
   expect(sent).toEqual([]);
   await devtools.send("Storage.overrideQuotaForOrigin", { origin });
@@ -84,7 +84,7 @@ test("an older page makes way for a newer version's storage, and says that it is
   await goTo(page, "Pay");
   await pay(page, BOB, "1");
   const alert = activity(page, /^Pay 1 ETH/).getByRole("alert");
-  await expect(alert).toContainText("A newer version of this page has used the browser's storage");
+  await expect(alert).toContainText("A newer version of this page changed the browser's storage");
   await expect(alert).toContainText("Reload this page.");
   expect(sent).toEqual([]);
 });
@@ -137,7 +137,7 @@ test("locks that the browser refuses stop an order before it is signed, and that
   await page.evaluate(() => sessionStorage.setItem("no-locks", ""));
   await pay(page, BOB, "1");
   const alert = activity(page, /^Pay 1 ETH/).getByRole("alert");
-  await expect(alert).toContainText("This browser keeps no data");
+  await expect(alert).toContainText("This browser cannot store data");
   await expect(alert).toContainText("its locks fail: access to the locks is denied");
   expect(wallet.asked).toEqual(["eth_requestAccounts"]);
   await page.evaluate(() => sessionStorage.removeItem("no-locks"));

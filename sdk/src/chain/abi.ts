@@ -67,7 +67,7 @@ export const FASTPAY_ABI = /* @__PURE__ */ parseAbi([
   "error WrongSigner(uint256 item, uint256 position, uint8 member, address recovered)",
 ]);
 
-/** What tells that a contract is FastPay's: its EIP-712 domain, or the FastPay that a Council belongs to. */
+/** Identifies a contract of FastPay: by its EIP-712 domain, or by the FastPay of a Council. */
 export const IDENTITY_ABI = /* @__PURE__ */ parseAbi([
   "function eip712Domain() view returns (bytes1 fields, string name, string version, uint256 chainId, address verifyingContract, bytes32 salt, uint256[] extensions)",
   "function fastPay() view returns (address)",

@@ -1,4 +1,4 @@
-/** The contract's own word, from an Ethereum node that the user trusts. */
+/** Reads the contract through an Ethereum node that the user trusts. */
 
 import {
   BaseError,
@@ -18,7 +18,7 @@ import type { AssetStatus, ContractStatus, Place, RedemptionStatus } from "../vi
 import { chainError, pausedUntil } from "../wallet-errors.js";
 import { FASTPAY_ABI, IDENTITY_ABI } from "./abi.js";
 
-/** Which blocks of the Primary are believed to stay. */
+/** Which blocks of the Primary count as final. */
 export type Finality = "finalized" | "safe" | "latest";
 
 type View = ContractFunctionName<typeof FASTPAY_ABI, "view">;
@@ -40,18 +40,18 @@ export class Contract {
   async checkChain(): Promise<void> {
     const found = await this.ask(() => this.client.getChainId());
     if (BigInt(found) === this.domain.chainId) return;
-    const message = `the Ethereum node is of chain ${found}, and ${this.domain.chainId} is meant`;
-    throw new FastPayError("wrong-chain", message, "use a node of the right chain");
+    const message = `the Ethereum node is on chain ${found}, not on ${this.domain.chainId}`;
+    throw new FastPayError("wrong-chain", message, "use a node on the right chain");
   }
 
-  /** The epoch of the newest block that stays. Throws `wrong-contract` where no contract of ours answers. */
+  /** The epoch of the newest block that stays. Throws `wrong-contract` if no contract of ours answers. */
   async epoch(): Promise<bigint> {
     try {
       return await this.#final("epoch", []);
     } catch (error) {
       // FastPay never refuses to say it.
       if (!isFastPayError(error, "reverted")) throw error;
-      const message = `the contract at ${this.domain.contract} is none of FastPay`;
+      const message = `the contract at ${this.domain.contract} is not FastPay`;
       throw new FastPayError("wrong-contract", message, "is the address right, and the chain?", { cause: error });
     }
   }
@@ -97,7 +97,7 @@ export class Contract {
   }
 
   /**
-   * True where an address is one of FastPay's contracts: this one, its Council, or those of another deployment on this
+   * True if an address is one of FastPay's contracts: this one, its Council, or those of another deployment on this
    * chain. Nobody can move what is paid to them.
    */
   async isFastPay(address: Address): Promise<boolean> {
@@ -119,7 +119,7 @@ export class Contract {
     return domain?.[1] === "FastPay" && sameAddress(domain[4], address);
   }
 
-  /** What a strange contract answers; none where it refuses, or answers what cannot be read. */
+  /** What a strange contract answers; undefined if it refuses, or answers what cannot be read. */
   async #identity<T>(request: () => Promise<T>): Promise<T | undefined> {
     try {
       return await this.ask(request);
@@ -129,7 +129,7 @@ export class Contract {
     }
   }
 
-  /** What it says of itself. */
+  /** The authority's status. */
   async status(): Promise<ContractStatus> {
     const [epoch, pausedUntil, guardian, lastTransactionIndex, parameters, { timestamp }] = await Promise.all([
       this.view("epoch", []),
@@ -162,7 +162,7 @@ export class Contract {
     return { asset, totalBalance, totalClaims, totalQueued, outflowAvailable };
   }
 
-  /** The receipt of a transaction; none where it is in no block. */
+  /** The receipt of a transaction; undefined if it is in no block. */
   async receipt(hash: Hex) {
     try {
       return await this.client.getTransactionReceipt({ hash });
@@ -172,7 +172,7 @@ export class Contract {
     }
   }
 
-  /** Whose transaction it is, and which of theirs; none where the node does not know it. */
+  /** Whose transaction it is, and which of theirs; undefined if the node does not know it. */
   async placeOf(hash: Hex): Promise<Place | undefined> {
     const found = await this.#transaction({ hash });
     return found && { from: found.from, nonce: found.nonce };
@@ -184,7 +184,7 @@ export class Contract {
     return count > nonce;
   }
 
-  /** The receipt of the transaction of a place; none where it is in no block, or the node cannot look it up. */
+  /** The receipt of the transaction of a place; undefined if it is in no block, or the node cannot look it up. */
   async receiptAt({ from, nonce }: Place) {
     const found = await this.#transaction({ sender: from, nonce });
     return found && this.receipt(found.hash);

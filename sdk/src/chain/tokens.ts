@@ -36,7 +36,7 @@ export class Token {
     this.#contract = contract;
   }
 
-  /** How it calls itself and counts. Throws `invalid-argument` where it is no token. */
+  /** How it calls itself and counts. Throws `invalid-argument` if it is no token. */
   async info(): Promise<AssetInfo> {
     const [symbol, decimals, domain] = await Promise.all([
       this.#answer(() => this.#read("symbol"), "symbol"),
@@ -65,7 +65,7 @@ export class Token {
   }
 
   /**
-   * The domain of its permits (ERC-2612), found by trying until one has the token's own hash; none where it has no
+   * The domain of its permits (ERC-2612), found by trying until one has the token's own hash; undefined if it has no
    * permits, or ones of another kind.
    */
   async permitDomain(): Promise<PermitDomain | undefined> {
@@ -114,7 +114,7 @@ export class Token {
   }
 
   #noToken(what: string, cause?: unknown): FastPayError {
-    const message = `${this.address} is no token: it does not tell its ${what} as one does`;
+    const message = `${this.address} is not a token: it does not return its ${what}`;
     return new FastPayError("invalid-argument", message, "is the address right, and the chain?", { cause });
   }
 }

@@ -1,4 +1,4 @@
-/** Transactions on the Primary: asked of the user's wallet, followed until their block stays. */
+/** Transactions on the Primary: sent by the user's wallet, followed until their block is final. */
 
 import type { Account, TransactionReceipt, WalletClient } from "viem";
 
@@ -13,12 +13,12 @@ import type { Contract } from "./contract.js";
 /** A silent node is asked again after this long at the latest. */
 const AGAIN_MAX_MS = 15_000;
 
-/** Whoever follows transactions on the contract's chain. */
+/** The environment for following transactions on the contract's chain. */
 export interface Follower {
   readonly contract: Contract;
   readonly report: (step: ChainStep) => void;
   readonly signal: AbortSignal | undefined;
-  /** Where the transaction stands among its sender's, as far as that is known. */
+  /** Where the transaction stands among its sender's, if known. */
   readonly place?: Place | undefined;
   /** Is told that once it is known. */
   readonly placed?: (place: Place) => void;
@@ -51,7 +51,7 @@ export async function chainAccount(
     throw walletError(error);
   }
   if (BigInt(chain) !== contract.domain.chainId) {
-    const message = `the wallet is on chain ${chain}, and ${contract.domain.chainId} is meant`;
+    const message = `the wallet is on chain ${chain}, not on ${contract.domain.chainId}`;
     throw new FastPayError("wrong-chain", message, "switch the wallet to the right network, then try again");
   }
   return { contract, wallet, account, address: account.address, report, signal };
@@ -64,7 +64,7 @@ export interface Call {
   readonly value?: bigint;
 }
 
-/** Has a call signed and sent. What it would be refused for is found out before the wallet is asked. */
+/** Signs and sends a call. Simulates it before asking the wallet. */
 export async function send(
   from: ChainAccount,
   call: Call,
@@ -110,7 +110,7 @@ export async function naming<T>(hash: Hex, act: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Waits until a transaction, or what replaced it, is in a block. Throws `reverted` where it did nothing, `not-found` where
+ * Waits until a transaction, or what replaced it, is in a block. Throws `reverted` if it did nothing, `not-found` where
  * it never will be in one.
  */
 export async function included(from: Follower, hash: Hex): Promise<TransactionReceipt> {
@@ -124,14 +124,14 @@ export async function included(from: Follower, hash: Hex): Promise<TransactionRe
     replacedEarlier({ ...from, signal: until }, hash),
   ]).finally(() => ended.abort());
   if (receipt.status === "success") return receipt;
-  const action = "nothing happened but the gas is spent; look at the transaction, then try again";
+  const action = "nothing happened, but the gas is spent; check the transaction, then try again";
   throw new FastPayError("reverted", `the transaction ${receipt.transactionHash} was reverted`, action, {
     details: { hash: receipt.transactionHash, block: receipt.blockNumber },
   });
 }
 
 /**
- * What another transaction did that took this one's place for good, maybe while nobody looked. Throws `not-found` where
+ * What another transaction did that took this one's place for good, maybe while nobody looked. Throws `not-found` if
  * the node cannot tell which one. Asking for the place also shows whether the node answers at all.
  */
 async function replacedEarlier(from: Follower, hash: Hex): Promise<TransactionReceipt> {
@@ -144,14 +144,14 @@ async function replacedEarlier(from: Follower, hash: Hex): Promise<TransactionRe
     } else if (await answered(from, () => contract.isTaken(place as Place))) {
       const receipt = await answered(from, async () => (await contract.receipt(hash)) ?? contract.receiptAt(place as Place));
       if (receipt !== undefined) return receipt;
-      const message = `the transaction ${hash} was cancelled or replaced in the wallet, and will never be in a block`;
-      throw new FastPayError("not-found", message, "look into the wallet: one that was replaced may have done the same");
+      const message = `the transaction ${hash} was cancelled or replaced in the wallet and will never be included`;
+      throw new FastPayError("not-found", message, "check the wallet: its replacement may have done the same");
     }
     await sleep(contract.client.pollingInterval, signal);
   }
 }
 
-/** Waits until the block of a transaction stays. */
+/** Waits until the block of a transaction is final. */
 async function final(from: Follower, receipt: TransactionReceipt): Promise<TransactionReceipt> {
   const { contract } = from;
   let known = receipt;

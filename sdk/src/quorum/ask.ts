@@ -1,6 +1,5 @@
 /**
- * The conversation with one authority about one order: ask for its vote, do what its refusal calls for, and ask again,
- * until the tally has decided.
+ * Collects one authority's vote on one order: asks, handles the refusal, and asks again, until the tally has decided.
  */
 
 import type { AuthorityClient } from "../authority.js";
@@ -15,7 +14,10 @@ import { pushReceived, pushSent, failureOf } from "./catch-up.js";
 import type { Operation } from "./certify.js";
 import type { PeerAnswer } from "./tally.js";
 
-/** What to do after an answer: say so and end, say so and ask again later, or, brought up to date, ask again at once. */
+/**
+ * The next step after an answer: report and stop, report and ask again later, or ask again at once after bringing the
+ * authority up to date.
+ */
 type Next = { readonly answer: PeerAnswer; readonly isLast: boolean } | "again";
 
 /** What was done about an authority that says that the money is not there. */
@@ -181,7 +183,7 @@ class Conversation {
       .findCertificate(sender, sequence, { signal: this.#signal })
       .catch(() => undefined);
     if (certificate !== undefined) return last({ type: "finished", certificate });
-    const message = "the number is said to be used, but nobody has its certificate";
+    const message = "the number is reported as used, but no authority returned its certificate";
     return later({ type: "later", failure: { kind: "misbehaved", message } });
   }
 
@@ -197,7 +199,7 @@ class Conversation {
     return brought > 0 ? "again" : later({ type: "later", failure });
   }
 
-  /** What stood in the way of bringing certificates to it; none where nothing did. */
+  /** What stood in the way of bringing certificates to it; undefined if nothing did. */
   async #bringing(act: () => Promise<void>): Promise<PeerFailure | undefined> {
     try {
       await act();

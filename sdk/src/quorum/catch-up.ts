@@ -17,7 +17,7 @@ import { sleep } from "../waiting.js";
 import type { ReceivedItem } from "../wire.js";
 import type { Operation } from "./certify.js";
 
-/** At most so many of the newest payments received are compared. */
+/** The maximum number of the newest payments received are compared. */
 const RECEIVED_MAX = 2_000;
 /** After the lists of a quorum, the others get this much longer: one may be far away, and know something alone. */
 const LATE_LIST_MS = 1_000;

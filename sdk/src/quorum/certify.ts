@@ -20,11 +20,11 @@ import { ask } from "./ask.js";
 import { newEpoch, superseded } from "./failures.js";
 import { Tally, type PeerAnswer } from "./tally.js";
 
-/** How long to try, in milliseconds. */
+/** Deadlines and delays, in milliseconds. */
 export interface Timing {
   /** For a certificate, and again for its settlement. */
   readonly deadlineMs: number;
-  /** How long an authority may say that the money is not there, while deposits and payments are on their way. */
+  /** How long to retry after `insufficient-balance`, while deposits and payments may be on their way. */
   readonly fundsPatienceMs: number;
   /** How long the authorities beyond a quorum are brought up to date after a transfer is settled. */
   readonly backgroundMs: number;
@@ -37,7 +37,7 @@ export interface Timing {
   readonly backoffMaxMs: number;
 }
 
-/** What most want. */
+/** The defaults. */
 export const DEFAULT_TIMING: Timing = {
   deadlineMs: 30_000,
   fundsPatienceMs: 10_000,
@@ -48,13 +48,13 @@ export const DEFAULT_TIMING: Timing = {
   backoffMaxMs: 1_000,
 };
 
-/** What driving an order needs. */
+/** The environment for certifying and settling an order. */
 export interface Operation {
   readonly network: Network;
   readonly timing: Timing;
   /** A certificate of one's own storage, asked before authorities are. What comes out is verified. */
   readonly stored: (account: AccountId, sequence: bigint) => Promise<Certificate | undefined>;
-  /** Hears of progress. */
+  /** Receives progress. */
   readonly report: (step: TransferStep) => void;
   readonly signal: AbortSignal | undefined;
 }
@@ -71,9 +71,8 @@ export function limited(ms: number, other: AbortSignal | undefined): { signal: A
 }
 
 /**
- * Collects votes until there is a certificate. The order must be in the storage before this is called; it may always
- * be certified again. Throws `conflict`, `superseded`, `insufficient-funds`, `no-primary`, `new-epoch`, `no-quorum` or
- * `aborted`.
+ * Collects votes until there is a certificate. The order must be stored before the call, which may be repeated. Throws
+ * `conflict`, `superseded`, `insufficient-funds`, `no-primary`, `new-epoch`, `no-quorum` or `aborted`.
  */
 export function certify(operation: Operation, order: VerifiedOrder): Promise<VerifiedCertificate> {
   throwIfAborted(operation.signal);

@@ -66,7 +66,7 @@ export class OrderConflict {
 
   /**
    * The order to finish: of those that can still get a quorum the one that most authorities hold; all copies of the
-   * wallet choose the same. None where it is too late for every one of them.
+   * wallet choose the same. Undefined if it is too late for every one of them.
    */
   leader(): VerifiedOrder | undefined {
     return this.contenders().find(({ reach }) => reach >= this.#quorum)?.order;

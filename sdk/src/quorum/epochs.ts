@@ -1,4 +1,4 @@
-/** What is begun under one committee, and goes on under the next one. */
+/** Work that starts under one committee and continues under the next. */
 
 import { isFastPayError } from "../errors.js";
 import { Backoff } from "../waiting.js";

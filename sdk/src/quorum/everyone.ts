@@ -1,4 +1,4 @@
-/** Has every authority do one thing, each asked again and again, until a quorum has. */
+/** Repeats a task at every authority until a quorum has completed it. */
 
 import type { AuthorityClient } from "../authority.js";
 import { ProblemError } from "../problem.js";
@@ -8,11 +8,11 @@ import { failureOf } from "./catch-up.js";
 import { limited, type Operation } from "./certify.js";
 import { noQuorum } from "./failures.js";
 
-/** What every authority is to do. */
+/** A task for every authority. */
 export interface Task<T> {
-  /** What comes of it, for people. */
+  /** The name of the result, for people. */
   readonly what: "votes" | "confirmations";
-  /** How many of them are enough. */
+  /** The number of results needed. */
   readonly quorum: number;
   /** How long the other authorities are still asked when these have come. */
   readonly backgroundMs: number;
@@ -67,7 +67,7 @@ export function untilQuorum<T>(operation: Operation, task: Task<T>): Promise<{ r
   });
 }
 
-/** What one authority does in the end; none where it will not, or `signal` ends. */
+/** What one authority does in the end; undefined if it will not, or `signal` ends. */
 async function patiently<T>(
   operation: Operation,
   authority: AuthorityClient,

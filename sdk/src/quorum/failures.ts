@@ -1,4 +1,6 @@
-/** How driving an order can fail. In every case the order may have been sent, and may be certified again. */
+/**
+ * Failures of certification and settlement. In every case the order may have been sent, and the call may be repeated.
+ */
 
 import { formatAccount } from "../accounts.js";
 import type { VerifiedCertificate } from "../certificate.js";
@@ -6,17 +8,17 @@ import { FastPayError } from "../errors.js";
 import type { PeerFailure } from "../progress.js";
 import type { OrderConflict } from "./conflict.js";
 
-/** What stands in the way, for people. */
+/** The reason of a peer's failure, for people. */
 export function describePeerFailure(failure: PeerFailure): string {
   switch (failure.kind) {
     case "silent":
       return failure.message;
     case "insufficient-balance":
-      return "it knows of too little money: deposits or payments have not arrived there";
+      return "the balance there is too low: it has not received some deposits or payments yet";
     case "no-room":
       return noRoomText(failure.whose);
     case "behind":
-      return `it waits for the certificate of number ${failure.sequence}, which is not to be found`;
+      return `it waits for the certificate of number ${failure.sequence}, which no authority returned`;
     case "locked":
       return `it is locked on another order (${failure.digest})`;
     case "other-epoch":
@@ -33,7 +35,7 @@ export function describePeerFailure(failure: PeerFailure): string {
 function noRoomText(whose: "disk" | "account" | "address"): string {
   switch (whose) {
     case "disk":
-      return "its disk is nearly full: it votes for no new order, and settles what is final";
+      return "its disk is nearly full: it votes for no new order, and confirms certificates";
     case "account":
       return "this account's orders have filled their share of its disk for now";
     case "address":
@@ -64,8 +66,8 @@ export function noQuorum(
 ): FastPayError {
   const why = timedOut ? "in time" : "and no more can come";
   const reasons = [...failures].map(([authority, failure]) => `${authority}: ${describePeerFailure(failure)}`);
-  const message = [`${count} of the ${quorum} ${what} that are needed came ${why}`, ...reasons].join("; ");
-  return new FastPayError("no-quorum", message, "nothing is lost: resume to go on", {
+  const message = [`${count} of ${quorum} ${what} arrived ${why}`, ...reasons].join("; ");
+  return new FastPayError("no-quorum", message, "nothing is lost: resume to continue", {
     details: { what, count, quorum, timedOut, failures: Object.fromEntries(failures) },
   });
 }
@@ -81,23 +83,23 @@ export function conflictError(conflict: OrderConflict): FastPayError {
   const canEnd = conflict.leader() !== undefined;
   const action = canEnd
     ? "one can still be finished when authorities that do not answer now do: stop the other copy, then resume"
-    : "as these authorities say, none can be final any more, and this cannot be undone: the account can still receive, but never send again. Use another account, and never two copies of one wallet";
+    : "these authorities report that none can be certified any more, and this cannot be undone: the account can still receive, but never send again. Use another account, and never two copies of one wallet";
   return new FastPayError("conflict", message, action, { details: { conflict, contenders, canEnd } });
 }
 
-/** Another order took the number, and is final. */
+/** Another order with this number is certified. */
 export function superseded(certificate: VerifiedCertificate): FastPayError {
   const { sender, sequence } = certificate.order.transfer;
   const message =
     `number ${sequence} of account ${formatAccount(sender)} was used for another transfer, by another copy of this wallet; ` +
     "this one did not and will not happen";
-  return new FastPayError("superseded", message, "look at the history, then order it again", {
+  return new FastPayError("superseded", message, "check the history, then order it again", {
     details: { certificate },
   });
 }
 
 /** The votes of f + 1 authorities are for a newer epoch than the contract shows. */
 export function newEpoch(epoch: bigint, known: bigint): FastPayError {
-  const message = `the authorities vote in epoch ${epoch}, and the Ethereum node shows no more than ${known} in a final block yet`;
+  const message = `the authorities vote in epoch ${epoch}, and the newest final epoch at the Ethereum node is ${known}`;
   return new FastPayError("new-epoch", message, "nothing is lost: resume in a while", { details: { epoch, known } });
 }

@@ -1,19 +1,19 @@
-/** Has a certificate confirmed: settled once a quorum has, while the others are brought along in the background. */
+/** Settles a certified transfer: returns after a quorum confirmed it, and continues with the others in the background. */
 
 import type { VerifiedCertificate } from "../certificate.js";
 import { confirm } from "./catch-up.js";
 import type { Operation } from "./certify.js";
 import { untilQuorum } from "./everyone.js";
 
-/** A certificate that a quorum has confirmed. */
+/** A certificate that a quorum confirmed. */
 export interface Settled {
-  /** Goes on with the other authorities for a bounded time; ends with how many have confirmed in all. */
+  /** Continues with the other authorities for a bounded time. Resolves to the number of authorities that confirmed. */
   readonly rest: Promise<number>;
 }
 
 /**
  * Sends a certificate to all authorities, until a quorum has confirmed it. Throws `no-quorum` or `aborted`; the
- * certificate is final all the same, and may be settled again.
+ * transfer stays certified, and the call may be repeated.
  */
 export async function settle(operation: Operation, certificate: VerifiedCertificate): Promise<Settled> {
   const { network, timing, report } = operation;

@@ -1,6 +1,6 @@
 /**
- * What the answers to an order amount to: pure, so that every mixture of honest and lying answers can be tested
- * without a network. Votes count by who signed; everything else by which address answered.
+ * Evaluates the answers to an order. Pure, so tests cover every mixture of honest and lying answers without a network.
+ * Votes count by signer, all other answers by address.
  */
 
 import { certificateOf, type VerifiedCertificate } from "../certificate.js";
@@ -31,11 +31,11 @@ export type PeerAnswer =
 export type Verdict =
   | { readonly type: "wait" }
   | { readonly type: "certified"; readonly certificate: VerifiedCertificate }
-  /** Another order is final under this number. */
+  /** Another order with this number is certified. */
   | { readonly type: "superseded"; readonly certificate: VerifiedCertificate }
   /** An honest authority votes in this epoch, or a newer one. */
   | { readonly type: "new-epoch"; readonly epoch: bigint }
-  /** No quorum can come any more. */
+  /** No quorum is possible any more. */
   | { readonly type: "impossible" };
 
 const WAIT: Verdict = { type: "wait" };
@@ -64,7 +64,7 @@ export class Tally {
     return this.#votes.size;
   }
 
-  /** Takes in what an authority answered. */
+  /** Adds an authority's answer. */
   take(authority: string, answer: PeerAnswer): Verdict {
     switch (answer.type) {
       case "vote": {

@@ -10,7 +10,7 @@ import type { OrderStore } from "./store.js";
 const OBJECTS = "entries";
 const VERSION = 1;
 
-/** An `OrderStore` in an IndexedDB database of this name. Throws `storage` where there is none that can be used. */
+/** An `OrderStore` in an IndexedDB database of this name. Throws `storage` if there is none that can be used. */
 export async function browserStore(database = "fastpay"): Promise<OrderStore> {
   if (typeof indexedDB === "undefined") throw unusable("this environment has no IndexedDB");
   const connection = new Connection(database);
@@ -101,11 +101,11 @@ async function run<T>(
       const request = act(transaction.objectStore(OBJECTS));
       transaction.oncomplete = () => resolve(request.result);
       // What fails at its end, such as for want of room, says so in the transaction; what fails before, in the request.
-      transaction.onabort = () => reject(transaction.error ?? request.error ?? new Error("it gave the change up"));
+      transaction.onabort = () => reject(transaction.error ?? request.error ?? new Error("it aborted the change"));
     });
   } catch (error) {
     const isFull = error instanceof Error && error.name === "QuotaExceededError";
-    throw unusable(isFull ? "there is no room for more" : messageOf(error), error);
+    throw unusable(isFull ? "it is full" : messageOf(error), error);
   }
 }
 
@@ -125,11 +125,11 @@ function asText(value: unknown): string | undefined {
 }
 
 function unusable(why: string, cause?: unknown): FastPayError {
-  const action = "allow this site to keep data, and make room on the disk";
+  const action = "allow this site to store data, and free disk space";
   return new FastPayError("storage", `the browser's storage cannot be used: ${why}`, action, { cause });
 }
 
 function outdated(): FastPayError {
-  const message = "a newer version of this page has used the browser's storage, which this one does not understand";
+  const message = "a newer version of this page changed the browser's storage, and this version cannot read it";
   return new FastPayError("storage", message, "reload this page");
 }

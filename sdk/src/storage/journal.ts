@@ -22,10 +22,10 @@ import type { OrderState, OrderStore } from "./store.js";
 
 type Kind = "order" | "certificate" | "settled";
 
-/** What stands under a number, as it was written down. */
+/** The stored entry of a number. */
 export interface Stored {
   readonly sequence: bigint;
-  /** What this wallet ordered; none where only another copy's certificate is known. */
+  /** What this wallet ordered; undefined if only another copy's certificate is known. */
   readonly order: TransferOrder | undefined;
   readonly certificate: Certificate | undefined;
   readonly state: OrderState;
@@ -54,31 +54,31 @@ export class OrderJournal {
     this.#prefix = `${domain.chainId}/${domain.contract.toLowerCase()}/${account}/`;
   }
 
-  /** Runs `task` while nobody else who uses this store works on this account. */
+  /** Runs `task` under this account's lock in the store. */
   exclusively<T>(patienceMs: number, task: () => Promise<T>): Promise<T> {
     return this.#store.exclusively(this.#prefix, patienceMs, task);
   }
 
-  /** Writes an order down. Only then may it be sent. Throws `busy` where another order is there: it has the number. */
+  /** Stores an order before it is sent. Throws `busy` if another order has the number. */
   async create(order: VerifiedOrder): Promise<void> {
     const { sequence } = order.transfer;
     if (await this.#write(sequence, "order", { digest: order.digest, content: encodeOrder(order) })) return;
     const existing = await this.#read(sequence, "order", storedText);
     if (existing?.digest === order.digest) return;
-    const action = "let that one be finished first, then order this one again";
-    const message = `another page or program has just ordered something else under number ${sequence}`;
+    const action = "finish that one first, then order this one again";
+    const message = `another page or program has just used number ${sequence} for another order`;
     throw new FastPayError("busy", message, action, { details: { sequence } });
   }
 
-  /** Writes the certificate of a number down, of this wallet's order or of one that superseded it. */
+  /** Stores the certificate of a number, of this wallet's order or of one that superseded it. */
   async certify(certificate: VerifiedCertificate): Promise<void> {
     const { digest, order } = certificate;
     await this.#write(order.transfer.sequence, "certificate", { digest, content: encodeCertificate(certificate) });
   }
 
   /**
-   * Notes that a quorum has confirmed the certificate of a number. The certificate must be stored by then: a settled
-   * number is never looked at again.
+   * Notes that a quorum confirmed the certificate of a number. The certificate must be stored before, because a settled
+   * number is never read again.
    */
   async settle(sequence: bigint): Promise<void> {
     if ((await this.#store.get(this.#key(sequence, "certificate"))) === undefined) {
@@ -87,7 +87,7 @@ export class OrderJournal {
     await this.#write(sequence, "settled", {});
   }
 
-  /** The number after the last one that this wallet knows to be taken. */
+  /** The number after the last known used number. */
   async nextSequence(): Promise<bigint> {
     const last = (await this.#sequences()).at(-1);
     return last === undefined ? 0n : last + 1n;
@@ -111,7 +111,7 @@ export class OrderJournal {
     return entries.filter((entry) => entry !== undefined);
   }
 
-  /** The entry of a number; none where this wallet knows nothing of it. */
+  /** The entry of a number; undefined if this wallet knows nothing of it. */
   async entry(sequence: bigint): Promise<Stored | undefined> {
     const [order, certificate, settled] = await Promise.all([
       this.#read(sequence, "order", storedText),

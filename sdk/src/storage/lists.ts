@@ -17,13 +17,13 @@ import type { ListPayment, PayListLine } from "../views.js";
 import { parseJson } from "../wire.js";
 import type { OrderStore } from "./store.js";
 
-/** A list that was begun. */
+/** A started list. */
 export interface BegunList {
   readonly name: Hex;
-  /** Who pays. */
+  /** The sender. */
   readonly account: AccountId;
   readonly maxOutputs: number;
-  /** Of what is paid. */
+  /** The asset. */
   readonly digest: Hex;
   readonly lines: readonly PayListLine[];
   readonly begunAtMs: number;
@@ -63,7 +63,7 @@ export class ListJournal {
     this.#prefix = `${domain.chainId}/${domain.contract.toLowerCase()}/lists/`;
   }
 
-  /** The list of a name; none where it was not begun. */
+  /** The list of a name; undefined if it was not begun. */
   async find(name: Hex): Promise<BegunList | undefined> {
     const key = this.#key(name, "begun");
     const found = await this.#store.get(key);
@@ -72,7 +72,7 @@ export class ListJournal {
     return { name, ...rest, begunAtMs: atMs };
   }
 
-  /** Begins a list, or gives it as it was begun before. */
+  /** Starts a list, or returns the started one. */
   async begin(of: Omit<BegunList, "begunAtMs" | "lines"> & { payments: readonly ListPayment[] }): Promise<BegunList> {
     const lines = of.payments.map(({ line, recipient, asset, amount, memo }) => ({
       line,
@@ -84,11 +84,11 @@ export class ListJournal {
     const content = { atMs: Date.now(), account: formatAccount(of.account), maxOutputs: of.maxOutputs, digest: of.digest, lines };
     await this.#store.create(this.#key(of.name, "begun"), JSON.stringify(content));
     const found = await this.find(of.name);
-    if (found === undefined) throw new Error("a list that was written down is not there");
+    if (found === undefined) throw new Error("a stored list is missing");
     return found;
   }
 
-  /** Has a list no longer shown as open. */
+  /** Marks a list as closed. */
   async close(name: Hex): Promise<void> {
     await this.#store.create(this.#key(name, "closed"), JSON.stringify({ atMs: Date.now() }));
   }

@@ -1,4 +1,4 @@
-/** Storage that ends with the program: for tests, and where orders are kept elsewhere. */
+/** In-memory storage, for tests and for programs that store orders elsewhere. */
 
 import { FastPayError } from "../errors.js";
 import type { OrderStore } from "./store.js";
@@ -43,7 +43,7 @@ async function orBusy(turn: Promise<void>, patienceMs: number): Promise<void> {
 
 /** The error of a lock that others hold too long. */
 export function busy(): FastPayError {
-  const action = "let the other one finish, then try again";
+  const action = "wait for it to finish, then try again";
   return new FastPayError("busy", "another page or program is using this account", action);
 }
 

@@ -1,33 +1,32 @@
 /**
- * Where a wallet keeps its orders: written ahead, so that a retry sends the same bytes and no second order is ever
- * signed for a number.
+ * The wallet's store of orders, written ahead, so that a retry sends the same bytes and no number gets a second order.
  */
 
 /**
- * A durable map in which an entry is written once and never changed. `create` alone is what safety rests on; the lock
- * only keeps two pages from doing the same work.
+ * A durable map whose entries are written once and never changed. Safety depends on `create` alone; the lock only
+ * prevents two pages from duplicating work.
  */
 export interface OrderStore {
-  /** What stands under `key`. */
+  /** The value of `key`. */
   get(key: string): Promise<string | undefined>;
   /**
-   * Writes `value` where nothing stands under `key`, in one step; on disk when the promise resolves. False, and no
-   * change, where something stands there.
+   * Atomically writes `value` if `key` does not exist; on disk when the promise resolves. Returns false, without a
+   * change, if `key` exists.
    */
   create(key: string, value: string): Promise<boolean>;
   /** All keys that begin with `prefix`, ascending. */
   keys(prefix: string): Promise<string[]>;
-  /** Runs `task` while nobody else who uses the same storage runs one of this name. Throws `busy` after `patienceMs`. */
+  /** Runs `task` under the lock `name` of this storage. Throws `busy` if the lock is not free within `patienceMs`. */
   exclusively<T>(name: string, patienceMs: number, task: () => Promise<T>): Promise<T>;
 }
 
-/** What has become of an order. */
+/** The state of an order. */
 export type OrderState =
-  /** Written down; it may have been sent. */
+  /** Stored; it may have been sent. */
   | "created"
-  /** It has its certificate: final. */
+  /** It has its certificate. */
   | "certified"
   /** Confirmed by a quorum. */
   | "settled"
-  /** Another order took its number. */
+  /** Another order used its number. */
   | "superseded";

@@ -43,24 +43,24 @@ export class TransactionJournal {
     this.#prefix = `${domain.chainId}/${domain.contract.toLowerCase()}/${account}/`;
   }
 
-  /** Writes a transaction down that was sent. */
+  /** Stores a sent transaction. */
   async submitted(hash: Hex, of: ChainPurpose): Promise<void> {
     const { type, ...facts } = of;
     const texts = Object.entries(facts).map(([name, fact]) => [name, String(fact)]);
     await this.#write({ type, hash }, "submitted", Object.fromEntries(texts));
   }
 
-  /** Notes whose transaction it is, and which of them. */
+  /** Stores the sender and nonce of a transaction. */
   async placed(of: Named, { from, nonce }: Place): Promise<void> {
     await this.#write(of, "placed", { from, nonce });
   }
 
-  /** Notes that it has done what it was sent for, or never will. */
+  /** Notes that a transaction has ended, successfully or not. */
   async end(of: Named): Promise<void> {
     await this.#write(of, "ended", {});
   }
 
-  /** Those of which the end is not known here, oldest first. */
+  /** The transactions without a known outcome, oldest first. */
   async open(): Promise<SubmittedTransaction[]> {
     const names = (await this.#store.keys(this.#prefix)).flatMap((key) => this.#nameOf(key));
     const ended = new Set(names.filter(({ step }) => step === "ended").map(({ hash }) => hash));

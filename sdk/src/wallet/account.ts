@@ -1,4 +1,4 @@
-/** What the committee says of an account, and what this storage knows of its orders. */
+/** The committee's view of an account, and the orders in the storage. */
 
 import type { AccountId } from "../accounts.js";
 import type { Address } from "../bytes.js";
@@ -66,7 +66,10 @@ export async function listOrders(context: Context, account: AccountId): Promise<
   return entries.reverse().flatMap((stored) => orderEntry(account, stored));
 }
 
-/** Those that are not settled, oldest first; of one that was superseded it is the certificate that took its number. */
+/**
+ * The orders that are not settled, oldest first. A superseded order is returned with the certificate that took its
+ * number.
+ */
 export async function listUnfinished(context: Context, account: AccountId): Promise<OrderEntry[]> {
   const entries = await journalOf(context, account).unfinished();
   return entries.flatMap((stored) => orderEntry(account, stored));

@@ -1,4 +1,4 @@
-/** What every part of the client works with. */
+/** The shared context of the client's parts. */
 
 import type { AccountId } from "../accounts.js";
 import type { Contract } from "../chain/contract.js";
@@ -13,20 +13,20 @@ import type { OrderStore } from "../storage/store.js";
 export interface Context {
   readonly network: Network;
   readonly contract: Contract;
-  /** None where nothing is to be sent from here. */
+  /** Undefined if nothing is to be sent from here. */
   readonly store: OrderStore | undefined;
   readonly timing: Timing;
   /** The bases of relayers' addresses. */
   readonly relayers: readonly string[];
 }
 
-/** The orders of an account, as far as they are kept here. Throws `storage` where nothing is kept. */
+/** The orders of an account, as far as they are kept here. Throws `storage` if nothing is kept. */
 export function journalOf(context: Context, account: AccountId): OrderJournal {
   if (context.store === undefined) {
-    const action = "give the client a storage: browserStore, folderStore, or one of your own";
+    const action = "pass a storage to the client: browserStore, folderStore, or your own";
     throw new FastPayError(
       "storage",
-      "orders must be written down before they are sent, and there is no storage",
+      "orders are stored before they are sent, and there is no storage",
       action,
     );
   }

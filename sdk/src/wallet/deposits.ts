@@ -1,4 +1,4 @@
-/** Deposits: from a transaction on the Primary to the credit by a quorum of authorities. */
+/** Deposits: from the transaction on the Primary to the credit by a quorum of authorities. */
 
 import { encodeFunctionData, parseEventLogs, type TransactionReceipt, type WalletClient } from "viem";
 
@@ -51,7 +51,7 @@ export async function deposit(
   const from = await chainAccount(contract, wallet, report, signal);
   const { amount } = intent;
   if (amount <= 0n || amount > AMOUNT_MAX) {
-    throw new FastPayError("invalid-argument", "nothing, or more than fits, is to be deposited", "change the amount");
+    throw new FastPayError("invalid-argument", "the amount to deposit is zero or out of range", "change the amount");
   }
   await contract.checkNotPaused();
   const recipient = given ?? accountFromEthereum(from.address);
@@ -93,7 +93,7 @@ async function depositToken(from: ChainAccount, recipient: AccountId, asset: Add
   if (held < amount) {
     const { symbol, decimals } = await token.info();
     const [has, wants] = [held, amount].map((units) => `${formatAmount(units, decimals)} ${symbol}`);
-    const message = `the address holds ${has}, and ${wants} are to be deposited`;
+    const message = `the address holds ${has}, less than the ${wants} to deposit`;
     throw new FastPayError("insufficient-funds", message, "deposit less", {
       details: { needed: amount, available: held },
     });
@@ -117,7 +117,7 @@ async function depositToken(from: ChainAccount, recipient: AccountId, asset: Add
   return send(from, plain);
 }
 
-/** The deposit with a permit; none where the token has none that can be signed here. */
+/** The deposit with a permit; undefined if the token has none that can be signed here. */
 async function permittedCall(
   from: ChainAccount,
   token: Token,
@@ -184,7 +184,7 @@ function fundedBy(contract: Address, receipt: TransactionReceipt): DepositEntry 
   const logs = parseEventLogs({ abi: FASTPAY_ABI, eventName: "Funded", logs: receipt.logs });
   const ours = logs.find((log) => log.address.toLowerCase() === contract.toLowerCase());
   if (ours === undefined) {
-    const action = "it was cancelled in the wallet, or is for something else: look there before you deposit again";
+    const action = "it was cancelled in the wallet, or did something else: check the wallet before you deposit again";
     throw new FastPayError("not-found", `the transaction ${receipt.transactionHash} made no deposit`, action);
   }
   const { index, recipient, asset, amount } = ours.args;
@@ -197,7 +197,7 @@ function fundedBy(contract: Address, receipt: TransactionReceipt): DepositEntry 
   };
 }
 
-/** How far a deposit is, by its transaction. */
+/** The state of a deposit, by its transaction. */
 export async function depositStatus({ network, contract }: Context, hash: Hex): Promise<DepositStatus> {
   const receipt = await contract.receipt(hash);
   if (receipt === undefined) return { state: "pending" };

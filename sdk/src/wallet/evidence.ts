@@ -1,4 +1,4 @@
-/** What authorities show for a transfer, each checked by itself: for people who want to see. */
+/** The authorities' certificates of a transfer, each checked separately, for display. */
 
 import type { AccountId } from "../accounts.js";
 import { isHex, type Hex } from "../bytes.js";
@@ -8,10 +8,10 @@ import { FastPayError } from "../errors.js";
 import type { CertificateEvidence, DepositEntry } from "../views.js";
 import type { Context } from "./context.js";
 
-/** What to look for: a transfer's digest, or its sender and number. */
+/** The transfer to find: by digest, or by sender and number. */
 export type Named = Hex | { readonly account: AccountId; readonly sequence: bigint };
 
-/** Asks everybody for a certificate, and checks each that is shown. */
+/** Asks all authorities for a certificate, and checks each answer. */
 export async function gatherEvidence({ network, timing }: Context, named: Named): Promise<CertificateEvidence> {
   if (typeof named === "string" && !isHex(named, 32)) {
     throw new FastPayError("invalid-argument", "a digest has 32 bytes", "give 0x and 64 digits");
@@ -36,7 +36,7 @@ export async function gatherEvidence({ network, timing }: Context, named: Named)
     // Whose votes they are, the contract tells later: until then they are neither good nor forged.
     if (isAsked && committee === undefined) return undefined;
     const report = inspectCertificate(certificate, committee ?? network.committee, network.domain);
-    return isAsked ? report : { ...report, isValid: false, fault: "it is of another transfer than asked for" };
+    return isAsked ? report : { ...report, isValid: false, fault: "it belongs to another transfer" };
   }
   const valid = answers.find(({ answer }) => answer?.report?.isValid)?.answer?.certificate;
   const { sender, sequence } = valid?.order.transfer ?? {};
@@ -47,7 +47,7 @@ export async function gatherEvidence({ network, timing }: Context, named: Named)
   return { certificate, answers };
 }
 
-/** A deposit as at least f + 1 authorities tell it; none where they do not. */
+/** A deposit as at least f + 1 authorities tell it; undefined if they do not. */
 export async function findDeposit({ network }: Context, index: bigint): Promise<DepositEntry | undefined> {
   const answers = await network.askAll((authority, signal) => authority.deposit(index, signal));
   const said = new Map<string, DepositEntry>();

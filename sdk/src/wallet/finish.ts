@@ -29,7 +29,9 @@ import { verifyOrder, type VerifiedOrder } from "../verify.js";
 import type { AccountState, Receipt, Resumed } from "../views.js";
 import { conflictOf, readConflict } from "./conflicts.js";
 
-/** At most so many of the newest certificates of another copy are copied here; older ones stay at the authorities. */
+/**
+ * The maximum number of the newest certificates of another copy are copied here; older ones stay at the authorities.
+ */
 const LEARNED_MAX = 256n;
 
 /** Finishes an order that was written down before. */
@@ -148,8 +150,8 @@ export async function settleStored(operation: Operation, journal: OrderJournal, 
     await journal.certify(certificate);
     await journal.settle(certificate.order.transfer.sequence);
   } catch (cause) {
-    const message = `the transfer is settled, but that cannot be written down here: ${messageOf(cause)}`;
-    const action = "make room for what is kept here, then resume: nothing is paid twice";
+    const message = `the transfer is settled, but that cannot be stored here: ${messageOf(cause)}`;
+    const action = "free storage space, then resume: nothing is paid twice";
     throw new FastPayError("storage", message, action, { details: { certificate }, cause });
   }
   return { certificate, resumed: true, certifiedAfterMs: 0, settledAfterMs: performance.now() - start, rest };

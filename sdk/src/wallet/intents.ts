@@ -1,4 +1,4 @@
-/** What a caller asks to be ordered, checked: whoever calls without types is told what was expected. */
+/** Validates a caller's payment or redemption at run time, with errors that name the expected type. */
 
 import { accountOf } from "../accounts.js";
 import { isHex, type Address, type Hex } from "../bytes.js";

@@ -32,7 +32,7 @@ import { ADOPTIONS_MAX, checkAgreedState, finishingFirst, LOCK_PATIENCE_MS, othe
 const PAGES_UNDER_WAY_MAX = 8;
 
 type Report = (step: ManyStep) => void;
-/** What has become of a page's order; none where it has none. */
+/** What has become of a page's order; undefined if it has none. */
 type PageState = Pick<ListOrder, "state" | "sequence" | "digest"> | undefined;
 
 /** A list that is being paid, or looked at. */
@@ -77,7 +77,7 @@ export async function viewList(
   return statusOf(context, journalOf(context, account), await jobOf(context, account, lines, options));
 }
 
-/** The lists of an account that were begun and are not closed, oldest first. */
+/** The lists of an account that were started and are not closed, oldest first. */
 export async function openLists(context: Context, account: AccountId): Promise<ListStatus[]> {
   const begun = await listsOf(context).open(account);
   const lists = await Promise.all(begun.map(({ name, lines, maxOutputs }) => viewList(context, account, lines, { name, maxOutputs })));
@@ -87,14 +87,14 @@ export async function openLists(context: Context, account: AccountId): Promise<L
   return lists.filter((status) => !isOver(status));
 }
 
-/** The lines of a list that was begun. Throws `not-found`. */
+/** The lines of a list that was started. Throws `not-found`. */
 export async function linesOf(context: Context, name: Hex): Promise<BegunList> {
   const begun = await listsOf(context).find(name.toLowerCase() as Hex);
   if (begun !== undefined) return begun;
-  throw new FastPayError("not-found", "no list of this name was begun here", "give the list itself");
+  throw new FastPayError("not-found", "no list of this name was started here", "give the list itself");
 }
 
-/** Has a list no longer shown as open. */
+/** Marks a list as closed. */
 export function closeList(context: Context, name: Hex): Promise<void> {
   return listsOf(context).close(name);
 }
@@ -105,7 +105,7 @@ function listsOf(context: Context): ListJournal {
   return new ListJournal(store, network.domain);
 }
 
-/** The list as it is paid: as it was begun before, where it was. */
+/** The list as it is paid: as it was started before, where it was. */
 async function jobOf(
   context: Context,
   account: AccountId,
@@ -123,8 +123,8 @@ async function jobOf(
     return { name, account, maxOutputs: options.maxOutputs ?? PAYOUT_OUTPUTS_MAX, plan, begunAtMs: undefined };
   }
   if (begun.account !== account) {
-    const message = "another account began to pay this list";
-    throw invalidList([wholeList("begun-by-another-account", message)], "go on with that account's key, or change the list");
+    const message = "another account started this list";
+    throw invalidList([wholeList("begun-by-another-account", message)], "continue with that account's key, or change the list");
   }
   if (begun.digest !== plan.digest) throw changed();
   const { maxOutputs, begunAtMs } = begun;
@@ -133,7 +133,7 @@ async function jobOf(
 }
 
 function changed(): FastPayError {
-  const message = "a list of this name was begun, and pays something else";
+  const message = "a list of this name was started and pays something else";
   return invalidList([wholeList("changed", message)], "pay it as it was, or give the changed one another name");
 }
 
@@ -239,7 +239,10 @@ async function payPages(
   if (failures.length > 0) throw failures[0];
 }
 
-/** How far the pages are, as far as this storage says. Throws `invalid-list` where an order of their names pays something else. */
+/**
+ * How far the pages are, as far as this storage says. Throws `invalid-list` if an order of their names pays something
+ * else.
+ */
 async function pageStates(
   { network }: Pick<Operation, "network">,
   journal: OrderJournal,

@@ -27,7 +27,7 @@ const REDEMPTION_GAS = 100_000n;
 type Report = (step: ChainStep) => void;
 
 /**
- * Throws `recipient-is-fastpay` where money would be lost. While the Ethereum node is away nobody can report, and a
+ * Throws `recipient-is-fastpay` if money would be lost. While the Ethereum node is away nobody can report, and a
  * redemption can be ordered all the same.
  */
 export async function checkRecipient(contract: Contract, recipient: Address): Promise<void> {
@@ -36,7 +36,7 @@ export async function checkRecipient(contract: Contract, recipient: Address): Pr
     throw error;
   });
   if (!isLost) return;
-  const message = `${recipient} is a contract of FastPay: nobody could move what is paid to it`;
+  const message = `${recipient} is a contract of FastPay: nobody could move money paid to it`;
   const action = "nothing was signed; redeem to your own address. To move money between accounts, pay";
   throw new FastPayError("recipient-is-fastpay", message, action, { details: { recipient } });
 }
@@ -121,7 +121,7 @@ async function certifiedVotes(
   const certificate = await network.findCertificate(redemption.sender, redemption.sequence, { signal });
   const digest = transferDigest(network.domain, redemption);
   if (certificate?.digest !== digest) {
-    const message = "the keys of its epoch were stolen, and no authority has a certificate of this redemption";
+    const message = "the keys of its epoch were stolen, and no authority has this redemption's certificate";
     const action = "the committee votes only for what it has confirmed; ask its operators where you signed this one";
     throw new FastPayError("not-found", message, action, { details: { digest } });
   }
@@ -229,7 +229,7 @@ export async function claim(
   const { asset, owner = from.address, to = owner } = intent;
   const isOwn = owner.toLowerCase() === from.address.toLowerCase();
   if (!isOwn && to.toLowerCase() !== owner.toLowerCase()) {
-    const message = `only ${owner} can have this claim paid to another address`;
+    const message = `only ${owner} can collect this claim to another address`;
     throw new FastPayError("invalid-argument", message, "leave `to` out: the claim is paid to its owner");
   }
   if (intent.to !== undefined) await checkRecipient(contract, to);
@@ -271,11 +271,11 @@ export function followClaim(
 
 /** The error of a transaction that stands in the place of the one that was meant. */
 function undone(hash: Hex): FastPayError {
-  const message = `the transaction ${hash} stands in its place and paid nothing out: it was cancelled in the wallet`;
-  return new FastPayError("not-found", message, "try again where it was not meant to be cancelled");
+  const message = `the transaction ${hash} took its place and paid nothing out: it was cancelled in the wallet`;
+  return new FastPayError("not-found", message, "try again if you did not mean to cancel it");
 }
 
-/** What bringing one redemption to the contract costs now. */
+/** The current gas cost of one redemption. */
 export async function redemptionCost({ contract }: Context): Promise<RedemptionCost> {
   const gasPrice = await contract.ask(() => contract.client.getGasPrice());
   return { gas: REDEMPTION_GAS, gasPrice, wei: REDEMPTION_GAS * gasPrice };

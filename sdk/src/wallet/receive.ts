@@ -1,4 +1,4 @@
-/** Incoming payments that few authorities know of: they are brought to all, so that they can be spent. */
+/** Sends incoming payments that few authorities know to all of them, so that they can be spent. */
 
 import type { AccountId } from "../accounts.js";
 import type { AuthorityClient } from "../authority.js";
@@ -8,7 +8,7 @@ import { readNewest } from "../lists.js";
 import { nameOf, ReceivedProofs, textOf } from "../received.js";
 import type { PaymentName } from "../views.js";
 
-/** At most so many of the newest payments are compared. */
+/** The maximum number of the newest payments are compared. */
 const COMPARED_MAX = 500;
 /** At most so many are brought in one go. */
 const SPREAD_MAX = 50;
@@ -43,13 +43,13 @@ export async function spreadReceived(operation: Operation, account: AccountId): 
     if (lister === undefined) continue;
     const certificate = (await proofs.find(lister, name, signal))?.certificate;
     if (certificate === undefined) {
-      // Who lists what nobody can prove is not asked for more of it: it must not take the place of what is true.
+      // An authority that lists an unproven payment is not asked again: its inventions must not displace real payments.
       listers.forEach((authority) => doubted.add(authority));
       continue;
     }
     if (brought.has(certificate.digest)) continue;
     brought.add(certificate.digest);
-    // It is final whoever has confirmed it; not everywhere yet is no reason to fail. Its steps are not the caller's.
+    // Its certificate is valid with any number of confirmations, so a failure here is ignored. The caller gets no steps of it.
     await settle({ ...operation, report: () => undefined }, certificate).catch(() => undefined);
   }
 }

@@ -1,4 +1,4 @@
-/** What relayers say that they take for bringing a redemption to the contract (`GET /v1/fees`, docs/API.md). */
+/** The relayers' fees for submitting a redemption (`GET /v1/fees`, docs/API.md). */
 
 import type { Address, Hex } from "../bytes.js";
 import { hex, list, object, unsigned } from "../decode.js";
@@ -48,7 +48,7 @@ async function offerOf(url: string, domain: Domain, asset: Address, timeoutMs: n
   const read = fees(await requestJson({ method: "GET", url: `${url}/v1/fees`, timeoutMs }), "the relayer's answer");
   if (read.chainId !== domain.chainId || read.contract !== domain.contract.toLowerCase()) {
     const message = `${url} relays for contract ${read.contract} on chain ${read.chainId}`;
-    throw new FastPayError("malformed-answer", message, "it is a relayer of another deployment; take it off the list");
+    throw new FastPayError("malformed-answer", message, "it belongs to another deployment; remove it from the list");
   }
   const served = read.fees.find((one) => one.asset === asset);
   return served === undefined ? {} : { offer: { url, relayer: read.relayer as Hex, fee: served.fee } };

@@ -143,7 +143,7 @@ export function resume(
 
 /**
  * The number for a new order, after checking that nothing stands in its way: better to find out before a number is
- * bound to an order that cannot be paid. None where something is to be finished first that another copy began.
+ * bound to an order that cannot be paid. Undefined if something is to be finished first that another copy began.
  */
 export async function checkAgreedState(operation: Operation, journal: OrderJournal, need: Need): Promise<bigint | undefined> {
   const { network, signal } = operation;
@@ -186,6 +186,6 @@ async function availableOf(
 }
 
 export function otherCopy(account: AccountId): FastPayError {
-  const message = `another copy of this wallet keeps ordering with the key of account ${formatAccount(account)}`;
-  return new FastPayError("other-copy", message, "nothing was signed here; stop that one, then try again");
+  const message = `another copy of this wallet keeps sending orders for account ${formatAccount(account)}`;
+  return new FastPayError("other-copy", message, "nothing was signed here; stop that copy, then try again");
 }

@@ -14,7 +14,7 @@ export type Submitted<T extends ChainPurpose["type"]> = Extract<SubmittedTransac
 export type Sent<T extends ChainPurpose["type"]> = Omit<Submitted<T>, "submittedAtMs" | "place"> &
   Partial<Pick<SubmittedTransaction, "place">>;
 
-/** The transactions of an account, as far as they are kept here; none where nothing is kept. */
+/** The transactions of an account, as far as they are kept here; undefined if nothing is kept. */
 function journalOf({ store, network }: Context, account: AccountId): TransactionJournal | undefined {
   return store && new TransactionJournal(store, network.domain, account);
 }
@@ -35,7 +35,7 @@ export async function unfinishedTransactions(context: Context, account: AccountI
   return (await journalOf(context, account)?.open()) ?? [];
 }
 
-/** One that was sent for the same and may still do it; none where that cannot be said. */
+/** One that was sent for the same and may still do it; undefined if that cannot be said. */
 export async function sentBefore<T extends ChainPurpose["type"]>(
   context: Context,
   account: AccountId,

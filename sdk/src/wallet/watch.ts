@@ -1,11 +1,11 @@
 /**
- * Watches an account at all authorities at once. An event is told, once, when f + 1 of them tell it, with its
- * certificate where it has one: a certificate proves a payment, and one honest authority that it is new, which a liar
- * may say of any old one. Streams that end are opened again where they stood.
+ * Watches an account at all authorities at once. An event is reported once, when f + 1 authorities have reported it,
+ * with its certificate if it has one. The certificate proves a payment; f + 1 reports prove that it is new, because a
+ * lying authority could report an old one. A stream that ends is opened again at its last position.
  *
  * ```text
- *  a stream for each authority ─► said by few ─► f + 1, proven ─► queue ─► whoever reads
- *                                     └─ a payment, for long: it is brought to all authorities, which then tell it
+ *  a stream for each authority ─► reported by few ─► by f + 1, and proven ─► queue ─► the caller
+ *                                     └─ an unconfirmed payment is sent to all authorities, which then report it
  * ```
  */
 
@@ -27,22 +27,25 @@ import { spreadReceived } from "./receive.js";
 
 const RETRY_MIN_MS = 250;
 const RETRY_MAX_MS = 15_000;
-/** A stream that lasted so long was a good one. */
+/** A stream that lasted this long resets the backoff. */
 const GOOD_MS = 10_000;
-/** So many events may wait for whoever reads them, before streams are no longer read. */
+/** The maximum number of unread events. Above it, the streams are not read. */
 const QUEUE_MAX = 256;
-/** So many events that were told are remembered, to tell each once. */
+/** The number of reported events that are remembered, so that each is reported once. */
 const REMEMBERED_MAX = 10_000;
-/** So many events of one authority may wait for others to tell them, too: it must not fill the memory with inventions. */
-const ALONE_MAX = 1_000;
-/** A payment that too few tell for so long may have been brought to them only. */
-const ALONE_MS = 2_000;
-/** One that too few tell for so long, though it was brought to all then, is old or invented: all others tell it by now. */
+/**
+ * The maximum number of events of one authority that wait for confirmation, so that invented events cannot fill the
+ * memory.
+ */
+const UNCONFIRMED_MAX = 1_000;
+/** After this time, a payment that too few authorities report is sent to all of them. */
+const UNCONFIRMED_MS = 2_000;
+/** After this time, an event that too few authorities report is old or invented. */
 const OLD_MS = 60_000;
-/** The longest time between two attempts to bring such payments to all: inventions cause some, too. */
+/** The longest delay between two attempts to send such payments to all authorities. */
 const SPREAD_MAX_MS = 60_000;
 
-/** Watches from now on, or from where an earlier watch stood. */
+/** Starts a watch, now or from the cursor of an earlier watch. */
 export function watchAccount(
   { network, timing }: Context,
   account: AccountId,
@@ -56,40 +59,40 @@ export function watchAccount(
   };
 }
 
-/** What authorities say has happened. */
-interface Claim {
-  /** The same for all that say the same. */
+/** An event as reported by an authority. */
+interface Report {
+  /** Identifies the event across authorities. */
   readonly name: string;
   readonly type: AccountEvent["type"];
-  /** What is told of it when so many say so. Throws where that cannot be proven now. */
-  readonly prove: (voices: number) => Promise<AccountEvent> | AccountEvent;
+  /** Builds the event from this many reports. Throws if it cannot be proven now. */
+  readonly prove: (reporters: number) => Promise<AccountEvent> | AccountEvent;
 }
 
-/** A claim, and what became of it. */
-interface Happening {
+/** An event with its reports and its state. */
+interface Candidate {
   readonly name: string;
   readonly type: AccountEvent["type"];
   readonly sinceMs: number;
-  /** The addresses of those who say so. */
-  readonly voices: Set<string>;
-  state: "said" | "told" | "taken";
+  /** The addresses of the authorities that report it. */
+  readonly reporters: Set<string>;
+  state: "pending" | "reported" | "taken";
 }
 
-/** A place that was read in one authority's stream, what it tells there, and the event where that is to be told. */
+/** A position in one authority's stream, the event there, and the event to report to the caller, if any. */
 interface Passage {
   readonly url: string;
   readonly position: string;
-  readonly happening: Happening | undefined;
+  readonly candidate: Candidate | undefined;
   readonly event: AccountEvent | undefined;
 }
 
-/** How far one authority's stream is. */
+/** The positions in one authority's stream. */
 interface Stream {
-  /** Up to where it was read. */
+  /** The position up to which the stream was read. */
   read: string | undefined;
-  /** Up to where whoever reads the events has taken them: what is open behind it is told again after a crash. */
+  /** The position up to which the caller has taken the events. Later events are reported again after a crash. */
   taken: string | undefined;
-  /** What it told behind that, as far as it has come out of the queue. */
+  /** Passages after `taken` that have left the queue. */
   readonly open: Passage[];
 }
 
@@ -98,9 +101,9 @@ class Watch {
   readonly #timing: Timing;
   readonly #account: AccountId;
   readonly #streams: ReadonlyMap<string, Stream>;
-  readonly #said = new Map<string, Happening>();
-  readonly #told = new Map<string, Happening>();
-  /** One queue for all streams: a place counts as taken only after every event that was told before it. */
+  readonly #pending = new Map<string, Candidate>();
+  readonly #reported = new Map<string, Candidate>();
+  /** One queue for all streams: a position counts as taken only after every event before it. */
   readonly #queue: Passage[] = [];
   #wake = (): void => undefined;
 
@@ -154,7 +157,7 @@ class Watch {
         if (error instanceof ProblemError) backoff.waitAtLeast(error.facts.retryAfterMs);
         // It was restored from an older copy, and will tell other events under the same numbers.
         if (error instanceof ProblemError && error.problem === "cursor-ahead") {
-          this.#pass({ url: authority.url, position: "0.0.0", happening: undefined, event: undefined });
+          this.#pass({ url: authority.url, position: "0.0.0", candidate: undefined, event: undefined });
         }
       }
       if (Date.now() - openedMs > GOOD_MS) backoff.reset();
@@ -168,20 +171,20 @@ class Watch {
     if (stream.read === undefined) {
       // A stream that begins "now" would begin later each time that it is opened again.
       const position = positionOf(await authority.account(this.#account, undefined, signal));
-      this.#pass({ url, position, happening: undefined, event: undefined });
+      this.#pass({ url, position, candidate: undefined, event: undefined });
     }
     for await (const event of readEvents(authority.eventsUrl(this.#account, stream.read), signal)) {
-      const claim = this.#claim(authority, event, signal);
-      const happening = claim && this.#accept(url, claim);
-      const isEnough = happening?.state === "said" && happening.voices.size >= this.#network.trusted;
+      const report = this.#decode(authority, event, signal);
+      const candidate = report && this.#record(url, report);
+      const isEnough = candidate?.state === "pending" && candidate.reporters.size >= this.#network.trusted;
       // Where it cannot be proven now, the stream is opened again here, and tells it again.
-      const found = isEnough ? await claim?.prove(happening.voices.size) : undefined;
+      const found = isEnough ? await report?.prove(candidate.reporters.size) : undefined;
       while (this.#queue.length >= QUEUE_MAX && !signal.aborted) await sleep(50, signal);
       if (signal.aborted) return;
       // Two streams may have proven it at once.
-      const isNew = found !== undefined && happening?.state === "said";
-      if (isNew) this.#report(happening);
-      this.#pass({ url, position: event.id, happening, event: isNew ? found : undefined });
+      const isNew = found !== undefined && candidate?.state === "pending";
+      if (isNew) this.#markReported(candidate);
+      this.#pass({ url, position: event.id, candidate, event: isNew ? found : undefined });
     }
   }
 
@@ -189,24 +192,24 @@ class Watch {
     return this.#streams.get(url) as Stream;
   }
 
-  /** An authority says so. */
-  #accept(url: string, { name, type }: Claim): Happening {
-    const told = this.#told.get(name);
-    if (told !== undefined) return told;
-    const known = this.#said.get(name);
-    const happening: Happening = known ?? { name, type, sinceMs: Date.now(), voices: new Set(), state: "said" };
-    this.#said.set(name, happening);
-    happening.voices.add(url);
-    return happening;
+  /** Records that an authority reports an event. */
+  #record(url: string, { name, type }: Report): Candidate {
+    const reported = this.#reported.get(name);
+    if (reported !== undefined) return reported;
+    const known = this.#pending.get(name);
+    const candidate: Candidate = known ?? { name, type, sinceMs: Date.now(), reporters: new Set(), state: "pending" };
+    this.#pending.set(name, candidate);
+    candidate.reporters.add(url);
+    return candidate;
   }
 
-  #report(happening: Happening): void {
-    happening.state = "told";
-    this.#said.delete(happening.name);
-    this.#told.set(happening.name, happening);
+  #markReported(candidate: Candidate): void {
+    candidate.state = "reported";
+    this.#pending.delete(candidate.name);
+    this.#reported.set(candidate.name, candidate);
     // It keeps the order in which things came.
-    const oldest = this.#told.size > REMEMBERED_MAX ? this.#told.keys().next() : undefined;
-    if (oldest?.done === false) this.#told.delete(oldest.value);
+    const oldest = this.#reported.size > REMEMBERED_MAX ? this.#reported.keys().next() : undefined;
+    if (oldest?.done === false) this.#reported.delete(oldest.value);
   }
 
   #pass(passage: Passage): void {
@@ -217,52 +220,52 @@ class Watch {
 
   /** A passage leaves the queue. */
   #take(passage: Passage): void {
-    if (passage.happening !== undefined && passage.event !== undefined) passage.happening.state = "taken";
+    if (passage.candidate !== undefined && passage.event !== undefined) passage.candidate.state = "taken";
     this.#stream(passage.url).open.push(passage);
     this.#advance();
   }
 
-  /** A stream counts as taken up to the first thing that was not taken itself, and is waited for. */
+  /** Advances each stream's cursor up to the first event that may still be reported. */
   #advance(): void {
     for (const [url, { open }] of this.#streams) {
       for (let next = open[0]; next !== undefined; next = open[0]) {
-        if (isWaitedFor(next.happening) && open.length <= ALONE_MAX) break;
-        this.#unhear(url, next.happening);
+        if (mayBeReported(next.candidate) && open.length <= UNCONFIRMED_MAX) break;
+        this.#withdraw(url, next.candidate);
         this.#stream(url).taken = next.position;
         open.shift();
       }
     }
   }
 
-  /** Where too few say the same, an authority's word on it counts no more. */
-  #unhear(url: string, happening: Happening | undefined): void {
-    if (happening?.state !== "said") return;
-    happening.voices.delete(url);
-    if (happening.voices.size === 0) this.#said.delete(happening.name);
+  /** Removes an authority's report of an event that too few authorities report. */
+  #withdraw(url: string, candidate: Candidate | undefined): void {
+    if (candidate?.state !== "pending") return;
+    candidate.reporters.delete(url);
+    if (candidate.reporters.size === 0) this.#pending.delete(candidate.name);
   }
 
-  /** Brings payments to all authorities that too few of them report: then they tell them, too. Never rejects. */
+  /** Sends payments that too few authorities report to all of them, so that all report them. Never rejects. */
   async #spread(signal: AbortSignal): Promise<void> {
-    const backoff = new Backoff(ALONE_MS, SPREAD_MAX_MS);
-    const seen = new WeakSet<Happening>();
+    const backoff = new Backoff(UNCONFIRMED_MS, SPREAD_MAX_MS);
+    const seen = new WeakSet<Candidate>();
     while (!signal.aborted) {
       await backoff.wait(signal);
-      const alone = [...this.#said.values()].filter(
-        (one) => one.type === "received" && Date.now() - one.sinceMs >= ALONE_MS && !seen.has(one),
+      const unconfirmed = [...this.#pending.values()].filter(
+        (one) => one.type === "received" && Date.now() - one.sinceMs >= UNCONFIRMED_MS && !seen.has(one),
       );
-      if (alone.length === 0) {
+      if (unconfirmed.length === 0) {
         backoff.reset();
         continue;
       }
-      for (const one of alone) seen.add(one);
+      for (const one of unconfirmed) seen.add(one);
       const nothing = (): undefined => undefined;
       const operation = { network: this.#network, timing: this.#timing, stored: async () => undefined, report: nothing, signal };
       await spreadReceived(operation, this.#account).catch(nothing);
     }
   }
 
-  /** What an event of a stream says; none where it is of no kind that is known here. Throws `malformed-answer`. */
-  #claim(authority: AuthorityClient, { event, data }: ServerEvent, signal: AbortSignal): Claim | undefined {
+  /** Decodes an event of a stream; undefined for an unknown kind. Throws `malformed-answer`. */
+  #decode(authority: AuthorityClient, { event, data }: ServerEvent, signal: AbortSignal): Report | undefined {
     const value = parseJson(data, "the event");
     if (event === "received") return this.#received(authority, value, signal);
     if (event === "confirmed") return this.#confirmed(authority, value, signal);
@@ -270,7 +273,7 @@ class Watch {
     return undefined;
   }
 
-  #received(authority: AuthorityClient, value: unknown, signal: AbortSignal): Claim {
+  #received(authority: AuthorityClient, value: unknown, signal: AbortSignal): Report {
     const name = nameOf(decodeReceivedItem(value, "the event"));
     const type = "received" as const;
     const prove = async (): Promise<AccountEvent> => {
@@ -281,7 +284,7 @@ class Watch {
     return { name: `${type}/${textOf(name)}`, type, prove };
   }
 
-  #confirmed(first: AuthorityClient, value: unknown, signal: AbortSignal): Claim {
+  #confirmed(first: AuthorityClient, value: unknown, signal: AbortSignal): Report {
     const { sequence } = decodeSentItem(value, "the event");
     const type = "confirmed" as const;
     const prove = async (): Promise<AccountEvent> => {
@@ -292,7 +295,7 @@ class Watch {
     return { name: `${type}/${sequence}`, type, prove };
   }
 
-  #deposited(value: unknown): Claim {
+  #deposited(value: unknown): Report {
     const deposit = decodeDepositItem(value, "the event");
     if (deposit.recipient !== this.#account) throw malformed("a deposit", "of this account");
     const type = "deposited" as const;
@@ -301,9 +304,9 @@ class Watch {
   }
 }
 
-/** It is not taken, and may be told yet. */
-function isWaitedFor(happening: Happening | undefined): boolean {
-  if (happening === undefined || happening.state === "taken") return false;
-  const isOld = happening.type === "received" && Date.now() - happening.sinceMs >= OLD_MS;
-  return happening.state === "told" || !isOld;
+/** The event was not taken, and may still be reported. */
+function mayBeReported(candidate: Candidate | undefined): boolean {
+  if (candidate === undefined || candidate.state === "taken") return false;
+  const isOld = candidate.type === "received" && Date.now() - candidate.sinceMs >= OLD_MS;
+  return candidate.state === "reported" || !isOld;
 }

@@ -1,4 +1,4 @@
-/** Amounts in errors as people write them: in whole units, with what the asset is called. */
+/** Amounts in error messages: in whole units, with the asset's symbol. */
 
 import { formatAccount, type AccountId } from "../accounts.js";
 import { formatAmount } from "../amounts.js";
@@ -8,7 +8,7 @@ import { assetInfo } from "../chain/tokens.js";
 import { FastPayError, isFastPayError } from "../errors.js";
 import { ETHER } from "../transfer.js";
 
-/** An amount of an asset. Of a token that does not say how it counts, its address alone. */
+/** An amount of an asset, or the token's address alone if its decimals are unknown. */
 async function moneyText(contract: Contract, asset: Address, units: bigint): Promise<string> {
   if (asset === ETHER) return `${formatAmount(units, 18)} ETH`;
   const info = await assetInfo(contract, asset).catch(() => undefined);
@@ -24,7 +24,7 @@ export async function worded<T>(contract: Contract, act: Promise<T>): Promise<T>
     const { account, asset, needed, available } = error.details;
     if (typeof account !== "string" || typeof asset !== "string" || typeof needed !== "bigint" || typeof available !== "bigint") throw error;
     const [has, needs] = await Promise.all([available, needed].map((units) => moneyText(contract, asset as Address, units)));
-    const message = `account ${formatAccount(account as AccountId)} has ${has}, and ${needs} are needed`;
+    const message = `account ${formatAccount(account as AccountId)} has ${has} and needs ${needs}`;
     throw new FastPayError("insufficient-funds", message, error.action, { details: error.details, cause: error });
   }
 }

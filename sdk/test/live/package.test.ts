@@ -47,7 +47,7 @@ console.log("paid out", payout.hash);
     encoding: "utf8",
     timeout: 120_000,
   });
-  expect(said).toMatch(/fp1\S+ is paid; final after/);
+  expect(said).toMatch(/fp1\S+ is paid; certified after/);
   expect(said).toMatch(/paid out (0x[0-9a-f]{64}|undefined)/);
 });
 

@@ -37,19 +37,19 @@ export async function quickstart(deployment: Deployment, key: Hex) {
   const wallet = createWalletClient({ account: privateKeyToAccount(key), chain: foundry, transport: http(rpc) });
   const alice = ethereumSigner(wallet);
 
-  // Deposit: a transaction, its block final, the credit by a quorum.
+  // Deposit: a transaction, then finality of its block, then the credit by a quorum.
   const amount = parseAmount("0.5", 18);
   const { deposit } = await fastpay.deposit(wallet, { asset: ETHER, amount });
   console.log(`deposit ${deposit.index} of ${formatAmount(deposit.amount, 18)} ETH is credited`);
 
-  // Pay: final when the step `certified` comes, after one round trip.
+  // Pay: certified after one round trip, settled and final after the second.
   const carol = ed25519Signer(generatePrivateKey());
   const { certificate, certifiedAfterMs } = await fastpay.pay(
     alice,
     { recipient: carol.account, asset: ETHER, amount: parseAmount("0.2", 18), memo: encodeMemo("invoice 7") },
     { onProgress: (step) => console.log(`${step.afterMs.toFixed(1)} ms: ${step.type}`) },
   );
-  console.log(`${formatAccount(carol.account)} is paid; final after ${certifiedAfterMs.toFixed(1)} ms`);
+  console.log(`${formatAccount(carol.account)} is paid; certified after ${certifiedAfterMs.toFixed(1)} ms`);
 
   // Anybody can check the certificate, offline, with the committee that the contract lists.
   verifyCertificate(certificate, await fastpay.committee(certificate.epoch), fastpay.domain);

@@ -58,7 +58,7 @@ test("an account that holds too little is named with what people call it", async
   const failing = Promise.reject(new FastPayError("insufficient-funds", "too little", "deposit", { details }));
   const error = await worded(undefined as never, failing).catch((thrown: unknown) => thrown);
   expect(error).toMatchObject({ code: "insufficient-funds", action: "deposit", details });
-  expect((error as FastPayError).message).toMatch(/^account fp1\S+ has 1.5 ETH, and 2 ETH are needed$/);
+  expect((error as FastPayError).message).toMatch(/^account fp1\S+ has 1.5 ETH and needs 2 ETH$/);
   const other = new FastPayError("no-quorum", "too few", "resume");
   await expect(worded(undefined as never, Promise.reject(other))).rejects.toBe(other);
 });

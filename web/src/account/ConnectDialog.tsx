@@ -13,7 +13,7 @@ import { useOwners } from "./OwnerProvider";
 
 const TITLES = { choose: "Connect a wallet", new: "Make a key", import: "Import a key" };
 
-/** All ways to an account. */
+/** All ways to connect an account. */
 export default function ConnectDialog({ onClose }: { onClose: () => void }): JSX.Element {
   const { useKey } = useOwners();
   const [way, setWay] = useState<keyof typeof TITLES>("choose");
@@ -34,7 +34,7 @@ export default function ConnectDialog({ onClose }: { onClose: () => void }): JSX
               onClose();
             }}
           />
-          <Divider label="or a key in this browser" labelPosition="center" />
+          <Divider label="or use a browser key" labelPosition="center" />
           <NoKeysHere />
           <KeyList onChosen={(account) => take({ account })} />
           <Group grow>

@@ -11,7 +11,7 @@ import { IconChevronDown, IconDownload, IconKey, IconLock, IconLogout, IconRecei
 import { shorten } from "../ui/words";
 import { useOwners, type Owner } from "./OwnerProvider";
 
-/** Says whose account is used, and what can be done about that. */
+/** Shows the current account and its actions. */
 export default function OwnerMenu({ owner, onOther }: { owner: Owner; onOther: () => void }): JSX.Element {
   const { disconnect } = useWallets();
   const { useKey } = useOwners();
@@ -32,9 +32,9 @@ export default function OwnerMenu({ owner, onOther }: { owner: Owner; onOther: (
         </Button>
       </Menu.Target>
       <Menu.Dropdown>
-        <Menu.Label>{isKey ? "A key in this browser" : ethereum?.wallet.name}</Menu.Label>
+        <Menu.Label>{isKey ? "A browser key" : ethereum?.wallet.name}</Menu.Label>
         <Menu.Item component={Link} to={`/explore/account/${text}`} leftSection={<IconReceipt2 size={16} aria-hidden />}>
-          See this account as others do
+          Show this account in the explorer
         </Menu.Item>
         {isKey && <KeyItems account={account} onRemove={remove} />}
         <Menu.Item leftSection={<IconSwitchHorizontal size={16} aria-hidden />} onClick={onOther}>

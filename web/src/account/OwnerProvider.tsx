@@ -4,19 +4,19 @@ import { createContext, useCallback, useContext, useMemo, useState, type JSX, ty
 import { useWallets, type ConnectedWallet } from "../ethereum/WalletProvider";
 import { useKeys } from "../keys/KeysProvider";
 
-/** Who uses the page: an account, and what can be done for it here. */
+/** The current owner: an account and its capabilities. */
 export interface Owner {
   readonly account: AccountId;
   readonly signer: Signer;
-  /** An order can be signed now: by a wallet only on the deployment's chain. */
+  /** True if an order can be signed now. A wallet signs on the deployment's chain only. */
   readonly canSign: boolean;
-  /** It is a key of this browser, and not an Ethereum wallet. */
+  /** True for a browser key, false for an Ethereum wallet. */
   readonly isKey: boolean;
-  /** The wallet that deposits and sends transactions; beside a key there may be none. */
+  /** The wallet that sends transactions. A browser key may have none. */
   readonly ethereum: ConnectedWallet | undefined;
 }
 
-/** Who uses the page, and how that changes. */
+/** The current owner, and functions to change it. */
 export interface Owners {
   readonly owner: Owner | undefined;
   /** Uses the account of a key of this browser from now on; of the connected wallet where none is given. */
@@ -24,10 +24,10 @@ export interface Owners {
 }
 
 const OwnerContext = createContext<Owners | undefined>(undefined);
-/** Which key was used last; no key. */
+/** The account of the last used key, not the key itself. */
 const LAST_KEY = "fastpay.key";
 
-/** Who uses the page. */
+/** The current owner. */
 export function useOwners(): Owners {
   const owners = useContext(OwnerContext);
   if (owners === undefined) throw new Error("useOwners outside of OwnerProvider");

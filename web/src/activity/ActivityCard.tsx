@@ -18,14 +18,14 @@ const BADGES = {
   done: { color: "teal", text: "Done" },
   failed: { color: "red", text: "Not done" },
 };
-/** What is not to be done a second time while its transaction goes on. */
+/** A warning against repeating an action whose transaction is pending. */
 const NOT_AGAIN: Partial<Record<ActivityKind, string>> = {
   deposit: "do not deposit it again",
-  payout: "do not bring it there again",
+  payout: "do not submit it again",
   claim: "do not collect it again",
 };
 
-/** One piece of work with its steps, from the order to its settlement. */
+/** One activity with its steps, from the order to its settlement. */
 export function ActivityCard({ activity }: { activity: Activity }): JSX.Element {
   const isTransfer = activity.kind === "pay" || activity.kind === "redeem" || activity.kind === "resume";
   const out = useOnEthereum(activity);
@@ -58,7 +58,7 @@ export function ActivityCard({ activity }: { activity: Activity }): JSX.Element 
   );
 }
 
-/** Where the redemption that the work has ordered stands on Ethereum; none where it has ordered none, or that is not known. */
+/** The state on Ethereum of the redemption that the activity ordered; undefined if there is none or it is unknown. */
 function useOnEthereum(activity: Activity): RedemptionStatus | undefined {
   const certified = ownSteps(activity).findLast((step) => step.type === "certified");
   const transfer = certified?.certificate.order.transfer;
@@ -66,16 +66,16 @@ function useOnEthereum(activity: Activity): RedemptionStatus | undefined {
   return status?.data;
 }
 
-/** A redemption is done when it is paid: until then it waits for somebody. */
+/** A redemption is done when it is paid. */
 function badgeOf({ state }: Activity, out: RedemptionStatus | undefined): { color: string; text: string } {
   if (state !== "done" || out === undefined || out.state === "paid") return BADGES[state];
   return out.state === "queued" ? { color: "orange", text: "Queued" } : { color: "indigo", text: "Waits for a relayer" };
 }
 
-/** It has begun just now, by what the person did here. */
+/** The user has just started it. */
 const JUST_NOW_MS = 2_000;
 
-/** Has a result seen: the page goes to work as it begins, and again where it fails. */
+/** Scrolls to an activity when it starts and when it fails. */
 function useSight({ id, kind, state, startedAtMs }: Activity): RefObject<HTMLDivElement | null> {
   const card = useRef<HTMLDivElement>(null);
   const isNew = kind !== "resume" && Date.now() - startedAtMs < JUST_NOW_MS;
@@ -107,7 +107,7 @@ function Left({ hash, kind }: { hash: Hex | undefined; kind: ActivityKind }): JS
   if (hash === undefined) return null;
   return (
     <Text size="sm" style={{ overflowWrap: "anywhere" }}>
-      Your wallet has sent transaction {hash}, which goes on without this page: {NOT_AGAIN[kind]}. Close this only if you
+      Your wallet sent transaction {hash}, which happens without this page: {NOT_AGAIN[kind]}. Close this only if you
       cancelled or replaced it in your wallet.
     </Text>
   );
@@ -174,7 +174,7 @@ function Actions({ activity }: { activity: Activity }): JSX.Element | null {
     <Group>
       {canRetry && (
         <Button size="xs" onClick={again}>
-          {isOrdered || left !== undefined || isBegun(list) ? "Go on with it" : "Try again"}
+          {isOrdered || left !== undefined || isBegun(list) ? "Continue" : "Try again"}
         </Button>
       )}
       {digest !== undefined && (

@@ -17,20 +17,20 @@ function useStore(): Activities {
   return store;
 }
 
-/** All work of these accounts since the page was loaded, newest first. */
+/** All activities of these accounts since the page was loaded, newest first. */
 export function useActivities(...accounts: (AccountId | undefined)[]): readonly Activity[] {
   const store = useStore();
   const list = useSyncExternalStore(store.subscribe, store.list);
   return list.filter((one) => accounts.includes(one.account));
 }
 
-/** One piece of work; none where it was taken off the list. */
+/** One activity; undefined if it was dismissed. */
 export function useActivity(id: number | undefined): Activity | undefined {
   const store = useStore();
   return useSyncExternalStore(store.subscribe, store.list).find((one) => one.id === id);
 }
 
-/** How to start work, give it up, and take it off the list. */
+/** Functions to start, stop and dismiss an activity. */
 export function useActivityActions(): {
   readonly start: (plan: ActivityPlan) => number;
   readonly stop: (id: number) => void;
@@ -101,7 +101,7 @@ export function useResume(): (account: AccountId) => void {
       start({
         kind: "resume",
         account,
-        title: "Finish what was left unfinished",
+        title: "Finish an unfinished order",
         work: ({ report, signal }) => client.resume(account, { onProgress: report, signal }),
       });
     },
@@ -156,7 +156,7 @@ async function titleOf(sent: SubmittedTransaction, label: (asset: Address, amoun
 
 /** What the payout of a redemption is called; `isQueued` where it has waited in the contract. */
 export function payoutTitle(sequence: bigint, isQueued: boolean): string {
-  return isQueued ? `Pay out redemption #${sequence}` : `Bring redemption #${sequence} to Ethereum`;
+  return isQueued ? `Pay out redemption #${sequence}` : `Submit redemption #${sequence} to Ethereum`;
 }
 
 /** True while an order of the account is on its way: a second one has to wait for it. */

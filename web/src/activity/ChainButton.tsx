@@ -12,7 +12,7 @@ interface Props {
   readonly owner: Owner;
   readonly kind: "payout" | "claim";
   readonly title: string;
-  /** What is to be done is not known yet. */
+  /** The action is not known yet. */
   readonly disabled?: boolean;
   readonly work: (wallet: ConnectedWallet["walletClient"], control: ActivityControl) => Promise<unknown>;
   readonly children: ReactNode;

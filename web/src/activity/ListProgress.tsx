@@ -7,18 +7,18 @@ import { saveFile } from "../ui/save";
 import { count } from "../ui/words";
 import { listIn, type Activity } from "./activities";
 
-/** How many of a list's payments are so far at least. */
+/** The number of a list's payments that reached at least this state. */
 export function paymentsIn({ orders }: ListStatus, ...states: readonly ListStatus["orders"][number]["state"][]): number {
   return orders.filter(({ state }) => states.includes(state)).reduce((sum, { outputs }) => sum + outputs.length, 0);
 }
 
-/** How far a list is, in words. */
+/** A list's progress as text. */
 export function listText(status: ListStatus): string {
   const certified = paymentsIn(status, "certified", "settled");
   return `${certified} of ${count(status.payments.length, "payment")} certified, ${paymentsIn(status, "settled")} settled`;
 }
 
-/** How far a list of payments is; a screen reader hears of each change. */
+/** A list's progress; announced to screen readers. */
 export function ListProgress({ activity }: { activity: Activity }): JSX.Element {
   const status = listIn(activity);
   const newest = activity.steps.at(-1);
@@ -42,7 +42,7 @@ function orderNumber(status: ListStatus | undefined): string {
   return `${orders.findIndex(({ state }) => state === "open") + 1} of ${orders.length}`;
 }
 
-/** Saves what became of each line. */
+/** Saves the result of each line as a file. */
 export function SaveResult({ status }: { status: ListStatus }): JSX.Element {
   const save = async (): Promise<void> => {
     saveFile(`fastpay-${status.name.slice(2, 10)}.result.csv`, await formatListResult(status), "text/csv");

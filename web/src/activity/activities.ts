@@ -1,6 +1,6 @@
 /**
- * What the page is doing for the person: transfers and transactions on their way. They go on while the person looks
- * at other pages; what a reload cuts off is resumed from the wallet's storage.
+ * Activities: transfers and transactions in progress. They continue on other pages; after a reload they are resumed
+ * from the wallet's storage.
  */
 
 import {
@@ -14,59 +14,59 @@ import {
   type TransferProgress,
 } from "@fastpay/sdk";
 
-/** What kind of work it is. */
+/** The kind of activity. */
 export type ActivityKind = "pay" | "redeem" | "resume" | "deposit" | "payout" | "claim" | "list";
 
-/** A step of it, of whatever kind. */
+/** A step of any kind of activity. */
 export type ActivityProgress = TransferProgress | ChainProgress | ManyProgress;
 
-/** Work that is or was done since the page was loaded. */
+/** An activity since the page was loaded. */
 export interface Activity {
   readonly id: number;
   readonly kind: ActivityKind;
-  /** For whom. */
+  /** The account. */
   readonly account: AccountId;
-  /** What it is, for people. */
+  /** The title. */
   readonly title: string;
   readonly startedAtMs: number;
   readonly state: "running" | "done" | "failed";
-  /** Newest last. Of what is said over and over only the newest word: none of the others is lost, however long it takes. */
+  /** Newest last. A repeated step replaces its predecessor, so other steps are never dropped. */
   readonly steps: readonly ActivityProgress[];
   readonly error: unknown;
-  /** How to do the same again, from the start. */
+  /** Repeats the work from the start. */
   readonly plan: ActivityPlan;
 }
 
-/** What work is given. */
+/** The arguments of the work. */
 export interface ActivityControl {
   readonly report: (progress: ActivityProgress) => void;
   readonly signal: AbortSignal;
 }
 
-/** What is to be done. */
+/** The work. */
 export interface ActivityPlan {
   readonly kind: ActivityKind;
   readonly account: AccountId;
   readonly title: string;
   readonly work: (control: ActivityControl) => Promise<unknown>;
-  /** The transaction that it follows, where an earlier visit sent it. */
+  /** The transaction that it follows, if an earlier visit sent it. */
   readonly sent?: Hex;
 }
 
-/** The transaction on Ethereum that was sent for it; none where none was. */
+/** The transaction on Ethereum that was sent for it; undefined if none was. */
 export function submittedIn({ steps, plan }: Activity): Hex | undefined {
   return steps.findLast((step) => step.type === "submitted")?.hash ?? plan.sent;
 }
 
-/** These will not end otherwise, however often it is tried. */
+/** Errors that a retry cannot change. */
 const HOPELESS = new Set(["invalid-list", "superseded", "reverted", "not-found", "invalid-transfer", "invalid-link"]);
 
-/** How far the list is that it pays; none where it pays none, or has not looked yet. */
+/** The progress of its list; undefined for other activities, or before the first check. */
 export function listIn({ steps }: Activity): ListStatus | undefined {
   return steps.findLast((step) => step.type === "list")?.status;
 }
 
-/** Trying it again ends the same. */
+/** A retry would end the same way. */
 export function isHopeless({ error }: Activity): boolean {
   return isFastPayError(error) && HOPELESS.has(error.code);
 }
@@ -80,7 +80,10 @@ const ACTIVITIES_MAX = 20;
 
 const REPLACED: ReadonlySet<ActivityProgress["type"]> = new Set(["node", "list", "finalizing"]);
 
-/** What the newer step says is all that counts of the older one: what holds an authority up, whether the node answers, or how many blocks are missing. */
+/**
+ * Whether the newer step replaces the older one: a delay of the same authority, the state of the node, or the blocks
+ * until finality.
+ */
 function isOutdatedBy(older: ActivityProgress, newer: ActivityProgress): boolean {
   if (isDelay(older) && isDelay(newer)) return older.authority.url === newer.authority.url;
   return REPLACED.has(older.type) && newer.type === older.type;
@@ -90,7 +93,7 @@ function isDelay(step: ActivityProgress): step is ActivityProgress & DelayStep {
   return step.type === "waiting" || step.type === "catching-up";
 }
 
-/** All work since the page was loaded, newest first; a store that React can follow. */
+/** All activities since the page was loaded, newest first, as a store for React. */
 export class Activities {
   #list: readonly Activity[] = [];
   #listeners = new Set<() => void>();
@@ -104,7 +107,7 @@ export class Activities {
 
   readonly list = (): readonly Activity[] => this.#list;
 
-  /** Starts work and answers with its id at once; `ended` is called however it ends. */
+  /** Starts an activity and returns its id. `ended` is called when it ends, successfully or not. */
   start(plan: ActivityPlan, ended: () => void): number {
     this.#lastId += 1;
     const id = this.#lastId;
@@ -128,12 +131,12 @@ export class Activities {
     return id;
   }
 
-  /** Gives work up. What was sent may still happen. */
+  /** Stops an activity. A sent order or transaction may still happen. */
   stop(id: number): void {
     this.#aborts.get(id)?.abort();
   }
 
-  /** Takes ended work off the list. */
+  /** Dismisses an ended activity. */
   dismiss(id: number): void {
     this.#set(this.#list.filter((one) => one.id !== id || one.state === "running"));
   }

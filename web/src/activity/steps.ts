@@ -44,7 +44,7 @@ export function ownSteps({ kind, steps }: Activity): readonly ActivityProgress[]
   return steps.slice(start, end < 0 ? undefined : end);
 }
 
-/** The life of an order: signed, final, settled. */
+/** The steps of an order: signed, certified, settled. */
 export function transferSteps(activity: Activity): Step[] {
   const steps = ownSteps(activity);
   const [ordered, vote, certified] = [last(steps, "ordered"), last(steps, "vote"), last(steps, "certified")];
@@ -59,27 +59,27 @@ export function transferSteps(activity: Activity): Step[] {
       detail: isAsked ? "waiting for your signature" : undefined,
     },
     {
-      label: "Final: nothing can undo it",
+      label: "Certified: a quorum of authorities voted for it",
       isDone: certified !== undefined,
       detail: join(votes, since(certified, ordered)),
     },
     {
-      label: isOut(activity) ? "Settled: anyone can bring it to Ethereum" : "Settled: the money has arrived",
+      label: isOut(activity) ? "Settled and final: anyone can submit it to Ethereum" : "Settled and final: the money has arrived",
       isDone: settled !== undefined,
       detail: join(confirmations, since(settled, certified)),
     },
   ]);
 }
 
-/** The way of a redemption on from its settlement; none where its place on Ethereum is not known. */
+/** The steps of a redemption after settlement; none if its state on Ethereum is unknown. */
 export function stepsOnEthereum({ state }: Activity, out: RedemptionStatus | undefined): Step[] {
   if (out === undefined) return [];
   const isPaid = out.state === "paid";
-  const detail = out.state === "queued" ? "it waits in the contract's queue" : isPaid ? undefined : "anyone can bring it there";
+  const detail = out.state === "queued" ? "it waits in the contract's queue" : isPaid ? undefined : "anyone can submit it";
   return [{ label: "Paid on Ethereum", state: isPaid ? "done" : state === "done" ? "active" : "todo", detail }];
 }
 
-/** The order leads to Ethereum. */
+/** The order is a redemption. */
 function isOut({ kind, steps }: Activity): boolean {
   return kind === "redeem" || last(steps, "ordered")?.transfer.type === "redemption";
 }
@@ -100,18 +100,18 @@ function signingDetail(steps: readonly ActivityProgress[]): string | undefined {
   return signing !== undefined && "what" in signing ? `${SIGNING[signing.what]} in your wallet` : undefined;
 }
 
-/** Why there is no hash: it is to be signed yet, or somebody else was faster. */
+/** Why there is no hash: it is not signed yet, or another account was faster. */
 function unsentDetail({ state, steps }: Activity): string | undefined {
   if (state === "running") return signingDetail(steps);
-  return state === "done" ? "somebody else has done it" : undefined;
+  return state === "done" ? "somebody else did it" : undefined;
 }
 
 function blocksLeft(steps: readonly ActivityProgress[]): string | undefined {
   const left = last(steps, "finalizing");
-  return left && `the final block is ${count(left.blocks, "block")} behind`;
+  return left && `${count(left.blocks, "block")} until it is final`;
 }
 
-/** The life of a transaction of the person's own: a deposit, or a payout. */
+/** The steps of the user's own transaction: a deposit or a payout. */
 export function chainSteps(activity: Activity): Step[] {
   const { steps, kind } = activity;
   const [submitted, included] = [last(steps, "submitted"), last(steps, "included")];
@@ -119,7 +119,7 @@ export function chainSteps(activity: Activity): Step[] {
   const vote = last(steps, "vote");
   // Of a redemption whose certificate is older than the committee's present keys.
   const voted = vote && {
-    label: "Voted for again by the present committee",
+    label: "Voted for again by the current committee",
     isDone: vote.votes >= vote.quorum,
     detail: `${vote.votes} of ${count(vote.quorum, "vote")}`,
   };
@@ -153,9 +153,9 @@ function nameOf(authority: AuthorityRef): string {
 }
 
 const ROOM = {
-  disk: "has a disk that is nearly full, and takes no new order",
-  account: "has taken as many orders as it takes from this account for now",
-  address: "has taken as many orders as it takes from your network address for now",
+  disk: "accepts no new order: its disk is nearly full",
+  account: "accepts no more orders from this account for now",
+  address: "accepts no more orders from your network address for now",
 };
 
 function failureText(failure: PeerFailure): string {
@@ -163,7 +163,7 @@ function failureText(failure: PeerFailure): string {
     case "silent":
       return "does not answer yet";
     case "insufficient-balance":
-      return "has not heard of all your money yet";
+      return "has not received all your payments or deposits yet";
     case "no-room":
       return ROOM[failure.whose];
     case "behind":
@@ -173,7 +173,7 @@ function failureText(failure: PeerFailure): string {
     case "other-epoch":
       return `votes in epoch ${failure.epoch}`;
     case "no-primary":
-      return "has no Ethereum contract";
+      return "has no contract on Ethereum";
     case "refused":
       return `refuses: ${failure.message}`;
     case "misbehaved":

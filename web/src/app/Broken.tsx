@@ -3,7 +3,7 @@ import { Component, type JSX, type ReactNode } from "react";
 
 import { ErrorAlert } from "../ui/ErrorAlert";
 
-/** Shows an error page where a page throws, which is a fault of ours. */
+/** Shows an error page if a page throws. */
 export class ErrorBoundary extends Component<{ children: ReactNode }, { error?: unknown }> {
   override state: { error?: unknown } = {};
 
@@ -23,7 +23,7 @@ function Broken({ error }: { error: unknown }): JSX.Element {
         <Title order={1} size="h2">
           This page failed
         </Title>
-        <ErrorAlert error={error} title="Your orders are safe: they are kept in this browser" />
+        <ErrorAlert error={error} title="Your orders are safe: this browser stores them" />
         <Button component="a" href="/">
           To the wallet
         </Button>

@@ -12,7 +12,7 @@ import { shortAccount } from "../ui/words";
 /** After a stream failed altogether; the balances are asked for in intervals meanwhile. */
 const RETRY_MS = 5_000;
 
-/** Follows an account: says what arrives, and has what is shown asked for again. */
+/** Follows an account's events: notifies the user and refreshes the data. */
 export default function LiveEvents({ account }: { account: AccountId }): JSX.Element {
   const { client } = useNetwork();
   const queries = useQueryClient();

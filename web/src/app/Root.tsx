@@ -7,7 +7,7 @@ import { KeysProvider } from "../keys/KeysProvider";
 import { NetworkProvider } from "../network/NetworkProvider";
 import { Shell } from "./Shell";
 
-/** What every page stands on: the deployment, then the wallet, then the work under way. */
+/** The providers around every page: the deployment, the wallet, the activities. */
 export function Root({ children }: { children: ReactNode }): JSX.Element {
   return (
     <NetworkProvider>

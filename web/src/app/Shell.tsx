@@ -29,7 +29,7 @@ const TABS = [
   { to: "/explore", label: "Explore", Icon: IconSearch },
 ];
 
-/** What stands around every page: places above, on a phone below; the deployment at the end. */
+/** The frame of every page: navigation above, or below on a phone; the deployment at the foot. */
 export function Shell({ children }: { children: ReactNode }): JSX.Element {
   const { owner } = useOwners();
   return (
@@ -95,7 +95,7 @@ function SchemeButton(): JSX.Element {
   );
 }
 
-/** Which deployment this is: what a careful person compares. */
+/** The deployment, for comparison. */
 function Deployment(): JSX.Element {
   const { config } = useNetwork();
   return (

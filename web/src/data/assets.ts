@@ -10,7 +10,7 @@ import { useNetwork } from "../network/NetworkProvider";
 /** A longer list would make every look at an account slow. */
 export const ASSETS_ADDED_MAX = 30;
 
-/** The assets that are shown, and how to have more or fewer. */
+/** The displayed assets, and functions to add and remove one. */
 export interface KnownAssets {
   readonly assets: readonly Address[];
   readonly isAdded: (asset: Address) => boolean;

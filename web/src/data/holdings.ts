@@ -1,11 +1,11 @@
-/** What a person has, in FastPay and on the chain, asset by asset. */
+/** The user's balances, in FastPay and on the chain, by asset. */
 
 import type { AccountId, AccountView, Address } from "@fastpay/sdk";
 
 import { useKnownAssets } from "./assets";
 import { useAccount, useNamings, useChainBalances, type Naming } from "./queries";
 
-/** One asset of a person. Undefined is what is not known (yet). */
+/** One asset of the user. Undefined means unknown. */
 export interface Holding {
   readonly asset: Address;
   readonly naming: Naming;
@@ -15,7 +15,7 @@ export interface Holding {
   readonly onChain: bigint | undefined;
 }
 
-/** All holdings of a person, and where they come from. */
+/** All balances of the user, with their source. */
 export interface Holdings {
   readonly list: readonly Holding[];
   readonly view: AccountView | undefined;
@@ -23,7 +23,7 @@ export interface Holdings {
   readonly chainError: unknown;
 }
 
-/** What a person has. `owner` is the address whose balances on the chain are wanted. */
+/** The user's balances. `owner` is the address whose on-chain balances are read. */
 export function useHoldings(account: AccountId | undefined, owner: Address | undefined): Holdings {
   const { assets: known } = useKnownAssets();
   const accountQuery = useAccount(account, known);

@@ -1,4 +1,4 @@
-/** What the page asks for again and again, each under one key. */
+/** The page's queries, each with one key. */
 
 import type { AccountId, AccountState, AccountView, Address, AssetInfo, AssetStatus, Committee, ContractStatus, FastPayClient, ListStatus, OrderEntry, Redemption, RedemptionStatus, RelayerFees } from "@fastpay/sdk";
 import { ETHER } from "@fastpay/sdk";
@@ -8,7 +8,7 @@ import { useNetwork } from "../network/NetworkProvider";
 import { shorten } from "../ui/words";
 import { useKnownAssets } from "./assets";
 
-/** Between two looks at an account; what arrives meanwhile is told by the event stream. */
+/** The interval between two reads of an account, in milliseconds. The event stream reports changes earlier. */
 const ACCOUNT_INTERVAL_MS = 30_000;
 /** While some authorities know more of it than others: what all are about to know is shown at once. */
 const UNEVEN_INTERVAL_MS = 1_000;
@@ -18,7 +18,7 @@ const CHAIN_INTERVAL_MS = 30_000;
 /** A token that has not said how it counts is asked again. */
 const SILENT_INTERVAL_MS = 6_000;
 
-/** ETH needs no question. */
+/** ETH is known without a query. */
 const ETHER_INFO: AssetInfo = { asset: ETHER, symbol: "ETH", decimals: 18, hasPermit: false };
 
 /** The page's memory of answers. Amounts are bigints, which the library cannot compare by structure. */
@@ -29,8 +29,8 @@ export function makeQueryClient(): QueryClient {
 }
 
 /**
- * Has an account asked for again; resolves when the authorities have said how it stands, however slow the chain is. Its
- * history is read again where that shows more of it.
+ * Reads an account again; resolves when the authorities have answered, without waiting for the chain. Its history is
+ * read again if it has grown.
  */
 export async function refreshAccount(queries: QueryClient, account: AccountId): Promise<void> {
   // A first look that is under way may have been too early, and would not be begun anew.
@@ -111,12 +111,12 @@ export function useAccount(account: AccountId | undefined, assets: readonly Addr
   return useQuery({ ...useLook(account, assets), select: ({ view }) => view });
 }
 
-/** How much has happened to an account, as a text that differs where more has; none where it is not known yet. */
+/** How much has happened to an account, as a text that differs where more has; undefined if it is not known yet. */
 export function useExtent(account: AccountId | undefined, assets: readonly Address[]): string | undefined {
   return useQuery({ ...useLook(account, assets), select: ({ extent }) => extent }).data;
 }
 
-/** What each authority says of an account, where it matters who answers at all: each has all the time that reads have. */
+/** What each authority reports of an account, where it matters who answers at all: each has all the time that reads have. */
 export function useAuthorities(account: AccountId): UseQueryResult<AccountView["states"]> {
   const { client } = useNetwork();
   return useQuery({
@@ -234,7 +234,7 @@ export function useRelayerFees(asset: Address): RelayerFees | undefined {
   }).data;
 }
 
-/** The lists of payments that were begun in this browser and are not settled, oldest first. */
+/** The lists of payments that were started in this browser and are not settled, oldest first. */
 export function useUnfinishedLists(account: AccountId): UseQueryResult<ListStatus[]> {
   const { client } = useNetwork();
   return useQuery({ queryKey: ["orders", account, "lists"], queryFn: () => client.unfinishedLists(account) });
@@ -252,7 +252,7 @@ export function useRedemptionStatuses(redemptions: readonly Redemption[]): UseQu
   });
 }
 
-/** Where one redemption stands; none where it is not known yet. */
+/** Where one redemption stands; undefined if it is not known yet. */
 export function useRedemptionStatus(redemption: Redemption): RedemptionStatus | undefined {
   const [query] = useRedemptionStatuses([redemption]);
   return query?.data;

@@ -13,7 +13,7 @@ export interface ConnectedWallet {
   readonly account: AccountId;
   /** The chain that the wallet is on. */
   readonly chainId: number;
-  /** That is the deployment's. */
+  /** True if it is the deployment's chain. */
   readonly isOnChain: boolean;
   readonly signer: Signer;
   readonly walletClient: WalletClient;
@@ -23,12 +23,12 @@ export interface ConnectedWallet {
 export interface Wallets {
   readonly found: readonly FoundWallet[];
   readonly connected: ConnectedWallet | undefined;
-  /** It is not known yet whether a wallet of an earlier visit is still connected. */
+  /** True until it is known whether the wallet of an earlier visit is still connected. */
   readonly isRestoring: boolean;
-  /** Asks the person. Throws a `FastPayError` where they decline. */
+  /** Asks the user to connect. Throws a `FastPayError` if they decline. */
   readonly connect: (wallet: FoundWallet) => Promise<void>;
   readonly disconnect: () => void;
-  /** Asks the person to change to the deployment's chain. Throws as `connect`. */
+  /** Asks the user to switch to the deployment's chain. Throws like `connect`. */
   readonly switchChain: () => Promise<void>;
 }
 

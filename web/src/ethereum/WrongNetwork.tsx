@@ -7,7 +7,7 @@ import { ErrorAlert } from "../ui/ErrorAlert";
 import { useWallets } from "./WalletProvider";
 import { IconPlugConnectedX } from "../ui/icons";
 
-/** Stands on every page while the wallet is on another chain, and offers to change that. */
+/** A notice on every page while the wallet is on another chain, with a button to switch. */
 export function WrongNetwork(): JSX.Element | null {
   const { connected, switchChain } = useWallets();
   const { config } = useNetwork();

@@ -1,8 +1,8 @@
-/** Finds wallets: each announces itself (EIP-6963); an older one stands at `window.ethereum` (EIP-1193). */
+/** Finds wallets: announced by EIP-6963, or an older one at `window.ethereum` (EIP-1193). */
 
 import type { EIP1193Provider } from "viem";
 
-/** A wallet in this browser. What it says of itself is unchecked. */
+/** A wallet in this browser. Its name and icon are unverified. */
 export interface FoundWallet {
   /** Stays the same over visits. */
   readonly id: string;

@@ -6,7 +6,7 @@ import { ErrorAlert } from "../ui/ErrorAlert";
 import { IconFileImport } from "../ui/icons";
 import { useKeys } from "./KeysProvider";
 
-/** Takes a key over from a file. */
+/** Imports a key from a file. */
 export function ImportKey({ onDone }: { onDone: (file: KeyFile) => void }): JSX.Element {
   const { add } = useKeys();
   const [file, setFile] = useState<File | null>(null);

@@ -8,9 +8,9 @@ const UnlockDialog = lazy(() => import("./UnlockDialog"));
 /** The Ed25519 keys of this browser. */
 export interface Keys {
   readonly files: readonly KeyFile[];
-  /** Makes a key and keeps it, encrypted. Throws `storage`, or `wallet-failed` where the browser cannot sign with it. */
+  /** Creates a key and stores it encrypted. Throws `storage`, or `wallet-failed` if the browser cannot sign with it. */
   readonly make: (passphrase: string) => Promise<KeyFile>;
-  /** Keeps a key of a file. Throws `invalid-key-file`, `wrong-passphrase` or as `make`. */
+  /** Stores a key from a file. Throws `invalid-key-file`, `wrong-passphrase`, or like `make`. */
   readonly add: (text: string, passphrase: string) => Promise<KeyFile>;
   /** Deletes it from this browser. */
   readonly forget: (account: AccountId) => void;
@@ -20,7 +20,7 @@ export interface Keys {
   readonly lock: (account: AccountId) => void;
 }
 
-/** A key that nobody signs with for so long is locked again. */
+/** A key is locked after this time without a signature, in milliseconds. */
 const IDLE_MS = 15 * 60_000;
 
 interface Question {

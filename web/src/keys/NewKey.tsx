@@ -11,7 +11,7 @@ import { SaveKey } from "./SaveKey";
 /** Whoever has the file can try passphrases, a second each. */
 const PASSPHRASE_LENGTH_MIN = 12;
 
-/** Makes a key, and sees to it that its owner has a copy. */
+/** Creates a key, and requires its owner to save a copy. */
 export function NewKey({ onDone }: { onDone: (file: KeyFile) => void }): JSX.Element {
   const [made, setMade] = useState<KeyFile>();
   return made === undefined ? <Make onMade={setMade} /> : <Keep file={made} onDone={() => onDone(made)} />;
@@ -38,13 +38,13 @@ function Make({ onMade }: { onMade: (file: KeyFile) => void }): JSX.Element {
       <Stack>
         <Alert color="orange" icon={<IconAlertTriangle aria-hidden />} title="This key will be your account">
           <Text size="sm">
-            Whoever has it has the money, and nobody can restore it. It is kept in this browser only, encrypted, and is as
-            safe as this page and this device: for much money use an Ethereum wallet.
+            The key controls the money, and nobody can restore it. Only this browser stores it, encrypted. It is as safe as
+            this page and this device: for large amounts use an Ethereum wallet.
           </Text>
         </Alert>
         <PasswordInput
           label="Passphrase"
-          description={`At least ${PASSPHRASE_LENGTH_MIN} characters; several words that only you would put together`}
+          description={`At least ${PASSPHRASE_LENGTH_MIN} characters; for example several unrelated words`}
           value={passphrase}
           onChange={(event) => setTyped({ ...typed, passphrase: event.currentTarget.value })}
           error={isShort ? "This is too short." : undefined}
@@ -55,7 +55,7 @@ function Make({ onMade }: { onMade: (file: KeyFile) => void }): JSX.Element {
           label="Passphrase once more"
           value={again}
           onChange={(event) => setTyped({ ...typed, again: event.currentTarget.value })}
-          error={differs ? "The two differ." : undefined}
+          error={differs ? "The passphrases differ." : undefined}
           autoComplete="new-password"
         />
         <ErrorAlert error={error} />
@@ -74,7 +74,7 @@ function Keep({ file, onDone }: { file: KeyFile; onDone: () => void }): JSX.Elem
       <Text size="sm">Your account:</Text>
       <Copyable text={formatAccount(file.account)} name="your account" />
       <Text size="sm">
-        Save the key file somewhere else than on this device. It is encrypted under your passphrase, and opens here on
+        Save the key file on another device. It is encrypted under your passphrase, and opens here on
         another device, or with <code>fastpay keys import</code>. A browser may clear what it keeps: then this file is all
         there is.
       </Text>

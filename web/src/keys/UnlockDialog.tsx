@@ -9,7 +9,7 @@ import { NoKeysHere, useCanKeepKeys } from "./NoKeysHere";
 
 interface Props {
   readonly file: KeyFile;
-  /** What is to be signed. */
+  /** The transfer to sign. */
   readonly transfer: Transfer;
   readonly onUnlocked: (signer: Signer) => void;
   readonly onClose: () => void;

@@ -1,4 +1,4 @@
-/** The encrypted keys that this browser keeps, and nothing of a secret besides. */
+/** The browser's encrypted keys. No secret is stored unencrypted. */
 
 import { FastPayError, messageOf, readKeyFile, type AccountId, type KeyFile } from "@fastpay/sdk";
 
@@ -16,7 +16,7 @@ export function storedKeys(): readonly KeyFile[] {
 /** Keeps one more, and makes sure of it. Throws `storage`. */
 export function storeKey(file: KeyFile): void {
   write([...others(file.account), file.text]);
-  if (!texts().includes(file.text)) throw unusable("it did not keep the key");
+  if (!texts().includes(file.text)) throw unusable("it did not store the key");
 }
 
 /** Keeps one no longer. Throws `storage`. */
@@ -29,7 +29,7 @@ function others(account: AccountId): string[] {
   return texts().filter((text) => readable(text)?.account !== account);
 }
 
-/** What stands there. Throws `storage` where it is not ours: better no new key than one that overwrites others. */
+/** What stands there. Throws `storage` if it is not ours: better no new key than one that overwrites others. */
 function texts(): string[] {
   let kept: unknown;
   try {
@@ -37,7 +37,7 @@ function texts(): string[] {
   } catch (error) {
     throw unusable(messageOf(error));
   }
-  if (!Array.isArray(kept) || !kept.every((text) => typeof text === "string")) throw unusable("it holds something else");
+  if (!Array.isArray(kept) || !kept.every((text) => typeof text === "string")) throw unusable("it contains something else");
   return kept;
 }
 
@@ -67,6 +67,6 @@ function write(kept: readonly string[]): void {
 }
 
 function unusable(why: string): FastPayError {
-  const action = "allow this site to keep data, and make room on the disk";
+  const action = "allow this site to store data, and free disk space";
   return new FastPayError("storage", `the browser's storage cannot be used: ${why}`, action);
 }

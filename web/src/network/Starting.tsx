@@ -9,11 +9,11 @@ interface Props {
   readonly error: unknown;
   readonly isBusy: boolean;
   readonly onRetry: () => void;
-  /** Begins without what this browser has of another deployment at the same address. */
+  /** Starts without this browser's data of another deployment at the same address. */
   readonly onSetAside: () => void;
 }
 
-/** What stands here until the deployment is known, and why it is not. */
+/** Shown until the deployment is loaded, with the reason if loading fails. */
 export function Starting({ error, isBusy, onRetry, onSetAside }: Props): JSX.Element {
   const isOther = isFastPayError(error, "other-deployment");
   return (

@@ -1,12 +1,9 @@
-/**
- * Which deployment this page is for: /network.json, beside the page. One build serves any deployment; whoever hosts
- * the page decides which one it trusts.
- */
+/** The page's deployment: /network.json, beside the page. One build serves any deployment; the host chooses it. */
 
 import { accountFromEthereum, FastPayError, ZERO_ACCOUNT, type Address, type AuthorityEndpoint } from "@fastpay/sdk";
 import { isAddress } from "viem";
 
-/** A deployment and where its parts are. */
+/** A deployment and its endpoints. */
 export interface NetworkConfig {
   readonly chainId: number;
   /** The Ethereum nodes that the page asks: the first, and the next where one does not answer. */
@@ -15,13 +12,13 @@ export interface NetworkConfig {
   /** Tokens that are shown from the start, besides ETH. */
   readonly tokens: readonly Address[];
   readonly authorities: readonly AuthorityEndpoint[];
-  /** Where relayers say what they take. */
+  /** Base URLs of relayers. */
   readonly relayers: readonly string[];
-  /** What to call the chain. */
+  /** The chain's name. */
   readonly chainName: string;
 }
 
-/** What chains are called that people meet. */
+/** Names of well-known chains. */
 const CHAIN_NAMES: Readonly<Record<number, string>> = {
   1: "Ethereum",
   10: "OP Mainnet",
@@ -44,18 +41,18 @@ export async function loadConfig(signal?: AbortSignal): Promise<NetworkConfig> {
   return readConfig(file);
 }
 
-/** Checks what the file says. Throws a `FastPayError`. */
+/** Validates the file. Throws a `FastPayError`. */
 export function readConfig(file: unknown): NetworkConfig {
-  if (!isRecord(file)) throw unusable("it is no object");
+  if (!isRecord(file)) throw unusable("it is not an object");
   const { chainId, rpc, contract, authorities, relayers = [] } = file;
   if (typeof chainId !== "number" || !Number.isSafeInteger(chainId) || chainId <= 0) throw unusable("no chainId");
   const nodes: unknown[] = Array.isArray(rpc) ? rpc : [rpc];
   const areNodes = nodes.length > 0 && nodes.every((url): url is string => typeof url === "string" && isHttp(url));
-  if (!areNodes) throw unusable("rpc is no http address, and no list of them");
-  if (!isContract(contract)) throw unusable("contract is no address");
+  if (!areNodes) throw unusable("rpc is neither an http address nor a list of them");
+  if (!isContract(contract)) throw unusable("contract is not an address");
   if (!Array.isArray(authorities) || authorities.length === 0) throw unusable("no authorities");
   if (!Array.isArray(relayers) || !relayers.every((url) => typeof url === "string" && isHttp(url))) {
-    throw unusable("relayers is no list of http addresses");
+    throw unusable("relayers is not a list of http addresses");
   }
   return {
     chainId,
@@ -68,15 +65,15 @@ export function readConfig(file: unknown): NetworkConfig {
   };
 }
 
-/** What to call a chain. */
+/** A chain's name. */
 export function chainName(chainId: number): string {
   return CHAIN_NAMES[chainId] ?? `chain ${chainId}`;
 }
 
 function readTokens(tokens: unknown): Address[] {
-  if (!Array.isArray(tokens)) throw unusable("tokens is no list");
+  if (!Array.isArray(tokens)) throw unusable("tokens is not a list");
   return tokens.map((token: unknown) => {
-    if (!isContract(token)) throw unusable("a token is no address");
+    if (!isContract(token)) throw unusable("a token is not an address");
     return lower(token);
   });
 }
@@ -108,6 +105,6 @@ function lower(hex: Address): Address {
 }
 
 function unusable(why: string, cause?: unknown): FastPayError {
-  const action = "whoever hosts this page has to put it right (docs/WEB.md)";
+  const action = "the host of this page has to correct it (docs/WEB.md)";
   return new FastPayError("invalid-argument", `network.json cannot be used: ${why}`, action, { cause });
 }

@@ -16,12 +16,12 @@ import {
   waitForTransactionReceipt,
 } from "viem/actions";
 
-/** A node that has not answered by then is passed over, where there is another one. */
+/** The time-out of a node, if there is another one, in milliseconds. */
 const NODE_TIMEOUT_MS = 4_000;
 
 /**
- * Asks the node that answered last; where it cannot be reached, the next, and goes on with that one. What a node answers,
- * also an error, is an answer.
+ * Asks the node that answered last. If it is unreachable, switches to the next one. An error in an answer does not
+ * switch.
  */
 function failover(urls: readonly string[]): Transport {
   const [only] = urls;

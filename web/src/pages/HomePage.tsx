@@ -22,7 +22,7 @@ export function HomePage(): JSX.Element {
 function Welcome(): JSX.Element {
   return (
     <Page
-      title="Payments on Ethereum, final in one round trip"
+      title="Payments on Ethereum, final after two round trips"
       lead="Deposit once, pay anyone in milliseconds, and redeem to Ethereum at any time, without a relayer if need be."
       width={880}
     >
@@ -33,11 +33,11 @@ function Welcome(): JSX.Element {
         </Button>
       </Group>
       <SimpleGrid cols={{ base: 1, sm: 3 }} mt="md">
-        <Point title="Your key">Your Ethereum wallet signs each payment, and shows it first; or a key does that this browser keeps, encrypted.</Point>
+        <Point title="Your key">Your Ethereum wallet shows and signs each payment. Or use a browser key, stored encrypted.</Point>
         <Point title="A committee, not a company">
-          Authorities vote on each payment. This page checks every vote by itself; fewer than a third of them may lie or be away.
+          Authorities vote on each payment, and this page checks every vote. Fewer than a third of them may be lying or unavailable.
         </Point>
-        <Point title="Your way out">What you hold can be redeemed by a transaction of your own, once a quorum of authorities has voted for it.</Point>
+        <Point title="Leave at any time">Your own transaction redeems your money on Ethereum, with the votes of a quorum of authorities.</Point>
       </SimpleGrid>
     </Page>
   );

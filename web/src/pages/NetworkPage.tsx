@@ -24,7 +24,7 @@ export default function NetworkPage(): JSX.Element {
   return (
     <Page
       title="Network"
-      lead="What this page trusts: the chain and the contract below, as its Ethereum node tells them. Compare them with a source of your own."
+      lead="What this page trusts: the chain and the contract below, as read from its Ethereum node. Compare them with another source."
       width={720}
     >
       <PausedNotice />
@@ -45,7 +45,7 @@ export default function NetworkPage(): JSX.Element {
           ]}
         />
       </Card>
-      <ErrorAlert error={committee.error} title="The committee is not known now" />
+      <ErrorAlert error={committee.error} title="The committee cannot be read" />
       {committee.data && <Members committee={committee.data} states={authorities.data ?? []} />}
     </Page>
   );
@@ -76,7 +76,7 @@ function Members({ committee, states }: MembersProps): JSX.Element {
                   {shorten(votingKey, 14, 6)}
                 </Text>
                 <Text size="xs" c="dimmed">
-                  {state?.authority.url ?? "this page does not know where it is"}
+                  {state?.authority.url ?? "this page does not know its address"}
                 </Text>
               </div>
               {state?.answer !== undefined && <Badge color="teal">answers</Badge>}

@@ -4,10 +4,10 @@ import { Link } from "react-router";
 
 import { Page } from "../ui/Page";
 
-/** What stands at an address that is none. */
+/** The page for unknown addresses. */
 export default function NowherePage(): JSX.Element {
   return (
-    <Page title="There is no such page" lead="The address may be mistyped, or of another version of this page.">
+    <Page title="There is no such page" lead="The address may be mistyped, or belong to another version of this page.">
       <Group>
         <Button component={Link} to="/">
           To the wallet

@@ -30,7 +30,7 @@ export default function PayListPage(): JSX.Element {
   );
 }
 
-/** A list that was checked. */
+/** A validated list. */
 interface Checked {
   readonly list: PayList;
   readonly status: ListStatus;

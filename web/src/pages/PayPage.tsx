@@ -32,12 +32,12 @@ import { PendingNotice } from "./pay/PendingNotice";
 import { useLinkRequest } from "./pay/useLinkRequest";
 import { IconSend } from "../ui/icons";
 
-/** So many accounts that were paid lately are offered. */
+/** The number of suggested recent accounts. */
 const RECENT_MAX = 8;
 
 export default function PayPage(): JSX.Element {
   return (
-    <Page title="Pay" lead="Final in one round trip; nobody can undo it.">
+    <Page title="Pay" lead="Certified after one round trip, settled and final after two.">
       <WithOwner>{(owner) => <Pay key={owner.account} owner={owner} />}</WithOwner>
     </Page>
   );
@@ -149,7 +149,7 @@ function PayForm({ owner }: { owner: Owner }): JSX.Element {
   return (
     <Card withBorder component="form" onSubmit={submit} aria-label="Payment">
       <Stack>
-        <ErrorAlert error={error} title="Your balance is not known now" />
+        <ErrorAlert error={error} title="Your balance cannot be read" />
         <NamingAlert error={namingError} />
         {showOpened !== undefined && <OpenedNotice onShow={showOpened} />}
         {request === undefined ? (
@@ -157,7 +157,7 @@ function PayForm({ owner }: { owner: Owner }): JSX.Element {
             <LinkReader onText={read} error={linkError} />
             <TextInput
               label="To"
-              description="An account (0x… or fp1…), a name that you gave one, or a payment link"
+              description="An account (0x… or fp1…), a saved name, or a payment link"
               list={recipientsId}
               value={typed.to}
               onChange={({ currentTarget: { value } }) => (read(value, false) ? change({ to: "" }) : change({ to: value }))}
@@ -239,7 +239,7 @@ function readRecipient(text: string, names: Contacts["names"]): { account: Accou
     // After accounts, so that no name hides one.
     const [named] = [...names].find(([, name]) => isSameName(name, text)) ?? [];
     if (named !== undefined) return { account: named, fault: undefined };
-    return { account: undefined, fault: isFastPayError(error) ? sentence(error.action) : "This is no account." };
+    return { account: undefined, fault: isFastPayError(error) ? sentence(error.action) : "This is not an account." };
   }
 }
 

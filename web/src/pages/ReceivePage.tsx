@@ -53,7 +53,7 @@ function Receive({ owner }: { owner: Owner }): JSX.Element {
           <ErrorAlert error={made.error} />
           {isUnread && (
             <Text role="status" ta="center">
-              No code and no link now. {typed.fault ?? "Nobody knows yet how this token counts, and so not which amount this is."}
+              No code and no link now. {typed.fault ?? "The token's decimals are not known, so this amount cannot be read."}
             </Text>
           )}
           {!isUnread && made.links !== undefined && (
@@ -75,11 +75,11 @@ function Receive({ owner }: { owner: Owner }): JSX.Element {
             info={info}
             fault={typed.fault}
             required={false}
-            description="Without one the sender chooses"
+            description="Leave empty to let the sender choose"
           />
           <TextInput
             label="Memo (optional)"
-            description="The payment will carry it, so you can tell it from others; everyone can read it"
+            description="Identifies the payment. Everyone can read it"
             value={memo}
             onChange={(event) => setMemo(event.currentTarget.value)}
             autoComplete="off"

@@ -20,7 +20,7 @@ export default function RedeemPage(): JSX.Element {
 }
 
 const KINDS = new Set(["redeem", "resume", "payout"]);
-/** So many of the newest are shown; of older ones those that are not done. */
+/** The number of newest activities shown. Older ones are shown while they are not done. */
 const SHOWN_MAX = 3;
 
 function Redeem({ owner }: { owner: Owner }): JSX.Element {

@@ -5,7 +5,7 @@ import type { JSX, ReactNode } from "react";
 import type { ShownAsset } from "../data/queries";
 import { money, sentence } from "./words";
 
-/** What a typed amount means: a number of the smallest unit, nothing yet, or why it cannot be used. */
+/** A parsed amount: units, nothing yet, or the reason why it is invalid. */
 export interface TypedAmount {
   readonly units: bigint | undefined;
   readonly fault: string | undefined;
@@ -16,27 +16,27 @@ export function readAmount(text: string, info: ShownAsset | undefined, available
   if (text === "" || info === undefined) return { units: undefined, fault: undefined };
   try {
     const units = parseAmount(checkComma(text.trim()), info.decimals);
-    if (units === 0n) return { units: undefined, fault: "Give more than nothing." };
+    if (units === 0n) return { units: undefined, fault: "Enter an amount above zero." };
     if (available !== undefined && units > available) {
-      return { units: undefined, fault: `Not enough money: there are ${money(available, info)}.` };
+      return { units: undefined, fault: `Not enough money: ${money(available, info)} available.` };
     }
     return { units, fault: undefined };
   } catch (error) {
-    return { units: undefined, fault: isFastPayError(error) ? sentence(error.action) : "This is no amount." };
+    return { units: undefined, fault: isFastPayError(error) ? sentence(error.action) : "This is not an amount." };
   }
 }
 
 /** A comma groups thousands wherever this page shows an amount, and is a decimal point on many keyboards: it is refused. */
 function checkComma(text: string): string {
   if (!text.includes(",")) return text;
-  const action = "write no comma between thousands, and a point before decimals, such as 1000 or 1.5";
-  throw new FastPayError("invalid-amount", `${JSON.stringify(text)} has a comma that can be read in two ways`, action);
+  const action = "use no comma between thousands, and a point before decimals, such as 1000 or 1.5";
+  throw new FastPayError("invalid-amount", `${JSON.stringify(text)} has an ambiguous comma`, action);
 }
 
-/** What there is of an asset, as the field for an amount says it; `error` is why that is not known. */
+/** The available balance as a description of the amount field; `error` is the reason if it is unknown. */
 export function availableText(units: bigint | undefined, info: ShownAsset | undefined, where: string, error: unknown): string {
   if (units !== undefined && info !== undefined) return `You have ${money(units, info)} ${where}`;
-  return error === undefined || error === null ? "Asking for your balance …" : "Your balance is not known now";
+  return error === undefined || error === null ? "Loading your balance …" : "Your balance cannot be read";
 }
 
 interface Props {
@@ -46,9 +46,9 @@ interface Props {
   readonly info: ShownAsset | undefined;
   readonly fault: string | undefined;
   readonly description?: ReactNode;
-  /** What the button fills in; no button without. */
+  /** The amount that the button fills in. Without it there is no button. */
   readonly most?: bigint | undefined;
-  /** What the button is called. */
+  /** The button's label. */
   readonly fill?: string;
   readonly disabled?: boolean;
   readonly required?: boolean;

@@ -12,7 +12,7 @@ interface Props extends Omit<AlertProps, "title" | "children" | "onReset"> {
   readonly children?: ReactNode;
 }
 
-/** Says that a token does not tell how it is called and counts, without which no amount of it can be given. */
+/** A notice that a token's name and decimals are unknown, so no amount of it can be entered. */
 export function NamingAlert({ error }: { error: unknown }): JSX.Element | null {
   return (
     <ErrorAlert error={error} title="This token is not known now">
@@ -21,7 +21,7 @@ export function NamingAlert({ error }: { error: unknown }): JSX.Element | null {
   );
 }
 
-/** Says what happened and what to do; a screen reader says it at once. */
+/** Shows an error and what to do; announced to screen readers at once. */
 export function ErrorAlert({ error, title, children, ...rest }: Props): JSX.Element | null {
   if (error === undefined || error === null) return null;
   const action = isFastPayError(error) ? sentence(error.action) : undefined;

@@ -7,7 +7,7 @@ import { usePausedUntil } from "../data/queries";
 import { timeText } from "./words";
 import { IconPlayerPause, IconWallet } from "./icons";
 
-/** Says that the contract is paused, until when, and what goes on all the same. */
+/** A notice that the contract is paused, until when, and what still works. */
 export function PausedNotice(): JSX.Element | null {
   const until = usePausedUntil();
   if (until === undefined) return null;
@@ -15,21 +15,20 @@ export function PausedNotice(): JSX.Element | null {
     <Alert role="alert" color="orange" icon={<IconPlayerPause aria-hidden />} title="The contract is paused">
       <Text size="sm">
         Deposits and payouts on Ethereum stand still until {timeText(Number(until) * 1_000)}; the pause ends by itself.
-        Payments inside FastPay go on.
+        Payments inside FastPay continue.
       </Text>
     </Alert>
   );
 }
 
-/** What needs an account, or the invitation to connect a wallet or take up a key. */
+/** Renders its children for an account, or asks to connect a wallet or create a key. */
 export function WithOwner({ children }: { children: (owner: Owner) => ReactNode }): ReactNode {
   const { owner } = useOwners();
   if (owner !== undefined) return children(owner);
   return (
     <Alert color="indigo" icon={<IconWallet aria-hidden />} title="Connect a wallet first">
       <Text size="sm" mb="sm">
-        Your FastPay account belongs to the Ethereum key in your wallet, or to a key that this browser keeps for you. There is
-        nothing else to set up.
+        Your FastPay account belongs to the Ethereum key in your wallet, or to a browser key. There is nothing else to set up.
       </Text>
       <ConnectButton />
     </Alert>

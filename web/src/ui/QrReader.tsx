@@ -19,7 +19,7 @@ export function QrReader({ onText }: { onText: (text: string) => void }): JSX.El
     try {
       onText(await readPicture(file));
     } catch (cause) {
-      const action = "take the picture again: sharp, straight, and with a white border";
+      const action = "take the picture again: sharp, straight, and with a white border around the code";
       setError(new FastPayError("invalid-link", "no QR code was found in this picture", action, { cause }));
     }
   };
@@ -56,7 +56,7 @@ async function readPicture(file: File): Promise<string> {
   const scale = Math.min(1, PIXELS_MAX / Math.max(picture.width, picture.height));
   const [width, height] = [Math.round(picture.width * scale), Math.round(picture.height * scale)];
   const context = new OffscreenCanvas(width, height).getContext("2d");
-  if (context === null) throw new Error("this browser draws no pictures");
+  if (context === null) throw new Error("this browser cannot read pictures");
   context.drawImage(picture, 0, 0, width, height);
   return decodeQR(context.getImageData(0, 0, width, height), { effort: Number.POSITIVE_INFINITY, timeLimit: 3_000 });
 }

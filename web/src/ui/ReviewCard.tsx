@@ -6,7 +6,7 @@ import { Facts } from "./Facts";
 interface Props {
   readonly title: string;
   readonly facts: ComponentProps<typeof Facts>["facts"];
-  /** What to look at twice. */
+  /** Warnings to review. */
   readonly children?: ReactNode;
   readonly confirm: string;
   readonly icon: ReactNode;
@@ -15,7 +15,7 @@ interface Props {
   readonly onBack: () => void;
 }
 
-/** All of an order, before it is signed: a tap in the wrong place costs nothing. */
+/** A complete order or deposit for review before it is signed. */
 export function ReviewCard({ title, facts, children, confirm, icon, canConfirm, onConfirm, onBack }: Props): JSX.Element {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {

@@ -6,7 +6,7 @@ import { IconCheck, IconCircle, IconX } from "./icons";
 
 const STATES = { todo: "to come", active: "under way", done: "done", failed: "not done" };
 
-/** Steps in their order; a screen reader hears of each change. */
+/** Steps in order; each change is announced to screen readers. */
 export function Steps({ steps, label }: { steps: readonly Step[]; label: string }): JSX.Element {
   return (
     <Stack component="ol" gap="xs" p={0} m={0} aria-label={label} aria-live="polite" style={{ listStyle: "none" }}>

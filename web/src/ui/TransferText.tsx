@@ -4,7 +4,7 @@ import type { JSX } from "react";
 import { useMoney } from "./Money";
 import { recipientsText, shortAccount, shorten } from "./words";
 
-/** Who gets the money, for a glance and whole. */
+/** The recipient, short and in full. */
 function recipientOf(transfer: Transfer): { to: string; whole: string | undefined } {
   switch (transfer.type) {
     case "payment":

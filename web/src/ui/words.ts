@@ -1,16 +1,16 @@
-/** Words for numbers, times and errors, as people read them. */
+/** Formats numbers, times and errors for people. */
 
 import { formatAccount, formatAmount, isFastPayError, type AccountId, type FastPayErrorCode, type Payout } from "@fastpay/sdk";
 
 import type { ShownAsset } from "../data/queries";
 
 const TITLES: Partial<Record<FastPayErrorCode, string>> = {
-  "invalid-account": "This is no account",
-  "invalid-amount": "This is no amount",
+  "invalid-account": "This is not an account",
+  "invalid-amount": "This is not an amount",
   "invalid-link": "This link cannot be used",
   "invalid-list": "This list cannot be paid",
-  "invalid-certificate": "This certificate proves nothing",
-  "invalid-key-file": "This is no key file",
+  "invalid-certificate": "This certificate is not valid",
+  "invalid-key-file": "This is not a key file",
   "wrong-passphrase": "Wrong passphrase",
   "signature-rejected": "You declined",
   "signature-unusable": "The wallet's signature cannot be used",
@@ -23,7 +23,7 @@ const TITLES: Partial<Record<FastPayErrorCode, string>> = {
   "no-quorum": "Too few authorities answered",
   "no-room": "The authorities have no room for this now",
   busy: "Another page uses this account",
-  storage: "This browser keeps no data",
+  storage: "This browser cannot store data",
   paused: "The contract is paused",
   "wrong-chain": "Wrong network",
   "wrong-contract": "No FastPay contract here",

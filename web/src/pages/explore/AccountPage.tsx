@@ -76,9 +76,9 @@ function Account({ account }: { account: AccountId }): JSX.Element {
 function Authorities({ view }: { view: NonNullable<ReturnType<typeof useHoldings>["view"]> }): JSX.Element {
   const isDivided = new Set(view.states.flatMap(({ answer }) => (answer ? [answer.nextSequence] : []))).size > 1;
   return (
-    <Card withBorder component="section" aria-label="What each authority says">
+    <Card withBorder component="section" aria-label="What each authority reports">
       <Title order={2} size="h4">
-        What each authority says
+        What each authority reports
       </Title>
       <Table fz="sm" horizontalSpacing={4}>
         <Table.Thead>
@@ -96,7 +96,7 @@ function Authorities({ view }: { view: NonNullable<ReturnType<typeof useHoldings
                 {shorten(authority.name ?? authority.url, 8, 4)}
               </Table.Th>
               {answer === undefined ? (
-                <Table.Td colSpan={3}>{error?.message ?? "not heard yet"}</Table.Td>
+                <Table.Td colSpan={3}>{error?.message ?? "no answer yet"}</Table.Td>
               ) : (
                 <>
                   <Table.Td ta="right">{answer.nextSequence.toString()}</Table.Td>

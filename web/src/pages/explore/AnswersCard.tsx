@@ -8,10 +8,10 @@ import { IconCheck, IconX } from "../../ui/icons";
 type Answer = CertificateEvidence["answers"][number];
 
 const FAULTS: Record<VoteFault, string> = {
-  "not-a-member": "is of nobody in the committee",
+  "not-a-member": "is not from a member of the committee",
   "wrong-kind": "is a vote on another kind of transfer",
-  path: "has a path that leads to no root",
-  signature: "has a signature that does not fit",
+  path: "has a Merkle path that does not lead to the root",
+  signature: "has a wrong signature",
 };
 
 /** What each authority shows for a transfer, vote by vote, as checked here. */
@@ -23,11 +23,11 @@ export function AnswersCard({ answers }: { answers: CertificateEvidence["answers
         What each authority shows
       </Title>
       <Text size="sm" c="dimmed">
-        The certificate as each of them gives it, checked here against the committee that the contract names.
+        Each authority's copy of the certificate, checked against the committee that the contract names.
       </Text>
       {forged.length > 0 && (
         <Alert color="red" role="alert" title="A certificate does not hold" mt="sm">
-          {forged.length === 1 ? "One authority shows" : `${forged.length} authorities show`} a certificate that proves nothing.
+          {forged.length === 1 ? "One authority shows" : `${forged.length} authorities show`} a certificate that is not valid.
           This page does not use it.
         </Alert>
       )}

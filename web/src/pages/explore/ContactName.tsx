@@ -19,7 +19,7 @@ export function ContactName({ account }: { account: AccountId }): JSX.Element {
       <Group align="flex-end" gap="xs">
         <TextInput
           label="Your name for this account"
-          description="Kept in this browser; nobody else sees it"
+          description="Stored in this browser only"
           value={text}
           maxLength={CONTACT_NAME_MAX}
           onChange={(event) => setText(event.currentTarget.value)}

@@ -33,7 +33,7 @@ export default function DepositPage(): JSX.Element {
       <ErrorAlert error={query.error} />
       {query.data === null && (
         <Alert color="orange" role="alert" title="Not found">
-          Not enough authorities tell of this deposit. It may not be final yet.
+          Too few authorities report this deposit. It may not be final yet.
         </Alert>
       )}
       {query.data && <Deposit deposit={query.data} />}
@@ -50,7 +50,7 @@ function Deposit({ deposit }: { deposit: DepositEntry }): JSX.Element {
           ["Amount", info === undefined ? deposit.amount.toString() : money(deposit.amount, info)],
           ["Credited to", <AccountLink key="account" account={deposit.recipient} short={false} />],
           ["Asset", deposit.asset],
-          ["Told alike by", `${deposit.authorities} authorities`],
+          ["Reported by", `${deposit.authorities} authorities`],
         ]}
       />
     </Card>

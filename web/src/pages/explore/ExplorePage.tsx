@@ -21,7 +21,7 @@ export default function ExplorePage(): JSX.Element {
   return (
     <Page
       title="Explore"
-      lead="For anyone, without a wallet. This page believes no authority: it checks the votes here, against the committee that the contract names."
+      lead="For anyone, without a wallet. This page checks every vote against the committee that the contract names."
       width={720}
     >
       <SearchBox />
@@ -97,7 +97,7 @@ function Covered({ isCovered }: { isCovered: boolean }): JSX.Element {
   return <Badge color={isCovered ? "teal" : "red"}>{isCovered ? "yes" : "no"}</Badge>;
 }
 
-/** What each authority says of itself. */
+/** What each authority reports of itself. */
 function Authorities(): JSX.Element {
   const { config } = useNetwork();
   const statuses = useQueries({

@@ -85,7 +85,7 @@ function SaveProof({ certificate, output }: { certificate: VerifiedCertificate; 
   return (
     <Group justify="space-between">
       <Text size="sm" c="dimmed">
-        The proof shows this output, and how many others there are.
+        The proof reveals this output and the number of outputs.
       </Text>
       <Button variant="default" size="xs" leftSection={<IconDownload size={16} aria-hidden />} onClick={save}>
         Save the proof

@@ -14,7 +14,7 @@ export function placeOf(text: string): string {
   const [account = "", sequence] = query.split(/[#/]/);
   const name = formatAccount(parseAccount(account.trim()));
   if (sequence === undefined) return `/explore/account/${name}`;
-  if (!/^\s*[0-9]{1,20}\s*$/.test(sequence)) throw new RangeError("behind the # stands the order's number");
+  if (!/^\s*[0-9]{1,20}\s*$/.test(sequence)) throw new RangeError("the order's number follows the #");
   return `/explore/transfer/${name}/${sequence.trim()}`;
 }
 
@@ -29,7 +29,7 @@ export function SearchBox(): JSX.Element {
       setFault(undefined);
       void navigate(placeOf(text));
     } catch (error) {
-      setFault(isFastPayError(error) ? sentence(error.action) : "Behind the # stands the order's number.");
+      setFault(isFastPayError(error) ? sentence(error.action) : "The order's number follows the #.");
     }
   };
   return (

@@ -32,11 +32,11 @@ export function TransferCard({ certificate, output }: Props): JSX.Element {
             {TITLES[transfer.type]} of {text(amountOf(transfer))}
           </Title>
           <Badge color="teal" size="lg" leftSection={<IconShieldCheck size={16} aria-hidden />}>
-            Final
+            Certified
           </Badge>
         </Group>
         <Text size="sm">
-          {count(votes.length, "vote")} of a quorum, each checked in this browser. Nobody can undo it.
+          A quorum of {count(votes.length, "authority", "authorities")} voted for it. This browser checked each vote.
         </Text>
         <Facts
           facts={[

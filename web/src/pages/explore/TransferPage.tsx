@@ -81,8 +81,8 @@ function Evidence({ evidence, output }: { evidence: CertificateEvidence; output:
       {certificate === undefined ? (
         <Alert color="orange" role="alert" title="No valid certificate">
           {isLater
-            ? "What is shown is of an epoch that the Ethereum node does not show yet. Look again later."
-            : "No authority shows one. It may not be final yet, or not exist."}
+            ? "The certificate belongs to an epoch that the Ethereum node has not finalized yet. Try again later."
+            : "No authority shows one. It may not be certified yet, or it does not exist."}
         </Alert>
       ) : (
         <TransferCard certificate={certificate} output={output} />

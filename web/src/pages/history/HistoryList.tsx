@@ -31,8 +31,8 @@ const KINDS = [
 ];
 
 /**
- * What an account sent and received, each proven by its certificate, and deposited, as enough authorities tell alike: one
- * list, the newest first.
+ * An account's transfers, proven by certificates, and deposits, confirmed by f + 1 authorities, in one list, newest
+ * first.
  */
 export function HistoryList({ account, limit, heading, hasMore = false }: Props): JSX.Element {
   const history = useHistory(account, limit);
@@ -44,7 +44,7 @@ export function HistoryList({ account, limit, heading, hasMore = false }: Props)
       <Center p="md">
         <Loader aria-hidden />
         <Text ml="sm" role="status">
-          Gathering certificates …
+          Loading certificates …
         </Text>
       </Center>
     );
@@ -58,7 +58,7 @@ export function HistoryList({ account, limit, heading, hasMore = false }: Props)
           {heading}
         </Title>
       )}
-      <ErrorAlert error={error} title="The history is not known now" />
+      <ErrorAlert error={error} title="The history cannot be read" />
       {all.length === 0 && error === undefined && <Text c="dimmed">Nothing yet.</Text>}
       {hasMore && all.length > 0 && <Filters items={all} filter={filter} onChange={setFilter} />}
       {items.length > 0 && (
@@ -75,11 +75,11 @@ export function HistoryList({ account, limit, heading, hasMore = false }: Props)
         <Group>
           {hasOlder && (
             <Button variant="default" onClick={loadOlder} loading={isLoadingOlder}>
-              Show older ones
+              Show older entries
             </Button>
           )}
           <Button variant="default" onClick={() => void save(account, items)} leftSection={<IconDownload size={18} aria-hidden />}>
-            Save what is shown
+            Save as CSV
           </Button>
         </Group>
       )}

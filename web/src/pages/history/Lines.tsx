@@ -83,7 +83,7 @@ export function TimelineLine({ item }: { item: TimelineItem }): JSX.Element {
 function Time({ item: { ms, isExact } }: { item: TimelineItem }): JSX.Element | null {
   if (ms === undefined) return null;
   return (
-    <time dateTime={new Date(ms).toISOString()} title={isExact ? undefined : "When this browser first saw it: the protocol has no clock"}>
+    <time dateTime={new Date(ms).toISOString()} title={isExact ? undefined : "The time at which this browser first saw it: the protocol has no clock"}>
       , {isExact ? "ordered" : "by"} {timeText(ms)}
     </time>
   );
@@ -152,9 +152,9 @@ function SentTo({ transfer }: { transfer: Transfer }): JSX.Element {
 /** From order to settlement, as this browser wrote it down. */
 function lifeText(order: OrderEntry | undefined): string {
   const { createdAtMs, certifiedAtMs, settledAtMs } = order ?? {};
-  if (createdAtMs === undefined) return ", ordered elsewhere, final";
+  if (createdAtMs === undefined) return ", ordered elsewhere, certified";
   const parts = [];
-  if (certifiedAtMs !== undefined) parts.push(`final after ${duration(certifiedAtMs - createdAtMs)}`);
+  if (certifiedAtMs !== undefined) parts.push(`certified after ${duration(certifiedAtMs - createdAtMs)}`);
   if (settledAtMs !== undefined) parts.push(`settled after ${duration(settledAtMs - createdAtMs)}`);
   return parts.map((part) => `, ${part}`).join("");
 }

@@ -2,7 +2,7 @@
 
 import { decodeMemo, formatAccount, type AccountId, type Address, type DepositEntry, type Hex, type History, type ReceivedEntry, type SentEntry } from "@fastpay/sdk";
 
-/** An entry with its kind, its name in this list, and its time in milliseconds since 1970, as far as that is known. */
+/** An entry with its kind, its key in this list, and its time in milliseconds since 1970, if known. */
 export type TimelineItem = (
   | { readonly kind: "received"; readonly entry: ReceivedEntry }
   | { readonly kind: "sent" | "redeemed"; readonly entry: SentEntry }
@@ -16,7 +16,7 @@ export type TimelineItem = (
 
 type Entries = Pick<History, "received" | "sent" | "deposits">;
 
-/** What is to be shown of a list. */
+/** A filter of the list. */
 export interface Filter {
   readonly kind: TimelineItem["kind"] | "all";
   readonly asset: Address | "all";

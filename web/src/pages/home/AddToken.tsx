@@ -9,7 +9,7 @@ import { useNetwork } from "../../network/NetworkProvider";
 import { ErrorAlert } from "../../ui/ErrorAlert";
 import { IconPlus } from "../../ui/icons";
 
-/** Has one more token shown. */
+/** The form to add a token. */
 export function AddToken(): JSX.Element {
   const [isOpen, { open, close }] = useDisclosure(false);
   return (
@@ -54,7 +54,7 @@ function Form({ onDone }: { onDone: () => void }): JSX.Element {
       <Stack>
         <TextInput
           label="The token's address"
-          description={`Anyone can make a token of any name: take its address from a source that you trust. At most ${ASSETS_ADDED_MAX}.`}
+          description={`Anyone can make a token of any name: copy its address from a source that you trust. At most ${ASSETS_ADDED_MAX}.`}
           value={text}
           onChange={(event) => setText(event.currentTarget.value)}
           error={fault}
@@ -62,12 +62,12 @@ function Form({ onDone }: { onDone: () => void }): JSX.Element {
           spellCheck={false}
           data-autofocus
         />
-        <ErrorAlert error={error} title="This is no token" />
+        <ErrorAlert error={error} title="This is not a token" />
         <Button type="submit" loading={isBusy} disabled={address === undefined || fault !== undefined}>
           Add
         </Button>
         <Text size="xs" c="dimmed">
-          It is kept in this browser.
+          It is stored in this browser.
         </Text>
       </Stack>
     </form>

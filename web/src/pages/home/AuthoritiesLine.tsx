@@ -7,7 +7,7 @@ import { useKnownAssets } from "../../data/assets";
 import { useAccount } from "../../data/queries";
 import { IconCircleFilled } from "../../ui/icons";
 
-/** How many authorities answered at once; more about them stands on the network's page. */
+/** The number of authorities that answered at once, with a link to the network page. */
 export function AuthoritiesLine({ account }: { account: AccountId }): JSX.Element | null {
   const { assets } = useKnownAssets();
   const states = useAccount(account, assets).data?.states;

@@ -12,7 +12,7 @@ import { amountAtAGlance, amountText, shorten } from "../../ui/words";
 import { AddToken } from "./AddToken";
 import { IconTrash } from "../../ui/icons";
 
-/** What the person has, in FastPay and on Ethereum. */
+/** The user's balances, in FastPay and on Ethereum. */
 export function Balances({ owner }: { owner: Owner }): JSX.Element {
   const { account, ethereum } = owner;
   const { config } = useNetwork();
@@ -27,8 +27,8 @@ export function Balances({ owner }: { owner: Owner }): JSX.Element {
           </Text>
           <Copyable text={formatAccount(account)} name="your account" short />
         </Group>
-        <ErrorAlert error={error} title="Your balance is not known now" />
-        <ErrorAlert error={chainError} title="Your balance on Ethereum is not known now" />
+        <ErrorAlert error={error} title="Your balance cannot be read" />
+        <ErrorAlert error={chainError} title="Your balance on Ethereum cannot be read" />
         <Table verticalSpacing="sm" horizontalSpacing={4}>
           <Table.Thead>
             <Table.Tr>
@@ -45,7 +45,7 @@ export function Balances({ owner }: { owner: Owner }): JSX.Element {
         </Table>
         {isNegative && (
           <Alert color="orange">
-            Below zero: you have spent what was sent to you before all authorities have heard of it. It evens out.
+            Below zero: you spent a payment that not all authorities have received yet. This resolves by itself.
           </Alert>
         )}
         <AddToken />

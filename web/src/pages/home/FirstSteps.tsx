@@ -9,12 +9,12 @@ import { useHoldings } from "../../data/holdings";
 import { useNetwork } from "../../network/NetworkProvider";
 import { ErrorAlert } from "../../ui/ErrorAlert";
 
-/** Chains of this id are on somebody's own machine, and give ETH to whoever asks. */
+/** The chain id of a local test chain, which gives ETH on request. */
 const LOCALNET = 31_337;
 /** 10 ETH in wei. */
 const GIFT = "0x8ac7230489e80000";
 
-/** What to do first, as long as nothing has happened to an account. */
+/** The first steps, shown for an account without any activity. */
 export function FirstSteps({ owner }: { owner: Owner }): JSX.Element | null {
   const { account, ethereum } = owner;
   const { config } = useNetwork();
@@ -30,9 +30,9 @@ export function FirstSteps({ owner }: { owner: Owner }): JSX.Element | null {
       <List type="ordered" size="sm" spacing="xs">
         <List.Item>
           {ethereum === undefined
-            ? `Connect an Ethereum wallet on the page Deposit, or have somebody deposit for you.`
+            ? `Connect an Ethereum wallet on the page Deposit, or ask somebody to deposit for you.`
             : isPoor
-              ? `Your wallet is empty on ${config.chainName}: get some ETH into it.`
+              ? `Your wallet is empty on ${config.chainName}: send some ETH to it.`
               : `Your wallet has money on ${config.chainName}.`}
         </List.Item>
         <List.Item>
@@ -48,7 +48,7 @@ export function FirstSteps({ owner }: { owner: Owner }): JSX.Element | null {
   );
 }
 
-/** Has the chain of a localnet give ETH. */
+/** A button for test ETH on a localnet. */
 function Faucet({ address }: { address: Address }): JSX.Element {
   const { config } = useNetwork();
   const queries = useQueryClient();
@@ -74,7 +74,7 @@ function Faucet({ address }: { address: Address }): JSX.Element {
         Give me 10 ETH on this localnet
       </Button>
       <Text size="xs" c="dimmed">
-        Play money, of a chain on this machine.
+        Test ETH on a chain on this machine.
       </Text>
       <ErrorAlert error={error} />
     </Group>

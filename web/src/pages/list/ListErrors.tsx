@@ -8,7 +8,7 @@ import { count, sentence } from "../../ui/words";
 /** So many are shown; whoever has corrected these sees the others. */
 const SHOWN_MAX = 200;
 
-/** All that is wrong with a list, line by line. */
+/** All faults of a list, line by line. */
 export function ListErrors({ error }: { error: unknown }): JSX.Element | null {
   const errors = isFastPayError(error, "invalid-list") ? (error.details["errors"] as readonly ListError[]) : undefined;
   if (errors === undefined) return <ErrorAlert error={error} />;

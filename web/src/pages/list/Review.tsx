@@ -29,7 +29,7 @@ interface Props {
   readonly onBack: () => void;
 }
 
-/** Every line of a list, and what it comes to, before anything is signed. */
+/** Every line of a list and the sums, for review before signing. */
 export function Review({ owner, status, isBusy, onPay, onBack }: Props): JSX.Element {
   const { account, ethereum, canSign } = owner;
   const { list: holdings, view } = useHoldings(account, ethereum?.address);
@@ -60,7 +60,7 @@ export function Review({ owner, status, isBusy, onPay, onBack }: Props): JSX.Ele
               const label = naming.info?.label ?? shorten(asset);
               return [
                 [`In ${label}`, payments > 0 && `${text(sum, naming)} in ${count(payments, "payment")}`],
-                [`${label} that stays`, payments > 0 && balance !== undefined && balance >= sum && text(balance - sum, naming)],
+                [`${label} remaining`, payments > 0 && balance !== undefined && balance >= sum && text(balance - sum, naming)],
               ] as const;
             }),
             ["Signatures", open.length > 0 && `${open.length}, for up to ${Math.max(...open.map(({ outputs }) => outputs.length))} payments each`],

@@ -42,18 +42,18 @@ export function UnfinishedLists({ owner }: { owner: Owner }): JSX.Element {
   return (
     <>
       {lists.map((status) => (
-        <Alert key={status.name} role="alert" color="orange" icon={<IconList aria-hidden />} title="A list is not paid whole">
+        <Alert key={status.name} role="alert" color="orange" icon={<IconList aria-hidden />} title="A list is partly paid">
           <Stack gap="xs">
             <Text size="sm">
-              {listText(status)}; begun {timeText(status.begunAtMs ?? 0)}. Going on pays the others; nobody is paid twice.
+              {listText(status)}; started {timeText(status.begunAtMs ?? 0)}. Continue to pay the others; nobody is paid twice.
             </Text>
             <Group>
               <Button size="xs" onClick={() => goOn(status)} disabled={isBusy || !canSign}>
-                Go on with it
+                Continue
               </Button>
               <SaveResult status={status} />
               <Button size="xs" variant="default" onClick={() => void putAside(status)} disabled={isBusy}>
-                Put it aside
+                Hide
               </Button>
             </Group>
           </Stack>
@@ -63,12 +63,12 @@ export function UnfinishedLists({ owner }: { owner: Owner }): JSX.Element {
   );
 }
 
-/** Says elsewhere that there are such lists. */
+/** A notice on other pages that unfinished lists exist. */
 export function UnfinishedListsNotice({ account }: { account: AccountId }): JSX.Element | null {
   const [first] = useLeftLists(account);
   if (first === undefined) return null;
   return (
-    <Alert role="alert" color="orange" icon={<IconList aria-hidden />} title="A list is not paid whole">
+    <Alert role="alert" color="orange" icon={<IconList aria-hidden />} title="A list is partly paid">
       <Group justify="space-between">
         <Text size="sm">{listText(first)}.</Text>
         <Button component={Link} to="/pay/list" variant="default" size="xs">

@@ -19,7 +19,7 @@ export function LinkReader({ onText, error }: { onText: (text: string) => void; 
   );
 }
 
-/** Offers the payment link that was opened meanwhile; nothing of it is paid before. */
+/** Offers a payment link that was opened while the page was in use. Nothing is paid before it is shown. */
 export function OpenedNotice({ onShow }: { onShow: () => void }): JSX.Element {
   return (
     <Alert role="alert" color="orange" icon={<IconLink aria-hidden />} title="A payment link was opened">
@@ -40,7 +40,7 @@ interface Props {
   readonly onClear: () => void;
 }
 
-/** What a link asks for. It is paid as it stands, or cleared. */
+/** The request of a link. The user pays it unchanged or clears it. */
 export function LinkSummary({ request, info, isTooMuch, onClear }: Props): JSX.Element {
   const { account, amount, memo, label, expires, asset } = request;
   return (
@@ -54,7 +54,7 @@ export function LinkSummary({ request, info, isTooMuch, onClear }: Props): JSX.E
       <Facts
         facts={[
           ["To", formatAccount(account)],
-          ["Calls itself", label && `${label} (nobody has checked this)`],
+          ["Claimed name", label && `${label} (nobody has checked this)`],
           ["Amount", amount !== undefined && info !== undefined ? money(amount, info) : undefined],
           ["Asset", info && (info.isUnknown ? `${info.symbol} at ${asset}` : info.symbol)],
           ["Memo", memo && decodeMemo(memo)],

@@ -8,7 +8,7 @@ import { IconSend } from "../../ui/icons";
 import { ReviewCard } from "../../ui/ReviewCard";
 import { money, timeText } from "../../ui/words";
 
-/** A payment as it will be ordered. It does not change while it is reviewed, whatever becomes of the form. */
+/** The reviewed payment. It does not change with the form. */
 export interface Reviewed {
   readonly to: AccountId;
   readonly asset: Address;
@@ -16,7 +16,7 @@ export interface Reviewed {
   readonly memo: Hex;
   /** Until when, in seconds since 1970. */
   readonly expires: bigint | undefined;
-  /** What whoever asks for it calls itself. */
+  /** The recipient's claimed name. */
   readonly label: string | undefined;
 }
 
@@ -24,14 +24,14 @@ interface Props {
   readonly account: AccountId;
   readonly payment: Reviewed;
   readonly info: ShownAsset;
-  /** What the account holds of the asset. */
+  /** The account's balance of the asset. */
   readonly balance: bigint;
   readonly canPay: boolean;
   readonly onPay: () => void;
   readonly onBack: () => void;
 }
 
-/** All of a payment, before it is signed. */
+/** A complete payment for review before signing. */
 export function PaymentReview({ account, payment, info, balance, canPay, onPay, onBack }: Props): JSX.Element {
   const { to, asset, amount, memo, expires, label } = payment;
   const isFirst = useIsFirst(account, to);
@@ -43,12 +43,12 @@ export function PaymentReview({ account, payment, info, balance, canPay, onPay, 
       facts={[
         ["To", <Text key="to" span ff="monospace" size="sm">{formatAccount(to)}</Text>],
         ["Your name for it", names.get(to)],
-        ["Calls itself", label && `${label} (nobody has checked this)`],
+        ["Claimed name", label && `${label} (nobody has checked this)`],
         ["Amount", text],
-        ["Token", info.isUnknown && `${asset}, which this page does not know`],
+        ["Token", info.isUnknown && `${asset}, unknown to this page`],
         ["Memo", memo === NO_MEMO ? undefined : `${decodeMemo(memo)} (everyone can read it)`],
         ["Expires", expires && timeText(Number(expires) * 1_000)],
-        ["What stays", balance >= amount && money(balance - amount, info)],
+        ["Remaining balance", balance >= amount && money(balance - amount, info)],
       ]}
       confirm={`Yes, pay ${text}`}
       icon={<IconSend size={18} aria-hidden />}
@@ -65,13 +65,13 @@ export function PaymentReview({ account, payment, info, balance, canPay, onPay, 
   );
 }
 
-/** True where no order that this browser knows of has paid that account; false until that is known. */
+/** True if no known order of this browser has paid that account; false until that is known. */
 function useIsFirst(account: AccountId, to: AccountId): boolean {
   const orders = useOrders(account).data;
   return orders !== undefined && !orders.some(({ transfer }) => recipientsOf(transfer).includes(to));
 }
 
-/** Whom a transfer pays. */
+/** The recipients of a transfer. */
 export function recipientsOf(transfer: Transfer): readonly AccountId[] {
   if (transfer.type === "payout") return transfer.outputs.map(({ recipient }) => recipient);
   return transfer.type === "payment" ? [transfer.recipient] : [];

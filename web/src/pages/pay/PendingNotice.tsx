@@ -8,7 +8,7 @@ import { useAccount, useOrders } from "../../data/queries";
 import { TransferText } from "../../ui/TransferText";
 import { IconLock } from "../../ui/icons";
 
-/** Says that an order is pending that nobody is finishing now, and offers to finish it. */
+/** A notice of a pending order that is not being finished, with a button to finish it. */
 export function PendingNotice({ account }: { account: AccountId }): JSX.Element | null {
   const { assets } = useKnownAssets();
   const pending = useAccount(account, assets).data?.pending?.transfer;

@@ -4,11 +4,11 @@ import { useLocation, useNavigate } from "react-router";
 
 import { useNetwork } from "../../network/NetworkProvider";
 
-/** What somebody asks for by a link, or why the link cannot be used. */
+/** The request of a link, or the reason why it cannot be used. */
 export interface LinkRequest {
   readonly request: PaymentLink | undefined;
   readonly error: unknown;
-  /** Shows the link that was opened while the page stood here; none where there is none. */
+  /** Shows the link that was opened while the page stood here; undefined if there is none. */
   readonly showOpened: (() => void) | undefined;
   /** Takes a text as a link; false where it claims to be none. With `isLink` it is refused for that, too. */
   readonly read: (text: string, isLink?: boolean) => boolean;

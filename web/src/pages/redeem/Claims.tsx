@@ -37,7 +37,7 @@ export function Claims({ owner }: { owner: Owner }): JSX.Element | null {
           To be collected
         </Title>
         <Text size="sm" c="dimmed">
-          These payouts did not go through. The contract keeps them for you.
+          These payouts were refused. The contract keeps them for you.
         </Text>
         {open.map((claim) => (
           <Claim key={claim.asset} owner={owner} {...claim} />
@@ -73,7 +73,7 @@ function Claim({ owner, asset, amount }: ClaimProps): JSX.Element {
         <Group gap="xs">
           {typed === undefined && (
             <Button size="xs" variant="subtle" onClick={() => setTyped({ amount: "", to: "" })}>
-              A part, or elsewhere
+              Part of it, or to another address
             </Button>
           )}
           <ChainButton
@@ -97,11 +97,11 @@ function Claim({ owner, asset, amount }: ClaimProps): JSX.Element {
             fault={part.fault}
             most={amount}
             required={false}
-            description="All of it where nothing is said. A token may let go only of a part at once."
+            description="Leave empty for all of it. Some tokens pay only a part at once."
           />
           <TextInput
             label="Collect to (an Ethereum address)"
-            description="Your wallet's address where nothing is said."
+            description="Leave empty for your wallet's address."
             value={typed.to}
             onChange={(event) => setTyped({ ...typed, to: event.currentTarget.value.trim() })}
             error={recipient.fault}

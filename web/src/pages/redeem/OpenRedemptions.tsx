@@ -18,7 +18,7 @@ const FOLLOWED_MAX = 20;
 /** So many of the newest stand here, paid or not; of older ones those that are not. */
 const SHOWN_MAX = 3;
 
-/** Where redemptions stand on Ethereum, and what can be done for them. */
+/** The state of redemptions on Ethereum, with their actions. */
 export function OpenRedemptions({ owner }: { owner: Owner }): JSX.Element | null {
   const redemptions = useRedemptions(owner.account);
   const statuses = useRedemptionStatuses(redemptions);
@@ -76,7 +76,7 @@ function Standing({ redemption, status, owner }: StandingProps): JSX.Element {
         {status?.state === "queued" && (
           <Text size="xs" c="dimmed">
             {isDue ? "It has waited long enough." : `It waits in the contract until ${timeText(Number(status.executableAt) * 1_000)}.`}
-            {status.needsVotes && " The keys that certified it were stolen: the committee votes for it anew when it is paid out."}
+            {status.needsVotes && " The keys that certified it were stolen: the committee votes for it again when it is paid out."}
           </Text>
         )}
       </Stack>
@@ -101,7 +101,7 @@ function PayOut({ redemption, owner, isQueued }: PayOutProps): JSX.Element {
     const options = { onProgress: report, signal };
     if (isQueued) return client.executeQueued(wallet, redemption, options);
     const certificate = await client.certificate(sender, sequence);
-    if (certificate === undefined) throw new Error("no authority shows the certificate now; try again");
+    if (certificate === undefined) throw new Error("no authority returned the certificate; try again");
     return client.redeemOnChain(wallet, certificate, options);
   };
   return (
@@ -111,7 +111,7 @@ function PayOut({ redemption, owner, isQueued }: PayOutProps): JSX.Element {
       title={payoutTitle(sequence, isQueued)}
       work={payOut}
     >
-      {isQueued ? "Have it paid out" : "Bring it there myself"}
+      {isQueued ? "Pay it out" : "Submit it myself"}
     </ChainButton>
   );
 }

@@ -16,7 +16,7 @@ import { RedeemReview, type Carrier, type ReviewedRedemption } from "./RedeemRev
 import { useRecipient } from "./useRecipient";
 import { IconArrowBarToUp } from "../../ui/icons";
 
-/** Orders a redemption, and says what it costs and how long it takes. */
+/** The form for a redemption, with its cost and duration. */
 export function RedeemForm({ owner }: { owner: Owner }): JSX.Element {
   const { account, signer, canSign, ethereum } = owner;
   const { client } = useNetwork();
@@ -96,7 +96,7 @@ export function RedeemForm({ owner }: { owner: Owner }): JSX.Element {
   return (
     <Card withBorder component="form" onSubmit={submit} aria-label="Redemption">
       <Stack>
-        <ErrorAlert error={error} title="Your balance is not known now" />
+        <ErrorAlert error={error} title="Your balance cannot be read" />
         <NamingAlert error={namingError} />
         <AssetSelect assets={list.map((one) => one.asset)} value={asset} onChange={(next) => change({ asset: next, fee: undefined })} />
         <AmountInput
@@ -143,13 +143,13 @@ interface WayProps {
 
 function WayChoice({ way, onChange, canSend }: WayProps): JSX.Element {
   return (
-    <Radio.Group label="Who brings it to Ethereum" value={way} onChange={(value) => onChange(value as Carrier)}>
+    <Radio.Group label="Who submits it to Ethereum" value={way} onChange={(value) => onChange(value as Carrier)}>
       <Stack gap="xs" mt="xs">
         <Radio value="relayer" label="A relayer, for the fee below" description="You sign once and pay no gas" />
         <Radio
           value="alone"
-          label="I do, by a transaction of my own"
-          description={canSend ? "No fee; you pay the gas. Needs no relayer" : "Connect an Ethereum wallet for that"}
+          label="I do, with a transaction from my wallet"
+          description={canSend ? "No fee; you pay the gas. Needs no relayer" : "Connect an Ethereum wallet first"}
           disabled={!canSend}
         />
       </Stack>
@@ -194,11 +194,11 @@ function suggestionOf(fees: RelayerFees | undefined, asset: Address, wei: bigint
 }
 
 function offersText(fees: RelayerFees | undefined, info: ShownAsset | undefined): string {
-  if (fees === undefined || info === undefined) return "Asking what relayers take …";
+  if (fees === undefined || info === undefined) return "Loading the relayers' fees …";
   const [lowest] = fees.offers;
   if (lowest !== undefined) return `${count(fees.offers.length, "relayer")} take${fees.offers.length === 1 ? "s" : ""} ${money(lowest.fee, info)} or more.`;
   if (fees.silent.length > 0) return "No relayer answers now.";
-  return `No relayer is known here that serves ${info.label}.`;
+  return `No known relayer serves ${info.label}.`;
 }
 
 /** Two digits are enough for a suggestion. */

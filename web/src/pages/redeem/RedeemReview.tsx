@@ -10,10 +10,10 @@ import { IconArrowBarToUp } from "../../ui/icons";
 import { ReviewCard } from "../../ui/ReviewCard";
 import { money } from "../../ui/words";
 
-/** Who brings a redemption to Ethereum. */
+/** Who submits a redemption to Ethereum. */
 export type Carrier = "relayer" | "alone";
 
-/** A redemption as it will be ordered. It does not change while it is reviewed, whatever becomes of the form. */
+/** The reviewed redemption. It does not change with the form. */
 export interface ReviewedRedemption {
   readonly recipient: Address;
   readonly asset: Address;
@@ -26,14 +26,14 @@ interface Props {
   readonly owner: Owner;
   readonly redemption: ReviewedRedemption;
   readonly info: ShownAsset;
-  /** What the account holds of the asset. */
+  /** The account's balance of the asset. */
   readonly balance: bigint;
   readonly canRedeem: boolean;
   readonly onRedeem: () => void;
   readonly onBack: () => void;
 }
 
-/** All of a redemption, before it is signed. */
+/** A complete redemption for review before signing. */
 export function RedeemReview({ owner, redemption, info, balance, canRedeem, onRedeem, onBack }: Props): JSX.Element {
   const { recipient, asset, amount, fee, carrier } = redemption;
   const { config } = useNetwork();
@@ -55,10 +55,10 @@ export function RedeemReview({ owner, redemption, info, balance, canRedeem, onRe
           </Text>,
         ],
         ["Amount", text],
-        ["Token", info.isUnknown && `${asset}, which this page does not know`],
-        ["Fee", carrier === "relayer" ? `${money(fee, info)}, for the relayer that brings it there` : "none; you pay the gas of a transaction"],
-        ["What arrives", money(amount - fee, info)],
-        ["What stays", balance >= amount && money(balance - amount, info)],
+        ["Token", info.isUnknown && `${asset}, unknown to this page`],
+        ["Fee", carrier === "relayer" ? `${money(fee, info)}, for the relayer` : "none; you pay the gas of a transaction"],
+        ["Amount paid out", money(amount - fee, info)],
+        ["Remaining balance", balance >= amount && money(balance - amount, info)],
       ]}
       confirm={`Yes, redeem ${text}`}
       icon={<IconArrowBarToUp size={18} aria-hidden />}

@@ -4,7 +4,7 @@ import { isAddress } from "viem";
 
 import { useNetwork } from "../../network/NetworkProvider";
 
-/** Who is to be paid on Ethereum: nobody yet, or why they cannot be. */
+/** The recipient on Ethereum, or the reason why it is invalid. */
 export interface Recipient {
   readonly address: Address | undefined;
   readonly fault: string | undefined;
@@ -24,5 +24,5 @@ export function useRecipient(text: string): Recipient {
     return { address, fault: text === "" ? undefined : "This is no Ethereum address, or mistyped." };
   }
   if (isFastPay.data !== true) return { address, fault: undefined };
-  return { address: undefined, fault: "This is a contract of FastPay itself. Money that is paid to it is lost." };
+  return { address: undefined, fault: "This is a contract of FastPay itself. Money paid to it is lost." };
 }
