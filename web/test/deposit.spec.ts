@@ -1,11 +1,12 @@
 import { network } from "./support/net";
-import { activity, expect, goTo, inFastPay, picture, test } from "./support/people";
+import { activity, agree, expect, goTo, inFastPay, picture, test } from "./support/people";
 
 test("ETH is deposited: submitted, in a block, final, credited", async ({ page, person }) => {
   const { wallet } = await person();
   await goTo(page, "Deposit");
   await page.getByLabel("Amount", { exact: true }).fill("2.5");
   await page.getByRole("button", { name: "Deposit 2.5 ETH" }).click();
+  await agree(page);
   const work = activity(page, "Deposit 2.5 ETH");
   await expect(work.getByText("Submitted to Ethereum: done")).toBeVisible();
   await expect(work.getByText("Credited in FastPay: done")).toBeVisible();
@@ -25,6 +26,7 @@ test("a deposit that was sent survives a silent Ethereum node and a reload, and 
   const isSent = (): boolean => wallet.asked.includes("eth_sendTransaction");
   await page.route(network().rpc, (route) => (isAway && isSent() ? route.abort() : route.continue()));
   await page.getByRole("button", { name: "Deposit 1.5 ETH" }).click();
+  await agree(page);
   const work = activity(page, "Deposit 1.5 ETH");
   await expect(work.getByText("Submitted to Ethereum: done")).toBeVisible();
   await expect(work.getByText("The Ethereum node does not answer and is asked again")).toBeVisible();
@@ -32,7 +34,7 @@ test("a deposit that was sent survives a silent Ethereum node and a reload, and 
 
   await work.getByRole("button", { name: "Stop waiting" }).click();
   await expect(work.getByRole("alert")).toContainText("do not deposit it again");
-  await work.getByRole("button", { name: "Go on with it" }).click();
+  await work.getByRole("button", { name: "Continue" }).click();
   await expect(work.getByText("On its way", { exact: true })).toBeVisible();
 
   isAway = false;
@@ -48,6 +50,23 @@ test("a deposit that was sent survives a silent Ethereum node and a reload, and 
   await expect(work).toBeHidden();
 });
 
+test("a deposit is reviewed before the wallet is asked: from, to, contract, amount, and what remains", async ({ page, person }) => {
+  const { wallet } = await person();
+  await goTo(page, "Deposit");
+  await page.getByLabel("Amount", { exact: true }).fill("2.5");
+  await page.getByRole("button", { name: "Deposit 2.5 ETH" }).click();
+  const review = page.getByRole("region", { name: "Review" });
+  await expect(review.getByRole("heading")).toHaveText("Deposit 2.5 ETH?");
+  await expect(review.getByRole("heading")).toBeFocused();
+  for (const text of [wallet.key.address, network().contract, "97.5 ETH, less gas", "one transaction"]) {
+    await expect(review).toContainText(text, { ignoreCase: true });
+  }
+  await picture(page, "deposit-review");
+  await review.getByRole("button", { name: "Back" }).click();
+  await expect(page.getByLabel("Amount", { exact: true })).toHaveValue("2.5");
+  expect(wallet.asked).not.toContain("eth_sendTransaction");
+});
+
 test("nothing is deposited before it is known what there is", async ({ page, person }) => {
   await person();
   let isAway = true;
@@ -55,10 +74,10 @@ test("nothing is deposited before it is known what there is", async ({ page, per
   await page.route(network().rpc, (route) => (isAway && asksForIt(route.request().postData()) ? route.abort() : route.continue()));
   await page.goto("/deposit");
   await page.getByLabel("Amount", { exact: true }).fill("101");
-  await expect(page.getByRole("alert").filter({ hasText: "Your balance on Ethereum is not known now" })).toBeVisible();
+  await expect(page.getByRole("alert").filter({ hasText: "Your balance on Ethereum cannot be read" })).toBeVisible();
   await expect(page.getByRole("button", { name: "Deposit 101 ETH" })).toBeDisabled();
   isAway = false;
-  await expect(page.getByText("Not enough money: there are 100 ETH.")).toBeVisible();
+  await expect(page.getByText("Not enough money: 100 ETH available.")).toBeVisible();
   await page.getByLabel("Amount", { exact: true }).fill("1");
   await expect(page.getByRole("button", { name: "Deposit 1 ETH" })).toBeEnabled();
 });
@@ -70,6 +89,7 @@ test("a token is deposited by a permit, in one transaction", async ({ page, pers
   await expect(page.getByText("You have 40 DEMO on Localnet")).toBeVisible();
   await page.getByLabel("Amount", { exact: true }).fill("25");
   await page.getByRole("button", { name: "Deposit 25 DEMO" }).click();
+  await agree(page);
   await expect(activity(page, "Deposit 25 DEMO").getByText("Done", { exact: true })).toBeVisible();
   expect(wallet.asked.slice(1)).toEqual(["eth_signTypedData_v4", "eth_sendTransaction"]);
   await goTo(page, "Wallet");
@@ -82,6 +102,7 @@ test("who declines the transaction is told so, and keeps the money", async ({ pa
   await goTo(page, "Deposit");
   await page.getByLabel("Amount", { exact: true }).fill("1");
   await page.getByRole("button", { name: "Deposit 1 ETH" }).click();
+  await agree(page);
   await expect(activity(page, "Deposit 1 ETH").getByRole("alert")).toContainText("You declined");
 });
 
@@ -91,11 +112,13 @@ test("a deposit that was declined is not offered again once another one was made
   wallet.declines = true;
   await page.getByLabel("Amount", { exact: true }).fill("1");
   await page.getByRole("button", { name: "Deposit 1 ETH" }).click();
+  await agree(page);
   const declined = activity(page, "Deposit 1 ETH");
   await expect(declined.getByRole("button", { name: "Try again" })).toBeVisible();
   wallet.declines = false;
   await page.getByLabel("Amount", { exact: true }).fill("2");
   await page.getByRole("button", { name: "Deposit 2 ETH" }).click();
+  await agree(page);
   await expect(activity(page, "Deposit 2 ETH").getByText("Done", { exact: true })).toBeVisible();
   await expect(declined.getByRole("button", { name: "Try again" })).toBeHidden();
 });
@@ -105,7 +128,7 @@ test("more than there is cannot be deposited, nor what is no amount", async ({ p
   await goTo(page, "Deposit");
   const amount = page.getByLabel("Amount", { exact: true });
   await amount.fill("101");
-  await expect(page.getByText("Not enough money: there are 100 ETH.")).toBeVisible();
+  await expect(page.getByText("Not enough money: 100 ETH available.")).toBeVisible();
   await amount.fill("1e3");
   await expect(page.getByText("Write digits with at most one decimal point")).toBeVisible();
   await expect(page.getByRole("button", { name: "Deposit", exact: true })).toBeDisabled();

@@ -1,7 +1,7 @@
 /** Who comes with an empty wallet is told what to do first; a localnet gives ETH to try it with. */
 
 import { isAccessible } from "./support/axe";
-import { activity, connect, expect, goTo, inFastPay, picture, test } from "./support/people";
+import { activity, agree, connect, expect, goTo, inFastPay, picture, test } from "./support/people";
 import { TestWallet } from "./support/wallet";
 
 test("an empty wallet gets ETH on the localnet and deposits; the steps are gone then", async ({ page }) => {
@@ -19,6 +19,7 @@ test("an empty wallet gets ETH on the localnet and deposits; the steps are gone 
   await steps.getByRole("link", { name: "Deposit" }).click();
   await page.getByLabel("Amount", { exact: true }).fill("1");
   await page.getByRole("button", { name: "Deposit 1 ETH" }).click();
+  await agree(page);
   await expect(activity(page, "Deposit 1 ETH").getByText("Done", { exact: true })).toBeVisible();
   await goTo(page, "Wallet");
   await expect(inFastPay(page, "ETH")).toHaveText("1");

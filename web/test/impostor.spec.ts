@@ -1,7 +1,7 @@
 /** A token that calls itself as a known one does: wherever its amounts stand, they are marked. */
 
 import { deployToken } from "./support/net";
-import { activity, expect, goTo, pay, picture, test } from "./support/people";
+import { activity, agree, expect, goTo, pay, picture, test } from "./support/people";
 
 test("an unknown token is marked in notice, history, choice and explorer, whatever it calls itself", async ({ person }) => {
   const bob = await person({ deposit: "1" });
@@ -19,6 +19,7 @@ test("an unknown token is marked in notice, history, choice and explorer, whatev
   await mallory.page.getByLabel("Asset").selectOption({ value: token });
   await mallory.page.getByLabel("Amount", { exact: true }).fill("100");
   await mallory.page.getByRole("button", { name: "Deposit 100 DEMO" }).click();
+  await agree(mallory.page);
   await expect(activity(mallory.page, "Deposit 100 DEMO").getByText("Done", { exact: true })).toBeVisible();
   await goTo(mallory.page, "Pay");
   await mallory.page.getByLabel("Asset").selectOption({ value: token });

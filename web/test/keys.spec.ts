@@ -32,7 +32,7 @@ async function makeKey(page: Page, file: string): Promise<void> {
   await expect(dialog.getByText("This is too short.")).toBeVisible();
   await dialog.getByLabel("Passphrase", { exact: true }).fill(PASSPHRASE);
   await dialog.getByLabel("Passphrase once more").fill(`${PASSPHRASE}r`);
-  await expect(dialog.getByText("The two differ.")).toBeVisible();
+  await expect(dialog.getByText("The passphrases differ.")).toBeVisible();
   await expect(dialog.getByRole("button", { name: "Make the key" })).toBeDisabled();
   await dialog.getByLabel("Passphrase once more").fill(PASSPHRASE);
   await isAccessible(page);
@@ -91,6 +91,7 @@ test("a key is made, funded, paid with, unlocked after a reload, redeemed from, 
     await page.getByRole("dialog").getByRole("button", { name: "Test wallet" }).click();
     await page.getByLabel("Amount", { exact: true }).fill("3");
     await page.getByRole("button", { name: "Deposit 3 ETH" }).click();
+    await agree(page);
     await isDone(page, /^Deposit 3 ETH/);
     await expect(ownerButton(page)).toBeVisible();
 
@@ -237,14 +238,14 @@ async function importElsewhere(page: Page, other: Page, file: string): Promise<v
   await choose("{}");
   await dialog.getByLabel("Passphrase", { exact: true }).fill(PASSPHRASE);
   await dialog.getByRole("button", { name: "Import the key" }).click();
-  await expect(dialog.getByRole("alert")).toContainText("no key file that can be used");
+  await expect(dialog.getByRole("alert")).toContainText("This key file cannot be used");
   await choose(readFileSync(file, "utf8"));
   await picture(other, "key-import");
   // What stands there and is not understood is never overwritten.
   const keep = (text: string): Promise<void> => other.evaluate((kept) => localStorage.setItem("fastpay.keys", kept), text);
   await keep("{}");
   await dialog.getByRole("button", { name: "Import the key" }).click();
-  await expect(dialog.getByRole("alert")).toContainText("it holds something else");
+  await expect(dialog.getByRole("alert")).toContainText("it contains something else");
   await keep('["of a later version"]');
   await dialog.getByRole("button", { name: "Import the key" }).click();
   await expect(ownerButton(other)).toHaveAccessibleName(await ownerButton(page).innerText().then((text) => new RegExp(text.slice(-4))));

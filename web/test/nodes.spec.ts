@@ -4,7 +4,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 
 import { network } from "./support/net";
-import { activity, expect, goTo, inFastPay, pay, test } from "./support/people";
+import { activity, agree, expect, goTo, inFastPay, pay, test } from "./support/people";
 
 let silent: Server;
 let asked = 0;
@@ -36,6 +36,7 @@ test("of three nodes one is down and one is silent", async ({ page, person }) =>
   await goTo(page, "Deposit");
   await page.getByLabel("Amount", { exact: true }).fill("1");
   await page.getByRole("button", { name: "Deposit 1 ETH" }).click();
+  await agree(page);
   await expect(activity(page, "Deposit 1 ETH").getByText("Done", { exact: true })).toBeVisible();
   await goTo(page, "Wallet");
   await expect(inFastPay(page, "ETH")).toHaveText("2.5");

@@ -15,7 +15,7 @@ useOwnNetwork("sent");
 
 const sendings = ({ asked }: TestWallet): number => asked.filter((method) => method === "eth_sendTransaction").length;
 
-/** The work's transaction was sent and is followed, before a reload and after it, and when it was given up and taken up. */
+/** The work's transaction was sent and is followed, before a reload and after it, and when it was aborted and taken up. */
 async function isFollowed(page: Page, title: string, button: string, warning: string): Promise<void> {
   const work = activity(page, title);
   await expect(work.getByText("Submitted to Ethereum: done")).toBeVisible();
@@ -28,7 +28,7 @@ async function isFollowed(page: Page, title: string, button: string, warning: st
   await expect(work.getByRole("alert")).toContainText(warning);
   await expect(offered).toBeDisabled();
   await picture(page, `left-${title.split(" ")[0]?.toLowerCase()}`);
-  await work.getByRole("button", { name: "Go on with it" }).click();
+  await work.getByRole("button", { name: "Continue" }).click();
   await expect(work.getByText("On its way", { exact: true })).toBeVisible();
   await expect(offered).toBeDisabled();
 }
@@ -43,16 +43,16 @@ test("a redemption that its owner brings to Ethereum is followed over a reload, 
   await agree(page);
   await expect(activity(page, /^Redeem/).getByText("Waits for a relayer", { exact: true })).toBeVisible();
   await withoutBlocks(async () => {
-    await page.getByRole("button", { name: "Bring it there myself" }).click();
-    await isFollowed(page, "Bring redemption #0 to Ethereum", "Bring it there myself", "do not bring it there again");
+    await page.getByRole("button", { name: "Submit it myself" }).click();
+    await isFollowed(page, "Submit redemption #0 to Ethereum", "Submit it myself", "do not submit it again");
   });
-  await expect(activity(page, "Bring redemption #0 to Ethereum").getByText("Done", { exact: true })).toBeVisible();
+  await expect(activity(page, "Submit redemption #0 to Ethereum").getByText("Done", { exact: true })).toBeVisible();
   await expect(page.getByRole("region", { name: "Your redemptions" }).getByText("Paid on Ethereum")).toBeVisible();
   expect((await balanceOnChain(OUT)) - before).toBe(parseEther("1.5"));
   expect(sendings(wallet)).toBe(1);
   await page.reload();
   await expect(page.getByRole("region", { name: "Your redemptions" }).getByText("Paid on Ethereum")).toBeVisible();
-  await expect(activity(page, "Bring redemption #0 to Ethereum")).toBeHidden();
+  await expect(activity(page, "Submit redemption #0 to Ethereum")).toBeHidden();
 });
 
 test("a claim is followed over a reload, not offered again, and collected once", async ({ page, person }) => {
@@ -63,7 +63,7 @@ test("a claim is followed over a reload, not offered again, and collected once",
   await redeemAlone(page, "ZOO", "3");
   const claims = page.getByRole("region", { name: "Claims" });
   await expect(claims).toContainText("3 ZOO");
-  await expect(activity(page, /^Bring redemption/).getByText("Done", { exact: true })).toBeVisible();
+  await expect(activity(page, /^Submit redemption/).getByText("Done", { exact: true })).toBeVisible();
   await setMood(wallet.key, token, "good");
   const sentBefore = sendings(wallet);
   await withoutBlocks(async () => {
@@ -81,6 +81,7 @@ test("a claim is followed over a reload, not offered again, and collected once",
 async function depositAndLeave(page: Page, wallet: TestWallet, amount: string): Promise<{ hash: Hex; nonce: number }> {
   await page.getByLabel("Amount", { exact: true }).fill(amount);
   await page.getByRole("button", { name: `Deposit ${amount} ETH` }).click();
+  await agree(page);
   await expect(activity(page, `Deposit ${amount} ETH`).getByText("Submitted to Ethereum: done")).toBeVisible();
   const hash = wallet.sent.at(-1) as Hex;
   await expect
@@ -125,7 +126,7 @@ test("a deposit that was sped up in the wallet while no page was open is found; 
     } else {
       await expect(work.getByRole("alert")).toContainText("made no deposit");
       await expect(work.getByRole("alert")).toContainText("It was cancelled in the wallet");
-      await expect(work.getByRole("button", { name: "Go on with it" })).toBeHidden();
+      await expect(work.getByRole("button", { name: "Continue" })).toBeHidden();
       await picture(page, "deposit-cancelled");
     }
   }

@@ -2,7 +2,7 @@
 
 import { isAccessible } from "./support/axe";
 import { network } from "./support/net";
-import { activity, expect, goTo, picture, test } from "./support/people";
+import { activity, agree, expect, goTo, picture, test } from "./support/people";
 
 test("a token that is not known is said to be that, nothing can be done with it, and it is asked again", async ({ page, person }) => {
   await person({ tokens: "40" });
@@ -11,6 +11,7 @@ test("a token that is not known is said to be that, nothing can be done with it,
   await page.getByLabel("Asset").selectOption("DEMO");
   await page.getByLabel("Amount", { exact: true }).fill("25");
   await page.getByRole("button", { name: "Deposit 25 DEMO" }).click();
+  await agree(page);
   await expect(activity(page, "Deposit 25 DEMO").getByText("Done", { exact: true })).toBeVisible();
 
   let isAway = true;
@@ -31,7 +32,7 @@ test("a token that is not known is said to be that, nothing can be done with it,
     await page.getByLabel("Asset").selectOption({ value: token.toLowerCase() });
     await page.getByLabel("Amount", { exact: true }).fill("5");
     await expect(unknown).toBeVisible();
-    await expect(page.getByText("Your balance is not known now")).toBeVisible();
+    await expect(page.getByText("Your balance cannot be read")).toBeVisible();
     await expect(page.getByRole("button", { name: place, exact: true })).toBeDisabled();
   }
   await goTo(page, "Receive");

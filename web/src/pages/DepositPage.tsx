@@ -17,6 +17,7 @@ import { PausedNotice, WithOwner } from "../ui/Notices";
 import { Page } from "../ui/Page";
 import { money, shortAccount, shorten } from "../ui/words";
 import { IconArrowDownToArc, IconWallet } from "../ui/icons";
+import { DepositReview, type Reviewed } from "./deposit/DepositReview";
 
 /** Left on the chain by "Max", so that ETH for gas remains: 0.01. */
 const GAS_RESERVE_WEI = 10n ** 16n;
@@ -50,8 +51,7 @@ function NoWallet(): JSX.Element {
   return (
     <Alert color="indigo" icon={<IconWallet aria-hidden />} title="A deposit is a transaction on Ethereum">
       <Text size="sm" mb="sm">
-        Connect an Ethereum wallet to deposit from; what arrives is your key&apos;s. Or have somebody pay you: Receive has the
-        code and the link.
+        Connect an Ethereum wallet to deposit from; the deposit is credited to your key. Or ask somebody to pay you: the page Receive has the code and the link.
       </Text>
       <ConnectEthereum>Connect an Ethereum wallet</ConnectEthereum>
     </Alert>
@@ -71,17 +71,21 @@ function DepositForm({ owner: { account, isKey }, wallet }: FormProps): JSX.Elem
   const isPaused = usePausedUntil() !== undefined;
   const [asset, setAsset] = useState<Address>(ETHER);
   const [text, setText] = useState("");
+  const [reviewed, setReviewed] = useState<Reviewed>();
   const holding = list.find((one) => one.asset === asset);
   const info = holding?.naming.info;
   const amount = readAmount(text, info, holding?.onChain);
   // More than there is would be refused by the node at best, and at worst be sent and fail.
-  const canDeposit =
-    amount.units !== undefined && holding?.onChain !== undefined && isOnChain && !isPaused && info !== undefined;
+  const onChain = holding?.onChain;
+  const canDeposit = amount.units !== undefined && onChain !== undefined && isOnChain && !isPaused && info !== undefined;
 
   const submit = (event: FormEvent): void => {
     event.preventDefault();
-    if (!canDeposit || amount.units === undefined) return;
-    const units = amount.units;
+    if (canDeposit) setReviewed({ asset, units: amount.units });
+  };
+  const deposit = ({ asset, units }: Reviewed): void => {
+    if (info === undefined) return;
+    setReviewed(undefined);
     start({
       kind: "deposit",
       account,
@@ -90,6 +94,22 @@ function DepositForm({ owner: { account, isKey }, wallet }: FormProps): JSX.Elem
     });
     setText("");
   };
+  if (reviewed !== undefined && info !== undefined) {
+    return (
+      <DepositReview
+        deposit={reviewed}
+        account={account}
+        isKey={isKey}
+        from={address}
+        balance={onChain}
+        info={info}
+        hint={depositHint(asset, info.hasPermit)}
+        canDeposit={isOnChain && !isPaused}
+        onDeposit={() => deposit(reviewed)}
+        onBack={() => setReviewed(undefined)}
+      />
+    );
+  }
   return (
     <Card withBorder component="form" onSubmit={submit} aria-label="Deposit">
       <Stack>
@@ -98,18 +118,18 @@ function DepositForm({ owner: { account, isKey }, wallet }: FormProps): JSX.Elem
             From <Code>{shorten(address)}</Code> to your key&apos;s account <Code>{shortAccount(account)}</Code>.
           </Text>
         )}
-        <ErrorAlert error={chainError} title="Your balance on Ethereum is not known now" />
+        <ErrorAlert error={chainError} title="Your balance on Ethereum cannot be read" />
         <AssetSelect assets={list.map((one) => one.asset)} value={asset} onChange={setAsset} />
         <AmountInput
           text={text}
           onChange={setText}
           info={info}
           fault={amount.fault}
-          most={mostOf(asset, holding?.onChain)}
-          description={availableText(holding?.onChain, info, `on ${config.chainName}`, chainError)}
+          most={mostOf(asset, onChain)}
+          description={availableText(onChain, info, `on ${config.chainName}`, chainError)}
         />
         <Text size="sm" c="dimmed">
-          {depositHint(asset, info?.hasPermit)} It can be spent once it is final on Ethereum and a quorum of authorities has
+          It can be spent once it is final on Ethereum and a quorum of authorities has
           credited it: about a quarter of an hour on the main network.
         </Text>
         <Button type="submit" size="md" disabled={!canDeposit} leftSection={<IconArrowDownToArc size={18} aria-hidden />}>
@@ -125,8 +145,8 @@ function mostOf(asset: Address, onChain: bigint | undefined): bigint | undefined
   return onChain > GAS_RESERVE_WEI ? onChain - GAS_RESERVE_WEI : 0n;
 }
 
+/** The wallet's dialogs for a deposit. */
 function depositHint(asset: Address, hasPermit: boolean | undefined): string {
-  if (asset === ETHER) return "One transaction.";
-  if (hasPermit === undefined) return "";
-  return hasPermit ? "You sign a permit, then one transaction." : "Two transactions: this token wants an approval first.";
+  if (asset === ETHER) return "one transaction";
+  return hasPermit === true ? "a permit, then one transaction" : "two transactions: an approval, then the deposit";
 }

@@ -79,9 +79,9 @@ export async function pay(page: Page, to: string, amount: string, memo = ""): Pr
   await agree(page);
 }
 
-/** Says yes to the review of a payment or a redemption. */
+/** Confirms the review of a payment, a redemption or a deposit. */
 export async function agree(page: Page): Promise<void> {
-  await page.getByRole("region", { name: "Review" }).getByRole("button", { name: /^Yes, (pay|redeem) \d/ }).click();
+  await page.getByRole("region", { name: "Review" }).getByRole("button", { name: /^Yes, (pay|redeem|deposit) \d/ }).click();
 }
 
 /** Has a token shown that the page does not know, and deposits some of it. */
@@ -94,6 +94,7 @@ export async function addAndDeposit(page: Page, token: string, symbol: string, a
   await page.getByLabel("Asset").selectOption(symbol);
   await page.getByLabel("Amount", { exact: true }).fill(amount);
   await page.getByRole("button", { name: `Deposit ${amount} ${symbol}` }).click();
+  await agree(page);
   await expect(activity(page, `Deposit ${amount} ${symbol}`).getByText("Done", { exact: true })).toBeVisible();
 }
 
@@ -102,7 +103,7 @@ export async function redeemAlone(page: Page, symbol: string, amount: string): P
   await goTo(page, "Redeem");
   await page.getByLabel("Asset").selectOption(symbol);
   await page.getByLabel("Amount", { exact: true }).fill(amount);
-  await page.getByLabel("I do, by a transaction of my own").check();
+  await page.getByLabel("I do, with a transaction from my wallet").check();
   await page.getByRole("button", { name: `Redeem ${amount} ${symbol}` }).click();
   await agree(page);
 }

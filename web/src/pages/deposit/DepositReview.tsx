@@ -1,0 +1,58 @@
+import { Text } from "@mantine/core";
+import { formatAccount, type AccountId, type Address } from "@fastpay/sdk";
+import type { JSX } from "react";
+
+import type { ShownAsset } from "../../data/queries";
+import { useNetwork } from "../../network/NetworkProvider";
+import { IconArrowDownToArc } from "../../ui/icons";
+import { ReviewCard } from "../../ui/ReviewCard";
+import { money } from "../../ui/words";
+
+/** The reviewed deposit, in the asset's smallest unit. It does not change with the form. */
+export interface Reviewed {
+  readonly asset: Address;
+  readonly units: bigint;
+}
+
+interface Props {
+  readonly deposit: Reviewed;
+  readonly account: AccountId;
+  /** True if the account belongs to a browser key. */
+  readonly isKey: boolean;
+  /** The wallet's address, and its balance of the asset. */
+  readonly from: Address;
+  readonly balance: bigint | undefined;
+  readonly info: ShownAsset;
+  /** The transactions and signatures that the wallet will ask for. */
+  readonly hint: string;
+  readonly canDeposit: boolean;
+  readonly onDeposit: () => void;
+  readonly onBack: () => void;
+}
+
+/** A complete deposit for review before the wallet is asked. */
+export function DepositReview({ deposit, account, isKey, from, balance, info, hint, canDeposit, onDeposit, onBack }: Props): JSX.Element {
+  const { config } = useNetwork();
+  const { asset, units } = deposit;
+  const text = money(units, info);
+  return (
+    <ReviewCard
+      title={`Deposit ${text}?`}
+      facts={[
+        ["From", <Text key="from" span ff="monospace" size="sm">{`${from} on ${config.chainName}`}</Text>],
+        ["To", <Text key="to" span ff="monospace" size="sm">{formatAccount(account)}</Text>],
+        ["Account of", isKey ? "your browser key" : "your wallet"],
+        ["Contract", <Text key="contract" span ff="monospace" size="sm">{config.contract}</Text>],
+        ["Amount", text],
+        ["Token", info.isUnknown && `${asset}, unknown to this page`],
+        ["Remaining in the wallet", balance !== undefined && balance >= units && `${money(balance - units, info)}, less gas`],
+        ["Your wallet asks for", hint],
+      ]}
+      confirm={`Yes, deposit ${text}`}
+      icon={<IconArrowDownToArc size={18} aria-hidden />}
+      canConfirm={canDeposit}
+      onConfirm={onDeposit}
+      onBack={onBack}
+    />
+  );
+}
