@@ -1,4 +1,4 @@
-/** What a client offers; `FastPay.create` makes one. */
+/** The client's interface. `FastPay.create` returns a client. */
 
 import type { PublicClient, WalletClient } from "viem";
 
@@ -41,15 +41,15 @@ import type {
   WatchCursor,
 } from "./views.js";
 
-/** Where an authority is. Who the authorities are comes from the contract. */
+/** An authority's address. The contract defines the authorities' keys. */
 export interface AuthorityEndpoint {
   /** The base of its HTTP API, such as `https://a.example:8080`. */
   readonly http: string;
-  /** Its name, where whoever lists it says so: its answers then count for nobody else. */
+  /** Its name. If given, its answers count for this member only. */
   readonly name?: AuthorityName;
 }
 
-/** What is used of viem's public client. A page that makes one of these functions alone is smaller by a quarter. */
+/** The functions of viem's public client that the SDK uses. A page that bundles only these is a quarter smaller. */
 export type EthereumClient = Pick<
   PublicClient,
   | "call"
@@ -67,22 +67,22 @@ export type EthereumClient = Pick<
   | "waitForTransactionReceipt"
 >;
 
-/** What a client is made of. */
+/** Options of a client. */
 export interface FastPayOptions {
-  /** An Ethereum node that you trust: committees, finality and payouts are believed as it tells them. */
+  /** An Ethereum node that you trust for committees, finality and payouts. */
   readonly publicClient: EthereumClient;
   /** The FastPay contract. */
   readonly contract: Address;
   /** The chain's id; checked against the node. */
   readonly chainId: number;
   readonly authorities: readonly AuthorityEndpoint[];
-  /** Where relayers say what they take, as the file of endpoints lists them: the bases of their addresses. Default: none. */
+  /** Base URLs of relayers, as listed in the endpoints file. Default: none. */
   readonly relayers?: readonly string[];
-  /** Where orders are written ahead. Default: the browser's IndexedDB; elsewhere one must be given to send. */
+  /** Stores orders before they are sent. Default: the browser's IndexedDB. Required elsewhere to send. */
   readonly storage?: OrderStore;
   /**
-   * Where the storage has been used with another deployment at this address (its first committee was another one), use none
-   * of what stands there, and keep it. Default: refuse, with `other-deployment`.
+   * If the storage belongs to another deployment at this address (with another first committee), keep its entries but
+   * do not use them. Default: throw `other-deployment`.
    */
   readonly setAside?: boolean;
   /** Default: `finalized`. */
@@ -90,7 +90,7 @@ export interface FastPayOptions {
   readonly timing?: Partial<Timing>;
 }
 
-/** What to pay; sender and number are added. */
+/** A payment, without sender and sequence number. */
 export interface PayIntent {
   /** An `AccountId`, or its text: `0x…`, the address of an Ethereum account, or `fp1…`. */
   readonly recipient: AccountId | string;
@@ -98,83 +98,91 @@ export interface PayIntent {
   readonly amount: bigint;
   /** 32 bytes; see `encodeMemo`. Default: none. */
   readonly memo?: Hex;
-  /**
-   * Until when it is signed and sent, in seconds since 1970, as a payment link asks for it; looked at again when the
-   * signature is there. Default: no end.
-   */
+  /** The expiry, in seconds since 1970, for example of a payment link. Checked again after signing. Default: none. */
   readonly expires?: bigint;
 }
 
-/** What to redeem; sender and number are added. */
+/** A redemption, without sender and sequence number. */
 export interface RedeemIntent {
   readonly recipient: Address;
   readonly asset: Address;
-  /** What is debited. */
+  /** The amount to debit, in the asset's smallest unit. */
   readonly amount: bigint;
-  /** The part of it that goes to whoever brings it to the contract; see `relayerFees`. Default: 0, which few relayers take. */
+  /**
+   * The part of `amount` that pays the account that submits the redemption; see `relayerFees`. Default: 0, which few
+   * relayers accept.
+   */
   readonly fee?: bigint;
   readonly memo?: Hex;
 }
 
-/** What is to be collected. */
+/** A claim to collect. */
 export interface ClaimIntent {
   readonly asset: Address;
-  /** How much; all of it where nothing is said. */
+  /** The amount in the asset's smallest unit. Default: all of it. */
   readonly amount?: bigint;
-  /** Who is paid; the wallet's address where nothing is said. Only of one's own claim. */
+  /** The recipient, for the wallet's own claim only. Default: the wallet's address. */
   readonly to?: Address;
-  /** Whose claim it is; the wallet's own where nothing is said. Anybody else's is paid to them alone. */
+  /** The owner of the claim. Default: the wallet's address. Another owner's claim is paid to that owner. */
   readonly owner?: Address;
 }
 
-/** How a transfer is watched and given up. Giving up loses nothing: `resume` goes on. */
+/** Progress and cancellation of a transfer. After cancellation, `resume` continues it. */
 export interface TransferOptions {
   readonly onProgress?: (progress: TransferProgress) => void;
   readonly signal?: AbortSignal;
 }
 
-/** How a list is paid. */
+/** Options for paying a list. */
 export interface ManyOptions {
   /**
-   * What makes it the same list, 32 bytes: it is paid once, however often it is given. Default: the hash of what it pays,
-   * so give a name of its own to each of two equal lists that are both to be paid.
+   * The list's identity, 32 bytes. A list is paid once per name. Default: the hash of its payments, so pass different
+   * names to pay two equal lists.
    */
   readonly name?: Hex;
-  /** At most so many payments are in one order, up to 256, which is the default. */
+  /** The maximum number of payments in one order, at most 256. Default: 256. */
   readonly maxOutputs?: number;
   readonly onProgress?: (progress: ManyProgress) => void;
   readonly signal?: AbortSignal;
 }
 
-/** How a transaction on the Primary is watched and given up. What was submitted may still happen. */
+/**
+ * Progress and cancellation of a transaction on the Primary. A submitted transaction may still happen after
+ * cancellation.
+ */
 export interface ChainOptions {
   readonly onProgress?: (progress: ChainProgress) => void;
   readonly signal?: AbortSignal;
 }
 
-/** An account holder's side of FastPay. All failures are `FastPayError`s. */
+/** A client of one FastPay deployment. Every failure is a `FastPayError`. */
 export interface FastPayClient {
   readonly domain: Domain;
   readonly authorities: readonly AuthorityRef[];
 
   /**
-   * Ends all that this client does, also in the background: a program that has nothing else to do ends then. What is
-   * under way ends with `aborted` and can be resumed; the client cannot be used any more.
+   * Stops all work of this client, including the background, so that the program can exit. Pending calls throw
+   * `aborted` and can be resumed with another client.
    */
   close(): void;
 
   /**
-   * False where the contract's first committee is another one than when the client was made: the network was started anew.
-   * Make another client then.
+   * False if the contract's first committee has changed since the client was created, because the network was started
+   * anew. Create another client then.
    */
   isCurrent(): Promise<boolean>;
+  /**
+   * Where the client's first committees come from: the contract, or the storage, if the Ethereum node did not answer at
+   * the start. Then `isCurrent` compares them with the contract once the node answers.
+   */
+  readonly committeesFrom: "contract" | "storage";
   /** The committee of an epoch, or the current one, from the contract. */
   committee(epoch?: bigint): Promise<Committee>;
 
   // ----------------------------------------------------------------------------------- transfers
 
   /**
-   * Pays, and resolves when a quorum has confirmed it; it is final from the step `certified` on. Where the same payment
+   * Pays, and resolves when a quorum has confirmed it; the step `certified` comes before, after one round trip. Where the same payment
    * is unfinished from before, that one is finished and no second one made. After `no-quorum` or `aborted` the order
    * may have been sent: `resume`, or the same call again, goes on with it. `invalid-link`: it has expired before it was
    * signed, and nothing was sent.
@@ -191,31 +199,34 @@ export interface FastPayClient {
    * After any other error the same call goes on where it was left, and pays nobody twice.
    */
   payMany(signer: Signer, list: readonly PayListLine[], options?: ManyOptions): Promise<ListStatus>;
-  /** What `payMany` would do, and what it has done: checks the list and signs nothing. */
+  /** The progress of a list and its remaining orders. Checks the list, and signs nothing. */
   listStatus(account: AccountId, list: readonly PayListLine[], options?: ManyOptions): Promise<ListStatus>;
   /**
-   * Reads a list from CSV: `recipient,amount,memo`, or the columns that the first line names (also `asset`). `asset` is
-   * that of lines that name none; ETH where nothing is said. The name is the hash of the file.
+   * Reads a list from CSV: `recipient,amount,memo`, or the columns named by the first line (also `asset`). `asset`
+   * applies to lines without one; default: ETH. The list's name is the hash of the file.
    */
   readList(content: string | Uint8Array, options?: { asset?: Address }): Promise<PayList>;
-  /** The lists that were begun with this storage and are not settled, oldest first. */
+  /** The lists started with this storage that are not settled, oldest first. */
   unfinishedLists(account: AccountId): Promise<ListStatus[]>;
-  /** Goes on with such a list. */
+  /** Continues an unfinished list. */
   resumeList(signer: Signer, name: Hex, options?: Pick<ManyOptions, "onProgress" | "signal">): Promise<ListStatus>;
-  /** Has a list no longer listed as unfinished. What was ordered of it is finished by `resume` all the same. */
+  /** Removes a list from the unfinished lists. `resume` still finishes its orders. */
   closeList(name: Hex): Promise<void>;
-  /** Finishes what is unfinished, here and of other copies of this wallet. No key is needed. */
+  /** Finishes unfinished orders, of this storage and of other copies of this wallet. Needs no key. */
   resume(account: AccountId, options?: TransferOptions): Promise<Resumed[]>;
   /** The orders of this storage, newest first. */
   orders(account: AccountId): Promise<OrderEntry[]>;
-  /** Those that are not settled, oldest first; of one that was superseded it is the certificate that took its number. */
+  /**
+   * The orders that are not settled, oldest first. A superseded order is returned with the certificate that took its
+   * number.
+   */
   unfinished(account: AccountId): Promise<OrderEntry[]>;
 
   // --------------------------------------------------------------------------------------- reads
 
   /**
    * What the committee says of an account. `assets` are asked for one by one where lists are cut. Authorities beyond a
-   * quorum are waited for during `graceMs`, 100 ms where nothing is said, and never longer than reads may take.
+   * quorum are waited for during `graceMs`, 100 ms by default, and never longer than reads may take.
    */
   account(account: AccountId, assets?: readonly Address[], options?: { graceMs?: number }): Promise<AccountView>;
   /**
@@ -228,9 +239,9 @@ export interface FastPayClient {
    * f + 1 authorities tell it. Ends with `signal`.
    */
   watch(account: AccountId, options?: { from?: WatchCursor; signal?: AbortSignal }): AccountWatch;
-  /** What authorities show for a transfer: by its digest, or by sender and number. */
+  /** The authorities' certificates of a transfer, by digest or by sender and number. */
   evidence(of: Hex | { account: AccountId; sequence: bigint }): Promise<CertificateEvidence>;
-  /** A valid certificate by sender and number; none where nobody has one. */
+  /** A valid certificate by sender and number; undefined if no authority has one. */
   certificate(account: AccountId, sequence: bigint): Promise<VerifiedCertificate | undefined>;
 
   // ----------------------------------------------------------------------------------- the Primary
@@ -254,11 +265,14 @@ export interface FastPayClient {
    * replaced by what the Ethereum node cannot look up.
    */
   resumeTransaction(sent: SubmittedTransaction, options?: ChainOptions): Promise<TransactionReceipt>;
-  /** Has one no longer listed, such as one that no node knows any more. */
+  /** Removes a transaction from the list, for example one that no node knows any more. */
   forgetTransaction(sent: TransactionName): Promise<void>;
-  /** How far a deposit is, by its transaction. */
+  /** The state of a deposit, by its transaction. */
   depositStatus(hash: Hex): Promise<DepositStatus>;
-  /** A deposit by its index (not every index is a deposit's), as f + 1 authorities tell it; none where they do not. */
+  /**
+   * A deposit by its index, as reported by f + 1 authorities; undefined if too few report it. Not every index belongs
+   * to a deposit.
+   */
   depositByIndex(index: bigint): Promise<DepositEntry | undefined>;
   /** Brings a redemption to the contract oneself. A transaction that was sent for it and is on its way is followed instead. */
   redeemOnChain(wallet: WalletClient, certificate: VerifiedCertificate, options?: ChainOptions): Promise<PayoutReceipt>;
@@ -268,27 +282,27 @@ export interface FastPayClient {
    */
   executeQueued(wallet: WalletClient, redemption: Redemption, options?: ChainOptions): Promise<PayoutReceipt>;
   redemptionStatus(sender: AccountId, sequence: bigint): Promise<RedemptionStatus>;
-  /** What could not be paid out to `owner` earlier. */
+  /** The amount of refused payouts to `owner`, in the asset's smallest unit. */
   claimable(owner: Address, asset: Address): Promise<bigint>;
-  /** Collects it, or a part of it; as `redeemOnChain`. */
+  /** Collects a claim, or a part of it; otherwise like `redeemOnChain`. */
   claim(wallet: WalletClient, intent: ClaimIntent, options?: ChainOptions): Promise<ClaimReceipt>;
   /**
-   * True where an address is one of FastPay's own contracts, of this deployment or another on this chain: money that is
+   * True if an address is one of FastPay's own contracts, of this deployment or another on this chain: money that is
    * redeemed to it is lost.
    */
   isFastPay(address: Address): Promise<boolean>;
   contractStatus(): Promise<ContractStatus>;
   assetStatus(asset: Address): Promise<AssetStatus>;
   assetInfo(asset: Address): Promise<AssetInfo>;
-  /** What an address holds on the chain. */
+  /** The balance of an address on the chain, in the asset's smallest unit. */
   balanceOnChain(owner: Address, asset: Address): Promise<bigint>;
   redemptionCost(): Promise<RedemptionCost>;
-  /** What the relayers of the client's options say that they take now: `proposed` is a fee for `redeem`. */
+  /** The current fees of the relayers in the client's options. `proposed` is a fee for `redeem`. */
   relayerFees(asset: Address): Promise<RelayerFees>;
 }
 
-/** An account's events as they come. */
+/** An account's events. */
 export interface AccountWatch extends AsyncIterable<AccountEvent> {
-  /** Where it stands, for the next watch to go on from. */
+  /** The position from which the next watch continues. */
   cursor(): WatchCursor;
 }

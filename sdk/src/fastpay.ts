@@ -6,16 +6,18 @@ import { Committees } from "./chain/committees.js";
 import { Contract } from "./chain/contract.js";
 import { assetInfo, balanceOnChain } from "./chain/tokens.js";
 import type { AuthorityEndpoint, FastPayClient, FastPayOptions, ManyOptions } from "./client.js";
-import type { Committee } from "./committee.js";
+import { memberOf, type Committee } from "./committee.js";
 import { DEFAULT_TIMING } from "./quorum/certify.js";
-import { FastPayError } from "./errors.js";
+import { FastPayError, isFastPayError } from "./errors.js";
 import { Network } from "./network.js";
 import { readPayList } from "./pay-list-csv.js";
 import type { ChainStep, ManyStep, TransferStep } from "./progress.js";
 import { browserStore } from "./storage/browser.js";
+import { rememberCommittee, storedCommittees, type StoredCommittees } from "./storage/committees.js";
 import { deploymentDigest, deploymentStore } from "./storage/deployments.js";
 import type { OrderStore } from "./storage/store.js";
 import { ETHER } from "./transfer.js";
+import { sleep } from "./waiting.js";
 import { listOrders, listUnfinished, viewAccount } from "./wallet/account.js";
 import type { Context } from "./wallet/context.js";
 import { deposit, depositStatus, followDeposit } from "./wallet/deposits.js";
@@ -32,38 +34,74 @@ import { worded } from "./wallet/wording.js";
 import type { Signer } from "./signers.js";
 import type { ListStatus, PayListLine, SubmittedTransaction, TransactionReceipt } from "./views.js";
 
-/** How many entries of each list a history has, where nothing is said. */
+/** How many entries of each list a history has, by default. */
 const HISTORY_LIMIT = 25;
 const HISTORY_LIMIT_MAX = 500;
+/** How long a start waits for the Ethereum node if the storage has the committees. */
+const CONTRACT_PATIENCE_MS = 3_000;
 /** The base of an API's address. */
 const HTTP_BASE = /^https?:\/\/[^/?#]+[^?#]*$/;
 
-/** Where clients come from. */
+/** Creates clients. */
 export const FastPay = {
   /**
    * A client of one deployment. Reads the committee from the contract and asks no authority yet. Throws
    * `invalid-argument`, `wrong-chain`, `wrong-contract`, `other-deployment`, `chain-unreachable` or `storage`.
    */
   async create(options: FastPayOptions): Promise<FastPayClient> {
-    if (!isHex(options.contract, 20)) throw unusable("the contract is no address");
+    if (!isHex(options.contract, 20)) throw unusable("the contract is not an address");
     const domain = { chainId: BigInt(options.chainId), contract: lower(options.contract) };
     const contract = new Contract(options.publicClient, domain, options.finality ?? "finalized");
-    // Asked at the same time; an error is that of the earliest of them.
-    const [checking, first] = [contract.checkChain(), contract.committee(0n)];
-    const reading = Committees.read(contract, first);
-    for (const asked of [reading, first]) asked.catch(() => undefined);
-    await checking;
-    const committees = await reading;
+    const reading = readCommittees(contract);
+    reading.catch(() => undefined);
+    const storage = options.storage ?? (await defaultStore());
+    // A deployment that sets others aside is not the stored one.
+    const known = storage && options.setAside !== true ? await storedCommittees(storage, domain).catch(() => undefined) : undefined;
+    const { first, newest, committeesFrom } = await startingCommittees(reading, known, options.authorities);
     const timing = { ...DEFAULT_TIMING, ...options.timing };
-    const authorities = readEndpoints(options.authorities, committees.current, timing.requestMs);
+    const authorities = readEndpoints(options.authorities, newest, timing.requestMs);
+    const relayers = readRelayers(options.relayers ?? []);
+    const store = storage && (await deploymentStore(storage, domain, first, options.setAside ?? false));
+    const remember = (committee: Committee): void => void (store && rememberCommittee(store, domain, committee));
+    [first, newest].forEach(remember);
+    const committees = new Committees(contract, newest, Promise.resolve(first), remember);
     const closing = new AbortController();
     const network = new Network(domain, committees, authorities, timing, closing.signal);
-    const relayers = readRelayers(options.relayers ?? []);
-    const storage = options.storage ?? (await defaultStore());
-    const store = storage && (await deploymentStore(storage, domain, await first, options.setAside ?? false));
-    return clientOf({ network, contract, timing, relayers, store }, deploymentDigest(await first), closing);
+    return clientOf({ network, contract, timing, relayers, store }, deploymentDigest(first), committeesFrom, closing);
   },
 };
+
+/** Reads chain, first and current committee at the same time. An error is that of the earliest of them. */
+async function readCommittees(contract: Contract): Promise<StoredCommittees> {
+  const [checking, first] = [contract.checkChain(), contract.committee(0n)];
+  const reading = Committees.readCurrent(contract, first);
+  for (const asked of [reading, first]) asked.catch(() => undefined);
+  await checking;
+  return { newest: await reading, first: await first };
+}
+
+/**
+ * The committees to start with: from the contract; from the storage if it has them and the Ethereum node fails or does
+ * not answer within `CONTRACT_PATIENCE_MS`. Listed names must be members of the stored committee: other names mean
+ * another deployment, or keys that changed since.
+ */
+async function startingCommittees(
+  reading: Promise<StoredCommittees>,
+  stored: StoredCommittees | undefined,
+  endpoints: readonly AuthorityEndpoint[],
+): Promise<StoredCommittees & Pick<FastPayClient, "committeesFrom">> {
+  const isUsable = stored !== undefined && endpoints.every(({ name }) => name === undefined || memberOf(stored.newest, lower(name)) !== undefined);
+  if (!isUsable) return { ...(await reading), committeesFrom: "contract" };
+  const ended = new AbortController();
+  const patience = sleep(CONTRACT_PATIENCE_MS, ended.signal).then(() => undefined);
+  const read = await Promise.race([reading, patience])
+    .catch((error: unknown) => {
+      if (!isFastPayError(error, "chain-unreachable")) throw error;
+      return undefined;
+    })
+    .finally(() => ended.abort());
+  return read === undefined ? { ...stored, committeesFrom: "storage" } : { ...read, committeesFrom: "contract" };
+}
 
 async function defaultStore(): Promise<OrderStore | undefined> {
   return typeof indexedDB === "undefined" ? undefined : browserStore();
@@ -142,7 +180,7 @@ function resumeTransaction(
   }
 }
 
-function clientOf(context: Context, deployment: Hex, closing: AbortController): FastPayClient {
+function clientOf(context: Context, deployment: Hex, committeesFrom: FastPayClient["committeesFrom"], closing: AbortController): FastPayClient {
   const { network, contract } = context;
   const until = (signal?: AbortSignal): AbortSignal =>
     signal === undefined ? closing.signal : AbortSignal.any([closing.signal, signal]);
@@ -152,6 +190,7 @@ function clientOf(context: Context, deployment: Hex, closing: AbortController): 
   };
   return {
     domain: network.domain,
+    committeesFrom,
     close: () => closing.abort(),
     isCurrent: async () => deploymentDigest(await contract.committee(0n)) === deployment,
     authorities: network.authorities,

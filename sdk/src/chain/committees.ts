@@ -1,4 +1,4 @@
-/** The committees of all epochs, from the contract and nowhere else. */
+/** The committees of all epochs, read from the contract only. */
 
 import type { Committee } from "../committee.js";
 import { isFastPayError } from "../errors.js";
@@ -6,32 +6,40 @@ import { isFastPayError } from "../errors.js";
 /** An authority that invents epochs must not make us ask the Ethereum node more often for them. */
 const LOOK_INTERVAL_MS = 1_000;
 
-/** Who tells of committees: the contract. */
+/** The source of committees: the contract. */
 export interface CommitteeSource {
-  /** The newest epoch that stays. */
+  /** The newest final epoch. */
   epoch(): Promise<bigint>;
   /** The committee of an epoch that has begun. */
   committee(epoch: bigint): Promise<Committee>;
 }
 
-/** Which committees there are. What is known once stays: epochs only follow each other. */
+/** The committees by epoch. Known committees never change: an epoch is only followed by the next one. */
 export class Committees {
   readonly #contract: CommitteeSource;
   readonly #known = new Map<bigint, Promise<Committee>>();
   #current: Committee;
   #lookedAtMs = Date.now();
+  readonly #remember: (committee: Committee) => void;
 
-  private constructor(contract: CommitteeSource, current: Committee, first: Promise<Committee>) {
+  /** Starts from known committees: `first` of epoch 0, and the current one. `remember` receives each newer one. */
+  constructor(
+    contract: CommitteeSource,
+    current: Committee,
+    first: Promise<Committee>,
+    remember: (committee: Committee) => void = () => undefined,
+  ) {
     this.#contract = contract;
     this.#known.set(0n, first);
     this.#current = current;
     this.#known.set(current.epoch, Promise.resolve(current));
+    this.#remember = remember;
   }
 
   /** Reads the current committee; `first` is that of epoch 0. */
-  static async read(contract: CommitteeSource, first: Promise<Committee>): Promise<Committees> {
+  static async readCurrent(contract: CommitteeSource, first: Promise<Committee>): Promise<Committee> {
     const epoch = await contract.epoch();
-    return new Committees(contract, await (epoch === 0n ? first : contract.committee(epoch)), first);
+    return epoch === 0n ? first : contract.committee(epoch);
   }
 
   /** The committee of the newest epoch that is known here. */
@@ -39,7 +47,7 @@ export class Committees {
     return this.#current;
   }
 
-  /** Looks at the contract again; true where there is a newer epoch. */
+  /** Reads the contract again. True if there is a newer epoch. */
   async refresh(): Promise<boolean> {
     this.#lookedAtMs = Date.now();
     const epoch = await this.#contract.epoch();
@@ -47,10 +55,11 @@ export class Committees {
     const committee = await this.#contract.committee(epoch);
     this.#known.set(epoch, Promise.resolve(committee));
     this.#current = committee;
+    this.#remember(committee);
     return true;
   }
 
-  /** The committee of an epoch; none where the contract has not begun it in a block that stays. */
+  /** The committee of an epoch; undefined if the contract has not begun it in a block that stays. */
   async get(epoch: bigint): Promise<Committee | undefined> {
     const isDue = Date.now() - this.#lookedAtMs >= LOOK_INTERVAL_MS;
     if (epoch > this.#current.epoch && isDue) await this.refresh();

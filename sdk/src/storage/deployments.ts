@@ -31,7 +31,7 @@ export function deploymentDigest(first: Committee): Hex {
 }
 
 /**
- * The part of a store that belongs to the deployment with this first committee. Throws `other-deployment` where the store
+ * The part of a store that belongs to the deployment with this first committee. Throws `other-deployment` if the store
  * has been used with others at this address only, and what stands there is not to be set aside.
  */
 export async function deploymentStore(
@@ -40,7 +40,7 @@ export async function deploymentStore(
   first: Committee,
   setAside: boolean,
 ): Promise<OrderStore> {
-  const prefix = `${domain.chainId}/${domain.contract.toLowerCase()}/deployments/`;
+  const prefix = prefixOf(domain);
   const own = deploymentDigest(first);
   for (let number = 0; number < DEPLOYMENTS_MAX; number += 1) {
     const key = `${prefix}${number}`;
@@ -53,11 +53,21 @@ export async function deploymentStore(
     }
     if (found !== undefined && entry(parseJson(found, key), key).committee === own) return number === 0 ? store : under(store, `${number}:`);
   }
-  throw new FastPayError("storage", "the storage has been used with too many deployments at one address", "clear it");
+  throw new FastPayError("storage", "the storage contains too many deployments at one address", "clear it");
+}
+
+/** True if the store was used with this deployment, and with no other one at its address. */
+export async function soleDeployment(store: OrderStore, domain: Domain, first: Committee): Promise<boolean> {
+  const [own, other] = await Promise.all([store.get(`${prefixOf(domain)}0`), store.get(`${prefixOf(domain)}1`)]);
+  return own !== undefined && other === undefined && entry(parseJson(own, "a deployment"), "a deployment").committee === deploymentDigest(first);
+}
+
+function prefixOf({ chainId, contract }: Domain): string {
+  return `${chainId}/${contract.toLowerCase()}/deployments/`;
 }
 
 function otherDeployment(): FastPayError {
-  const message = "this storage has been used with another deployment at the same address: its first committee was another one";
+  const message = "the storage belongs to another deployment at the same address, with another first committee";
   const action =
     "is the Ethereum node the right one? If the network was started anew, set the old data aside; it may hold orders that are not finished there";
   return new FastPayError("other-deployment", message, action);

@@ -43,10 +43,9 @@ interface PayOptions {
 }
 
 async function contextOf(nodes: readonly TestNode[], epochs: readonly Committee[]): Promise<Context> {
-  const committees = await Committees.read({
-    epoch: async () => BigInt(epochs.length - 1),
-    committee: async (epoch) => epochs[Number(epoch)] as Committee,
-  }, Promise.resolve(epochs[0] as Committee));
+  const source = { epoch: async () => BigInt(epochs.length - 1), committee: async (epoch: bigint) => epochs[Number(epoch)] as Committee };
+  const first = Promise.resolve(epochs[0] as Committee);
+  const committees = new Committees(source, await Committees.readCurrent(source, first), first);
   const clients = nodes.map(({ url, keys: { votingKey } }) => new AuthorityClient(url, votingKey, TIMING.requestMs));
   const network = new Network(DOMAIN, committees, clients, TIMING);
   // Tests that speak to a contract bring their own.

@@ -7,7 +7,7 @@ import { loadConfig, type NetworkConfig } from "./config";
 import { ethereumClient } from "./ethereum-client";
 import { Starting } from "./Starting";
 
-/** The deployment, and the client that speaks with it. */
+/** The deployment and its client. */
 export interface Network {
   readonly config: NetworkConfig;
   readonly chain: Chain;
@@ -16,14 +16,14 @@ export interface Network {
 
 const NetworkContext = createContext<Network | undefined>(undefined);
 
-/** The deployment that this page is for. */
+/** The page's deployment. */
 export function useNetwork(): Network {
   const network = useContext(NetworkContext);
   if (network === undefined) throw new Error("useNetwork outside of NetworkProvider");
   return network;
 }
 
-/** Between two looks at whether the network is the one that it was. */
+/** The interval between two checks that the network is still the same, in milliseconds. */
 const CHECK_INTERVAL_MS = 30_000;
 
 async function connect(signal: AbortSignal, setAside: boolean): Promise<Network> {
@@ -68,6 +68,8 @@ export function NetworkProvider({ children }: { children: ReactNode }): JSX.Elem
     queryFn: () => (client as FastPayClient).isCurrent(),
     enabled: client !== undefined,
     initialData: true,
+    // Committees from the storage are compared with the contract at once, others after the interval.
+    ...(client?.committeesFrom === "storage" ? { initialDataUpdatedAt: 0 } : {}),
     staleTime: CHECK_INTERVAL_MS,
     refetchInterval: CHECK_INTERVAL_MS,
   });

@@ -1,0 +1,52 @@
+/**
+ * The committees of a deployment in a store, as read from the contract. With them a client starts and pays while no
+ * Ethereum node answers.
+ *
+ * ```text
+ *  committees/EPOCH     the members, written once
+ * ```
+ * Authorities and their keys follow from these entries, so the store is trusted here as far as the browser protects it.
+ */
+
+import { makeCommittee, type Committee } from "../committee.js";
+import { hex, list, object } from "../decode.js";
+import type { Domain } from "../transfer.js";
+import { parseJson } from "../wire.js";
+import { soleDeployment } from "./deployments.js";
+import type { OrderStore } from "./store.js";
+
+const MEMBERS_MAX = 255;
+
+const entry = list(object({ votingKey: hex(32), redemptionKey: hex(20) }), MEMBERS_MAX);
+
+/** The first and the newest committee in a store. */
+export interface StoredCommittees {
+  readonly first: Committee;
+  readonly newest: Committee;
+}
+
+function prefixOf({ chainId, contract }: Domain): string {
+  return `${chainId}/${contract.toLowerCase()}/committees/`;
+}
+
+/** Stores a committee. A store that fails only costs the start without an Ethereum node, so errors are ignored. */
+export async function rememberCommittee(store: OrderStore, domain: Domain, { epoch, members }: Committee): Promise<void> {
+  await store.create(`${prefixOf(domain)}${epoch}`, JSON.stringify(members)).catch(() => false);
+}
+
+/**
+ * The stored committees; undefined if there are none, or if the store was used with several deployments at this address:
+ * then only the contract can say which one is current.
+ */
+export async function storedCommittees(store: OrderStore, domain: Domain): Promise<StoredCommittees | undefined> {
+  const prefix = prefixOf(domain);
+  const read = async (epoch: bigint): Promise<Committee | undefined> => {
+    const text = await store.get(`${prefix}${epoch}`);
+    return text === undefined ? undefined : makeCommittee(epoch, entry(parseJson(text, "a committee"), "a committee"));
+  };
+  const epochs = (await store.keys(prefix)).map((key) => BigInt(key.slice(prefix.length)));
+  const newest = await read(epochs.reduce((a, b) => (a > b ? a : b), 0n));
+  const first = newest?.epoch === 0n ? newest : await read(0n);
+  if (first === undefined || newest === undefined) return undefined;
+  return (await soleDeployment(store, domain, first)) ? { first, newest } : undefined;
+}
