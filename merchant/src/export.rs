@@ -10,7 +10,7 @@ use fastpay_wallet::format_memo;
 use serde::Serialize;
 
 use crate::invoice::{Arrival, State};
-use crate::store::{Record, Rows};
+use crate::store::{Order, Record, Rows};
 
 #[derive(Clone, Default, Serialize)]
 struct Row {
@@ -146,7 +146,7 @@ pub(crate) fn to_csv(rows: &Rows, from: &Place, count: usize) -> rusqlite::Resul
         number = invoice.number;
     }
     while !table.is_full() {
-        let invoices = rows.invoices_after(number, None, INVOICES_READ)?;
+        let invoices = rows.invoices_after(number, Order::OldestFirst, None, INVOICES_READ)?;
         let Some(last) = invoices.last() else { return table.finish(rows, 0).map(Some) };
         number = last.number;
         for invoice in &invoices {

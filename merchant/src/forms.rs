@@ -214,7 +214,7 @@ impl Invoice {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InvoicePage {
-    /// In the order in which they were made.
+    /// In the order in which they were made, or the reverse if that was asked for.
     pub invoices: Vec<Invoice>,
     /// To be given as `after` for the next page; null where this is the last one.
     #[schema(required)]

@@ -20,7 +20,7 @@ use crate::invoice::{Arrival, State};
 use crate::ledger_error::LedgerError;
 use crate::refund::{RefundRequest, take_sent};
 use crate::request::Request;
-use crate::store::{Record, Rows, Store};
+use crate::store::{Order, Record, Rows, Store};
 
 /// Why nobody was told of an event.
 const NO_TARGET: &str = "no webhook_url is set";
@@ -162,25 +162,36 @@ impl Ledger {
         self.read(|rows| rows.invoice(id)?.map(|record| self.teller.full_form(rows, &record)).transpose())
     }
 
-    /// Up to `count` invoices after one, oldest first, of one state or all. None where there is no such one.
+    /// The invoice with the shop's reference, with its webhooks.
+    ///
+    /// # Errors
+    /// Where the disk refuses.
+    pub fn invoice_of_reference(&self, reference: &str) -> Result<Option<Invoice>, LedgerError> {
+        self.read(|rows| {
+            rows.invoice_of_reference(reference)?.map(|record| self.teller.full_form(rows, &record)).transpose()
+        })
+    }
+
+    /// Up to `count` invoices that follow `after`, of one state or all. None if there is no invoice `after`.
     ///
     /// # Errors
     /// Where the disk refuses.
     pub fn invoices(
         &self,
         after: Option<&str>,
+        order: Order,
         wanted: Option<State>,
         count: usize,
     ) -> Result<Option<InvoicePage>, LedgerError> {
         self.read(|rows| {
             let after = match after {
-                None => 0,
+                None => order.start(),
                 Some(id) => match rows.invoice(id)? {
                     Some(record) => record.number,
                     None => return Ok(None),
                 },
             };
-            let mut records = rows.invoices_after(after, wanted, count.saturating_add(1))?;
+            let mut records = rows.invoices_after(after, order, wanted, count.saturating_add(1))?;
             let is_more = records.len() > count;
             records.truncate(count);
             let next = records.last().filter(|_| is_more).map(|last| last.terms.id.clone());

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::invoice::State;
 use crate::ledger_error::{LedgerError, RequestError};
 use crate::request::text_memo;
-use crate::store::{PaidBy, Record, RefundList, Rows};
+use crate::store::{Order, PaidBy, Record, RefundList, Rows};
 
 /// At most so many lines in one list; what is left goes on the next one.
 pub const LINES_MAX: usize = 1_000;
@@ -106,7 +106,7 @@ impl Draft<'_> {
     fn add_due(&mut self, state: State, looked_at_ms: u64) -> Result<(), LedgerError> {
         let mut number = 0;
         while self.lines < LINES_MAX {
-            let invoices = self.rows.invoices_after(number, Some(state), PAYMENTS_READ)?;
+            let invoices = self.rows.invoices_after(number, Order::OldestFirst, Some(state), PAYMENTS_READ)?;
             let Some(last) = invoices.last() else { break };
             number = last.number;
             for invoice in &invoices {

@@ -19,6 +19,7 @@ use crate::export::{Place, ROWS_MAX};
 use crate::forms::{Invoice, InvoicePage, NewInvoice, Status};
 use crate::invoice::State;
 use crate::request::Request;
+use crate::store::Order;
 
 /// A request has a few fields.
 pub(super) const BODY_BYTES_MAX: usize = 16 * 1_024;
@@ -103,20 +104,34 @@ pub(super) struct ListParams {
     state: Option<State>,
     /// At most so many; 0 or too many: as many as a page has, 100.
     limit: Option<usize>,
+    /// The newest first: `after` then names the one before which the page begins.
+    #[serde(default)]
+    #[param(required = false)]
+    newest: bool,
+    /// Only the invoice with this reference of the shop; no other parameter is possible beside it.
+    reference: Option<String>,
 }
 
 /// Invoices
 ///
-/// In pages, oldest first, with their payments and webhooks.
+/// In pages, oldest first if not asked otherwise, with their payments and webhooks.
 #[utoipa::path(get, path = "/v1/invoices", tag = "Invoices", operation_id = "listInvoices", params(ListParams),
     responses((status = 200, description = "Invoices as they stand.", body = InvoicePage), OfInvoice))]
 pub(super) async fn list(
     Shared(shop): SharedShop,
     params: Result<Query<ListParams>, QueryRejection>,
 ) -> Result<Json<InvoicePage>, ApiError> {
-    let Query(ListParams { after, state, limit }) = params?;
+    let Query(ListParams { after, state, limit, newest, reference }) = params?;
+    if let Some(reference) = reference {
+        if newest || after.is_some() || state.is_some() || limit.is_some() {
+            return Err(ApiError::malformed("a reference names one invoice: give no other parameter beside it"));
+        }
+        let invoices = shop.ledger.invoice_of_reference(&reference)?.into_iter().collect();
+        return Ok(Json(InvoicePage { invoices, next: None }));
+    }
+    let order = if newest { Order::NewestFirst } else { Order::OldestFirst };
     let limit = limit.filter(|limit| (1..=PAGE_MAX).contains(limit)).unwrap_or(PAGE_MAX);
-    shop.ledger.invoices(after.as_deref(), state, limit)?.map(Json).ok_or_else(unknown_invoice)
+    shop.ledger.invoices(after.as_deref(), order, state, limit)?.map(Json).ok_or_else(unknown_invoice)
 }
 
 /// From where on.

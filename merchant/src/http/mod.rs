@@ -4,6 +4,7 @@
 //! bounded as on the authorities' ports.
 
 mod invoices;
+mod office;
 mod openapi;
 mod problem;
 mod refunds;
@@ -70,11 +71,14 @@ pub async fn serve(
 
 fn router(ledger: Ledger, token: &str, limits: HttpLimits) -> Router {
     let (api, document) = openapi::parts();
-    api.route("/v1/openapi.json", get(async || document))
+    let api = api
+        .route("/v1/openapi.json", get(async || document))
         .fallback(problem::no_such_path)
         .method_not_allowed_fallback(problem::no_such_method)
         .layer(from_fn_with_state(Arc::new(Door::new(token)), check_token))
-        .with_state(Arc::new(Shop { ledger, limits }))
+        .with_state(Arc::new(Shop { ledger, limits }));
+    // The page has nothing of the shop in it: it asks its reader for the token.
+    office::routes().merge(api)
 }
 
 /// Knows the token without keeping it: what is compared is its HMAC under a key of this run, in constant time.

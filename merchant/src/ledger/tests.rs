@@ -228,7 +228,7 @@ async fn nothing_is_said_that_the_disk_does_not_have() {
         assert_eq!(ledger.told(), [State::Expired], "what was not noted is told again, and nothing else");
         let shown = ledger.shown(&invoice["id"]);
         assert_eq!((shown["state"].as_str(), shown["paymentCount"].as_u64()), (Some("open"), Some(0)));
-        assert_eq!(ledger.invoices(None, None, 9).unwrap().unwrap().invoices.len(), 2);
+        assert_eq!(ledger.invoices(None, Order::OldestFirst, None, 9).unwrap().unwrap().invoices.len(), 2);
         assert!(!ledger.has(&received(0, 5).name()).unwrap());
     };
     check(&ledger);

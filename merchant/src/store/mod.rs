@@ -18,7 +18,7 @@ use rusqlite::{Connection, TransactionBehavior};
 pub use journal::JournalError;
 pub use refunds::{PaidBy, Refund, RefundList};
 pub(crate) use rows::Rows;
-pub use rows::{Payment, Record};
+pub use rows::{Order, Payment, Record};
 
 const FILE: &str = "invoices.db";
 /// What each version adds to the one before.

@@ -24,6 +24,25 @@ pub struct Record {
     pub state: State,
 }
 
+/// The order of a list of invoices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// In the order in which they were made.
+    OldestFirst,
+    /// In the reverse order.
+    NewestFirst,
+}
+
+impl Order {
+    /// The number before that of the list's first invoice.
+    pub(crate) const fn start(self) -> i64 {
+        match self {
+            Self::OldestFirst => 0,
+            Self::NewestFirst => i64::MAX,
+        }
+    }
+}
+
 /// A payment, and its place among all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Payment {
@@ -177,14 +196,18 @@ impl Rows<'_> {
         self.one("SELECT * FROM invoice WHERE memo = ?", [memo.as_slice()], record)
     }
 
-    /// Up to `count` invoices behind the one of this number, oldest first, of one state or of all.
-    pub fn invoices_after(&self, number: i64, state: Option<State>, count: usize) -> Result<Vec<Record>> {
+    /// Up to `count` invoices that follow the one of this number, of one state or of all.
+    pub fn invoices_after(&self, number: i64, order: Order, state: Option<State>, count: usize) -> Result<Vec<Record>> {
         let count = i64::try_from(count).unwrap_or(i64::MAX);
+        let follows = match order {
+            Order::OldestFirst => "number > ? ORDER BY number",
+            Order::NewestFirst => "number < ? ORDER BY number DESC",
+        };
         match state {
-            None => self.all("SELECT * FROM invoice WHERE number > ? ORDER BY number LIMIT ?", [number, count], record),
+            None => self.all(&format!("SELECT * FROM invoice WHERE {follows} LIMIT ?"), [number, count], record),
             Some(state) => {
-                let sql = "SELECT * FROM invoice WHERE state = ? AND number > ? ORDER BY number LIMIT ?";
-                self.all(sql, (state, number, count), record)
+                let sql = format!("SELECT * FROM invoice WHERE state = ? AND {follows} LIMIT ?");
+                self.all(&sql, (state, number, count), record)
             }
         }
     }

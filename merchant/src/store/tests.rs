@@ -44,7 +44,8 @@ fn answers(ledger: &Ledger) -> Value {
         })
     });
     let told: Vec<_> = told.collect();
-    let mut invoices = serde_json::to_value(ledger.invoices(None, None, 1_000).unwrap().unwrap()).unwrap();
+    let mut invoices =
+        serde_json::to_value(ledger.invoices(None, Order::OldestFirst, None, 1_000).unwrap().unwrap()).unwrap();
     for invoice in invoices["invoices"].as_array_mut().unwrap() {
         for webhook in invoice["webhooks"].as_array_mut().unwrap() {
             if !is_old(webhook["id"].as_str().unwrap()) {

@@ -103,6 +103,15 @@ async fn an_invoice_is_made_once_and_survives_a_restart() {
     let (_, first) = port.ask(Method::GET, "/v1/invoices?limit=1", "").await;
     assert_eq!((ids(&first), &first["next"]), (vec![invoice["id"].clone()], &invoice["id"]));
     assert_eq!(ids(&port.ask(Method::GET, "/v1/invoices?state=paid", "").await.1), [Value::Null; 0]);
+    let (_, newest) = port.ask(Method::GET, "/v1/invoices?newest=true&limit=1", "").await;
+    assert_eq!((ids(&newest), &newest["next"]), (vec![own["id"].clone()], &own["id"]));
+    let before = format!("/v1/invoices?newest=true&state=open&after={}", own["id"].as_str().unwrap());
+    let (_, older) = port.ask(Method::GET, &before, "").await;
+    assert_eq!((ids(&older), &older["next"]), (vec![invoice["id"].clone()], &Value::Null));
+    let named = |reference: &str| format!("/v1/invoices?reference={reference}");
+    let (_, found) = port.ask(Method::GET, &named(&own["reference"].as_str().unwrap().replace(' ', "+")), "").await;
+    assert_eq!((ids(&found), &found["next"]), (vec![own["id"].clone()], &Value::Null));
+    assert_eq!(ids(&port.ask(Method::GET, &named("unknown"), "").await.1), [Value::Null; 0]);
     let (status, state) = port.ask(Method::GET, "/v1/status", "").await;
     assert_eq!((status, state["webhooksWaiting"].as_u64()), (200, Some(0)));
     assert_eq!((state["invoicesOpen"].as_u64(), state["unmatchedPayments"].as_u64()), (Some(2), Some(0)));
@@ -194,6 +203,7 @@ async fn every_refusal_is_a_problem_with_its_code() {
     check(Method::GET, "/v1/invoices?state=rich", "", 400, "malformed").await;
     check(Method::GET, "/v1/invoices?limit=-1", "", 400, "malformed").await;
     check(Method::GET, "/v1/invoices?page=2", "", 400, "malformed").await;
+    check(Method::GET, "/v1/invoices?reference=order+7&limit=9", "", 400, "malformed").await;
     check(Method::GET, "/v1/invoices?after=inv_unknown", "", 404, "not-found").await;
     check(Method::GET, "/v1/export.csv?after=inv_unknown", "", 404, "not-found").await;
     check(Method::GET, "/v1/export.csv?after=none:7:0", "", 400, "malformed").await;
@@ -299,4 +309,22 @@ async fn the_document_that_is_served_is_the_one_that_is_checked_in() {
         std::fs::read_to_string(path).unwrap_or_default() == document,
         "docs/openapi-merchant.json is not what the code says: UPDATE_OPENAPI=1 cargo test -p fastpay-merchant --test merchant document"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_owners_page_is_for_everybody_and_what_it_shows_is_not() {
+    let (port, _folder) = Port::alone(HttpLimits::default()).await;
+    for (path, kind) in [("/", "text/html"), ("/office.css", "text/css"), ("/office.js", "text/javascript")] {
+        let answer = port.client.get(format!("{}{path}", port.url)).send().await.unwrap();
+        assert_eq!(answer.status(), 200, "{path}");
+        let header = |name: &str| answer.headers()[name].to_str().unwrap().to_owned();
+        assert!(header("content-type").starts_with(kind), "{path}");
+        let policy = header("content-security-policy");
+        assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
+    }
+    for path in ["/v1/invoices", "/office", "/office.js/x"] {
+        let answer = port.client.get(format!("{}{path}", port.url)).send().await.unwrap();
+        assert_eq!(answer.status(), 401, "{path}");
+    }
+    assert_eq!(port.client.post(format!("{}/", port.url)).send().await.unwrap().status(), 405);
 }

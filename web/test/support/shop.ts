@@ -1,7 +1,7 @@
 /** The sample shop and the service beside it, on the tests' network. */
 
 import { execFile, spawn, type ChildProcess } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { dirname, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -45,6 +45,11 @@ function start(program: string, args: readonly string[], env: Record<string, str
 /** A shop that is open. */
 export interface OpenShop {
   readonly url: string;
+  /** The address of fastpay-merchant, with the owner's page, and its token. */
+  readonly merchant: string;
+  readonly token: string;
+  /** Runs fastpay-merchant on its folder; gives what it prints. */
+  readonly command: (...args: readonly string[]) => Promise<string>;
   readonly stop: () => Promise<void>;
 }
 
@@ -86,5 +91,7 @@ export async function openShop(expiresIn = 900): Promise<OpenShop> {
       await sleep(100);
     }
   }
-  return { url, stop };
+  const token = readFileSync(`${home}/secrets/token`, "utf8").trim();
+  const command = async (...args: readonly string[]): Promise<string> => (await run(program, ["--home", home, ...args])).stdout.trim();
+  return { url, merchant: `http://${listen}/`, token, command, stop };
 }
