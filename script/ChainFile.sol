@@ -49,15 +49,16 @@ library ChainFile {
         );
     }
 
-    /// @notice Whether a contract has the runtime code that a creation code leaves at its address in a block. The
+    /// @notice Whether a contract has the runtime code that a creation code leaves at its address in a block at a time. The
     /// creation is run in a simulation, which is undone.
-    function isCreation(address existing, bytes memory creation, uint256 blockNumber)
+    function isCreation(address existing, bytes memory creation, uint256 blockNumber, uint256 time)
         internal
         returns (bool same)
     {
         bytes memory code = existing.code;
         uint256 state = vm.snapshotState();
         vm.roll(blockNumber);
+        vm.warp(time);
         // A contract's first creation has the nonce 1, and nothing may stand where it puts the committee.
         vm.setNonceUnsafe(existing, 1);
         address committee = vm.computeCreateAddress(existing, 1);

@@ -15,7 +15,8 @@ import {Script, console} from "forge-std/Script.sol";
 /// `COMMITTEE` is read (see `ChainFile`), `DEPLOYMENT` is written:
 /// `{"chainId": …, "contract": "0x…", "deploymentBlock": …}`.
 /// @dev Two transactions: the council, then FastPay with the account's next nonce, at the address that the council was
-/// deployed for. If only the first was mined, the script goes on with the second when it is run again. For more than 230
+/// deployed for. If only the first was mined, the script goes on with the second when it is run again within 12 hours, and
+/// deploys another council later. For more than 230
 /// members add `--gas-estimate-multiplier 110`: a transaction may have 2^24 gas (EIP-7825).
 ///
 /// A script ends before its transactions are sent, so the block that `run` writes is the earliest in which the
@@ -24,6 +25,8 @@ import {Script, console} from "forge-std/Script.sol";
 contract Deploy is Script {
     /// @dev Of a creation code with its arguments, in bytes (EIP-3860).
     uint256 private constant CREATION_MAX = 49_152;
+    /// @dev FastPay refuses a council that is a day older. This leaves its transaction time to be mined.
+    uint256 private constant COUNCIL_AGE_MAX = 12 hours;
 
     /// @notice Deploys, and writes the deployment.
     function run() external returns (IFastPay fastPay) {
@@ -63,8 +66,9 @@ contract Deploy is Script {
             council = ICouncil(vm.computeCreateAddress(deployer, nonce - 1));
             bytes memory creation = ChainFile.councilCreation(json, _contractAt(deployer, nonce));
             if (
-                ChainFile.isCreation(address(council), creation, block.number)
+                ChainFile.isCreation(address(council), creation, block.number, block.timestamp)
                     && council.recovery() == ChainFile.recovery(json)
+                    && block.timestamp <= council.installedAt() + COUNCIL_AGE_MAX
             ) {
                 console.log("using the council", address(council), "of the transaction before");
                 return council;

@@ -53,13 +53,14 @@ contract Verify is Script {
         Authority[] memory authorities = ChainFile.authorities(json);
         ICouncil council = fastPay.council();
         require(
-            ChainFile.isCreation(address(council), ChainFile.councilCreation(json, fastPay), block.number),
+            ChainFile.isCreation(address(council), ChainFile.councilCreation(json, fastPay), block.number, 0),
             "the council's runtime code is not this source's"
         );
-        // Deposit caps are in storage alone, where the contract has its own already.
+        // Deposit caps are in storage alone, where the contract has its own already. At the time of the last installation the
+        // council is young enough.
         bytes memory creation = ChainFile.fastPayCreation(json, guardian, council, new AssetCap[](0));
         require(
-            ChainFile.isCreation(deployed, creation, fastPay.deploymentBlock()),
+            ChainFile.isCreation(deployed, creation, fastPay.deploymentBlock(), council.installedAt()),
             "the runtime code is not this source's with these safety parameters"
         );
         require(

@@ -129,6 +129,17 @@ contract ScriptsTest is OperatorFiles {
         council.heartbeat(0, "");
     }
 
+    /// @dev A contract that is verified later was as old then.
+    function test_ACouncilThatIsTooOldIsNotUsed() public {
+        string memory file = _file(4, OPERATOR);
+        address council = _createCouncil(file);
+        vm.warp(vm.getBlockTimestamp() + 12 hours + 1);
+        fastPay = _deploy.deploy(file, alice);
+        assertNotEq(address(fastPay.council()), council);
+        vm.warp(vm.getBlockTimestamp() + 365 days);
+        _verify.verify(file, address(fastPay));
+    }
+
     function test_ACouncilOfAnotherFileIsNotUsed() public {
         address council =
             _createCouncil(vm.replace(_file(4, OPERATOR), vm.toString(recovery), vm.toString(bob)));

@@ -204,19 +204,40 @@ contract ThiefTest is UnlockTest {
         rotate();
         _theft(0);
         assertEq(_thief.balance, LIMIT);
-        // It announces nothing, and shows no life.
-        Announcement memory own = announcementOfNext();
-        bytes memory proofs = proofsOf(2);
-        bytes memory old = votesIn(0, council.announcementDigest(own));
-        vm.expectPartialRevert(IFastPay.WrongSigner.selector);
-        council.announce(own, proofs, old);
-
         Announcement memory next = announcementOfNext();
         next.compromisedSince = 0;
         installEndorsed(next);
         _endedFor(0);
         assertTrue(fastPay.compromised(0) && fastPay.compromised(1));
         // Without that, its votes end by themselves.
+    }
+
+    /// @dev Neither a committee nor a cap, with votes that it kept back or gives now, and it shows no life.
+    function test_AnEpochThatEndedAnnouncesNothing() public {
+        (Announcement memory kept, CapRaise memory cap) = (announcementOfNext(), raiseTo(5000 ether));
+        (kept.authorities, kept.guardian) = (committeeOf(7), _thief);
+        bytes memory proofs = proofsOf(7);
+        bytes memory votes = votesIn(0, council.announcementDigest(kept));
+        bytes memory capVotes = votesIn(0, council.capRaiseDigest(cap));
+        bytes memory life = votesIn(0, council.heartbeatDigest(0, blockhash(999)));
+        rotate();
+        vm.expectRevert(abi.encodeWithSelector(ICouncil.WrongEpoch.selector, 1, 2));
+        council.announce(kept, proofs, votes);
+        vm.expectRevert(abi.encodeWithSelector(ICouncil.WrongEpoch.selector, 0, 1));
+        council.announceCap(cap, capVotes);
+        vm.expectPartialRevert(IFastPay.WrongSigner.selector);
+        council.heartbeat(999, life);
+
+        (kept.epoch, kept.compromisedSince, cap.epoch) = (2, 2, 1);
+        votes = votesIn(0, council.announcementDigest(kept));
+        capVotes = votesIn(0, council.capRaiseDigest(cap));
+        life = votesIn(0, council.heartbeatDigest(1, blockhash(999)));
+        vm.expectPartialRevert(IFastPay.WrongSigner.selector);
+        council.announce(kept, proofs, votes);
+        vm.expectPartialRevert(IFastPay.WrongSigner.selector);
+        council.announceCap(cap, capVotes);
+        vm.expectPartialRevert(IFastPay.WrongSigner.selector);
+        council.heartbeat(999, life);
     }
 
     function test_AQuorumOfAnEarlierEpochDoesNothing() public {
@@ -249,17 +270,60 @@ contract ThiefTest is UnlockTest {
         assertEq(bob.balance, item.amount - item.fee);
     }
 
-    /// @dev In every ten days two of pause at the most, with a pause of a day and a cool-down of a week.
-    function test_TheGuardianCannotPauseForLong() public {
+    /// @dev Whoever has its key pauses whenever it may, and postpones what waits. An honest redemption waits for one pause at
+    /// most, what waits in the queue for thirty days and one pause, and nothing is lost. A quorum ends it after two weeks.
+    function test_TwoHundredDaysOfPausesDelayEachRedemptionByOne() public {
         uint256 start = vm.getBlockTimestamp();
-        uint256 paused = 0;
-        for (uint256 i = 0; i < 20; ++i) {
+        Redemption memory waiting = enqueue(0);
+        vm.prank(guardian);
+        fastPay.postpone(0, 30 days);
+        (uint256 executableAt,,,) = fastPay.queued(ACCOUNT, 0);
+        assertEq(executableAt, start + 33 days);
+        (uint256 paused, uint64 sequence) = (0, 1);
+        while (fastPay.nextPauseAt() < start + 200 days) {
             if (vm.getBlockTimestamp() < fastPay.nextPauseAt()) vm.warp(fastPay.nextPauseAt());
+            uint256 from = vm.getBlockTimestamp();
             vm.prank(guardian);
             fastPay.pause();
-            paused += fastPay.pausedUntil() - vm.getBlockTimestamp();
+            Redemption memory item = order(1 ether / 10, sequence++);
+            bytes memory votes = certifyIn(0, item);
+            vm.expectRevert(abi.encodeWithSelector(IFastPay.PausedUntil.selector, from + 1 days));
+            fastPay.redeem(item, 0, votes);
+            wait(1 days);
+            fastPay.redeem(item, 0, votes);
+            paused += vm.getBlockTimestamp() - from;
+            if (vm.getBlockTimestamp() >= executableAt && fastPay.totalQueued(ETHER) > 0) {
+                assertLe(vm.getBlockTimestamp(), executableAt + 8 days);
+                fastPay.executeQueued(waiting, "");
+            }
+            // Neither more of it, until a week has passed.
+            uint256 nextAt = fastPay.nextPauseAt();
+            assertEq(nextAt, vm.getBlockTimestamp() + 7 days);
+            vm.expectRevert(abi.encodeWithSelector(IFastPay.PauseTooEarly.selector, nextAt));
+            vm.prank(guardian);
+            fastPay.pause();
+            vm.expectRevert(abi.encodeWithSelector(IFastPay.PostponedTooLong.selector, 0, 30 days, 30 days));
+            vm.prank(guardian);
+            fastPay.postpone(0, 1);
         }
-        assertLt(paused * 10, (vm.getBlockTimestamp() - start) * 2);
+        assertEq(sequence - 1, 25);
+        assertEq(paused, 25 days);
+        assertEq(bob.balance, (waiting.amount - waiting.fee) + 25 * 0.09 ether);
+
+        // Also while it is paused.
+        vm.warp(fastPay.nextPauseAt());
+        vm.prank(guardian);
+        fastPay.pause();
+        Announcement memory next = announcementOfNext();
+        next.guardian = alice;
+        bytes32 id = announce(next);
+        wait(8 days);
+        vm.prank(guardian);
+        fastPay.pause();
+        install(next, mature(id));
+        vm.expectRevert(abi.encodeWithSelector(IFastPay.NotGuardian.selector, guardian));
+        vm.prank(guardian);
+        fastPay.pause();
     }
 
     function test_TheGuardianEndorsesNothingThatNoQuorumAnnounced() public {

@@ -18,6 +18,9 @@ abstract contract Roles is IFastPay, EIP712, ReentrancyGuardTransient {
     /// @dev By how much the guardian may postpone the redemptions of one epoch, in all.
     uint256 private constant POSTPONEMENT_MAX = 30 days;
 
+    /// @dev The council is deployed at most so long before: a recovery may be announced 120 days after that.
+    uint256 private constant COUNCIL_AGE_MAX = 1 days;
+
     /// @inheritdoc IFastPay
     address public guardian;
 
@@ -67,6 +70,8 @@ abstract contract Roles is IFastPay, EIP712, ReentrancyGuardTransient {
         VOTES_VALIDITY = parameters.votesValidity;
         UNLOCK_WINDOW = parameters.unlockWindow;
         require(address(council_.fastPay()) == address(this), CouncilOfAnother(address(council_)));
+        uint256 councilAt = council_.installedAt();
+        require(block.timestamp <= councilAt + COUNCIL_AGE_MAX, CouncilTooOld(address(council_), councilAt));
         COUNCIL = council_;
         _install(0, 0, authorities, guardian_, 0, 0, 0);
     }

@@ -197,6 +197,9 @@ interface IFastPay is IERC5267 {
     /// @notice `council` was deployed for another contract than this one.
     error CouncilOfAnother(address council);
 
+    /// @notice `council` was deployed at `deployedAt`, more than a day before. Its time until a recovery counts from then.
+    error CouncilTooOld(address council, uint256 deployedAt);
+
     /// @notice A committee has 4 to 255 members.
     error InvalidCommitteeSize(uint256 size);
 

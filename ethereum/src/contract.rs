@@ -142,6 +142,7 @@ mod abi {
             error InvalidSafetyParameter(string name, uint256 value, uint256 min, uint256 max);
             error InvalidCap(address asset, uint256 current, uint128 cap);
             error CouncilOfAnother(address council);
+            error CouncilTooOld(address council, uint256 deployedAt);
             error InvalidCommitteeSize(uint256 size);
             error ZeroKey(uint256 index);
             error VotingKeysNotAscending(uint256 index);

@@ -23,6 +23,9 @@ use crate::error::PrimaryError;
 use crate::finality::{BlockHead, Finality};
 use crate::label::Label;
 
+/// What the code of an account that is delegated to a contract begins with (EIP-7702).
+const DELEGATION: [u8; 3] = [0xef, 0x01, 0x00];
+
 /// Where the Primary is. Readable from TOML.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -358,8 +361,20 @@ impl Primary {
     /// # Errors
     /// Where no node answers.
     pub async fn has_code(&self, address: Address) -> Result<bool, PrimaryError> {
-        let code: Bytes = self.request("eth_getCode", json!([address, "latest"])).await?;
-        Ok(!code.is_empty())
+        Ok(!self.code(address).await?.is_empty())
+    }
+
+    /// Whether an address is a contract now, which has no key. One that is delegated to a contract (EIP-7702) has one.
+    ///
+    /// # Errors
+    /// Where no node answers.
+    pub async fn is_contract(&self, address: Address) -> Result<bool, PrimaryError> {
+        let code = self.code(address).await?;
+        Ok(!code.is_empty() && !code.starts_with(&DELEGATION))
+    }
+
+    async fn code(&self, address: Address) -> Result<Bytes, PrimaryError> {
+        self.request("eth_getCode", json!([address, "latest"])).await
     }
 
     /// The number of transactions sent by `owner`, counting those that wait.

@@ -222,6 +222,9 @@ fn describe(error: &IFastPayErrors, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             write!(f, "{} is {}; it has to be {} to {}", e.name, e.value, e.min, e.max)
         }
         E::CouncilOfAnother(e) => write!(f, "the council {} was deployed for another contract", e.council),
+        E::CouncilTooOld(e) => {
+            write!(f, "the council {} was deployed more than a day before; deploy another", e.council)
+        }
         E::InvalidCommitteeSize(e) => write!(f, "a committee has 4 to 255 members, not {}", e.size),
         E::ZeroKey(e) => write!(f, "the authority at {} has a zero key", e.index),
         E::VotingKeysNotAscending(e) => write!(f, "the voting key at {} is not above the one before it", e.index),

@@ -7,10 +7,11 @@ use alloy::rpc::types::Log;
 use alloy::sol_types::SolEvent;
 use fastpay_core::{AccountId, Digest, SequenceNumber};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::contract::IFastPay;
 use crate::deposits::RANGE_BLOCKS_DEFAULT;
+use crate::endpoint::At;
 use crate::error::PrimaryError;
 use crate::events::OrderEvent;
 use crate::primary::Primary;
@@ -56,39 +57,55 @@ struct Receipt {
 }
 
 impl Primary {
-    /// What the number `sequence` of `sender` was spent on, by the word of the first node that answers; none where that is
+    /// What numbers of an account were spent on, by the word of the first node that answers; nothing of those that are
     /// not among the newest blocks.
     ///
     /// # Errors
     /// Where no node answers, or it does not give logs.
-    pub async fn spending(
-        &self,
-        sender: AccountId,
-        sequence: SequenceNumber,
-    ) -> Result<Option<Spending>, PrimaryError> {
-        Ok(self.spendings(sender, [sequence].into()).await?.remove(&sequence))
-    }
-
-    /// The same of several numbers of an account, with no more questions than the oldest of them takes.
-    ///
-    /// # Errors
-    /// As of [`Primary::spending`].
     pub async fn spendings(
         &self,
         sender: AccountId,
+        wanted: BTreeSet<SequenceNumber>,
+    ) -> Result<BTreeMap<SequenceNumber, Spending>, PrimaryError> {
+        if wanted.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let blocks = (self.deployment_block().await?, self.latest_head().await?.number());
+        self.search(sender, wanted, blocks, async |filter| self.request("eth_getLogs", filter).await).await
+    }
+
+    /// What the number `sequence` of `sender` was spent on, by the word of one of the configured nodes and in its final
+    /// blocks.
+    ///
+    /// # Errors
+    /// Where it does not answer, does not give logs, or there is no such node.
+    pub async fn final_spending_by(
+        &self,
+        node: usize,
+        sender: AccountId,
+        sequence: SequenceNumber,
+    ) -> Result<Option<Spending>, PrimaryError> {
+        let endpoint = self.endpoint(node)?;
+        let deployed = endpoint.view(self.contract(), &IFastPay::deploymentBlockCall {}, At::Latest).await?;
+        let blocks = (deployed.saturating_to(), endpoint.final_head(self.finality()).await?.number());
+        let ask = async |filter| endpoint.request("eth_getLogs", filter).await;
+        Ok(self.search(sender, [sequence].into(), blocks, ask).await?.remove(&sequence))
+    }
+
+    async fn search(
+        &self,
+        sender: AccountId,
         mut wanted: BTreeSet<SequenceNumber>,
+        (deployed, mut last): (u64, u64),
+        ask: impl AsyncFn(Value) -> Result<Vec<Log>, PrimaryError>,
     ) -> Result<BTreeMap<SequenceNumber, Spending>, PrimaryError> {
         let mut found = BTreeMap::new();
-        if wanted.is_empty() {
-            return Ok(found);
-        }
         let kinds = [
             IFastPay::Redeemed::SIGNATURE_HASH,
             IFastPay::RedemptionQueued::SIGNATURE_HASH,
             IFastPay::RedemptionReleased::SIGNATURE_HASH,
         ];
-        let mut last = self.latest_head().await?.number();
-        let oldest = self.deployment_block().await?.max(last.saturating_sub(BLOCKS_SEARCHED_MAX));
+        let oldest = deployed.max(last.saturating_sub(BLOCKS_SEARCHED_MAX));
         while last >= oldest && !wanted.is_empty() {
             let first = last.saturating_sub(RANGE_BLOCKS_DEFAULT.saturating_sub(1)).max(oldest);
             let filter = json!([{
@@ -97,9 +114,8 @@ impl Primary {
                 "fromBlock": U64::from(first),
                 "toBlock": U64::from(last),
             }]);
-            let logs: Vec<Log> = self.request("eth_getLogs", filter).await?;
             // Of a number that was queued and then paid, the newest counts.
-            for ((_, sequence), spending) in logs.iter().rev().filter_map(spending_in) {
+            for ((_, sequence), spending) in ask(filter).await?.iter().rev().filter_map(spending_in) {
                 if wanted.remove(&sequence) {
                     found.insert(sequence, spending);
                 }

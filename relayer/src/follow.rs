@@ -29,17 +29,11 @@ enum Fault {
     Redemption(String),
 }
 
-/// What a final transaction did for an item, in a word.
-fn outcome(state: &Payout, was_queued: bool, success: bool, by_us: bool) -> Result<&'static str, &'static str> {
-    match (state, success) {
-        (Payout::Done, _) if by_us && was_queued => Ok("executed"),
-        (Payout::Done, _) if by_us => Ok("redeemed"),
-        (Payout::Done, _) => Ok("by-others"),
-        (Payout::Queued(_), _) if !was_queued => Ok("queued"),
-        (_, true) => Err("no-effect"),
-        (_, false) => Err("reverted"),
-    }
-}
+/// An item is never paid.
+pub(crate) const DISPLACED: &str = "displaced";
+
+/// What became of an item in a final block, in a word for its trace.
+pub(crate) type Outcome = Result<&'static str, &'static str>;
 
 impl Relayer {
     /// Looks after every transaction that is not final: sends it again, raises its offer, or settles what
@@ -110,24 +104,30 @@ impl Relayer {
             self.metrics.reverted.inc();
         }
         for (id, state) in states {
-            let item = self.state.position(&id).and_then(|position| self.state.items.get(position));
-            let was_queued = item.is_some_and(|item| item.queued.is_some());
+            let item = self.state.position(&id).and_then(|position| self.state.items.get(position)).cloned();
+            let was_queued = item.as_ref().is_some_and(|item| item.queued.is_some());
             let spending = ours.get(&(id.sender, id.sequence));
             let by_us = spending.is_some_and(|spending| matches!(spending.state, SpendingState::Paid { .. }));
-            if let Some(item) = item {
-                self.traces.ended(item, included_at, outcome(&state, was_queued, inclusion.success, by_us));
-            }
-            match (state, inclusion.success) {
+            let outcome = match (state, inclusion.success) {
                 (Payout::Done, _) if by_us => {
                     if let ([_], false) = (&*items, was_queued) {
                         self.measure_payee(id, inclusion);
                     }
-                    self.finish_by_us(id, was_queued, inclusion);
+                    self.finish_by_us(id, was_queued, inclusion)
                 }
                 (Payout::Done, _) => self.finish_by_others(id).await,
                 (Payout::Queued(queued), _) if !was_queued => self.take_queued(id, queued).await,
-                (_, true) => self.postpone(id, format!("transaction {} had no effect on it", inclusion.hash)),
-                (_, false) => self.blame(id, &fault, inclusion),
+                (_, true) => {
+                    self.postpone(id, format!("transaction {} had no effect on it", inclusion.hash));
+                    Err("no-effect")
+                }
+                (_, false) => {
+                    self.blame(id, &fault, inclusion);
+                    Err("reverted")
+                }
+            };
+            if let Some(item) = item {
+                self.traces.ended(&item, included_at, outcome);
             }
         }
         Ok(true)
@@ -250,21 +250,26 @@ impl Relayer {
         Ok(true)
     }
 
-    fn finish_by_us(&mut self, id: RedemptionId, was_queued: bool, inclusion: &Inclusion) {
+    fn finish_by_us(&mut self, id: RedemptionId, was_queued: bool, inclusion: &Inclusion) -> Outcome {
         let done = if was_queued { "executed" } else { "redeemed" };
         tracing::info!(sender = %id.sender, sequence = %id.sequence, transaction = %inclusion.hash, "{done}");
         let totals = &mut self.state.totals;
         let total = if was_queued { &mut totals.executed } else { &mut totals.redeemed };
         *total = total.saturating_add(1);
         self.finish(id);
+        Ok(done)
     }
 
-    /// What the contract's log says that an item's number was spent on; none where that is not known.
-    pub(crate) async fn spending(&self, id: &RedemptionId) -> Option<Spending> {
-        self.sender.primary().spending(id.sender, id.sequence).await.unwrap_or_else(|error| {
-            tracing::warn!(%error, sender = %id.sender, sequence = %id.sequence, "nobody says what a number was spent on");
-            None
-        })
+    /// What the contract's log says in final blocks that an item's number was spent on; none where that is not known, or the
+    /// nodes do not agree.
+    pub(crate) async fn spending(&mut self, id: &RedemptionId) -> Option<Spending> {
+        let primary = self.sender.primary();
+        let ask = async |node| {
+            let said = primary.final_spending_by(node, id.sender, id.sequence).await;
+            // It may say all the rest.
+            Ok(said.inspect_err(|error| tracing::warn!(node, %error, "no log of what a number was spent on")).ok())
+        };
+        self.agreement.agree(ask).await.ok().flatten().flatten().flatten()
     }
 
     /// Why an item is never paid, and the transaction that says so, where its number was spent on another order, which
@@ -281,16 +286,18 @@ impl Relayer {
 
     /// Forgets an item that somebody else brought to the contract, or that nobody can bring any more. What is not known to
     /// be paid is not counted as redeemed.
-    pub(crate) async fn finish_by_others(&mut self, id: RedemptionId) {
+    pub(crate) async fn finish_by_others(&mut self, id: RedemptionId) -> Outcome {
         let spending = self.spending(&id).await;
         if spending.is_some_and(|spending| self.leave_displaced(id, &spending)) {
-            return;
-        }
-        if spending.is_some() {
-            tracing::info!(sender = %id.sender, sequence = %id.sequence, "redeemed by somebody else");
-            self.state.totals.redeemed_by_others = self.state.totals.redeemed_by_others.saturating_add(1);
+            return Err(DISPLACED);
         }
         self.finish(id);
+        if spending.is_none() {
+            return Err("unknown");
+        }
+        tracing::info!(sender = %id.sender, sequence = %id.sequence, "redeemed by somebody else");
+        self.state.totals.redeemed_by_others = self.state.totals.redeemed_by_others.saturating_add(1);
+        Ok("by-others")
     }
 
     /// Leaves an item that is never paid. False where it is none.

@@ -6,6 +6,7 @@ use alloy::primitives::Bytes;
 use fastpay_ethereum::{Call, Queued, utc};
 
 use crate::bundle::{Ready, Trial};
+use crate::follow::{DISPLACED, Outcome};
 use crate::gas::Plan;
 use crate::ingest::OnChain;
 use crate::means::Means;
@@ -26,20 +27,19 @@ impl Relayer {
     }
 
     /// Takes note that the contract has an item in its queue, in a final block.
-    pub(crate) async fn take_queued(&mut self, id: RedemptionId, queued: Queued) {
+    pub(crate) async fn take_queued(&mut self, id: RedemptionId, queued: Queued) -> Outcome {
         let spending = self.spending(&id).await;
         if spending.is_some_and(|spending| self.leave_displaced(id, &spending)) {
-            return;
+            return Err(DISPLACED);
         }
         if !self.is_ours(&queued) {
-            self.finish_by_others(id).await;
-            return;
+            return self.finish_by_others(id).await;
         }
-        let Some(item) = self.state.position(&id).and_then(|position| self.state.items.get_mut(position)) else {
-            return;
-        };
-        item.enqueue(queued);
-        self.note_queued(id, &queued);
+        if let Some(item) = self.state.position(&id).and_then(|position| self.state.items.get_mut(position)) {
+            item.enqueue(queued);
+            self.note_queued(id, &queued);
+        }
+        Ok("queued")
     }
 
     pub(crate) fn note_queued(&mut self, id: RedemptionId, queued: &Queued) {
@@ -86,7 +86,7 @@ impl Relayer {
                 // The guardian has postponed it.
                 OnChain::Queued(queued) if queued.executable_at > now => self.requeue(item.id(), queued),
                 OnChain::Queued(queued) => self.execute(item, queued.needs_votes, quorum, means).await?,
-                OnChain::Done => self.finish_by_others(item.id()).await,
+                OnChain::Done => drop(self.finish_by_others(item.id()).await),
                 OnChain::Open | OnChain::Settling => {}
             }
         }

@@ -239,8 +239,8 @@ impl Relayer {
             OnChain::Open => return Ok(true),
             // A reorganisation may still undo that.
             OnChain::Settling => {}
-            OnChain::Queued(queued) => self.take_queued(id, queued).await,
-            OnChain::Done => self.finish_by_others(id).await,
+            OnChain::Queued(queued) => drop(self.take_queued(id, queued).await),
+            OnChain::Done => drop(self.finish_by_others(id).await),
         }
         Ok(false)
     }

@@ -35,6 +35,19 @@ contract ConstructorTreeTest is TreeTest {
         this.createWith(committeeOf(0), other, tight(), new AssetCap[](0));
     }
 
+    function test_RevertWhen_TheCouncilWasDeployedMoreThanADayBefore() external {
+        // Its 120 days until a recovery would end before the contract's. A day earlier is as early as it gets.
+        uint256 deployedAt = vm.getBlockTimestamp();
+        ICouncil young = deployCouncil();
+        wait(1 days);
+        this.createWith(committeeOf(0), young, tight(), new AssetCap[](0));
+        ICouncil old = deployCouncil();
+        deployedAt = vm.getBlockTimestamp();
+        wait(1 days + 1);
+        vm.expectRevert(abi.encodeWithSelector(IFastPay.CouncilTooOld.selector, old, deployedAt));
+        this.createWith(committeeOf(0), old, tight(), new AssetCap[](0));
+    }
+
     function test_RevertWhen_TheCommitteeIsUnsound() external {
         vm.expectRevert(abi.encodeWithSelector(IFastPay.InvalidCommitteeSize.selector, 3));
         this.deployWith(authorities(3), tight(), new AssetCap[](0));

@@ -139,6 +139,12 @@ pub enum WalletError {
         /// Who was to be paid.
         recipient: PrimaryAddress,
     },
+    /// An account that a deposit was for is a contract's.
+    #[error("{account} is a contract, which has no key to spend from its account; name an account with a key by --to")]
+    AccountWithoutKey {
+        /// Whose account was to be funded.
+        account: AccountId,
+    },
     /// The keys that queued a redemption were stolen, and the committee votes only for what it has confirmed.
     #[error(
         "the keys that queued #{sequence} of account {account} were stolen, and no authority has a certificate of it; \
@@ -196,7 +202,7 @@ impl WalletError {
                 ErrorKind::Primary
             }
             Self::Amount(_) | Self::Order(_) | Self::Link(_) | Self::Argument(_) => ErrorKind::Argument,
-            Self::RecipientIsFastPay { .. } => ErrorKind::Argument,
+            Self::RecipientIsFastPay { .. } | Self::AccountWithoutKey { .. } => ErrorKind::Argument,
             Self::TimedOut { .. } => ErrorKind::Timeout,
             Self::Audit(_) => ErrorKind::Audit,
             Self::Output(_) => ErrorKind::Output,

@@ -48,6 +48,19 @@ pub async fn check_recipient(primary: &Primary, recipient: Address) -> Result<()
     Ok(())
 }
 
+/// Refuses to fund an account that nobody could spend from: one of a contract, which signs no order.
+///
+/// # Errors
+/// [`WalletError::AccountWithoutKey`], or the Primary does not answer.
+pub async fn check_account(primary: &Primary, account: AccountId) -> Result<(), WalletError> {
+    if let Some(address) = account.ethereum_address()
+        && primary.is_contract(address).await?
+    {
+        return Err(WalletError::AccountWithoutKey { account });
+    }
+    Ok(())
+}
+
 /// A redemption as it stands in the contract's queue; none where it is not there, or another order took its number.
 ///
 /// # Errors

@@ -284,6 +284,34 @@ async fn what_a_thief_queued_is_not_executed_for_its_owner() {
 }
 
 #[tokio::test]
+async fn one_node_s_log_takes_nothing_from_its_owner() {
+    let mut scene = Scene::new(Mining::Manual).await;
+    let liar = LyingNode::start(&scene.anvil.url());
+    scene.config.primary.rpc_urls = vec![liar.url(), scene.anvil.url(), scene.anvil.url()];
+    // In the events of this account it puts another order.
+    liar.lie(|method, params, answer| {
+        if method == "eth_getLogs" && params[0]["topics"][1].is_string() {
+            for log in answer["result"].as_array_mut().unwrap() {
+                let mut data = log["data"].as_str().unwrap().to_owned();
+                data.replace_range(2 + 5 * 64..2 + 6 * 64, &"11".repeat(32));
+                log["data"] = data.into();
+            }
+        }
+    });
+    scene.publish_worth(0, ETHER * 6 / 10, 1);
+    let mut relayer = scene.relayer().await;
+    for _ in 0..2 {
+        relayer.tick(true).await.unwrap();
+        scene.anvil.mine(3).await;
+        scene.publish_worth(1, ETHER * 3 / 10, 1);
+    }
+    relayer.tick(true).await.unwrap();
+    let state = relayer.state();
+    assert_eq!((state.totals.redeemed, state.totals.queued, state.totals.displaced), (1, 1, 0));
+    assert!(matches!(&state.items[..], [item] if item.queued.is_some()));
+}
+
+#[tokio::test]
 async fn what_the_log_does_not_say_counts_as_nobodys() {
     let mut scene = Scene::new(Mining::Manual).await;
     let node = LyingNode::start(&scene.anvil.url());

@@ -306,10 +306,14 @@ async fn a_user_alone_redeems_once() {
     let payout = fastpay_wallet::wait_for_redemption(&primary, owner, SequenceNumber(0), patience).await.unwrap();
     assert_eq!(payout, Payout::Done);
     // Who brought it is in the contract's log, to be read by anybody; of what nobody brought there is nothing.
-    let paid = primary.spending(owner, SequenceNumber(0)).await.unwrap().unwrap();
+    let spendings = primary.spendings(owner, [0, 1].map(SequenceNumber).into()).await.unwrap();
+    let paid = spendings[&SequenceNumber(0)];
     let inclusion = finished.unwrap().inclusion;
     assert_eq!(paid.state, SpendingState::Paid { relayer: rich_key(1).address() });
     assert_eq!((paid.digest, paid.transaction), (certificate.digest(), inclusion.hash));
     assert_eq!(paid.block_number, inclusion.block_number);
-    assert_eq!(primary.spending(owner, SequenceNumber(1)).await.unwrap(), None);
+    assert_eq!(spendings.len(), 1);
+    for (sequence, expected) in [(0, Some(paid)), (1, None)] {
+        assert_eq!(primary.final_spending_by(0, owner, SequenceNumber(sequence)).await.unwrap(), expected);
+    }
 }

@@ -376,6 +376,27 @@ async fn money_is_not_redeemed_to_a_contract_of_fastpay() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn no_deposit_is_for_the_account_of_a_contract() {
+    let scene = Scene::new().await;
+    let folder = Folder::new(scene.home.path());
+    folder.keys().import("gas", KeyKind::Ethereum, &rich_key(1).to_bytes().0, "the passphrase").unwrap();
+    let council = scene.primary().await.council().await.unwrap();
+    let token = scene.anvil.deploy_artifact("WeirdTokens.sol/FeeToken.json", &[]).await;
+    let deposit = async |to: Address| scene.fastpay(&["deposit", "1", "--wait", "0", "--to", &to.to_string()]).await;
+    for contract in [scene.contract, council, token] {
+        let (answer, code) = deposit(contract).await;
+        assert_eq!((code, &answer["error"]["kind"]), (2, &json!("argument")), "{answer}");
+        assert!(answer["error"]["message"].as_str().unwrap().contains("has no key"), "{answer}");
+    }
+    assert!(folder.transactions(rich_key(1).address()).entries().unwrap().is_empty());
+    // Delegated to a contract (EIP-7702), it has its key all the same.
+    let delegation = Bytes::from([&[0xef, 0x01, 0x00][..], token.as_slice()].concat());
+    let _: Value = scene.anvil.request("anvil_setCode", json!([OUT, delegation])).await;
+    let (answer, code) = deposit(OUT).await;
+    assert_eq!((code, &answer["state"]), (0, &json!("final")), "{answer}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_paused_contract_is_said_before_anything_is_signed() {
     let scene = Scene::new().await;
     scene.deposit(&bob(), 10 * ETHER).await;

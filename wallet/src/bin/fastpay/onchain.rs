@@ -7,7 +7,8 @@ use fastpay_core::{AccountId, SequenceNumber, Transfer};
 use fastpay_ethereum::utc;
 use fastpay_wallet::folder::{Errand, KeyKind};
 use fastpay_wallet::{
-    Claim, Finished, Money, QueuedRedemption, Wallet, WalletError, check_not_paused, check_recipient, queued_redemption,
+    Claim, Finished, Money, QueuedRedemption, Wallet, WalletError, check_account, check_not_paused, check_recipient,
+    queued_redemption,
 };
 use serde_json::{Value, json};
 
@@ -33,6 +34,7 @@ pub async fn deposit(context: &Context, args: DepositArgs) -> Result<Report, Wal
         return Err(WalletError::Argument("the amount is zero; deposit more".into()));
     }
     check_not_paused(&primary).await?;
+    check_account(&primary, recipient).await?;
     let chain = context.chain_account(primary, &payer)?;
     let Finished { entry, inclusion, resumed } = chain.deposit(recipient, asset, amount).await?;
     let money = Money::of(&wallet, asset).await;
