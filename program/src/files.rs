@@ -51,7 +51,9 @@ pub fn create_public(path: &Path, content: &[u8]) -> io::Result<bool> {
 }
 
 fn create_with(path: &Path, content: &[u8], mode: u32) -> io::Result<bool> {
-    let is_new = match write_temporary(path, content, mode)?.persist_noclobber(path) {
+    let file = write_temporary(path, content, mode)?;
+    step(Step::Name);
+    let is_new = match file.persist_noclobber(path) {
         Ok(_) => true,
         Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => false,
         Err(error) => return Err(error.error),
@@ -65,7 +67,9 @@ fn create_with(path: &Path, content: &[u8], mode: u32) -> io::Result<bool> {
 /// # Errors
 /// Any of the file system. The old file is then still there, or the new one is.
 pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
-    write_temporary(path, content, OWNER)?.persist(path).map_err(|error| error.error)?;
+    let file = write_temporary(path, content, OWNER)?;
+    step(Step::Name);
+    file.persist(path).map_err(|error| error.error)?;
     sync_folder(folder_of(path))
 }
 
@@ -74,6 +78,7 @@ pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
 /// # Errors
 /// Any of the file system.
 pub fn remove(path: &Path) -> io::Result<()> {
+    step(Step::Name);
     fs::remove_file(path)?;
     sync_folder(folder_of(path))
 }
@@ -119,8 +124,28 @@ pub fn names(folder: &Path) -> io::Result<Vec<String>> {
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     // `Path::parent` of a bare file name is the empty path.
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    File::open(folder)?.sync_all()
+    let folder = File::open(folder)?;
+    step(Step::Folder);
+    folder.sync_all()
 }
+
+/// What the disk does next. After a power cut a name may lead to content that was not synced before it was given, and a
+/// folder may lack a name until it is synced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// Syncs the content of a file.
+    Content,
+    /// Gives a file its name, or takes a name away.
+    Name,
+    /// Syncs the names in a folder.
+    Folder,
+}
+
+/// Only tests look at the steps.
+#[cfg(not(test))]
+fn step(_: Step) {}
+#[cfg(test)]
+use tests::step;
 
 fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
@@ -133,6 +158,7 @@ fn write_temporary(path: &Path, content: &[u8], mode: u32) -> io::Result<NamedTe
     let permissions = Permissions::from_mode(mode);
     let mut file = Builder::new().prefix(TEMPORARY_PREFIX).permissions(permissions).tempfile_in(folder_of(path))?;
     file.write_all(content)?;
+    step(Step::Content);
     file.as_file().sync_all()?;
     Ok(file)
 }
@@ -154,6 +180,35 @@ pub fn birth(path: &Path) -> io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::RefCell;
+
+    thread_local!(static STEPS: RefCell<Vec<Step>> = const { RefCell::new(Vec::new()) });
+
+    pub(super) fn step(step: Step) {
+        STEPS.with_borrow_mut(|steps| steps.push(step));
+    }
+
+    fn steps_of(work: impl FnOnce()) -> Vec<Step> {
+        STEPS.take();
+        work();
+        STEPS.take()
+    }
+
+    #[test]
+    fn content_is_synced_before_its_name_is_and_the_folder_after_it() {
+        use Step::{Content, Folder, Name};
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("order");
+        // The second one finds a name that its writer may not have synced.
+        for is_new in [true, false] {
+            let steps = steps_of(|| assert_eq!(create(&path, b"first").unwrap(), is_new));
+            assert_eq!(steps, [Content, Name, Folder]);
+        }
+        assert_eq!(steps_of(|| replace(&path, b"second").unwrap()), [Content, Name, Folder]);
+        assert_eq!(steps_of(|| remove(&path).unwrap()), [Name, Folder]);
+        // Each new folder in the one above it, before anything is written there.
+        assert_eq!(steps_of(|| create_folder(&folder.path().join("a/b")).unwrap()), [Folder, Folder]);
+    }
 
     fn mode(path: &Path) -> u32 {
         fs::metadata(path).unwrap().permissions().mode() & 0o777
