@@ -79,7 +79,7 @@ async fn what_authorities_refuse_goes_by_its_certificate_and_the_rest_together()
 
 #[tokio::test]
 async fn one_liar_is_done_without_and_two_cost_a_bounded_number_of_tries() {
-    for lie in [Role::BadVote, Role::FalseBatchPosition, Role::AlwaysMissing] {
+    for lie in [Role::BadVote, Role::StolenVote, Role::FalseBatchPosition, Role::AlwaysMissing] {
         let scene = Scene::new(Mining::Manual).await;
         scene.authorities[1].play(lie);
         scene.publish([0, 1]);

@@ -15,7 +15,7 @@ pub enum Role {
     Slow(Duration),
     /// Votes with a signature of something else, for orders and for batches.
     BadVote,
-    /// Gives the vote of the next authority as its own.
+    /// Gives the vote of the next authority as its own, for orders and for batches.
     StolenVote,
     /// Says that the account is ahead of the order.
     FalseAlreadyConfirmed,

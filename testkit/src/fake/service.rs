@@ -396,7 +396,8 @@ impl Shard for FakeAuthority {
         }
         let response = if positions.is_empty() {
             let TestCommittee { domain, committee, keys } = self.current(&state);
-            let mut vote = sign_batch_vote(&keys[self.index], &domain, committee.epoch(), &redemptions);
+            let signer = if role == Role::StolenVote { (self.index + 1) % keys.len() } else { self.index };
+            let mut vote = sign_batch_vote(&keys[signer], &domain, committee.epoch(), &redemptions);
             if role == Role::BadVote {
                 vote.signature.0[5] ^= 1;
             }
