@@ -39,7 +39,7 @@ export function accountFromEthereum(address: Address): AccountId {
   return `${ETHEREUM_PREFIX}${address.slice(2).toLowerCase()}` as AccountId;
 }
 
-/** The account of 32 bytes, as contracts and signed statements have it. */
+/** The account with these 32 bytes, the form in contracts and signed statements. */
 export function accountFromBytes32(bytes: Hex): AccountId {
   if (!isHex(bytes, 32)) throw notAnAccount(bytes);
   return bytes.toLowerCase() as AccountId;

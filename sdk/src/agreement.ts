@@ -24,8 +24,8 @@ function vouchedFor(balances: readonly bigint[], trusted: number): bigint | unde
 }
 
 /**
- * The balance of an asset that at least `trusted` authorities vouch for once the account's own orders before `next` are
- * taken off it. Undefined if too few of them can be judged. `spent` tells what the order of a number moved.
+ * The balance of an asset that at least `trusted` authorities confirm after subtracting the account's own orders before
+ * `next`. Undefined if too few answers can be compared. `spent` returns the amount that the order of a number moved.
  */
 export function supportedBalance(
   states: readonly AccountState[],
@@ -86,14 +86,14 @@ export function agreedBalance(
   return agreedOn(asset, states, states.map((state) => balanceOf(state, asset)), trusted);
 }
 
-/** The same, of the balance that stands in each of the states. */
+/** The same for the balance in each of the states. */
 function agreedOn(
   asset: Address,
   states: readonly AccountState[],
   balances: readonly bigint[],
   trusted: number,
 ): AgreedBalance | undefined {
-  // By value: how far those are who say so.
+  // By value: the positions of the authorities that report it.
   const said = new Map<bigint, Position[]>();
   for (const [number, state] of states.entries()) {
     const balance = balances[number] ?? 0n;
@@ -101,7 +101,7 @@ function agreedOn(
     said.set(balance, [...(said.get(balance) ?? []), position]);
   }
   const vouched = [...said].flatMap(([balance, positions]) => {
-    // So far as this one is at least one of them who is honest: how far others say to be may be a lie.
+    // At least one honest authority is at this position or further; higher positions may be lies.
     const proven = positions.sort(furthestFirst)[trusted - 1];
     return proven === undefined ? [] : [{ balance, proven, count: positions.length }];
   });

@@ -8,7 +8,7 @@ export type Hex = `0x${string}`;
 /** An address on the Primary. */
 export type Address = Hex;
 
-/** True if `value` is `0x` and exactly so many bytes. */
+/** True if `value` is `0x` and exactly this number of bytes. */
 export function isHex(value: unknown, bytes: number): value is Hex {
   return typeof value === "string" && value.length === 2 + 2 * bytes && /^0x[0-9a-fA-F]*$/.test(value);
 }

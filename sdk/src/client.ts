@@ -182,21 +182,21 @@ export interface FastPayClient {
   // ----------------------------------------------------------------------------------- transfers
 
   /**
-   * Pays, and resolves when a quorum has confirmed it; the step `certified` comes before, after one round trip. Where the same payment
-   * is unfinished from before, that one is finished and no second one made. After `no-quorum` or `aborted` the order
-   * may have been sent: `resume`, or the same call again, goes on with it. `invalid-link`: it has expired before it was
-   * signed, and nothing was sent.
+   * Makes a payment and resolves when it is settled. The step `certified` comes before, after one round trip. An
+   * unfinished order of the same payment is finished instead of making a second one. After `no-quorum` or `aborted` the
+   * order may have been sent: `resume`, or the same call again, continues it. Throws `invalid-link` if the payment
+   * expired before it was signed; nothing was sent then.
    */
   pay(signer: Signer, intent: PayIntent, options?: TransferOptions): Promise<Receipt>;
   /**
-   * Redeems to the Primary; as `pay`. A relayer brings the certificate to the contract, or `redeemOnChain`. Throws
-   * `recipient-is-fastpay` before anything is signed where the recipient is a contract of FastPay.
+   * Makes a redemption to the Primary; otherwise like `pay`. A relayer submits the certificate to the contract, or
+   * `redeemOnChain` does. Throws `recipient-is-fastpay` before signing if the recipient is a contract of FastPay.
    */
   redeem(signer: Signer, intent: RedeemIntent, options?: TransferOptions): Promise<Receipt>;
   /**
-   * Pays many people with as few orders as can be, and resolves when all is settled. Checks everything before anything is
-   * signed: `invalid-list` has all that is wrong; `insufficient-funds` where the account holds less than the whole sum.
-   * After any other error the same call goes on where it was left, and pays nobody twice.
+   * Pays a list with as few orders as possible, and resolves when all are settled. Checks the list before signing:
+   * `invalid-list` has all faults; `insufficient-funds` means that the balance is below the sum. After any other error,
+   * the same call continues and pays nobody twice.
    */
   payMany(signer: Signer, list: readonly PayListLine[], options?: ManyOptions): Promise<ListStatus>;
   /** The progress of a list and its remaining orders. Checks the list, and signs nothing. */
@@ -225,18 +225,18 @@ export interface FastPayClient {
   // --------------------------------------------------------------------------------------- reads
 
   /**
-   * What the committee says of an account. `assets` are asked for one by one where lists are cut. Authorities beyond a
-   * quorum are waited for during `graceMs`, 100 ms by default, and never longer than reads may take.
+   * The agreed state of an account. Reads `assets` one by one if an authority's list is truncated. Waits for
+   * authorities beyond a quorum for `graceMs`, by default 100 ms, within the time for reads.
    */
   account(account: AccountId, assets?: readonly Address[], options?: { graceMs?: number }): Promise<AccountView>;
   /**
-   * The newest entries of an account's history, all proven; `cursor` goes on with older ones. With a `view` of the account
-   * these are the newest as of it, and the authorities are not asked again how the account stands.
+   * The newest entries of an account's history, all proven. `cursor` continues with older ones. A `view` of the account
+   * saves reading its state again: the entries are then the newest as of that view.
    */
   history(account: AccountId, options?: { limit?: number; cursor?: HistoryCursor; view?: AccountView }): Promise<History>;
   /**
-   * What happens to an account from now on, or from a cursor (of a view: what that does not show yet); each once, when
-   * f + 1 authorities tell it. Ends with `signal`.
+   * An account's events from now on, or from a cursor. A view's cursor starts after that view. Each event is reported
+   * once, when f + 1 authorities report it. Ends with `signal`.
    */
   watch(account: AccountId, options?: { from?: WatchCursor; signal?: AbortSignal }): AccountWatch;
   /** The authorities' certificates of a transfer, by digest or by sender and number. */
@@ -247,8 +247,9 @@ export interface FastPayClient {
   // ----------------------------------------------------------------------------------- the Primary
 
   /**
-   * Deposits from the wallet's address and resolves when a quorum has credited it. Default recipient: its own account.
-   * Errors after the transaction was sent have its hash in their details: it goes on, and is not to be sent again.
+   * Deposits from the wallet's address, and resolves when a quorum has credited it. Default recipient: the wallet's own
+   * account. Errors after sending have the transaction's hash in `details`: it may still happen, so do not send it
+   * again.
    */
   deposit(
     wallet: WalletClient,
@@ -256,13 +257,13 @@ export interface FastPayClient {
     options?: ChainOptions,
   ): Promise<DepositReceipt>;
   /**
-   * The transactions that were sent with this storage, and of which the end is not known here, oldest first: deposits into
-   * an account, payouts of its redemptions, claims of its address. After a reload they are resumed, never sent anew.
+   * The transactions sent from this storage without a known outcome, oldest first: deposits into an account, payouts of
+   * its redemptions, claims of its address. After a reload, resume them instead of sending them again.
    */
   unfinishedTransactions(account: AccountId): Promise<SubmittedTransaction[]>;
   /**
-   * Follows such a transaction to its end, as what sent it does. No key is needed. `not-found`: it was cancelled, or
-   * replaced by what the Ethereum node cannot look up.
+   * Follows an unfinished transaction to its end, without a key. Throws `not-found` if it was cancelled, or replaced by
+   * a transaction that the Ethereum node cannot look up.
    */
   resumeTransaction(sent: SubmittedTransaction, options?: ChainOptions): Promise<TransactionReceipt>;
   /** Removes a transaction from the list, for example one that no node knows any more. */
@@ -274,11 +275,14 @@ export interface FastPayClient {
    * to a deposit.
    */
   depositByIndex(index: bigint): Promise<DepositEntry | undefined>;
-  /** Brings a redemption to the contract oneself. A transaction that was sent for it and is on its way is followed instead. */
+  /**
+   * Submits a redemption to the contract with the wallet's own transaction. Follows a pending transaction for it
+   * instead of sending another.
+   */
   redeemOnChain(wallet: WalletClient, certificate: VerifiedCertificate, options?: ChainOptions): Promise<PayoutReceipt>;
   /**
-   * Has a redemption paid that waited in the contract's queue and is due; as `redeemOnChain`. Where its status says
-   * `needsVotes`, the current committee votes for it first.
+   * Executes a due redemption from the contract's queue; otherwise like `redeemOnChain`. If its status has
+   * `needsVotes`, collects votes of the current committee first.
    */
   executeQueued(wallet: WalletClient, redemption: Redemption, options?: ChainOptions): Promise<PayoutReceipt>;
   redemptionStatus(sender: AccountId, sequence: bigint): Promise<RedemptionStatus>;
@@ -287,8 +291,8 @@ export interface FastPayClient {
   /** Collects a claim, or a part of it; otherwise like `redeemOnChain`. */
   claim(wallet: WalletClient, intent: ClaimIntent, options?: ChainOptions): Promise<ClaimReceipt>;
   /**
-   * True if an address is one of FastPay's own contracts, of this deployment or another on this chain: money that is
-   * redeemed to it is lost.
+   * True if an address is a contract of FastPay, of this deployment or another one on this chain. Money redeemed to it
+   * is lost.
    */
   isFastPay(address: Address): Promise<boolean>;
   contractStatus(): Promise<ContractStatus>;

@@ -85,7 +85,7 @@ export function smallNumber(max: number): Decoder<number> {
   };
 }
 
-/** Exactly so many bytes in hexadecimal; in lower case from here on. */
+/** Exactly this number of bytes in hexadecimal; converted to lower case. */
 export function hex(bytes: number): Decoder<Hex> {
   return (value, at) => {
     if (!isHex(value, bytes)) throw malformed(at, `${bytes} bytes in hexadecimal`);
@@ -93,7 +93,7 @@ export function hex(bytes: number): Decoder<Hex> {
   };
 }
 
-/** A decimal number of so many bits, in a text: numbers of JSON lose precision. */
+/** A decimal number of at most this many bits as text, because JSON numbers lose precision. */
 export function unsigned(bits: number): Decoder<bigint> {
   const max = (1n << BigInt(bits)) - 1n;
   return (value, at) => {

@@ -15,7 +15,7 @@ export type FastPayErrorCode =
   | "invalid-list"
   /** The text is not a payment link, or the link cannot be used. */
   | "invalid-link"
-  /** The transfer is invalid, whoever signs it. */
+  /** The transfer is invalid, independent of its signature. */
   | "invalid-transfer"
   /** The order is not signed by its sender. */
   | "invalid-order"

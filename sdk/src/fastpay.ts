@@ -121,7 +121,7 @@ function readEndpoints(
     if (name !== undefined && !isHex(name, 32)) throw unusable(`${String(name)} is not an authority's name`);
     return new AuthorityClient(http, name && lower(name), timeoutMs);
   });
-  // Each address is one voice: whoever is listed twice would count as two.
+  // Each address counts once, so a repeated one would count twice.
   if (new Set(clients.map(({ url }) => url)).size < clients.length) throw unusable("an address is listed twice");
   const names = clients.flatMap(({ name }) => name ?? []);
   if (new Set(names).size < names.length) throw unusable("an authority is listed twice");

@@ -21,7 +21,7 @@ import { ETHER, type Domain } from "./transfer.js";
 
 /** The maximum length of a link. A longer one would not fit a QR code that cameras read easily. */
 export const LINK_LENGTH_MAX = 1_024;
-/** So many characters of a label are shown at most. */
+/** The maximum number of displayed characters of a label. */
 export const LABEL_LENGTH_MAX = 64;
 
 const SCHEME = "fastpay:";

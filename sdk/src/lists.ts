@@ -3,7 +3,7 @@
 import { malformed } from "./decode.js";
 import type { Page } from "./wire.js";
 
-/** No honest authority needs so many pages for what is asked of it. */
+/** The maximum number of pages that an honest authority needs for an answer. */
 const PAGES_MAX = 200;
 
 /** The newest `count` entries of a list that has `total`, oldest first. */

@@ -18,7 +18,7 @@ import { CERTIFICATE_NAMES_MAX, type OrderName } from "./wire.js";
 
 /** Extra time for the other authorities after a quorum has answered a read. */
 const GRACE_MS = 100;
-/** After a quorum has said that there is none of what one authority may have, the others get this much longer. */
+/** Extra time for the other authorities after a quorum has answered that there is no such entry. */
 const ABSENCE_MS = 1_000;
 
 /** An authority that has not sent a page of certificates by then is passed over. */
@@ -72,8 +72,8 @@ export class Network {
   }
 
   /**
-   * Asks all authorities at once. Resolves when all have answered, or `graceMs` after a quorum has given good answers
-   * (of those that count, where `counts` says which), or when the time for reads is over.
+   * Asks all authorities at once. Resolves when all have answered, `graceMs` after a quorum of good answers (of those
+   * accepted by `counts`, if given), or when the time for reads is over.
    */
   async askAll<T>(
     ask: (authority: AuthorityClient, signal: AbortSignal) => Promise<T>,

@@ -16,7 +16,7 @@ import type { ListError, ListPayment, PayListLine } from "./views.js";
 
 /** No list that a person reviews is longer. */
 export const LIST_LINES_MAX = 100_000;
-/** So many errors stand in the message; all are in the details. */
+/** The maximum number of errors in the message. The details have all of them. */
 const ERRORS_SHOWN_MAX = 3;
 
 /** The payments of one order of a list. */

@@ -1,8 +1,8 @@
 /** Sanitizes untrusted text for display: memos, labels of links, names of tokens. */
 
 /**
- * Control and formatting characters, which hide or turn around what stands beside them, and separators of lines and
- * paragraphs: with them a text can pass for something else.
+ * Control and formatting characters, and separators of lines and paragraphs. They can hide or reorder neighbouring
+ * characters, so a text with them can imitate another one.
  */
 const UNPLAIN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
 
@@ -11,7 +11,7 @@ export function isPlainText(text: string): boolean {
   return !UNPLAIN.test(text);
 }
 
-/** The text on one line, with a space in place of all that is not plain, and cut after so many characters. */
+/** The text on one line, cut after this many characters, with a space in place of characters that are not plain. */
 export function plainText(text: string, lengthMax: number): string {
   const plain = text.split(UNPLAIN).join(" ").replace(/\s+/gu, " ").trim();
   return Array.from(plain).slice(0, lengthMax).join("");

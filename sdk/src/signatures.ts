@@ -17,8 +17,8 @@ export function isEd25519Signature(signature: Hex, digest: Hex, key: Hex): boole
 }
 
 /**
- * The lower-case address whose key signed `digest`, or none where the signature is not one: not 65 bytes, v is neither 27 nor
- * 28, s is high (the same signature written a second way), or r is not a point.
+ * The lower-case address whose key signed `digest`; undefined if the signature is invalid: not 65 bytes, v not 27 or
+ * 28, s high (a second form of the same signature), or r not a point.
  */
 export function recoverSigner(signature: Hex, digest: Hex): Address | undefined {
   if (!isHex(signature, 65)) return undefined;

@@ -213,7 +213,7 @@ export interface History {
   readonly sent: readonly SentEntry[];
   readonly received: readonly ReceivedEntry[];
   readonly deposits: readonly DepositEntry[];
-  /** Where to go on with older entries; undefined if there are none. */
+  /** The cursor of older entries; undefined if there are none. */
   readonly older: HistoryCursor | undefined;
 }
 
@@ -239,7 +239,7 @@ export type WatchCursor = Readonly<Record<string, string>>;
 export type ChainPurpose =
   /** A deposit into the account. `amount` is what was to be deposited; some tokens keep a part of it. */
   | { readonly type: "deposit"; readonly asset: Address; readonly amount: bigint }
-  /** The payout of the account's redemption of that number, which stood so when it was sent. */
+  /** The payout of the account's redemption with that number, and its state when the transaction was sent. */
   | { readonly type: "payout"; readonly sequence: bigint; readonly from: "open" | "queued" }
   /** Collecting what could not be paid out to the account's address, or a part of it. */
   | { readonly type: "claim"; readonly asset: Address; readonly amount: bigint };
@@ -312,7 +312,7 @@ export interface PayoutReceipt {
 export interface ClaimReceipt {
   readonly hash: Hex;
   readonly amount: bigint;
-  /** Who was paid. */
+  /** The recipient. */
   readonly to: Address;
 }
 

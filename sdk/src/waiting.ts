@@ -2,7 +2,7 @@
 
 import { FastPayError } from "./errors.js";
 
-/** Resolves after so many milliseconds, or at once when `signal` ends. Never rejects. */
+/** Resolves after this many milliseconds, or at once when `signal` aborts. Never rejects. */
 export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted) return resolve();
@@ -16,7 +16,7 @@ export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   });
 }
 
-/** The error of a caller who gave up. */
+/** The error of an aborted call. */
 export function aborted(): FastPayError {
   return new FastPayError("aborted", "it was aborted", "resume to continue");
 }

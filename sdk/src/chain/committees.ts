@@ -10,7 +10,7 @@ const LOOK_INTERVAL_MS = 1_000;
 export interface CommitteeSource {
   /** The newest final epoch. */
   epoch(): Promise<bigint>;
-  /** The committee of an epoch that has begun. */
+  /** The committee of an epoch that has started. */
   committee(epoch: bigint): Promise<Committee>;
 }
 
@@ -59,7 +59,7 @@ export class Committees {
     return true;
   }
 
-  /** The committee of an epoch; undefined if the contract has not begun it in a block that stays. */
+  /** The committee of an epoch; undefined if the epoch has not started in a final block. */
   async get(epoch: bigint): Promise<Committee | undefined> {
     const isDue = Date.now() - this.#lookedAtMs >= LOOK_INTERVAL_MS;
     if (epoch > this.#current.epoch && isDue) await this.refresh();

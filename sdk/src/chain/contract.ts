@@ -49,7 +49,7 @@ export class Contract {
     try {
       return await this.#final("epoch", []);
     } catch (error) {
-      // FastPay never refuses to say it.
+      // FastPay's `epoch` never reverts.
       if (!isFastPayError(error, "reverted")) throw error;
       const message = `the contract at ${this.domain.contract} is not FastPay`;
       throw new FastPayError("wrong-contract", message, "is the address right, and the chain?", { cause: error });

@@ -119,7 +119,7 @@ export class Token {
   }
 }
 
-/** The node answered, and what the token said is nothing that a token says. */
+/** The node answered, but the token's answer is invalid. */
 function isNoAnswerOfAToken(error: unknown): boolean {
   return isFastPayError(error, "reverted") || isFastPayError(error, "malformed-answer");
 }

@@ -18,13 +18,13 @@ export interface Follower {
   readonly contract: Contract;
   readonly report: (step: ChainStep) => void;
   readonly signal: AbortSignal | undefined;
-  /** Where the transaction stands among its sender's, if known. */
+  /** The transaction's sender and nonce, if known. */
   readonly place?: Place | undefined;
-  /** Is told that once it is known. */
+  /** Called with it once it is known. */
   readonly placed?: (place: Place) => void;
 }
 
-/** A wallet's account on the contract's chain, with whoever watches. */
+/** A wallet's account on the contract's chain, with a listener. */
 export interface ChainAccount extends Follower {
   readonly wallet: WalletClient;
   /** A local account signs by itself; an address is passed on to the wallet. */
@@ -98,7 +98,7 @@ export function follow(from: Follower, hash: Hex): Promise<TransactionReceipt> {
   });
 }
 
-/** Does something for a transaction that was sent; its errors say which: `details.hash`. */
+/** Runs work for a sent transaction. Errors get its hash in `details.hash`. */
 export async function naming<T>(hash: Hex, act: () => Promise<T>): Promise<T> {
   try {
     return await act();
@@ -110,16 +110,16 @@ export async function naming<T>(hash: Hex, act: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Waits until a transaction, or what replaced it, is in a block. Throws `reverted` if it did nothing, `not-found` where
- * it never will be in one.
+ * Waits until a transaction, or its replacement, is included. Throws `reverted` if it reverted, and `not-found` if it
+ * will never be included.
  */
 export async function included(from: Follower, hash: Hex): Promise<TransactionReceipt> {
   const { contract, signal } = from;
   const ended = new AbortController();
   const until = signal === undefined ? ended.signal : AbortSignal.any([ended.signal, signal]);
-  // viem sees what replaces it from now on, and keeps to itself that the node is silent.
+  // viem finds replacements from now on, but hides that the node is silent.
   const receipt = await Promise.race([
-    // Who loses this race ends with it: else the node would be asked for ever.
+    // The loser of this race is aborted; otherwise it would ask the node for ever.
     answered({ ...from, signal: until }, () => contract.client.waitForTransactionReceipt({ hash, timeout: 0, signal: until })),
     replacedEarlier({ ...from, signal: until }, hash),
   ]).finally(() => ended.abort());

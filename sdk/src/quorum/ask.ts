@@ -20,10 +20,10 @@ import type { PeerAnswer } from "./tally.js";
  */
 type Next = { readonly answer: PeerAnswer; readonly isLast: boolean } | "again";
 
-/** What was done about an authority that says that the money is not there. */
+/** The progress with an authority that answers `insufficient-balance`. */
 interface Shortfall {
   readonly sinceMs: number;
-  /** What was brought to it, or what it has: not to be brought again, should it lie. */
+  /** Certificates that were sent to it or that it has. They are not sent again, even if the authority lies. */
   readonly known: Set<string>;
 }
 

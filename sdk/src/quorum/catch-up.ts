@@ -21,10 +21,10 @@ import type { Operation } from "./certify.js";
 const RECEIVED_MAX = 2_000;
 /** After the lists of a quorum, the others get this much longer: one may be far away, and know something alone. */
 const LATE_LIST_MS = 1_000;
-/** At most so often one confirmation is repeated after predecessors were brought. */
+/** The maximum number of times that a confirmation is repeated after sending earlier certificates. */
 const CONFIRM_ROUNDS_MAX = 4;
 
-/** The failure of a peer on its way to whoever asks the authority again. */
+/** Carries a peer's failure to the loop that asks the authority again. */
 export class PeerFailureError extends Error {
   readonly failure: PeerFailure;
   constructor(failure: PeerFailure) {
@@ -33,7 +33,7 @@ export class PeerFailureError extends Error {
   }
 }
 
-/** What an error means to whoever has to go on. */
+/** The peer failure that an error means. */
 export function failureOf(error: unknown): PeerFailure {
   if (error instanceof PeerFailureError) return error.failure;
   if (error instanceof ProblemError) {
@@ -63,7 +63,7 @@ async function certificateOf(
   return own ?? operation.network.findCertificate(account, sequence, { signal });
 }
 
-/** Has the certificates of `account` from one number up to another (exclusive) confirmed. */
+/** Submits the certificates of `account` from one number up to another (exclusive). */
 export async function pushSent(
   operation: Operation,
   authority: AuthorityClient,
@@ -84,7 +84,10 @@ export async function pushSent(
   }
 }
 
-/** Has a certificate confirmed, and before it those of the same sender that are missing. Throws what `failureOf` reads. */
+/**
+ * Submits a certificate, and before it the missing certificates of the same sender. Throws errors that `failureOf`
+ * reads.
+ */
 export async function confirm(
   operation: Operation,
   authority: AuthorityClient,

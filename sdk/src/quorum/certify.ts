@@ -26,7 +26,7 @@ export interface Timing {
   readonly deadlineMs: number;
   /** How long to retry after `insufficient-balance`, while deposits and payments may be on their way. */
   readonly fundsPatienceMs: number;
-  /** How long the authorities beyond a quorum are brought up to date after a transfer is settled. */
+  /** The time for bringing authorities beyond a quorum up to date after settlement. */
   readonly backgroundMs: number;
   /** One request to one authority. */
   readonly requestMs: number;
@@ -59,7 +59,7 @@ export interface Operation {
   readonly signal: AbortSignal | undefined;
 }
 
-/** A signal that ends after so many milliseconds, with `other`, or with `end`. */
+/** A signal that aborts after this many milliseconds, with `other`, or on `end`. */
 export function limited(ms: number, other: AbortSignal | undefined): { signal: AbortSignal; end: () => void } {
   const over = new AbortController();
   const timer = setTimeout(() => over.abort(), ms);

@@ -20,7 +20,7 @@ export interface Contender {
   readonly reach: number;
 }
 
-/** The competition for a number, as far as authorities have told of it. */
+/** The conflicting orders of a number, as reported by authorities. */
 export class OrderConflict {
   readonly #size: number;
   readonly #quorum: number;

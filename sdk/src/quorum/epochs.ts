@@ -4,7 +4,7 @@ import { isFastPayError } from "../errors.js";
 import { Backoff } from "../waiting.js";
 import type { Operation } from "./certify.js";
 
-/** Does something under the current committee; again under the next one, where that takes over meanwhile. */
+/** Runs work under the current committee, and again under the next one if the committee changes meanwhile. */
 export async function throughEpochs<T>(operation: Operation, act: () => Promise<T>): Promise<T> {
   const { network, timing, signal } = operation;
   const until = Date.now() + timing.deadlineMs;

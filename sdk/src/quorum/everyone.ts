@@ -18,7 +18,7 @@ export interface Task<T> {
   readonly backgroundMs: number;
   /** Asks one authority once. What it throws is read by `failureOf`. */
   readonly act: (authority: AuthorityClient, signal: AbortSignal) => Promise<T>;
-  /** Takes in what came of it; says how many count now. What it throws ends everything. */
+  /** Adds a result and returns the number of results so far. An error that it throws ends the task. */
   readonly take: (result: T, authority: AuthorityClient) => number;
 }
 

@@ -43,7 +43,7 @@ function noRoomText(whose: "disk" | "account" | "address"): string {
   }
 }
 
-/** More than f authorities say alike that there is no room for a new order. */
+/** More than f authorities report that they have no space for a new order. */
 export function noRoom(whose: "disk" | "account" | "address", retryAfterMs: number): FastPayError {
   const messages = {
     disk: "the authorities' disks are nearly full: they vote for no new order now",

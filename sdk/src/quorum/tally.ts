@@ -88,7 +88,7 @@ export class Tally {
         this.#locked.delete(authority);
         this.#failures.set(authority, { kind: "other-epoch", epoch: answer.epoch });
         this.#ahead.set(authority, answer.epoch);
-        // Of f + 1 one is honest, so the lowest of the f + 1 highest is reached.
+        // One of f + 1 is honest, so the lowest of the f + 1 highest epochs is reached.
         const epochs = [...this.#ahead.values()].sort((a, b) => (a < b ? 1 : -1));
         const epoch = epochs[this.#committee.faultsTolerated];
         if (epoch !== undefined) return { type: "new-epoch", epoch };

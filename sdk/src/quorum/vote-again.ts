@@ -54,12 +54,12 @@ async function gather(operation: Operation, certificate: VerifiedCertificate, re
   const take = (said: Said, authority: AuthorityClient): number => {
     if ("ahead" in said) {
       ahead.push(said.ahead);
-      // Of f + 1 one is honest, so the lowest of them is reached.
+      // One of f + 1 is honest, so the lowest of these epochs is reached.
       const reached = ahead.length > faultsTolerated ? ahead.reduce((a, b) => (a < b ? a : b)) : undefined;
       if (reached !== undefined) throw newEpoch(reached, epoch);
       operation.report({ type: "waiting", authority, failure: { kind: "other-epoch", epoch: said.ahead } });
     } else {
-      // Counted by who signed: whoever passes on the vote of another adds nothing.
+      // Counted by signer, so a repeated vote of another authority adds nothing.
       votes.set(said.vote.authority, said.vote);
       if (votes.size <= quorum) operation.report({ type: "vote", authority, votes: votes.size, quorum });
     }

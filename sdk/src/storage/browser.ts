@@ -65,12 +65,12 @@ class Connection {
   async #open(): Promise<IDBDatabase> {
     const database = await open(this.#name);
     const forget = (): void => void (this.#opened = undefined);
-    // Whoever stays open keeps a newer version from beginning.
+    // An open connection would block a newer version of the page.
     database.onversionchange = () => {
       forget();
       database.close();
     };
-    // The person has cleared it, or the disk failed.
+    // The user cleared it, or the disk failed.
     database.onclose = forget;
     return database;
   }

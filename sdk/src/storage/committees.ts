@@ -35,8 +35,8 @@ export async function rememberCommittee(store: OrderStore, domain: Domain, { epo
 }
 
 /**
- * The stored committees; undefined if there are none, or if the store was used with several deployments at this address:
- * then only the contract can say which one is current.
+ * The stored committees; undefined if there are none, or if the store was used with several deployments at this
+ * address, because only the contract identifies the current one.
  */
 export async function storedCommittees(store: OrderStore, domain: Domain): Promise<StoredCommittees | undefined> {
   const prefix = prefixOf(domain);

@@ -24,7 +24,7 @@ const DEPLOYMENTS_MAX = 1_000;
 
 const entry = object({ atMs: smallNumber(Number.MAX_SAFE_INTEGER), committee: hex(32) });
 
-/** What tells deployments at one address apart: the members of the first committee. */
+/** Identifies a deployment among those at one address: a digest of the first committee's members. */
 export function deploymentDigest(first: Committee): Hex {
   const keys = first.members.flatMap(({ votingKey, redemptionKey }) => [toBytes(votingKey), toBytes(redemptionKey)]);
   return toHex(keccak_256(concat(...keys)));
@@ -32,7 +32,7 @@ export function deploymentDigest(first: Committee): Hex {
 
 /**
  * The part of a store that belongs to the deployment with this first committee. Throws `other-deployment` if the store
- * has been used with others at this address only, and what stands there is not to be set aside.
+ * was used with other deployments at this address only, unless `setAside` is true.
  */
 export async function deploymentStore(
   store: OrderStore,

@@ -63,7 +63,7 @@ export class ListJournal {
     this.#prefix = `${domain.chainId}/${domain.contract.toLowerCase()}/lists/`;
   }
 
-  /** The list of a name; undefined if it was not begun. */
+  /** The list of a name; undefined if it was not started. */
   async find(name: Hex): Promise<BegunList | undefined> {
     const key = this.#key(name, "begun");
     const found = await this.#store.get(key);

@@ -49,7 +49,7 @@ async function balanceOfOne(
   return agreedBalance(states, asset, trusted);
 }
 
-/** The answers, with those who were not heard: nobody knows whether they would have answered. */
+/** The answers, including authorities that were not waited for. */
 function everybody(
   answers: Answers<AccountState>,
   authorities: readonly { readonly url: string; readonly name: `0x${string}` | undefined }[],

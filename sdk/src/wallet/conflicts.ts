@@ -7,9 +7,9 @@ import { verifyOrder } from "../verify.js";
 import type { AccountState } from "../views.js";
 
 /**
- * Who is locked on which order of this number. An order that can keep another one from its quorum is held by more than
- * the f that any quorum of answers may leave out, so it is among them. What none but the account's owner could sign
- * counts, whoever shows it.
+ * The authorities that are locked on each order of this number. An order that can prevent another's quorum is at more
+ * than f authorities, so every quorum of answers includes it. The owner's signature proves an order, whichever
+ * authority returns it.
  */
 export function conflictOf(
   network: Network,
@@ -24,7 +24,7 @@ export function conflictOf(
     try {
       conflict.hold(verifyOrder(answer.pending, network.domain), authority.url);
     } catch {
-      // A false pending order says something of who shows it, and nothing of the account.
+      // An invalid pending order discredits the authority, not the account.
     }
   }
   return conflict;

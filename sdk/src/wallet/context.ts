@@ -13,7 +13,7 @@ import type { OrderStore } from "../storage/store.js";
 export interface Context {
   readonly network: Network;
   readonly contract: Contract;
-  /** Undefined if nothing is to be sent from here. */
+  /** Undefined for a client that only reads. */
   readonly store: OrderStore | undefined;
   readonly timing: Timing;
   /** The bases of relayers' addresses. */

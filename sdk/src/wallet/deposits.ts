@@ -23,7 +23,7 @@ import { note, toItsEnd, type Sent } from "./transactions.js";
 
 /** A permit stays valid so long: a transaction may wait for fees to fall. */
 const PERMIT_LIFETIME_S = 24n * 3600n;
-/** So many entries are on a page of an honest authority. */
+/** The number of entries on a page of an honest authority. */
 const PAGE_ENTRIES = 100n;
 /** As often a list of any length can be halved. */
 const PAGES_MAX = 64;

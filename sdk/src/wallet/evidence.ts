@@ -33,7 +33,7 @@ export async function gatherEvidence({ network, timing }: Context, named: Named)
       typeof named === "string"
         ? transferDigest(network.domain, transfer) === named.toLowerCase()
         : transfer.sender === named.account && transfer.sequence === named.sequence;
-    // Whose votes they are, the contract tells later: until then they are neither good nor forged.
+    // Its committee is not final on the contract yet, so the votes cannot be judged.
     if (isAsked && committee === undefined) return undefined;
     const report = inspectCertificate(certificate, committee ?? network.committee, network.domain);
     return isAsked ? report : { ...report, isValid: false, fault: "it belongs to another transfer" };

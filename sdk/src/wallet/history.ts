@@ -1,6 +1,6 @@
 /**
- * An account's history, proven: what it sent and received by certificates, its deposits by the word of f + 1
- * authorities. There is no clock in the protocol, so the three lists stand side by side.
+ * An account's proven history: certificates prove transfers, and f + 1 authorities confirm deposits. The protocol has
+ * no clock, so there are three separate lists.
  */
 
 import type { AccountId } from "../accounts.js";
@@ -15,7 +15,7 @@ import type { DepositItem, ReceivedItem } from "../wire.js";
 import { orderEntry, viewAccount } from "./account.js";
 import type { Context } from "./context.js";
 
-/** So many certificates are fetched at a time. */
+/** The number of certificates fetched at a time. */
 const FETCHED_AT_ONCE = 8;
 
 /** What one authority lists, and where its older entries end. */
@@ -79,7 +79,7 @@ function starts(lists: readonly Listed<unknown>[]): Record<string, string> {
   return Object.fromEntries(lists.map(({ authority, start }) => [authority.url, start.toString()]));
 }
 
-/** An order of a history: what the storage knows of it, and its certificate where that stands there. */
+/** An order of a history: its entry in the storage, with its certificate if stored. */
 interface Own {
   readonly sequence: bigint;
   readonly order: OrderEntry | undefined;

@@ -28,14 +28,14 @@ import { operationOf, journalOf, type Context } from "./context.js";
 import { certifyOne, finish, settleStored } from "./finish.js";
 import { ADOPTIONS_MAX, checkAgreedState, finishingFirst, LOCK_PATIENCE_MS, otherCopy, writeDown, type Need } from "./send.js";
 
-/** At most so many pages are certified and not settled yet. */
+/** The maximum number of pages that are certified but not settled. */
 const PAGES_UNDER_WAY_MAX = 8;
 
 type Report = (step: ManyStep) => void;
 /** What has become of a page's order; undefined if it has none. */
 type PageState = Pick<ListOrder, "state" | "sequence" | "digest"> | undefined;
 
-/** A list that is being paid, or looked at. */
+/** A list to pay or to view. */
 interface Job {
   readonly name: Hex;
   readonly account: AccountId;
@@ -59,7 +59,7 @@ export async function payMany(
     try {
       return await payLocked(context, operation, journal, signer, job, report);
     } catch (error) {
-      // What is paid is said, also where not all is.
+      // Reports the progress even after a failure.
       const status = await statusOf(context, journal, job).catch(() => undefined);
       if (status !== undefined) report({ type: "list", status });
       throw error;
@@ -67,7 +67,7 @@ export async function payMany(
   });
 }
 
-/** How far a list is, as far as this storage says; all that `payMany` would refuse is refused, but for the sum above the balance. */
+/** The progress of a list according to this storage. Throws the errors of `payMany`, except `insufficient-funds`. */
 export async function viewList(
   context: Context,
   account: AccountId,

@@ -18,7 +18,7 @@ import type { ClaimReceipt, PayoutReceipt, RedemptionCost, RedemptionStatus } fr
 import type { Context } from "./context.js";
 import { forgetTransaction, note, sentBefore, toItsEnd, type Sent, type Submitted } from "./transactions.js";
 
-/** Votes of an epoch that ends within so many seconds are not relied on: a transaction may wait for its block. */
+/** Votes of an epoch that ends within this many seconds are not used, because a transaction may wait for its block. */
 const ENDING_MARGIN_S = 120n;
 /** A redemption of ETH with a committee of 4 takes 65,499 gas to an account seen before, and 83,471 to a new one; a
  * token's own work comes on top (docs/CONTRACT.md). */
@@ -41,7 +41,7 @@ export async function checkRecipient(contract: Contract, recipient: Address): Pr
   throw new FastPayError("recipient-is-fastpay", message, action, { details: { recipient } });
 }
 
-/** Brings a redemption to the contract oneself. */
+/** Submits a redemption with the wallet's own transaction. */
 export async function redeemOnChain(
   context: Context,
   wallet: WalletClient,
@@ -142,7 +142,7 @@ function currentVotes(
   return voteAgain(operation, certificate, redemption);
 }
 
-/** Carries out what anyone can do, as long as the redemption stands where it did. What was sent for it is not sent again. */
+/** Sends a payout transaction unless the redemption's state has changed or a transaction for it is pending. */
 async function payOut(
   context: Context,
   chain: ChainAccount,

@@ -10,7 +10,7 @@ import type { PaymentName } from "../views.js";
 
 /** The maximum number of the newest payments are compared. */
 const COMPARED_MAX = 500;
-/** At most so many are brought in one go. */
+/** The maximum number of payments sent in one run. */
 const SPREAD_MAX = 50;
 
 /** Has the newest payments to `account` confirmed everywhere that fewer than a quorum of authorities list. */

@@ -8,15 +8,15 @@ import type { Domain } from "../transfer.js";
 import type { RelayerFees, RelayerOffer } from "../views.js";
 import type { Context } from "./context.js";
 
-/** At most so many relayers are asked; the file of endpoints lists no more. */
+/** The maximum number of relayers, as in the endpoints file. */
 export const RELAYERS_MAX = 16;
 /** No relayer serves more assets. */
 const ASSETS_MAX = 1_000;
-/** As relayers wait for company where their operators say nothing else. */
+/** The default time for which relayers wait to form a batch. */
 const COMPANY_MS = 60_000;
 /** Blocks until it is seen, sent and mined. */
 const BLOCKS = 3n;
-/** Over so many blocks the time between two is measured. */
+/** The number of blocks over which the block time is measured. */
 const MEASURED_BLOCKS = 10n;
 
 const fees = object({

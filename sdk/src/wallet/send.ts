@@ -32,7 +32,7 @@ import { spreadReceived } from "./receive.js";
 
 /** How long one page waits for another that uses the same account. */
 export const LOCK_PATIENCE_MS = 10_000;
-/** So many unfinished orders of other copies are finished before a new one is signed. */
+/** The maximum number of unfinished orders of other copies that are finished before a new one is signed. */
 export const ADOPTIONS_MAX = 8;
 
 /** What the owner wants to happen: the transfer under whatever number it gets. */
@@ -46,7 +46,7 @@ export interface Need {
 
 type Report = (step: TransferStep) => void;
 
-/** Makes a transfer, or finishes the same one where it is unfinished. Resolves when it is settled. */
+/** Makes a transfer, or finishes an unfinished order of the same transfer. Resolves when it is settled. */
 export function send(
   context: Context,
   signer: Signer,
@@ -63,7 +63,7 @@ async function sendLocked(operation: Operation, journal: OrderJournal, signer: S
   const { domain } = operation.network;
   for (let round = 0; round < ADOPTIONS_MAX; round += 1) {
     for (const entry of await journal.unfinished()) {
-      // What another copy has had certified is its business; only what was begun can be this very transfer.
+      // A certificate of another copy cannot be this transfer; only an order of this storage can.
       const ordered = entry.order?.transfer;
       const isSame =
         ordered !== undefined && transferDigest(domain, ordered) === transferDigest(domain, intent(entry.sequence));

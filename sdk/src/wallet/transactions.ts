@@ -10,7 +10,7 @@ import type { Context } from "./context.js";
 
 /** One that was written down, of a kind. */
 export type Submitted<T extends ChainPurpose["type"]> = Extract<SubmittedTransaction, { type: T }>;
-/** One that is to be followed: written down before, or just sent. */
+/** A transaction to follow: stored before, or just sent. */
 export type Sent<T extends ChainPurpose["type"]> = Omit<Submitted<T>, "submittedAtMs" | "place"> &
   Partial<Pick<SubmittedTransaction, "place">>;
 
@@ -19,7 +19,7 @@ function journalOf({ store, network }: Context, account: AccountId): Transaction
   return store && new TransactionJournal(store, network.domain, account);
 }
 
-/** Writes one down. What was sent goes on, whether that can be noted here or not. */
+/** Stores a sent transaction. A failing storage does not stop following it. */
 export async function note(
   context: Context,
   { account, hash }: Pick<TransactionName, "account" | "hash">,
@@ -30,12 +30,12 @@ export async function note(
     .catch(() => undefined);
 }
 
-/** Those that were sent from here, and of which the end is not known, oldest first. */
+/** The transactions sent from this storage without a known outcome, oldest first. */
 export async function unfinishedTransactions(context: Context, account: AccountId): Promise<SubmittedTransaction[]> {
   return (await journalOf(context, account)?.open()) ?? [];
 }
 
-/** One that was sent for the same and may still do it; undefined if that cannot be said. */
+/** A pending transaction with the same purpose; undefined if there is none or it cannot be determined. */
 export async function sentBefore<T extends ChainPurpose["type"]>(
   context: Context,
   account: AccountId,
@@ -52,7 +52,7 @@ export async function forgetTransaction(context: Context, sent: TransactionName)
   await journalOf(context, sent.account)?.end(sent);
 }
 
-/** Follows a transaction, and notes its end: also where it can no longer do what it was sent for. */
+/** Follows a transaction and notes its end, even if it can no longer fulfil its purpose. */
 export function toItsEnd<T>(
   context: Context,
   sent: TransactionName & Partial<Pick<SubmittedTransaction, "place">>,

@@ -155,7 +155,7 @@ class Watch {
         await this.#readOn(authority, signal);
       } catch (error) {
         if (error instanceof ProblemError) backoff.waitAtLeast(error.facts.retryAfterMs);
-        // It was restored from an older copy, and will tell other events under the same numbers.
+        // It was restored from an older copy, and will report other events under the same numbers.
         if (error instanceof ProblemError && error.problem === "cursor-ahead") {
           this.#pass({ url: authority.url, position: "0.0.0", candidate: undefined, event: undefined });
         }
