@@ -16,6 +16,7 @@ const ExplorePage = lazy(() => import("./pages/explore/ExplorePage"));
 const AccountPage = lazy(() => import("./pages/explore/AccountPage"));
 const TransferPage = lazy(() => import("./pages/explore/TransferPage"));
 const ExploredDepositPage = lazy(() => import("./pages/explore/DepositPage"));
+const HelpPage = lazy(() => import("./pages/HelpPage"));
 const NowherePage = lazy(() => import("./pages/NowherePage"));
 
 /** All routes. The code of each page except the first is loaded on demand. */
@@ -35,6 +36,7 @@ export function Router(): JSX.Element {
               <Route path="redeem" element={<RedeemPage />} />
               <Route path="history" element={<HistoryPage />} />
               <Route path="network" element={<NetworkPage />} />
+              <Route path="help" element={<HelpPage />} />
               <Route path="explore" element={<ExplorePage />} />
               <Route path="explore/account/:account" element={<AccountPage />} />
               <Route path="explore/deposit/:index" element={<ExploredDepositPage />} />

@@ -49,17 +49,17 @@ test("however often authorities are waited for, an order stays known to be signe
 
   // Each authority's newest word, in one order whoever spoke last; who votes is no hindrance any more.
   const silent = AUTHORITIES.map(({ url }) => `${url} does not answer yet`);
-  expect(hindrances(now())).toEqual(silent);
+  expect(hindrances(now(), ({ url }) => url)).toEqual(silent);
   const [first] = AUTHORITIES;
   if (first === undefined) throw new Error("there are authorities");
   report({ type: "catching-up", authority: first, account: ACCOUNT, sequence: 3n, afterMs: 0 });
-  expect(hindrances(now())).toEqual([`${first.url} is brought up to date`, ...silent.slice(1)]);
+  expect(hindrances(now(), ({ url }) => url)).toEqual([`${first.url} is brought up to date`, ...silent.slice(1)]);
   report({ type: "vote", authority: first, votes: 1, quorum: 5, afterMs: 0 });
-  expect(hindrances(now())).toEqual(silent.slice(1));
+  expect(hindrances(now(), ({ url }) => url)).toEqual(silent.slice(1));
 
   // What holds it up from then on is told anew, and its vote stays counted.
   for (const step of lost()) report(step);
-  expect(hindrances(now())).toEqual(silent);
+  expect(hindrances(now(), ({ url }) => url)).toEqual(silent);
   expect(transferSteps(now())[1]?.detail).toBe("1 of 5 votes");
 });
 

@@ -16,6 +16,58 @@ test("without a wallet the page says what it is, and what to trust", async ({ pa
   await expect(page.getByText("No wallet was found")).toBeVisible();
 });
 
+test("help is linked on each page, and answers open by the keyboard", async ({ page }) => {
+  await page.goto("/");
+  await page.locator("footer").getByRole("link", { name: "Help" }).click();
+  await expect(page.getByRole("heading", { level: 1 })).toHaveText("Help");
+  const question = page.getByRole("button", { name: "When is a payment final?" });
+  await question.focus();
+  await page.keyboard.press("Enter");
+  await expect(page.getByText("Settled is final: nobody can undo it.")).toBeVisible();
+  await isAccessible(page);
+});
+
+test("on a phone without a wallet, links open this page in a wallet's own browser, without a payment link", async ({ browser }) => {
+  const context = await browser.newContext({ viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true });
+  const page = await context.newPage();
+  const base = new URL(process.env.WEB_URL ?? "");
+  await page.goto(`${base.origin}/receive#fastpay:0x70997970C51812dc3A010C7d01b50e0d17dc79C8@1/${network().contract}`);
+  await page.getByRole("banner").getByRole("button", { name: "Connect wallet" }).click();
+  const dialog = page.getByRole("dialog");
+  const target = encodeURIComponent(`${base.origin}/receive`);
+  for (const [name, href] of [
+    ["MetaMask", `https://metamask.app.link/dapp/${base.host}/receive`],
+    ["Coinbase Wallet", `https://go.cb-w.com/dapp?cb_url=${target}`],
+    ["Trust Wallet", `https://link.trustwallet.com/open_url?coin_id=60&url=${target}`],
+  ] as const) {
+    await expect(dialog.getByRole("link", { name })).toHaveAttribute("href", href);
+  }
+  await isAccessible(page);
+  await context.close();
+});
+
+test("a computer without a wallet gets no links to apps", async ({ page }) => {
+  await page.goto("/");
+  await page.getByRole("banner").getByRole("button", { name: "Connect wallet" }).click();
+  await expect(page.getByText("No wallet was found")).toBeVisible();
+  await expect(page.getByRole("link", { name: "MetaMask" })).toBeHidden();
+});
+
+test("authorities have the labels of network.json, or the hosts of their addresses", async ({ page }) => {
+  const { authorities, ...rest } = network();
+  const named = authorities.map((one, i) => (i === 0 ? { ...one, label: "Ada's bakery" } : one));
+  await page.route("**/network.json", (route) => route.fulfill({ json: { ...rest, authorities: named } }));
+  await page.goto("/network");
+  const host = new URL(authorities[1]?.http ?? "").host;
+  await expect(page.getByText(/^Ada's bakery: http/)).toBeVisible();
+  await expect(page.getByText(`${host}: http`)).toBeVisible();
+  await page.goto("/explore");
+  await expect(page.getByRole("region", { name: "Authorities" }).getByText("Ada's bakery", { exact: true })).toBeVisible();
+  await page.route("**/network.json", (route) => route.fulfill({ json: { ...rest, authorities: [{ ...authorities[0], label: "" }] } }));
+  await page.reload();
+  await expect(page.getByText("an authority's label has not 1 to 40 characters")).toBeVisible();
+});
+
 test("an authority that is a little slower than the others is not said to be away", async ({ page }) => {
   await page.route(authority(0), async (route) => {
     await new Promise((wake) => setTimeout(wake, 1_000));

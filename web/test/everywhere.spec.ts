@@ -5,7 +5,7 @@ import type { Page } from "@playwright/test";
 import { isAccessible } from "./support/axe";
 import { activity, expect, goTo, pay, picture, test } from "./support/people";
 
-const PLACES = ["/", "/pay", "/pay/list", "/receive", "/deposit", "/redeem", "/history", "/explore", "/network"];
+const PLACES = ["/", "/pay", "/pay/list", "/receive", "/deposit", "/redeem", "/history", "/explore", "/network", "/help"];
 
 async function isQuiet(page: Page): Promise<void> {
   await expect(page.getByRole("heading", { level: 1 })).toBeVisible();

@@ -7,6 +7,7 @@ import { ErrorAlert } from "../ui/ErrorAlert";
 import { Steps } from "../ui/Steps";
 import { TransferText } from "../ui/TransferText";
 import { useRedemptionStatuses } from "../data/queries";
+import { useAuthorityLabel } from "../network/authorities";
 import { useNetwork } from "../network/NetworkProvider";
 import { isHopeless, leftTransaction, listIn, submittedIn, type Activity, type ActivityKind } from "./activities";
 import { useActivities, useActivityActions, useResume, useResumeTransactions } from "./ActivityProvider";
@@ -114,7 +115,7 @@ function Left({ hash, kind }: { hash: Hex | undefined; kind: ActivityKind }): JS
 }
 
 function Hindrances({ activity }: { activity: Activity }): JSX.Element | null {
-  const list = hindrances(activity);
+  const list = hindrances(activity, useAuthorityLabel());
   const newest = activity.steps.at(-1);
   if (newest?.type === "node" && newest.failure !== undefined) {
     return <Text size="sm">The Ethereum node does not answer and is asked again. What was sent goes on without it.</Text>;

@@ -148,10 +148,6 @@ export function chainSteps(activity: Activity): Step[] {
   ]);
 }
 
-function nameOf(authority: AuthorityRef): string {
-  return authority.name === undefined ? authority.url : `authority ${shorten(authority.name, 8, 4)}`;
-}
-
 const ROOM = {
   disk: "accepts no new order: its disk is nearly full",
   account: "accepts no more orders from this account for now",
@@ -182,7 +178,7 @@ function failureText(failure: PeerFailure): string {
 }
 
 /** What holds single authorities up, the newest word of each, each in its place whoever spoke last. */
-export function hindrances(activity: Activity): string[] {
+export function hindrances(activity: Activity, nameOf: (authority: AuthorityRef) => string): string[] {
   const byAuthority = new Map<string, string>();
   for (const step of activity.steps) {
     if (step.type === "waiting") byAuthority.set(step.authority.url, `${nameOf(step.authority)} ${failureText(step.failure)}`);

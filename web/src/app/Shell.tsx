@@ -102,7 +102,7 @@ function Deployment(): JSX.Element {
     <Box component="footer" mt="xl" pt="md">
       <Text size="xs" c="dimmed" ta="center">
         {config.chainName} (chain {config.chainId}) · contract <span title={config.contract}>{shorten(config.contract, 8, 6)}</span>{" "}
-        · <Link to="/network">What this page trusts</Link>
+        · <Link to="/network">What this page trusts</Link> · <Link to="/help">Help</Link>
       </Text>
     </Box>
   );

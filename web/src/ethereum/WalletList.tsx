@@ -5,6 +5,7 @@ import { Link } from "react-router";
 
 import { ErrorAlert } from "../ui/ErrorAlert";
 import { IconWallet } from "../ui/icons";
+import { DeepLinks } from "./DeepLinks";
 import type { FoundWallet } from "./discovery";
 import { useWallets } from "./WalletProvider";
 
@@ -28,10 +29,13 @@ export function WalletList({ onConnected }: { onConnected: () => void }): JSX.El
   return (
     <Stack>
       {found.length === 0 && (
-        <Text>
-          No wallet was found in this browser. Install one that has an Ethereum key, or open this page in a wallet&apos;s own
-          browser. You can <Link to="/explore">explore</Link> without one.
-        </Text>
+        <>
+          <Text>
+            No wallet was found in this browser. Install one that has an Ethereum key, or open this page in a wallet&apos;s own
+            browser. You can <Link to="/explore">explore</Link> without one.
+          </Text>
+          <DeepLinks />
+        </>
       )}
       {found.map((wallet) => (
         <Button

@@ -12,11 +12,16 @@ export interface NetworkConfig {
   /** Tokens that are shown from the start, besides ETH. */
   readonly tokens: readonly Address[];
   readonly authorities: readonly AuthorityEndpoint[];
+  /** Labels of authorities, by their base URLs. */
+  readonly labels: ReadonlyMap<string, string>;
   /** Base URLs of relayers. */
   readonly relayers: readonly string[];
   /** The chain's name. */
   readonly chainName: string;
 }
+
+/** A longer label does not fit beside an answer. */
+const LABEL_LENGTH_MAX = 40;
 
 /** Names of well-known chains. */
 const CHAIN_NAMES: Readonly<Record<number, string>> = {
@@ -60,6 +65,7 @@ export function readConfig(file: unknown): NetworkConfig {
     contract: lower(contract),
     tokens: readTokens(file.tokens ?? (file.token === undefined ? [] : [file.token])),
     authorities: authorities.map(readAuthority),
+    labels: new Map(authorities.flatMap(readLabel)),
     relayers,
     chainName: chainName(chainId),
   };
@@ -86,6 +92,14 @@ function readAuthority(entry: unknown): AuthorityEndpoint {
   if (entry.name === undefined) return { http };
   if (typeof entry.name !== "string" || !/^0x[0-9a-f]{64}$/i.test(entry.name)) throw unusable("an authority's name");
   return { http, name: lower(entry.name as Address) };
+}
+
+function readLabel(entry: unknown): [string, string][] {
+  if (!isRecord(entry) || entry.label === undefined) return [];
+  const { http, label } = entry;
+  const isLabel = typeof label === "string" && label.trim() !== "" && label.length <= LABEL_LENGTH_MAX;
+  if (!isLabel) throw unusable(`an authority's label has not 1 to ${LABEL_LENGTH_MAX} characters`);
+  return [[String(http).replace(/\/+$/, ""), label.trim()]];
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

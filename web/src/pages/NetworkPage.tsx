@@ -5,6 +5,7 @@ import type { JSX } from "react";
 
 import { useAuthorities, useContractStatus } from "../data/queries";
 import { useOwners } from "../account/OwnerProvider";
+import { useAuthorityLabel } from "../network/authorities";
 import { useNetwork } from "../network/NetworkProvider";
 import { Copyable } from "../ui/AccountText";
 import { ErrorAlert } from "../ui/ErrorAlert";
@@ -57,6 +58,7 @@ interface MembersProps {
 }
 
 function Members({ committee, states }: MembersProps): JSX.Element {
+  const labelOf = useAuthorityLabel();
   const { members, quorum, faultsTolerated, epoch } = committee;
   return (
     <Card withBorder component="section" aria-label="Committee">
@@ -76,7 +78,7 @@ function Members({ committee, states }: MembersProps): JSX.Element {
                   {shorten(votingKey, 14, 6)}
                 </Text>
                 <Text size="xs" c="dimmed">
-                  {state?.authority.url ?? "this page does not know its address"}
+                  {state === undefined ? "this page does not know its address" : `${labelOf(state.authority)}: ${state.authority.url}`}
                 </Text>
               </div>
               {state?.answer !== undefined && <Badge color="teal">answers</Badge>}

@@ -2,6 +2,7 @@ import { Alert, Card, Group, Stack, Table, Text, Title } from "@mantine/core";
 import { formatAccount, isFastPayError, parseAccount, type AccountId } from "@fastpay/sdk";
 import type { JSX } from "react";
 import { useParams } from "react-router";
+import { useAuthorityLabel } from "../../network/authorities";
 
 import { useHoldings } from "../../data/holdings";
 import { Copyable } from "../../ui/AccountText";
@@ -74,6 +75,7 @@ function Account({ account }: { account: AccountId }): JSX.Element {
 }
 
 function Authorities({ view }: { view: NonNullable<ReturnType<typeof useHoldings>["view"]> }): JSX.Element {
+  const labelOf = useAuthorityLabel();
   const isDivided = new Set(view.states.flatMap(({ answer }) => (answer ? [answer.nextSequence] : []))).size > 1;
   return (
     <Card withBorder component="section" aria-label="What each authority reports">
@@ -92,8 +94,8 @@ function Authorities({ view }: { view: NonNullable<ReturnType<typeof useHoldings
         <Table.Tbody>
           {view.states.map(({ authority, answer, error }) => (
             <Table.Tr key={authority.url}>
-              <Table.Th scope="row" fw={400} ff="monospace" style={{ overflowWrap: "anywhere" }}>
-                {shorten(authority.name ?? authority.url, 8, 4)}
+              <Table.Th scope="row" fw={400} style={{ overflowWrap: "anywhere" }}>
+                {labelOf(authority)}
               </Table.Th>
               {answer === undefined ? (
                 <Table.Td colSpan={3}>{error?.message ?? "no answer yet"}</Table.Td>

@@ -1,6 +1,7 @@
 import { Accordion, Alert, Badge, Card, Group, List, Text, Title } from "@mantine/core";
 import type { CertificateEvidence, CertificateReport, VoteFault } from "@fastpay/sdk";
 import type { JSX } from "react";
+import { useAuthorityLabel } from "../../network/authorities";
 
 import { shorten } from "../../ui/words";
 import { IconCheck, IconX } from "../../ui/icons";
@@ -41,19 +42,19 @@ export function AnswersCard({ answers }: { answers: CertificateEvidence["answers
 }
 
 function AnswerItem({ authority, answer, error }: Answer): JSX.Element {
+  const labelOf = useAuthorityLabel();
   return (
     <Accordion.Item value={authority.url}>
       <Accordion.Control>
         <Group justify="space-between" wrap="nowrap">
-          <Text ff="monospace" size="sm">
-            {shorten(authority.name ?? authority.url, 10, 4)}
-          </Text>
+          <Text size="sm">{labelOf(authority)}</Text>
           <Verdict answer={answer} />
         </Group>
       </Accordion.Control>
       <Accordion.Panel>
         <Text size="xs" c="dimmed">
           {authority.url}
+          {authority.name !== undefined && `, voting key ${authority.name}`}
         </Text>
         {answer === undefined && <Text size="sm">{error?.message ?? "It does not answer."}</Text>}
         {answer !== undefined && answer.report === undefined && (

@@ -6,6 +6,7 @@ import type { JSX } from "react";
 import { Facts } from "../../ui/Facts";
 import { useKnownAssets } from "../../data/assets";
 import { useChainBalances, useContractStatus, useNamings } from "../../data/queries";
+import { useAuthorityLabel } from "../../network/authorities";
 import { useNetwork } from "../../network/NetworkProvider";
 import { Copyable } from "../../ui/AccountText";
 import { Page } from "../../ui/Page";
@@ -100,6 +101,7 @@ function Covered({ isCovered }: { isCovered: boolean }): JSX.Element {
 /** What each authority reports of itself. */
 function Authorities(): JSX.Element {
   const { config } = useNetwork();
+  const labelOf = useAuthorityLabel();
   const statuses = useQueries({
     queries: config.authorities.map(({ http, name }) => ({
       queryKey: ["status", http],
@@ -114,14 +116,12 @@ function Authorities(): JSX.Element {
         Authorities
       </Title>
       <Stack component="ul" gap="xs" p={0} m={0} style={{ listStyle: "none" }}>
-        {config.authorities.map(({ http, name }, index) => {
+        {config.authorities.map(({ http }, index) => {
           const { data, error } = statuses[index] ?? {};
           return (
             <Group component="li" key={http} justify="space-between">
               <div>
-                <Text size="sm" ff="monospace">
-                  {name === undefined ? http : shorten(name, 14, 6)}
-                </Text>
+                <Text size="sm">{labelOf({ url: http })}</Text>
                 <Text size="xs" c="dimmed">
                   {data !== undefined && `epoch ${data.epoch}${data.follower.block === undefined ? "" : `, follows Ethereum to block ${data.follower.block}`}`}
                 </Text>

@@ -1,0 +1,66 @@
+import { Accordion, Text } from "@mantine/core";
+import type { JSX, ReactNode } from "react";
+import { Link } from "react-router";
+
+import { Page } from "../ui/Page";
+
+/** Questions that people have, with short answers. */
+const ENTRIES: readonly { readonly question: string; readonly answer: ReactNode }[] = [
+  {
+    question: "How do I start?",
+    answer: <>Connect an Ethereum wallet or create a browser key, then <Link to="/deposit">deposit</Link>, or show <Link to="/receive">your account</Link> to somebody who pays you.</>,
+  },
+  {
+    question: "When is a payment final?",
+    answer: "A payment is certified when a quorum of authorities has voted for it, and settled when a quorum has confirmed that. Settled is final: nobody can undo it.",
+  },
+  {
+    question: "How long does a deposit take?",
+    answer: "Until Ethereum has finalized its block and a quorum of authorities has credited it: about a quarter of an hour on the main network.",
+  },
+  {
+    question: "How do I get my money back to Ethereum?",
+    answer: <><Link to="/redeem">Redeem</Link> it. A relayer submits the redemption for a fee, or your own transaction does. Amounts above the contract&apos;s outflow limit wait in a queue first.</>,
+  },
+  {
+    question: "The page was closed in the middle of a payment. Is my money safe?",
+    answer: "Yes. The order is stored before it is sent. Open the page again in the same browser: it finishes the order with the same signature, and it is paid once.",
+  },
+  {
+    question: "Ethereum does not answer. Can I still pay?",
+    answer: "Yes, in a browser that has opened this page before. Payments need the authorities only. Deposits and payouts wait until an Ethereum node answers.",
+  },
+  {
+    question: "Too few authorities answer. What now?",
+    answer: "Nothing is lost. An order that was signed keeps its number: choose Continue when more authorities answer.",
+  },
+  {
+    question: "I lost my browser key or its passphrase.",
+    answer: "Import the key file that you saved. Without the file and its passphrase nobody can restore the key, or the money.",
+  },
+  {
+    question: "May I use one account on two devices?",
+    answer: "Use one at a time. Two devices that order at the same moment can lock the account for ever.",
+  },
+  {
+    question: "Whom do I trust?",
+    answer: <>The host of this page, its Ethereum node, and that no more than a third of the authorities are faulty. <Link to="/network">What this page trusts</Link> lists them for comparison.</>,
+  },
+];
+
+export default function HelpPage(): JSX.Element {
+  return (
+    <Page title="Help" lead="Short answers. Errors on the other pages say what to do.">
+      <Accordion multiple variant="contained" order={2}>
+        {ENTRIES.map(({ question, answer }, index) => (
+          <Accordion.Item key={question} value={index.toString()}>
+            <Accordion.Control>{question}</Accordion.Control>
+            <Accordion.Panel>
+              <Text size="sm">{answer}</Text>
+            </Accordion.Panel>
+          </Accordion.Item>
+        ))}
+      </Accordion>
+    </Page>
+  );
+}
