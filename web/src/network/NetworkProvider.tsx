@@ -1,4 +1,4 @@
-import { FastPay, isFastPayError, type FastPayClient } from "@fastpay/sdk";
+import { FastPay, isFastPayError, type EthereumClient, type FastPayClient } from "@fastpay/sdk";
 import { useQuery, useQueryClient, type QueryClient } from "@tanstack/react-query";
 import { createContext, useContext, useEffect, useRef, type JSX, type ReactNode } from "react";
 import { defineChain, type Chain } from "viem";
@@ -12,6 +12,8 @@ export interface Network {
   readonly config: NetworkConfig;
   readonly chain: Chain;
   readonly client: FastPayClient;
+  /** The page's Ethereum nodes. */
+  readonly ethereum: EthereumClient;
 }
 
 const NetworkContext = createContext<Network | undefined>(undefined);
@@ -35,8 +37,9 @@ async function connect(signal: AbortSignal, setAside: boolean): Promise<Network>
     rpcUrls: { default: { http: config.rpc } },
   });
   const { contract, chainId, authorities, relayers } = config;
-  const client = await FastPay.create({ publicClient: ethereumClient(chain), contract, chainId, authorities, relayers, setAside });
-  return { config, chain, client };
+  const ethereum = ethereumClient(chain);
+  const client = await FastPay.create({ publicClient: ethereum, contract, chainId, authorities, relayers, setAside });
+  return { config, chain, client, ethereum };
 }
 
 function networkQuery(setAside: () => boolean) {

@@ -18,6 +18,7 @@ import { isOrdering, useActivities, useActivityActions } from "../activity/Activ
 import { useHoldings } from "../data/holdings";
 import { isSameName, useContacts, type Contacts } from "../data/contacts";
 import { useNaming, useOrders } from "../data/queries";
+import { useEns } from "../ethereum/ens";
 import { useNetwork } from "../network/NetworkProvider";
 import { AmountInput, availableText, readAmount } from "../ui/AmountInput";
 import { AssetSelect } from "../ui/AssetSelect";
@@ -87,7 +88,9 @@ function PayForm({ owner }: { owner: Owner }): JSX.Element {
   const amount = readAmount(typed.amount, info, balance);
   const units = request?.amount ?? amount.units;
   const isTooMuch = request?.amount !== undefined && balance !== undefined && request.amount > balance;
-  const recipient = readRecipient(typed.to, names);
+  const written = readRecipient(typed.to, names);
+  const ens = useEns(written.account === undefined && request === undefined ? typed.to : "");
+  const recipient = ens.isName ? ens : written;
   const isOwn = (request?.account ?? recipient.account) === account;
   const memo = readMemo(typed.memo);
   const to = request?.account ?? recipient.account;
@@ -107,7 +110,8 @@ function PayForm({ owner }: { owner: Owner }): JSX.Element {
     event.preventDefault();
     if (!canPay) return;
     const { expires, label } = request ?? {};
-    setReviewed({ to, asset, amount: units, memo: request?.memo ?? memo.bytes, expires, label });
+    const name = request === undefined && ens.isName ? ens.name : undefined;
+    setReviewed({ to, asset, amount: units, memo: request?.memo ?? memo.bytes, expires, label, ens: name });
   };
   const pay = ({ to: recipient, amount: value, expires, ...rest }: Reviewed): void => {
     setReviewed(undefined);
@@ -157,7 +161,7 @@ function PayForm({ owner }: { owner: Owner }): JSX.Element {
             <LinkReader onText={read} error={linkError} />
             <TextInput
               label="To"
-              description="An account (0x… or fp1…), a saved name, or a payment link"
+              description={ens.account === undefined ? RECIPIENT_HINT : `${ens.name} is ${formatAccount(ens.account)}`}
               list={recipientsId}
               value={typed.to}
               onChange={({ currentTarget: { value } }) => (read(value, false) ? change({ to: "" }) : change({ to: value }))}
@@ -206,6 +210,8 @@ function PayForm({ owner }: { owner: Owner }): JSX.Element {
     </Card>
   );
 }
+
+const RECIPIENT_HINT = "An account (0x… or fp1…), an ENS name, a saved name, or a payment link";
 
 /** Names that were given to accounts, and accounts that were paid lately, to choose from. */
 function Recipients({ id, account }: { id: string; account: AccountId }): JSX.Element {

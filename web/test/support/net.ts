@@ -21,6 +21,7 @@ import {
   type PrivateKeyAccount,
 } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
+import { namehash, normalize } from "viem/ens";
 
 import type { NetworkFile } from "../../../sdk/test/support/network";
 
@@ -203,4 +204,21 @@ async function guardian() {
 export async function contracts(): Promise<readonly [Address, Address]> {
   const { contract } = network();
   return [contract, await chainClient().readContract({ address: contract, abi: FAST_PAY, functionName: "council" })];
+}
+
+const ENS = parseAbi(["function setAddr(bytes32 node, address to)"]);
+/** ENS's registry, at its address on every chain. */
+const ENS_REGISTRY = "0x00000000000C2E074eC69A0dFb2997BA6C7d2e1e";
+
+/** Gives the chain ENS, with one name. */
+export async function setEnsName(name: string, to: Address): Promise<void> {
+  const { deployedBytecode } = JSON.parse(readFileSync(resolve(import.meta.dirname, "../../../out/Ens.sol/Ens.json"), "utf8"));
+  await chainClient().setCode({ address: ENS_REGISTRY, bytecode: deployedBytecode.object });
+  const args = [namehash(normalize(name)), to] as const;
+  await mined(await walletOf(rich()).writeContract({ address: ENS_REGISTRY, abi: ENS, functionName: "setAddr", args }));
+}
+
+/** Takes ENS off the chain again. */
+export async function removeEns(): Promise<void> {
+  await chainClient().setCode({ address: ENS_REGISTRY, bytecode: "0x" });
 }

@@ -18,6 +18,8 @@ export interface Reviewed {
   readonly expires: bigint | undefined;
   /** The recipient's claimed name. */
   readonly label: string | undefined;
+  /** The ENS name that was resolved to `to`. */
+  readonly ens: string | undefined;
 }
 
 interface Props {
@@ -33,7 +35,7 @@ interface Props {
 
 /** A complete payment for review before signing. */
 export function PaymentReview({ account, payment, info, balance, canPay, onPay, onBack }: Props): JSX.Element {
-  const { to, asset, amount, memo, expires, label } = payment;
+  const { to, asset, amount, memo, expires, label, ens } = payment;
   const isFirst = useIsFirst(account, to);
   const { names } = useContacts();
   const text = money(amount, info);
@@ -42,6 +44,7 @@ export function PaymentReview({ account, payment, info, balance, canPay, onPay, 
       title={`Pay ${text}?`}
       facts={[
         ["To", <Text key="to" span ff="monospace" size="sm">{formatAccount(to)}</Text>],
+        ["ENS name", ens],
         ["Your name for it", names.get(to)],
         ["Claimed name", label && `${label} (nobody has checked this)`],
         ["Amount", text],

@@ -2,6 +2,7 @@ import { Alert, Button, Card, Radio, Stack, Text, TextInput } from "@mantine/cor
 import { ETHER, formatAmount, type Address, type RelayerFees } from "@fastpay/sdk";
 import { useQuery } from "@tanstack/react-query";
 import { useState, type FormEvent, type JSX } from "react";
+import { getAddress } from "viem";
 
 import type { Owner } from "../../account/OwnerProvider";
 import { isOrdering, payoutTitle, useActivities, useActivityActions } from "../../activity/ActivityProvider";
@@ -55,9 +56,9 @@ export function RedeemForm({ owner }: { owner: Owner }): JSX.Element {
   const submit = (event: FormEvent): void => {
     event.preventDefault();
     if (!canRedeem || amount.units === undefined || fee.units === undefined || recipient.address === undefined) return;
-    setReviewed({ recipient: recipient.address, asset, amount: amount.units, fee: fee.units, carrier: way });
+    setReviewed({ recipient: recipient.address, ens: recipient.ens, asset, amount: amount.units, fee: fee.units, carrier: way });
   };
-  const redeem = ({ carrier, ...intent }: ReviewedRedemption, named: ShownAsset): void => {
+  const redeem = ({ carrier, ens: _, ...intent }: ReviewedRedemption, named: ShownAsset): void => {
     setReviewed(undefined);
     start({
       kind: "redeem",
@@ -109,6 +110,7 @@ export function RedeemForm({ owner }: { owner: Owner }): JSX.Element {
         />
         <TextInput
           label="To (an Ethereum address)"
+          description={recipient.ens === undefined ? "Or an ENS name" : `${recipient.ens} is ${getAddress(recipient.address ?? ETHER)}`}
           value={to}
           onChange={(event) => change({ to: event.currentTarget.value.trim() })}
           error={recipient.fault}
@@ -250,7 +252,7 @@ function Expectation({ asset, info, units, fee, way, fees }: ExpectationProps): 
   }
   return (
     <Alert color="orange" title="No known relayer takes this fee">
-      <Text size="sm">It may wait for long. You can bring it to Ethereum yourself at any time, for the gas.</Text>
+      <Text size="sm">It may wait for a long time. You can submit it yourself at any time, for the gas.</Text>
       {arrives}
     </Alert>
   );

@@ -20,6 +20,8 @@ export interface ReviewedRedemption {
   readonly amount: bigint;
   readonly fee: bigint;
   readonly carrier: Carrier;
+  /** The ENS name that was resolved to the recipient. */
+  readonly ens: string | undefined;
 }
 
 interface Props {
@@ -35,7 +37,7 @@ interface Props {
 
 /** A complete redemption for review before signing. */
 export function RedeemReview({ owner, redemption, info, balance, canRedeem, onRedeem, onBack }: Props): JSX.Element {
-  const { recipient, asset, amount, fee, carrier } = redemption;
+  const { recipient, asset, amount, fee, carrier, ens } = redemption;
   const { config } = useNetwork();
   const isOwn = recipient.toLowerCase() === owner.ethereum?.address.toLowerCase();
   const orders = useOrders(owner.account).data;
@@ -54,6 +56,7 @@ export function RedeemReview({ owner, redemption, info, balance, canRedeem, onRe
             {isOwn && ", the connected wallet"}
           </Text>,
         ],
+        ["ENS name", ens],
         ["Amount", text],
         ["Token", info.isUnknown && `${asset}, unknown to this page`],
         ["Fee", carrier === "relayer" ? `${money(fee, info)}, for the relayer` : "none; you pay the gas of a transaction"],

@@ -2,18 +2,23 @@ import type { Address } from "@fastpay/sdk";
 import { useQuery } from "@tanstack/react-query";
 import { isAddress } from "viem";
 
+import { useEns } from "../../ethereum/ens";
 import { useNetwork } from "../../network/NetworkProvider";
 
 /** The recipient on Ethereum, or the reason why it is invalid. */
 export interface Recipient {
   readonly address: Address | undefined;
   readonly fault: string | undefined;
+  /** The ENS name that was resolved to it. */
+  readonly ens: string | undefined;
 }
 
 /** Reads an Ethereum address. What is paid to FastPay's own contracts is lost, so they are refused. */
 export function useRecipient(text: string): Recipient {
   const { client } = useNetwork();
-  const address = isAddress(text) ? (text.toLowerCase() as Address) : undefined;
+  const named = useEns(text);
+  const address = isAddress(text) ? (text.toLowerCase() as Address) : named.address;
+  const ens = named.address && named.name;
   const isFastPay = useQuery({
     queryKey: ["chain", "is-fastpay", address],
     queryFn: () => client.isFastPay(address as Address),
@@ -21,8 +26,9 @@ export function useRecipient(text: string): Recipient {
     staleTime: Infinity,
   });
   if (address === undefined) {
-    return { address, fault: text === "" ? undefined : "This is no Ethereum address, or mistyped." };
+    const fault = text === "" ? undefined : named.isName ? named.fault : "This is not an Ethereum address, or mistyped.";
+    return { address, fault, ens };
   }
-  if (isFastPay.data !== true) return { address, fault: undefined };
-  return { address: undefined, fault: "This is a contract of FastPay itself. Money paid to it is lost." };
+  if (isFastPay.data !== true) return { address, fault: undefined, ens };
+  return { address: undefined, fault: "This is a contract of FastPay itself. Money paid to it is lost.", ens };
 }
