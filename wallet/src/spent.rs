@@ -126,7 +126,8 @@ impl Wallet {
             }
         }
         if !wanted.is_empty() {
-            let last_final = primary.final_head().await?.number();
+            // On a young chain there is none yet.
+            let last_final = primary.final_head().await.map_or(0, |head| head.number());
             for (sequence, spending) in logged(primary, account, wanted).await {
                 if spending.state != SpendingState::Queued && spending.block_number <= last_final {
                     orders.note_spending(sequence, &spending)?;
