@@ -140,7 +140,7 @@ function Actions({ activity }: { activity: Activity }): JSX.Element | null {
   const resumeTransactions = useResumeTransactions();
   const { id, kind, state, steps, account, plan } = activity;
   const isOrdered = steps.some(({ type }) => type === "ordered");
-  // Once something else of its kind was begun, doing this one anew may do it twice.
+  // After another activity of its kind, a retry of this one could do the same twice.
   const isLatest = useActivities(account).every((one) => one.kind !== kind || one.id <= id);
   if (state === "running") {
     if (!isOrdered && submittedIn(activity) === undefined) return null;

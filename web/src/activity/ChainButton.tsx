@@ -19,12 +19,12 @@ interface Props {
 }
 
 /**
- * Starts a transaction of the person's own, one of its kind at a time, and none while one that was sent may still happen;
- * asks for an Ethereum wallet where there is none.
+ * A button for the user's own transaction: one of its kind at a time, and none while a sent one is pending. Without an
+ * Ethereum wallet it asks to connect one.
  */
 export function ChainButton({ owner, kind, title, disabled = false, work, children }: Props): JSX.Element {
   const { ethereum } = owner;
-  // What could not be paid out belongs to the wallet's address, also where that stands beside a key.
+  // A claim belongs to the wallet's address, even if a browser key is in use.
   const account = kind === "claim" ? ethereum?.account : owner.account;
   const { start } = useActivityActions();
   const isPaused = usePausedUntil() !== undefined;

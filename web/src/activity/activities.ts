@@ -71,7 +71,7 @@ export function isHopeless({ error }: Activity): boolean {
   return isFastPayError(error) && HOPELESS.has(error.code);
 }
 
-/** The transaction that was sent for it, that nobody here waits for any more, and which goes on all the same. */
+/** Its sent transaction that the page no longer follows, and that may still happen. */
 export function leftTransaction(activity: Activity): Hex | undefined {
   return activity.state === "failed" && !isHopeless(activity) ? submittedIn(activity) : undefined;
 }

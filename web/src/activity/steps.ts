@@ -22,7 +22,7 @@ function after(step: ActivityProgress | undefined): string | undefined {
   return step && `after ${duration(step.afterMs)}`;
 }
 
-/** Marks the first step that is not done as under way, or as where it failed. */
+/** Marks the first unfinished step as active or failed. */
 function arrange(activity: Activity, lines: readonly { label: string; isDone: boolean; detail: string | undefined }[]): Step[] {
   const current = lines.findIndex(({ isDone }) => !isDone);
   return lines.map(({ label, isDone, detail }, index) => {

@@ -78,7 +78,9 @@ export function Shell({ children }: { children: ReactNode }): JSX.Element {
   );
 }
 
-/** Goes to the page itself. The address stays as it is: what stands behind its `#` is a payment link. */
+/**
+ * Moves the focus to the page's content. The address is unchanged, because its part after the `#` is a payment link.
+ */
 function skip(event: MouseEvent): void {
   event.preventDefault();
   document.getElementById("main")?.focus();

@@ -1,4 +1,4 @@
-/** The assets that are shown: ETH, those of the deployment's file, and those that the person added. */
+/** The displayed assets: ETH, the deployment's tokens, and those that the user added. */
 
 import { ETHER, type Address } from "@fastpay/sdk";
 import { useLocalStorage } from "@mantine/hooks";

@@ -1,4 +1,4 @@
-/** Names that the person has given to accounts. They are kept in this browser. */
+/** The user's names for accounts, stored in this browser. */
 
 import type { AccountId } from "@fastpay/sdk";
 import { useLocalStorage } from "@mantine/hooks";

@@ -12,10 +12,10 @@ import { useKnownAssets } from "./assets";
 const ACCOUNT_INTERVAL_MS = 30_000;
 /** While some authorities know more of it than others: what all are about to know is shown at once. */
 const UNEVEN_INTERVAL_MS = 1_000;
-/** So long after enough of them have told news: the others have heard of it by then, or they are ill, or lie. */
+/** The delay after f + 1 authorities reported an event. By then, all working authorities know it. */
 const UNEVEN_MAX_MS = 30_000;
 const CHAIN_INTERVAL_MS = 30_000;
-/** A token that has not said how it counts is asked again. */
+/** The interval for reading a token's decimals again. */
 const SILENT_INTERVAL_MS = 6_000;
 
 /** ETH is known without a query. */
@@ -33,7 +33,7 @@ export function makeQueryClient(): QueryClient {
  * read again if it has grown.
  */
 export async function refreshAccount(queries: QueryClient, account: AccountId): Promise<void> {
-  // A first look that is under way may have been too early, and would not be begun anew.
+  // A read under way may be too early, and would not be repeated.
   await queries.cancelQueries({ queryKey: ["account", account] });
   void queries.invalidateQueries({ queryKey: ["chain"] });
   await Promise.all([

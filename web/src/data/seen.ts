@@ -1,6 +1,6 @@
 /**
- * When this browser first saw an entry of a history. The protocol has no clock: nobody can say when others paid, only by
- * when it was.
+ * The time at which this browser first saw an entry of a history. The protocol has no clock, so this is only an upper
+ * bound of the payment's time.
  */
 
 import type { AccountId } from "@fastpay/sdk";

@@ -8,7 +8,7 @@ import { IconAlertTriangle } from "../ui/icons";
 import { useKeys } from "./KeysProvider";
 import { SaveKey } from "./SaveKey";
 
-/** Whoever has the file can try passphrases, a second each. */
+/** An attacker with the file can guess passphrases, about one a second. */
 const PASSPHRASE_LENGTH_MIN = 12;
 
 /** Creates a key, and requires its owner to save a copy. */

@@ -10,7 +10,7 @@ export function useCanKeepKeys(): boolean | undefined {
   return useQuery({ queryKey: ["can-keep-keys"], queryFn: canSealKeys, staleTime: Number.POSITIVE_INFINITY }).data;
 }
 
-/** Says that this browser cannot sign with keys of its own, and what works instead. */
+/** A notice that this browser cannot sign with browser keys, with alternatives. */
 export function NoKeysHere(): JSX.Element | null {
   if (useCanKeepKeys() !== false) return null;
   return (

@@ -24,12 +24,12 @@ export function forgetKey(account: AccountId): void {
   write(others(account));
 }
 
-/** What stands there beside the key of an account; also what cannot be read, so that nothing of it is lost. */
+/** The other stored entries beside an account's key, including unreadable ones, so that none is lost. */
 function others(account: AccountId): string[] {
   return texts().filter((text) => readable(text)?.account !== account);
 }
 
-/** What stands there. Throws `storage` if it is not ours: better no new key than one that overwrites others. */
+/** The stored entries. Throws `storage` if they are unreadable, because a new key must not overwrite them. */
 function texts(): string[] {
   let kept: unknown;
   try {

@@ -36,7 +36,7 @@ function failover(urls: readonly string[]): Transport {
           return await (nodes[asked] as ReturnType<Transport>).request(args as never);
         } catch (error) {
           if (left === 1 || !isUnreachable(error)) throw error;
-          // Of many requests that fail at once, one goes on to the next node.
+          // If many requests fail at once, only the first one switches to the next node.
           if (current === asked) current = (asked + 1) % nodes.length;
         }
       }

@@ -19,7 +19,7 @@ export default function NetworkPage(): JSX.Element {
   const { owner } = useOwners();
   const status = useContractStatus();
   const committee = useQuery({ queryKey: ["committee"], queryFn: () => client.committee(), refetchInterval: 60_000 });
-  // Any account will do to see who answers.
+  // Any account shows which authorities answer.
   const authorities = useAuthorities(owner?.account ?? ZERO_ACCOUNT);
   const contract = status.data;
   return (

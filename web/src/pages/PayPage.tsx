@@ -47,7 +47,7 @@ export default function PayPage(): JSX.Element {
 function Pay({ owner }: { owner: Owner }): JSX.Element {
   const { account } = owner;
   const list = useActivities(account).filter(({ kind }) => kind === "pay" || kind === "resume" || kind === "list");
-  // What is done gives way to what came after it: one result stands there, and it is the last one's.
+  // A finished activity is hidden by a later one, so only the last result is shown.
   const activities = list.filter(({ state }, i) => i === 0 || state !== "done");
   return (
     <>

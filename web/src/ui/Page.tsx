@@ -9,7 +9,7 @@ interface Props {
   readonly width?: number;
 }
 
-/** A page: its title is the window's too, and has the focus after a change of pages, so that a screen reader says it. */
+/** A page. Its title is also the window's, and gets the focus after navigation, so that screen readers announce it. */
 export function Page({ title, lead, children, width = 560 }: Props): JSX.Element {
   const heading = useRef<HTMLHeadingElement>(null);
   const { key } = useLocation();

@@ -9,7 +9,7 @@ import { IconCamera, IconPhoto } from "./icons";
 /** Larger pictures are read at this many pixels a side: no QR code needs more. */
 const PIXELS_MAX = 1_600;
 
-/** Reads a QR code, by the camera or from a picture. What it says is checked by whoever gets it. */
+/** Reads a QR code by camera or from a picture. The caller validates its text. */
 export function QrReader({ onText }: { onText: (text: string) => void }): JSX.Element {
   const [isOpen, { open, close }] = useDisclosure(false);
   const [error, setError] = useState<unknown>();

@@ -22,7 +22,7 @@ export function ReviewCard({ title, facts, children, confirm, icon, canConfirm, 
     heading.current?.focus({ preventScroll: true });
     heading.current?.scrollIntoView({ block: "center" });
   }, []);
-  // The second half of a double click on what stood here before is no answer.
+  // The second half of a double click on the form's button does not confirm.
   const answer = (event: MouseEvent): void => {
     if (event.detail <= 1) onConfirm();
   };

@@ -57,7 +57,7 @@ export function amountText(units: bigint, decimals: number): string {
   return fraction === undefined ? grouped : `${grouped}.${fraction}`;
 }
 
-/** The same for a glance: cut after so many digits behind the point, which `…` says. */
+/** The same, shortened: cut after this many decimals, marked by `…`. */
 export function amountAtAGlance(units: bigint, decimals: number, digits = 6): string {
   const text = amountText(units, decimals);
   const point = text.indexOf(".");
@@ -74,7 +74,7 @@ export function shortAccount(account: AccountId): string {
   return shorten(formatAccount(account));
 }
 
-/** Whom a payout pays, for a glance. */
+/** The recipients of a payout, shortened. */
 export function recipientsText({ outputs }: Payout): string {
   const accounts = new Set(outputs.map(({ recipient }) => recipient));
   const [first] = accounts;

@@ -4,7 +4,7 @@ import { useState, type FormEvent, type JSX } from "react";
 
 import { CONTACT_NAME_MAX, useContacts } from "../../data/contacts";
 
-/** The person's own name for an account. */
+/** The user's name for an account. */
 export function ContactName({ account }: { account: AccountId }): JSX.Element {
   const { names, rename } = useContacts();
   const known = names.get(account) ?? "";

@@ -20,7 +20,7 @@ interface Props {
   readonly text: (units: bigint) => string;
 }
 
-/** Whom a payout pays. */
+/** The recipients of a payout. */
 export function Outputs({ certificate, outputs, shown, text }: Props): JSX.Element {
   const wanted = shown === undefined ? undefined : outputs[shown];
   const [page, setPage] = useState(wanted === undefined ? 1 : Math.floor((shown ?? 0) / ROWS_MAX) + 1);

@@ -18,7 +18,7 @@ export function placeOf(text: string): string {
   return `/explore/transfer/${name}/${sequence.trim()}`;
 }
 
-/** One field for all that can be looked up. */
+/** One field for every kind of search. */
 export function SearchBox(): JSX.Element {
   const navigate = useNavigate();
   const [text, setText] = useState("");

@@ -16,7 +16,7 @@ interface Props {
   readonly output: number | undefined;
 }
 
-/** What a valid certificate says. */
+/** The content of a valid certificate. */
 export function TransferCard({ certificate, output }: Props): JSX.Element {
   const { digest, epoch, votes, order } = certificate;
   const { transfer } = order;

@@ -14,7 +14,7 @@ import { assetOf, passes, timeline, undatedKeys, type Filter, type TimelineItem 
 
 interface Props {
   readonly account: AccountId;
-  /** So many of each kind are asked for at once; so many are shown where there are no filters. */
+  /** The number of entries of each kind that are read at once and shown without filters. */
   readonly limit: number;
   readonly heading?: string;
   /** Offers older ones, filters and a file. */

@@ -5,7 +5,7 @@ import type { JSX } from "react";
 import { ErrorAlert } from "../../ui/ErrorAlert";
 import { count, sentence } from "../../ui/words";
 
-/** So many are shown; whoever has corrected these sees the others. */
+/** The number of faults shown at once. */
 const SHOWN_MAX = 200;
 
 /** All faults of a list, line by line. */

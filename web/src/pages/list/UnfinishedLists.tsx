@@ -19,7 +19,7 @@ function useLeftLists(account: AccountId): readonly ListStatus[] {
   return (useUnfinishedLists(account).data ?? []).filter(({ name }) => !shown.includes(name));
 }
 
-/** Lists of which not all is paid, with how to go on: an earlier visit began them. */
+/** Unfinished lists of earlier visits, with a button to continue. */
 export function UnfinishedLists({ owner }: { owner: Owner }): JSX.Element {
   const { account, signer, canSign } = owner;
   const { client } = useNetwork();

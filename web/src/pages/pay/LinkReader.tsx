@@ -9,7 +9,7 @@ import { IconLink } from "../../ui/icons";
 import { QrReader } from "../../ui/QrReader";
 import { money, timeText } from "../../ui/words";
 
-/** Reads a payment link from a QR code, and says why one cannot be used. */
+/** Reads a payment link from a QR code, and shows why a link cannot be used. */
 export function LinkReader({ onText, error }: { onText: (text: string) => void; error: unknown }): JSX.Element {
   return (
     <Stack gap="xs">

@@ -8,16 +8,19 @@ import { useNetwork } from "../../network/NetworkProvider";
 export interface LinkRequest {
   readonly request: PaymentLink | undefined;
   readonly error: unknown;
-  /** Shows the link that was opened while the page stood here; undefined if there is none. */
+  /** Shows the link that was opened while the page was in use; undefined if there is none. */
   readonly showOpened: (() => void) | undefined;
-  /** Takes a text as a link; false where it claims to be none. With `isLink` it is refused for that, too. */
+  /**
+   * Reads a text as a link. Returns false if it does not claim to be one, unless `isLink` is set; then it is an error.
+   */
   readonly read: (text: string, isLink?: boolean) => boolean;
   readonly clear: () => void;
 }
 
 /**
- * The payment link behind the `#` of the page's address when it was opened, or one that is read in. One that comes there
- * later waits to be shown: whoever has opened this window can change its address, also in the moment of the click that pays.
+ * The payment link after the `#` when the page was opened, or one that the user reads in. A link that arrives later
+ * waits until the user shows it, because the page that opened this window could change its address at any moment, even
+ * during a click that pays.
  */
 export function useLinkRequest(): LinkRequest {
   const { client } = useNetwork();

@@ -53,7 +53,7 @@ interface ClaimProps {
   readonly amount: bigint;
 }
 
-/** All of it goes to the wallet's address, unless the person asks for a part of it, or for another address. */
+/** Collects everything to the wallet's address, unless the user enters an amount or another address. */
 function Claim({ owner, asset, amount }: ClaimProps): JSX.Element {
   const { client } = useNetwork();
   const { info } = useNaming(asset);

@@ -13,9 +13,9 @@ import { useNetwork } from "../../network/NetworkProvider";
 import { timeText } from "../../ui/words";
 import { TransferText } from "../../ui/TransferText";
 
-/** Of so many of the newest orders, wherever they were given, the redemptions are followed. */
+/** The number of newest orders whose redemptions are followed. */
 const FOLLOWED_MAX = 20;
-/** So many of the newest stand here, paid or not; of older ones those that are not. */
+/** The number of newest redemptions shown. Older ones are shown while they are unpaid. */
 const SHOWN_MAX = 3;
 
 /** The state of redemptions on Ethereum, with their actions. */
