@@ -14,6 +14,10 @@ test("a token that is not known is said to be that, nothing can be done with it,
   await agree(page);
   await expect(activity(page, "Deposit 25 DEMO").getByText("Done", { exact: true })).toBeVisible();
 
+  // As in a browser that has never read the token.
+  await page.evaluate(() => {
+    for (const key of Object.keys(localStorage).filter((name) => name.startsWith("fastpay.tokens."))) localStorage.removeItem(key);
+  });
   let isAway = true;
   const isOfIt = (body: string | null): boolean => body?.toLowerCase().includes(token.slice(2).toLowerCase()) === true;
   await page.route(rpc, (route) => (isAway && isOfIt(route.request().postData()) ? route.abort() : route.continue()));

@@ -1,7 +1,7 @@
 /** While no Ethereum node answers, a page that was here before starts with the committees that it stored, and pays. */
 
 import { network } from "./support/net";
-import { activity, expect, goTo, inFastPay, pay, test } from "./support/people";
+import { activity, agree, expect, goTo, inFastPay, pay, test } from "./support/people";
 
 const BOB = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
 
@@ -20,6 +20,22 @@ for (const state of ["refuses connections", "never answers"] as const) {
     await page.unrouteAll({ behavior: "ignoreErrors" });
   });
 }
+
+test("a token that this browser has read before is paid while the Ethereum node never answers", async ({ page, person }) => {
+  await person({ tokens: "40" });
+  await goTo(page, "Deposit");
+  await page.getByLabel("Asset").selectOption("DEMO");
+  await page.getByLabel("Amount", { exact: true }).fill("25");
+  await page.getByRole("button", { name: "Deposit 25 DEMO" }).click();
+  await agree(page);
+  await expect(activity(page, "Deposit 25 DEMO").getByText("Done", { exact: true })).toBeVisible();
+  await page.route(network().rpc, () => undefined);
+  await page.goto("/pay");
+  await page.getByLabel("Asset").selectOption("DEMO");
+  await pay(page, BOB, "5");
+  await expect(activity(page, /^Pay 5 DEMO/).getByText("Done", { exact: true })).toBeVisible();
+  await page.unrouteAll({ behavior: "ignoreErrors" });
+});
 
 test("a browser without stored committees says that Ethereum does not answer", async ({ page }) => {
   await page.route(network().rpc, (route) => route.abort());

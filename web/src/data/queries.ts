@@ -7,6 +7,7 @@ import { QueryClient, useQueries, useQuery, type QueryFunctionContext, type UseQ
 import { useNetwork } from "../network/NetworkProvider";
 import { shorten } from "../ui/words";
 import { useKnownAssets } from "./assets";
+import { tokenInfo, type TokenAnswer } from "./tokens";
 
 /** The interval between two reads of an account, in milliseconds. The event stream reports changes earlier. */
 const ACCOUNT_INTERVAL_MS = 30_000;
@@ -161,22 +162,23 @@ export interface Naming {
 
 /** What assets are called. One that has not said so is asked again and again: without its decimals nothing is paid with it. */
 export function useNamings(assets: readonly Address[]): Naming[] {
-  const { client } = useNetwork();
+  const { client, config } = useNetwork();
   const { assets: known } = useKnownAssets();
+  const place = `fastpay.tokens.${config.chainId}.${config.contract}`;
   const infos = useQueries({
     queries: assets.map((asset) => ({
       queryKey: ["asset", asset],
       // The error is an answer as well: it stands while the asset is asked again.
-      queryFn: async (): Promise<{ info?: AssetInfo; error?: unknown }> => {
+      queryFn: async (): Promise<Partial<TokenAnswer> & { error?: unknown }> => {
         try {
-          return { info: asset === ETHER ? ETHER_INFO : await client.assetInfo(asset) };
+          return asset === ETHER ? { info: ETHER_INFO, isStored: false } : await tokenInfo(client, place, asset);
         } catch (error) {
           return { error };
         }
       },
       staleTime: Number.POSITIVE_INFINITY,
-      refetchInterval: ({ state }: { state: { data: { info?: AssetInfo } | undefined } }) =>
-        state.data?.info === undefined ? SILENT_INTERVAL_MS : false,
+      refetchInterval: ({ state }: { state: { data: Partial<TokenAnswer> | undefined } }) =>
+        state.data?.isStored === false ? false : SILENT_INTERVAL_MS,
     })),
   });
   return infos.map(({ data: { info, error } = {} }) => (info === undefined ? { error } : { info: shown(info, known) }));
