@@ -1,4 +1,4 @@
-//! What one authority knows of one account [FP §4.1].
+//! State of one account at one authority [FP §4.1].
 //!
 //! There are millions of them in memory, so that what most have is inside of the value: one asset, and
 //! two positions of each history. An account that is not locked and not busier has no other memory.
@@ -17,7 +17,7 @@ use crate::order::TransferOrder;
 /// The order that an account is locked on.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct PendingOrder {
-    /// What the authority voted for.
+    /// The order that the authority voted for.
     pub order: Arc<TransferOrder>,
     /// The order's digest, by which a repeated order is recognised.
     pub digest: Digest,
@@ -28,7 +28,7 @@ pub struct PendingOrder {
 pub struct Account {
     /// The order that this authority voted for and has seen no certificate in place of.
     pub pending: Option<Box<PendingOrder>>,
-    /// What it holds. An asset that it never held is absent.
+    /// Balances by asset. An asset that the account never held is absent.
     pub balances: Balances,
     /// The certificates confirmed from it; entry s has sequence number s.
     pub sent: History,
@@ -45,14 +45,14 @@ impl Account {
         SequenceNumber(self.sent.count())
     }
 
-    /// What it holds of one asset.
+    /// The balance of one asset.
     #[must_use]
     pub fn balance(&self, asset: Asset) -> Balance {
         self.balances.get(asset).unwrap_or_default()
     }
 }
 
-/// What an account holds, by asset, in the order of assets.
+/// All balances of an account, in the order of assets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Balances(SmallVec<[(Asset, Balance); 1]>);
 

@@ -9,13 +9,13 @@
 //! began. It is taken in slices while the shard goes on: an account that changes before its turn is
 //! copied first.
 //!
-//! Invariants: an account leaves memory only where the store has its newest state and no decision under way needs it;
-//! there are never more than `accounts_max` in memory, or than the accounts of one record where that is more; nothing here takes time in proportion to all accounts. So slots come
-//! in chunks that never move, and the index is many small tables, of which one at a time grows.
+//! Invariants: an account leaves memory only after its newest state is in the store and the decision under way no
+//! longer needs it. Memory never holds more than `accounts_max` accounts, or the accounts of one record if those are
+//! more. No operation takes time in proportion to all accounts; therefore slots come in chunks that never move, and
+//! the index is many small tables that grow one at a time.
 //!
-//! Which one leaves is decided by second chance: a hand goes round and takes the first that did not
-//! change since it last came by. Reading protects no account, and one that was only looked at gives its
-//! place to the next one: strangers who name many accounts push out none that is at work.
+//! Eviction is second chance: a hand goes round and evicts the first account that has not changed since its last
+//! visit. Reading protects no account, so strangers who name many accounts evict none that is in use.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -25,25 +25,24 @@ use crate::account::Account;
 use crate::identity::AccountId;
 use crate::transfer::PAYOUT_OUTPUTS_MAX;
 
-/// The least that a table holds: the accounts of one record, beside those of the one before.
+/// The smallest table: the accounts of one record, beside those of the record before.
 pub(crate) const ACCOUNTS_MIN: usize = 4;
-/// The accounts of one record find room together: a sender and the recipients of a payout.
+/// Room for the accounts of one record: a sender and the recipients of a payout.
 const ACCOUNTS_PER_RECORD_MAX: usize = PAYOUT_OUTPUTS_MAX + 1;
 const CHUNK_SLOTS: usize = 1_024;
-/// How many accounts a table of the index has on average, when all are full.
+/// Average number of accounts per table of the index when all tables are full.
 const INDEX_TABLE_ACCOUNTS: usize = 1_024;
-/// After so many accounts at work that could leave, one of them does.
+/// The hand passes at most this many accounts in use before it evicts one of them.
 const SECOND_CHANCES_MAX: usize = 256;
 
-/// What is known of the account in a slot.
+/// An account in a slot, and its place in checkpoints.
 #[derive(Clone, Copy, Debug, Default)]
 struct Mark {
-    /// The number of the checkpoint that has its newest change, or will have it; 0 where it has not
-    /// changed since it was loaded.
+    /// The number of the checkpoint that includes its newest change; 0 if it has not changed since it was loaded.
     checkpoint: u32,
-    /// It was loaded or changed since the hand last came by.
+    /// It was loaded or changed since the last visit of the hand.
     used: bool,
-    /// The checkpoint under way has it as it is.
+    /// The checkpoint under way includes its present state.
     taken: bool,
     /// The decision under way needs it.
     held: bool,
@@ -59,15 +58,15 @@ struct Chunk {
 /// A checkpoint that is not yet in the store.
 #[derive(Clone, Debug)]
 struct UnderWay {
-    /// The slots whose turn is still to come. Those that changed since it began are passed over.
+    /// The slots still to be taken. Slots that changed since the checkpoint began are skipped.
     due: Vec<u32>,
     /// Accounts that changed before their turn, as they were when it began.
     copied: Vec<(AccountId, Vec<u8>)>,
-    /// How many of its accounts have not changed since it began.
+    /// The number of its accounts that have not changed since it began.
     unchanged: usize,
 }
 
-/// See the head of this file.
+/// See the module header.
 #[derive(Clone, Debug)]
 pub(crate) struct AccountTable {
     accounts_max: usize,
@@ -80,7 +79,7 @@ pub(crate) struct AccountTable {
     hand: u32,
     /// The slots that the decision under way needs.
     held: Vec<u32>,
-    /// The number of the checkpoint that will have what changes now. From 1.
+    /// The number of the checkpoint that will include the changes of now. From 1.
     next: u32,
     /// The slots that changed since the newest checkpoint began, each once.
     changed: Vec<u32>,
@@ -111,12 +110,12 @@ impl AccountTable {
         (self.slots as usize).saturating_sub(self.free.len())
     }
 
-    /// How many accounts changed since the newest checkpoint began.
+    /// Number of accounts that changed since the newest checkpoint began.
     pub(crate) fn changed(&self) -> usize {
         self.changed.len()
     }
 
-    /// How many accounts are newer here than in the store.
+    /// Number of accounts that are newer in memory than in the store.
     fn unstored(&self) -> usize {
         self.changed.len().saturating_add(self.under_way.as_ref().map_or(0, |checkpoint| checkpoint.unchanged))
     }
@@ -126,8 +125,8 @@ impl AccountTable {
         Some(&slot_of(&self.chunks, slot).1)
     }
 
-    /// An account that is about to change. Where the checkpoint under way has not had it, it gets a
-    /// copy first.
+    /// Prepares an account for a change. If the checkpoint under way has not taken it yet, its present state is copied
+    /// first.
     pub(crate) fn get_mut(&mut self, id: &AccountId) -> Option<&mut Account> {
         let slot = self.find(self.hasher.hash_one(id), id)?;
         let (mark, (_, account)) = parts_of(&mut self.chunks, slot);
@@ -148,15 +147,15 @@ impl AccountTable {
         Some(account)
     }
 
-    /// Whether so many accounts, of one record, can be loaded together: not where too many are newer than in the
-    /// store.
+    /// Whether this many accounts of one record can be loaded together. False if too many accounts are newer in memory
+    /// than in the store.
     pub(crate) fn has_room(&self, accounts: usize) -> bool {
         let accounts = accounts.min(ACCOUNTS_PER_RECORD_MAX);
         self.unstored().saturating_add(accounts) <= self.accounts_max.max(accounts)
     }
 
-    /// Brings in an account as the store has it, unless it is here already, and holds it until [`Self::release`]. Where
-    /// the table is full, it takes the place of another one that the store has and that is not held.
+    /// Loads an account with its state in the store, unless it is in memory, and holds it until [`Self::release`]. If
+    /// the table is full, it evicts an account that the store has and that is not held.
     pub(crate) fn load(&mut self, id: AccountId, account: Account) {
         let hash = self.hasher.hash_one(id);
         if let Some(slot) = self.find(hash, &id) {
@@ -181,14 +180,14 @@ impl AccountTable {
         }
     }
 
-    /// No decision is under way: no account is held.
+    /// Releases all accounts: no decision is under way.
     pub(crate) fn release(&mut self) {
         for slot in self.held.drain(..) {
             parts_of(&mut self.chunks, slot).0.held = false;
         }
     }
 
-    /// Drops an account where the store has it as it is.
+    /// Evicts an account if the store has its present state.
     pub(crate) fn unload(&mut self, id: &AccountId) {
         let oldest_unstored = self.oldest_unstored();
         if let Some(slot) = self.find(self.hasher.hash_one(id), id)
@@ -201,7 +200,7 @@ impl AccountTable {
         }
     }
 
-    /// Begins a checkpoint of all that changed until now. The one before must be in the store.
+    /// Begins a checkpoint of all changes up to now. The one before must be in the store.
     pub(crate) fn begin_checkpoint(&mut self) {
         assert!(self.under_way.is_none(), "one checkpoint is under way at a time");
         let due = std::mem::take(&mut self.changed);
@@ -209,8 +208,8 @@ impl AccountTable {
         self.next = self.next.wrapping_add(1);
     }
 
-    /// Takes the next accounts of the checkpoint under way, as they were when it began: not many more
-    /// than `limit`. None where all are taken, or none is under way.
+    /// Takes about `limit` next accounts of the checkpoint under way, as they were when it began. None if all are
+    /// taken, or none is under way.
     pub(crate) fn take(&mut self, limit: usize) -> Option<Vec<(AccountId, Vec<u8>)>> {
         let number = self.next.wrapping_sub(1);
         let checkpoint = self.under_way.as_mut()?;
@@ -229,7 +228,7 @@ impl AccountTable {
         Some(taken)
     }
 
-    /// The checkpoint under way is in the store, with all that was taken of it.
+    /// Ends the checkpoint under way, which is now in the store.
     pub(crate) fn finish_checkpoint(&mut self) {
         let finished = self.under_way.take();
         assert!(
@@ -248,7 +247,7 @@ impl AccountTable {
         table.find(hash, |slot| slot_of(&self.chunks, *slot).0 == *id).copied()
     }
 
-    /// A slot without an account. There must be room.
+    /// A slot without an account. Panics if there is none.
     fn vacate(&mut self) -> u32 {
         if let Some(slot) = self.free.pop() {
             return slot;
@@ -279,7 +278,7 @@ impl AccountTable {
         slot
     }
 
-    /// The slot of the account that leaves next.
+    /// The slot whose account is evicted next.
     fn choose(&mut self) -> Option<u32> {
         let oldest_unstored = self.oldest_unstored();
         let (mut first, mut chances) = (None, 0_usize);

@@ -81,7 +81,7 @@ impl TransactionIndex {
     }
 }
 
-/// What is moved: an ERC-20 by the address of its contract, or ETH as the zero address.
+/// An asset: an ERC-20 token by its contract's address, or ETH as the zero address.
 #[derive(
     Clone,
     Copy,

@@ -20,7 +20,7 @@ use crate::vote::{Ballot, VerifiedVote, Vote, VoteError};
 /// An order and the votes for it, not yet checked.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Certificate {
-    /// What was ordered.
+    /// The certified order.
     pub order: TransferOrder,
     /// The committee that voted.
     pub epoch: Epoch,
@@ -80,7 +80,7 @@ impl Certificate {
     /// Checks the whole certificate.
     ///
     /// # Errors
-    /// Where the epoch is another, the votes are not exactly a quorum in order, an order or a vote is not
+    /// If the epoch is another, the votes are not exactly a quorum in order, an order or a vote is not
     /// valid, or a signature is bad.
     pub fn verify(self, domain: &Domain, committee: &Committee) -> Result<VerifiedCertificate, CertificateError> {
         Ok(self.prepare(domain, committee, None, &mut Nodes::unremembered())?.check(domain)?)
@@ -106,13 +106,13 @@ impl VerifiedCertificate {
         self.certificate.clone()
     }
 
-    /// What was ordered.
+    /// The order.
     #[must_use]
     pub fn transfer(&self) -> &Transfer {
         &self.certificate.order.transfer
     }
 
-    /// What the sender signed; names the transfer.
+    /// The digest that the sender signed; it names the transfer.
     #[must_use]
     pub fn digest(&self) -> Digest {
         self.digest
@@ -128,7 +128,7 @@ impl VerifiedCertificate {
 /// Why a certificate proves nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CertificateError {
-    /// By another committee.
+    /// Signed by another committee.
     #[error("the certificate is of epoch {found}, the committee of epoch {expected}")]
     WrongEpoch {
         /// The committee's.
@@ -141,7 +141,7 @@ pub enum CertificateError {
     VoteCount {
         /// The quorum.
         expected: usize,
-        /// What the certificate has.
+        /// The number that the certificate has.
         found: usize,
     },
     /// A vote twice, or out of order.

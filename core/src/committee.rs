@@ -35,7 +35,7 @@ impl Committee {
     /// A committee of the given members, in any order.
     ///
     /// # Errors
-    /// Where the size is out of bounds, or a key is zero or used twice.
+    /// If the size is out of bounds, or a key is zero or used twice.
     pub fn new(epoch: Epoch, mut members: Vec<Authority>) -> Result<Self, CommitteeError> {
         if !(COMMITTEE_SIZE_MIN..=COMMITTEE_SIZE_MAX).contains(&members.len()) {
             return Err(CommitteeError::Size(members.len()));
@@ -67,13 +67,13 @@ impl Committee {
         &self.members
     }
 
-    /// How many members may be Byzantine: f = ⌊(n − 1) / 3⌋.
+    /// The number of members that may be Byzantine: f = ⌊(n − 1) / 3⌋.
     #[must_use]
     pub fn faults_tolerated(&self) -> usize {
         self.members.len().saturating_sub(1) / 3
     }
 
-    /// How many votes decide: ⌊(n + f) / 2⌋ + 1, which is 2f + 1 where n = 3f + 1.
+    /// The number of votes that decide: ⌊(n + f) / 2⌋ + 1, which is 2f + 1 where n = 3f + 1.
     ///
     /// Any two quorums share at least f + 1 members, so an honest one, for *every* n. (2f + 1 alone
     /// would not do: of 5 authorities, two sets of 3 may share only the Byzantine one.) And n − f

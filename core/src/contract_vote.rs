@@ -17,9 +17,10 @@ use crate::vote::VoteError;
 /// One authority's vote, not yet checked.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct ContractVote {
-    /// Who votes.
+    /// The authority that votes.
     pub authority: AuthorityName,
-    /// By its secp256k1 key, on a [`Domain::redemption_batch_vote_digest`] or a [`Domain::council_digest`].
+    /// The signature by its secp256k1 key, on a [`Domain::redemption_batch_vote_digest`] or a
+    /// [`Domain::council_digest`].
     pub signature: EcdsaSignature,
 }
 
@@ -39,7 +40,7 @@ impl ContractVote {
     /// Checks the vote. `committee` is the one whose quorum the contract will count.
     ///
     /// # Errors
-    /// Where the authority is no member, or the signature is not by its key on this digest.
+    /// If the authority is no member, or the signature is not by its key on this digest.
     pub fn verify(self, committee: &Committee, digest: Digest) -> Result<VerifiedContractVote, VoteError> {
         let (_, member) = committee.member(&self.authority).ok_or(VoteError::NotAMember(self.authority))?;
         if self.signature.recover(digest) != Some(member.redemption_key) {

@@ -1,5 +1,5 @@
-//! What a committee tells `Council`: the next committee, its acceptance, and whatever else a quorum decides outside of
-//! redemptions. Node operators sign these statements by command; the running node signs none of them.
+//! Statements that a committee signs for `Council`: the next committee, its acceptance, and everything else that a
+//! quorum decides apart from redemptions. Node operators sign them by command; the running node signs none.
 //!
 //! ```text
 //!  each member ── possession of both keys ──┐
@@ -21,22 +21,22 @@ pub fn sign_council_vote(keys: &AuthorityKeys, domain: &Domain, statement: &Coun
     ContractVote { authority: keys.public().name, signature }
 }
 
-/// A member's proof that it has both of its keys: each signs the pair. Without it a member could register another
-/// authority's voting key, or all members could wait for keys that nobody has.
+/// A member's proof of possession: each of its two keys signs the pair. Without it a member could register another
+/// authority's voting key, or a committee could wait for keys that nobody has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PossessionProof {
-    /// Whose proof.
+    /// The member that proves possession.
     pub authority: Authority,
-    /// By the secp256k1 key; the contract checks it.
+    /// Signature by the secp256k1 key; the contract verifies it.
     pub redemption_signature: EcdsaSignature,
-    /// By the Ed25519 key, which the contract cannot check: authorities do before they sign.
+    /// Signature by the Ed25519 key. The contract cannot verify it, so authorities do before they sign.
     pub voting_signature: Ed25519Signature,
 }
 
-/// Why a proof of possession does not count.
+/// Why a proof of possession is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PossessionError {
-    /// The voting key is of small order, or no key at all: anybody can sign in its name.
+    /// The voting key is of small order or malformed: anybody can sign in its name.
     #[error("the voting key {0} is not a safe Ed25519 key: anybody could vote in its name; make another one")]
     UnsafeVotingKey(AuthorityName),
     /// The signature of the voting key is wrong.

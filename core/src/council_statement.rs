@@ -1,5 +1,5 @@
-//! What the contract counts a quorum for, outside of redemptions. A [`CouncilStatement`] has one digest, which the contract's
-//! view of the same name computes too; `vectors/` pins both.
+//! Statements for which the contract counts a quorum, apart from redemptions. A [`CouncilStatement`] has one digest.
+//! The contract's view of the same name computes it too; `vectors/` pins both.
 
 use crate::Digest;
 use crate::amount::{Amount, Asset, Epoch};
@@ -12,24 +12,24 @@ use crate::transfer::Redemption;
 pub struct Announcement {
     /// The committee, with the epoch that it would begin.
     pub committee: Committee,
-    /// Who can pause and endorse from then on; zero for nobody.
+    /// The guardian from then on, who can pause and endorse; zero for nobody.
     pub guardian: PrimaryAddress,
-    /// Who can announce a recovery from then on; zero for nobody.
+    /// The address that can announce a recovery from then on; zero for nobody.
     pub recovery: PrimaryAddress,
-    /// The first epoch of which keys were out; the committee's own epoch where none were.
+    /// The first epoch whose keys were compromised; the committee's own epoch if none were.
     pub compromised_since: Epoch,
     /// The digest of a certified checkpoint; zero for none.
     pub checkpoint: Digest,
-    /// By when the announcement must be on the chain, in seconds since 1970.
+    /// The time, in seconds since 1970, by which the announcement must be on the chain.
     pub deadline: u64,
 }
 
 /// A statement for which the contract counts a quorum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CouncilStatement<'a> {
-    /// By the current committee: the next one.
+    /// The current committee announces the next one.
     Announcement(&'a Announcement),
-    /// By the next committee: it is ready to begin.
+    /// The next committee accepts: it is ready to begin.
     Acceptance {
         /// The epoch that begins.
         epoch: Epoch,
@@ -38,32 +38,32 @@ pub enum CouncilStatement<'a> {
         /// The hash of a block in which the announcement had matured.
         block_hash: Digest,
     },
-    /// By the current committee: more of an asset may be held.
+    /// The current committee raises the deposit cap of an asset.
     CapRaise {
         /// The current epoch.
         epoch: Epoch,
-        /// Which asset.
+        /// The asset.
         asset: Asset,
         /// The new cap.
         cap: Amount,
-        /// By when the announcement must be on the chain, in seconds since 1970.
+        /// The time, in seconds since 1970, by which the announcement must be on the chain.
         deadline: u64,
     },
-    /// By the current committee: it is alive.
+    /// The current committee gives a heartbeat.
     Heartbeat {
         /// The current epoch.
         epoch: Epoch,
         /// The hash of a recent block.
         block_hash: Digest,
     },
-    /// By a committee that begins from a rebuilt state: this one.
+    /// A recovered committee names the state from which it begins.
     CheckpointAdoption {
         /// The current epoch.
         epoch: Epoch,
         /// The checkpoint's digest.
         checkpoint: Digest,
     },
-    /// By the current committee: a queued redemption of a compromised epoch is not one that it knows.
+    /// The current committee disowns a queued redemption of a compromised epoch.
     Release {
         /// The current epoch.
         epoch: Epoch,

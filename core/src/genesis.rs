@@ -11,7 +11,7 @@ use crate::identity::AccountId;
 use crate::record::Deposit;
 use crate::statement::Domain;
 
-/// What an account holds at the start.
+/// The initial balance of an account.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GenesisBalance {
@@ -20,7 +20,7 @@ pub struct GenesisBalance {
     /// The asset; the native one where it is not given.
     #[serde(default)]
     pub asset: Asset,
-    /// How much of it, in its smallest unit.
+    /// The amount, in the asset's smallest unit.
     pub amount: Amount,
 }
 
@@ -30,7 +30,7 @@ pub struct GenesisBalance {
 pub struct Genesis {
     /// The members.
     pub committee: Vec<Authority>,
-    /// What accounts hold; credited like deposits, in this order.
+    /// Initial balances, credited like deposits in this order.
     pub balances: Vec<GenesisBalance>,
 }
 

@@ -1,10 +1,10 @@
 //! Histories of constant size: an account keeps only the newest positions of its certificates, and
 //! each journal record points back to earlier ones [FP §4, storage considerations].
 //!
-//! Entry number c (counted from 1) points to entry c − 1 and, to *skip*, to the entry whose number is
-//! c with its lowest set bit cleared. What a history keeps are the positions of the skip chain of its
-//! newest entry: one for each set bit of its count, so at most 64. From the newest entry any other is
-//! reached in a number of steps that grows with the square of the logarithm.
+//! Entry number c (counted from 1) points to entry c − 1 and, to *skip*, to the entry whose number is c with its
+//! lowest set bit cleared. A history keeps the positions of the skip chain of its newest entry: one for each set bit
+//! of its count, at most 64. Reaching any other entry takes a number of steps that grows with the square of the
+//! logarithm.
 
 use std::io::{Read, Write};
 
@@ -12,7 +12,7 @@ use borsh::{BorshDeserialize, BorshSerialize};
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-/// Where a record stands in a shard's journal: a byte offset, counted over all its segments.
+/// A record's position in a shard's journal: a byte offset, counted over all segments.
 #[derive(
     Clone,
     Copy,
@@ -31,7 +31,7 @@ use smallvec::SmallVec;
 pub struct JournalPosition(pub u64);
 
 impl JournalPosition {
-    /// In a link, where its own record stands: not known yet when the record is decided. An account that one record
+    /// In a link, the record's own position, which is unknown while the record is decided. An account that one record
     /// credits several times has several entries in it.
     pub(crate) const HERE: Self = Self(u64::MAX);
 }
@@ -42,14 +42,14 @@ impl std::fmt::Display for JournalPosition {
     }
 }
 
-/// How a record hangs in a history: its number there, from 0, and where earlier entries stand.
+/// Links a record into a history: its number there, from 0, and the positions of earlier entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Link {
     /// This entry's number, from 0.
     pub number: u64,
     /// The entry before this one.
     pub previous: Option<JournalPosition>,
-    /// An entry further back, by the rule above; none where that is before the first.
+    /// An entry further back, by the rule above; none if that is before the first.
     pub skip: Option<JournalPosition>,
 }
 
@@ -57,12 +57,12 @@ pub struct Link {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct History {
     count: u64,
-    /// Oldest first: the positions of `count` with all but its highest bits cleared. As many as `count`
-    /// has bits set.
+    /// Oldest first: one position for each set bit of `count`, of the entry whose number keeps that bit and the higher
+    /// ones.
     spine: SmallVec<[JournalPosition; 2]>,
 }
 
-/// The count, and as many positions as it says.
+/// The count, followed by its positions.
 impl BorshSerialize for History {
     fn serialize<W: Write>(&self, writer: &mut W) -> std::io::Result<()> {
         BorshSerialize::serialize(&self.count, writer)?;
@@ -79,10 +79,10 @@ impl BorshDeserialize for History {
     }
 }
 
-/// What to do next to find an entry.
+/// The next step of a search for an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Find {
-    /// It stands here.
+    /// The entry is at this position.
     Found(JournalPosition),
     /// Read the record here and ask the link of its entry with this number.
     Read(JournalPosition, u64),
@@ -91,7 +91,7 @@ pub enum Find {
 }
 
 impl History {
-    /// How many entries there are.
+    /// The number of entries.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
@@ -118,8 +118,8 @@ impl History {
         self.spine.push(position);
     }
 
-    /// The first step towards entry `number`, from 0. The positions that this history keeps are
-    /// used, so recent ones take few reads.
+    /// The first step towards entry `number`, from 0. It uses the positions that this history keeps, so recent entries
+    /// take few reads.
     #[must_use]
     pub fn find(&self, number: u64) -> Find {
         if number >= self.count {
@@ -144,7 +144,7 @@ impl History {
 }
 
 impl Link {
-    /// The same, of a record that stands at `position`.
+    /// The same for a record at `position`.
     #[must_use]
     pub(crate) fn standing_at(self, position: JournalPosition) -> Self {
         let place = |link: Option<JournalPosition>| {

@@ -1,5 +1,4 @@
-//! Who: authorities, accounts of both kinds, addresses on the Primary, and the shard that owns an
-//! account.
+//! Identities: authorities, accounts of both kinds, addresses on the Primary, and the shard that owns an account.
 //!
 //! An account's identifier is a hash of its owner's verification key [FP §3.2], in two kinds that
 //! cannot collide: 12 zero bytes and an Ethereum address, or a Keccak-256 hash under a prefix of ours.
@@ -161,7 +160,7 @@ impl fmt::Display for ShardId {
     }
 }
 
-/// How an authority divides accounts among its shards. Every authority chooses its own number.
+/// How an authority divides accounts among its shards. Each authority chooses its own number of shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShardLayout {
     count: std::num::NonZeroU32,
@@ -174,7 +173,7 @@ impl ShardLayout {
         Self { count }
     }
 
-    /// How many shards there are.
+    /// The number of shards.
     #[must_use]
     pub fn count(self) -> u32 {
         self.count.get()

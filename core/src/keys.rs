@@ -35,7 +35,7 @@ impl AuthorityKeys {
     /// The keys of two 32-byte secrets.
     ///
     /// # Errors
-    /// Where the second is not a secp256k1 key.
+    /// If the second is not a secp256k1 key.
     pub fn from_secrets(voting: [u8; 32], redemption: [u8; 32]) -> Result<Self, InvalidKey> {
         let voting = SigningKey::from(voting);
         let redemption = SecretKey::from_secret_bytes(redemption).map_err(|_| InvalidKey)?;
@@ -78,7 +78,7 @@ impl AccountKey {
     /// An Ethereum key.
     ///
     /// # Errors
-    /// Where the bytes are not a secp256k1 key.
+    /// If the bytes are not a secp256k1 key.
     pub fn ethereum(secret: [u8; 32]) -> Result<Self, InvalidKey> {
         SecretKey::from_secret_bytes(secret).map(Self::Ethereum).map_err(|_| InvalidKey)
     }

@@ -1,5 +1,5 @@
-//! What a shard keeps besides its accounts: how far it has followed the Primary, its feed of
-//! redemptions, the credits between it and its siblings, and totals for auditors.
+//! A shard's state apart from its accounts: its position in the Primary's events, its redemption log, the credits
+//! between it and its sibling shards, and totals for auditors.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -28,9 +28,8 @@ impl Outbox {
     }
 }
 
-/// Per asset, what went through this shard. `accounts` is summed from the accounts' own changes, so
-/// that it can be compared with the other four: `accounts = deposited + credited − forwarded −
-/// redeemed`.
+/// Totals of one asset in this shard. `accounts` is summed from the changes of accounts, independently of the other
+/// four, so that `accounts = deposited + credited − forwarded − redeemed` can be checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct AssetTotals {
     /// The sum of all balances held here.

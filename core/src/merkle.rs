@@ -46,8 +46,8 @@ impl MerklePath {
     }
 }
 
-/// How many nodes are remembered, of 96 bytes each: those of some 250 batches of 32 payments, and little enough to
-/// stay in a core's own cache.
+/// The number of nodes remembered, of 96 bytes each: those of about 250 batches of 32 payments, and few enough to stay
+/// in a core's own cache.
 const NODES_REMEMBERED: usize = 8_192;
 
 /// The nodes of trees, and which ones were worked out lately: votes of one batch share most of their paths. A
@@ -124,7 +124,7 @@ impl MerkleTree {
         }
     }
 
-    /// What the authority signs.
+    /// The root that the authority signs.
     #[must_use]
     pub fn root(&self) -> Digest {
         self.root

@@ -54,9 +54,9 @@ fn check_recipient(recipient: AccountId, domain: &Domain) -> Result<(), InvalidT
 /// A transfer and its owner's authorization, not yet checked.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, BorshSerialize, BorshDeserialize)]
 pub struct TransferOrder {
-    /// What is ordered.
+    /// The transfer.
     pub transfer: Transfer,
-    /// That the owner ordered it.
+    /// The owner's authorization.
     pub authorization: Authorization,
 }
 
@@ -85,7 +85,7 @@ impl TransferOrder {
         Ok((digest, Some(SignatureCheck::Order { sender, digest, authorization: self.authorization })))
     }
 
-    /// As [`TransferOrder::demand`], for the order by itself.
+    /// As [`TransferOrder::demand`], for the order alone.
     pub(crate) fn prepare(
         self,
         domain: &Domain,
@@ -101,7 +101,7 @@ impl TransferOrder {
     /// Checks everything about the order that needs no account.
     ///
     /// # Errors
-    /// Where the transfer is invalid, the key does not own the account, or the signature is bad.
+    /// If the transfer is invalid, the key does not own the account, or the signature is bad.
     pub fn verify(self, domain: &Domain) -> Result<VerifiedOrder, OrderError> {
         Ok(self.prepare(domain, None)?.check(domain)?)
     }
@@ -126,13 +126,13 @@ impl VerifiedOrder {
         self.order.clone()
     }
 
-    /// What is ordered.
+    /// The transfer.
     #[must_use]
     pub fn transfer(&self) -> &Transfer {
         &self.order.transfer
     }
 
-    /// What the sender signed; names the order.
+    /// The digest that the sender signed; it names the order.
     #[must_use]
     pub fn digest(&self) -> Digest {
         self.digest
@@ -154,7 +154,7 @@ pub enum OrderError {
     /// The key is not the one that owns the account.
     #[error("the key does not own account {sender}; sign with the key of the sending account")]
     WrongKey {
-        /// Whose key is needed.
+        /// The account whose key must have signed.
         sender: AccountId,
     },
     /// Altered, or signed for another deployment.

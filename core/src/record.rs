@@ -22,9 +22,9 @@ pub struct Deposit {
     pub index: TransactionIndex,
     /// The account that it funds.
     pub recipient: AccountId,
-    /// What was deposited.
+    /// The asset.
     pub asset: Asset,
-    /// How much of it arrived.
+    /// The amount that arrived, in the asset's smallest unit.
     pub amount: Amount,
 }
 
@@ -39,7 +39,7 @@ pub struct SynchronizationOrder {
     pub deposit: Option<Deposit>,
 }
 
-/// What a shard owes the accounts of another shard by one confirmed certificate.
+/// The credits that one confirmed certificate gives to accounts of another shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Forwarded {
     /// A payment.
@@ -53,9 +53,9 @@ pub enum Forwarded {
 pub struct ShardOutputs {
     /// The digest of the payout.
     pub digest: Digest,
-    /// Who pays.
+    /// The account that pays.
     pub sender: AccountId,
-    /// What is moved.
+    /// The asset.
     pub asset: Asset,
     /// The number of the payout among the sender's.
     pub sequence: SequenceNumber,
@@ -70,12 +70,12 @@ pub struct CrossShardCredit {
     pub from: ShardId,
     /// Counts the credits from that shard to this one, from 1.
     pub number: u64,
-    /// What was paid.
+    /// The payment.
     pub forwarded: Forwarded,
 }
 
 impl CrossShardCredit {
-    /// What is moved.
+    /// The asset.
     #[must_use]
     pub fn asset(&self) -> Asset {
         match &self.forwarded {
@@ -84,7 +84,7 @@ impl CrossShardCredit {
         }
     }
 
-    /// How many payments it has.
+    /// The number of payments.
     fn len(&self) -> usize {
         match &self.forwarded {
             Forwarded::Payment(_) => 1,
@@ -111,7 +111,7 @@ impl CrossShardCredit {
     }
 }
 
-/// In the encoding of a credit's number: outputs of a payout follow, not a payment. No number gets that high.
+/// Marks, in place of a credit's number, that outputs of a payout follow. No number gets that high.
 const OUTPUTS_FOLLOW: u64 = 1 << 63;
 
 impl BorshSerialize for CrossShardCredit {
@@ -167,12 +167,12 @@ impl BorshDeserialize for AppliedCredit {
     }
 }
 
-/// Where the value of a confirmed certificate went.
+/// The destination of a confirmed certificate's value.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub enum Effect {
     /// To an account of the same shard.
     Credited {
-        /// In the recipient's history of received certificates.
+        /// The link in the recipient's history of received certificates.
         received: Link,
     },
     /// Into the outbox for another shard.
@@ -184,7 +184,7 @@ pub enum Effect {
     },
     /// Out, to the Primary.
     Redeemed {
-        /// In the shard's redemption log.
+        /// The link in the shard's redemption log.
         feed: Link,
     },
     /// To the recipients of a payout.
@@ -196,12 +196,12 @@ pub enum Effect {
     },
 }
 
-/// Where one output of a payout went.
+/// The destination of one output of a payout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub enum Destination {
     /// To an account of the same shard.
     Credited {
-        /// In the recipient's history of received payments.
+        /// The link in the recipient's history of received payments.
         received: Link,
     },
     /// Into the outbox for another shard, with all outputs that go there.
@@ -216,9 +216,9 @@ pub enum Destination {
 /// A history that records are entries of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Chain {
-    /// What an account sent.
+    /// The number that an account sent.
     Sent,
-    /// What this account received.
+    /// The number that this account received.
     Received(AccountId),
     /// The deposits of an account.
     Deposits,
@@ -240,18 +240,18 @@ pub enum Record {
     Confirmation {
         /// The certificate, written here and nowhere else.
         certificate: Arc<Certificate>,
-        /// In the sender's history of sent certificates.
+        /// The link in the sender's history of sent certificates.
         sent: Link,
-        /// What became of the value.
+        /// The destination of the value.
         effect: Effect,
     },
-    /// What another shard confirmed arrives.
+    /// A credit from another shard arrives.
     Credit(AppliedCredit),
     /// The shard follows the Primary one step further.
     Synchronization {
         /// The step.
         order: SynchronizationOrder,
-        /// In the recipient's history of deposits; present exactly where there is a deposit.
+        /// The link in the recipient's history of deposits; present exactly if there is a deposit.
         deposits: Option<Link>,
     },
 }

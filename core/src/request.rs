@@ -1,4 +1,4 @@
-//! What clients submit to a shard: orders and certificates, which share a batch when they are verified.
+//! Requests that clients submit to a shard: orders and certificates, which are verified in one batch.
 
 use crate::amount::Epoch;
 use crate::certificate::{Certificate, CertificateError, VerifiedCertificate};
@@ -36,13 +36,13 @@ pub enum VerifiedRequest {
 /// Why a request is not valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
-    /// Of an order.
+    /// The order is invalid.
     #[error(transparent)]
     Order(#[from] OrderError),
     /// A certificate by a committee that is not known here (yet).
     #[error("the committee of epoch {0} is not known here; send the certificate again later")]
     UnknownEpoch(Epoch),
-    /// Of a certificate.
+    /// The certificate is invalid.
     #[error(transparent)]
     Certificate(#[from] CertificateError),
 }

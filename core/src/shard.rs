@@ -1,14 +1,12 @@
 //! The rules of one shard [FP Fig. 2 and 10], as a pure state machine.
 //!
-//! A rule looks at a verified message and at the state and *decides*; it changes nothing. Where the
-//! decision is a record, the caller has it assigned a journal position and *applies* it, and lets
-//! nobody hear of it before the journal has it on disk. Replaying the journal applies the same records
-//! again, so the state is a fold over the journal by construction.
+//! A rule reads a verified message and the state, and *decides*; it changes nothing. If the decision is a record, the
+//! caller assigns it a journal position, *applies* it, and answers only after the journal has it on disk. Replaying
+//! the journal applies the same records again, so the state is a fold over the journal.
 //!
-//! Invariants: an account is locked on at most one order for each sequence number; a sequence number
-//! is executed at most once; a credit between shards and a deposit are applied exactly once; no rule
-//! creates or destroys value. The accounts in memory may be a part of all: a rule that needs another
-//! one answers [`Decision::Load`] and is asked again.
+//! Invariants: an account is locked on at most one order for each sequence number; a sequence number is executed at
+//! most once; a credit between shards and a deposit are applied exactly once; no rule creates or destroys value.
+//! Memory may hold only some accounts: a rule that needs another one returns [`Decision::Load`] and is asked again.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -28,21 +26,20 @@ use crate::record::{
 };
 use crate::transfer::{Output, Payment, Payout, Receipt, Transfer};
 
-/// What the rules say to a message.
+/// The decision of a rule about a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// These accounts must be in memory together first: load each of them, also those that are there already, and ask
-    /// again.
+    /// Load each of these accounts together, including those that are in memory already, and ask again.
     Load(Vec<AccountId>),
-    /// Commit this record and apply it, then answer that it is done.
+    /// Commit this record, apply it, and answer success.
     Commit(Box<Record>),
-    /// It is done already: answer the same, and change nothing.
+    /// It was executed before: answer success, and change nothing.
     Already,
-    /// No, and why.
+    /// Refuse the message for this reason.
     Refuse(Rejection),
 }
 
-/// Why a message is refused. Each says what its sender can do about it.
+/// Why a message is refused, with what its sender needs to continue.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
     /// Another shard of this authority owns the account.
@@ -80,9 +77,9 @@ pub enum Rejection {
         "the balance here is {balance}, the order moves {amount}; confirm what the account received, or order less"
     )]
     InsufficientBalance {
-        /// What the account holds here.
+        /// The account's balance here.
         balance: Balance,
-        /// What the order moves.
+        /// The amount of the order.
         amount: Amount,
     },
     /// An earlier certificate of the same sender is missing here.
@@ -97,10 +94,10 @@ pub enum Rejection {
          authorities"
     )]
     VotesForgotten {
-        /// The account's first number that it surely gave no vote for; none where it is not known yet.
+        /// The first number for which this authority certainly gave no vote; none while that is unknown.
         floor: Option<SequenceNumber>,
     },
-    /// A redemption where there is no Primary.
+    /// A redemption, in a committee without a Primary.
     #[error("this committee runs without a Primary: nothing can be redeemed")]
     NoPrimary,
     /// A deposit out of order, from this authority's own follower.
@@ -117,14 +114,14 @@ pub enum Rejection {
     },
 }
 
-/// From which sequence number on an authority remembers every vote that it gave for an account.
+/// The sequence number from which on an authority remembers every vote that it gave for an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VoteFloor {
-    /// From the first: its memory is whole.
+    /// From the first number: its memory is complete.
     Zero,
-    /// From this one: below it, votes may be forgotten with a lost part of its memory.
+    /// From this number: votes below it may be lost.
     From(SequenceNumber),
-    /// It has lost a part of its memory, and does not know yet.
+    /// Unknown so far: a part of its memory is lost.
     Unknown,
 }
 
@@ -139,8 +136,8 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// A shard with the given ledger and no account in memory, where there will never be more than
-    /// `accounts_max` (4 where it is less).
+    /// A shard with the given ledger and no account in memory, which holds at most `accounts_max` accounts (4 if that
+    /// is less).
     #[must_use]
     pub fn new(id: ShardId, layout: ShardLayout, with_primary: bool, ledger: ShardLedger, accounts_max: usize) -> Self {
         Self { id, layout, with_primary, accounts: AccountTable::new(accounts_max), ledger }
@@ -152,7 +149,7 @@ impl Shard {
         self.id
     }
 
-    /// All but the accounts.
+    /// The state apart from the accounts.
     #[must_use]
     pub fn ledger(&self) -> &ShardLedger {
         &self.ledger
@@ -164,36 +161,36 @@ impl Shard {
         self.accounts.get(id)
     }
 
-    /// How many accounts are in memory.
+    /// The number of accounts in memory.
     #[must_use]
     pub fn accounts_in_memory(&self) -> usize {
         self.accounts.len()
     }
 
-    /// How many accounts changed since the newest checkpoint began.
+    /// The number of accounts that changed since the newest checkpoint began.
     #[must_use]
     pub fn accounts_changed(&self) -> usize {
         self.accounts.changed()
     }
 
-    /// Whether so many accounts can be loaded together. Not where too many are newer here than in the store: then a
+    /// Whether this many accounts can be loaded together. If too many are newer in memory than in the store, a
     /// checkpoint must be finished first.
     #[must_use]
     pub fn has_room(&self, accounts: usize) -> bool {
         self.accounts.has_room(accounts)
     }
 
-    /// Brings an account into memory, with the state that the store has for it (none: a new one). One
-    /// that is in memory already stays as it is. It is held there until a record is applied or [`Shard::release`] is
-    /// called. Where memory is full, another one leaves it that is in the store as it is here and not held.
+    /// Loads an account with its state in the store (none for a new account). An account that is in memory keeps its
+    /// state. It is held there until a record is applied or [`Shard::release`] is called. If memory is full, it evicts
+    /// an account that the store has in its present state and that is not held.
     ///
     /// # Panics
-    /// Where there is no room.
+    /// If there is no room.
     pub fn load(&mut self, id: AccountId, stored: Option<Account>) {
         self.accounts.load(id, stored.unwrap_or_default());
     }
 
-    /// Holds no account in memory any longer: the decision that needed them is no record.
+    /// Releases all accounts, after a decision that is no record.
     pub fn release(&mut self) {
         self.accounts.release();
     }
@@ -208,7 +205,7 @@ impl Shard {
     /// The caller keeps the ledger as it is now, and the journal position.
     ///
     /// # Panics
-    /// Where one is under way.
+    /// If one is under way.
     pub fn begin_checkpoint(&mut self) {
         self.accounts.begin_checkpoint();
     }
@@ -222,7 +219,7 @@ impl Shard {
     /// The checkpoint under way is in the store: its accounts may leave memory.
     ///
     /// # Panics
-    /// Where none is under way, or not all of it was taken.
+    /// If none is under way, or not all of it was taken.
     pub fn finish_checkpoint(&mut self) {
         self.accounts.finish_checkpoint();
     }
@@ -330,7 +327,7 @@ impl Shard {
         }))
     }
 
-    /// Where each output of a payout goes. None where a recipient of this shard is not in memory.
+    /// The destination of each output of a payout. None if a recipient of this shard is not in memory.
     fn destinations(&self, payout: &Payout) -> Option<Vec<Destination>> {
         let (mut arrivals, mut credits) = (Arrivals::at(&self.accounts), BTreeMap::new());
         let destination = |output: &Output| {
@@ -398,7 +395,7 @@ impl Shard {
     /// shard's state changes, save for [`Shard::acknowledge`].
     ///
     /// # Panics
-    /// Where an account of the record is not in memory: applying it to a blank account instead would
+    /// If an account of the record is not in memory: applying it to a blank account instead would
     /// forget a lock.
     pub fn apply(&mut self, record: &Record, position: JournalPosition) {
         match record {

@@ -1,6 +1,6 @@
-//! What a message checks: signatures. [`PendingVerification`] holds a value and the checks that must be met before
-//! anyone may have it, so that a wallet can check them one by one and an authority many at once, less
-//! those that it knows to be met.
+//! The signatures that make a message valid. [`PendingVerification`] holds a value and the checks that must pass
+//! before anyone can take it. A wallet verifies them one by one, an authority many at once, without those that passed
+//! before.
 
 use borsh::{BorshDeserialize, BorshSerialize};
 
@@ -27,8 +27,8 @@ pub enum Authorization {
     },
 }
 
-/// A signature that a message needs. Holds all that its verdict depends on, but for the deployment: equal
-/// checks are met or not alike.
+/// A signature that a message needs, with everything that its verdict depends on apart from the deployment: equal
+/// checks have equal verdicts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum SignatureCheck {
     /// The sender's, on its order. That the key owns the account has been checked.
@@ -44,14 +44,14 @@ pub(crate) enum SignatureCheck {
     },
 }
 
-/// The same check in terms of one of the two curves.
+/// The same check on one of the two curves.
 pub(crate) enum Proof<'a> {
     Ed25519 { key: &'a [u8; 32], digest: Digest, signature: &'a Ed25519Signature },
     Ecdsa { owner: Option<PrimaryAddress>, digest: Digest, signature: &'a EcdsaSignature },
 }
 
 impl SignatureCheck {
-    /// Whose signature it is.
+    /// The signer.
     pub(crate) fn by(&self) -> Signatory {
         match self {
             Self::Order { sender, .. } => Signatory::Sender(*sender),

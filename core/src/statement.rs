@@ -1,4 +1,4 @@
-//! What is signed: EIP-712 typed structs under one domain (docs/PROTOCOL.md, formats).
+//! Signed statements: EIP-712 typed structs under one domain (docs/PROTOCOL.md, formats).
 //!
 //! The structs below are the only definition of a digest in Rust; the contract has the same type
 //! strings, and `vectors/` pins both.
@@ -118,7 +118,7 @@ mod typed {
     }
 }
 
-/// The Solidity struct that a redemption vote signs, for whoever calls the contract.
+/// The Solidity struct of a signed redemption vote, for callers of the contract.
 pub type RedemptionVoteStatement = typed::RedemptionVote;
 
 /// The deployment for which something is signed: `{name: "FastPay", version: "1", chainId,
@@ -198,7 +198,7 @@ impl Domain {
     }
 
     /// The digest that members sign with their secp256k1 keys so that the contract counts a quorum for `statement`.
-    /// That of an announcement or a raised cap is its id on the contract.
+    /// The digest of an announcement or a raised cap is its id on the contract.
     #[must_use]
     pub fn council_digest(&self, statement: &CouncilStatement<'_>) -> Digest {
         match *statement {
@@ -230,7 +230,7 @@ impl Domain {
         self.rare_digest(&typed::KeyPossession { votingKey: name.0.into(), redemptionKey: *redemption_key })
     }
 
-    /// The digest that the owner of `account` signs to ask what became of the order `sequence`.
+    /// The digest that the owner of `account` signs to ask about the fate of the order `sequence`.
     #[must_use]
     pub fn unlock_request_digest(&self, account: AccountId, sequence: SequenceNumber) -> Digest {
         self.rare_digest(&typed::UnlockRequest { account: account.0.into(), sequence: sequence.0 })

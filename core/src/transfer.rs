@@ -1,6 +1,6 @@
-//! What an order moves, and where to: a payment, a redemption [FP §4.2], or a payout. A payout is one order that pays many
-//! people: one signature, one lock and one certificate for up to [`PAYOUT_OUTPUTS_MAX`] payments of one asset, executed
-//! entirely or not at all.
+//! The transfers that an order can request: a payment, a redemption [FP §4.2], or a payout. A payout is one order that
+//! pays many people: one signature, one lock and one certificate for up to [`PAYOUT_OUTPUTS_MAX`] payments of one
+//! asset, executed entirely or not at all.
 
 use std::ops::Deref;
 
@@ -13,13 +13,13 @@ use crate::identity::{AccountId, PrimaryAddress};
 /// Moves `amount` to another FastPay account.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, BorshSerialize, BorshDeserialize, Serialize, Deserialize)]
 pub struct Payment {
-    /// Who pays.
+    /// The account that pays.
     pub sender: AccountId,
-    /// Who is paid.
+    /// The account that is paid.
     pub recipient: AccountId,
-    /// What is moved.
+    /// The asset.
     pub asset: Asset,
-    /// How much of it.
+    /// The amount, in the asset's smallest unit.
     pub amount: Amount,
     /// The sender's next number.
     pub sequence: SequenceNumber,
@@ -27,17 +27,17 @@ pub struct Payment {
     pub memo: Memo,
 }
 
-/// Moves `amount` out, to the Primary: the recipient gets `amount − fee`, and whoever submits the
-/// certificate to the contract gets `fee`.
+/// Moves `amount` out, to the Primary: the recipient gets `amount − fee`, and the submitter of the certificate to the
+/// contract gets `fee`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, BorshSerialize, BorshDeserialize, Serialize, Deserialize)]
 pub struct Redemption {
-    /// Who redeems.
+    /// The account that redeems.
     pub sender: AccountId,
-    /// Who is paid on the Primary.
+    /// The address that is paid on the Primary.
     pub recipient: PrimaryAddress,
-    /// What is moved.
+    /// The asset.
     pub asset: Asset,
-    /// How much is debited.
+    /// The amount debited, in the asset's smallest unit.
     pub amount: Amount,
     /// The part of it that goes to the relayer.
     pub fee: Amount,
@@ -47,7 +47,7 @@ pub struct Redemption {
     pub memo: Memo,
 }
 
-/// What an order asks for.
+/// A transfer that an order requests.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, BorshSerialize, BorshDeserialize, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Transfer {
@@ -60,7 +60,7 @@ pub enum Transfer {
 }
 
 impl Transfer {
-    /// Whose balance is debited.
+    /// The account whose balance is debited.
     #[must_use]
     pub fn sender(&self) -> AccountId {
         match self {
@@ -70,7 +70,7 @@ impl Transfer {
         }
     }
 
-    /// What is moved.
+    /// The asset.
     #[must_use]
     pub fn asset(&self) -> Asset {
         match self {
@@ -80,7 +80,7 @@ impl Transfer {
         }
     }
 
-    /// How much is debited.
+    /// The amount debited, in the asset's smallest unit.
     #[must_use]
     pub fn amount(&self) -> Amount {
         match self {
@@ -161,9 +161,9 @@ pub const PAYOUT_OUTPUTS_MAX: usize = 256;
 /// One payment of a payout.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, BorshSerialize, BorshDeserialize, Serialize, Deserialize)]
 pub struct Output {
-    /// Who is paid.
+    /// The account that is paid.
     pub recipient: AccountId,
-    /// How much.
+    /// The amount, in the asset's smallest unit.
     pub amount: Amount,
     /// Free for the user.
     pub memo: Memo,
@@ -182,7 +182,7 @@ impl Outputs {
     /// Checks the number of outputs and adds up their amounts.
     ///
     /// # Errors
-    /// Where there is no output, there are too many, or the sum has more than 128 bits.
+    /// If there is no output, there are too many, or the sum has more than 128 bits.
     pub fn new(outputs: Vec<Output>) -> Result<Self, InvalidTransfer> {
         if outputs.is_empty() {
             return Err(InvalidTransfer::NoOutputs);
@@ -227,7 +227,7 @@ impl From<Outputs> for Vec<Output> {
     }
 }
 
-/// As a list; the sum is not stored.
+/// Encoded as a list; the sum is not stored.
 impl BorshSerialize for Outputs {
     fn serialize<W: std::io::Write>(&self, writer: &mut W) -> std::io::Result<()> {
         BorshSerialize::serialize(&self.outputs, writer)
@@ -250,11 +250,11 @@ impl BorshDeserialize for Outputs {
 /// Moves an amount of one asset to each of many FastPay accounts. A recipient may occur several times.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, BorshSerialize, BorshDeserialize, Serialize, Deserialize)]
 pub struct Payout {
-    /// Who pays.
+    /// The account that pays.
     pub sender: AccountId,
-    /// What is moved.
+    /// The asset.
     pub asset: Asset,
-    /// To whom, and how much.
+    /// The recipients and their amounts.
     pub outputs: Outputs,
     /// The sender's next number.
     pub sequence: SequenceNumber,
@@ -274,13 +274,13 @@ impl Payout {
 /// A payment that an account received. Its name is (sender, sequence, output).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Receipt {
-    /// What was paid, with the output's own memo where it is an output.
+    /// The payment, with the output's own memo if it is an output.
     pub payment: Payment,
     /// The output's number in its payout, from 0; none for a payment that is an order of its own.
     pub output: Option<u16>,
 }
 
-/// Why nobody may order this, whoever signs it.
+/// Why nobody may order this transfer, with any signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidTransfer {
     /// Nothing is moved.
@@ -289,9 +289,9 @@ pub enum InvalidTransfer {
     /// The relayer would get more than is debited.
     #[error("the fee {fee} is above the amount {amount}; lower the fee")]
     FeeAboveAmount {
-        /// What is debited.
+        /// The amount debited.
         amount: Amount,
-        /// What the relayer would get of it.
+        /// The relayer's fee.
         fee: Amount,
     },
     /// Nobody can hold the key of the zero address: the value would be lost.
@@ -303,13 +303,13 @@ pub enum InvalidTransfer {
     /// No number could follow it.
     #[error("sequence number 2^64 - 1 cannot be used")]
     LastSequence,
-    /// A payout that pays nobody.
+    /// A payout without outputs.
     #[error("the payout has no output; give at least one")]
     NoOutputs,
     /// A payout of too many outputs.
     #[error("the payout has {found} outputs; at most {PAYOUT_OUTPUTS_MAX} fit into one order, so split it")]
     TooManyOutputs {
-        /// How many it has.
+        /// The number of its outputs.
         found: usize,
     },
     /// The amounts of a payout do not add up to an amount.

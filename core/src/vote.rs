@@ -18,7 +18,7 @@ use crate::transfer::{Redemption, Transfer};
 /// One authority's vote, not yet checked.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Vote {
-    /// Who votes.
+    /// The authority that votes.
     pub authority: AuthorityName,
     /// Its signature, of the kind that the transfer checks.
     pub signature: VoteSignature,
@@ -29,20 +29,19 @@ pub struct Vote {
 pub enum VoteSignature {
     /// On the Merkle root of a batch of payments.
     Payment {
-        /// By the authority's Ed25519 key.
+        /// The authority's Ed25519 signature.
         signature: Ed25519Signature,
         /// From this payment to the root.
         path: MerklePath,
     },
     /// On one redemption, as the contract checks it.
     Redemption {
-        /// By the authority's secp256k1 key.
+        /// The authority's secp256k1 signature.
         signature: EcdsaSignature,
     },
 }
 
-/// What every authority that votes for a transfer puts its signature to: with the path in its own vote,
-/// where it is a payment or a payout.
+/// The statement that an authority signs to vote for a transfer. The vote on a payment or a payout also has a path.
 pub(crate) enum Ballot {
     Payment { epoch: Epoch, leaf: Digest },
     Redemption { digest: Digest },
@@ -86,7 +85,7 @@ impl Vote {
     /// Checks the whole vote, as a wallet does with each that it is given.
     ///
     /// # Errors
-    /// Where the authority is no member, the vote is of the wrong kind, its path is malformed, or the
+    /// If the authority is no member, the vote is of the wrong kind, its path is malformed, or the
     /// signature is bad.
     pub fn verify(
         self,
@@ -125,7 +124,7 @@ impl VerifiedVote {
 /// Why a vote does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VoteError {
-    /// By nobody that the committee lists.
+    /// The signer is not a member of the committee.
     #[error("authority {0} is not a member of the committee")]
     NotAMember(AuthorityName),
     /// A payment's vote on a redemption, or the other way round.

@@ -42,7 +42,7 @@ impl Wide {
     /// dᵢ, as Σ dᵢ·256ⁱ.
     ///
     /// # Panics
-    /// Where a scalar is 2²⁵³ or more.
+    /// If a scalar is 2²⁵³ or more.
     #[must_use]
     pub fn sum(self, long: &[(Affine, [u8; 32])], short: &[(Affine, [i8; 16])]) -> Point {
         // SAFETY: a `Wide` exists only where the processor has the instructions.

@@ -1,5 +1,5 @@
-//! Whoever sums up, eight points at a time or one by one, and whoever is in the batch: the verdict on a signature
-//! is that of the single check, and of the library that defined the rules (ZIP-215).
+//! The verdict on a signature is the same for every way of checking it: in any batch, eight points at a time or one by
+//! one, singly, and by the library that defined the rules (ZIP-215).
 
 use std::io::Write;
 use std::sync::Once;
@@ -20,14 +20,14 @@ use super::ed25519::Equation;
 #[path = "../../tests/core/vectors/curve.rs"]
 mod odd;
 
-/// A signature that has an equation, and what the reference says of it.
+/// A signature with an equation, and the verdict of the reference implementation.
 #[derive(Clone)]
 struct Case {
     equation: Equation,
     valid: bool,
 }
 
-/// None where s is not below the group's order, which every checker must refuse.
+/// None if s is not below the group's order, which every implementation must refuse.
 fn case(key: [u8; 32], signature: Ed25519Signature, digest: B256) -> Option<Case> {
     let reference = VerificationKey::try_from(key)
         .and_then(|key| key.verify(&Signature::from_bytes(&signature.0), digest.as_slice()));

@@ -1,6 +1,5 @@
-//! Many Ed25519 signatures in one equation: the sum of all, each times a random number that whoever made
-//! the signatures cannot know. Where every signature is valid the sum vanishes; where one is not, it
-//! vanishes with a probability of 2⁻¹²⁸.
+//! Many Ed25519 signatures in one equation: the sum of all, each multiplied by a random number that the signers cannot
+//! predict. If all signatures are valid the sum vanishes; otherwise it vanishes with probability 2⁻¹²⁸.
 
 use std::collections::HashMap;
 
@@ -11,18 +10,18 @@ use rand_core::CryptoRng;
 use super::curve::{Coefficient, Curve, KeyPoint, OneByOne};
 use super::ed25519::Equation;
 
-/// Equations to be checked together, each with its key's point where that is remembered.
+/// Equations to be checked together, each with its key's decoded point if that is remembered.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     equations: Vec<(Equation, Option<KeyPoint>)>,
 }
 
-/// What came of an equation.
+/// The verdict on one equation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Verdict {
     /// Whether it holds.
     pub(crate) holds: bool,
-    /// The point of its key, where that is to be remembered from now on.
+    /// The point of its key, if that should be remembered.
     pub(crate) new_key: Option<KeyPoint>,
 }
 
@@ -44,9 +43,9 @@ impl Batch {
 
 /// A key of the batch.
 struct Key<P> {
-    /// None where the encoding is no point.
+    /// None if the encoding is not a point.
     point: Option<P>,
-    /// It was not remembered in this form.
+    /// Its point was not remembered in this form.
     new: bool,
 }
 
@@ -110,7 +109,7 @@ struct Decoded<P> {
     nonces: Vec<Option<P>>,
 }
 
-/// All that is not remembered is decoded together.
+/// Decodes together all points that are not remembered.
 fn decode<C: Curve>(curve: C, equations: &[(Equation, Option<KeyPoint>)]) -> Decoded<C::Point> {
     let mut place_of: HashMap<&[u8; 32], usize> = HashMap::with_capacity(equations.len());
     let mut keys: Vec<Key<C::Point>> = Vec::with_capacity(equations.len());
@@ -140,9 +139,9 @@ struct Sums<C: Curve> {
 }
 
 impl<C: Curve> Sums<C> {
-    /// Marks the equations that do not hold among `terms`, whose sum is known: by halves, of which only one has
-    /// to be summed up, until there are few. The coefficients stay the same, so that the halves make up the whole; nobody has
-    /// learnt them in between.
+    /// Marks the equations that do not hold among `terms`, whose sum is known. It halves the batch and sums up one
+    /// half, until few are left. The coefficients stay the same, so the other half is the difference; the signers have
+    /// not learnt them meanwhile.
     fn find_bad(&self, terms: &[Term<'_, C::Point>], total: C::Sum, holds: &mut [bool]) {
         if self.curve.vanishes(&total) {
             return;
@@ -164,7 +163,7 @@ impl<C: Curve> Sums<C> {
         self.find_bad(right, right_sum, right_holds);
     }
 
-    /// What each equation is found to be by itself, where there are so few that a sum is no cheaper.
+    /// The verdict on each equation alone, for batches so small that a sum is no cheaper.
     fn each(&self, terms: &[Term<'_, C::Point>]) -> Option<Vec<bool>> {
         if terms.len() > C::EACH_MAX {
             return None;

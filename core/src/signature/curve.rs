@@ -1,5 +1,5 @@
-//! What the batch equation wants of the curve, in two ways that give the same: eight points at a time where the
-//! processor has AVX-512 IFMA ([`Wide`]), and one by one everywhere ([`OneByOne`]).
+//! The curve arithmetic of the batch equation, in two implementations with equal results: eight points at a time on
+//! processors with AVX-512 IFMA ([`Wide`]), and one by one everywhere ([`OneByOne`]).
 
 use std::sync::LazyLock;
 
@@ -14,12 +14,12 @@ use super::ed25519::{Equation, decode, vanishes};
 /// A random number z that an equation is multiplied by, one of 2¹²⁸.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Coefficient {
-    /// What z was made from.
+    /// The random bytes that determine z.
     random: [u8; 16],
     pub(super) z: Scalar,
 }
 
-/// A key's point, in the form of whoever decoded it.
+/// A key's decoded point, in the form of one implementation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum KeyPoint {
     OneByOne(EdwardsPoint),
@@ -33,16 +33,16 @@ pub(super) trait Curve: Copy {
     /// A sum of multiples.
     type Sum;
 
-    /// Whether a point in this form is remembered instead of the other's.
+    /// Whether points are remembered in this form rather than in the other.
     const SUPERSEDES: bool;
 
-    /// Up to so many equations are judged faster each by itself than by a sum.
+    /// Up to this many equations are judged faster singly than by a sum.
     const EACH_MAX: usize;
 
     /// The base point B.
     fn base(self) -> Self::Point;
 
-    /// The points of encodings under the rules of ZIP-215; none for what is no point.
+    /// The points of encodings under the rules of ZIP-215; none for an encoding that is not a point.
     fn decode(self, encodings: &[[u8; 32]]) -> Vec<Option<Self::Point>>;
 
     /// The point to be remembered.

@@ -22,10 +22,10 @@ impl fmt::Debug for Ed25519Signature {
     }
 }
 
-/// What makes a signature valid: 8·(s·B − R − k·A) = 0, with k the hash of R, A and the message.
+/// A signature is valid if 8·(s·B − R − k·A) = 0, with k the hash of R, A and the message.
 #[derive(Clone, Debug)]
 pub(crate) struct Equation {
-    /// The encodings of A and R. That of A is what is hashed, and what tells keys apart.
+    /// The encodings of A and R. The encoding of A is hashed, and identifies the key.
     pub(super) key: [u8; 32],
     pub(super) r: [u8; 32],
     pub(super) s: Scalar,

@@ -19,7 +19,7 @@ pub(crate) use ed25519::{Equation, is_small_order, verify_ed25519};
 
 use crate::identity::{AccountId, AuthorityName};
 
-/// Whose signature is meant.
+/// The kind of signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signatory {
     /// The sender of a transfer order.
@@ -37,7 +37,7 @@ impl fmt::Display for Signatory {
     }
 }
 
-/// A signature does not fit what it is said to sign.
+/// A signature does not match the statement that it should sign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the signature of {0} is not valid for this statement in this deployment; sign the order again as it is")]
 pub struct BadSignature(pub Signatory);

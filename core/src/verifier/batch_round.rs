@@ -14,7 +14,7 @@ use crate::statement::Domain;
 #[derive(Default)]
 pub(super) struct BatchRound {
     items: Vec<Entry>,
-    /// Where the votes' checks are in `items`.
+    /// The indices of the votes' checks in `items`.
     votes: HashTable<(KeyHash, usize)>,
     /// The equations of the open items, in their order.
     batch: Batch,
@@ -22,7 +22,7 @@ pub(super) struct BatchRound {
 
 struct Entry {
     check: SignatureCheck,
-    /// Of a vote.
+    /// The hash of the key, for a vote.
     hash: Option<KeyHash>,
     state: State,
 }

@@ -1,4 +1,4 @@
-//! Checks requests for an authority: many signatures in one equation, and none that it knows to be good.
+//! Batch-verifies requests for an authority, skipping signatures that are already verified.
 //!
 //! ```text
 //!  requests ─► checks ─► known to be met? ─no─► Ed25519: one equation for all ─┬─► verdicts, in order
@@ -6,10 +6,10 @@
 //!     └─► then neither its digest nor its sender's signature is worked out again
 //! ```
 //!
-//! What it says depends on a request alone, never on its company or on what is remembered: the same as
-//! [`TransferOrder::verify`](crate::TransferOrder::verify) and [`Certificate::verify`](crate::Certificate::verify) say. What is remembered is
-//! only ever that an order is valid or that a check is met, under all that this depends on, the signature's
-//! bytes among it.
+//! A verdict depends on the request alone, never on the rest of the batch or on the caches. It equals the verdict of
+//! [`TransferOrder::verify`](crate::TransferOrder::verify) and [`Certificate::verify`](crate::Certificate::verify).
+//! The caches remember only that an order is valid or that a check passed, keyed by everything that this depends on,
+//! including the signature's bytes.
 //!
 //! No lock, no clock, no randomness of its own: it belongs to one thread, which passes a generator in.
 
@@ -37,23 +37,23 @@ use crate::vote::OwnSignature;
 use batch_round::BatchRound;
 use recent::{KeyHash, Recent};
 
-/// How many orders that are valid are remembered in a generation, of about 300 bytes each, and how many good votes,
-/// of about 180: more than a shard votes for in a second, which is longer than it takes until an order's
-/// certificate comes. Seven eighths of a power of two, which is what fits into a hash table without growing it.
+/// Number of valid orders remembered in a generation, of about 300 bytes each, and of valid votes, of about 180: more
+/// than a shard votes for in a second, which is longer than it takes until an order's certificate arrives. Seven
+/// eighths of a power of two is what fits into a hash table without growing it.
 const SIGNATURES_PER_GENERATION_MAX: usize = 57_344;
-/// Of payouts, which take up to 21,000 bytes each, only so many: about as much memory as of other orders.
+/// Number of payouts remembered, of up to 21,000 bytes each: about as much memory as other orders take.
 const PAYOUTS_PER_GENERATION_MAX: usize = 896;
-/// How many keys are remembered as points in a generation, of about 200 bytes each: those of senders that
-/// are active, and of authorities.
+/// Number of keys remembered as points in a generation, of about 200 bytes each: those of active senders and of
+/// authorities.
 const KEYS_PER_GENERATION_MAX: usize = 57_344;
 
 /// Checks requests in batches. See the [module](self).
 #[derive(Debug)]
 pub struct Verifier {
     domain: Domain,
-    /// Orders that are valid, and their digests: of one payment or redemption, and of payouts.
+    /// Valid orders and their digests: of one payment or redemption, and of payouts.
     orders: [Recent<Arc<TransferOrder>, Digest>; 2],
-    /// Votes' checks that are met.
+    /// Checks of votes that passed.
     votes: Recent<SignatureCheck, ()>,
     keys: Recent<[u8; 32], KeyPoint>,
     nodes: Nodes,
@@ -66,7 +66,7 @@ impl Verifier {
         Self::with_memory(domain, SIGNATURES_PER_GENERATION_MAX, KEYS_PER_GENERATION_MAX)
     }
 
-    /// As [`Verifier::new`], with the given bounds on what is remembered: of each kind at most twice as many.
+    /// As [`Verifier::new`], with the given bounds on the caches: at most twice as many entries of each kind.
     #[must_use]
     pub fn with_memory(domain: Domain, signatures_per_generation_max: usize, keys_per_generation_max: usize) -> Self {
         let payouts_max = signatures_per_generation_max.min(PAYOUTS_PER_GENERATION_MAX);
@@ -82,8 +82,8 @@ impl Verifier {
         self.votes.insert(hash, own.0, ());
     }
 
-    /// Checks requests together. The verdicts are in the order of `requests`, and each is what the request would
-    /// get by itself. A certificate is checked against the committee of its own epoch.
+    /// Verifies requests together. The verdicts are in the order of `requests`, and each is the verdict that the
+    /// request would get alone. A certificate is verified against the committee of its own epoch.
     pub fn verify(
         &mut self,
         requests: Vec<Request>,
@@ -100,13 +100,14 @@ impl Verifier {
         verdicts
     }
 
-    /// Where such an order is remembered.
+    /// The cache for orders of this kind.
     fn memory_of(&mut self, order: &TransferOrder) -> &mut Recent<Arc<TransferOrder>, Digest> {
         let [single, payouts] = &mut self.orders;
         if matches!(order.transfer, Transfer::Payout(_)) { payouts } else { single }
     }
 
-    /// Checks all of a request but its signatures, and adds to the round those that are not known to be good.
+    /// Checks everything of a request but its signatures, and adds the signatures that are not yet verified to the
+    /// round.
     fn draft(
         &mut self,
         request: Request,
@@ -140,8 +141,8 @@ impl Verifier {
         Ok(Draft { value, needs, order_known: known.is_some(), order_hash })
     }
 
-    /// The verdict on a request whose signatures are judged. An order that is valid is remembered until its
-    /// certificate comes.
+    /// The verdict on a request after its signatures are checked. A valid order is remembered until its certificate
+    /// arrives.
     fn settle(&mut self, draft: Draft, round: &BatchRound) -> Result<VerifiedRequest, RequestError> {
         let verified = match (draft.needs.into_iter().find_map(|place| round.bad(place)), draft.value) {
             (None, verified) => verified,
@@ -163,7 +164,7 @@ impl Verifier {
     }
 }
 
-/// A request whose signatures are still to be judged: those at these places of the round, in order.
+/// A request whose signatures are still to be checked: those at these places of the round, in order.
 struct Draft {
     value: VerifiedRequest,
     needs: Vec<usize>,

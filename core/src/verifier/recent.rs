@@ -1,4 +1,4 @@
-//! A bounded memory of what was seen lately.
+//! A bounded cache of recent values.
 
 use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash, RandomState};
@@ -7,16 +7,16 @@ use hashbrown::HashTable;
 
 use super::work;
 
-/// Remembers values in two generations. New ones go to the young one; when that is full it becomes the old
-/// one, and the old one is forgotten. What is asked for again is young again.
+/// Keeps values in two generations. New ones go to the young one; when that is full it becomes the old one, and the
+/// old one is dropped. A value that is found moves to the young generation.
 ///
-/// So the last `generation_max` different values that were put in or found are always remembered: whoever
-/// wants another's value forgotten has to have that many of its own put in, and all that it gains is
-/// that the other's is worked out once more.
+/// The last `generation_max` different values that were put in or found are therefore always remembered. An attacker
+/// who wants another client's value dropped has to put in that many of his own, and gains only that the value is
+/// computed once more.
 ///
-/// Strangers choose the keys. So they are hashed by SipHash under a random key of this process, over everything that
-/// tells two keys apart: without that random key nobody can choose keys that collide. The caller hashes a key once
-/// and passes the hash along.
+/// Strangers choose the keys. The keys are therefore hashed by SipHash under a random key of this process, over
+/// everything that distinguishes two keys, so nobody can choose keys that collide. The caller hashes a key once and
+/// passes the hash along.
 #[derive(Debug)]
 pub(super) struct Recent<K, V> {
     hasher: RandomState,

@@ -1,4 +1,4 @@
-//! How many keys the verifier's tables compare: tests count that in place of time.
+//! Counts the key comparisons of the verifier's tables; tests measure these instead of time.
 
 #[cfg(test)]
 thread_local! {
@@ -12,7 +12,7 @@ pub(super) fn compared() {
     COMPARED.set(COMPARED.get().saturating_add(1));
 }
 
-/// How many keys `f` makes this thread compare.
+/// The number of keys that `f` makes this thread compare.
 #[cfg(test)]
 pub(super) fn of(f: impl FnOnce()) -> usize {
     COMPARED.set(0);
