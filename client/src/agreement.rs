@@ -1,7 +1,7 @@
-//! Where an account stands, from answers of which some may be lies or old: pure rules.
+//! The state of an account, agreed among answers of which some may be false or old: pure rules.
 //!
-//! An answer counts for what f + 1 authorities say, because one of them is honest. A sequence number is
-//! not voted on: it is proven by the certificate before it.
+//! A value is agreed if f + 1 authorities report it, because one of them is honest. Sequence numbers are not agreed:
+//! the certificate before a number proves it.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ const LAG_MAX: u64 = 1000;
 /// The balance of an asset that at least `trusted` authorities vouch for once the account's own orders before
 /// `next` are taken off it. None where too few of them can be judged.
 ///
-/// `spent` tells what the order of a number moved: `None` where that is not known.
+/// `spent` gives the transfer that an order of a number moved, or `None` if that is unknown.
 #[must_use]
 pub fn supported_balance(
     states: &[&AccountState],
@@ -43,21 +43,22 @@ pub fn supported_balance(
     balances.iter().nth_back(trusted.saturating_sub(1)).copied()
 }
 
-/// What a committee says of one asset of an account.
+/// The committee's agreed balance of one asset of an account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgreedBalance {
-    /// What is held.
+    /// The asset.
     pub asset: Asset,
-    /// How much, as f + 1 authorities say; where no f + 1 say the same, what f + 1 exceed or meet.
+    /// The balance that f + 1 authorities report; without such a balance, the highest that f + 1 authorities report or
+    /// exceed.
     pub balance: Balance,
-    /// How many say exactly this.
+    /// The number of authorities that report exactly this balance.
     pub agreeing: usize,
     /// How many answered.
     pub answered: usize,
 }
 
-/// What the authorities' answers amount to, asset by asset. Assets of which all hold nothing are left out.
+/// The agreed balances, asset by asset, without assets of which every authority reports zero.
 #[must_use]
 pub fn agreed_balances(states: &[&AccountState], trusted: usize) -> Vec<AgreedBalance> {
     let assets = states.iter().flat_map(|state| state.holdings.iter().map(|(asset, _)| *asset));

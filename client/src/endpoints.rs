@@ -1,5 +1,5 @@
-//! Where the authorities of a committee are reached: a JSON file that wallets, relayers and operators
-//! share. It is not trusted: who an authority is, the committee says.
+//! The addresses of a committee's authorities: a JSON file that wallets, relayers and operators share. The file is not
+//! trusted; only the committee identifies an authority.
 
 use std::path::{Path, PathBuf};
 
@@ -34,7 +34,7 @@ pub struct AuthorityEndpoints {
 pub struct Endpoints {
     /// One entry for each authority, in any order.
     pub authorities: Vec<AuthorityEndpoints>,
-    /// Where relayers say what fees they take, as `http://host:port` or `https://host:port`: a wallet asks them before it
+    /// Relayers that publish their fees, as `http://host:port` or `https://host:port`: a wallet asks them before it
     /// proposes a fee. Anyone may relay, so the list decides nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub relayers: Vec<String>,
@@ -44,7 +44,7 @@ impl Endpoints {
     /// Reads the file.
     ///
     /// # Errors
-    /// Where it is missing, not of this form, lists nobody, or lists an authority twice or without a shard.
+    /// If it is missing, not of this form, lists nobody, or lists an authority twice or without a shard.
     pub fn read(path: &Path) -> Result<Self, EndpointsError> {
         let text = std::fs::read_to_string(path)
             .map_err(|error| EndpointsError::Unreadable { path: path.into(), error: error.to_string() })?;
@@ -85,7 +85,7 @@ pub enum EndpointsError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         error: String,
     },
     /// The file has another form.
@@ -93,7 +93,7 @@ pub enum EndpointsError {
     Malformed {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The defect.
         error: String,
     },
     /// No authority at all.

@@ -1,10 +1,9 @@
-//! The committees of all epochs and the way to each authority of the current one. Who the authorities are comes
-//! from the contract (or the genesis file), never from the file of endpoints; what they answer is verified by
-//! whoever asks.
+//! The committees of all epochs, and a connection to each authority of the current one. The contract or the genesis
+//! file names the authorities, never the file of endpoints. Callers verify their answers.
 //!
-//! An authority that changes its keys changes its name, and stays where it is. An endpoint that the file names as
-//! a member of an earlier epoch is kept, under its old name until it has told its new one (`ask_names`).
-//! Whatever a name says, only signatures count.
+//! An authority that changes its keys changes its name and keeps its address. An endpoint that the file lists under a
+//! member's earlier name stays under that name until the authority has given its new one (`ask_names`). Names decide
+//! nothing: only signatures count.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,7 +21,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 /// After a quorum has answered a read, the others get this much longer.
 pub const GRACE: Duration = Duration::from_millis(100);
-/// After a quorum has said that there is none of what one authority may have, the others get this much longer.
+/// After a quorum has answered that something does not exist, the other authorities get this much longer.
 const ABSENCE: Duration = Duration::from_secs(1);
 /// Connections and answers of a healthy authority take far less; a silent one should not hold up a read.
 const OPTIONS: ClientOptions =
@@ -53,7 +52,7 @@ pub enum NetworkError {
         known: usize,
         /// How many members there are.
         size: usize,
-        /// How many are needed.
+        /// The number needed.
         quorum: usize,
     },
 }
@@ -61,7 +60,7 @@ pub enum NetworkError {
 /// The answers of the authorities that gave any in time.
 pub type Answers<T> = Vec<(AuthorityName, Result<T, ClientError>)>;
 
-/// What endpoints are called now, by what the file calls them.
+/// The current names of endpoints, by their names in the file.
 pub type Names = BTreeMap<AuthorityName, AuthorityName>;
 
 /// The committees with a client for each authority. Cheap to clone; clones learn of new epochs together.
@@ -104,7 +103,7 @@ impl Network {
     /// are first used. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// Where fewer members than a quorum have an address, or an address is malformed.
+    /// If fewer members than a quorum have an address, or an address is malformed.
     pub fn new(domain: Domain, committees: Committees, endpoints: &Endpoints) -> Result<Self, NetworkError> {
         Self::with_options(domain, committees, endpoints, OPTIONS)
     }
@@ -133,7 +132,7 @@ impl Network {
     /// The committees with these clients of their members.
     ///
     /// # Errors
-    /// Where they are fewer than a quorum.
+    /// If they are fewer than a quorum.
     pub fn of(domain: Domain, committees: Committees, listed: Vec<AuthorityClient>) -> Result<Self, NetworkError> {
         let committee = committees.current();
         let (known, size, quorum) = (listed.len(), committee.members().len(), committee.quorum());
@@ -180,7 +179,7 @@ impl Network {
         self.known().authorities
     }
 
-    /// What endpoints are called now, where that is not what the file calls them.
+    /// The current names of endpoints, as far as they differ from the file.
     #[must_use]
     pub fn names(&self) -> Names {
         self.known().names
@@ -195,15 +194,15 @@ impl Network {
         }
     }
 
-    /// The highest epoch that an authority has spoken of, where that is above those that are known. A claim, and
-    /// no more: it says that looking at the contract may be worth while.
+    /// The highest epoch that an authority has claimed, if it is above the known ones. It is only a reason to read the
+    /// contract.
     #[must_use]
     pub fn hinted_epoch(&self) -> Option<Epoch> {
         let hinted = Epoch(self.shared.hinted.load(Ordering::Acquire));
         (hinted > self.committee().epoch()).then_some(hinted)
     }
 
-    /// Forgets the claim: it has been looked into.
+    /// Drops the claim after it was checked.
     pub fn drop_hint(&self) {
         self.shared.hinted.store(0, Ordering::Release);
     }
@@ -238,7 +237,7 @@ impl Network {
         names
     }
 
-    /// So many equal answers contain one of an honest authority: f + 1.
+    /// This many equal answers contain one of an honest authority: f + 1.
     #[must_use]
     pub fn trusted_count(&self) -> usize {
         self.committee().faults_tolerated().saturating_add(1)
@@ -279,13 +278,13 @@ impl Network {
         answers
     }
 
-    /// An account's state as each authority tells it.
+    /// An account's state at each authority, from a quorum.
     pub async fn account(&self, account: AccountId, deadline: Instant) -> Answers<AccountState> {
         self.ask_all(deadline, move |authority| async move { authority.shard_of(&account).account(account).await })
             .await
     }
 
-    /// The same, of every authority that answers before the deadline: where it matters what each single one says.
+    /// The same from every authority that answers before the deadline, for callers that need each answer.
     pub async fn account_everywhere(&self, account: AccountId, deadline: Instant) -> Answers<AccountState> {
         let grace = deadline.saturating_duration_since(Instant::now());
         let ask = move |authority: AuthorityClient| async move { authority.shard_of(&account).account(account).await };
@@ -308,7 +307,7 @@ impl Network {
     /// Checks that a certificate is the one of this sender and number.
     ///
     /// # Errors
-    /// Where it is not valid, or another one.
+    /// If it is not valid, or another one.
     pub fn verify_certificate(
         &self,
         certificate: Certificate,
@@ -322,8 +321,8 @@ impl Network {
         verified
     }
 
-    /// The certificate that `account` sent under `sequence`, from whichever authority has a valid one
-    /// first; none where nobody has.
+    /// The certificate that `account` sent under `sequence`, from the authority that returns a valid one first; none
+    /// if no authority has it.
     pub async fn find_certificate(&self, account: AccountId, sequence: SequenceNumber) -> Option<VerifiedCertificate> {
         let mut asked = JoinSet::new();
         self.authorities().iter().for_each(|authority| ask_certificate(&mut asked, authority, account, sequence));
@@ -436,7 +435,7 @@ impl Network {
 /// Checks that a certificate is the one of this sender and number, by the committee of its epoch.
 ///
 /// # Errors
-/// Where it is not valid, or another one.
+/// If it is not valid, or another one.
 pub fn verify_certificate(
     certificate: Certificate,
     account: AccountId,
@@ -453,7 +452,7 @@ pub fn verify_certificate(
     Ok(certificate.verify(domain, committee)?)
 }
 
-/// What an authority that was asked for a certificate answers.
+/// An authority's answer to a request for a certificate.
 type CertificateAnswer = (AuthorityName, Result<Certificate, ClientError>);
 
 fn ask_certificate(
@@ -469,7 +468,7 @@ fn ask_certificate(
 /// The state of all shards of an authority, from the first.
 ///
 /// # Errors
-/// Where a shard does not answer.
+/// If a shard does not answer.
 pub async fn authority_status(authority: &AuthorityClient) -> Result<Vec<ShardStatus>, ClientError> {
     let mut statuses = Vec::new();
     for shard in authority.shards() {
@@ -481,13 +480,13 @@ pub async fn authority_status(authority: &AuthorityClient) -> Result<Vec<ShardSt
 /// Why a certificate that an authority gave is worth nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BogusCertificate {
-    /// It is not valid.
+    /// It is invalid.
     #[error(transparent)]
     Invalid(#[from] CertificateError),
     /// Its epoch is not known here.
     #[error("it is of epoch {0}, which is not known here")]
     UnknownEpoch(Epoch),
-    /// It is of another sender or number than the one asked for.
+    /// It is of a sender or number that was not asked for.
     #[error("it is of another sender or sequence number than asked for")]
     Another,
 }

@@ -56,19 +56,19 @@ pub enum AuthorityError {
     /// The committee is not to be had, or this authority is not in it.
     #[error(transparent)]
     Deployment(#[from] DeploymentError),
-    /// What it remembers of earlier epochs does not fit together.
+    /// The stored committees of earlier epochs contradict each other.
     #[error(transparent)]
     Epochs(#[from] EpochsError),
     /// The keys are not this authority's.
     #[error(transparent)]
     VoterStatus(#[from] VoterStatusError),
-    /// What the committees are cannot be remembered.
+    /// The committees cannot be stored.
     #[error(transparent)]
     Rotation(#[from] RotationError),
     /// The data folder cannot be used.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// Whether the data folder is whole cannot be told.
+    /// The state of the data folder cannot be determined.
     #[error(transparent)]
     Memory(#[from] DetectionError),
     /// The file of the rollback protection in the data folder.
@@ -113,7 +113,7 @@ pub enum AuthorityError {
     /// A shard cannot start, or ended.
     #[error("shard {shard}: {error}")]
     Shard {
-        /// Which.
+        /// The shard.
         shard: ShardId,
         /// Why.
         error: ShardError,
@@ -127,9 +127,9 @@ pub enum AuthorityError {
     /// A port cannot be opened.
     #[error("cannot listen on {address}: {error}; is another node running, or the port taken?")]
     Listen {
-        /// Where.
+        /// The address.
         address: std::net::SocketAddr,
-        /// What the system says.
+        /// The error of the operating system.
         error: std::io::Error,
     },
     /// The certificate or its key cannot be used.
@@ -146,7 +146,7 @@ pub enum AuthorityError {
     Server(String),
 }
 
-/// What all parts share.
+/// The parts of the authority that all its servers share.
 struct Parts {
     domain: Domain,
     voter_status: VoterStatusWatch,
@@ -233,7 +233,7 @@ pub async fn run(
     }
 }
 
-/// What traces payments, and what sends that, where it is configured. It sends as long as it lives.
+/// The tracer, and the exporter if traces are configured. It exports until it is dropped.
 fn traces(config: &Config, name: AuthorityName) -> Result<(Tracer, Option<Export>), TraceError> {
     let Some(settings) = &config.traces else { return Ok((Tracer::off(), None)) };
     let service = Service { name: "fastpay-node", instance: Some(name.to_string()) };
@@ -269,9 +269,9 @@ async fn recover(
 }
 
 /// Checks that no journal has lost credits between the shards of one authority. A shard sends a credit, and
-/// acknowledges one, only once it is on disk. So for each pair of shards, acknowledged ≤ applied ≤ issued. Where
-/// applied > issued, the sender would use the lost numbers again; where acknowledged > applied, nobody would ever send
-/// the credits between the two again. Either would lose money in silence.
+/// acknowledges one, only once it is on disk. For each pair of shards therefore acknowledged ≤ applied ≤ issued. If
+/// applied > issued, the sender would use the lost numbers again; if acknowledged > applied, the credits between the
+/// two would never be sent again. Either would silently lose money.
 ///
 /// # Errors
 /// [`AuthorityError::TornCopy`], [`AuthorityError::LostCredits`].
@@ -315,7 +315,7 @@ async fn used_before(
     Ok(rollback::in_use(deployment, epoch, config.endpoints.as_deref(), &names).await?)
 }
 
-/// The protection, where the data folder may be older than what was said with it.
+/// The rollback protection, if the data folder may be older than the last one in use.
 fn protection(
     high_water_mark: &HighWaterMark,
     folder: &DataFolder,
@@ -399,7 +399,7 @@ fn start_shards(
     Ok(threads)
 }
 
-/// Serves until told to stop, or until a part ends by itself.
+/// Serves until it is stopped, or until a part ends by itself.
 async fn serve(
     config: &Config,
     parts: &Parts,
@@ -497,7 +497,7 @@ async fn serve(
     outcome
 }
 
-/// What happened, and why: the transport's own words are in its causes only.
+/// An error with its causes, which alone contain the transport's own text.
 fn with_causes(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| cause.source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
@@ -533,7 +533,7 @@ async fn first_to_end(threads: &[ShardThread]) -> ShardId {
     }
 }
 
-/// Tells every shard to end, and takes what it says. What is queued before the word is still served.
+/// Stops every shard and collects its result. Commands queued before are still served.
 async fn end_shards(threads: Vec<ShardThread>) -> Result<(), AuthorityError> {
     let mut outcome = Ok(());
     for (id, handle, thread) in threads {

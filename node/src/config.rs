@@ -26,7 +26,7 @@ const ACCOUNTS_IN_MEMORY_MIN: usize = 10_000;
 /// Half of what is free goes to one address.
 const CONNECTIONS_MIN: usize = 16;
 
-/// What `fastpay-node run` needs to know.
+/// The configuration of `fastpay-node run`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
@@ -34,17 +34,17 @@ pub struct Config {
     pub data: PathBuf,
     /// The file that notices where the data folder is an older copy: outside of it, and of what is copied with it.
     pub high_water_mark: Option<PathBuf>,
-    /// Where the other authorities are reached, the same file as wallets use. Needed to vote with a data folder that
-    /// is an older copy.
+    /// The file of the other authorities' endpoints, as wallets use it. Needed to vote with a data folder that is an
+    /// older copy.
     pub endpoints: Option<PathBuf>,
     /// How many shards. Fixed when the data folder is created.
     pub shards: NonZeroU32,
     /// At most so many accounts are in memory, over all shards; the others are read when they are needed.
     #[serde(default = "accounts_in_memory")]
     pub accounts_in_memory: usize,
-    /// Where shard 0 listens; shard k listens k ports above.
+    /// The address of shard 0; shard k listens k ports above.
     pub listen: SocketAddr,
-    /// Where the JSON API, health, readiness and metrics are served.
+    /// The address of the JSON API, health, readiness and metrics.
     pub http: SocketAddr,
     /// The authority's keys: more than one pair around a rotation of the committee.
     pub keys: Vec<KeyFiles>,
@@ -52,15 +52,15 @@ pub struct Config {
     pub primary: Option<PrimaryConfig>,
     /// The beginning of a committee without a Primary.
     pub genesis: Option<PathBuf>,
-    /// Encrypts the shards' ports, and the HTTP port where it says so.
+    /// Encrypts the shards' ports, and the HTTP port if it is set to.
     pub tls: Option<TlsFiles>,
     /// Whether transfers are found by their digest, and deposits by their index, over HTTP.
     #[serde(default = "index")]
     pub index: bool,
-    /// What strangers may take.
+    /// Limits for clients.
     #[serde(default)]
     pub limits: Limits,
-    /// Where traces of payments go; nowhere where it is not given.
+    /// The collector of traces of payments; none are sent without it.
     pub traces: Option<TraceSettings>,
 }
 
@@ -74,11 +74,11 @@ pub struct Limits {
     pub http_connections_max: usize,
     /// At most so many streams of events there, and from one address as many as are free.
     pub event_streams_max: usize,
-    /// Where less of the disk is free, no new orders are voted for.
+    /// Below this much free disk space, no new orders are voted for.
     pub disk_reserve_bytes: u64,
-    /// So many bytes of journal a day are written for the orders of one account.
+    /// Bytes of journal per day for the orders of one account.
     pub account_journal_bytes_per_day: NonZeroU64,
-    /// So many are written for what clients at one address send.
+    /// Bytes of journal per day for the requests of clients at one address.
     pub address_journal_bytes_per_day: NonZeroU64,
 }
 
@@ -147,7 +147,7 @@ pub enum ConfigError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         error: std::io::Error,
     },
     /// Not TOML, an unknown key, or a value of another type.
@@ -155,7 +155,7 @@ pub enum ConfigError {
     Malformed {
         /// The file.
         path: PathBuf,
-        /// Where and what.
+        /// The place and the cause.
         error: configuration::Malformed,
     },
     /// Nobody to vote as.
@@ -182,7 +182,7 @@ pub enum ConfigError {
     Connections {
         /// The key.
         name: &'static str,
-        /// What is configured.
+        /// The configured value.
         value: usize,
     },
     /// The last shard would have no port.
@@ -261,10 +261,10 @@ impl Config {
         self.accounts_in_memory.checked_div(self.shards.get() as usize).unwrap_or_default()
     }
 
-    /// Where each shard listens, from the first.
+    /// The addresses of the shards, from the first.
     ///
     /// # Errors
-    /// Where a port would be above 65,535.
+    /// If a port would be above 65,535.
     pub fn shard_addresses(&self) -> Result<Vec<SocketAddr>, ConfigError> {
         let address = |shard: u32| {
             let port = u16::try_from(shard).ok().and_then(|shard| self.listen.port().checked_add(shard));

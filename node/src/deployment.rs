@@ -1,5 +1,5 @@
-//! What this authority votes for: a contract on the Primary, or a genesis without one; and the
-//! committees that either names.
+//! The deployment that this authority serves: a contract on the Primary, or a genesis without one; and the committees
+//! of either.
 //!
 //! The committees of a contract are remembered in the data folder, so that a node can start, vote and
 //! confirm while its Ethereum node is away.
@@ -18,11 +18,11 @@ use crate::storage::FolderIdentity;
 /// How long to wait where the contract's deployment is not final yet.
 const FINALITY_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Which committees there are, and for which money.
+/// A deployment with its committees.
 pub enum Deployment {
     /// A contract's.
     OnPrimary {
-        /// Where the contract is.
+        /// The address of the contract.
         config: PrimaryConfig,
         /// Its committees, up to the newest that is final.
         committees: Committees,
@@ -39,16 +39,16 @@ pub enum DeploymentError {
     Genesis {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The defect.
         reason: String,
     },
-    /// What it lists is not a committee.
+    /// Its list of members is not a committee.
     #[error(transparent)]
     Committee(#[from] CommitteeError),
     /// The Primary's URLs are no good.
     #[error(transparent)]
     Primary(#[from] PrimaryError),
-    /// The contract cannot be asked, and its committees were never read before; or it says what cannot be true.
+    /// The contract cannot be read and its committees were never read before, or its answer is impossible.
     #[error("the committee cannot be read from the contract: {0}")]
     Epochs(#[from] DepositsError),
 }
@@ -107,7 +107,7 @@ impl Deployment {
     /// The committees known now.
     ///
     /// # Errors
-    /// Where a genesis lists none.
+    /// If a genesis lists none.
     pub fn committees(&self) -> Result<Committees, EpochsError> {
         match self {
             Self::OnPrimary { committees, .. } => Ok(committees.clone()),
@@ -116,7 +116,7 @@ impl Deployment {
     }
 }
 
-/// What the data folder of the authority with these names is bound to.
+/// The identity to which the data folder of the authority with these names is bound.
 #[must_use]
 pub fn folder_identity(names: &[AuthorityName], shards: NonZeroU32, domain: &Domain) -> FolderIdentity {
     FolderIdentity {

@@ -4,9 +4,9 @@
 //!  DepositReader ─► batch of whole blocks ─► per shard: its own deposits, in order ─► all shards have
 //!  it on disk ─► cursor on disk ─► next batch
 //! ```
-//! Every shard keeps the index up to which it has applied its deposits, so repeating a batch changes
-//! nothing; the cursor on disk only saves reading the chain again. Where the Ethereum nodes say what cannot be true,
-//! the follower reads again for some minutes (`inconsistency`), and then stops with an alarm; payments go on.
+//! Every shard stores the index up to which it has applied its deposits, so repeating a batch changes nothing; the
+//! cursor on disk only saves reading the chain again. If the answers of the Ethereum nodes are impossible, the
+//! follower reads again for some minutes (`inconsistency`), and then stops with an alarm; payments go on.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,7 +30,7 @@ const RETRY_WAIT_MAX: Duration = Duration::from_secs(30);
 /// At most so many deposits in one message to a shard.
 const DEPOSITS_PER_MESSAGE_MAX: usize = 512;
 
-/// Where the follower has come to, for readiness.
+/// The follower's progress, for readiness.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// Has not read up to the final head since the start.
@@ -39,7 +39,7 @@ pub enum Progress {
     AtHead,
     /// Read what cannot be true, and reads it again before it stops.
     Rereading(String),
-    /// Stopped: a person must look.
+    /// Stopped: a person must act.
     Stopped(String),
 }
 
@@ -49,7 +49,7 @@ pub fn read_cursor(data: &Path) -> Option<Cursor> {
     read_cursor_file(&cursor_file(data))
 }
 
-/// Where an authority with this data folder keeps its cursor.
+/// The file in which an authority with this data folder stores its cursor.
 #[must_use]
 pub fn cursor_file(data: &Path) -> PathBuf {
     data.join("follower.json")
@@ -148,7 +148,7 @@ async fn synchronize(handle: &ShardHandle, orders: Vec<SynchronizationOrder>) ->
     }
 }
 
-/// Follows one contract until told to stop, or until its Ethereum nodes have contradicted themselves for minutes.
+/// Follows one contract until it is stopped, or until its Ethereum nodes have contradicted themselves for minutes.
 pub struct Follower {
     reader: DepositReader,
     epochs: EpochReader,
@@ -225,7 +225,7 @@ impl Follower {
         }
     }
 
-    /// What could not be true was read again, and is consistent.
+    /// Resets the alarm: the node's answers are consistent again.
     fn trust_again(&self) {
         tracing::info!("the Ethereum nodes are consistent again");
         self.metrics.rereading.set(0);

@@ -1,4 +1,4 @@
-//! How often the follower reads again when the Ethereum nodes say what cannot be true.
+//! Bounds how often the follower reads again after an impossible answer of the Ethereum nodes.
 //!
 //! Providers answer from many machines behind one address: one of them may lag or hold another fork, and the next
 //! answer is right. The follower credits nothing meanwhile, because its cursor moves only with a batch that is

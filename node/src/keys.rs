@@ -1,7 +1,7 @@
 //! The authority's two secret keys, in two files. Around a rotation of the committee it has two such pairs.
 //!
-//! A file beside a new pair says that no data folder was made for it yet: nobody can have voted with these keys. The first
-//! `init` takes it away. A copy of it counts for nothing, so a backup of the keys never looks unused.
+//! A file beside a new key pair shows that no data folder was made for it yet: nobody can have voted with these keys.
+//! The first `init` removes it. A copy of the file is not valid, so a backup of the keys never looks unused.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -18,7 +18,7 @@ const PASSPHRASE_VARIABLE: &str = "FASTPAY_PASSPHRASE";
 /// Beside a pair for which no data folder was made. It holds its own birth, which no copy shares.
 const UNUSED_FILE: &str = "unused";
 
-/// Where the two keys of an authority stand.
+/// The paths of an authority's two keys.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeyFiles {
@@ -36,8 +36,7 @@ impl KeyFiles {
     }
 }
 
-/// Where the passphrase of an authority's keys comes from: this file, else `FASTPAY_PASSPHRASE`, else the
-/// terminal.
+/// The source of the passphrase of an authority's keys: this file, else `FASTPAY_PASSPHRASE`, else the terminal.
 #[must_use]
 pub fn passphrase_source(file: Option<PathBuf>) -> PassphraseSource {
     PassphraseSource { file, variable: PASSPHRASE_VARIABLE }
@@ -46,7 +45,7 @@ pub fn passphrase_source(file: Option<PathBuf>) -> PassphraseSource {
 /// Makes two new keys in `folder`, encrypted where there is a passphrase.
 ///
 /// # Errors
-/// Where a key exists already, or the system refuses.
+/// If a key exists already, or the system refuses.
 pub fn generate(folder: &Path, passphrase: Option<&str>) -> Result<AuthorityKeys, KeystoreError> {
     let files = KeyFiles::in_folder(folder);
     std::fs::create_dir_all(folder).map_err(|error| KeystoreError::Io { path: folder.into(), error })?;
@@ -71,8 +70,8 @@ fn note_unused(path: &Path) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Whether these keys were made where they stand, and no data folder was made for them before. True at most once for a
-/// pair, whatever happens: where the file cannot be taken away for good, the answer is false.
+/// Whether these keys were made in this place and no data folder was made for them before. True at most once for a
+/// pair: if the marker file cannot be removed durably, the answer is false.
 pub(crate) fn take_first_use(files: &KeyFiles) -> bool {
     let Some(folder) = files.voting.parent() else { return false };
     let path = folder.join(UNUSED_FILE);

@@ -18,7 +18,7 @@ pub fn read(data: &Path) -> Option<Committees> {
 /// Keeps committees that are final, for a start without the Primary.
 ///
 /// # Errors
-/// What the system says.
+/// The error of the operating system.
 pub fn write(data: &Path, committees: &Committees) -> std::io::Result<()> {
     let bytes = serde_json::to_vec_pretty(committees).map_err(std::io::Error::from)?;
     files::replace(&data.join(COMMITTEES_FILE), &bytes)

@@ -1,4 +1,4 @@
-//! What the node counts, as OpenMetrics text.
+//! The node's metrics as OpenMetrics text.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -18,13 +18,13 @@ use prometheus_client::registry::{Registry, Unit};
 use crate::index::Index;
 use crate::voter_status::VoterStatus;
 
-/// Of so many assets the sums are shown, ETH first: anyone can deposit tokens of their own making.
+/// The number of assets whose sums are shown, ETH first: anyone can deposit tokens of their own making.
 const ASSETS_SHOWN_MAX: usize = 32;
 
 type Labels = [(&'static str, String); 1];
 type Timestamps = Family<Labels, Gauge>;
 
-/// What one shard counts, and where it says what it did for a payment that is traced.
+/// The metrics of one shard, and its tracer.
 #[derive(Debug)]
 pub struct ShardMetrics {
     /// Takes spans.
@@ -95,7 +95,7 @@ impl ShardMetrics {
         self.commit_seconds.observe(duration.as_secs_f64());
     }
 
-    /// Counts a part of a checkpoint, for which the shard held up its commands.
+    /// Observes the time for which a part of a checkpoint delayed the shard's commands.
     pub fn checkpoint_paused(&self, duration: Duration) {
         self.checkpoint_pause_seconds.observe(duration.as_secs_f64());
     }
@@ -126,20 +126,20 @@ impl ShardMetrics {
     }
 }
 
-/// What the network room counts.
+/// The metrics of the network.
 #[derive(Debug)]
 pub struct NetworkMetrics {
     /// Open connections.
     pub connections: Gauge,
     /// Connections closed at once because there were too many.
     pub connections_refused: Counter,
-    /// Requests that are not what the schema says.
+    /// Requests that do not follow the schema.
     pub malformed: Counter,
     /// Requests refused because a shard's queue was full.
     pub busy: Counter,
 }
 
-/// What the follower counts.
+/// The metrics of the follower.
 #[derive(Debug)]
 pub struct FollowerMetrics {
     /// The newest finalized block that was read whole.
@@ -168,7 +168,7 @@ impl FollowerMetrics {
     }
 }
 
-/// What the authority as a whole is. Taken when it is asked for.
+/// The state of the authority, read when metrics are requested.
 #[derive(Debug, Default)]
 pub struct AuthorityMetrics {
     ready: Gauge,
@@ -187,7 +187,7 @@ pub struct AuthorityMetrics {
     asset_redeemed: Amounts,
 }
 
-/// In an asset's smallest unit. The nearest number of 53 bits: for curves, not for accounts.
+/// Amounts in an asset's smallest unit, rounded to 53 bits: for graphs, not for accounting.
 type Amounts = Family<Labels, Gauge<f64, AtomicU64>>;
 
 impl AuthorityMetrics {
@@ -245,7 +245,7 @@ impl AuthorityMetrics {
     }
 }
 
-/// What came into a shard, less what left it and what it holds. Anything but nothing is a defect.
+/// The value that entered a shard, less the value that left it and its balances. It must be zero.
 fn imbalance(totals: &AssetTotals) -> Balance {
     let came = totals.deposited.plus(totals.credited);
     let left = totals.forwarded.plus(totals.redeemed);

@@ -1,5 +1,5 @@
-//! Redemptions that are certified here and that the contract has not taken in its final block: what an operator wants
-//! to know of before its users tell it, whether or not a relayer runs.
+//! Finds redemptions that are certified here and that the contract has not taken in its final block, so that an
+//! operator notices them before users complain, with or without a relayer.
 //!
 //! ```text
 //!  redemption log of each shard ─► the contract's word for each, in the final block ─► those that wait, and since when
@@ -30,7 +30,7 @@ const INTERVAL: Duration = Duration::from_secs(10);
 /// At most so many of a shard are kept and asked for at a time; behind them others are only counted.
 const WAITING_PER_SHARD_MAX: usize = 256;
 
-/// What waits, for whoever shows it; none before the contract was first asked.
+/// The waiting redemptions; none before the contract was first read.
 pub type WaitingSeen = watch::Receiver<Option<Arc<WaitingRedemptions>>>;
 
 /// Why the contract could not be compared with the redemption logs now.
@@ -49,14 +49,14 @@ struct Waiting {
     since: u64,
 }
 
-/// What waits of one shard's redemption log. All entries below `next` that are not listed are paid.
+/// The waiting redemptions of one shard's redemption log. All entries below `next` that are not listed are paid.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Queue {
     next: u64,
     waiting: BTreeMap<u64, Waiting>,
 }
 
-/// Compares the redemption logs with the contract until told to stop.
+/// Compares the redemption logs with the contract until it is stopped.
 pub struct Payouts {
     primary: Primary,
     domain: Domain,
@@ -71,7 +71,7 @@ pub struct Payouts {
 }
 
 impl Payouts {
-    /// Of these shards, from the first, with what an earlier run left in `file`.
+    /// Begins with these shards, in order, and with the state of an earlier run in `file`.
     #[must_use]
     pub fn new(
         primary: Primary,
@@ -110,8 +110,8 @@ impl Payouts {
         }
     }
 
-    /// Takes in what is new in the redemption logs, leaves out what the contract has taken, and says what is left. True where
-    /// there is more to be compared at once.
+    /// Reads new entries of the redemption logs, removes those that the contract has taken, and publishes the rest.
+    /// True if there is more to compare at once.
     async fn step(&mut self) -> Result<bool, StepError> {
         let head = self.primary.final_head().await?;
         // Where this step fails, the next one asks for all again.

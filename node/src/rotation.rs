@@ -19,7 +19,7 @@ use crate::voter_status::{VoterStatus, VoterStatusError};
 /// Why a committee cannot be taken up.
 #[derive(Debug, thiserror::Error)]
 pub enum RotationError {
-    /// The Primary cannot be read, or says what cannot be true.
+    /// The Primary cannot be read, or its answer is impossible.
     #[error(transparent)]
     Primary(#[from] DepositsError),
     /// The new committee lists this authority with a key that it does not have.
@@ -61,7 +61,7 @@ impl Rotation {
     /// Begins with what is known at the start, once that is on disk.
     ///
     /// # Errors
-    /// Where the folder cannot be written.
+    /// If the folder cannot be written.
     pub fn new(folder: Arc<DataFolder>, voter_status: VoterStatus) -> Result<Self, RotationError> {
         let rotation = Self { folder, voter_status: watch::Sender::new(Arc::new(voter_status.clone())) };
         rotation.put_on_disk(&voter_status)?;
@@ -113,7 +113,7 @@ impl Rotation {
 /// The names under which the folder's authority has voted.
 ///
 /// # Errors
-/// Where the folder cannot be read.
+/// If the folder cannot be read.
 pub fn remembered_names(folder: &DataFolder) -> Result<Vec<AuthorityName>, StorageError> {
     Ok(folder.names()?.iter().filter_map(|name| name.parse().ok()).collect())
 }

@@ -1,4 +1,4 @@
-//! Who this authority is: the committees that it knows, and which of its keys vote now.
+//! The authority's own identity: the committees that it knows, and which of its keys vote now.
 //!
 //! Keys change with the epoch, the memory does not: what an account is locked on outlives a rotation, so
 //! that the same order gets its vote again under the new key and no other order does.
@@ -48,7 +48,7 @@ impl VoterStatus {
     /// and an authority may change one key of its pair.
     ///
     /// # Errors
-    /// Where no known committee lists any of the pairs.
+    /// If no known committee lists any of the pairs.
     pub fn new(
         committees: Committees,
         keys: Vec<Arc<AuthorityKeys>>,
@@ -74,7 +74,7 @@ impl VoterStatus {
         Ok(Self { committees, keys, voter, public, protection: None })
     }
 
-    /// The same where the memory may have a gap: then the protection says what it may vote for.
+    /// The same with a possible gap in its memory: the protection then limits its votes.
     #[must_use]
     pub fn with_rollback_protection(self, protection: Option<Arc<RollbackProtection>>) -> Self {
         Self { protection, ..self }

@@ -1,7 +1,7 @@
 //! The answers of an authority in core's types, and their protobuf form in both directions. `json` has their JSON.
 //!
-//! An authority builds each answer once and encodes it for whoever asked. A client decodes it: it then has the right
-//! form and is not verified.
+//! An authority builds each answer once and encodes it for gRPC or HTTP. A client decodes it; the result is
+//! well-formed and unverified.
 
 use bytes::Bytes;
 use fastpay_core::{
@@ -20,30 +20,30 @@ pub struct AccountState {
     pub next_sequence: SequenceNumber,
     /// The order it is locked on.
     pub pending: Option<TransferOrder>,
-    /// What it holds, by asset.
+    /// The balances, by asset.
     pub holdings: Vec<(Asset, Balance)>,
     /// How many payments it has received.
     pub received: u64,
     /// How many deposits it has had.
     pub deposits: u64,
-    /// It holds more assets than are listed here: ask for the one that matters.
+    /// The list of balances is incomplete: ask for a single asset.
     pub truncated: bool,
     /// Restored from an older copy, the authority may have voted for an order of this account that it does not know.
     pub catching_up: bool,
 }
 
 impl AccountState {
-    /// What it holds of one asset.
+    /// The balance of one asset.
     #[must_use]
     pub fn balance(&self, asset: Asset) -> Balance {
         self.holdings.iter().find(|(held, _)| *held == asset).map_or(Balance::ZERO, |(_, balance)| *balance)
     }
 }
 
-/// What a received payment is known by.
+/// Names a received payment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PaymentName {
-    /// Who paid.
+    /// The account that paid.
     pub sender: AccountId,
     /// The number of the order among the sender's.
     pub sequence: SequenceNumber,
@@ -60,38 +60,38 @@ pub struct Received {
     pub payment: Payment,
     /// The output's number, where it is an output of a payout.
     pub output: Option<u16>,
-    /// The digest of that payout. Authorities of older releases do not tell it over gRPC.
+    /// The digest of that payout. Authorities of older releases do not send it over gRPC.
     pub payout: Option<Digest>,
 }
 
 impl Received {
-    /// What it is known by.
+    /// The payment's name.
     #[must_use]
     pub fn name(&self) -> PaymentName {
         PaymentName { sender: self.payment.sender, sequence: self.payment.sequence, output: self.output }
     }
 }
 
-/// What an authority answers to a batch of redemptions.
+/// An authority's answer to a batch of redemptions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BatchAnswer {
     /// Its vote for all of them.
     Vote {
-        /// The epoch that it is said to be for.
+        /// The epoch that the authority names.
         epoch: Epoch,
         /// Not verified.
         vote: ContractVote,
     },
-    /// It has not confirmed those at these positions, ascending. Confirm them there and ask again.
+    /// It has not confirmed the redemptions at these positions, ascending. Confirm them there and ask again.
     Missing(Vec<usize>),
 }
 
 /// The certificates that an authority has of the names that it was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certificates<C = Certificate> {
-    /// In the order of the names, without those that are not confirmed there.
+    /// The certificates in the order of the names, without those that are not confirmed there.
     pub found: Vec<C>,
-    /// So many names, from the first, were looked up.
+    /// The number of names, from the first, that were looked up.
     pub looked_up: usize,
 }
 
@@ -100,11 +100,11 @@ pub struct Certificates<C = Certificate> {
 pub struct Page<T> {
     /// The entries from the number that was asked for.
     pub entries: Vec<T>,
-    /// How many there are in all.
+    /// The total number.
     pub total: u64,
 }
 
-/// What a shard says of itself.
+/// The status of a shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShardStatus {
     /// The authority's name.

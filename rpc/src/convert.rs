@@ -14,7 +14,7 @@ use crate::{PAGE_ENTRIES_MAX, REDEMPTION_BATCH_MAX, proto};
 /// A transfer by its sender and number.
 pub type TransferName = (AccountId, SequenceNumber);
 
-/// A message that is not what the schema and its comments say.
+/// A message that does not follow the schema and its comments.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     /// Bytes of a wrong length.

@@ -4,9 +4,9 @@
 //!  core's types ──convert──► protobuf ──tonic──► protobuf ──convert──► core's types, unverified
 //! ```
 //!
-//! The schema is `proto/fastpay.proto`. `answers` has what an authority says in core's types, `json` the forms of the
-//! HTTP API, and `http` what all HTTP ports have in common. What comes off the wire is one of core's *unverified*
-//! types; verifying is for the receiver. Everything a peer can make long is bounded here by name.
+//! The schema is `proto/fastpay.proto`. `answers` has an authority's answers in core's types, `json` the forms of the
+//! HTTP API, and `http` the common parts of all HTTP ports. Messages decode to core's *unverified* types; the receiver
+//! verifies them. Every part whose length a peer chooses is bounded here by name.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
 
 mod answers;
@@ -45,7 +45,7 @@ pub const fn certificate_bytes_max(outputs: usize, votes: usize) -> usize {
 pub const REDEMPTION_BATCH_MAX: usize = 256;
 /// At most so many entries in one page of history.
 pub const PAGE_ENTRIES_MAX: u32 = 100;
-/// So long, in bytes, an answer with several certificates may be. JSON takes about three times as much.
+/// The longest answer with several certificates, in bytes. JSON takes about three times as much.
 pub const CERTIFICATES_BYTES_MAX: usize = 1 << 18;
 /// At most so many requests of one client in flight on one stream; the server reads no further.
 pub const STREAM_REQUESTS_IN_FLIGHT_MAX: usize = 1024;

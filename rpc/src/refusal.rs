@@ -1,4 +1,4 @@
-//! What an authority answers instead of a vote or a confirmation.
+//! The reason why an authority gives no vote or confirmation.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,7 +40,7 @@ pub enum Refusal {
     /// The number is used; the next one is given.
     #[error("this sequence number is already confirmed; the next one is {0}")]
     AlreadyConfirmed(SequenceNumber),
-    /// What the account holds there.
+    /// The account's balance there.
     #[error("the balance at the authority is {0}; confirm there what the account received, or order less")]
     InsufficientBalance(Balance),
     /// The first certificate that is missing there.
@@ -49,8 +49,7 @@ pub enum Refusal {
     /// Nothing can be redeemed.
     #[error("this committee runs without a Primary: nothing can be redeemed")]
     NoPrimary,
-    /// Too much is queued there, which will take about so long, in whole milliseconds. Zero where it does
-    /// not say.
+    /// Its queue is full, and takes about this long, in whole milliseconds. Zero if it does not say.
     #[error("the authority is busy; send the same again after {} ms", .0.as_millis())]
     Busy(Duration),
     /// It shuts down.
@@ -93,7 +92,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// How long to wait before the same is sent again, where the authority says so.
+    /// The time to wait before the same is sent again, if the authority named one.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {

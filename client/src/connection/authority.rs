@@ -18,7 +18,7 @@ impl AuthorityClient {
     /// Connects lazily to all shards of an authority. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// Where an address is malformed, there is none, or the certificate authority's file cannot be
+    /// If an address is malformed, there is none, or the certificate authority's file cannot be
     /// read.
     pub fn new(endpoints: &AuthorityEndpoints, options: ClientOptions) -> Result<Self, ClientError> {
         let wrong = |reason: &str| ClientError::Address { address: endpoints.name.to_string(), reason: reason.into() };
@@ -33,7 +33,7 @@ impl AuthorityClient {
     /// A client of the authority of this name, by the clients of all its shards, from the first.
     ///
     /// # Errors
-    /// Where there is no shard.
+    /// If there is no shard.
     pub fn of(name: AuthorityName, shards: Vec<ShardClient>) -> Result<Self, ClientError> {
         let none = || ClientError::Address { address: name.to_string(), reason: "no shard is listed".into() };
         let count = u32::try_from(shards.len()).ok().and_then(std::num::NonZeroU32::new).ok_or_else(none)?;

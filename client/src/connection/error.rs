@@ -1,4 +1,4 @@
-//! What can come instead of an answer.
+//! Errors of a call to an authority.
 
 use std::time::Duration;
 
@@ -11,9 +11,9 @@ pub enum ClientError {
     /// The address is not one.
     #[error("{address:?} is not an address of an authority: {reason}")]
     Address {
-        /// What was given.
+        /// The value given.
         address: String,
-        /// What is wrong with it.
+        /// The defect.
         reason: String,
     },
     /// No connection, or it broke. Try again later; the same bytes can be sent any number of times.
@@ -22,16 +22,16 @@ pub enum ClientError {
     /// No answer in time. As above.
     #[error("the authority did not answer within {0:?}")]
     TimedOut(Duration),
-    /// It said no.
+    /// The authority refused the request.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// It has no such thing (yet).
+    /// The authority does not have it (yet).
     #[error("the authority does not have it")]
     NotFound,
-    /// It cannot read what it has written: its disk is damaged. It says so, which is no lie.
+    /// The authority reports that it cannot read what it wrote: its disk is damaged. This is no lie.
     #[error("the authority cannot read its own records: {0}")]
     Unreadable(String),
-    /// It answered what no correct authority answers.
+    /// Its answer proves that it misbehaves.
     #[error("the authority gave a malformed answer: {0}")]
     Malformed(String),
 }
@@ -47,7 +47,7 @@ impl ClientError {
         }
     }
 
-    /// How long to wait at least before the same is tried again, as far as the authority says.
+    /// The shortest time to wait before the call is repeated, if the authority named one.
     #[must_use]
     pub fn retry_after(&self) -> Duration {
         match self {

@@ -1,5 +1,5 @@
-//! A client of one shard, and of one authority with all its shards. What comes back is what that
-//! authority says: votes and certificates must still be verified.
+//! A client of one shard, and of one authority with all its shards. It does not verify answers: callers must verify
+//! votes and certificates.
 
 mod authority;
 mod error;
@@ -56,7 +56,7 @@ impl ShardClient {
     /// runtime.
     ///
     /// # Errors
-    /// Where the address or the certificate is malformed.
+    /// If the address or the certificate is malformed.
     pub fn new(address: &str, tls_ca: Option<&str>, options: ClientOptions) -> Result<Self, ClientError> {
         let wrong = |reason: String| ClientError::Address { address: address.to_owned(), reason };
         let mut endpoint = Endpoint::from_shared(address.to_owned())
@@ -108,7 +108,7 @@ impl ShardClient {
         }
     }
 
-    /// Asks for a vote. It comes with the epoch that it is said to be for, and is not verified here.
+    /// Asks for a vote. It returns the epoch that the authority names, and an unverified vote.
     ///
     /// # Errors
     /// See [`ClientError`].
@@ -226,7 +226,7 @@ impl ShardClient {
         }
     }
 
-    /// What the shard says of itself, with the sums of as many assets as it lists.
+    /// The shard's status, with the sums of as many assets as it lists.
     ///
     /// # Errors
     /// See [`ClientError`].
@@ -234,7 +234,7 @@ impl ShardClient {
         self.read_status(Bytes::new()).await
     }
 
-    /// What the shard says of itself with the sums of one asset, however many others it has.
+    /// The shard's status with the sums of one asset, however many others it has.
     ///
     /// # Errors
     /// See [`ClientError`].

@@ -19,7 +19,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use super::ClientError;
 use super::transport::Transport;
 
-/// How often a stream with no place left is looked at.
+/// Interval at which a full stream is checked for progress.
 const STUCK_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 type Reply = oneshot::Sender<Result<Response, ClientError>>;
@@ -54,8 +54,7 @@ async fn run(transport: Transport, mut requests: mpsc::Receiver<(Request, Reply)
     }
 }
 
-/// Serves one stream until it breaks or there is nobody left to ask. Dropping `waiting` fails what is
-/// in flight.
+/// Serves one stream until it breaks or no caller is left. Dropping `waiting` fails the requests in flight.
 async fn serve(transport: Transport, first: (Request, Reply), requests: &mut mpsc::Receiver<(Request, Reply)>) {
     let (stream, outgoing) = mpsc::channel(STREAM_REQUESTS_IN_FLIGHT_MAX);
     // In the order in which they were asked, in which they fail together.

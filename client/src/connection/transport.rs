@@ -1,4 +1,4 @@
-//! What carries calls to a shard: a connection, or whatever stands in for one.
+//! Carries calls to a shard: a connection, or a test's replacement for one.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ pub trait Carrier: fmt::Debug + Send + Sync {
     /// Carries a call to the shard, and gives its answer back.
     ///
     /// # Errors
-    /// Where it does not arrive: a [`tonic::Status`], as a connection gives one.
+    /// If it does not arrive: a [`tonic::Status`], as a connection gives one.
     fn carry(&self, call: http::Request<Body>) -> BoxFuture<http::Response<Body>, StdError>;
 }
 

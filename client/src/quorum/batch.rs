@@ -1,7 +1,7 @@
 //! Votes of the current committee on many redemptions together: pure counting, and the shell that asks.
 //!
-//! An authority votes for what it has itself confirmed, as often as it is asked and under every epoch anew. Who signs
-//! is told by the signature: an authority counts once, however often and by whomever its vote is shown.
+//! An authority votes for redemptions that it has confirmed itself, as often as it is asked and again in every epoch.
+//! The signature identifies the voter: an authority counts once, however often its vote arrives and whoever relays it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub struct Ballot {
     names: Vec<TransferName>,
     committee: Arc<Committee>,
     digest: Digest,
-    /// By who signed; everything else is by who answered.
+    /// By signer; all other maps are by the authority that answered.
     votes: BTreeMap<AuthorityName, VerifiedContractVote>,
     missing: BTreeMap<AuthorityName, Vec<usize>>,
     failures: BTreeMap<AuthorityName, PeerFailure>,
@@ -85,7 +85,7 @@ impl Ballot {
         self.votes.len()
     }
 
-    /// Who has not confirmed which redemptions, by their positions.
+    /// The redemptions that each authority has not confirmed, by their positions.
     #[must_use]
     pub fn missing(&self) -> &BTreeMap<AuthorityName, Vec<usize>> {
         &self.missing

@@ -154,7 +154,7 @@ async fn newest_received(authority: &AuthorityClient, account: AccountId) -> Res
     Ok(received)
 }
 
-/// What an error means to whoever has to go on.
+/// The failure that an error amounts to.
 pub(super) fn failure_of(error: ClientError) -> PeerFailure {
     match error {
         ClientError::Refused(Refusal::Busy(retry_after)) => PeerFailure::Busy(retry_after),

@@ -16,7 +16,7 @@ use super::{Backoff, CommitteeClient, Progress, QuorumError};
 /// A certificate that a quorum has confirmed.
 #[derive(Debug)]
 pub struct Settled {
-    /// Who has confirmed it so far.
+    /// The authorities that have confirmed it so far.
     pub confirmed: Vec<AuthorityName>,
     /// Goes on with the other authorities; ends with how many have confirmed in all. Dropping it lets it go
     /// on; a program that ends may wait for it.

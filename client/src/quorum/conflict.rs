@@ -1,9 +1,9 @@
 //! Orders of one account that compete for one number, because two copies of a wallet signed one each: who holds
 //! which, and which of them can still get its quorum. Pure counting.
 //!
-//! An authority that voted for an order votes for no other one with that number [FP §4.2]. So an order can count
-//! on those that hold it and on those that hold none yet. Where no order can come to a quorum that way, the
-//! account is stuck for ever [FP §5].
+//! An authority that voted for an order votes for no other order with that number [FP §4.2]. An order can therefore
+//! get the votes of its supporters and of the authorities without a vote. If no order can reach a quorum that way, the
+//! account is stuck forever [FP §5].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::short;
 
-/// The competition for a number, as far as authorities have told of it.
+/// Orders that compete for a number, with their known votes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrderConflict {
     members: BTreeSet<AuthorityName>,
@@ -31,11 +31,11 @@ struct Rival {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConflictingOrder {
-    /// What it orders.
+    /// The transfer that it orders.
     pub transfer: Transfer,
     /// The authorities that are locked on it.
     pub holders: Vec<AuthorityName>,
-    /// How many votes it can still come to.
+    /// The number of votes that it can still reach.
     pub reach: usize,
 }
 
@@ -47,7 +47,7 @@ impl OrderConflict {
         Self { members, quorum: committee.quorum(), rivals: BTreeMap::new() }
     }
 
-    /// An order that nobody need hold yet.
+    /// Adds an order, which no authority need be locked on yet.
     pub fn enter(&mut self, order: &VerifiedOrder) {
         let rival = || Rival { order: order.clone(), holders: BTreeSet::new() };
         self.rivals.entry(order.digest()).or_insert_with(rival);
@@ -69,7 +69,7 @@ impl OrderConflict {
         }
     }
 
-    /// How many votes an order can still come to.
+    /// The number of votes that an order can still reach.
     fn reach(&self, rival: &Rival) -> usize {
         let others = self.rivals.values().filter(|other| other.order.digest() != rival.order.digest());
         let lost: BTreeSet<_> = others.flat_map(|other| &other.holders).collect();

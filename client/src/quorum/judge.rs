@@ -1,4 +1,5 @@
-//! What one answer to an order means, and what it calls for: pure, so that every lie can be tested without a network.
+//! Interprets one answer to an order and decides the next step: pure, so that every lie can be tested without a
+//! network.
 //!
 //! ```text
 //!  answer ─► Inquiry::judge ─┬─► Step::Count     into the tally; asked again, or not
@@ -19,20 +20,20 @@ use crate::ClientError;
 /// An order that authorities of one committee are asked to vote for.
 #[derive(Clone, Debug)]
 pub struct Inquiry {
-    /// Of the deployment.
+    /// The deployment's domain.
     pub domain: Domain,
     /// One epoch's throughout: votes of two epochs do not add up.
     pub committee: Arc<Committee>,
-    /// What is voted on.
+    /// The order to vote for.
     pub order: VerifiedOrder,
 }
 
-/// What to do after an answer.
+/// The next step after an answer.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Count it. The authority is asked again, or, where this was its `last` word, not.
+    /// Count the answer. The authority is asked again unless this answer is its `last`.
     Count {
-        /// What to count.
+        /// The answer to count.
         answer: PeerAnswer,
         /// Whether the authority is not asked again.
         last: bool,
@@ -41,21 +42,21 @@ pub enum Step {
     Help(Help),
 }
 
-/// What an authority needs before it can vote, or what is to be known before its answer counts.
+/// Help that an authority needs before it can vote, or a fact to establish before its answer counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Help {
-    /// It lacks the sender's certificates from this number up to the order's.
+    /// It lacks the sender's certificates from this number up to the order's number.
     Sent(SequenceNumber),
     /// The money has not arrived there: it may lack payments that the sender received. Otherwise count this.
     Received(PeerFailure),
-    /// It says that the order's number is used: that is true where anyone has its certificate.
+    /// It claims that the order's number is used, which is true if anyone has the certificate.
     Certificate,
 }
 
-/// What came of help.
+/// The outcome of help.
 #[derive(Debug)]
 pub enum Helped {
-    /// It was brought so many certificates.
+    /// This many certificates were submitted to it.
     Brought(usize),
     /// They could not be brought.
     Failed(PeerFailure),
@@ -78,7 +79,7 @@ impl Step {
 }
 
 impl Inquiry {
-    /// What to do after what `authority` answered. `is_patient` as long as it may be that the money is on its way there.
+    /// The next step after the answer of `authority`. `is_patient` while the money may still be on its way there.
     #[must_use]
     pub fn judge(
         &self,
@@ -123,7 +124,7 @@ impl Inquiry {
         }
     }
 
-    /// What to count after help; none where the authority is asked again at once.
+    /// The answer to count after help; none if the authority is asked again at once.
     #[must_use]
     pub fn helped(&self, help: Help, came: Helped) -> Option<Step> {
         match (help, came) {
@@ -138,7 +139,7 @@ impl Inquiry {
         }
     }
 
-    /// It votes, in another epoch than ours: later in ours, where it lags.
+    /// It votes in another epoch than the current one. An authority that lags will vote in the current one later.
     fn other_epoch(&self, epoch: Epoch) -> Step {
         if epoch > self.committee.epoch() {
             Step::Count { answer: PeerAnswer::Ahead(epoch), last: false }
@@ -157,8 +158,7 @@ impl Inquiry {
         }
     }
 
-    /// It is locked. On an earlier order: then it lags. On another order of this number: then the sender has signed
-    /// two.
+    /// It is locked. If on an earlier order, it lags. If on another order of this number, the sender has signed two.
     fn judge_pending(&self, pending: TransferOrder) -> Step {
         let transfer = self.order.transfer();
         let pending = match pending.verify(&self.domain) {

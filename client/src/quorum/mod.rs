@@ -5,9 +5,9 @@
 //!                     │  ▲ refused: bring it up to date (catch_up), wait, ask again       │ the rest goes on
 //!                     └──┘                                                               in the background
 //! ```
-//! One task per authority talks to it; the tally decides. A quorum's answers are enough, so f authorities
-//! may be silent, slow or lying. Nothing that an authority says is acted on before it is verified: votes,
-//! pending orders and certificates by their signatures, a sequence number by the certificate before it.
+//! One task per authority sends requests; the tally decides. A quorum's answers suffice, so f authorities may be
+//! silent, slow or lying. Every answer is verified before the client acts on it: votes, pending orders and
+//! certificates by their signatures, a sequence number by the certificate before it.
 
 mod ask;
 mod batch;
@@ -42,8 +42,7 @@ pub use tally::{PeerAnswer, PeerFailure, Room, Tally, Verdict};
 pub struct QuorumOptions {
     /// For a certificate, and again for its settlement.
     pub deadline: Duration,
-    /// How long an authority may say that the money is not there, while deposits and payments are on their
-    /// way to it.
+    /// How long an authority may report an insufficient balance while deposits and payments are on their way to it.
     pub funds_patience: Duration,
     /// How long the authorities beyond a quorum are brought up to date in the background.
     pub background: Duration,
@@ -65,41 +64,41 @@ impl Default for QuorumOptions {
     }
 }
 
-/// What happens on the way, for people who wait.
+/// Progress of a transfer, to be shown to a user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// A valid vote came.
     Vote {
-        /// Of whom.
+        /// The authority that voted.
         authority: AuthorityName,
         /// How many there are now.
         votes: usize,
-        /// How many are needed.
+        /// The number needed.
         quorum: usize,
     },
     /// The certificate exists: the transfer is final.
     Certified,
     /// An authority has confirmed the certificate.
     Confirmed {
-        /// Which.
+        /// The authority that confirmed.
         authority: AuthorityName,
         /// How many there are now.
         confirmations: usize,
-        /// How many are needed.
+        /// The number needed.
         quorum: usize,
     },
     /// An authority lacks an earlier certificate and gets it.
     CatchingUp {
-        /// Which.
+        /// The authority that was brought up to date.
         authority: AuthorityName,
-        /// Whose certificate.
+        /// The account whose certificates it was missing.
         account: AccountId,
         /// Its number.
         sequence: SequenceNumber,
     },
     /// An authority is asked again later.
     Waiting {
-        /// Which.
+        /// The authority.
         authority: AuthorityName,
         /// Why.
         failure: PeerFailure,
@@ -111,7 +110,7 @@ pub enum Progress {
 /// Hears of progress.
 pub type Listener = Arc<dyn Fn(&Progress) + Send + Sync>;
 
-/// Where certificates may be found before authorities are asked. What comes out is verified.
+/// A store of certificates that is read before authorities are asked. The certificates that it returns are verified.
 pub trait CertificateSource: Send + Sync {
     /// The certificate that `account` sent under `sequence`, where it is here.
     fn certificate(&self, account: AccountId, sequence: SequenceNumber) -> Option<Certificate>;
@@ -152,13 +151,13 @@ pub enum QuorumError {
         /// The highest balance that f + 1 authorities agree is exceeded or met.
         balance: Balance,
     },
-    /// More than f authorities say alike that there is no room for a new order.
+    /// More than f authorities report alike that they have no room for a new order.
     #[error(
         "{whose}, as more than f authorities say; nothing is lost, and the order keeps its number: run `fastpay resume` \
          in {} min", .retry_after.as_secs().div_ceil(60).max(1)
     )]
     NoRoom {
-        /// Whose share is full.
+        /// The account or address whose share is full.
         whose: Room,
         /// How long f + 1 authorities ask to be left alone, or longer.
         retry_after: Duration,
@@ -181,15 +180,15 @@ pub enum QuorumError {
     #[error("{count} of the {quorum} {what} that are needed came {}; nothing is lost: run `fastpay resume` to go on. {}",
         if *.timed_out { "in time" } else { "and no more can come" }, list(.failures))]
     NoQuorum {
-        /// What was asked for: votes or confirmations.
+        /// The kind of answer: votes or confirmations.
         what: &'static str,
         /// How many came.
         count: usize,
-        /// How many are needed.
+        /// The number needed.
         quorum: usize,
         /// Whether waiting longer might have helped.
         timed_out: bool,
-        /// What stood in the way, by authority.
+        /// The failure of each authority.
         failures: Vec<(AuthorityName, PeerFailure)>,
     },
 }
@@ -222,13 +221,13 @@ impl fmt::Debug for CommitteeClient {
 }
 
 impl CommitteeClient {
-    /// A client that looks for certificates in `source` before it asks authorities.
+    /// A client that reads certificates from `source` before it asks authorities.
     #[must_use]
     pub fn new(network: Network, source: Arc<dyn CertificateSource>, options: QuorumOptions) -> Self {
         Self { network, source, options, listener: None, tracer: Tracer::off() }
     }
 
-    /// The same, which tells `listener` of its progress.
+    /// The same, with progress reported to `listener`.
     #[must_use]
     pub fn with_listener(mut self, listener: Listener) -> Self {
         self.listener = Some(listener);
@@ -242,7 +241,7 @@ impl CommitteeClient {
         self
     }
 
-    /// Where traces go.
+    /// The tracer.
     #[must_use]
     pub fn tracer(&self) -> &Tracer {
         &self.tracer
@@ -329,7 +328,7 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// As the options say.
+    /// A retry schedule by the options.
     #[must_use]
     pub fn new(options: QuorumOptions) -> Self {
         Self { next: options.backoff_min, options }

@@ -1,4 +1,4 @@
-//! What the answers to an order amount to: pure, so that every mixture of honest and lying answers can be
+//! Combines the answers to an order into a verdict: pure, so that every mixture of honest and lying answers can be
 //! tested without a network.
 
 use std::collections::BTreeMap;
@@ -21,38 +21,38 @@ pub enum PeerFailure {
     /// Too much waits there; it asks for so long a pause.
     #[error("it is busy, and asks to be left alone for {} ms", .0.as_millis())]
     Busy(Duration),
-    /// It has too little money on the account; deposits or payments have not arrived there.
+    /// Its balance of the account is too low: deposits or payments have not arrived there.
     #[error("it knows of a balance of {0} only")]
     InsufficientBalance(Balance),
-    /// It has no room for new orders, for so long.
+    /// It has no room for new orders for this time.
     #[error("{whose} for now; it may be asked again after {} s", .retry_after.as_secs())]
     NoRoom {
-        /// Whose share is full.
+        /// The account or address whose share is full.
         whose: Room,
         /// How long it asks to be left alone.
         retry_after: Duration,
     },
-    /// It lacks earlier certificates, and nobody else has them.
+    /// It lacks earlier certificates, and no other authority has them.
     #[error("it waits for the certificate of sequence number {0}, which is not to be found: finish that order first")]
     Behind(SequenceNumber),
     /// It is locked on another order.
     #[error("it is locked on another order ({0})")]
     Locked(Digest),
-    /// It votes in this epoch, which is not the one that votes are collected for.
+    /// It votes in this epoch, but votes are collected for another.
     #[error("it votes in epoch {0}")]
     OtherEpoch(Epoch),
     /// It has no Primary.
     #[error("it runs without a Primary")]
     NoPrimary,
-    /// It says that the request is wrong.
+    /// It refused the request as wrong.
     #[error("it refused: {0}")]
     Refused(String),
-    /// It answered what no correct authority answers.
+    /// Its answer proves that it misbehaves.
     #[error("it gave a wrong answer: {0}")]
     Misbehaved(String),
 }
 
-/// Where an authority has no room for new orders.
+/// The limit that leaves an authority without room for new orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Room {
     /// The account's share of its disk is full.
@@ -67,7 +67,7 @@ pub enum Room {
 }
 
 impl PeerFailure {
-    /// In a word of a fixed list: what it says besides may be private.
+    /// A name from a fixed list; the authority's own text may be private.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -97,7 +97,7 @@ pub enum PeerAnswer {
     Vote(VerifiedVote),
     /// The number has a certificate already, of this order or another.
     Finished(Box<VerifiedCertificate>),
-    /// It is locked on another order that the sender did sign.
+    /// It is locked on another order, which the sender signed.
     Locked(Box<VerifiedOrder>),
     /// It votes in this newer epoch, and will be asked again.
     Ahead(Epoch),
@@ -108,7 +108,7 @@ pub enum PeerAnswer {
 }
 
 impl PeerAnswer {
-    /// In a word of a fixed list.
+    /// A name from a fixed list.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Vote(_) => "voted",
@@ -120,7 +120,7 @@ impl PeerAnswer {
     }
 }
 
-/// What to do.
+/// The verdict on all answers so far.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Listen on.
@@ -140,7 +140,7 @@ pub enum Verdict {
 pub struct Tally {
     committee: Arc<Committee>,
     order: VerifiedOrder,
-    /// By who signed; everything else is by who answered.
+    /// By signer; all other maps are by the authority that answered.
     votes: BTreeMap<AuthorityName, VerifiedVote>,
     ahead: BTreeMap<AuthorityName, Epoch>,
     locked: BTreeMap<AuthorityName, VerifiedOrder>,
@@ -210,7 +210,7 @@ impl Tally {
         members.filter(|name| self.votes.contains_key(name) || may_vote(name)).count()
     }
 
-    /// Who holds which order of this number.
+    /// The orders of this number and the authorities that are locked on them.
     fn contest(&self) -> OrderConflict {
         let mut contest = OrderConflict::new(&self.committee);
         contest.enter(&self.order);
@@ -254,7 +254,7 @@ impl Tally {
     }
 }
 
-/// The newest epoch that one honest authority at least has reached, of those that were told.
+/// The newest of these epochs that at least one honest authority has reached.
 pub(super) fn newer_epoch(committee: &Committee, told: impl Iterator<Item = Epoch>) -> Option<Epoch> {
     let mut epochs: Vec<_> = told.collect();
     epochs.sort_unstable();

@@ -1,4 +1,4 @@
-//! What is known of an account.
+//! Reads of one account.
 
 use axum::Json;
 use axum::extract::State;

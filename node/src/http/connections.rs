@@ -1,4 +1,4 @@
-//! Whose connections are taken, and who asks.
+//! Accepts connections within the bounds, and identifies the caller.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use crate::metrics::NetworkMetrics;
 use crate::network::{ConnectionQuota, ConnectionSlot};
 use crate::shard::ClientReputation;
 
-/// Who asks.
+/// The client that asks.
 #[derive(Clone)]
 pub(super) struct Caller {
-    /// What its address has sent of late.
+    /// The reputation of its address.
     pub peer: Arc<ClientReputation>,
-    /// Where from.
+    /// Its address.
     pub address: IpAddr,
 }
 

@@ -4,7 +4,7 @@
 //!  subscribe ─► read the account ─► say what is behind the cursor, page by page ─► wait for a change ─► read …
 //! ```
 //! A stream reads only after its account changed, and never twice at a time: a thousand payments in a moment are one
-//! read. What is said is what the pages of the account say, so that nothing depends on who was listening when.
+//! read. Events equal the entries of the account's pages, so they do not depend on when a client listens.
 
 use std::fmt;
 use std::str::FromStr;
@@ -35,7 +35,7 @@ use crate::shard::{ClientReputation, Subscription};
 const LAST_EVENT_ID: &str = "last-event-id";
 /// A comment comes this often where nothing happens, so that a dead connection is noticed.
 const COMMENT_INTERVAL: Duration = Duration::from_secs(15);
-/// What a client waits before it takes a broken stream up again.
+/// The time after which a client reconnects a broken stream.
 const RECONNECT_AFTER: Duration = Duration::from_secs(2);
 /// At least so long between two reads of one stream: an account that changes all the time is read twenty times a second.
 const READ_INTERVAL: Duration = Duration::from_millis(50);
@@ -43,10 +43,10 @@ const READ_INTERVAL: Duration = Duration::from_millis(50);
 const BUSY_INTERVAL: Duration = Duration::from_millis(500);
 /// At most so many events wait for a client that does not take them.
 const EVENTS_WAITING_MAX: usize = 32;
-/// What a client that finds all streams taken waits.
+/// The time that a client waits if all streams are taken.
 const TOO_MANY_STREAMS_RETRY: Duration = Duration::from_secs(10);
 
-/// How much of the three lists of an account was said.
+/// The number of entries of an account's three lists that were sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cursor {
     sent: u64,

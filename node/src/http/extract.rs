@@ -1,4 +1,4 @@
-//! What is read of a request. Where it cannot be, the answer is a problem.
+//! Extractors for requests. A request that cannot be read is answered with a problem.
 
 use std::fmt::Display;
 use std::marker::PhantomData;
@@ -58,13 +58,13 @@ impl PageParams {
     }
 }
 
-/// From the first, as many as a page has, where nothing is said.
+/// The requested range; by default the first page.
 pub(super) fn range(start: Option<Uint64>, limit: Option<Uint64>) -> Range {
     let limit = limit.map_or(0, |limit| u32::try_from(limit.0).unwrap_or(u32::MAX));
     Range { start: start.map_or(0, |start| start.0), limit }
 }
 
-/// What a body of JSON of the form `F` says, with who sent it. Who sends what says nothing is judged by that.
+/// A JSON body of the form `F`, with its caller. A body that cannot be read counts against the caller's reputation.
 pub(super) struct Body<F, T>(pub Caller, pub T, pub PhantomData<F>);
 
 impl<F: DeserializeOwned, T: TryFrom<F, Error: Display>> FromRequest<Arc<Node>> for Body<F, T> {

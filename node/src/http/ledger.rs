@@ -1,4 +1,4 @@
-//! What is found without an account: the redemption log, transfers by digest, deposits by index.
+//! Reads that need no account: the redemption log, transfers by digest, deposits by index.
 
 use std::time::Duration;
 

@@ -73,7 +73,7 @@ impl Default for HttpLimits {
     }
 }
 
-/// What the answers are made of.
+/// The sources of the API's answers.
 #[derive(Clone)]
 pub struct HttpContext {
     /// The deployment.
@@ -84,11 +84,11 @@ pub struct HttpContext {
     pub voter_status: VoterStatusWatch,
     /// All shards of this authority, from the first.
     pub shards: Arc<Vec<(ShardHandle, HistoryReader)>>,
-    /// Where transfers are found by digest, and deposits by index; none where that is switched off.
+    /// Finds transfers by digest, and deposits by index; none if it is switched off.
     pub index: Option<Index>,
-    /// Where the follower has come to.
+    /// The follower's progress.
     pub progress: watch::Receiver<Progress>,
-    /// Which redemptions wait for the contract; none where there is none.
+    /// The redemptions that wait for the contract; none without a contract.
     pub waiting: Option<WaitingSeen>,
     /// All counters.
     pub metrics: Arc<Metrics>,
@@ -138,7 +138,7 @@ impl Node {
 /// Serves until `stop` turns true.
 ///
 /// # Errors
-/// Where the server fails as a whole.
+/// If the server fails as a whole.
 pub async fn serve(
     listener: TcpListener,
     context: HttpContext,

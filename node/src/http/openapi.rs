@@ -26,7 +26,7 @@ use super::{Node, about, accounts, events, in_turn, ledger, orders};
 )]
 struct Parts;
 
-/// The routes of the API and what they say of themselves.
+/// The routes of the API with their descriptions.
 fn routes() -> OpenApiRouter<Arc<Node>> {
     let reads = OpenApiRouter::new()
         .routes(routes!(accounts::account))

@@ -11,7 +11,7 @@ use fastpay_rpc::json::{Problem, ProblemCode};
 
 use crate::network::ReadError;
 
-/// What a client that finds a shard busy with reads waits.
+/// The time that a client waits if a shard is busy with reads.
 const READ_AGAIN_AFTER: Duration = Duration::from_millis(200);
 
 /// A problem that is an answer.
@@ -98,31 +98,31 @@ fn waits_for_found(code: ProblemCode) -> bool {
 
 fastpay_rpc::problem_sets! {
     ProblemCode, waits;
-    /// Of an order.
+    /// Problems of an order.
     OfOrder: Malformed, Invalid, OrderPending, SequenceTooHigh, AlreadyConfirmed, InsufficientBalance, NoPrimary, Busy,
         Stopping, NotVoting, CatchingUp, DiskLow, AccountBudget, AddressBudget, RequestTimeout, TooLarge, UnsupportedMediaType;
-    /// Of a certificate.
+    /// Problems of a certificate.
     OfCertificate: Malformed, Invalid, MissingCertificate, Busy, Stopping, UnknownEpoch, RequestTimeout, TooLarge,
         UnsupportedMediaType;
-    /// Of a batch of redemptions.
+    /// Problems of a batch of redemptions.
     OfBatch: Malformed, RedemptionsMissing, Busy, Stopping, NotVoting, HistoryUnreadable, RequestTimeout, TooLarge,
         UnsupportedMediaType;
-    /// Of certificates by name.
+    /// Problems of a read of certificates by name.
     OfNames: Malformed, Busy, Stopping, HistoryUnreadable, RequestTimeout, TooLarge, UnsupportedMediaType;
-    /// Of what a shard knows in memory.
+    /// Problems of a read from a shard's memory.
     OfState: Malformed, Busy, Stopping;
-    /// Of a page of a history.
+    /// Problems of a page of a history.
     OfPage: Malformed, Busy, Stopping, HistoryUnreadable;
-    /// Of one entry of a history, or of one shard.
+    /// Problems of one entry of a history, or of one shard.
     OfEntry: Malformed, NotFound, Busy, Stopping, HistoryUnreadable;
-    /// Of a stream of events.
+    /// Problems of a stream of events.
     OfEvents: Malformed, CursorAhead, TooManyStreams, Busy, Stopping;
-    /// Of what may not be known here.
+    /// Problems of a read of a fact that this authority may not know.
     OfKnowledge: Malformed, NotFound;
 }
 
 fastpay_rpc::problem_sets! {
     ProblemCode, waits_for_found;
-    /// Of what is found a moment later than it happens: by the index, or in the contract.
+    /// Problems of a read that becomes possible a moment later: by the index, or from the contract.
     OfFound: Malformed, NotFound, Busy, Stopping, HistoryUnreadable;
 }

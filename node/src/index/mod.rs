@@ -1,11 +1,11 @@
-//! Where a transfer of some digest, and a deposit of some index, stand in the journals.
+//! An index of the journals: the positions of transfers by digest, and of deposits by index.
 //!
 //! ```text
 //!  journals ──(behind the commits)──► a thread of the lowest priority ──► digest or index → shard, position ──► readers
 //! ```
-//! It is off the way of payments: nothing waits for it, and losing it costs time only. What it says is looked up in the
-//! journal before it is believed. Entries and how far they go are written together, so it goes on where it was; where
-//! it does not fit the journals, it is made anew.
+//! Payments never wait for the index, and losing it costs time only. Its entries are verified against the journal when
+//! they are read. Entries and progress are written together, so the index continues after a restart; if it contradicts
+//! the journals, it is rebuilt.
 
 mod store;
 
@@ -22,7 +22,7 @@ use crate::shard::{HistoryError, HistoryReader};
 use store::Store;
 pub use store::{IndexError, Place};
 
-/// How often the journals are looked at. A look is one number for each shard.
+/// Interval between checks of the journals. A check reads one number for each shard.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 /// At most so many records are read before their entries are written: bounds memory.
 const RECORDS_PER_WRITE_MAX: usize = 4_096;
@@ -37,7 +37,7 @@ struct Shared {
     /// None until the thread has opened it, and where it cannot be had.
     store: OnceLock<Store>,
     histories: Vec<HistoryReader>,
-    /// By shard: all of the journal before this position is in the index.
+    /// The position of each shard's journal up to which it is indexed.
     indexed: Vec<AtomicU64>,
     /// Its thread has ended by itself: what is not in it now will not come.
     failed: AtomicBool,
@@ -45,7 +45,7 @@ struct Shared {
 
 /// The thread that keeps the index. It ends with this.
 pub struct Indexer {
-    /// Dropped to say that it is over.
+    /// Dropped to stop the thread.
     stop: Option<SyncSender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -54,7 +54,7 @@ impl Index {
     /// Starts the thread that keeps the index of these shards' journals in a folder.
     ///
     /// # Errors
-    /// Where the system gives no thread.
+    /// If the system gives no thread.
     pub fn start(
         folder: PathBuf,
         domain: Domain,
@@ -79,18 +79,18 @@ impl Index {
         Ok((Self { shared }, Indexer { stop: Some(stop), thread: Some(thread) }))
     }
 
-    /// Where the confirmation of a transfer stands, as far as is known.
+    /// The position of a transfer's confirmation, if it is indexed.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// If the store fails.
     pub fn transfer(&self, digest: &Digest) -> Result<Option<Place>, IndexError> {
         self.shared.store.get().map_or(Ok(None), |store| store.transfer(digest))
     }
 
-    /// Where the synchronization of a deposit stands, as far as is known.
+    /// The position of a deposit's synchronization, if it is indexed.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// If the store fails.
     pub fn deposit(&self, index: TransactionIndex) -> Result<Option<Place>, IndexError> {
         self.shared.store.get().map_or(Ok(None), |store| store.deposit(index))
     }
@@ -109,7 +109,7 @@ impl Index {
     }
 }
 
-/// Says that the index has failed, however its thread ends but by the word to stop.
+/// Reports that the index has failed if its thread ends without being stopped.
 struct End {
     shared: Arc<Shared>,
     was_told: bool,
@@ -196,7 +196,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// False once the word to stop is there.
+    /// False once the thread is to stop.
     fn goes_on(&self) -> bool {
         matches!(self.stopped.try_recv(), Err(std::sync::mpsc::TryRecvError::Empty))
     }

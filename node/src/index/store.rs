@@ -28,7 +28,7 @@ pub enum IndexError {
     Store {
         /// The index's folder.
         folder: PathBuf,
-        /// What the store said.
+        /// The error of the store.
         source: fjall::Error,
     },
     /// An old one cannot be removed.
@@ -36,15 +36,15 @@ pub enum IndexError {
     Stale {
         /// The index's folder.
         folder: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         source: std::io::Error,
     },
 }
 
-/// Where a record stands.
+/// The position of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Place {
-    /// In the journal of this shard.
+    /// The shard.
     pub shard: ShardId,
     /// At this position.
     pub position: JournalPosition,
@@ -96,17 +96,17 @@ impl Store {
         Ok(true)
     }
 
-    /// Where the newest record of a shard stands that is in the index.
+    /// The position of the newest indexed record of a shard.
     pub(super) fn position(&self, shard: ShardId) -> Result<Option<JournalPosition>, IndexError> {
         self.get(&position_key(shard))
     }
 
-    /// Where a transfer is confirmed.
+    /// The position of a transfer's confirmation.
     pub(super) fn transfer(&self, digest: &Digest) -> Result<Option<Place>, IndexError> {
         self.get(&transfer_key(digest))
     }
 
-    /// Where a deposit is credited.
+    /// The position of a deposit's credit.
     pub(super) fn deposit(&self, index: TransactionIndex) -> Result<Option<Place>, IndexError> {
         self.get(&deposit_key(index))
     }

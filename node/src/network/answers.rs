@@ -1,4 +1,4 @@
-//! What a shard answers to reads, in core's types: built once, and encoded as protobuf or JSON by whoever was asked.
+//! A shard's answers to reads, in core's types: built once, and encoded as protobuf or JSON.
 
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ impl Reads {
         Ok(Page { entries, total: ledger.redemptions.count() })
     }
 
-    /// What shard `shard` of `shard_count` says of itself, with the sums of one asset or of as many as an answer lists.
+    /// The status of shard `shard` of `shard_count`, with the sums of one asset or of as many as an answer lists.
     pub(crate) async fn status(
         &self,
         domain: &Domain,

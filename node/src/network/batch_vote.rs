@@ -15,7 +15,7 @@ use crate::voter_status::VoterStatus;
 pub(crate) enum NoVote {
     /// This authority has no vote in this epoch, the current one.
     NotVoting(Epoch),
-    /// What it has confirmed cannot be read.
+    /// The confirmed redemptions cannot be read.
     Unread(ReadError),
 }
 

@@ -10,8 +10,8 @@ use super::layout_of;
 use super::reads::{ReadError, Reads, ask, into_certificate};
 use crate::shard::{Command, HistoryReader, ShardHandle};
 
-/// So many certificates of consecutive numbers are read at a time: enough that following links saves most reads, and
-/// few enough to hold in memory.
+/// The number of certificates with consecutive numbers that are read at a time: enough that following links saves most
+/// reads, and few enough to hold in memory.
 const RUN_MAX: usize = 16;
 
 /// The certificates of these names that are confirmed at the `shards`, as many as fit into one answer. `reads` bounds

@@ -1,4 +1,4 @@
-//! Who may open how many connections.
+//! Limits connections, in all and by address.
 //!
 //! An address may hold as many connections as are free: one that opens all it can leaves half of them to the others,
 //! the next one half of that, and so on.
@@ -21,8 +21,8 @@ struct Held {
     by_address: HashMap<Address, Known>,
 }
 
-/// What there is of an address: while it is connected, and longer where it sent something worthless, so that nobody
-/// clears a bad reputation by connecting anew for each request.
+/// The entry of an address: kept while it is connected, and longer after worthless requests, so that reconnecting does
+/// not clear a bad reputation.
 struct Known {
     connections: usize,
     peer: Arc<ClientReputation>,
@@ -66,7 +66,7 @@ pub(crate) struct ConnectionSlot {
 }
 
 impl ConnectionSlot {
-    /// Whose it is.
+    /// The reputation of the connection's address.
     pub(crate) fn peer(&self) -> &Arc<ClientReputation> {
         &self.peer
     }

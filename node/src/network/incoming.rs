@@ -17,8 +17,8 @@ use super::connection_quota::{ConnectionQuota, ConnectionSlot};
 use crate::metrics::NetworkMetrics;
 use crate::shard::ClientReputation;
 
-/// The first words of every HTTP/2 client, before which a server's own keepalive does not run. A TLS
-/// client says more than that at once.
+/// The length of the preface of every HTTP/2 client, before which a server's own keepalive does not run. A TLS client
+/// sends more than that at once.
 const GREETING_BYTES: usize = 24;
 
 /// Accepted connections, at most so many at a time, and of them a slot for each address.
@@ -80,8 +80,8 @@ impl Drop for Open {
 
 /// A connection that fails where its peer is too slow with its first words, or silent for too long.
 ///
-/// HTTP/2 asks a silent peer for a sign of life, but only once both have greeted each other: before
-/// that, and under TLS, nobody else would ever close the connection of a peer that stalls.
+/// A connection with a deadline for its preface. HTTP/2 pings a silent peer only after both have sent their prefaces;
+/// before that, and during a TLS handshake, nothing else would close a stalled connection.
 pub(super) struct Connection {
     stream: TcpStream,
     /// How many bytes are still to come before the first deadline.
@@ -106,8 +106,7 @@ impl Connection {
         }
     }
 
-    /// Takes note of what arrived. The deadline of a peer that has greeted moves with each word, which
-    /// is only looked at when the deadline comes.
+    /// Counts received bytes. The deadline moves with each read after the preface, and is checked only when it passes.
     fn received(&mut self, bytes: usize) {
         self.heard_at = Instant::now();
         self.greeting = self.greeting.saturating_sub(bytes);

@@ -5,9 +5,9 @@
 //!  TCP ◄──────────────────────── gRPC ◄──── busy ◄┘ ◄───── convert ◄─────────── answers
 //! ```
 //!
-//! Each shard has a port and a server of its own. Invariants: nothing waits here for a shard; a peer's
-//! work is bounded (connections, in all and by address, streams and requests in flight, message size, time
-//! to say the first word), and what exceeds it is refused or left unread, never buffered.
+//! Each shard has a port and a server of its own. Invariants: nothing here waits for a shard; a peer's work is bounded
+//! (connections, in all and by address, streams and requests in flight, message size, time until the preface), and
+//! requests beyond a bound are refused or left unread, never buffered.
 
 mod answers;
 mod batch_vote;
@@ -87,7 +87,7 @@ impl Default for NetworkLimits {
     }
 }
 
-/// What a shard's server needs to know of its authority.
+/// The parts of the authority that a shard's server uses.
 #[derive(Clone)]
 pub struct ShardContext {
     /// The deployment.
@@ -106,7 +106,7 @@ pub struct ShardContext {
     pub metrics: Arc<NetworkMetrics>,
 }
 
-/// Which of an authority's shards owns what.
+/// The layout of an authority with these shards.
 pub(crate) fn layout_of<T>(shards: &[T]) -> ShardLayout {
     ShardLayout::new(u32::try_from(shards.len()).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN))
 }
@@ -172,7 +172,7 @@ pub fn service(
 /// Serves one shard until `stop` turns true; then finishes what is in flight.
 ///
 /// # Errors
-/// Where the server fails as a whole.
+/// If the server fails as a whole.
 pub async fn serve(
     listener: TcpListener,
     context: ShardContext,
@@ -203,7 +203,7 @@ pub async fn serve(
 /// Opens a port.
 ///
 /// # Errors
-/// Where the port is taken or not ours to open.
+/// If the port is taken or not ours to open.
 pub async fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
     TcpListener::bind(address).await
 }

@@ -1,4 +1,4 @@
-//! Reading one shard's state and history, for whoever answers clients.
+//! Reads of one shard's state and history.
 
 use std::sync::Arc;
 use std::sync::mpsc::TrySendError;

@@ -5,9 +5,9 @@
 //! for every request in flight. A request is taken from the connection only when there is room for its
 //! answer, so a peer that does not read is not read either.
 //!
-//! To refuse costs a fifth of what it costs to serve, nearly all of it before the shard is asked. So a stream that
-//! was told to come back later is left unread for a while: whoever offers much more than the shard can do is
-//! held up by its own connection, and the time goes to those who are served.
+//! Refusing costs a fifth of serving, nearly all of it before the shard is asked. A stream that was refused as busy is
+//! therefore left unread for a while: a client that offers much more than the shard can serve is slowed down by its
+//! own connection, and the time goes to the others.
 
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
@@ -99,11 +99,11 @@ struct RequestReader {
     requests: Streaming<SubmitRequest>,
     stream: Arc<ClientStream>,
     room: Arc<Semaphore>,
-    /// Why no more requests are read, where they cannot be: the client hears of it behind its answers.
+    /// Why no more requests are read; the client receives it after its answers.
     failure: Arc<OnceLock<Status>>,
 }
 
-/// What a stream gave at one turn, and for how many of it the shard has room.
+/// The requests that a stream gave at one turn, and for how many of them the shard has room.
 struct Turn {
     arrived: Vec<SubmitRequest>,
     admitted: usize,
@@ -190,7 +190,7 @@ impl RequestReader {
     }
 }
 
-/// What a request takes of the room that was admitted.
+/// The weight of a request in the admitted room.
 fn weight_of(request: &SubmitRequest) -> usize {
     let order = match &request.request {
         Some(WireRequest::Order(order)) => Some(order),
@@ -244,7 +244,8 @@ fn queue<R>(
     refused
 }
 
-/// How long who was told to wait is left unread: half of that time, in which half of what is queued is served.
+/// The time for which a stream that was told to wait is left unread: half of that time, in which half of the queue is
+/// served.
 fn unread_for(retry_after: Duration) -> Duration {
     (retry_after / 2).min(UNREAD_MAX)
 }

@@ -1,8 +1,9 @@
-//! Copies of a data folder that nobody can take for the folder itself.
+//! Copies of a data folder that cannot be mistaken for the folder itself.
 //!
-//! A copy is older than what its authority says after it: on it, votes are forgotten. So a backup carries the mark of the
-//! rollback protection from the instant when it is whole, and whoever puts it back, with [`restore`] or by hand, has an authority that
-//! asks the others before it votes. The lock is held while it is copied: a node that runs would write between the files.
+//! A copy is older than the votes that its authority gives after it, so a restored copy forgets votes. A backup
+//! therefore carries the mark of the rollback protection as soon as it is complete. An authority on a restored backup,
+//! by [`restore`] or by hand, asks the others before it votes. The folder's lock is held while it is copied, because a
+//! running node would write between the files.
 //!
 //! Invariants: `meta.json` comes last, so that a copy that was cut short is no data folder; no folder is ever overwritten.
 
@@ -32,7 +33,7 @@ pub enum BackupError {
     /// Nothing is overwritten.
     #[error("{0} is there already; name a folder that is not, or move that one away once its node is gone for good")]
     Exists(PathBuf),
-    /// It would copy itself.
+    /// The target is inside the source.
     #[error("{0} is inside of the folder that is to be copied; name another place")]
     Inside(PathBuf),
     /// It would remove what it is to copy.
@@ -41,9 +42,9 @@ pub enum BackupError {
          another place and name that"
     )]
     Unfinished {
-        /// What is to be copied.
+        /// The folder to copy.
         from: PathBuf,
-        /// Where copies are made until they are whole.
+        /// The folder for incomplete copies.
         unfinished: PathBuf,
     },
     /// The file system failed.
@@ -51,12 +52,12 @@ pub enum BackupError {
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         error: io::Error,
     },
 }
 
-/// What was copied.
+/// The summary of a copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Copied {
     /// How many files.
@@ -68,7 +69,7 @@ pub struct Copied {
 /// Copies a data folder that no node uses into the new folder `to`, durably.
 ///
 /// # Errors
-/// Where a node runs on it, `to` exists, or the file system fails.
+/// If a node runs on it, `to` exists, or the file system fails.
 pub fn back_up(data: &Path, to: &Path) -> Result<Copied, BackupError> {
     let folder = DataFolder::hold(data)?;
     check_outside(folder.path(), to)?;
@@ -80,7 +81,7 @@ pub fn back_up(data: &Path, to: &Path) -> Result<Copied, BackupError> {
 /// Makes the data folder `data` from a backup, or from another copy of one. It must not exist.
 ///
 /// # Errors
-/// Where a node runs on the copy, `data` exists, or the file system fails.
+/// If a node runs on the copy, `data` exists, or the file system fails.
 pub fn restore(from: &Path, data: &Path) -> Result<Copied, BackupError> {
     // A backup has no lock; a folder that was copied by hand has, and so has one that is in use.
     let held = if from.join(LOCK_FILE).exists() { Some(DataFolder::hold(from)?) } else { None };

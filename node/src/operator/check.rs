@@ -1,7 +1,7 @@
-//! `config check`: all that `run` looks at before it opens ports, without opening them for anybody.
+//! `config check`: makes all checks of `run` before it opens ports, without serving anybody.
 //!
-//! What stands in the way of a start is an error; what an operator should know of is a warning. One finding does not
-//! hide another: what rests on something wrong is left out, the rest is looked at.
+//! An error prevents a start; a warning is for the operator's attention. All checks run: only those that depend on a
+//! failed one are left out.
 
 use std::fmt;
 use std::net::TcpListener;
@@ -30,27 +30,27 @@ const DEPLOYMENT_PATIENCE: Duration = Duration::from_secs(20);
 /// A collector is near.
 const COLLECTOR_PATIENCE: Duration = Duration::from_secs(3);
 
-/// What a finding means for a start.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
     /// As it should be.
     Ok,
-    /// It starts; an operator should know.
+    /// The node starts; the operator should act.
     Warning,
-    /// It does not start.
+    /// The node does not start.
     Error,
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What was looked at: `config`, `keys`, `committee`, `membership`, `data`, `memory`, `endpoints`, `tls`, `ports`,
-    /// `traces`.
+    /// The name of the check: `config`, `keys`, `committee`, `membership`, `data`, `memory`, `endpoints`, `tls`,
+    /// `ports`, `traces`.
     pub check: &'static str,
-    /// What it means.
+    /// The severity.
     pub level: Level,
-    /// In words.
+    /// The result in words.
     pub message: String,
 }
 
@@ -75,7 +75,7 @@ impl Findings {
         self.0.push(Finding { check, level, message: message.to_string() });
     }
 
-    /// What is there, where it is; where not, why.
+    /// The value, or an error finding.
     fn take<T, E: ToString>(&mut self, check: &'static str, found: Result<(T, String), E>) -> Option<T> {
         match found {
             Ok((found, message)) => {
@@ -104,7 +104,7 @@ impl fmt::Display for Findings {
     }
 }
 
-/// Looks at everything that a start of the authority rests on. `told` hears of what takes a while before it begins.
+/// Runs all checks. `told` is called before a check that takes long.
 pub async fn check(
     path: &Path,
     overrides: Overrides,
@@ -156,7 +156,7 @@ async fn committee(config: &Config, findings: &mut Findings) -> Option<Deploymen
     }
 }
 
-/// The authority's place, its data folder, and whether that is all that it has said.
+/// Checks the authority's membership, its data folder, and whether that folder is complete.
 fn memory(config: &Config, keys: Vec<AuthorityKeys>, deployment: &Deployment, findings: &mut Findings) {
     let keys: Vec<_> = keys.into_iter().map(Arc::new).collect();
     let names: Vec<_> = keys.iter().map(|keys| keys.public().name).collect();
@@ -199,7 +199,7 @@ fn memory(config: &Config, keys: Vec<AuthorityKeys>, deployment: &Deployment, fi
     high_water_mark(config, &folder, findings);
 }
 
-/// Whether the folder is taken for all that its authority has said.
+/// Checks the folder against the high-water mark.
 fn high_water_mark(config: &Config, folder: &DataFolder, findings: &mut Findings) {
     let restored = |why: &dyn fmt::Display| {
         format!("taken for an older copy ({why}): it votes only above what the others know of; see docs/OPERATIONS.md")
@@ -240,7 +240,7 @@ fn endpoints(config: &Config, findings: &mut Findings) {
     }
 }
 
-/// As on the HTTP port, which says more of what is wrong than the shards' own do when they open.
+/// Checks TLS files as the HTTP port reads them, whose errors are more precise than those of the shards' ports.
 fn tls(files: &TlsFiles) -> Result<(), TlsError> {
     Tls::read(&TlsFiles { http: true, ..files.clone() })?.http().map(drop)
 }

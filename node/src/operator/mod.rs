@@ -1,6 +1,6 @@
-//! What an operator runs beside the authority: `setup` makes a configuration and a data folder, `check` finds what stands in
-//! the way of a start, `status` asks a running authority, `backup` copies a stopped one, and `committee` signs what the
-//! contract's council counts.
+//! Commands for an authority's operator: `setup` makes a configuration and a data folder, `check` finds errors that
+//! prevent a start, `status` asks a running authority, `backup` copies a stopped one, and `committee` signs statements
+//! for the contract's council.
 
 pub mod backup;
 pub mod check;

@@ -33,22 +33,22 @@ pub struct PrimarySection {
     pub finality: Finality,
 }
 
-/// What is to be set up.
+/// The authority to set up.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The configuration to write.
     pub config: PathBuf,
     /// The data folder to create.
     pub data: PathBuf,
-    /// Where the other authorities will be reached; the file need not be there yet.
+    /// The file of the other authorities' endpoints; it need not exist yet.
     pub endpoints: Option<PathBuf>,
     /// The keys that there are.
     pub keys: KeyFiles,
     /// How many shards.
     pub shards: NonZeroU32,
-    /// Where shard 0 listens.
+    /// The address of shard 0.
     pub listen: SocketAddr,
-    /// Where health and metrics are served.
+    /// The address of health and metrics.
     pub http: SocketAddr,
     /// The Primary.
     pub primary: Option<PrimarySection>,
@@ -64,7 +64,7 @@ pub enum SetupError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         error: std::io::Error,
     },
     /// There is a configuration already.
@@ -75,7 +75,7 @@ pub enum SetupError {
     Genesis {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The defect.
         reason: String,
     },
     /// The configuration would be wrong.
@@ -89,7 +89,7 @@ pub enum SetupError {
     HighWaterMark(#[from] DetectionError),
 }
 
-/// What an operator may want to add, above the sections.
+/// Options that an operator may add, above the sections.
 const ENDPOINTS_HINT: &str = "\
 # Where the other authorities are reached, the file that wallets use: needed where the data folder is an older copy.
 # endpoints = \"endpoints.json\"

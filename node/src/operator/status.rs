@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::config::{Config, ConfigError};
 
-/// What each shard says.
+/// The status of each shard.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     shards: Vec<ShardReport>,
@@ -46,11 +46,11 @@ pub enum StatusError {
     /// A shard does not answer.
     #[error("shard {shard} at {address}: {error}; is the node running?")]
     Shard {
-        /// Which.
+        /// The shard.
         shard: usize,
-        /// Where.
+        /// The address.
         address: String,
-        /// What happened.
+        /// The error.
         error: ClientError,
     },
 }
@@ -58,7 +58,7 @@ pub enum StatusError {
 /// Asks every shard.
 ///
 /// # Errors
-/// Where one does not answer.
+/// If one does not answer.
 pub async fn ask(config: &Config) -> Result<Report, StatusError> {
     let scheme = if config.tls.is_some() { "https" } else { "http" };
     let tls_ca = config.tls.as_ref().and_then(|tls| std::fs::read_to_string(&tls.certificate).ok());

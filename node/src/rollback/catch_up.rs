@@ -1,9 +1,9 @@
 //! Asking the other authorities what this one may have voted for.
 //!
-//! Every authority that voted for the order before a forgotten one remembers it, and a quorum of the others
-//! contains an honest one of them. So of what a quorum of the others says of an account follows a number above
-//! every forgotten vote. A peer that claims more certificates than this authority has must show the newest of
-//! them, so that a lie cannot keep the authority from voting for ever.
+//! Every authority that voted for the order before a forgotten one remembers it, and a quorum of the others contains
+//! an honest one of them. The answers of a quorum about an account therefore give a number above every forgotten vote.
+//! A peer that claims more certificates than this authority has must show the newest of them, so that a lie cannot
+//! keep the authority from voting forever.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,9 +40,9 @@ pub enum PeersError {
     /// They are no quorum.
     #[error("the endpoints file has {known} authorities beside this one, and {needed} are needed")]
     TooFew {
-        /// So many are listed.
+        /// The number of peers in the file.
         known: usize,
-        /// So many are needed.
+        /// The number of peers needed.
         needed: usize,
     },
 }
@@ -125,7 +125,7 @@ impl CatchUp {
 }
 
 impl Asker {
-    /// The number from which on this authority may vote for the account, where a quorum of the others tells it.
+    /// The number from which this authority may vote for the account, if a quorum of the others answers.
     async fn votes_from(self: &Arc<Self>, account: AccountId, own_next: SequenceNumber) -> Option<SequenceNumber> {
         let committees = self.voter_status.borrow().committees().clone();
         let mut asked = JoinSet::new();
@@ -149,7 +149,7 @@ impl Asker {
         above_forgotten_votes(&answers, needed)
     }
 
-    /// What one peer knows of, checked as far as it goes beyond what is known here.
+    /// One peer's answer, verified as far as it goes beyond this authority's own state.
     async fn ask(
         &self,
         peer: &AuthorityClient,

@@ -1,17 +1,17 @@
-//! Noticing that a data folder may be older than what its authority has said.
+//! Detects a data folder that may be older than its authority's last votes.
 //!
-//! The *high-water mark* is a small file outside of the data folder, so that it does not come back with a copy of it. It
-//! says which folder was in use, by the birth of its lock file, which no copy shares, and how far each shard's
-//! journal was committed. Every few seconds it is written anew where that has changed, always behind the journals,
-//! so that a crash makes it say less than there is and never more.
+//! The *high-water mark* is a small file outside of the data folder, so that a restored copy of the folder does not
+//! bring it back. It names the folder in use by the birth of its lock file, which no copy shares, and holds the
+//! committed end of each shard's journal. It is rewritten every few seconds after changes, always after the journals,
+//! so a crash leaves it behind the journals and never ahead.
 //!
-//! A folder is *new* until it was judged once: a file in it says so, from before it can be used. Whether the deployment
-//! was in use by then is part of that first verdict (`first_start`). The file also says where the folder is the *first* of
-//! keys that were made for it: then nothing can be forgotten.
+//! A folder is *new* until its first verdict: a file in it marks it so before it can be used. Whether the deployment
+//! was in use by then is part of that first verdict (`first_start`). The file also tells if the folder is the *first*
+//! of its keys: then no vote can be forgotten.
 //!
-//! The *mark* is a file in the data folder: while it is there, the authority does not rely on its memory. It is
-//! written when the high-water mark does not fit the folder, or at the operator's word, and taken away at the operator's
-//! word only.
+//! The *mark* is a file in the data folder: while it exists, the authority does not rely on its memory. It is written
+//! when the high-water mark contradicts the folder, or by the operator's command, and removed by the operator's
+//! command only.
 
 use std::fs;
 use std::io;
@@ -27,10 +27,10 @@ use super::vote_floors::FLOORS_FILE;
 use crate::storage::{DataFolder, LOCK_FILE, NEW_FILE, StorageError};
 
 const MARK_FILE: &str = "restored.json";
-/// What the file of a new folder says where that is the first of its keys.
+/// The content of the new folder's file if the folder is the first of its keys.
 const FIRST: &[u8] = b"first";
 
-/// Why a folder is taken to be older than what was said with it.
+/// Why a folder counts as older than its authority's last votes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StaleReason {
     /// There is no high-water mark: the folder is on another machine, or the file was removed.
@@ -45,11 +45,11 @@ pub enum StaleReason {
     /// Records are missing at the end of a shard's journal.
     #[error("the journal of shard {shard} ends at {end}, and had been committed up to {committed}")]
     Shorter {
-        /// Which.
+        /// The shard.
         shard: ShardId,
-        /// Where it ends now.
+        /// The end of its journal now.
         end: JournalPosition,
-        /// Where the high-water mark says that it ended at least.
+        /// The lowest end of its journal by the high-water mark.
         committed: JournalPosition,
     },
     /// A shard has lost credits that another one had from it, or that it had acknowledged.
@@ -73,7 +73,7 @@ pub enum StaleReason {
          never ran anywhere, stop it and run `fastpay-node trust-data`; otherwise see docs/OPERATIONS.md, After a lost disk"
     )]
     Peer(AuthorityName),
-    /// It was made as a copy.
+    /// The folder is a backup.
     #[error("it was made from a backup")]
     Backup,
     /// The operator knows.
@@ -90,9 +90,9 @@ pub enum DetectionError {
     /// A file of the rollback protection cannot be read or written.
     #[error("cannot use {path}: {error}")]
     Io {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         error: io::Error,
     },
     /// A new folder beside the high-water mark of another one.
@@ -103,16 +103,16 @@ pub enum DetectionError {
     HighWaterMarkExists(PathBuf),
 }
 
-/// Whether what the data folder knows is all that its authority has said.
+/// Whether the data folder contains every vote of its authority.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Memory {
-    /// It is, as far as anybody can tell.
+    /// It does, as far as can be known.
     Whole,
-    /// It may not be.
+    /// It may not.
     Older {
         /// When that was noticed, in seconds since 1970.
         since: u64,
-        /// By what.
+        /// The reason.
         why: String,
     },
 }
@@ -126,11 +126,11 @@ struct Mark {
 #[derive(Serialize, Deserialize)]
 struct HighWaterMarkFile {
     born: String,
-    /// Of each shard, in bytes. None where they are not known yet.
+    /// The end of each shard's journal, in bytes. None while unknown.
     journal_ends: Option<Vec<u64>>,
 }
 
-/// Where the high-water mark of a data folder is where nothing else is configured: beside it.
+/// The default path of a data folder's high-water mark: beside the folder.
 #[must_use]
 pub fn default_high_water_mark(data: &Path) -> PathBuf {
     let mut name = data.file_name().unwrap_or_default().to_owned();
@@ -150,7 +150,7 @@ impl HighWaterMark {
     /// The high-water mark at `path` of a data folder that is there.
     ///
     /// # Errors
-    /// Where the folder cannot be read.
+    /// If the folder cannot be read.
     pub fn of(data: &Path, path: PathBuf) -> Result<Self, DetectionError> {
         let lock = data.join(LOCK_FILE);
         let born = files::birth(&lock).map_err(|error| DetectionError::Io { path: lock, error })?;
@@ -174,7 +174,7 @@ impl HighWaterMark {
     /// comes with why its deployment counts as in use, where it does; it is new no more once the verdict is on disk.
     ///
     /// # Errors
-    /// Where a file cannot be read or written.
+    /// If a file cannot be read or written.
     pub fn judge(
         &self,
         folder: &DataFolder,
@@ -239,7 +239,7 @@ fn positions(ends: &[JournalPosition]) -> Vec<u64> {
     ends.iter().map(|end| end.0).collect()
 }
 
-/// What the mark of a folder says: that its memory is whole where there is none.
+/// Reads the mark of a folder; without one, the folder is complete.
 pub(crate) fn marked(folder: &Path) -> Result<Memory, DetectionError> {
     let path = folder.join(MARK_FILE);
     match fs::read(&path) {
@@ -276,10 +276,10 @@ fn write(path: &Path, content: &impl Serialize) -> Result<(), DetectionError> {
     written.map_err(|error| DetectionError::Io { path: path.to_owned(), error })
 }
 
-/// The operator says that the folder is an older copy.
+/// Marks the folder as an older copy, by the operator's command.
 ///
 /// # Errors
-/// Where it is in use, or cannot be written.
+/// If it is in use, or cannot be written.
 pub fn mark_stale(data: &Path) -> Result<(), DetectionError> {
     mark(DataFolder::hold(data)?.path(), &StaleReason::Operator)
 }
@@ -287,7 +287,7 @@ pub fn mark_stale(data: &Path) -> Result<(), DetectionError> {
 /// A copy of a data folder that is being made, before anybody can use it.
 ///
 /// # Errors
-/// Where it cannot be written.
+/// If it cannot be written.
 pub(crate) fn mark_as_copy(copy: &Path) -> Result<(), DetectionError> {
     mark(copy, &StaleReason::Backup)
 }
@@ -295,16 +295,16 @@ pub(crate) fn mark_as_copy(copy: &Path) -> Result<(), DetectionError> {
 /// Marks a data folder in which a shard's journal has lost its end.
 ///
 /// # Errors
-/// Where it cannot be written.
+/// If it cannot be written.
 pub(crate) fn mark_as_cut(folder: &DataFolder) -> Result<(), DetectionError> {
     mark(folder.path(), &StaleReason::Cut)
 }
 
-/// The operator says that nothing is forgotten: the folder was moved as a whole while the node was stopped, or
-/// whatever was under way when it was copied is long finished.
+/// Declares the folder complete, by the operator's command: it was moved as a whole while the node was stopped, or
+/// everything in progress when it was copied has long finished.
 ///
 /// # Errors
-/// Where it is in use, or cannot be written.
+/// If it is in use, or cannot be written.
 pub fn trust_data(data: &Path, high_water_mark: PathBuf) -> Result<(), DetectionError> {
     let folder = DataFolder::hold(data)?;
     // First: without it, the mark would be back at the next start.
@@ -314,21 +314,21 @@ pub fn trust_data(data: &Path, high_water_mark: PathBuf) -> Result<(), Detection
     remove(folder.path(), NEW_FILE)
 }
 
-/// What is known of a data folder before it is judged.
+/// The age of a data folder before its verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Age {
-    /// It was judged, at an earlier start.
+    /// An earlier start judged it.
     Judged,
-    /// It was never judged, and its authority may have had another one.
+    /// It was never judged, and its authority may have had another folder.
     New,
-    /// It was never judged, and it is the first of its keys.
+    /// It was never judged, and it is the first folder of its keys.
     First,
 }
 
-/// What is known of a folder's age.
+/// Reads a folder's age.
 ///
 /// # Errors
-/// Where that cannot be read.
+/// If that cannot be read.
 pub fn age(folder: &DataFolder) -> Result<Age, DetectionError> {
     let path = folder.path().join(NEW_FILE);
     match fs::read(&path) {
@@ -339,10 +339,10 @@ pub fn age(folder: &DataFolder) -> Result<Age, DetectionError> {
     }
 }
 
-/// Notes that a new folder is the first of keys that nobody can have voted with.
+/// Notes that a new folder is the first of keys with which nobody can have voted.
 ///
 /// # Errors
-/// Where it cannot be written.
+/// If it cannot be written.
 pub(crate) fn note_first(folder: &DataFolder) -> Result<(), DetectionError> {
     let path = folder.path().join(NEW_FILE);
     files::replace(&path, FIRST).map_err(|error| DetectionError::Io { path, error })

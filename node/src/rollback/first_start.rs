@@ -1,17 +1,17 @@
 //! Whether a deployment was in use before an authority starts with a new data folder.
 //!
-//! A new folder remembers no vote. That is all that there is to remember where its keys were made beside it and never had
-//! another folder (`detect::Age::First`), or where nobody can have voted yet. Otherwise the authority may have voted with a
-//! folder that is lost, and the new one is judged as an older copy of that.
+//! A new folder remembers no vote. This is complete if its keys were made beside it and never had another folder
+//! (`detect::Age::First`), or if nobody can have voted yet. Otherwise the authority may have voted with a folder that
+//! is lost, and the new one counts as an older copy of that.
 //!
 //! ```text
 //!  new folder ─► epoch above 0? ─► events on the contract? ─► use seen by a peer? ─► nothing: the folder is whole
 //!                     └─────────────────┴──────────────────────────┴─► in use: marked as an older copy
 //! ```
 //! With a Primary the contract decides: without a deposit there is nothing to vote for. Every configured Ethereum node
-//! must answer, in its newest block, which must not be old, and one that knows an event is enough. Without a Primary, value begins with the
-//! accounts of the genesis, so the first order of all is one of theirs; peers are asked about these. A peer that does
-//! not answer says nothing: when a new committee starts, nobody answers yet.
+//! must answer from its newest block, which must be recent, and one node that reports an event suffices. Without a
+//! Primary, value begins with the accounts of the genesis, so the first order of all is one of theirs; the peers are
+//! asked about these. A peer that does not answer decides nothing: when a new committee starts, no peer answers yet.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -31,11 +31,11 @@ const ASK_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// blocks.
 const HEAD_AGE_MAX: Duration = Duration::from_secs(3_600);
 
-/// Why the deployment counts as in use; none where nobody can have voted yet. Waits until every Ethereum node has
+/// Why the deployment counts as in use; none if nobody can have voted yet. Waits until every Ethereum node has
 /// answered.
 ///
 /// # Errors
-/// Where the URLs of the Ethereum nodes are no good.
+/// If the URLs of the Ethereum nodes are no good.
 pub async fn in_use(
     deployment: &Deployment,
     epoch: Epoch,
@@ -94,7 +94,7 @@ async fn events_of(node: &Primary) -> Result<Option<TransactionIndex>, PrimaryEr
     Ok((index > TransactionIndex(0) || !is_old).then_some(index))
 }
 
-/// A peer that says that there was something to vote for. All are asked at once.
+/// A peer that reports something to vote for. All are asked at once.
 async fn peer_with_use(
     endpoints: Option<&Path>,
     names: &[AuthorityName],

@@ -35,13 +35,13 @@ pub(crate) use detect::{mark_as_copy, mark_as_cut, marked};
 pub use first_start::in_use;
 pub use vote_floors::VoteFloors;
 
-/// At most so many accounts wait until the peers are asked about them; others are told to come again.
+/// The number of accounts that may wait until the peers are asked about them; requests for others are refused for now.
 const QUESTIONS_MAX: usize = 4_096;
 
 /// An account that the peers must be asked about, and the number that somebody wants a vote for.
 pub type Question = (AccountId, SequenceNumber);
 
-/// What an authority with a gap in its memory may vote for. All its shards share it.
+/// The votes that an authority with a gap in its memory may give. All its shards share it.
 pub struct RollbackProtection {
     state: Mutex<State>,
     questions: mpsc::Sender<Question>,
@@ -78,8 +78,8 @@ impl RollbackProtection {
         }
     }
 
-    /// Whether what this authority says of the account can be relied on by another one that catches up: every vote
-    /// that it may have forgotten is of a number that it has a certificate for.
+    /// Whether another authority that catches up can rely on this one's answer about the account: this authority has a
+    /// certificate for every number of which it may have forgotten a vote.
     #[must_use]
     pub fn is_reliable(&self, account: AccountId, state: &Account) -> bool {
         self.state().floors.votes_from(&account).is_some_and(|from| state.next_sequence() >= from)

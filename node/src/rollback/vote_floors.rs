@@ -17,7 +17,7 @@ const ENTRY_BYTES: usize = 32 + 8 + 4;
 /// At most so many are kept, in about 90 MB; then all are forgotten and asked for again as they are needed.
 const FLOORS_MAX: usize = 1 << 20;
 
-/// What was learned of the peers.
+/// The floors learned from the peers.
 pub struct VoteFloors {
     known: HashMap<AccountId, SequenceNumber>,
     max: usize,
@@ -29,7 +29,7 @@ impl VoteFloors {
     /// Those of a data folder.
     ///
     /// # Errors
-    /// Where the file cannot be read or opened.
+    /// If the file cannot be read or opened.
     pub fn open(folder: &Path) -> io::Result<Self> {
         let path = folder.join(FLOORS_FILE);
         let bytes = match std::fs::read(&path) {

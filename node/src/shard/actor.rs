@@ -37,7 +37,7 @@ const IDLE_WAKE_UP: Duration = Duration::from_secs(5);
 /// Starts a shard's threads; the one that is given back ends when both have.
 ///
 /// # Errors
-/// Where the system gives no thread.
+/// If the system gives no thread.
 pub fn start(
     settings: ShardSettings,
     recovered: RecoveredShard,

@@ -1,4 +1,4 @@
-//! What a batch of commands says once it is on disk: to clients, to the follower, to the other shards.
+//! The answers of a batch, which leave once it is on disk: to clients, to the follower, to the other shards.
 
 use std::sync::Arc;
 
@@ -15,17 +15,17 @@ use crate::storage::Frame;
 /// Everything that waits for the same sync. Dropped unsaid where that fails.
 #[derive(Default)]
 pub(super) struct Batch {
-    /// The records; none where nothing changed. What is said still waits for the batches before.
+    /// The records; none if nothing changed. The answers still wait for the batches before.
     pub frame: Option<Frame>,
     answers: Vec<(Arc<ClientStream>, Answers)>,
     /// Still to be signed.
     pub votes: Vec<PendingVote>,
     pub synchronized: Vec<(oneshot::Sender<TransactionIndex>, TransactionIndex)>,
     pub accounts: Vec<(oneshot::Sender<Account>, Account)>,
-    /// Who asks for the ledger, and what they are told.
+    /// The requests for the ledger.
     pub ledgers: Vec<oneshot::Sender<Arc<ShardLedger>>>,
     pub ledger: Option<Arc<ShardLedger>>,
-    /// Who waits for what changed.
+    /// Wakes the subscribers of changed accounts.
     pub alarms: Vec<Alarm>,
     /// Credits and acknowledgements for other shards.
     pub messages: Vec<(ShardHandle, Command)>,
@@ -39,7 +39,7 @@ pub(super) struct PendingVote {
     place: usize,
     id: u64,
     pub digest: Digest,
-    /// Where it is a redemption.
+    /// The redemption, if it is one.
     pub redemption: Option<Redemption>,
 }
 
@@ -65,7 +65,7 @@ impl Batch {
         self.answer_at(vote.place, vote.id, Answer::Vote(epoch, signed));
     }
 
-    /// Where a stream's answers are. Requests that came together are answered together.
+    /// The index of a stream's answers. Requests that arrived together are answered together.
     fn place_of(&mut self, stream: &Arc<ClientStream>) -> usize {
         if !self.answers.last().is_some_and(|(last, _)| Arc::ptr_eq(last, stream)) {
             self.answers.push((stream.clone(), Vec::new()));
@@ -78,7 +78,7 @@ impl Batch {
         answers.push((id, answer));
     }
 
-    /// Whether nothing changes and nothing is said.
+    /// Whether nothing changes and nothing is answered.
     pub fn is_empty(&self) -> bool {
         let Self { frame, answers, synchronized, accounts, ledgers, messages, .. } = self;
         let said = [answers.len(), synchronized.len(), accounts.len(), ledgers.len(), messages.len()];

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::client_reputation::Address;
 
-/// In about 2 MB. A spender whose writes are further apart than its budget's pace is not among them.
+/// About 2 MB. A spender whose writes are further apart than its budget's pace is not stored.
 const SPENDERS_MAX: usize = 16_384;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 

@@ -28,7 +28,7 @@ const CHANGED_SHARE: usize = 4;
 /// the next one due.
 const JOURNAL_AHEAD_TIMES: u64 = 4;
 
-/// What one checkpoint writes.
+/// The data of one checkpoint.
 struct Snapshot {
     position: JournalPosition,
     ledger: Vec<u8>,
@@ -103,7 +103,7 @@ impl Writing {
 pub(super) struct Checkpointer {
     store: Arc<dyn Checkpoints>,
     limits: ShardLimits,
-    /// Where the newest one began, and when.
+    /// The position and time of the newest checkpoint's beginning.
     newest: JournalPosition,
     newest_at: Instant,
     under_way: Option<UnderWay>,
@@ -147,7 +147,7 @@ impl Checkpointer {
     /// takes its outcome. The journal ends at `end`. True where there is more to do at once.
     ///
     /// # Errors
-    /// Where the store failed, or the system gives no thread.
+    /// If the store failed, or the system gives no thread.
     pub(super) fn advance(&mut self, shard: &mut Shard, end: JournalPosition) -> Result<bool, ShardError> {
         let begun = Instant::now();
         let more = match self.under_way.take() {
@@ -185,7 +185,7 @@ impl Checkpointer {
     /// Waits until accounts can be loaded again: for the checkpoint under way, or else for a new one.
     ///
     /// # Errors
-    /// Where the store failed.
+    /// If the store failed.
     pub(super) fn make_room(&mut self, shard: &mut Shard, end: JournalPosition) -> Result<(), ShardError> {
         let begun = Instant::now();
         if !self.complete(shard)? {
@@ -200,7 +200,7 @@ impl Checkpointer {
     /// Writes a last checkpoint, so that the next start has nothing to replay.
     ///
     /// # Errors
-    /// Where the store failed.
+    /// If the store failed.
     pub(super) fn finish(&mut self, shard: &mut Shard, end: JournalPosition) -> Result<(), ShardError> {
         self.complete(shard)?;
         if end > self.newest {
@@ -230,7 +230,7 @@ fn finish(shard: &mut Shard, writing: Writing) -> Result<(), ShardError> {
     Ok(())
 }
 
-/// When the shard ends by a failure, nobody writes to its store any more.
+/// When the shard fails, nothing writes to its store any more.
 impl Drop for Checkpointer {
     fn drop(&mut self) {
         if let Some(UnderWay::Writing(writing)) = self.under_way.take() {

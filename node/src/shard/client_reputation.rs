@@ -1,4 +1,4 @@
-//! One address of clients, and what its requests have been worth of late.
+//! The reputation of one client address: how useful its recent requests were.
 //!
 //! Requests that change nothing (forged, not covered, out of turn, repeated) and payments of an account to itself cost
 //! an authority about as much as those that are of use. An address whose last 1,000 requests were mostly of that kind is
@@ -15,13 +15,13 @@ use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 
 /// An address is judged by so many of its last requests.
 const JUDGED_REQUESTS: usize = 1_000;
-/// An address with more worthless ones among them is on probation. A wallet that repeats a certificate to be sure of
-/// it, asks twice, or pays at an authority that votes for nobody is far below.
+/// An address with more worthless requests than this is on probation. A wallet that repeats a certificate, asks twice,
+/// or pays at an authority that does not vote stays far below.
 const WORTHLESS_MAX: usize = JUDGED_REQUESTS * 3 / 4;
 /// At most so many requests of an address on probation wait in the shard's queue.
 const WAITING_ON_PROBATION_MAX: usize = 16;
-/// So long one of its streams pauses before another one is read: some hundred requests a second. A few forged signatures
-/// in a batch triple what it costs to check it, so they must be few.
+/// The pause before another read from a stream on probation: some hundred requests a second. A few forged signatures
+/// in a batch triple the cost of verifying it, so they must be few.
 const PAUSE_ON_PROBATION: Duration = Duration::from_millis(50);
 /// At most so many reads of one address at a time; further ones wait unread.
 const READS_MAX: usize = 64;
@@ -79,8 +79,8 @@ impl Default for ClientReputation {
     }
 }
 
-/// What each of the last requests was worth, the oldest replaced by the newest. Those that were never sent count as
-/// good.
+/// The usefulness of each of the last requests; the newest replaces the oldest. Requests that were never sent count as
+/// useful.
 #[derive(Debug, Default)]
 struct Record {
     /// A bit for each request: set where it was worthless.
@@ -108,7 +108,7 @@ impl ClientReputation {
         Self { address: Some(address), ..Self::default() }
     }
 
-    /// Where it is.
+    /// Its location.
     pub(super) fn address(&self) -> Option<Address> {
         self.address
     }

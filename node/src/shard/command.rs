@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::client_reputation::ClientReputation;
 
-/// What is answered to an order or a certificate.
+/// The answer to an order or a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// To an order: the epoch that the vote is for.
@@ -50,7 +50,7 @@ impl ClientStream {
         (Arc::new(Self { answers, waiting: AtomicUsize::new(0), peer }), received)
     }
 
-    /// Whose it is.
+    /// The client's reputation.
     #[must_use]
     pub fn peer(&self) -> &ClientReputation {
         &self.peer
@@ -61,7 +61,7 @@ impl ClientStream {
         let _ = self.answers.try_send(answers);
     }
 
-    /// Waits until the client is gone: nobody would hear the answers.
+    /// Waits until the client has disconnected.
     pub async fn closed(&self) {
         self.answers.closed().await;
     }
@@ -85,11 +85,11 @@ impl ClientStream {
 /// Requests that arrived together on one stream, in their order.
 #[derive(Debug)]
 pub struct Submission {
-    /// Whose they are.
+    /// The stream that sent them.
     pub stream: Arc<ClientStream>,
     /// The client's own number of each.
     pub ids: Vec<u64>,
-    /// What is asked.
+    /// The requests.
     pub requests: Vec<Request>,
 }
 
@@ -103,7 +103,7 @@ pub enum Command {
     Credit(Vec<CrossShardCredit>),
     /// From another shard of this authority: it has all credits up to this number on disk.
     Acknowledge {
-        /// The shard that says so.
+        /// The shard that acknowledges.
         by: ShardId,
         /// The newest credit that it has applied.
         number: u64,
@@ -119,10 +119,10 @@ pub enum Command {
     Stop,
 }
 
-/// So many outputs of a payout cost a shard about as much as one payment.
+/// The number of outputs of a payout that cost a shard about as much as one payment.
 const OUTPUTS_PER_REQUEST: usize = 8;
 
-/// What a request takes of a shard's queue and batch, in payments: a payout is one order, and counts as what it costs.
+/// The weight of a request in a shard's queue and batch, in payments: a payout is one order, and counts as its cost.
 pub(crate) fn weight(request: &Request) -> usize {
     weight_of_outputs(match &request.order().transfer {
         Transfer::Payout(payout) => payout.outputs.len(),
@@ -136,7 +136,7 @@ pub(crate) fn weight_of_outputs(outputs: usize) -> usize {
 }
 
 impl Submission {
-    /// What it takes of the queue's bound.
+    /// Its weight in the queue.
     pub(super) fn weight(&self) -> usize {
         self.requests.iter().map(weight).fold(0, usize::saturating_add)
     }

@@ -1,9 +1,9 @@
-//! The commit stage: a thread that puts one batch after the other on disk, and says then what it says,
-//! while the shard works on the next ones.
+//! The commit stage: a thread that writes one batch after the other to disk and then sends its answers, while the
+//! shard works on the next ones.
 //!
-//! Batches are committed and said in the order in which they are handed over. So what a batch says
-//! is on disk, and so is everything before it that it may rest on, be it only a refusal's reason. Where a
-//! commit fails the stage ends, says nothing more, and wakes the shard, which ends with its error.
+//! Batches are committed and answered in the order in which they are handed over. An answer, even a refusal, therefore
+//! rests only on records that are on disk. If a commit fails, the stage ends without further answers and wakes the
+//! shard, which ends with the error.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -76,7 +76,7 @@ impl CommitStage {
     /// Starts the stage of a shard, which it wakes where it fails.
     ///
     /// # Errors
-    /// Where the system gives no thread.
+    /// If the system gives no thread.
     pub fn start(name: String, shard: ShardHandle) -> Result<Self, ShardError> {
         let (work, queue) = sync_channel(BATCHES_WAITING_MAX);
         let run = move || {
@@ -94,7 +94,7 @@ impl CommitStage {
     /// Commits what was handed over, and ends.
     ///
     /// # Errors
-    /// Where a commit failed.
+    /// If a commit failed.
     pub fn finish(self) -> Result<(), ShardError> {
         drop(self.work);
         self.thread.join().map_err(|_| ShardError::CommitPanicked)?

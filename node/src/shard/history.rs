@@ -17,7 +17,7 @@ pub enum HistoryError {
     /// The journal cannot be read there.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// What stands there is not the record that the link promised.
+    /// The record at this position is not the one that the link names.
     #[error("the record at journal position {0} is not part of the history that points to it")]
     BrokenLink(JournalPosition),
 }

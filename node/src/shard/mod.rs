@@ -7,10 +7,10 @@
 //!                                                    └─► checkpoint store, in the background
 //! ```
 //!
-//! Invariants: nothing that a batch decided is said, not even a refusal, before the batch and all
-//! before it are on disk; a batch's records are applied in memory before the sync so that later commands
-//! see them, and if the sync fails both threads end and the process with them. The rules see verified
-//! requests only. No send from here ever waits for another shard, so two shards cannot block each other.
+//! Invariants: no answer of a batch, not even a refusal, leaves before the batch and all before it are on disk; a
+//! batch's records are applied in memory before the sync so that later commands see them, and if the sync fails both
+//! threads end and the process with them. The rules see verified requests only. No send from here ever waits for
+//! another shard, so two shards cannot block each other.
 
 mod actor;
 mod batch;
@@ -46,8 +46,8 @@ pub use recovery::{RecoveredShard, ShardStorage, recover, recover_on};
 pub use settings::{ADDRESS_JOURNAL_BYTES_PER_DAY, ShardLimits, ShardSettings};
 pub use subscriptions::Subscription;
 
-/// Why a shard cannot start, or ended before it was told to. What it has not answered may or may not
-/// be on disk; what it has answered is.
+/// Why a shard cannot start, or ended by itself. Requests without an answer may or may not be on disk; answered ones
+/// are.
 #[derive(Debug, thiserror::Error)]
 pub enum ShardError {
     /// The journal failed.

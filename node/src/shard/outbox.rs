@@ -1,8 +1,8 @@
 //! Delivers credits to the other shards of the authority, again and again until they acknowledge.
 //!
-//! What waits is in the ledger and so in the journal; here is only how much of it was handed over
-//! since when. A full queue or a lost message costs time, never a credit: the recipient applies each
-//! number once, whatever arrives how often.
+//! Waiting credits are in the ledger and therefore in the journal; this module only remembers which of them were
+//! handed over and when. A full queue or a lost message costs time, never a credit: the recipient applies each number
+//! once, however often it arrives.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::metrics::ShardMetrics;
 const CREDITS_PER_MESSAGE_MAX: usize = 256;
 /// At most so many credits handed over and not acknowledged: bounds what a slow shard has in its queue.
 const CREDITS_UNDER_WAY_MAX: usize = 4_096;
-/// Where nothing was acknowledged for this long, what is under way is handed over again.
+/// Without an acknowledgement for this long, credits under way are handed over again.
 pub(super) const REDELIVERY_AFTER: Duration = Duration::from_secs(1);
 
 /// How far the credits for one shard were handed over.
@@ -27,15 +27,15 @@ pub(super) const REDELIVERY_AFTER: Duration = Duration::from_secs(1);
 struct Delivery {
     /// How many of the waiting credits, from the oldest, are under way.
     under_way: usize,
-    /// The oldest waiting credit when last looked at.
+    /// The oldest waiting credit at the last check.
     oldest: u64,
     /// When anything was acknowledged, or the first of those under way was handed over.
     since: Instant,
 }
 
 impl Delivery {
-    /// Takes in what was acknowledged since it was last looked at. True where that has taken too long, and all is to be
-    /// handed over again.
+    /// Notes acknowledgements since the last check. True if they have taken too long and all credits must be handed
+    /// over again.
     fn observe(&mut self, oldest: u64, now: Instant) -> bool {
         let acknowledged = oldest.saturating_sub(self.oldest);
         if acknowledged > 0 {
@@ -89,8 +89,8 @@ impl Deliveries {
         waiting
     }
 
-    /// What tells `to` that its credits up to `number` are on disk here. Where the message is lost, the
-    /// credits come again and so does the acknowledgement.
+    /// The message to `to` that its credits up to `number` are on disk here. If it is lost, the credits arrive again,
+    /// and it is sent again.
     pub(super) fn acknowledgement(&self, by: ShardId, to: ShardId, number: u64) -> Option<(ShardHandle, Command)> {
         let sibling = self.siblings.get(&to)?;
         Some((sibling.clone(), Command::Acknowledge { by, number }))

@@ -1,8 +1,8 @@
 //! The bounded queue in front of a shard, and who may put how much into it.
 //!
-//! A client's stream may have as many requests waiting as there is room left: one that asks for all it
-//! can get leaves half of the queue to the others, two leave a third, and so on. So whoever asks
-//! for little finds room, however greedy others are, and waits behind a bounded number of requests.
+//! A client's stream may have as many requests waiting as there is room left: a stream that takes all it can get
+//! leaves half of the queue to the others, two leave a third, and so on. A modest client therefore finds room however
+//! greedy others are, and waits behind a bounded number of requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -17,11 +17,11 @@ use super::settings::ShardLimits;
 use super::subscriptions::{Subscription, Subscriptions};
 use crate::metrics::ShardMetrics;
 
-/// Room in the queue that clients cannot take: for credits and acknowledgements of the other shards,
-/// the follower, and the word to stop. Without it a flood of requests could hold all of these up.
+/// Room in the queue that clients cannot take: for credits and acknowledgements of the other shards, the follower, and
+/// the stop command. Without it a flood of requests could block all of these.
 const QUEUE_RESERVE: usize = 256;
 
-/// Bounds of what a client that is refused as busy is told to wait.
+/// Bounds of the waiting time in a busy refusal.
 const RETRY_AFTER_MIN: Duration = Duration::from_millis(5);
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(1);
 
@@ -39,7 +39,7 @@ struct Load {
     /// Requests that wait, and commands of this authority's own.
     waiting: AtomicUsize,
     waiting_max: usize,
-    /// How long the shard took for each request of late, in nanoseconds.
+    /// The shard's recent time per request, in nanoseconds.
     pace: AtomicU64,
     /// Notified of each command, for a shard without a thread that waits in the queue.
     arrivals: Option<Arc<Notify>>,
@@ -104,8 +104,8 @@ impl ShardHandle {
         self.try_send(command)
     }
 
-    /// Reserves room for up to `wanted` requests of a stream, and says for how many: less where the
-    /// queue is too full, or its peer is on probation. Whoever reserves hands the room back with [`ShardHandle::submit`].
+    /// Reserves room for up to `wanted` requests of a stream and returns for how many: fewer if the queue is too full,
+    /// or its peer is on probation. The caller hands the room back with [`ShardHandle::submit`].
     #[must_use]
     pub fn admit(&self, stream: &ClientStream, wanted: usize) -> usize {
         let (own, room) = (stream.waiting(), stream.peer().room());
@@ -182,7 +182,7 @@ impl ShardQueue {
     /// Waits for a command.
     ///
     /// # Errors
-    /// Where none comes in time, or none can come.
+    /// If none comes in time, or none can come.
     pub(super) fn recv_timeout(&self, patience: Duration) -> Result<Command, RecvTimeoutError> {
         self.commands.recv_timeout(patience).inspect(|command| self.taken(command))
     }

@@ -16,7 +16,7 @@ use crate::storage::{
 };
 use fastpay_program::disk::{Disk, RealDisk};
 
-/// Where a shard keeps what it knows.
+/// A shard's storage.
 pub struct ShardStorage {
     /// The disk that the journal is on.
     pub disk: Arc<dyn Disk>,
@@ -29,10 +29,10 @@ pub struct ShardStorage {
 }
 
 impl ShardStorage {
-    /// In folders of the operating system.
+    /// Opens storage in folders of the operating system.
     ///
     /// # Errors
-    /// Where the store of checkpoints cannot be opened.
+    /// If the store of checkpoints cannot be opened.
     pub fn open(folders: &ShardFolders) -> Result<Self, CheckpointError> {
         let checkpoints = Arc::new(CheckpointStore::open(&folders.checkpoint, CheckpointOptions::default())?);
         let (disk, journal_options) = (Arc::new(RealDisk), JournalOptions::default());
@@ -52,7 +52,7 @@ pub struct RecoveredShard {
 }
 
 impl RecoveredShard {
-    /// What opening the journal found.
+    /// The findings of opening the journal.
     #[must_use]
     pub fn journal_recovery(&self) -> &Recovery {
         self.journal.recovery()
@@ -80,7 +80,7 @@ impl RecoveredShard {
 /// Opens what a shard has on disk and folds its journal.
 ///
 /// # Errors
-/// Where anything on disk is missing, damaged, or of another version. Nothing is changed then.
+/// If anything on disk is missing, damaged, or of another version. Nothing is changed then.
 pub fn recover(
     folders: &ShardFolders,
     id: ShardId,

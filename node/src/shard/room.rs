@@ -35,7 +35,7 @@ pub(super) struct Room {
     metrics: Arc<ShardMetrics>,
 }
 
-/// What the disk said.
+/// The free space at the last check.
 #[derive(Clone, Copy)]
 struct DiskReading {
     at: Instant,

@@ -1,4 +1,4 @@
-//! What a shard is told when it starts.
+//! The settings of a shard.
 
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -24,9 +24,9 @@ pub struct ShardLimits {
     pub checkpoint_slice_accounts: usize,
     /// Never more accounts than this are in memory. A checkpoint is due where a quarter of them changed.
     pub accounts_in_memory_max: usize,
-    /// Where less of the disk is free, no new orders are voted for.
+    /// Below this much free disk space, no new orders are voted for.
     pub disk_reserve_bytes: u64,
-    /// So many bytes of journal a day are written for the orders of one account.
+    /// Bytes of journal per day for the orders of one account.
     pub account_journal_bytes_per_day: NonZeroU64,
 }
 
@@ -57,7 +57,7 @@ impl Default for ShardLimits {
     }
 }
 
-/// What every shard of an authority works with.
+/// The settings that all shards of an authority share.
 #[derive(Clone)]
 pub struct ShardSettings {
     /// The deployment that it votes in.
@@ -66,6 +66,6 @@ pub struct ShardSettings {
     pub voter_status: VoterStatusWatch,
     /// Bounds.
     pub limits: ShardLimits,
-    /// What clients at each address had written.
+    /// The bytes written for clients at each address.
     pub addresses: AddressBudgets,
 }

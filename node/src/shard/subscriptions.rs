@@ -1,8 +1,8 @@
-//! Who waits for changes of an account.
+//! Subscriptions to changes of an account.
 //!
-//! A shard looks once for each record whether anybody waits at all; where somebody does, it marks those who wait for the
-//! record's accounts, and they are woken once the record is on disk. Whoever subscribes first and then reads misses
-//! nothing: the answer to the read comes after all that changed before the subscription was seen.
+//! A shard checks once for each record whether any subscription exists; if so, it marks those of the record's
+//! accounts, and wakes them once the record is on disk. A client that first subscribes and then reads misses nothing:
+//! the answer to the read comes after all changes before the subscription.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ pub(super) type Alarm = Arc<watch::Sender<()>>;
 /// The accounts of one shard that somebody waits for.
 #[derive(Default)]
 pub(super) struct Subscriptions {
-    /// How many subscriptions there are: without any, a record costs one look at it.
+    /// The number of subscriptions: without any, a record costs one read of it.
     count: AtomicUsize,
     by_account: Mutex<HashMap<AccountId, Alarm>>,
 }

@@ -1,4 +1,4 @@
-//! What a shard says of the payments that are traced: when each was queued, taken, decided, durable and answered.
+//! Spans of the traced payments in a shard: when each was queued, taken, decided, durable and answered.
 //!
 //! Only orders and certificates that are valid make spans: to make one, somebody has to sign. A credit for another shard
 //! is under way until that shard has it on disk.
@@ -19,7 +19,7 @@ const CREDITS_MAX: usize = 1_024;
 pub(super) struct Traces {
     tracer: Tracer,
     shard: ShardId,
-    /// When the requests that are looked at were queued and taken.
+    /// When the current requests were queued and taken.
     times: Option<(SystemTime, SystemTime)>,
     credits: VecDeque<Credit>,
 }
@@ -53,7 +53,7 @@ impl Traces {
         self.times = queued_at.zip(taken_at);
     }
 
-    /// What was decided on a request, where it is traced.
+    /// The span of a decided request, if it is traced.
     pub fn decided(
         &self,
         name: &'static str,

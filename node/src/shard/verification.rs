@@ -5,7 +5,7 @@ use fastpay_rpc::Refusal;
 
 use crate::voter_status::VoterStatus;
 
-/// Checks signatures, and remembers which ones need no second look.
+/// Verifies signatures, and remembers the verified ones.
 pub(super) struct Verification {
     verifier: Verifier,
 }

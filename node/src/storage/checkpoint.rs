@@ -33,12 +33,12 @@ const OPEN_FILES_MAX: usize = 64;
 /// The least that fjall takes.
 const STORE_LOG_BYTES_MAX: u64 = 64 << 20;
 
-/// What the newest checkpoint says.
+/// The header of the newest checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
     /// Replay the journal from here: all records before it are included.
     pub position: JournalPosition,
-    /// What else the shard wants to know then, in its own format.
+    /// Further data of the shard, in its own format.
     pub header: Vec<u8>,
 }
 
@@ -68,7 +68,7 @@ pub enum CheckpointError {
     Store {
         /// The store's folder.
         folder: PathBuf,
-        /// What the store said.
+        /// The error of the store.
         source: fjall::Error,
     },
 
@@ -106,7 +106,7 @@ pub enum CheckpointError {
     },
 }
 
-/// What is stored under [`CHECKPOINT_KEY`], after the format version.
+/// The value under [`CHECKPOINT_KEY`], after the format version.
 #[derive(BorshSerialize, BorshDeserialize)]
 struct StoredCheckpoint {
     position: u64,
@@ -142,7 +142,7 @@ pub trait Checkpoints: Send + Sync {
         accounts: Vec<(StoreKey, Vec<u8>)>,
     ) -> Result<(), CheckpointError>;
 
-    /// Whether a write may take a while: then it is left to a thread that nobody else waits for.
+    /// Whether a write may take long; it then runs on a thread for which nothing else waits.
     fn is_slow(&self) -> bool {
         true
     }

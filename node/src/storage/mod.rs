@@ -1,5 +1,4 @@
-//! What an authority keeps on disk: one journal and one checkpoint store per shard, in one locked
-//! folder.
+//! An authority's data on disk: one journal and one checkpoint store per shard, in one locked folder.
 //!
 //! Flow: a shard appends the records of its outcomes to its [`Journal`] and commits them with one
 //! sync; only then it applies and answers them. In the background it writes changed accounts to its

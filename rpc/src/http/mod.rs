@@ -1,10 +1,11 @@
-//! What the HTTP ports of all programs have in common.
+//! Common parts of the HTTP ports of all programs.
 //!
 //! ```text
 //!  TCP ─► bounded connections ─► head and body in time ─► JSON ─► (the program's own routes) ─► JSON, or a problem
 //! ```
-//! Invariants: a peer that says nothing, drops by drop, or takes nothing of an answer is left; what a request can have
-//! us hold is bounded before anything is asked; whoever is refused is told why by problem details (RFC 9457).
+//! Invariants: a peer that sends nothing, sends byte by byte, or does not read its answer is disconnected; the memory
+//! that a request can occupy is bounded before it is handled; a refused request gets the reason as problem details
+//! (RFC 9457).
 
 mod document;
 mod problem;

@@ -1,4 +1,4 @@
-//! Problem details (RFC 9457): kinds of problems, problems as answers, and what an OpenAPI document says of them.
+//! Problem details (RFC 9457): kinds of problems, problems as answers, and their description in OpenAPI documents.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ pub enum Retry {
     AfterChange,
 }
 
-/// The kinds of problems of one port. What is said of a kind is stable.
+/// The kinds of problems of one port. The texts and the status of a kind are stable.
 pub trait ProblemKind: Copy + Sized + 'static {
     /// All of them.
     const ALL: &'static [Self];
@@ -37,10 +37,10 @@ pub trait ProblemKind: Copy + Sized + 'static {
     /// The HTTP status that it comes with.
     fn status(self) -> u16;
 
-    /// In a few words.
+    /// A short title.
     fn title(self) -> &'static str;
 
-    /// What to do, for people.
+    /// What a person should do.
     fn action(self) -> &'static str;
 
     /// Whether the same request may be sent again.
@@ -85,8 +85,8 @@ macro_rules! problem_kinds {
     };
 }
 
-/// Names sets of problems, for the annotations of the operations that may answer them. `waits` says which kinds come
-/// with a time to wait.
+/// Names sets of problems, to annotate the operations that can return them. `waits` tells which kinds include a time
+/// to wait.
 #[macro_export]
 macro_rules! problem_sets {
     ($kind:ident, $waits:path; $($(#[$meta:meta])* $name:ident: $($code:ident),*;)*) => { $(

@@ -6,15 +6,15 @@ use utoipa::ToSchema;
 
 use super::text::{Account, Bytes20, Bytes32, Bytes64, Bytes65, Decimal, Hex, Uint64, Uint128};
 
-/// What an order asks for.
+/// The transfer that an order requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase", deny_unknown_fields)]
 pub enum Transfer {
     /// To another account in FastPay.
     Payment {
-        /// Who pays.
+        /// The account that pays.
         sender: Account,
-        /// Who is paid.
+        /// The account that is paid.
         recipient: Account,
         /// The address of an ERC-20, or zero for ETH.
         asset: Bytes20,
@@ -27,15 +27,15 @@ pub enum Transfer {
     },
     /// Out, to the Primary.
     Redemption {
-        /// Who redeems.
+        /// The account that redeems.
         sender: Account,
-        /// Who is paid on the Primary.
+        /// The address that is paid on the Primary.
         recipient: Bytes20,
         /// The address of an ERC-20, or zero for ETH.
         asset: Bytes20,
-        /// What is debited, in the asset's smallest unit, above 0.
+        /// The amount debited, in the asset's smallest unit, above 0.
         amount: Uint128,
-        /// The part of it that whoever brings the certificate to the contract gets.
+        /// The part of it that goes to the submitter of the certificate to the contract.
         fee: Uint128,
         /// The sender's next number, from 0.
         sequence: Uint64,
@@ -44,7 +44,7 @@ pub enum Transfer {
     },
     /// To many accounts in FastPay, entirely or not at all.
     Payout {
-        /// Who pays.
+        /// The account that pays.
         sender: Account,
         /// The address of an ERC-20, or zero for ETH.
         asset: Bytes20,
@@ -61,7 +61,7 @@ pub enum Transfer {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Output {
-    /// Who is paid.
+    /// The account that is paid.
     pub recipient: Account,
     /// In the asset's smallest unit, above 0.
     pub amount: Uint128,
@@ -76,7 +76,7 @@ pub struct Output {
 pub struct Outputs(core::Outputs);
 
 impl Outputs {
-    /// How many there are.
+    /// The number of entries.
     #[expect(clippy::len_without_is_empty, reason = "there is at least one")]
     #[must_use]
     pub fn len(&self) -> usize {
@@ -129,7 +129,7 @@ pub enum Authorization {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TransferOrder {
-    /// What is ordered.
+    /// The transfer.
     pub transfer: Transfer,
     /// That its sender ordered it.
     pub authorization: Authorization,

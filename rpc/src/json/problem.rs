@@ -11,7 +11,7 @@ use crate::Refusal;
 use crate::http::{ProblemKind, Retry, TYPE_PREFIX};
 
 crate::problem_kinds! {
-    /// What kind of problem it is.
+    /// The kind of problem.
     ProblemCode
     /// The request cannot be read.
     Malformed "malformed" 400 Never "The request cannot be read",
@@ -103,11 +103,11 @@ pub struct Problem {
     pub title: String,
     /// The HTTP status.
     pub status: u16,
-    /// What happened this time.
+    /// The details of this occurrence.
     pub detail: String,
     /// For programs. Stable.
     pub code: ProblemCode,
-    /// What to do, for people.
+    /// What a person should do.
     pub action: String,
     /// Whether the same request may be sent again.
     pub retry: Retry,
@@ -120,13 +120,13 @@ pub struct Problem {
     /// The number that the authority expects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected_sequence: Option<Uint64>,
-    /// What the account holds here of the order's asset.
+    /// The account's balance here of the order's asset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub balance: Option<Int256>,
     /// The epoch that the problem is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epoch: Option<Uint64>,
-    /// Which of the redemptions that were asked for are not confirmed here, counted from 0.
+    /// The positions, from 0, of the requested redemptions that are not confirmed here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub positions: Option<Vec<u32>>,
 }

@@ -1,4 +1,4 @@
-//! What a node answers.
+//! The JSON of a node's answers.
 
 use fastpay_core::{self as core, AccountId, Balance, Domain, Epoch, SequenceNumber, ShardId};
 use serde::{Deserialize, Serialize};
@@ -34,7 +34,7 @@ answers! {
         next_sequence: Uint64,
     }
 
-    /// What an account holds of an asset.
+    /// An account's balance of one asset.
     Holding {
         /// The address of an ERC-20, or zero for ETH.
         asset: Bytes20,
@@ -46,14 +46,14 @@ answers! {
     AccountState {
         /// The account.
         account: Account,
-        /// Which shard of this authority owns it.
+        /// The shard of this authority that owns it.
         shard: u32,
         /// The number of the next order.
         next_sequence: Uint64,
         /// The order that the account is locked on.
         #[schema(required)]
         pending: Option<TransferOrder>,
-        /// What it holds, ETH first.
+        /// Balances, ETH first.
         holdings: Vec<Holding>,
         /// How many payments it has received here.
         received: Uint64,
@@ -61,8 +61,8 @@ answers! {
         deposits: Uint64,
         /// There are more holdings than an answer lists: ask for the asset that matters.
         truncated: bool,
-        /// Restored from an older copy, this authority may have voted for an order that it does not know: that nothing
-        /// is pending here says nothing.
+        /// Restored from an older copy, this authority may have voted for an order that it does not know. An absent
+        /// pending order then proves nothing.
         catching_up: bool,
     }
 
@@ -70,7 +70,7 @@ answers! {
     SentTransfer {
         /// Its number among the sender's.
         sequence: Uint64,
-        /// What was ordered.
+        /// The order.
         transfer: Transfer,
         /// Its EIP-712 digest.
         digest: Bytes32,
@@ -102,7 +102,7 @@ answers! {
 
     /// A page of what an account received, oldest first.
     ReceivedPage {
-        /// How many there are in all.
+        /// The total number.
         total: Uint64,
         /// In the order of their numbers.
         payments: Vec<ReceivedPayment>,
@@ -122,7 +122,7 @@ answers! {
 
     /// A page of an account's deposits, oldest first.
     DepositPage {
-        /// How many there are in all.
+        /// The total number.
         total: Uint64,
         /// In the order of their indices.
         deposits: Vec<Deposit>,
@@ -132,7 +132,7 @@ answers! {
     RedemptionPage {
         /// The shard.
         shard: u32,
-        /// How many there are in all.
+        /// The total number.
         total: Uint64,
         /// In the order of confirmation.
         certificates: Vec<Certificate>,
@@ -144,7 +144,7 @@ answers! {
         shard: u32,
         /// Its number in that shard's redemption log, from 0.
         number: Uint64,
-        /// What was ordered.
+        /// The order.
         redemption: Transfer,
         /// Its EIP-712 digest.
         digest: Bytes32,
@@ -158,13 +158,13 @@ answers! {
         block: Uint64,
         /// Those who have waited longest first.
         redemptions: Vec<WaitingRedemption>,
-        /// How many have been confirmed behind them, and are not looked at yet.
+        /// The number of redemptions confirmed after these that are not checked yet.
         beyond: Uint64,
     }
 
     /// A confirmed transfer, found by its digest.
     ConfirmedTransfer {
-        /// Who sent it.
+        /// The sender.
         sender: Account,
         /// Its number among the sender's.
         sequence: Uint64,
@@ -194,7 +194,7 @@ answers! {
 
     /// How far this authority has followed the Primary.
     Follower {
-        /// What it does.
+        /// The follower's state.
         state: FollowerState,
         /// The newest block that was read.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -204,7 +204,7 @@ answers! {
         reason: Option<String>,
     }
 
-    /// What went through a shard, of one asset: accounts = deposited + credited − forwarded − redeemed.
+    /// Totals of one asset in a shard: accounts = deposited + credited − forwarded − redeemed.
     AssetTotals {
         /// The address of an ERC-20, or zero for ETH.
         asset: Bytes20,
@@ -220,7 +220,7 @@ answers! {
         redeemed: Int256,
     }
 
-    /// What one shard says of itself.
+    /// The status of one shard.
     ShardStatus {
         /// Its number.
         shard: u32,
@@ -238,11 +238,11 @@ answers! {
         truncated: bool,
     }
 
-    /// What an authority says of itself.
+    /// The status of an authority.
     Status {
         /// The Ed25519 key that is its name.
         authority: Bytes32,
-        /// Of the program.
+        /// The version of the program.
         version: String,
         /// The chain of the contract (EIP-155); 0 where there is none.
         chain_id: Uint64,
@@ -264,17 +264,17 @@ answers! {
     }
 }
 
-/// What a follower does.
+/// The states of a follower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum FollowerState {
-    /// It has read all that is final.
+    /// It has read all final blocks.
     AtHead,
-    /// It reads what is behind.
+    /// It is reading older blocks.
     CatchingUp,
     /// Its Ethereum nodes contradicted themselves: it reads again for some minutes before it stops.
     Rereading,
-    /// Its Ethereum node cannot be right: no deposit is credited until an operator looks.
+    /// Its Ethereum node cannot be right: no deposit is credited until an operator acts.
     Stopped,
     /// There is no Primary.
     None,

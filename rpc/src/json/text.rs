@@ -30,11 +30,11 @@ pub type Bytes64 = Hex<64>;
 /// A secp256k1 signature.
 pub type Bytes65 = Hex<65>;
 
-/// What is known of a kind of number.
+/// The properties of a kind of number.
 pub trait Digits {
-    /// In the schema.
+    /// The name in the schema.
     const NAME: &'static str;
-    /// Of its texts.
+    /// The pattern of its texts.
     const PATTERN: &'static str;
     /// For people.
     const DESCRIPTION: &'static str;
@@ -139,7 +139,7 @@ impl FromStr for Account {
     }
 }
 
-/// Serde by `Display` and `FromStr`, and a schema that says the same.
+/// Serde by `Display` and `FromStr`, and a schema to match.
 macro_rules! as_text {
     ($([$($generics:tt)*] $type:ty [$($bounds:tt)*];)*) => { $(
         impl<$($generics)*> Serialize for $type where $($bounds)* {

@@ -42,7 +42,7 @@ pub enum Vote {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Certificate {
-    /// What was ordered.
+    /// The order.
     pub order: TransferOrder,
     /// The committee that voted.
     pub epoch: Uint64,
@@ -55,7 +55,7 @@ pub struct Certificate {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TransferName {
-    /// Who sent it.
+    /// The sender.
     pub sender: Account,
     /// Its number among the sender's.
     pub sequence: Uint64,
@@ -65,7 +65,7 @@ pub struct TransferName {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RedemptionBatch {
-    /// In the order in which they will come to the contract.
+    /// The redemptions in the order in which they will be submitted to the contract.
     #[schema(min_items = 1, max_items = 256)]
     pub redemptions: Vec<TransferName>,
 }
@@ -83,10 +83,10 @@ pub struct CertificateNames {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Certificates {
-    /// In the order of the names, without those that are not confirmed here.
+    /// The certificates in the order of the names, without those that are not confirmed here.
     #[schema(max_items = 100)]
     pub certificates: Vec<Certificate>,
-    /// So many names, from the first, were looked up. Ask again for the others.
+    /// The number of names, from the first, that were looked up. Ask again for the others.
     #[schema(minimum = 1, maximum = 100)]
     pub looked_up: u32,
 }

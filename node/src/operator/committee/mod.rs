@@ -1,13 +1,13 @@
-//! What an operator signs for `Council` and for the queue: proofs of possession, the next committee, its acceptance, signs
-//! of life, and the release of a redemption that the committee does not know.
+//! Statements that an operator signs for `Council` and for the queue: proofs of possession, the next committee, its
+//! acceptance, heartbeats, and the release of a redemption that the committee does not know.
 //!
 //! ```text
 //!  prove (each member) ─► proof files ─┐
 //!  announcement file ──────────────────┴─► sign (current members) ─► announced on the chain ─► endorsed ─► matured
 //!                                          accept (next members) ──► installed on the chain
 //! ```
-//! The commands need the configuration, the keys and the Primary. `accept` also looks into the data folder, and `release`
-//! asks the running node. All configured Ethereum nodes must say the same: a signature must not rest on one node's word.
+//! The commands need the configuration, the keys and the Primary. `accept` also reads the data folder, and `release`
+//! asks the running node. All configured Ethereum nodes must agree: a signature must not rest on one node's answer.
 
 mod accept;
 mod announcement;
@@ -49,7 +49,7 @@ pub struct VoteFile {
     pub signature: Hex<65>,
 }
 
-/// A vote, and what it says.
+/// A vote with its statement.
 #[derive(Debug)]
 pub struct Ballot {
     /// For the person who signs.
@@ -69,13 +69,13 @@ pub enum CommitteeError {
     File {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The defect.
         reason: String,
     },
-    /// What it lists is no committee.
+    /// Its list of members is not a committee.
     #[error(transparent)]
     NotACommittee(#[from] NotACommittee),
-    /// It is for another epoch than the next.
+    /// Its epoch is not the next one.
     #[error("the file is for epoch {found}; the contract is in epoch {current}, so only {} can be announced", .current.0.saturating_add(1))]
     Epoch {
         /// The contract's.
@@ -83,7 +83,7 @@ pub enum CommitteeError {
         /// The file's.
         found: Epoch,
     },
-    /// It is for another chain.
+    /// Its chain is another one.
     #[error("the file is for chain {found}, the configuration for {expected}")]
     Chain {
         /// The configuration's.
@@ -168,7 +168,7 @@ pub enum CommitteeError {
     /// Its epoch is not compromised.
     #[error("the redemption waits with votes of epoch {0}, which is not compromised: it cannot be released")]
     NotCompromised(Epoch),
-    /// It is an honest redemption.
+    /// It is an honest redemption, confirmed here.
     #[error("this authority has confirmed the redemption: it is the owner's own, and must be paid, not released")]
     Confirmed,
     /// The running node cannot be asked.
@@ -176,7 +176,7 @@ pub enum CommitteeError {
     Node {
         /// Its shard's address.
         address: String,
-        /// What happened.
+        /// The error.
         error: ClientError,
     },
     /// The configuration is wrong.
@@ -185,7 +185,7 @@ pub enum CommitteeError {
     /// The contract would check something else.
     #[error("the contract would check another digest than this program signs; is this the right contract?")]
     OtherDigest,
-    /// Ethereum nodes tell different things of the contract: one lags, or lies.
+    /// Ethereum nodes disagree about the contract: one lags, or lies.
     #[error(
         "the Ethereum nodes disagree on the contract: {node} says something else than the first one; nothing was \
          signed. Try again in a minute, and find out which one is wrong if they still do"

@@ -28,7 +28,7 @@ impl Nodes {
         Domain::new(self.config.chain_id, self.config.contract)
     }
 
-    /// What all nodes answer.
+    /// The answer on which all nodes agree.
     pub(super) async fn agree<T: PartialEq>(
         &self,
         ask: impl AsyncFn(&Primary) -> Result<T, PrimaryError>,

@@ -41,10 +41,10 @@ impl Proof {
     }
 }
 
-/// Proves possession of `keys` to the configured contract. Asks nobody.
+/// Proves possession of `keys` to the configured contract, without network access.
 ///
 /// # Errors
-/// Where the configuration names no contract.
+/// If the configuration names no contract.
 pub fn prove(config: &Config, keys: &AuthorityKeys) -> Result<Proof, CommitteeError> {
     let primary = config.primary.as_ref().ok_or(CommitteeError::NoPrimary)?;
     let proof = PossessionProof::new(keys, &Domain::new(primary.chain_id, primary.contract));

@@ -1,4 +1,5 @@
-//! A vote to take a redemption out of the contract's queue: stolen keys voted for it, and nobody honest has confirmed it.
+//! A vote to release a redemption from the contract's queue: stolen keys voted for it, and no honest authority has
+//! confirmed it.
 
 use std::path::Path;
 

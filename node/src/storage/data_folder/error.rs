@@ -15,7 +15,7 @@ pub enum StorageError {
         action: &'static str,
         /// The file or folder.
         path: PathBuf,
-        /// What the file system said.
+        /// The error of the file system.
         source: io::Error,
     },
 
@@ -51,7 +51,7 @@ pub enum StorageError {
     Malformed {
         /// The file.
         path: PathBuf,
-        /// What the parser said.
+        /// The error of the parser.
         reason: String,
     },
 
@@ -77,7 +77,7 @@ pub enum StorageError {
     Mismatch {
         /// The data folder.
         path: PathBuf,
-        /// What differs.
+        /// The part that differs.
         what: &'static str,
         /// The value in the folder.
         stored: String,

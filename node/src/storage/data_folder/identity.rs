@@ -7,12 +7,12 @@ use std::fs;
 use std::path::Path;
 
 const FORMAT_VERSION: u32 = 1;
-/// Whose folder it is; without it, it is none.
+/// The file that identifies the folder; a folder without it is no data folder.
 pub(crate) const META_FILE: &str = "meta.json";
 /// Far above what a real one has; a larger file is something else and not worth reading.
 pub(super) const META_BYTES_MAX: u64 = 64 << 10;
 
-/// Whose folder it is. All of it is fixed when the folder is created, but for names that come with new keys.
+/// The identity of a data folder. It is fixed when the folder is created, apart from names of new keys.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FolderIdentity {

@@ -33,7 +33,7 @@ pub(crate) const LOCK_FILE: &str = "lock";
 pub(crate) const NEW_FILE: &str = "unjudged";
 const OWNER_ONLY: u32 = 0o700;
 
-/// Where one shard keeps what.
+/// The folders of one shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShardFolders {
     /// For [`super::Journal::open`].
@@ -106,7 +106,7 @@ impl DataFolder {
         Ok(folder)
     }
 
-    /// Locks a folder, whosever it is: for its operator's word on it while nothing runs there.
+    /// Locks a folder of any identity, for its operator's command while no node runs there.
     ///
     /// # Errors
     /// `NotCreated`, `InUse`, `Io`.

@@ -1,4 +1,4 @@
-//! What can go wrong with a journal, and what to do then.
+//! Errors of a journal, and the recovery from each.
 
 use fastpay_core::JournalPosition;
 use std::io;
@@ -15,11 +15,11 @@ pub enum JournalError {
         action: &'static str,
         /// The file or folder.
         path: PathBuf,
-        /// What the file system said.
+        /// The error of the file system.
         source: io::Error,
     },
 
-    /// An earlier write or sync failed, so nobody knows what is on disk.
+    /// An earlier write or sync failed, so the content of the disk is unknown.
     #[error(
         "the journal takes no more records since an earlier write failed: \
          free or replace the disk, then restart"
@@ -104,9 +104,9 @@ pub enum JournalError {
          the next one starts at {found}; restore it from a copy"
     )]
     SegmentMissing {
-        /// Where a segment should start, or reach to.
+        /// The position at which a segment should start, or up to which it should reach.
         expected: JournalPosition,
-        /// Where the next one found starts.
+        /// The start of the next segment found.
         found: JournalPosition,
     },
 
@@ -125,7 +125,7 @@ pub enum JournalError {
     UnsupportedVersion {
         /// The file.
         path: PathBuf,
-        /// Where the version stands.
+        /// The position of the version.
         position: JournalPosition,
         /// The version found.
         found: u16,
@@ -139,9 +139,9 @@ pub enum JournalError {
          {journal_end}: records are missing; restore the journal from a copy"
     )]
     BehindCheckpoint {
-        /// Where the intact journal ends.
+        /// The end of the intact journal.
         journal_end: JournalPosition,
-        /// What the checkpoint includes.
+        /// The position that the checkpoint includes.
         checkpoint: JournalPosition,
     },
 }
@@ -156,7 +156,7 @@ pub enum Damage {
     /// A batch is not intact, although a later one was written, which is done only after a sync.
     #[error("this batch was synced, since another one follows at position {follower}")]
     BatchBeforeAnother {
-        /// Where the later batch starts.
+        /// The start of the later batch.
         follower: JournalPosition,
     },
 }

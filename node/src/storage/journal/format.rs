@@ -38,7 +38,7 @@ const SEGMENT_DIGITS: usize = 20;
 // A stream that stands between two records tells a frame header from a record by its first word.
 const _: () = assert!(u32::from_le_bytes(FRAME_MAGIC) as usize > RECORD_BYTES_MAX);
 
-/// What all checksums of one journal start from.
+/// The initial value of all checksums of one journal.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seed(u32);
 
@@ -149,7 +149,7 @@ impl FrameHeader {
     }
 }
 
-/// Where a record's payload is and what it must hash to.
+/// The place of a record's payload, and its checksum.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RecordHeader {
     pub payload_bytes: usize,

@@ -1,10 +1,10 @@
 //! A shard's journal: an append-only log of records in segment files.
 //!
-//! Flow: [`JournalWrite::append`] puts a record into the batch in memory and tells its position at
-//! once; [`JournalWrite::seal`] closes the batch, and [`SealedBatch::commit`] writes it as one frame with
-//! one write and one sync, on any thread, while the next batch is being filled. Readers are cheap
-//! clones for other threads and see committed records only. [`Journal::open`] finds the end, cuts off a
-//! batch that a crash tore, and refuses anything else that is wrong.
+//! Flow: [`JournalWrite::append`] puts a record into the batch in memory and returns its position at once;
+//! [`JournalWrite::seal`] closes the batch, and [`SealedBatch::commit`] writes it as one frame with one write and one
+//! sync, on any thread, while the next batch is being filled. Readers are cheap clones for other threads and see
+//! committed records only. [`Journal::open`] finds the end, cuts off a batch that a crash tore, and refuses all other
+//! damage.
 //!
 //! Invariants:
 //! - Frames are written in the order in which they were sealed, and none is left out.

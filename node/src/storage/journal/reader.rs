@@ -1,7 +1,7 @@
 //! Reading committed records, from any thread, while the owner writes.
 //!
-//! Invariant: a reader looks only below the published end and inside one segment at a time, and
-//! believes nothing that it reads before its checksum fits.
+//! Invariant: a reader reads only below the published end and inside one segment at a time, and uses nothing before
+//! its checksum fits.
 
 use super::error::JournalError;
 use super::format::{
@@ -24,13 +24,13 @@ pub struct JournalReader {
     shared: Arc<Shared>,
 }
 
-/// What the owner and its readers share.
+/// The state that the owner and its readers share.
 pub(super) struct Shared {
     disk: Arc<dyn Disk>,
     folder: PathBuf,
     salt: u64,
     seed: Seed,
-    /// Where each segment starts, ascending. Only ever grows, and before `end` passes the new start.
+    /// The start of each segment, ascending. Only grows, and before `end` passes the new start.
     starts: RwLock<Vec<u64>>,
     end: AtomicU64,
     /// Most recently used last.
@@ -42,7 +42,7 @@ pub(super) struct Shared {
 struct Place {
     path: PathBuf,
     file: Arc<dyn SegmentFile>,
-    /// In the file.
+    /// The offset in the file.
     offset: u64,
     /// The bytes from here to the segment's or the journal's end.
     available: u64,

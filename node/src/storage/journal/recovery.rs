@@ -1,4 +1,4 @@
-//! Finding the end of a journal after whatever happened to it.
+//! Finds the end of a journal after any crash or damage.
 //!
 //! Flow: list the segments and check that they meet → walk the frames of those that are to be
 //! validated → judge the first damage: before the last segment, or before another frame, it is
@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// How much of a file is read at once, in bytes.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// What opening a journal found.
+/// The findings of opening a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recovery {
     /// The first position after the last committed record.
@@ -223,8 +223,8 @@ impl Segment {
         Ok(Some(header))
     }
 
-    /// Searches for an intact frame header anywhere after a damaged position. The header alone is
-    /// proof that the frame before it was synced, whatever became of the body.
+    /// Searches for an intact frame header anywhere after a damaged position. The header alone proves that the frame
+    /// before it was synced, whatever the state of the body.
     fn find_frame_after(&self, seed: Seed, damaged: u64) -> Result<Option<u64>, JournalError> {
         let mut window = vec![0; CHUNK_BYTES];
         let mut position = damaged + 1;

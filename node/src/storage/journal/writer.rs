@@ -24,7 +24,7 @@ pub struct Frame {
     bytes: Vec<u8>,
 }
 
-/// What all frames of a journal are written with.
+/// The parts that all frames of a journal are written with.
 pub(super) struct Writer {
     shared: Arc<Shared>,
     options: JournalOptions,
@@ -149,7 +149,7 @@ pub(super) fn create_segment(
     }
 }
 
-/// What a thread that panicked left is whole: each change is one assignment.
+/// Data behind a lock whose holder panicked is consistent: each change is one assignment.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
