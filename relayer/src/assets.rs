@@ -1,5 +1,5 @@
-//! Which assets are served, and what they are worth: the operator's list. A token that is not listed may be worth nothing
-//! and cost much, so nothing is sent for it.
+//! The assets that the relayer serves, and their value in ETH, as the operator lists them. The relayer submits nothing
+//! for a token that is not listed: it may be worthless and expensive to transfer.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use serde::Deserialize;
 /// The most digits of a rate.
 const DIGITS_MAX: usize = 38;
 
-/// How many wei of ETH the smallest unit of an asset is worth, as a decimal number: 1 for ETH; 400000000 for a token of
+/// Value of the smallest unit of an asset, in wei of ETH, as a decimal number: 1 for ETH; 400000000 for a token of
 /// six decimals that is worth 0.0004 ETH.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
@@ -21,10 +21,10 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// That of ETH.
+    /// The rate of ETH.
     pub const ONE: Self = Self { mantissa: 1, divisor: U256::ONE };
 
-    /// What an amount is worth, in wei, rounded down.
+    /// The value of an amount in wei, rounded down.
     fn worth(self, amount: Amount) -> u128 {
         let wei = U256::from(amount.0).saturating_mul(U256::from(self.mantissa));
         wei.checked_div(self.divisor).unwrap_or_default().saturating_to()
@@ -78,7 +78,7 @@ impl Assets {
         self.0.contains_key(&asset)
     }
 
-    /// What an amount is worth in wei, rounded down. None where the asset is not served.
+    /// The value of an amount in wei, rounded down. None if the asset is not served.
     #[must_use]
     pub fn worth(&self, asset: Asset, amount: Amount) -> Option<u128> {
         self.0.get(&asset).map(|rate| rate.worth(amount))

@@ -1,5 +1,5 @@
-//! Which redemptions go into one transaction: as many as succeed together, so that no bad one can hold up the good.
-//! Nothing is held against a redemption but that it fails by itself.
+//! Chooses the redemptions of one transaction: those that succeed together, so that a failing one cannot delay the
+//! others. A redemption is blamed only if it fails in a transaction of its own.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ use fastpay_ethereum::{Call, PrimaryError, Revert};
 
 use crate::pending::PendingRedemption;
 
-/// What simulation says of some items.
+/// The outcome of a simulation.
 #[derive(Debug, Default)]
 pub(crate) struct Sifted {
     /// Succeed together, in this transaction.
@@ -25,7 +25,7 @@ pub(crate) struct Ready {
     pub(crate) gas_limit: u64,
 }
 
-/// The outcome of trying some items together.
+/// The outcome of trying some redemptions together.
 #[derive(Debug)]
 pub(crate) enum Trial {
     /// This succeeds.
@@ -38,7 +38,7 @@ pub(crate) enum Trial {
     Unsigned,
 }
 
-/// The call that redeems these items by their certificates. Several go through the function that skips what
+/// The call that redeems these redemptions by their certificates. Several go through the function that skips what
 /// others redeemed in the meantime.
 pub(crate) fn by_certificates(contract: PrimaryAddress, items: &[PendingRedemption]) -> Call {
     match items {
@@ -47,8 +47,8 @@ pub(crate) fn by_certificates(contract: PrimaryAddress, items: &[PendingRedempti
     }
 }
 
-/// Finds the items at fault by asking `attempt`, until what is left of one part succeeds. Parts that were
-/// not reached are in neither list and are for next time. At most about two attempts for each item.
+/// Finds the redemptions at fault by asking `attempt`, until what is left of one part succeeds. Parts that were
+/// not reached are in neither list and are for next time. At most about two attempts for each redemption.
 pub(crate) async fn sift(
     items: Vec<PendingRedemption>,
     mut attempt: impl AsyncFnMut(&[PendingRedemption]) -> Result<Trial, PrimaryError>,
@@ -69,7 +69,7 @@ pub(crate) async fn sift(
                 halve(part, &mut parts);
                 continue;
             }
-            // That is no item's fault.
+            // That is no redemption's fault.
             Trial::Reverts(revert) if revert.paused_until().is_some() => return Err(PrimaryError::Reverted(revert)),
             Trial::Reverts(revert) => revert,
         };
@@ -102,7 +102,7 @@ fn halve(mut part: Vec<PendingRedemption>, parts: &mut VecDeque<Vec<PendingRedem
     }
 }
 
-/// The item that the contract blames, if there is such an item.
+/// The redemption that the contract blames, if there is such a redemption.
 fn named(revert: &Revert, count: usize) -> Option<usize> {
     revert.item().filter(|position| *position < count)
 }

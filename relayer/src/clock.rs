@@ -4,8 +4,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use tokio::time::Instant;
 
-/// A clock that was right when it was made, and goes on evenly with tokio's: whoever sets the machine's clock makes
-/// nothing wait longer, and a test that pauses tokio's time has it in its hand.
+/// A clock that reads the machine's time once and then advances with tokio's. Setting the machine's clock delays
+/// nothing, and a test that pauses tokio's time controls it.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     at_start_ms: u64,

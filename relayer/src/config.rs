@@ -20,35 +20,35 @@ const GONE: [(&str, &str); 2] = [("default_minimum_fee", MINIMUM_FEES_NOW), ("mi
 const MINIMUM_FEES_NOW: &str = "[assets] lists the assets that are served, each with the wei of ETH that its smallest \
     unit is worth, and [bundle] below_cost says what becomes of a fee that does not cover the gas";
 
-/// Everything that the relayer is told. Paths are relative to the file's folder.
+/// The relayer's configuration. Paths are relative to the file's folder.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// The contract and the Ethereum nodes.
     pub primary: PrimaryConfig,
-    /// The file that says where the authorities are reached.
+    /// The JSON file of the authorities' endpoints.
     pub endpoints: PathBuf,
     /// The folder for what must survive a restart.
     pub data_dir: PathBuf,
     /// The gas key.
     pub key: KeyConfig,
-    /// Where metrics are served; nowhere where it is not given. Keep it private.
+    /// The address that serves metrics; none are served without it. Keep it private.
     pub metrics: Option<SocketAddr>,
-    /// Where wallets are told the fees (`GET /v1/fees`); nowhere where it is not given. It is for everybody.
+    /// The address that serves the fees to wallets (`GET /v1/fees`); they are not served without it. It is public.
     pub http: Option<SocketAddr>,
-    /// Where traces of redemptions go; nowhere where it is not given.
+    /// The collector of the traces of redemptions; none are sent without it.
     pub traces: Option<TraceSettings>,
     /// How transactions are paid for.
     #[serde(default)]
     pub sender: SenderConfig,
-    /// What goes into one transaction.
+    /// When and how redemptions are bundled.
     #[serde(default)]
     pub bundle: BundleConfig,
     /// The assets that are served, by address, each with the wei of ETH that its smallest unit is worth. ETH alone where
     /// nothing is given; a list replaces that, so it names ETH too.
     #[serde(default)]
     pub assets: Assets,
-    /// How often redemption logs and chain are looked at, in milliseconds.
+    /// Interval between reads of redemption logs and chain, in milliseconds.
     #[serde(default = "default_poll_interval_ms")]
     pub poll_interval_ms: u64,
 }
@@ -57,7 +57,7 @@ fn default_poll_interval_ms() -> u64 {
     2_000
 }
 
-/// Where the gas key is.
+/// The gas key's file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeyConfig {
@@ -68,7 +68,7 @@ pub struct KeyConfig {
     pub passphrase_file: Option<PathBuf>,
 }
 
-/// What goes into one transaction, and when.
+/// When and how redemptions are bundled.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct BundleConfig {
@@ -80,7 +80,7 @@ pub struct BundleConfig {
     pub wait_ms_max: u64,
     /// Above this gas price (base fee and tip, in gwei) everything waits as long as it may.
     pub patient_above_gwei: Option<u64>,
-    /// What becomes of a redemption whose fee does not cover its share of the gas after that time.
+    /// What to do with a redemption whose fee does not cover its share of the gas after that time.
     pub below_cost: BelowCost,
     /// Execute queued redemptions that other relayers brought, too: they get the fees.
     pub execute_others: bool,
@@ -151,7 +151,7 @@ pub enum ConfigError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         error: std::io::Error,
     },
     /// The file has an unknown key, misses one, or has a value of the wrong kind.
@@ -159,7 +159,7 @@ pub enum ConfigError {
     Malformed {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and where.
+        /// The defect and its place.
         error: String,
     },
 }
@@ -168,7 +168,7 @@ impl Config {
     /// Reads the file and applies the overrides.
     ///
     /// # Errors
-    /// Where the file cannot be read or is wrong.
+    /// If the file cannot be read or is wrong.
     pub fn read(path: &Path, overrides: Overrides) -> Result<Self, ConfigError> {
         let text =
             std::fs::read_to_string(path).map_err(|error| ConfigError::Unreadable { path: path.to_owned(), error })?;

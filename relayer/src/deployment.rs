@@ -1,6 +1,7 @@
-//! Which deployment the state is about. Chain and contract are compared when it is opened; that is not enough, because a
-//! chain for tests begins anew under the same number and puts its contract at the same address. So the contract's first
-//! committee is kept as well, and nothing that is stored is sent or moved on before the contract was asked for it.
+//! The deployment that the state belongs to. Chain and contract are compared when the state is opened. That is not
+//! enough: a test chain starts again under the same number and puts its contract at the same address. The state
+//! therefore also keeps the contract's first committee. Nothing stored is sent or followed before the contract has
+//! confirmed that committee.
 
 use fastpay_core::{Authority, Committees, Domain};
 
@@ -8,14 +9,14 @@ use crate::pending::PendingRedemption;
 use crate::relayer::{Relayer, RelayerError, wait_or_stop};
 use crate::store::{State, StoreError};
 
-/// How a state and a deployment go together.
+/// How a state relates to a deployment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Binding {
     /// The state is of this deployment.
     Holds,
-    /// It is from now on.
+    /// The state has had no deployment so far, and belongs to this one from now on.
     New,
-    /// It is of another one.
+    /// The state belongs to another deployment.
     Other,
 }
 
@@ -23,7 +24,7 @@ impl Relayer {
     /// Whether the contract is known to be the one that the state is about. False while it cannot be asked.
     ///
     /// # Errors
-    /// Where it is another one.
+    /// If it is another one.
     pub(crate) async fn is_identified(&mut self) -> Result<bool, RelayerError> {
         if self.committees.is_none()
             && let Err(error) = self.follow_committees().await

@@ -14,18 +14,18 @@ use crate::relayer::{Relayer, RelayerError, wait_or_stop};
 use crate::store::{Bundle, Left};
 use crate::submit::wait_or_stop_sending;
 
-/// An account's first order costs so much more than the model says, and no payee is to blame for it.
+/// Additional gas of an account's first order beyond the model. No payee is blamed for it.
 const FIRST_ORDER_GAS: u64 = 20_000;
 
-/// Who is to blame for a final transaction that reverted.
+/// The cause of a revert in a final transaction.
 enum Fault {
-    /// It did not.
+    /// It did not revert.
     None,
-    /// It had several items.
+    /// It redeemed several redemptions, so the cause is unknown.
     Unknown,
-    /// Its one item is not at fault: a pause, another epoch, another relayer.
+    /// Its one redemption is not at fault: a pause, another epoch, another relayer.
     Moment(String),
-    /// Its one item failed by itself.
+    /// Its one redemption failed by itself.
     Redemption(String),
 }
 
@@ -68,7 +68,7 @@ impl Relayer {
         Ok(())
     }
 
-    /// Forgets a final transaction, and the items that it redeemed. Others wait again, or are left. False where the nodes
+    /// Forgets a final transaction, and the redemptions that it redeemed. Others wait again, or are left. False where the nodes
     /// do not agree on what happened: then nothing is forgotten.
     async fn settle(&mut self, index: usize, inclusion: &Inclusion) -> Result<bool, PrimaryError> {
         let Some(bundle) = self.state.bundles.get(index).cloned() else { return Ok(false) };
@@ -133,7 +133,7 @@ impl Relayer {
         Ok(true)
     }
 
-    /// What is to be concluded from a transaction of one item that reverted.
+    /// Finds the cause of the revert of a transaction with one redemption.
     async fn fault(&self, submission: &Submission, inclusion: &Inclusion) -> Result<Fault, PrimaryError> {
         let unexplained = "and nothing explains it: its payee or its token may behave in transactions as in no trial";
         Ok(match self.sender.why_reverted(submission, inclusion).await {
@@ -146,7 +146,7 @@ impl Relayer {
         })
     }
 
-    /// Deals with an item whose transaction reverted.
+    /// Deals with a redemption whose transaction reverted.
     fn blame(&mut self, id: RedemptionId, fault: &Fault, inclusion: &Inclusion) {
         let transaction = inclusion.hash;
         match fault {
@@ -162,7 +162,7 @@ impl Relayer {
         }
     }
 
-    /// Notes what the payee of a transaction's only item spent, where that is more than an order can cost otherwise.
+    /// Notes what the payee of a transaction's only redemption spent, where that is more than an order can cost otherwise.
     fn measure_payee(&mut self, id: RedemptionId, inclusion: &Inclusion) {
         let Some(committees) = &self.committees else { return };
         let item = self.state.position(&id).and_then(|position| self.state.items.get(position));
@@ -177,7 +177,7 @@ impl Relayer {
         }
     }
 
-    /// From now on an item has transactions of its own.
+    /// From now on a redemption has transactions of its own.
     pub(crate) fn set_alone(&mut self, id: RedemptionId) {
         if let Some(item) = self.state.position(&id).and_then(|position| self.state.items.get_mut(position)) {
             item.alone = true;
@@ -185,8 +185,8 @@ impl Relayer {
         }
     }
 
-    /// Gives up a transaction that no node will ever take. Its items go singly from now on, and its nonce goes to the next
-    /// transaction. An item that was by itself waits a while: the fault is not its own.
+    /// Gives up a transaction that no node will ever take. Its redemptions go singly from now on, and its nonce goes to the next
+    /// transaction. A redemption that was by itself waits a while: the fault is not its own.
     pub(crate) fn take_apart(&mut self, index: usize, reason: &str) {
         let Some(Bundle { submission, items }) = self.state.bundles.get(index).cloned() else { return };
         let nonce = submission.nonce;
@@ -272,8 +272,9 @@ impl Relayer {
         self.agreement.agree(ask).await.ok().flatten().flatten().flatten()
     }
 
-    /// Why an item is never paid, and the transaction that says so, where its number was spent on another order, which
-    /// takes redemption keys of a quorum, or it was released from the queue. The bit of its number does not tell.
+    /// Why a redemption is never paid, and the transaction that shows it: its number was spent on another order, which
+    /// takes the redemption keys of a quorum, or a quorum released it from the queue. The bit of its number does not
+    /// tell the two apart.
     pub(crate) fn displaced(&self, redemption: &Redemption, spending: &Spending) -> Option<(&'static str, B256)> {
         let digest = self.sender.primary().domain().transfer_digest(&redemption.clone().into());
         let why = match spending.state {
@@ -300,7 +301,7 @@ impl Relayer {
         Ok("by-others")
     }
 
-    /// Leaves an item that is never paid. False where it is none.
+    /// Leaves a redemption that is never paid. False where it is none.
     pub(crate) fn leave_displaced(&mut self, id: RedemptionId, spending: &Spending) -> bool {
         let item = self.state.position(&id).and_then(|position| self.state.items.get(position));
         let Some((why, transaction)) = item.and_then(|item| self.displaced(&item.redemption, spending)) else {
@@ -313,7 +314,7 @@ impl Relayer {
         true
     }
 
-    /// Leaves an item out for a while, or for good where it has failed too often.
+    /// Leaves a redemption out for a while, or finally after too many failures.
     pub(crate) fn park(&mut self, id: RedemptionId, reason: String) {
         tracing::warn!(sender = %id.sender, sequence = %id.sequence, reason, "a redemption fails and is left out for a while");
         self.changed = true;
@@ -328,7 +329,7 @@ impl Relayer {
         }
     }
 
-    /// Leaves an item out for a while without holding it against it: the fault is elsewhere.
+    /// Leaves a redemption out for a while without holding it against it: the fault is elsewhere.
     pub(crate) fn postpone(&mut self, id: RedemptionId, reason: String) {
         tracing::warn!(sender = %id.sender, sequence = %id.sequence, reason, "a redemption waits");
         let now_ms = self.clock.now_ms();
@@ -338,7 +339,7 @@ impl Relayer {
         }
     }
 
-    /// Leaves an item to others and to its owner, because its fee does not cover the gas.
+    /// Leaves a redemption to others and to its owner, because its fee does not cover the gas.
     pub(crate) fn leave(&mut self, id: RedemptionId) {
         tracing::info!(sender = %id.sender, sequence = %id.sequence, "left to others: the fee does not cover the gas");
         self.state.totals.below_cost = self.state.totals.below_cost.saturating_add(1);
@@ -346,7 +347,7 @@ impl Relayer {
         self.finish(id);
     }
 
-    /// Leaves an item to others and to its owner, because the operator does not serve its asset.
+    /// Leaves a redemption to others and to its owner, because the operator does not serve its asset.
     pub(crate) fn leave_unserved(&mut self, id: RedemptionId) {
         tracing::info!(sender = %id.sender, sequence = %id.sequence, "left to others: its asset is not in [assets]");
         self.state.totals.not_served = self.state.totals.not_served.saturating_add(1);

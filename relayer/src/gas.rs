@@ -1,8 +1,8 @@
-//! What a transaction will cost, before anything is asked of anyone: a line through the figures that the
-//! contract's own tests measure (`snapshots/gas.json`). It decides between plans and whether waiting pays.
+//! Estimates the gas of a transaction without asking a node: a line through the figures that the contract's own tests
+//! measure (`snapshots/gas.json`). The estimate decides between plans and whether waiting pays off.
 //!
-//! And what a transaction can cost at most, whatever payees and tokens do: its gas limit. Each payout's whole allowance is
-//! in it, so no payee can make a transaction run out of gas. Gas that is not used costs nothing.
+//! Also gives the gas limit of a transaction: its cost at most, whatever payees and tokens do. The limit includes the
+//! full allowance of each payout, so no payee can make a transaction run out of gas. Unused gas costs nothing.
 
 use fastpay_core::{Amount, Asset, Redemption};
 use fastpay_ethereum::{CALL_GAS, ETHER_GAS, TOKEN_GAS};
@@ -35,7 +35,7 @@ const ASSET_MAX: u64 = 45_000;
 /// At most, a fee in ETH: it goes to our own address, which runs no code.
 const OWN_PAYOUT_MAX: u64 = 12_000;
 
-/// What a redemption pays out.
+/// The kind of payouts that a redemption makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Payouts {
     pub(crate) is_token: bool,
@@ -70,7 +70,7 @@ impl Payouts {
     }
 }
 
-/// How redemptions are brought to the contract.
+/// The contract call that submits redemptions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Plan {

@@ -1,5 +1,5 @@
-//! What the gas key has, and for how many redemptions that suffices: asked of the chain when the operator asks how things
-//! stand.
+//! The gas key's balance, and the number of redemptions that it pays for. Read from the chain for `fastpay-relayer
+//! status`.
 
 use alloy::primitives::{Address, U256};
 use fastpay_ethereum::{Primary, PrimaryConfig, PrimaryError};
@@ -13,16 +13,16 @@ use crate::store::State;
 pub struct GasBalance {
     /// Its address.
     pub address: Address,
-    /// What it has now; or why that is not known.
+    /// The balance now, or the reason why it is unknown.
     pub funds: Result<Funds, PrimaryError>,
 }
 
-/// What the gas key has.
+/// The gas key's balance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Funds {
-    /// In wei.
+    /// The balance, in wei.
     pub balance_wei: U256,
-    /// What a unit of gas costs now, in wei.
+    /// The current gas price, in wei.
     pub gas_price_wei: u128,
     /// For so many redemptions it suffices, each by itself at this price and without fees that it earns: at least, because
     /// in company each takes less. None where gas costs nothing.
@@ -30,7 +30,8 @@ pub struct Funds {
 }
 
 impl GasBalance {
-    /// Asks the configured nodes about the address that the relayer last ran with; none where it never said which.
+    /// Asks the configured nodes for the balance of the address that the relayer last ran with; none if no address is
+    /// stored.
     pub async fn ask(config: &Config, state: &State) -> Option<Self> {
         let address = state.address?;
         // The nodes must be of the chain that the state is about.

@@ -1,4 +1,4 @@
-//! From the authorities' redemption logs to waiting items: verified, of an asset that is served, not yet redeemed, not known.
+//! From the authorities' redemption logs to waiting redemptions: verified, of an asset that is served, not yet redeemed, not known.
 
 use std::time::Duration;
 
@@ -21,25 +21,25 @@ const HOPELESS_DIVISOR: u64 = 8;
 /// About a block.
 const GAS_PRICE_AGE_MAX: Duration = Duration::from_secs(12);
 
-/// What became of an entry of a redemption log.
+/// The result of reading an entry of a redemption log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Taken {
-    /// It is an item now, or there is no need for it to be one.
+    /// It is a pending redemption now, or needs no submission.
     Dealt,
-    /// Its committee is not known for good yet: it is looked at again.
+    /// Its committee is not yet final on the chain: read the entry again later.
     Later,
 }
 
-/// Where an item stands on the chain.
+/// The state of a redemption on the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OnChain {
     /// Not redeemed.
     Open,
-    /// Redeemed or queued in a block that may still change, or by the word of some nodes only.
+    /// Redeemed or queued in a block that may still change, or by the answers of some nodes only.
     Settling,
-    /// In the contract's queue for good.
+    /// In the contract's queue, in a final block.
     Queued(Queued),
-    /// Paid for good.
+    /// Paid in a final block.
     Done,
 }
 
@@ -211,8 +211,8 @@ impl Relayer {
         Ok(())
     }
 
-    /// Whether a fee is so small that it will not cover its share of the gas, whatever company comes. Without that, anybody
-    /// could fill all places with redemptions that cost nothing, and keep those of others waiting.
+    /// Whether a fee is too small to cover its share of the gas in any transaction. Without this check anybody could
+    /// fill all places with redemptions that cost nothing, and delay those of others.
     fn is_hopeless(&self, redemption: &Redemption) -> bool {
         let (Some((gas_price_wei, _)), Some(committees)) = (self.gas_price, &self.committees) else { return false };
         let bundle = &self.config.bundle;
@@ -241,7 +241,7 @@ impl Relayer {
         self.state.counts().0 >= PENDING_MAX
     }
 
-    /// Where an item stands on the chain. One node's word is enough to go on with it, and never to end it.
+    /// The state of a redemption on the chain. One node's answer suffices to continue with it, never to end it.
     pub(crate) async fn on_chain(&mut self, id: &RedemptionId) -> Result<OnChain, PrimaryError> {
         if self.sender.primary().payout(id.sender, id.sequence).await? == Payout::Open {
             return Ok(OnChain::Open);
@@ -253,7 +253,7 @@ impl Relayer {
         })
     }
 
-    /// What became of an item in final blocks; none where the nodes do not agree.
+    /// The state of a redemption in final blocks; none if the nodes do not agree.
     pub(crate) async fn final_payout(&mut self, id: &RedemptionId) -> Result<Option<Payout>, PrimaryError> {
         let primary = self.sender.primary();
         self.agreement.agree(async |node| primary.final_payout_by(node, id.sender, id.sequence).await).await

@@ -27,7 +27,7 @@ pub fn read_key(path: &Path, passphrase_file: Option<&Path>) -> Result<PrivateKe
 /// Makes a new gas key in a new file, encrypted unless `unencrypted`.
 ///
 /// # Errors
-/// Where the file exists or cannot be written, or there is no passphrase.
+/// If the file exists or cannot be written, or there is no passphrase.
 pub fn create_key(
     path: &Path,
     passphrase_file: Option<&Path>,

@@ -1,7 +1,7 @@
 //! Brings redemption certificates to the contract, for the fee that their senders offer.
 //!
 //! ```text
-//!  authorities' redemption logs ─► RedemptionLogs ─► verify, minimum fee, on-chain check ─► waiting items ─► policy: now? how?
+//!  authorities' redemption logs ─► RedemptionLogs ─► verify, minimum fee, on-chain check ─► waiting redemptions ─► policy: now? how?
 //!                                                                                            │
 //!                            the committee's votes for them together, or their certificates ◄┘
 //!                                                  ▼
@@ -15,10 +15,11 @@
 //! `submit`, `queue` and `follow`, `relayer` (the loop), `quote` (for wallets), `gas_balance`, `status`, `metrics` and `traces` (for
 //! the operator).
 //!
-//! Invariants: nothing is sent that is not on disk; an item is forgotten only when the Ethereum nodes agree that it is paid
-//! in a final block, is not worth its gas by the operator's rules, or failed by itself (its owner can always redeem it
-//! alone); no item can hold up others: a transaction has gas for whatever its payees do, and one that no node takes is
-//! taken apart; the relayer holds a gas key and nothing else.
+//! Invariants: nothing is sent that is not on disk; a redemption is removed only when the Ethereum nodes agree that it
+//! is paid in a final block, when it is not worth its gas by the operator's rules, or when it failed in a transaction
+//! of its own (its owner can always redeem it alone); no redemption can delay others: a transaction has gas for
+//! whatever its payees do, and the redemptions of one that no node accepts are submitted singly; the relayer holds a
+//! gas key and nothing else.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
 
 mod assets;

@@ -1,4 +1,4 @@
-//! What the next transactions may use: what is offered for gas, and what the gas key can pay for.
+//! The budget of the next transactions: the gas price offered, and the balance of the gas key.
 
 use alloy::primitives::U256;
 use fastpay_ethereum::{Offer, SendError, Submission};
@@ -10,11 +10,11 @@ use crate::relayer::Relayer;
 /// above that (geth's `--rpc.txfeecap`), however much gas it would leave unused.
 const COST_MAX: U256 = U256::from_limbs([1_000_000_000_000_000_000, 0, 0, 0]);
 
-/// What is there for gas.
+/// The budget for gas.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Means {
     pub(crate) offer: Offer,
-    /// What the key has, less what its transactions that are in no block may cost.
+    /// The key's balance, less the maximal cost of its transactions that are in no block.
     spendable: U256,
 }
 
@@ -31,7 +31,7 @@ impl Means {
 }
 
 impl Relayer {
-    /// What is there now.
+    /// The budget now.
     pub(crate) async fn means(&self) -> Result<Means, SendError> {
         let offer = self.sender.current_offer().await?;
         let mined = self.sender.mined().await?;

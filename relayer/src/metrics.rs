@@ -1,4 +1,4 @@
-//! What the relayer counts, as OpenMetrics text, and the port where that is served.
+//! The relayer's metrics as OpenMetrics text, and the port that serves them.
 //!
 //! Taken at the end of each round: a round that does not end is seen by its timestamp.
 
@@ -28,7 +28,7 @@ use crate::store::State;
 /// At most so many connections to the port; further ones are closed at once. A few ask, now and then.
 const CONNECTIONS_MAX: usize = 32;
 
-/// What one round found.
+/// The result of one round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tick {
     /// Shards that answered.
@@ -174,7 +174,7 @@ impl Metrics {
         }
     }
 
-    /// Takes what became of spans.
+    /// Copies the counts of exported and dropped spans.
     pub(crate) fn observe_spans(&self, tracer: &Tracer) {
         if let Some(spans) = tracer.counts() {
             self.spans_exported.inc_by(spans.exported_so_far().saturating_sub(self.spans_exported.get()));

@@ -1,9 +1,9 @@
-//! What the configured Ethereum nodes agree on. No single node's word ends a redemption: a node may lie, lag or show
-//! another chain.
+//! Agreement among the configured Ethereum nodes. A redemption ends only by agreement: a single node may lie, lag or
+//! be on another chain.
 //!
-//! Nodes agree where every node that answered within the last ten minutes says the same now, and those are more than half
-//! of the configured ones. A single configured node agrees with itself. A node whose newest block is ten minutes behind that
-//! of another one stands still, whatever it answers: it counts as one that does not.
+//! Nodes agree if all that answered within the last ten minutes give the same answer now, and these are more than half
+//! of the configured nodes. A single configured node agrees with itself. A node whose newest block is ten minutes
+//! older than another node's is stalled, and counts as not answering.
 
 use std::time::Duration;
 
@@ -15,13 +15,13 @@ const MEMORY: Duration = Duration::from_secs(600);
 /// A node that does not answer is not asked again for this time, so that it does not slow down every question.
 const PAUSE: Duration = Duration::from_secs(30);
 
-/// What one node does when it is asked.
+/// The response of one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answer<T> {
     Says(T),
-    /// It says nothing now, and answered within [`MEMORY`].
+    /// No answer now, but one within [`MEMORY`].
     Silent,
-    /// It has said nothing for longer.
+    /// No answer for longer.
     Away,
 }
 
@@ -48,7 +48,7 @@ impl NodeAgreement {
     /// Asks every node, by its number. None where they do not agree.
     ///
     /// # Errors
-    /// Where a node says what only a person can mend.
+    /// If a node's answer needs a person to act.
     pub(crate) async fn agree<T: PartialEq>(
         &mut self,
         mut ask: impl AsyncFnMut(usize) -> Result<T, PrimaryError>,
@@ -102,7 +102,7 @@ impl NodeAgreement {
                 tracing::warn!(
                     node,
                     behind_s,
-                    "an Ethereum node stands still: it is not asked what became of redemptions"
+                    "an Ethereum node is stalled: its answers about redemptions are ignored"
                 );
             }
         }
@@ -118,7 +118,7 @@ impl Contact {
     }
 }
 
-/// What the answers of all configured nodes come to.
+/// The answer on which the configured nodes agree.
 fn agreed<T: PartialEq>(answers: Vec<Answer<T>>) -> Option<T> {
     let configured = answers.len();
     let mut said: Option<T> = None;

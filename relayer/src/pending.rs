@@ -8,7 +8,7 @@ use fastpay_core::{
 use fastpay_ethereum::{CertifiedRedemption, Queued, certified_redemption};
 use serde::{Deserialize, Serialize};
 
-/// An item that fails this often is given up: its owner can still redeem it.
+/// A redemption that fails this often is given up: its owner can still redeem it.
 const ATTEMPTS_MAX: u32 = 10;
 /// The first pause after a failure, in milliseconds; it doubles each time.
 const PAUSE_MS: u64 = 30_000;
@@ -21,7 +21,7 @@ const VOTE_BYTES: usize = 1 + 65;
 /// Names a redemption: no two certified ones have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RedemptionId {
-    /// Who redeems.
+    /// The account that redeems.
     pub sender: AccountId,
     /// The order's number in its account.
     pub sequence: SequenceNumber,
@@ -32,7 +32,7 @@ pub struct RedemptionId {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PendingRedemption {
-    /// What is to be paid.
+    /// The redemption.
     pub redemption: Redemption,
     /// The committee that voted.
     pub epoch: Epoch,
@@ -51,20 +51,20 @@ pub struct PendingRedemption {
     pub queued: Option<Queued>,
 }
 
-/// Why an item is left out, and until when.
+/// Why a redemption is left out, and until when.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Parked {
-    /// What the contract said.
+    /// The contract's error.
     pub reason: String,
-    /// How often it has failed.
+    /// Number of failures.
     pub attempts: u32,
     /// When it is tried again, in milliseconds since 1970.
     pub until_ms: u64,
 }
 
 impl PendingRedemption {
-    /// The item of a verified certificate; none where that is not of a redemption.
+    /// The redemption of a verified certificate; none where that is not of a redemption.
     #[must_use]
     pub fn new(verified: &VerifiedCertificate, committee: &Committee, now_ms: u64) -> Option<Self> {
         let certificate = verified.certificate();
@@ -93,7 +93,7 @@ impl PendingRedemption {
         VerifiedContractVote::quorum(committee, digest, &votes).is_some_and(|quorum| self.votes == quorum)
     }
 
-    /// As the contract takes it.
+    /// The certificate as the contract takes it.
     #[must_use]
     pub fn certified(&self) -> CertifiedRedemption {
         let Self { redemption, epoch, votes, .. } = self;
@@ -111,7 +111,7 @@ impl PendingRedemption {
         self.parked.as_ref().is_some_and(|parked| parked.until_ms > now_ms)
     }
 
-    /// Takes up the item of an earlier run, by the clock of this one. Where that was set back since, nothing was seen
+    /// Takes up the redemption of an earlier run, by the clock of this one. Where that was set back since, nothing was seen
     /// later than now, and no pause is longer than the longest.
     pub fn take_up(&mut self, now_ms: u64) {
         self.seen_at_ms = self.seen_at_ms.min(now_ms);

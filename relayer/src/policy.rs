@@ -1,6 +1,6 @@
-//! When to submit what: pure, so that every case can be tested. Company makes each redemption cheaper, and
-//! waiting for it makes each later: the operator says how long one may wait, and the gas price decides within
-//! that.
+//! Decides when to submit which redemptions, as a pure function, so that every case can be tested. A shared
+//! transaction makes each redemption cheaper, and waiting for others delays it. The operator bounds the wait; the gas
+//! price decides within that bound.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,18 +10,18 @@ use crate::gas::{Payouts, Plan};
 /// tenth.
 const SAVING_MIN_DIVISOR: u64 = 10;
 
-/// What becomes of a redemption whose fee does not cover its share of the gas once it has waited as long as it may.
+/// What to do with a redemption whose fee does not cover its share of the gas after its longest wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BelowCost {
-    /// It is submitted at a loss. Anyone can spend the relayer's gas then.
+    /// Submit it at a loss. Anyone can then spend the relayer's gas.
     Pay,
-    /// It is left to other relayers and to its owner.
+    /// Leave it to other relayers and to its owner.
     #[default]
     Leave,
 }
 
-/// What the operator wants.
+/// The operator's policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Policy {
     pub(crate) items_max: usize,
@@ -35,14 +35,14 @@ pub(crate) struct Policy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Waiting {
     pub(crate) waited_ms: u64,
-    /// What its fee is worth.
+    /// The value of its fee, in wei.
     pub(crate) fee_wei: u128,
     pub(crate) payouts: Payouts,
     /// Its certificate is of an epoch that the contract no longer takes.
     pub(crate) needs_batch: bool,
 }
 
-/// How things stand.
+/// The conditions on the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Conditions {
     pub(crate) quorum: usize,
@@ -51,7 +51,7 @@ pub(crate) struct Conditions {
     pub(crate) room: Room,
 }
 
-/// How much gas a transaction may have.
+/// The gas limits of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Room {
     /// With one redemption.
@@ -67,30 +67,30 @@ impl Room {
     }
 }
 
-/// What to do, as positions in the list that was judged.
+/// The decision, as positions in the list that was judged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Judgement {
     /// To be submitted together now, and how.
     pub(crate) submit: Option<(Plan, Vec<usize>)>,
     /// To be left to others.
     pub(crate) leave: Vec<usize>,
-    /// What was decided about the rest.
+    /// The reason for leaving the rest.
     pub(crate) decision: Decision,
 }
 
-/// What was decided, for the operator.
+/// The decision, for the operator.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Decision {
     /// Why.
     pub reason: Reason,
-    /// How what was considered would be, or is, submitted.
+    /// The plan by which the redemptions would be, or are, submitted.
     pub plan: Option<Plan>,
-    /// How many redemptions were considered for it.
+    /// The number of redemptions considered.
     pub items: usize,
     /// The gas of each by the model.
     pub gas_each: u64,
-    /// In wei per gas.
+    /// The gas price, in wei.
     pub gas_price_wei: u64,
 }
 
@@ -193,7 +193,7 @@ pub(crate) fn judge(waiting: &[Waiting], conditions: Conditions, policy: Policy)
     Judgement { submit: goes.then_some((shares.plan, chosen)), leave, decision }
 }
 
-/// What is to be done about a redemption that has a transaction of its own.
+/// The decision on a redemption that must have a transaction of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Alone {
     Goes,
@@ -215,10 +215,10 @@ pub(crate) fn judge_alone(item: Waiting, payee_gas: u64, conditions: Conditions,
     }
 }
 
-/// What each of some redemptions costs.
+/// The cost of each redemption.
 struct Shares {
     plan: Plan,
-    /// So many of them, the first ones, fit into one transaction.
+    /// The number of redemptions, from the first, that fit into one transaction.
     count: usize,
     gas_each: u64,
 }
@@ -238,7 +238,7 @@ impl Shares {
     }
 }
 
-/// How many redemptions, from the first, fit into one transaction with the whole allowance of each payout.
+/// The number of redemptions, from the first, that fit into one transaction with the full allowance of each payout.
 fn fitting(items: impl Iterator<Item = Payouts>, conditions: Conditions) -> usize {
     let Conditions { quorum, room, .. } = conditions;
     let mut gas = Plan::Batch.base_gas_max(quorum);

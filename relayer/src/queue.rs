@@ -49,7 +49,7 @@ impl Relayer {
         self.changed = true;
     }
 
-    /// What is due to be paid, by the chain's clock `now` in seconds.
+    /// The redemptions that can be executed at `now`, the chain's time in seconds.
     pub(crate) fn due(&self, now: u64) -> Vec<PendingRedemption> {
         let at_ms = self.clock.now_ms();
         let is_due = |item: &&PendingRedemption| {
@@ -60,7 +60,7 @@ impl Relayer {
         self.state.items.iter().filter(is_due).cloned().collect()
     }
 
-    /// Takes note that an item in the contract's queue waits longer.
+    /// Takes note that a redemption in the contract's queue waits longer.
     fn requeue(&mut self, id: RedemptionId, queued: Queued) {
         let until = utc(queued.executable_at);
         tracing::info!(sender = %id.sender, sequence = %id.sequence, until, "postponed by the guardian");

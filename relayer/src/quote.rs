@@ -1,4 +1,4 @@
-//! What the relayer takes now, for wallets: `GET /v1/fees`. Anybody may ask, from any web page.
+//! The relayer's current fees, for wallets: `GET /v1/fees`. Web pages of any origin may read it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,21 +23,21 @@ use crate::gas::{Payouts, Plan};
 
 /// A quote is made anew after this time, about a block.
 const REFRESH: Duration = Duration::from_secs(12);
-/// A quote that is older says nothing of the price of gas now.
+/// An older quote is not served: the gas price has changed since.
 const AGE_MAX: Duration = Duration::from_secs(60);
 /// Gas may become dearer until the redemption is there: by an eighth with each block.
 const MARGIN_DIVISOR: u128 = 4;
 /// At most so many connections; further ones are closed at once.
 const CONNECTIONS_MAX: usize = 256;
 
-/// What is taken for a redemption by itself at some moment.
+/// The fee for a single redemption at some moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quote {
     chain_id: u64,
     contract: Address,
     relayer: Address,
     gas_price_wei: u128,
-    /// So long, in milliseconds, a redemption waits for company at most.
+    /// The longest time, in milliseconds, that a redemption waits for others.
     wait_ms_max: u64,
     fees: Vec<(Asset, Amount)>,
 }
@@ -46,7 +46,7 @@ pub struct Quote {
 #[derive(Debug, Default)]
 pub(crate) struct Quotes(watch::Sender<Option<(Arc<Quote>, Instant)>>);
 
-/// Where the newest quote is read.
+/// Reads the newest quote.
 pub type QuoteReader = watch::Receiver<Option<(Arc<Quote>, Instant)>>;
 
 impl Quote {
@@ -74,7 +74,7 @@ impl Quote {
 }
 
 impl Quotes {
-    /// Where the newest quote is read.
+    /// Reads the newest quote.
     pub(crate) fn subscribe(&self) -> QuoteReader {
         self.0.subscribe()
     }

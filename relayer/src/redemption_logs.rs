@@ -1,7 +1,7 @@
 //! Reads the redemption logs that the authorities publish, each shard on its own.
 //!
-//! An authority may be away, slow, or lie: every request has a time limit, a shard that fails is left
-//! alone for a while, and what a redemption log says is only taken as a claim.
+//! An authority may be away, be slow, or lie. Every request has a time limit, a shard that fails is not asked for a
+//! while, and an entry of a redemption log is a claim that is verified later.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use fastpay_rpc::Page;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-/// How long one shard may take to answer.
+/// Time limit for one shard's answer.
 pub(crate) const OPTIONS: ClientOptions =
     ClientOptions { connect_timeout: Duration::from_secs(2), request_timeout: Duration::from_secs(3) };
 /// The longest time for which a failing shard is left alone.

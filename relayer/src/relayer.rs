@@ -22,14 +22,14 @@ use crate::store::{State, Store, StoreError};
 use crate::traces::Traces;
 use crate::votes::Voters;
 
-/// So many finished items are remembered in memory, to recognise them in the redemption logs of other authorities
+/// Number of finished redemptions remembered in memory, to recognise them in other authorities' redemption logs
 /// without asking the chain.
 const FINISHED_MAX: usize = 100_000;
 
-/// How often the gas key's balance is looked at.
+/// Interval between reads of the gas key's balance.
 const BALANCE_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Why the relayer stops. Everything else it waits out.
+/// Why the relayer stops. It waits out all other failures.
 #[derive(Debug, thiserror::Error)]
 pub enum RelayerError {
     /// The state cannot be kept, and nothing may be sent that is not kept.
@@ -50,7 +50,7 @@ pub enum RelayerError {
     /// Redemptions cannot be traced as they should be.
     #[error(transparent)]
     Traces(#[from] TraceError),
-    /// `--once` and nobody answers.
+    /// `--once`, and no authority answered.
     #[error("no authority answered; check the endpoints and try again")]
     NoAuthority,
 }
@@ -68,7 +68,7 @@ pub struct Relayer {
     pub(crate) state: State,
     /// True while the state differs from the file.
     pub(crate) changed: bool,
-    /// Of all epochs that began in a final block; none before the Primary has answered.
+    /// The committees of all epochs that began in a final block; none before the Primary has answered.
     pub(crate) committees: Option<Committees>,
     pub(crate) epochs: EpochReader,
     pub(crate) finished: Finished,
@@ -76,10 +76,10 @@ pub struct Relayer {
     pub(crate) offered_at: HashMap<u64, Instant>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) traces: Traces,
-    /// Sends what the traces are told, as long as it lives.
+    /// Exports the traces until it is dropped.
     _export: Option<Export>,
     balance_asked_at: Option<Instant>,
-    /// What gas costs, in wei, and when that was asked.
+    /// The gas price in wei, and when it was read.
     pub(crate) gas_price: Option<(u128, Instant)>,
     pub(crate) quotes: Quotes,
 }
@@ -89,7 +89,7 @@ impl Relayer {
     /// runtime.
     ///
     /// # Errors
-    /// Where the endpoints, the state or the Primary cannot be used. An Ethereum node that does not answer
+    /// If the endpoints, the state or the Primary cannot be used. An Ethereum node that does not answer
     /// is no error: it is waited for.
     pub async fn open(config: Config, key: PrivateKeySigner) -> Result<Self, RelayerError> {
         let authorities = authorities(&config.endpoints)?;
@@ -103,10 +103,10 @@ impl Relayer {
         Self::over(config, key, primary, authorities, Clock::system())
     }
 
-    /// As [`Relayer::open`], over these connections and by this clock.
+    /// As [`Relayer::open`], with these connections and this clock.
     ///
     /// # Errors
-    /// Where the state cannot be used.
+    /// If the state cannot be used.
     pub fn over(
         config: Config,
         key: PrivateKeySigner,
@@ -152,19 +152,19 @@ impl Relayer {
         })
     }
 
-    /// What it knows.
+    /// The stored state.
     #[must_use]
     pub fn state(&self) -> &State {
         &self.state
     }
 
-    /// What it counts.
+    /// The metrics.
     #[must_use]
     pub fn metrics(&self) -> Arc<Metrics> {
         self.metrics.clone()
     }
 
-    /// Where the fees that it takes are read.
+    /// Reads the fees that the relayer takes.
     #[must_use]
     pub fn quotes(&self) -> QuoteReader {
         self.quotes.subscribe()
@@ -245,7 +245,7 @@ impl Relayer {
         Ok(tick)
     }
 
-    /// For whoever must fill it up. Where no node answers now, one will later.
+    /// Reads the gas key's balance for its operator. If no node answers now, a later round reads it.
     async fn refresh_balance(&mut self) {
         if self.balance_asked_at.is_some_and(|at| at.elapsed() < BALANCE_INTERVAL) {
             return;
@@ -272,7 +272,7 @@ impl Relayer {
         Ok(())
     }
 
-    /// Forgets an item that is redeemed for good.
+    /// Removes a redemption that is finally redeemed.
     pub(crate) fn finish(&mut self, id: RedemptionId) {
         if let Some(position) = self.state.position(&id) {
             self.state.items.remove(position);
@@ -289,7 +289,7 @@ impl Relayer {
 /// The authorities that a file of endpoints lists; none is asked yet. Must be called within a tokio runtime.
 ///
 /// # Errors
-/// Where the file, or an address in it, cannot be used.
+/// If the file, or an address in it, cannot be used.
 pub fn authorities(endpoints: &Path) -> Result<Vec<AuthorityClient>, RelayerError> {
     let endpoints = Endpoints::read(endpoints)?;
     let clients = endpoints.authorities.iter().map(|authority| AuthorityClient::new(authority, OPTIONS));
@@ -315,7 +315,7 @@ pub(crate) fn wait_or_stop(error: PrimaryError) -> Result<(), RelayerError> {
     Ok(())
 }
 
-/// The items that were finished last.
+/// The redemptions that were finished last.
 #[derive(Debug, Default)]
 pub(crate) struct Finished {
     ids: HashSet<RedemptionId>,

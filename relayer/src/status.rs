@@ -1,4 +1,4 @@
-//! What the relayer last wrote to disk, for its operator.
+//! The relayer's last stored state, for its operator.
 
 use alloy::primitives::utils::format_ether;
 use fastpay_ethereum::utc;
@@ -10,7 +10,7 @@ use crate::policy::Reason;
 use crate::store::{Left, State, Totals};
 
 const WEI_PER_GWEI: u128 = 1_000_000_000;
-/// So many of those that are left for good are shown to people, the newest first.
+/// Number of abandoned redemptions that are listed, the newest first.
 const LEFT_SHOWN: usize = 20;
 
 /// For people.

@@ -1,7 +1,8 @@
-//! What the relayer knows after a restart: one JSON file, replaced as a whole and synced before anything
-//! that it speaks of leaves.
+//! The relayer's durable state: one JSON file. It is replaced as a whole and synced before any transaction that it
+//! lists is sent.
 //!
-//! Losing it costs time and nothing else: the redemption logs are read again, and the chain says what is done.
+//! Losing the file costs time only: the relayer reads the redemption logs again, and the chain tells which redemptions
+//! are done.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,16 +19,16 @@ use crate::policy::Decision;
 
 /// The form of the file. One with another number is refused.
 const VERSION: u32 = 1;
-/// At most so many items wait to be redeemed; redemption logs are not read further until some are done. Bounds the file
-/// to about 3 MB.
+/// Bound on redemptions that wait to be submitted; redemption logs are not read further until some are done. It bounds
+/// the file to about 3 MB.
 pub(crate) const PENDING_MAX: usize = 2_000;
-/// At most so many items wait in the contract's queue: without votes they are small. Others may execute more.
+/// Bound on redemptions in the contract's queue, which are small without votes. Other relayers may execute more.
 pub(crate) const QUEUED_MAX: usize = 5_000;
-/// So many of the redemptions that were left for good are remembered, the newest. Each cost a transaction, or ten trials
-/// over hours, so nobody flushes them out for nothing.
+/// Number of abandoned redemptions remembered, the newest. Each cost a transaction or ten attempts over hours, so
+/// flushing them out is expensive.
 const LEFT_MAX: usize = 1_000;
 
-/// So many payees that spend much gas are remembered.
+/// Number of payees remembered that spend much gas.
 const PAYEES_MAX: usize = 10_000;
 
 /// All that survives a restart.
@@ -44,7 +45,7 @@ pub struct State {
     /// number, and the contract the same address.
     #[serde(default)]
     pub first_committee: Option<Vec<Authority>>,
-    /// Who pays for the gas; none before a release that kept it has run.
+    /// The address that pays for gas; none in files of releases that did not store it.
     #[serde(default)]
     pub address: Option<Address>,
     /// For each shard of each authority, the number of the first entry not read yet.
@@ -62,9 +63,9 @@ pub struct State {
     /// Contracts that spent more gas than usual when they were paid ETH, and the most that each spent.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub payees: BTreeMap<Address, u64>,
-    /// What was done so far.
+    /// Totals so far.
     pub totals: Totals,
-    /// What was decided last about what waits.
+    /// The last decision about the waiting redemptions.
     #[serde(default)]
     pub decision: Decision,
     /// Until when the contract is paused, in seconds since 1970, where it is.
@@ -78,7 +79,7 @@ pub struct State {
 pub struct Bundle {
     /// The transaction.
     pub submission: Submission,
-    /// Which items it redeems, or executes.
+    /// The redemptions that it redeems or executes.
     pub items: Vec<RedemptionId>,
 }
 
@@ -86,7 +87,7 @@ pub struct Bundle {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Left {
-    /// Which.
+    /// The redemption.
     pub item: RedemptionId,
     /// Why.
     pub reason: String,
@@ -121,7 +122,7 @@ pub struct Totals {
     /// Redemptions that the contract put into its queue, and that we are to execute.
     #[serde(default)]
     pub queued: u64,
-    /// Of these, those that we brought to a final block.
+    /// The number of these that this relayer executed in a final block.
     #[serde(default)]
     pub executed: u64,
 }
@@ -134,10 +135,10 @@ pub enum StoreError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         error: std::io::Error,
     },
-    /// There is nothing to look at yet.
+    /// There is no state yet.
     #[error("{0} is not there: this relayer has not run yet, or runs with another data_dir; start it with `run`")]
     NeverRun(PathBuf),
     /// Not a state file.
@@ -147,10 +148,11 @@ pub enum StoreError {
     Malformed {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The defect.
         reason: String,
     },
-    /// Of another chain or contract, or of another contract at the same address of a chain that began anew.
+    /// The state belongs to another chain or contract, or to another contract at the same address of a restarted
+    /// chain.
     #[error(
         "the state in {0} is of another deployment: another chain, contract or first committee. Give every deployment its \
          own data_dir; where a chain for tests began anew, remove the folder: what is to be done is read from the redemption logs again"
@@ -185,10 +187,10 @@ impl State {
         }
     }
 
-    /// Reads a state file, for looking at it.
+    /// Reads a state file without locking it.
     ///
     /// # Errors
-    /// Where there is none, or it is damaged.
+    /// If there is none, or it is damaged.
     pub fn read(data_dir: &Path) -> Result<Self, StoreError> {
         let path = data_dir.join("state.json");
         let text = std::fs::read(&path).map_err(|error| match error.kind() {
@@ -203,19 +205,19 @@ impl State {
         Ok(state)
     }
 
-    /// Where the item of this name is.
+    /// The position of the redemption with this name.
     pub(crate) fn position(&self, id: &RedemptionId) -> Option<usize> {
         self.items.iter().position(|item| item.id() == *id)
     }
 
-    /// How many items are not in the contract's queue, and how many are.
+    /// The numbers of redemptions outside and inside the contract's queue.
     #[must_use]
     pub fn counts(&self) -> (usize, usize) {
         let queued = self.items.iter().filter(|item| item.queued.is_some()).count();
         (self.items.len().saturating_sub(queued), queued)
     }
 
-    /// Remembers that an item is left to its owner.
+    /// Remembers that a redemption is left to its owner.
     pub(crate) fn remember(&mut self, left: Left) {
         if self.left.len() >= LEFT_MAX {
             self.left.remove(0);

@@ -1,5 +1,5 @@
-//! From waiting items to transactions: when the policy says so, by the cheapest plan that the authorities support. Items
-//! that shared a transaction which did nothing have one each from then on.
+//! Turns waiting redemptions into transactions: when the policy decides so, by the cheapest plan that the authorities
+//! support. Redemptions that shared a transaction without effect get one each from then on.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -22,10 +22,10 @@ const ENDING_MARGIN_S: u64 = 600;
 /// delegated to code (EIP-7702).
 const FILLER_GAS: u64 = 100_000;
 
-/// How the chain stands.
+/// The conditions on the chain.
 struct Outlook {
     committees: Committees,
-    /// Epochs of waiting items whose votes the contract takes no longer, or hardly.
+    /// Epochs of waiting redemptions whose votes the contract takes no longer, or hardly.
     ended: BTreeSet<Epoch>,
     means: Means,
 }
@@ -37,7 +37,7 @@ impl Outlook {
 }
 
 impl Relayer {
-    /// Submits what is due in the contract's queue, and what waits where the policy says so.
+    /// Executes the due redemptions of the contract's queue, and submits waiting ones when the policy decides so.
     pub(crate) async fn submit_bundles(&mut self, eager: bool) -> Result<(), RelayerError> {
         let submitted = self.submit_all(eager).await;
         // The next transaction has the free nonce; where there is none, nothing above it may wait for one.
@@ -116,7 +116,7 @@ impl Relayer {
         left.into_iter().for_each(|id| self.leave_unserved(id));
     }
 
-    /// Gives each item one of its own that shared a transaction which did nothing, or that pays a contract. It was worth its
+    /// Gives each redemption one of its own that shared a transaction which did nothing, or that pays a contract. It was worth its
     /// gas once, so it is not judged again.
     async fn submit_singly(&mut self, outlook: &mut Outlook) -> Result<(), RelayerError> {
         let alone: Vec<PendingRedemption> = self.open_items().into_iter().filter(|item| item.alone).collect();
@@ -136,7 +136,7 @@ impl Relayer {
         Ok(())
     }
 
-    /// What could be submitted, the oldest first.
+    /// The redemptions that could be submitted, the oldest first.
     fn open_items(&self) -> Vec<PendingRedemption> {
         let now = self.clock.now_ms();
         let is_open = |item: &&PendingRedemption| {
@@ -217,13 +217,14 @@ impl Relayer {
         }
     }
 
-    /// Whether it pays ETH to a contract, which may spend the gas that it is allowed to, whatever it does in a trial.
+    /// Whether it pays ETH to a contract, which may spend all gas that it is allowed, whatever it does in a
+    /// simulation.
     async fn pays_contract(&self, item: &PendingRedemption) -> Result<bool, PrimaryError> {
         let redemption = &item.redemption;
         Ok(redemption.asset == Asset::ETHER && self.sender.primary().has_code(redemption.recipient).await?)
     }
 
-    /// Decides about an item that pays a contract. Only of a transaction by itself it is known what its payee spent.
+    /// Decides about a redemption that pays a contract. Only of a transaction by itself it is known what its payee spent.
     fn single_out(&mut self, item: &PendingRedemption, waiting: Waiting, conditions: Conditions) {
         let payee_gas = self.state.payees.get(&item.redemption.recipient).copied().unwrap_or_default();
         match judge_alone(waiting, payee_gas, conditions, self.config.bundle.policy()) {
@@ -233,7 +234,7 @@ impl Relayer {
         }
     }
 
-    /// Whether an item still is to be redeemed. Where others have seen to it, that is noted.
+    /// Whether a redemption still is to be redeemed. Where others have seen to it, that is noted.
     async fn is_open(&mut self, id: RedemptionId) -> Result<bool, PrimaryError> {
         match self.on_chain(&id).await? {
             OnChain::Open => return Ok(true),
@@ -256,8 +257,8 @@ impl Relayer {
         self.submit_sifted(outlook, sifted).await
     }
 
-    /// Has the current committee vote for the items together. What it does not vote for goes by certificates,
-    /// where the contract still takes them.
+    /// Asks the current committee for votes on the redemptions together. Those without a batch vote are submitted by
+    /// their certificates, if the contract still accepts these.
     async fn submit_batch(
         &mut self,
         outlook: &mut Outlook,

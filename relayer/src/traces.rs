@@ -1,7 +1,8 @@
-//! What the relayer says of the redemptions that are traced: seen, submitted, included, paid.
+//! Spans of the traced redemptions: seen, submitted, included, paid.
 //!
-//! Each stage is said when it is over, so a redemption that is stuck shows how far it came. What is not on disk, such as
-//! when a transaction was sent, is forgotten in a restart: then a stage begins where the redemption was first seen.
+//! A span is reported when its stage is over, so the trace of a stuck redemption shows how far it came. Times that are
+//! not on disk, such as that of a transaction, are lost in a restart; a stage then begins when the redemption was
+//! first seen.
 
 use std::collections::HashMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -12,12 +13,12 @@ use fastpay_telemetry::{Attribute, Side, Span, Tracer};
 
 use crate::pending::PendingRedemption;
 
-/// What it has of its transactions, and where spans go.
+/// The times of the relayer's transactions, and the tracer.
 #[derive(Debug)]
 pub(crate) struct Traces {
     tracer: Tracer,
     domain: Domain,
-    /// By nonce.
+    /// The times, by nonce.
     sent: HashMap<u64, Sent>,
 }
 
@@ -42,7 +43,7 @@ impl Traces {
         self.tracer.now()
     }
 
-    /// A certificate from a redemption log became an item; it was looked at since then.
+    /// A certificate from a redemption log became a pending redemption.
     pub(crate) fn seen(&self, item: &PendingRedemption, since: Option<SystemTime>) {
         if let Some(since) = since {
             self.record(&item.redemption, Span::new("fastpay.relay.seen", Side::Inside, since));
@@ -81,12 +82,12 @@ impl Traces {
         }
     }
 
-    /// When the transaction of this nonce was first seen in a block. It is looked at for the last time.
+    /// When the transaction of this nonce was first seen in a block. Removes it.
     pub(crate) fn forget(&mut self, nonce: u64) -> Option<SystemTime> {
         self.sent.remove(&nonce).and_then(|sent| sent.included_at)
     }
 
-    /// What became of an item in a final block, in a transaction that was there `since`.
+    /// The outcome of a redemption in a final block, by a transaction that was in a block `since`.
     pub(crate) fn ended(
         &self,
         item: &PendingRedemption,
@@ -103,7 +104,7 @@ impl Traces {
         );
     }
 
-    /// It is over now.
+    /// The span ends now.
     fn record(&self, redemption: &Redemption, span: Span) {
         if let Some(now) = self.now() {
             self.tracer.record(&self.digest(redemption), span.ended(now));

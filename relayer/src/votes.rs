@@ -1,10 +1,10 @@
 //! Has the current committee vote for many redemptions at once.
 //!
 //! ```text
-//!  items, ordered ─► ask every authority ─► quorum of valid signatures ─► Agreement
-//!                        │ some lack an item: bring them its certificate, ask them once more
+//!  redemptions, ordered ─► ask every authority ─► quorum of valid signatures ─► Agreement
+//!                        │ some lack a redemption: bring them its certificate, ask them once more
 //!                        │ still no quorum: leave out what stands in the way, ask all once more
-//!                        └► none: the items go by their certificates
+//!                        └► none: the redemptions go by their certificates
 //! ```
 //! An authority may be away, lag, or lie: `fastpay_client::Ballot` checks and counts. One that answers what no correct
 //! authority answers is left alone for a while. However they answer, there are at most three rounds.
@@ -33,7 +33,7 @@ const DISTRUST_MAX: Duration = Duration::from_secs(3_600);
 /// Redemptions for which a quorum of one committee has voted together.
 #[derive(Debug)]
 pub(crate) struct Agreement {
-    /// In the order in which they were voted for.
+    /// The redemptions, in the order of the vote.
     pub(crate) items: Vec<PendingRedemption>,
     pub(crate) epoch: Epoch,
     /// Encoded for the contract.
@@ -73,7 +73,7 @@ impl Voters {
         Some(client)
     }
 
-    /// Those of the items for which a quorum votes together, and those that stood in the way.
+    /// Those of the redemptions for which a quorum votes together, and those that stood in the way.
     pub(crate) async fn agree(
         &mut self,
         domain: &Domain,
@@ -142,7 +142,7 @@ impl Voters {
     }
 }
 
-/// The items that stay, and those at the positions `out`.
+/// The redemptions that stay, and those at the positions `out`.
 fn split(items: Vec<PendingRedemption>, out: &BTreeSet<usize>) -> (Vec<PendingRedemption>, Vec<PendingRedemption>) {
     let (mut kept, mut refused) = (Vec::new(), Vec::new());
     for (position, item) in items.into_iter().enumerate() {

@@ -11,7 +11,7 @@ use fastpay_testkit::fake::Role;
 
 use crate::scene::{ETHER, RECIPIENT, Scene};
 
-/// The functions that the transactions under way call, with how many items each.
+/// The functions that the transactions under way call, with how many redemptions each.
 fn calls(relayer: &Relayer) -> Vec<(&'static str, usize)> {
     let name = |data: &[u8]| match data[..4].try_into().unwrap() {
         IFastPay::redeemCall::SELECTOR => "redeem",
