@@ -10,7 +10,7 @@ use crate::error::PrimaryError;
 use crate::sender::{SendError, Sender};
 use crate::submission::{Call, Inclusion, Status, Submission};
 
-/// What a person who waits may want to see.
+/// Progress of a transaction, to be shown to a user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// The call would succeed, and use about this much gas.
@@ -64,7 +64,7 @@ impl Sender {
     /// at any time and confirm the stored submission again.
     ///
     /// # Errors
-    /// Where it reverted or was superseded, could not be stored, or a person has to help.
+    /// If it reverted or was superseded, could not be stored, or a person has to help.
     pub async fn confirm(
         &self,
         mut submission: Submission,

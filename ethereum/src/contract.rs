@@ -343,7 +343,7 @@ mod abi {
                 returns (bytes32);
         }
 
-        /// What FastPay uses of ERC-20, its metadata, ERC-2612 permits and the errors of ERC-6093.
+        /// The parts of ERC-20, its metadata, ERC-2612 permits and the errors of ERC-6093 that FastPay uses.
         #[derive(Debug, PartialEq, Eq)]
         interface IToken {
             error ERC20InsufficientBalance(address sender, uint256 balance, uint256 needed);
@@ -362,7 +362,7 @@ mod abi {
             function DOMAIN_SEPARATOR() external view returns (bytes32);
         }
 
-        /// What an ERC-2612 permit signs.
+        /// The statement that an ERC-2612 permit signs.
         struct Permit {
             address owner;
             address spender;

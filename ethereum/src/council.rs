@@ -1,5 +1,5 @@
-//! What `Council` says: the times of an announcement, who may announce a recovery, and the digests that it would check votes
-//! against.
+//! Reads `Council`: the times of an announcement, the address that may announce a recovery, and the digests against
+//! which it checks votes.
 
 use alloy::primitives::{Address, B256};
 use fastpay_core::{CouncilStatement, Digest, Epoch};
@@ -15,9 +15,9 @@ use crate::primary::Primary;
 pub struct Clock {
     /// The epoch that it would begin.
     pub epoch: Epoch,
-    /// It can mature and be installed from then on.
+    /// The time from which it can mature and be installed.
     pub installable_at: u64,
-    /// It cannot any more after that.
+    /// The time from which it can no longer be installed.
     pub lapses_at: u64,
     /// The block in which it matured, if it has.
     pub matured_block: Option<u64>,
@@ -26,18 +26,18 @@ pub struct Clock {
 }
 
 impl Primary {
-    /// Where `Council` is.
+    /// The address of `Council`.
     ///
     /// # Errors
-    /// Where no node answers.
+    /// If no node answers.
     pub async fn council(&self) -> Result<Address, PrimaryError> {
         self.view(self.contract(), &IFastPay::councilCall {}).await
     }
 
-    /// Who may announce a recovery; zero for nobody.
+    /// The address that may announce a recovery; zero for nobody.
     ///
     /// # Errors
-    /// Where no node answers.
+    /// If no node answers.
     pub async fn recovery(&self) -> Result<Address, PrimaryError> {
         self.view(self.council().await?, &ICouncil::recoveryCall {}).await
     }
@@ -45,7 +45,7 @@ impl Primary {
     /// The times of the announcement with this digest; none where nothing was announced.
     ///
     /// # Errors
-    /// Where no node answers.
+    /// If no node answers.
     pub async fn clock_of(&self, id: Digest) -> Result<Option<Clock>, PrimaryError> {
         let clock = self.view(self.council().await?, &ICouncil::clockOfCall { id }).await?;
         if clock.announcedAt.is_zero() {
@@ -63,7 +63,7 @@ impl Primary {
     /// The digest that the contract would check votes for `statement` against.
     ///
     /// # Errors
-    /// Where no node answers.
+    /// If no node answers.
     pub async fn council_digest(&self, statement: &CouncilStatement<'_>) -> Result<Digest, PrimaryError> {
         match *statement {
             CouncilStatement::Announcement(announcement) => {
@@ -96,7 +96,7 @@ impl Primary {
     /// The hash of the block of this number. Whether it is final is for the caller to see to.
     ///
     /// # Errors
-    /// Where no node answers, or the first that does has no such block.
+    /// If no node answers, or the first that does has no such block.
     pub async fn block_hash(&self, number: u64) -> Result<B256, PrimaryError> {
         let head: BlockHead =
             self.request("eth_getBlockByNumber", serde_json::json!([At::Number(number).to_json(), false])).await?;

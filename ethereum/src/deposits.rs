@@ -56,12 +56,12 @@ pub enum DepositsError {
     /// A node could not be asked.
     #[error(transparent)]
     Primary(#[from] PrimaryError),
-    /// A node has not yet come to where we were: it lags or is syncing.
+    /// A node is behind the reader's position: it lags or is syncing.
     #[error(
         "the Ethereum node {node} is at final block {head}, behind block {cursor} that was read before; it is tried again"
     )]
     Lagging {
-        /// Who was asked.
+        /// The authority that was asked.
         node: String,
         /// Its newest final block.
         head: u64,
@@ -74,14 +74,14 @@ pub enum DepositsError {
         /// The block's number.
         block: u64,
     },
-    /// The node says what cannot be true.
+    /// The node's answer is impossible.
     #[error("the Ethereum nodes say what cannot be true: {0}")]
     Alarm(#[from] Alarm),
 }
 
 impl DepositsError {
-    /// True where trying again later is right, however often. False where the answer cannot be true, so that a person
-    /// must look if it stays.
+    /// True if trying again later is right, however often. False if the answer is impossible; a person must act if
+    /// that persists.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {

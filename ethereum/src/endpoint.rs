@@ -17,7 +17,7 @@ use crate::error::PrimaryError;
 use crate::finality::{BlockHead, Finality};
 use crate::label::Label;
 
-/// Where to look: JSON-RPC's block parameter.
+/// The block to read: JSON-RPC's block parameter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum At {
     /// The newest block.
@@ -98,7 +98,7 @@ impl Endpoint {
         PrimaryError::BadAnswer { node: self.label().into(), method, reason: self.label.quote(reason) }
     }
 
-    /// What a view of a contract returns.
+    /// Calls a view of a contract.
     pub(crate) async fn view<C: SolCall>(&self, to: Address, call: &C, at: At) -> Result<C::Return, PrimaryError> {
         let data = Bytes::from(call.abi_encode());
         let answer: Bytes = self.request("eth_call", json!([{ "to": to, "data": data }, at.to_json()])).await?;

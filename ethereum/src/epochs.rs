@@ -1,8 +1,8 @@
 //! Reads the committees of all epochs in a final block, for an authority's follower.
 //!
-//! As with deposits, nothing rests on one node's word where several are configured, what cannot be explained
-//! by delay is an [`Alarm`], and everything else is retryable. The contract keeps every committee that it ever
-//! installed and never changes one, so whoever was away for many epochs learns all of them from its views.
+//! As with deposits, no result rests on a single node's answer if several are configured. An answer that delay cannot
+//! explain is an [`Alarm`]; everything else is retryable. The contract keeps every committee that it ever installed
+//! and never changes one, so a reader that was away for many epochs gets all of them from its views.
 
 use fastpay_core::{Committee, Committees, Epoch};
 

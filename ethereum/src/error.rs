@@ -1,4 +1,4 @@
-//! What can go wrong between here and the Primary, sorted by what the caller should do.
+//! Errors of reads from the Primary, sorted by what the caller should do.
 
 use alloy::primitives::{Address, Bytes, U256};
 use alloy::rpc::json_rpc::{ErrorPayload, RpcError};
@@ -21,17 +21,17 @@ pub enum PrimaryError {
     /// No answer: the node is down, cannot be reached, or is too slow.
     #[error("the Ethereum node {node} does not answer ({reason}); check that it runs, or try again later")]
     Unreachable {
-        /// Who was asked.
+        /// The authority that was asked.
         node: String,
-        /// What the transport said.
+        /// The error of the transport.
         reason: String,
     },
     /// The node answered with an error, such as a rate limit or a range that it will not search.
     #[error("the Ethereum node {node} refused {method}: {message} (code {code}); try again later")]
     Refused {
-        /// Who was asked.
+        /// The authority that was asked.
         node: String,
-        /// What was asked.
+        /// The request.
         method: &'static str,
         /// The JSON-RPC error code.
         code: i64,
@@ -41,23 +41,23 @@ pub enum PrimaryError {
     /// The node's answer is not what the method returns.
     #[error("the Ethereum node {node} gave an unreadable answer to {method}: {reason}; try again later")]
     BadAnswer {
-        /// Who was asked.
+        /// The authority that was asked.
         node: String,
-        /// What was asked.
+        /// The request.
         method: &'static str,
-        /// What is wrong with the answer.
+        /// The defect of the answer.
         reason: String,
     },
     /// The node knows no final block yet: it is starting up, or the chain is too short.
     #[error("the Ethereum node {node} has no final block yet; try again later")]
     NoFinalBlock {
-        /// Who was asked.
+        /// The authority that was asked.
         node: String,
     },
     /// The node serves another chain than the configured one.
     #[error("the Ethereum node {node} serves chain {found}, not {expected}; correct the RPC URL or the chain id")]
     WrongChain {
-        /// Who was asked.
+        /// The authority that was asked.
         node: String,
         /// The configured chain id.
         expected: u64,
@@ -67,7 +67,7 @@ pub enum PrimaryError {
     /// There is no contract at the configured address.
     #[error("there is no contract at {address} (asked {node}); correct the address or the RPC URL")]
     NoContract {
-        /// Who was asked.
+        /// The authority that was asked.
         node: String,
         /// The configured address.
         address: Address,
@@ -83,7 +83,7 @@ pub enum PrimaryError {
     Committee {
         /// The epoch that was asked for.
         epoch: Epoch,
-        /// Which rule it breaks.
+        /// The rule that it breaks.
         error: CommitteeError,
     },
     /// The contract lists the committee in another order than votes are counted by, or wants another
@@ -104,7 +104,7 @@ pub enum PrimaryError {
     BadToken {
         /// Its address.
         token: Address,
-        /// What is missing.
+        /// The missing part.
         reason: &'static str,
     },
 }

@@ -20,7 +20,7 @@ macro_rules! order_events {
         }
 
         impl OrderEvent {
-            /// What the first topic of an event of the order may be.
+            /// The first topics that an event of the order can have.
             pub(crate) const TOPICS: &[B256] = &[$(IFastPay::$event::SIGNATURE_HASH,)*];
 
             /// The event's place in the order.
@@ -55,7 +55,7 @@ order_events! {
     RedemptionQueued,
     /// A redemption that waited will not be paid.
     RedemptionReleased,
-    /// An owner asks what became of an order.
+    /// An owner requests that an order's number be unlocked.
     UnlockRequested,
     /// One order holds under its number.
     SequenceUpheld,
@@ -77,7 +77,7 @@ impl OrderEvent {
     }
 }
 
-/// Whole blocks that were asked for, both ends included.
+/// The range of blocks asked for, both ends included.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockRange {
     /// The first block's number.
@@ -88,14 +88,15 @@ pub struct BlockRange {
     pub last_hash: B256,
 }
 
-/// What an Ethereum node may not say. A reader that sees one takes nothing of the answer: going on could credit money that
-/// was never deposited, or skip money that was. If it stays, a person has to compare the node with others.
+/// An answer that no correct Ethereum node gives. A reader that meets one discards the whole answer: going on could
+/// credit money that was never deposited, or skip money that was. If it persists, a person has to compare the node
+/// with others.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Alarm {
     /// A block that was final is another one now.
     #[error("block {block} was final as {expected} and is now {found} at {node}; compare the node with others")]
     Reorganised {
-        /// Who says so.
+        /// The node.
         node: String,
         /// The block's number.
         block: u64,
@@ -169,13 +170,13 @@ pub enum Alarm {
     Foreign {
         /// The block of the log.
         block: u64,
-        /// Who is said to have written it.
+        /// The address that claims to have written it.
         address: Address,
     },
-    /// The contract is said to be in an epoch before one that it was in already.
+    /// The contract seems to be in an earlier epoch than before.
     #[error("{node} says that epoch {found} votes in block {block}, after epoch {known}; compare the node with others")]
     EpochLost {
-        /// Who says so.
+        /// The node.
         node: String,
         /// The block's number.
         block: u64,
@@ -189,7 +190,7 @@ pub enum Alarm {
     Malformed {
         /// The block of the log, 0 where it names none.
         block: u64,
-        /// What is wrong.
+        /// The defect.
         reason: &'static str,
     },
 }
@@ -241,7 +242,7 @@ fn is_deployment(event: &OrderEvent) -> bool {
     matches!(event, OrderEvent::CommitteeInstalled(event) if event.index == 0 && event.epoch == 0)
 }
 
-/// Where a log stands: block number, block hash, position in the block.
+/// The place of a log: block number, block hash, position in the block.
 type Place = (u64, B256, u64);
 
 /// Checks that a log is in the range and behind the one before it.

@@ -1,4 +1,4 @@
-//! What a transaction offers to be included (EIP-1559), how the offer rises while it waits, and how much gas it may use.
+//! The fee offer of a transaction (EIP-1559), how it rises while the transaction waits, and its gas limit.
 
 use alloy::primitives::U256;
 use alloy::serde::quantity;
@@ -12,7 +12,7 @@ use crate::primary::Primary;
 /// A transaction takes at most this part of a block, a half: a larger one may wait long for a block with room.
 const BLOCK_GAS_DIVISOR: u64 = 2;
 
-/// What is offered, in wei per gas.
+/// An offer, in wei per gas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fees {
     /// The most that is paid in all.
@@ -23,19 +23,19 @@ pub struct Fees {
     pub max_priority_fee_per_gas: u128,
 }
 
-/// What a sender would offer now, and what the chain lets it use.
+/// The offer of a sender now, and the gas that the chain permits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offer {
     /// The newest block's base fee, in wei per gas.
     pub base_fee: u128,
-    /// What is offered.
+    /// The offer.
     pub fees: Fees,
     /// The most gas that one transaction may have here.
     pub gas_max: u64,
 }
 
 impl Offer {
-    /// What a unit of gas costs now, in wei.
+    /// The current gas price, in wei.
     #[must_use]
     pub fn price(&self) -> u128 {
         self.base_fee.saturating_add(self.fees.max_priority_fee_per_gas)
@@ -64,7 +64,7 @@ pub struct SenderConfig {
     pub max_priority_fee_cap_gwei: u64,
     /// Raise the offer of a transaction that waits longer than this, in milliseconds.
     pub stuck_after_ms: u64,
-    /// How often to look, in milliseconds.
+    /// Interval between reads of the chain, in milliseconds.
     pub poll_interval_ms: u64,
 }
 
@@ -106,10 +106,10 @@ impl SenderConfig {
 }
 
 impl Primary {
-    /// What a sender of this configuration would offer now.
+    /// The offer of a sender with this configuration now.
     ///
     /// # Errors
-    /// Where no node answers.
+    /// If no node answers.
     pub async fn current_offer(&self, config: &SenderConfig) -> Result<Offer, PrimaryError> {
         let head = self.latest_head().await?;
         let base_fee = head.base_fee_per_gas.unwrap_or_default().saturating_to::<u128>();

@@ -17,15 +17,15 @@ pub enum Finality {
     Confirmations(u64),
 }
 
-/// A block by its number and hash, and what the fee rule says in it.
+/// A block by its number and hash, with its base fee.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BlockHead {
     /// Counted from 0.
     number: U64,
-    /// Of its header.
+    /// The hash of its header.
     pub hash: B256,
-    /// In wei per gas (EIP-1559); none on a chain from before it.
+    /// The base fee in wei per gas (EIP-1559); none on an older chain.
     pub base_fee_per_gas: Option<U256>,
     /// The chain's clock.
     timestamp: U64,

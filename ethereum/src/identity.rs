@@ -1,4 +1,4 @@
-//! Which addresses are FastPay's own contracts: money that is paid to them is lost.
+//! Recognises FastPay's own contracts: money paid to their addresses is lost.
 
 use alloy::primitives::Address;
 use alloy::sol_types::SolCall;
@@ -33,7 +33,7 @@ impl Primary {
     /// True where `address` is this FastPay or its Council, or those of another deployment on this chain.
     ///
     /// # Errors
-    /// Where no node answers.
+    /// If no node answers.
     pub async fn is_fastpay(&self, address: Address) -> Result<bool, PrimaryError> {
         if address == self.contract() || address == self.council().await? || self.is_named_fastpay(address).await? {
             return Ok(true);
@@ -49,7 +49,7 @@ impl Primary {
         Ok(domain.is_some_and(|domain| domain.name == "FastPay" && domain.verifyingContract == address))
     }
 
-    /// What any address answers; none where it refuses, or answers what cannot be read.
+    /// Calls a view at any address; none if it reverts or the answer is malformed.
     async fn ask_stranger<C: SolCall>(&self, address: Address, call: &C) -> Result<Option<C::Return>, PrimaryError> {
         match self.view(address, call).await {
             Ok(answer) => Ok(Some(answer)),

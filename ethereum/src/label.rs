@@ -1,12 +1,12 @@
-//! What an Ethereum node is called in messages: the origin of its URL. Providers put keys into the rest of it, so that is
-//! kept out of everything that the node or the transport says, which often repeat it.
+//! The name of an Ethereum node in messages: the origin of its URL. The rest of a URL often contains an access key. It
+//! is removed from all error texts of the node and the transport, which often repeat it.
 
 use std::fmt;
 
 use percent_encoding::percent_decode_str;
 use url::{Position, Url};
 
-/// How much of a text from outside goes into an error, in characters: a page of HTML helps nobody.
+/// The number of characters of an external text that an error includes.
 const QUOTE_LENGTH_MAX: usize = 200;
 /// A part of a URL that is shorter, such as `v3` or `apikey`, is no key, and may be in any text.
 const KEY_LENGTH_MIN: usize = 8;

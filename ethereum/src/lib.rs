@@ -7,15 +7,15 @@
 //!  RPC URLs ─► Primary ─┼─► views: committee, totals, is_redeemed, Token … ─► wallet, relayer
 //!                       └─► Sender ◄─ Call (deposit, approve, redeem, claim) ─► Inclusion
 //! ```
-//! Modules in reading order: `contract` (what the chain offers) and `revert` (how it says no), `label` (what nodes
-//! are called) and `error`, `finality`, `endpoint` (one node) and `primary` (all of them), `events` (the rules of the
-//! contract's order) and `deposits` (reading it), `epochs` (committees), `council` (announcements),
-//! `safety_parameters` (pause, outflow limit and queue), `spending` (what a number was spent on), `token`, `allowance` (of
-//! gas), `fees`, `submission`, `nonces`, `sender` and `confirm`.
+//! Modules in reading order: `contract` (bindings) and `revert` (its errors), `label` (names of nodes) and `error`,
+//! `finality`, `endpoint` (one node) and `primary` (all of them), `events` (the rules of the contract's order) and
+//! `deposits` (reading it), `epochs` (committees), `council` (announcements), `safety_parameters` (pause, outflow
+//! limit and queue), `spending` (the order on which a number was spent), `token`, `allowance` (of gas), `fees`,
+//! `submission`, `nonces`, `sender` and `confirm`.
 //!
-//! Invariants: nothing is believed before the configured [`Finality`]; deposits never rest on one node's
-//! word where several are configured; an error says whether trying again can help
-//! ([`PrimaryError::is_retryable`], [`DepositsError::is_retryable`], [`SendError::is_retryable`]).
+//! Invariants: no event counts before the configured [`Finality`]; deposits never rest on one node's answer if several
+//! are configured; an error tells whether trying again can help ([`PrimaryError::is_retryable`],
+//! [`DepositsError::is_retryable`], [`SendError::is_retryable`]).
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
 
 mod allowance;

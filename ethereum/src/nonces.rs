@@ -1,4 +1,4 @@
-//! Which nonce a sender's next transaction gets.
+//! Chooses the nonce of a sender's next transaction.
 
 use std::collections::BTreeSet;
 

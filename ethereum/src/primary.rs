@@ -1,7 +1,7 @@
 //! The contract on the Primary, as one or more Ethereum nodes show it.
 //!
-//! Reads go to the first node that answers. What must not rest on one node's word, the deposits, is
-//! read from all of them in [`crate::DepositReader`].
+//! Reads go to the first node that answers. Deposits must not rest on one node's answer; [`crate::DepositReader`]
+//! reads them from all nodes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -83,7 +83,7 @@ fn check_rpc_url(url: &Url) -> Result<(), PrimaryError> {
 /// The chain id that the node at an address serves.
 ///
 /// # Errors
-/// Where the address is not HTTP's, or there is no answer.
+/// If the address is not HTTP's, or there is no answer.
 pub async fn served_chain(url: &Url) -> Result<u64, PrimaryError> {
     check_rpc_url(url)?;
     let timeout = Duration::from_millis(default_request_timeout_ms());
@@ -95,7 +95,7 @@ impl Primary {
     /// Nodes that do not answer now are checked when they do.
     ///
     /// # Errors
-    /// Where no node answers (retryable), or one of them serves another chain or no contract.
+    /// If no node answers (retryable), or one of them serves another chain or no contract.
     pub async fn connect(config: PrimaryConfig) -> Result<Self, PrimaryError> {
         let primary = Self::connect_lazily(config)?;
         let mut first_failure = None;
@@ -120,7 +120,7 @@ impl Primary {
     /// start before their Ethereum node does.
     ///
     /// # Errors
-    /// Where there is no URL, or one that is not HTTP's.
+    /// If there is no URL, or one that is not HTTP's.
     pub fn connect_lazily(config: PrimaryConfig) -> Result<Self, PrimaryError> {
         Self::connect_lazily_over(config, RpcClient::new_http)
     }
@@ -128,7 +128,7 @@ impl Primary {
     /// As [`Primary::connect_lazily`], over any transport: `client` makes the client for each URL.
     ///
     /// # Errors
-    /// Where there is no URL, or one that is not HTTP's.
+    /// If there is no URL, or one that is not HTTP's.
     pub fn connect_lazily_over(config: PrimaryConfig, client: impl Fn(Url) -> RpcClient) -> Result<Self, PrimaryError> {
         let PrimaryConfig { rpc_urls, chain_id, contract, finality, request_timeout_ms } = config;
         if rpc_urls.is_empty() {
@@ -201,7 +201,7 @@ impl Primary {
         Err(failure)
     }
 
-    /// What a view of any contract returns in the newest block.
+    /// Calls a view of any contract in the newest block.
     pub(crate) async fn view<C: SolCall>(&self, to: Address, call: &C) -> Result<C::Return, PrimaryError> {
         self.view_at(to, call, At::Latest).await
     }
@@ -224,7 +224,7 @@ impl Primary {
     /// The newest block.
     ///
     /// # Errors
-    /// Where no node answers.
+    /// If no node answers.
     pub async fn latest_head(&self) -> Result<BlockHead, PrimaryError> {
         self.request("eth_getBlockByNumber", json!(["latest", false])).await
     }
@@ -232,7 +232,7 @@ impl Primary {
     /// The time of the newest block of one of the configured nodes, in seconds since 1970.
     ///
     /// # Errors
-    /// Where it does not answer, or there is no such node.
+    /// If it does not answer, or there is no such node.
     pub async fn head_time_by(&self, node: usize) -> Result<u64, PrimaryError> {
         let head: BlockHead = self.endpoint(node)?.request("eth_getBlockByNumber", json!(["latest", false])).await?;
         Ok(head.timestamp())
@@ -241,7 +241,7 @@ impl Primary {
     /// The newest block that is final by the configured rule.
     ///
     /// # Errors
-    /// Where no node answers or there is no final block yet.
+    /// If no node answers or there is no final block yet.
     pub async fn final_head(&self) -> Result<BlockHead, PrimaryError> {
         let mut failure = PrimaryError::NoUrl;
         for (position, endpoint) in self.endpoints().iter().enumerate() {
@@ -260,7 +260,7 @@ impl Primary {
     /// The current epoch.
     ///
     /// # Errors
-    /// Where no node answers.
+    /// If no node answers.
     pub async fn epoch(&self) -> Result<Epoch, PrimaryError> {
         Ok(Epoch(self.view(self.contract(), &IFastPay::epochCall {}).await?))
     }
@@ -269,41 +269,41 @@ impl Primary {
     /// does.
     ///
     /// # Errors
-    /// Where no node answers, the epoch is unknown, or the list is no committee.
+    /// If no node answers, the epoch is unknown, or the list is no committee.
     pub async fn committee(&self, epoch: Epoch) -> Result<Committee, PrimaryError> {
         let listed = self.view(self.contract(), &IFastPay::committeeCall { epoch: epoch.0 }).await?;
         let quorum = self.view(self.contract(), &IFastPay::quorumCall { epoch: epoch.0 }).await?;
         checked_committee(epoch, &listed, quorum)
     }
 
-    /// Who may pause the contract and endorse an announcement; zero for nobody.
+    /// The guardian, who may pause the contract and endorse an announcement; zero for nobody.
     ///
     /// # Errors
-    /// Where no node answers.
+    /// If no node answers.
     pub async fn guardian(&self) -> Result<Address, PrimaryError> {
         self.view(self.contract(), &IFastPay::guardianCall {}).await
     }
 
-    /// What the contract holds of `asset` for accounts: all deposits less all redemptions.
+    /// The contract's balance of `asset` for accounts: all deposits less all redemptions.
     ///
     /// # Errors
-    /// Where no node answers.
+    /// If no node answers.
     pub async fn total_balance(&self, asset: Asset) -> Result<U256, PrimaryError> {
         self.view(self.contract(), &IFastPay::totalBalanceCall { asset: asset.0 }).await
     }
 
-    /// What the contract holds of `asset` for claims.
+    /// The contract's balance of `asset` for claims.
     ///
     /// # Errors
-    /// Where no node answers.
+    /// If no node answers.
     pub async fn total_claims(&self, asset: Asset) -> Result<U256, PrimaryError> {
         self.view(self.contract(), &IFastPay::totalClaimsCall { asset: asset.0 }).await
     }
 
-    /// What `owner` can claim of `asset`.
+    /// The amount of `asset` that `owner` can claim.
     ///
     /// # Errors
-    /// Where no node answers.
+    /// If no node answers.
     pub async fn claim_of(&self, owner: Address, asset: Asset) -> Result<U256, PrimaryError> {
         self.view(self.contract(), &IFastPay::claimOfCall { owner, asset: asset.0 }).await
     }
@@ -311,7 +311,7 @@ impl Primary {
     /// The index of the last event of the contract's order in the newest block.
     ///
     /// # Errors
-    /// Where no node answers.
+    /// If no node answers.
     pub async fn last_transaction_index(&self) -> Result<TransactionIndex, PrimaryError> {
         Ok(TransactionIndex(self.view(self.contract(), &IFastPay::lastTransactionIndexCall {}).await?))
     }
@@ -319,7 +319,7 @@ impl Primary {
     /// Whether the order `sequence` of `sender` is redeemed in the newest block.
     ///
     /// # Errors
-    /// Where no node answers.
+    /// If no node answers.
     pub async fn is_redeemed(&self, sender: AccountId, sequence: SequenceNumber) -> Result<bool, PrimaryError> {
         let call = IFastPay::isRedeemedCall { sender: sender.0.into(), sequence: sequence.0 };
         self.view(self.contract(), &call).await
@@ -328,7 +328,7 @@ impl Primary {
     /// The same in a given block, and in no other of that number.
     ///
     /// # Errors
-    /// Where no node answers, or none that does has the block.
+    /// If no node answers, or none that does has the block.
     pub async fn is_redeemed_in(
         &self,
         block: &BlockHead,
@@ -342,7 +342,7 @@ impl Primary {
     /// The block of the deployment, where a reader of events starts.
     ///
     /// # Errors
-    /// Where no node answers.
+    /// If no node answers.
     pub async fn deployment_block(&self) -> Result<u64, PrimaryError> {
         let block = self.view(self.contract(), &IFastPay::deploymentBlockCall {}).await?;
         Ok(block.saturating_to())
@@ -351,7 +351,7 @@ impl Primary {
     /// The ETH that an address holds, in wei.
     ///
     /// # Errors
-    /// Where no node answers.
+    /// If no node answers.
     pub async fn ether_balance(&self, owner: Address) -> Result<U256, PrimaryError> {
         self.request("eth_getBalance", json!([owner, "latest"])).await
     }
@@ -359,7 +359,7 @@ impl Primary {
     /// Whether an address has code now: a contract, or an account that is delegated to one (EIP-7702).
     ///
     /// # Errors
-    /// Where no node answers.
+    /// If no node answers.
     pub async fn has_code(&self, address: Address) -> Result<bool, PrimaryError> {
         Ok(!self.code(address).await?.is_empty())
     }
@@ -384,8 +384,8 @@ impl Primary {
     }
 }
 
-/// A committee as the contract tells it, where it is one by core's rules, in the order of names, and counts votes
-/// as the contract does.
+/// The contract's committee, if it satisfies core's rules, in the order of names, with the quorum that the contract
+/// counts.
 pub(crate) fn checked_committee(
     epoch: Epoch,
     listed: &[ContractAuthority],

@@ -1,4 +1,4 @@
-//! Why the contract refused a call, in words that say what to do.
+//! The contract's errors, in words that tell the user what to do.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use fastpay_core::AccountId;
 use crate::contract::{ICouncil::ICouncilErrors, IFastPay::IFastPayErrors, IToken::ITokenErrors};
 use crate::utc::utc;
 
-/// What a reverted call returned.
+/// The data that a reverted call returned.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Revert {
     /// An error of the FastPay contract.
@@ -48,7 +48,7 @@ impl Revert {
         }
     }
 
-    /// Which item of a bundle is at fault, where the contract says so.
+    /// The item of a bundle that failed, if the contract names it.
     #[must_use]
     pub fn item(&self) -> Option<usize> {
         use IFastPayErrors as E;

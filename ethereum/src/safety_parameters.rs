@@ -29,9 +29,9 @@ pub struct Queued {
 pub enum Payout {
     /// Nobody has brought it yet.
     Open,
-    /// It was brought, and waits: the order is spent, and nobody is paid yet.
+    /// It was submitted and is queued: the number is spent, and nobody is paid yet.
     Queued(Queued),
-    /// It is paid out, be it into a claim.
+    /// It is paid, or paid into a claim.
     Done,
 }
 
@@ -39,7 +39,7 @@ impl Primary {
     /// Until when the contract is paused, by the newest block's clock; none where it is not.
     ///
     /// # Errors
-    /// Where no node answers.
+    /// If no node answers.
     pub async fn paused_until(&self) -> Result<Option<u64>, PrimaryError> {
         let until: u64 = self.view(self.contract(), &IFastPay::pausedUntilCall {}).await?.saturating_to();
         Ok((until > self.latest_head().await?.timestamp()).then_some(until))
@@ -48,7 +48,7 @@ impl Primary {
     /// How much of `asset` can be redeemed at once now; more is queued.
     ///
     /// # Errors
-    /// Where no node answers.
+    /// If no node answers.
     pub async fn outflow_available(&self, asset: Asset) -> Result<U256, PrimaryError> {
         self.view(self.contract(), &IFastPay::outflowAvailableCall { asset: asset.0 }).await
     }
@@ -56,7 +56,7 @@ impl Primary {
     /// How long what exceeds the limit is queued, in seconds.
     ///
     /// # Errors
-    /// Where no node answers.
+    /// If no node answers.
     pub async fn outflow_delay(&self) -> Result<u64, PrimaryError> {
         Ok(self.view(self.contract(), &IFastPay::safetyParametersCall {}).await?.outflowDelay.into())
     }
@@ -64,7 +64,7 @@ impl Primary {
     /// How much of `asset` is in the queue. It is a part of the balance.
     ///
     /// # Errors
-    /// Where no node answers.
+    /// If no node answers.
     pub async fn total_queued(&self, asset: Asset) -> Result<U256, PrimaryError> {
         self.view(self.contract(), &IFastPay::totalQueuedCall { asset: asset.0 }).await
     }
@@ -73,7 +73,7 @@ impl Primary {
     /// 0 for one that ended long ago or was never installed.
     ///
     /// # Errors
-    /// Where no node answers.
+    /// If no node answers.
     pub async fn epoch_valid_until(&self, epoch: Epoch) -> Result<u64, PrimaryError> {
         Ok(self.view(self.contract(), &IFastPay::epochValidUntilCall { epoch: epoch.0 }).await?.saturating_to())
     }
@@ -81,7 +81,7 @@ impl Primary {
     /// How far the order `sequence` of `sender` is in the newest block.
     ///
     /// # Errors
-    /// Where no node answers.
+    /// If no node answers.
     pub async fn payout(&self, sender: AccountId, sequence: SequenceNumber) -> Result<Payout, PrimaryError> {
         let mut failure = PrimaryError::NoUrl;
         for (position, node) in self.endpoints().iter().enumerate() {
@@ -97,10 +97,10 @@ impl Primary {
         Err(failure)
     }
 
-    /// The same by the word of one of the configured nodes, in its own newest final block.
+    /// The same at one of the configured nodes, in its own newest final block.
     ///
     /// # Errors
-    /// Where it does not answer, or there is no such node.
+    /// If it does not answer, or there is no such node.
     pub async fn final_payout_by(
         &self,
         node: usize,

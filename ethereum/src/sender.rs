@@ -35,9 +35,9 @@ use crate::primary::Primary;
 use crate::revert::Revert;
 use crate::submission::{Attempt, Call, Inclusion, Status, Submission};
 
-/// So often, and so far apart, the chain must show no trace of a transaction whose nonce is used before it
-/// counts as superseded. A node in the middle of taking a block in may know of the nonce before it knows of
-/// the transaction; believing it once could have somebody pay twice.
+/// The number of reads, and the interval between them, in which the chain must show no trace of a transaction whose
+/// nonce is used before it counts as superseded. A node that is processing a block may know the nonce before the
+/// transaction; believing it once could make a caller pay twice.
 const SUPERSEDED_LOOKS: u32 = 6;
 const SUPERSEDED_LOOK_INTERVAL: Duration = Duration::from_millis(300);
 
@@ -72,7 +72,7 @@ pub enum SendError {
         /// The configured cap in gwei.
         cap_gwei: u64,
     },
-    /// It came into the chain and reverted, because something changed since it was simulated.
+    /// The transaction is in a block and reverted, because something changed since it was simulated.
     #[error("transaction {hash} reverted in block {block_number} and changed nothing; look at it before trying again")]
     RevertedOnChain {
         /// The transaction's hash.
@@ -83,7 +83,7 @@ pub enum SendError {
     /// Another transaction took its nonce: the key is used elsewhere too.
     #[error("another transaction of {from} took nonce {nonce}; check what it did before trying again")]
     Superseded {
-        /// Whose key is used elsewhere too.
+        /// The sender, whose key is used elsewhere too.
         from: Address,
         /// The nonce.
         nonce: u64,
@@ -91,9 +91,9 @@ pub enum SendError {
     /// A stored submission is of another key.
     #[error("the stored transaction is of {stored} and the key given is of {given}; give the right key")]
     OtherKey {
-        /// Who sent the stored submission.
+        /// The sender of the stored submission.
         stored: Address,
-        /// Whose key is given.
+        /// The address of the given key.
         given: Address,
     },
     /// A stored submission is of another chain, where what it calls is something else.
@@ -112,7 +112,7 @@ pub enum SendError {
         "the transaction would have {gas_limit} gas, and a transaction has {gas_max} at most here; make it smaller"
     )]
     TooMuchGas {
-        /// What it would have.
+        /// The gas limit that it would have.
         gas_limit: u64,
         /// The most that a transaction may have.
         gas_max: u64,
@@ -122,7 +122,7 @@ pub enum SendError {
     Unsendable {
         /// The transaction's hash.
         hash: B256,
-        /// What the first node said.
+        /// The error of the first node.
         reason: Box<PrimaryError>,
     },
     /// The submission could not be stored, so it was not sent.
@@ -186,7 +186,7 @@ impl Sender {
         Self { primary, signer, config, nonces: Mutex::default() }
     }
 
-    /// Whose transactions these are.
+    /// The address that sends these transactions.
     #[must_use]
     pub fn address(&self) -> Address {
         self.signer.address()
@@ -220,8 +220,9 @@ impl Sender {
         &self.config
     }
 
-    /// Tries the call on the newest block as a transaction with this offer and at most so much gas, and estimates what it
-    /// needs. A contract sees the gas price that it will see, so it cannot tell the trial from the transaction by that.
+    /// Simulates the call on the newest block as a transaction with this offer and at most this much gas, and
+    /// estimates the gas that it needs. The called contract sees the gas price of the later transaction, so it cannot
+    /// tell the simulation from it by that.
     ///
     /// # Errors
     /// [`PrimaryError::Reverted`] with the contract's reason, also where the gas does not suffice;
@@ -235,11 +236,11 @@ impl Sender {
         Ok(gas.map_err(out_of_gas_is_a_revert)?.to())
     }
 
-    /// Why a submission reverted in the block where it did: what the contract says to the same transaction after that
-    /// block. None where it would succeed there: then a callee behaves in a transaction as it does in no trial.
+    /// Why a submission reverted in its block: the contract's error for the same transaction after that block. None if
+    /// it would succeed there: then a called contract behaves differently in a simulation.
     ///
     /// # Errors
-    /// Where no node answers, or none has the state of that block any more.
+    /// If no node answers, or none has the state of that block any more.
     pub async fn why_reverted(
         &self,
         submission: &Submission,
@@ -309,15 +310,15 @@ impl Sender {
     /// How many of its transactions are in the chain.
     ///
     /// # Errors
-    /// Where no node answers.
+    /// If no node answers.
     pub async fn mined(&self) -> Result<u64, PrimaryError> {
         self.primary.transaction_count(self.address(), At::Latest).await
     }
 
-    /// What is offered now.
+    /// The offer now.
     ///
     /// # Errors
-    /// Where no node answers, or the base fee is above the cap.
+    /// If no node answers, or the base fee is above the cap.
     pub async fn current_offer(&self) -> Result<Offer, SendError> {
         let offer = self.primary.current_offer(&self.config).await?;
         if offer.base_fee > offer.fees.max_fee_per_gas {
@@ -330,7 +331,7 @@ impl Sender {
     /// As [`Sender::prepare`], for a call that the caller has simulated, with this offer and exactly so much gas.
     ///
     /// # Errors
-    /// Where that is more than a transaction may have, or no node answers.
+    /// If that is more than a transaction may have, or no node answers.
     pub async fn prepare_within(&self, call: Call, offer: &Offer, gas_limit: u64) -> Result<Submission, SendError> {
         if gas_limit > offer.gas_max {
             return Err(SendError::TooMuchGas { gas_limit, gas_max: offer.gas_max });
@@ -348,7 +349,7 @@ impl Sender {
     /// better one, and it has to wait.
     ///
     /// # Errors
-    /// Where no node answers, or the submission is of another key or chain.
+    /// If no node answers, or the submission is of another key or chain.
     pub async fn raised(&self, submission: &Submission) -> Result<Option<Submission>, SendError> {
         self.sign_again(submission)?;
         let fresh = self.primary.current_offer(&self.config).await?.fees;
@@ -366,7 +367,7 @@ impl Sender {
     /// good as one that takes it.
     ///
     /// # Errors
-    /// Where no node took it; it may then be sent again, unless it is [`SendError::Unsendable`]. Where the submission
+    /// If no node took it; it may then be sent again, unless it is [`SendError::Unsendable`]. Where the submission
     /// is of another key or chain; then it was not sent.
     pub async fn broadcast(&self, submission: &Submission) -> Result<(), SendError> {
         let Some(raw) = self.sign_again(submission)? else { return Ok(()) };
@@ -405,10 +406,10 @@ impl Sender {
         Ok(false)
     }
 
-    /// What became of a submission.
+    /// The outcome of a submission.
     ///
     /// # Errors
-    /// Where no node answers.
+    /// If no node answers.
     pub async fn status(&self, submission: &Submission) -> Result<Status, PrimaryError> {
         let mut failure = None;
         for node in self.primary.endpoints() {
@@ -420,16 +421,16 @@ impl Sender {
         Err(failure.unwrap_or(PrimaryError::NoUrl))
     }
 
-    /// The same by the word of one of the configured nodes.
+    /// The same at one of the configured nodes.
     ///
     /// # Errors
-    /// Where it does not answer, or there is no such node.
+    /// If it does not answer, or there is no such node.
     pub async fn status_by(&self, node: usize, submission: &Submission) -> Result<Status, PrimaryError> {
         self.status_at(self.primary.endpoint(node)?, submission).await
     }
 
-    /// What one node knows of it. Never parts of what two know: the nonce may be used at one that is ahead, and the
-    /// transaction not yet be there at one that lags, and whoever puts that together pays twice.
+    /// The status at one node. The answers of two nodes must not be combined: one node that is ahead may show the
+    /// nonce as used while another that lags lacks the transaction, and a sender that combined them would pay twice.
     async fn status_at(&self, node: &Endpoint, submission: &Submission) -> Result<Status, PrimaryError> {
         // In this order: what is final now cannot be missing from the receipts asked for afterwards.
         let head = node.final_head(self.primary.finality()).await?;
@@ -471,8 +472,9 @@ impl Sender {
         self.sign_again(submission).is_ok()
     }
 
-    /// The newest attempt. Signing is deterministic, so its hash says whether it was signed with this key for this
-    /// chain: sent on another one, its call and its ETH would go to whoever has the contract's address there.
+    /// The newest attempt, signed again. Signing is deterministic, so an equal hash proves that it was signed with
+    /// this key for this chain. On another chain, its call and its ETH would go to a stranger's contract at the same
+    /// address.
     fn sign_again(&self, submission: &Submission) -> Result<Option<Bytes>, SendError> {
         let Some(attempt) = submission.attempts.last() else { return Ok(None) };
         let (hash, raw) = self.sign(submission, attempt.fees)?;
@@ -503,7 +505,7 @@ impl Sender {
     }
 }
 
-/// Where the transaction is in the chain as a node has it now.
+/// The inclusion of the transaction as a node reports it now.
 async fn inclusion(node: &Endpoint, hash: B256) -> Result<Option<Inclusion>, PrimaryError> {
     let receipt: Option<Receipt> = node.request("eth_getTransactionReceipt", json!([hash])).await?;
     let Some(receipt) = receipt else { return Ok(None) };
@@ -524,7 +526,7 @@ async fn is_known_at(node: &Endpoint, hash: B256) -> Result<bool, PrimaryError> 
     Ok(found.is_some())
 }
 
-/// A trial that runs out of gas is told by some nodes as a revert, and by others in words of their own.
+/// Some nodes report a trial that runs out of gas as a revert, others by a text of their own.
 fn out_of_gas_is_a_revert(error: PrimaryError) -> PrimaryError {
     const WORDS: [&str; 3] = ["out of gas", "outofgas", "gas required exceeds"];
     match &error {

@@ -1,4 +1,5 @@
-//! What a number of an account was spent on: the contract's newest event of it, looked for from the newest block back.
+//! Finds the order on which an account's number was spent: the contract's newest event of it, searched from the newest
+//! block back.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,37 +17,37 @@ use crate::error::PrimaryError;
 use crate::events::OrderEvent;
 use crate::primary::Primary;
 
-/// So many of the newest blocks are searched, two weeks of Ethereum: a hundred questions at most. What is older is left
-/// unsaid.
+/// The number of newest blocks that are searched, two weeks of Ethereum: a hundred requests at most. Older events are
+/// not found.
 const BLOCKS_SEARCHED_MAX: u64 = 100_000;
 
-/// What a number of an account was spent on, as the contract's log has it. A thief with redemption keys may have spent it
-/// on another order than its owner signed: then the owner was not paid, whatever the number's bit says.
+/// The order on which a number of an account was spent, by the contract's log. A thief with redemption keys may have
+/// spent it on another order than its owner signed; then the owner was not paid, although the number's bit is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spending {
     /// The order that it was spent on.
     pub digest: Digest,
-    /// What became of that order.
+    /// The state of that order.
     pub state: SpendingState,
-    /// The transaction that says so.
+    /// The transaction that shows it.
     pub transaction: B256,
     /// The block of that.
     pub block_number: u64,
 }
 
-/// What became of an order that the contract took.
+/// The state of an order that the contract accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", rename_all_fields = "lowercase")]
 pub enum SpendingState {
     /// It was paid.
     Paid {
-        /// Who brought it, and got the fee.
+        /// The relayer that submitted it and received the fee.
         relayer: Address,
     },
     /// It is in the contract's queue.
     Queued,
-    /// It was taken out of the queue, and is never paid.
+    /// It was released from the queue, and is never paid.
     Released,
 }
 
@@ -126,10 +127,10 @@ impl Primary {
         Ok(found)
     }
 
-    /// The numbers that a transaction spent, or whose payment it completed, by the word of the first node that answers.
+    /// The numbers that a transaction spent, or whose payment it completed, by the first node that answers.
     ///
     /// # Errors
-    /// Where no node answers.
+    /// If no node answers.
     pub async fn spendings_of(
         &self,
         transaction: B256,
@@ -140,7 +141,7 @@ impl Primary {
     }
 }
 
-/// What a log says of a number.
+/// The number that a log is about, and its state.
 fn spending_in(log: &Log) -> Option<((AccountId, SequenceNumber), Spending)> {
     let (sender, sequence, digest, state) = match OrderEvent::decode(log)?.ok()? {
         OrderEvent::Redeemed(paid) => {

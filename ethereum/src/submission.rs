@@ -1,4 +1,4 @@
-//! A transaction on its way: what is stored before it is sent, and what became of it.
+//! A transaction: the part that is stored before it is sent, and its outcome.
 
 use alloy::primitives::{Address, B256, Bytes, U256};
 use alloy::sol_types::SolCall;
@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use crate::contract::{CertifiedRedemption, IFastPay};
 use crate::fees::Fees;
 
-/// What a transaction does.
+/// A transaction's call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Call {
-    /// Who is called.
+    /// The contract called.
     pub to: Address,
     /// How much ETH goes along, in wei.
     pub value: U256,
@@ -105,9 +105,9 @@ impl Call {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Submission {
-    /// What the transaction does.
+    /// The call.
     pub call: Call,
-    /// Who sends it.
+    /// The sender.
     pub from: Address,
     /// Its number among the transactions of its sender.
     pub nonce: u64,
@@ -123,11 +123,11 @@ pub struct Submission {
 pub struct Attempt {
     /// The transaction's hash.
     pub hash: B256,
-    /// What it offers.
+    /// The fee offer.
     pub fees: Fees,
 }
 
-/// Where a transaction came into the chain.
+/// The block that includes a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inclusion {
     /// The hash of the attempt that was included.
@@ -140,20 +140,20 @@ pub struct Inclusion {
     pub success: bool,
     /// The gas that it used.
     pub gas_used: u64,
-    /// What a unit of gas cost, in wei; none where the Ethereum node did not say.
+    /// The price of gas, in wei; none if the Ethereum node did not report it.
     #[serde(default)]
     pub gas_price_wei: Option<U256>,
 }
 
 impl Inclusion {
-    /// What the transaction cost for its gas, in wei.
+    /// The cost of the transaction's gas, in wei.
     #[must_use]
     pub fn cost_wei(&self) -> Option<U256> {
         Some(U256::from(self.gas_used).saturating_mul(self.gas_price_wei?))
     }
 }
 
-/// What became of a submission.
+/// The outcome of a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// In no block (any more).

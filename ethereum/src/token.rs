@@ -29,10 +29,10 @@ pub struct Token {
     address: Address,
 }
 
-/// What an owner signs so that a contract may take tokens without a transaction before (ERC-2612).
+/// The statement that an owner signs so that a contract may take tokens without an earlier transaction (ERC-2612).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Permit {
-    /// What to sign: with v 27 or 28 it goes into `depositTokenWithPermit`.
+    /// The digest to sign: the signature, with v 27 or 28, goes into `depositTokenWithPermit`.
     pub digest: B256,
     /// The value that is permitted, in the token's smallest unit.
     pub value: U256,
@@ -67,10 +67,10 @@ impl Token {
         Ok(TokenMetadata { symbol, decimals })
     }
 
-    /// What `owner` holds, in the smallest unit.
+    /// The balance of `owner`, in the smallest unit.
     ///
     /// # Errors
-    /// [`PrimaryError::BadToken`] where it does not say, or no node answers.
+    /// [`PrimaryError::BadToken`] if the token does not report it, or no node answers.
     pub async fn balance_of(&self, owner: Address) -> Result<U256, PrimaryError> {
         self.view(&IToken::balanceOfCall { account: owner }, "it does not say balances").await
     }
@@ -78,7 +78,7 @@ impl Token {
     /// How much of `owner`'s the FastPay contract may take, in the smallest unit.
     ///
     /// # Errors
-    /// [`PrimaryError::BadToken`] where it does not say, or no node answers.
+    /// [`PrimaryError::BadToken`] if the token does not report it, or no node answers.
     pub async fn allowance(&self, owner: Address) -> Result<U256, PrimaryError> {
         let call = IToken::allowanceCall { owner, spender: self.primary.contract() };
         self.view(&call, "it does not say allowances").await
@@ -92,7 +92,7 @@ impl Token {
         Call { to: self.address, value: U256::ZERO, data: call.abi_encode().into() }
     }
 
-    /// What `owner` signs to let the FastPay contract take `value` until `deadline`.
+    /// The permit for `owner` to sign, which lets the FastPay contract take `value` until `deadline`.
     ///
     /// # Errors
     /// [`PrimaryError::BadToken`] where the token has no permits, or no node answers.
