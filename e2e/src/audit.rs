@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// One asset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AssetLine {
-    /// Which.
+    /// Which one.
     pub asset: Asset,
     /// What the contract holds for accounts.
     pub contract_total: Balance,
@@ -29,7 +29,7 @@ pub struct AssetLine {
     pub redeemable: Balance,
     /// True where at every authority the contract's total is the sum of the other two.
     pub ok: bool,
-    /// What does not fit.
+    /// The contradictions.
     pub findings: Vec<String>,
 }
 
@@ -37,7 +37,7 @@ pub struct AssetLine {
 /// quorum, so an authority may have missed what the others have: it is brought that first, as any wallet would.
 ///
 /// # Errors
-/// Where somebody does not answer. That the sums do not fit is in the answer.
+/// If somebody does not answer. That the sums do not fit is in the answer.
 pub async fn audit(network: &Network, accounts: &[AccountId], assets: &[Asset]) -> Result<Vec<AssetLine>, Failure> {
     bring_all_up_to_date(network, accounts).await?;
     let primary = primary(network).await?;
@@ -67,7 +67,7 @@ pub async fn audit(network: &Network, accounts: &[AccountId], assets: &[Asset]) 
 /// Has the certificates of these accounts that any authority has confirmed at all of them.
 ///
 /// # Errors
-/// Where somebody does not answer, or shows what is no certificate.
+/// If somebody does not answer, or shows what is no certificate.
 pub async fn bring_all_up_to_date(network: &Network, accounts: &[AccountId]) -> Result<(), Failure> {
     let committees = committees(&primary(network).await?).await?;
     let clients = network.clients()?;

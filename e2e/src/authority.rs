@@ -41,7 +41,7 @@ pub struct Authority {
     program: Option<Program>,
     /// A core that the process is bound to.
     core: Option<usize>,
-    /// Where it listens.
+    /// The address it listens on.
     host: String,
     /// Where its commands and its process run, where that is apart.
     inside: Option<Arc<Namespace>>,
@@ -53,7 +53,7 @@ impl Authority {
     /// Makes the keys of authority `number`.
     ///
     /// # Errors
-    /// Where the command fails.
+    /// If the command fails.
     pub fn with_new_keys(place: &Place, number: usize, node: Option<&'static Path>) -> Result<Self, Failure> {
         let name = format!("authority-{number}");
         let keys = place.path(&name).join("keys");
@@ -81,7 +81,7 @@ impl Authority {
     /// Writes its configuration and makes its data folder.
     ///
     /// # Errors
-    /// Where the command fails.
+    /// If the command fails.
     pub fn init(&mut self, ports: &mut Ports, shards: u16, primary: &Primary) -> Result<(), Failure> {
         let (listen, http) = (ports.next(shards)?, ports.next(1)?);
         let mut command = self.node(|command| {
@@ -108,7 +108,7 @@ impl Authority {
     /// public side.
     ///
     /// # Errors
-    /// Where the command fails, or the configuration cannot be written.
+    /// If the command fails, or the configuration cannot be written.
     pub fn add_keys(&mut self, folder: &str) -> Result<Member, Failure> {
         let keys = self.config.with_file_name(folder);
         let member = keygen(node_program(self.node)?, &keys)?;
@@ -123,7 +123,7 @@ impl Authority {
     /// Takes the keys that it had first out of the configuration, and deletes them.
     ///
     /// # Errors
-    /// Where the configuration has no others, or cannot be written.
+    /// If the configuration has no others, or cannot be written.
     pub fn drop_first_keys(&mut self) -> Result<(), Failure> {
         let io = |error| Failure::Io { path: self.config.clone(), error };
         let text = std::fs::read_to_string(&self.config).map_err(io)?;
@@ -139,7 +139,7 @@ impl Authority {
     /// Tells it where the others are, from its next start on.
     ///
     /// # Errors
-    /// Where the configuration cannot be written.
+    /// If the configuration cannot be written.
     pub fn set_endpoints(&self, file: &Path) -> Result<(), Failure> {
         let io = |error| Failure::Io { path: self.config.clone(), error };
         let text = std::fs::read_to_string(&self.config).map_err(io)?;
@@ -149,7 +149,7 @@ impl Authority {
     /// Gives it bounds of what strangers may take, as lines of TOML, from its next start on.
     ///
     /// # Errors
-    /// Where the configuration cannot be written.
+    /// If the configuration cannot be written.
     pub fn set_limits(&self, lines: &str) -> Result<(), Failure> {
         let io = |error| Failure::Io { path: self.config.clone(), error };
         let text = std::fs::read_to_string(&self.config).map_err(io)?;
@@ -159,7 +159,7 @@ impl Authority {
     /// Has it ask these Ethereum nodes, from its next start on.
     ///
     /// # Errors
-    /// Where it has no Primary, or the configuration cannot be written.
+    /// If it has no Primary, or the configuration cannot be written.
     pub fn set_rpc_urls(&self, urls: &[&str]) -> Result<(), Failure> {
         let io = |error| Failure::Io { path: self.config.clone(), error };
         let text = std::fs::read_to_string(&self.config).map_err(io)?;
@@ -173,7 +173,7 @@ impl Authority {
     /// Copies its data folder, as operators do.
     ///
     /// # Errors
-    /// Where that fails.
+    /// If that fails.
     pub fn back_up(&self, to: &Path) -> Result<(), Failure> {
         copy(&self.data(), to)
     }
@@ -181,7 +181,7 @@ impl Authority {
     /// Puts a copy in the place of its data folder. It must not run.
     ///
     /// # Errors
-    /// Where that fails.
+    /// If that fails.
     pub fn restore(&self, from: &Path) -> Result<(), Failure> {
         std::fs::remove_dir_all(self.data()).map_err(|error| Failure::Io { path: self.data(), error })?;
         copy(from, &self.data())
@@ -190,7 +190,7 @@ impl Authority {
     /// Runs `fastpay-node` with one of the commands that take its configuration alone.
     ///
     /// # Errors
-    /// Where it cannot be started.
+    /// If it cannot be started.
     pub fn operate(&self, command: &str) -> Result<Finished, Failure> {
         run(Command::new(node_program(self.node)?).arg(command).arg("--config").arg(&self.config))
     }
@@ -198,7 +198,7 @@ impl Authority {
     /// Its operator proves possession of the pair in a folder that [`Authority::add_keys`] made, into the file `out`.
     ///
     /// # Errors
-    /// Where the command cannot be run.
+    /// If the command cannot be run.
     pub fn prove(&self, folder: &str, out: &Path) -> Result<Finished, Failure> {
         let mut command = self.committee_command("prove")?;
         command.arg("--keys").arg(self.config.with_file_name(folder)).arg("--out").arg(out);
@@ -208,7 +208,7 @@ impl Authority {
     /// Its operator signs (`sign`) or accepts (`accept`) an announcement, into the file `out`.
     ///
     /// # Errors
-    /// Where the command cannot be run.
+    /// If the command cannot be run.
     pub fn vote(&self, what: &str, announcement: &Path, proofs: &[PathBuf], out: &Path) -> Result<Finished, Failure> {
         let mut command = self.committee_command(what)?;
         command.arg("--announcement").arg(announcement).arg("--out").arg(out);
@@ -283,7 +283,7 @@ impl Authority {
     /// Its secret keys, for tests that play a Byzantine authority and for the bench.
     ///
     /// # Errors
-    /// Where they are not in the clear.
+    /// If they are not in the clear.
     pub fn secret_keys(&self) -> Result<AuthorityKeys, Failure> {
         let secret = |name: &str| {
             let path = self.keys.join(name).with_extension("key");
@@ -297,7 +297,7 @@ impl Authority {
     /// The command that runs it.
     ///
     /// # Errors
-    /// Where the program was not built.
+    /// If the program was not built.
     pub fn run_command(&self) -> Result<Command, Failure> {
         let mut command = self.node(|command| {
             command.arg("run").arg("--config").arg(&self.config);
@@ -312,7 +312,7 @@ impl Authority {
     /// Starts the process, without waiting until it is ready.
     ///
     /// # Errors
-    /// Where it cannot be started.
+    /// If it cannot be started.
     pub fn start(&mut self) -> Result<(), Failure> {
         self.program = Some(Program::start(&self.name, &mut self.run_command()?, &self.log)?);
         Ok(())
@@ -321,7 +321,7 @@ impl Authority {
     /// Waits until it votes and has followed the Primary to its head.
     ///
     /// # Errors
-    /// Where it ends or takes too long.
+    /// If it ends or takes too long.
     pub async fn wait_ready(&mut self) -> Result<(), Failure> {
         let http = self.endpoints()?.http.clone().unwrap_or_default();
         let name = self.name.clone();
@@ -348,7 +348,7 @@ impl Authority {
     /// Its running process.
     ///
     /// # Errors
-    /// Where it is not running.
+    /// If it is not running.
     pub fn program(&mut self) -> Result<&mut Program, Failure> {
         self.program.as_mut().ok_or_else(|| Failure::Wrong(format!("{} is not running", self.name)))
     }
@@ -363,7 +363,7 @@ impl Authority {
     /// Ends it as its operator would: SIGTERM, and it must end by itself, well.
     ///
     /// # Errors
-    /// Where it does not.
+    /// If it does not.
     pub fn stop(&mut self) -> Result<(), Failure> {
         let Some(mut program) = self.program.take() else { return Ok(()) };
         let status = program.stop(STOP_PATIENCE)?;
@@ -376,7 +376,7 @@ impl Authority {
     /// Runs it to its end, for starts that must fail.
     ///
     /// # Errors
-    /// Where it cannot be started.
+    /// If it cannot be started.
     pub fn run_to_end(&self) -> Result<Finished, Failure> {
         run(&mut self.run_command()?)
     }

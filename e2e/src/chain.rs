@@ -78,7 +78,7 @@ impl Chain {
     /// behind the newest.
     ///
     /// # Errors
-    /// Where it does not come up.
+    /// If it does not come up.
     pub async fn start(place: &Place, ports: &mut Ports, block_time: Duration) -> Result<Self, Failure> {
         Self::start_with_id(place, ports.next(1)?, block_time, CHAIN_ID).await
     }
@@ -86,7 +86,7 @@ impl Chain {
     /// The same on a known port, as the chain `id`.
     ///
     /// # Errors
-    /// Where it does not come up.
+    /// If it does not come up.
     pub async fn start_with_id(place: &Place, port: u16, block_time: Duration, id: u64) -> Result<Self, Failure> {
         let mut command = Command::new(foundry("anvil")?);
         command.args(["--host", "127.0.0.1", "--slots-in-an-epoch", "1", "--mixed-mining"]);
@@ -121,7 +121,7 @@ impl Chain {
     /// Any JSON-RPC request.
     ///
     /// # Errors
-    /// Where the chain says no, or nothing.
+    /// If the chain says no, or nothing.
     pub async fn request<T: RpcRecv>(&self, method: &'static str, params: Value) -> Result<T, Failure> {
         let answer = self.rpc.request::<Value, T>(method, params).await;
         answer.map_err(|error| Failure::Wrong(format!("{method}: {error}")))
@@ -130,7 +130,7 @@ impl Chain {
     /// Deploys the contract for a committee.
     ///
     /// # Errors
-    /// Where the script fails.
+    /// If the script fails.
     pub fn deploy(&self, place: &Place, members: &[Member]) -> Result<Address, Failure> {
         let list: Vec<_> = members
             .iter()
@@ -153,7 +153,7 @@ impl Chain {
     /// Deploys a token, all of which belongs to the deployer.
     ///
     /// # Errors
-    /// Where the script fails.
+    /// If the script fails.
     pub fn deploy_token(&self, place: &Place) -> Result<Token, Failure> {
         let deployment = place.path("token.json");
         self.script(place, "script/DeployDemoToken.s.sol", &[], &[("DEPLOYMENT", &deployment)])?;
@@ -163,7 +163,7 @@ impl Chain {
     /// Runs a function of the script that brings operators' files to the council.
     ///
     /// # Errors
-    /// Where the script fails.
+    /// If the script fails.
     pub fn council(&self, place: &Place, function: &str, variables: &[(&str, &Path)]) -> Result<(), Failure> {
         self.script(place, "script/Council.s.sol", &["--sig", &format!("{function}()")], variables)
     }
@@ -197,7 +197,7 @@ impl Chain {
     /// Gives ETH to an address.
     ///
     /// # Errors
-    /// Where the chain refuses.
+    /// If the chain refuses.
     pub async fn give_ether(&self, to: Address, wei: U256) -> Result<(), Failure> {
         self.send(to, wei, Bytes::new()).await
     }
@@ -205,7 +205,7 @@ impl Chain {
     /// Gives units of a token to an address.
     ///
     /// # Errors
-    /// Where the chain refuses.
+    /// If the chain refuses.
     pub async fn give_token(&self, token: &Token, to: Address, units: U256) -> Result<(), Failure> {
         let call = abi::transferCall { to, value: units };
         self.send(token.address, U256::ZERO, call.abi_encode().into()).await
@@ -214,7 +214,7 @@ impl Chain {
     /// The guardian pauses the contract.
     ///
     /// # Errors
-    /// Where the chain refuses.
+    /// If the chain refuses.
     pub async fn pause(&self, contract: Address) -> Result<(), Failure> {
         self.send(contract, U256::ZERO, IFastPay::pauseCall {}.abi_encode().into()).await
     }
@@ -222,7 +222,7 @@ impl Chain {
     /// Makes no block from now on but by [`Chain::mine`].
     ///
     /// # Errors
-    /// Where the chain refuses.
+    /// If the chain refuses.
     pub async fn hold(&self) -> Result<(), Failure> {
         self.request::<Value>("evm_setAutomine", json!([false])).await?;
         self.request::<Value>("evm_setIntervalMining", json!([0])).await.map(drop)
@@ -231,7 +231,7 @@ impl Chain {
     /// Makes blocks again, at each transaction and every second.
     ///
     /// # Errors
-    /// Where the chain refuses.
+    /// If the chain refuses.
     pub async fn go_on(&self) -> Result<(), Failure> {
         self.request::<Value>("evm_setAutomine", json!([true])).await?;
         self.request::<Value>("evm_setIntervalMining", json!([1])).await.map(drop)
@@ -240,7 +240,7 @@ impl Chain {
     /// Makes so many blocks at once.
     ///
     /// # Errors
-    /// Where the chain refuses.
+    /// If the chain refuses.
     pub async fn mine(&self, blocks: u64) -> Result<(), Failure> {
         self.request::<Value>("anvil_mine", json!([U64::from(blocks)])).await.map(drop)
     }
@@ -248,7 +248,7 @@ impl Chain {
     /// Replaces the newest blocks, so many of them, by empty ones.
     ///
     /// # Errors
-    /// Where the chain refuses.
+    /// If the chain refuses.
     pub async fn reorganise(&self, blocks: u64) -> Result<(), Failure> {
         self.request::<Value>("anvil_reorg", json!([blocks, []])).await.map(drop)
     }
@@ -256,7 +256,7 @@ impl Chain {
     /// The newest block's time, in seconds since 1970.
     ///
     /// # Errors
-    /// Where the chain does not answer.
+    /// If the chain does not answer.
     pub async fn time_s(&self) -> Result<u64, Failure> {
         let block: Value = self.request("eth_getBlockByNumber", json!(["latest", false])).await?;
         let time: U64 =
@@ -267,7 +267,7 @@ impl Chain {
     /// Lets the chain's clock go on by so many seconds.
     ///
     /// # Errors
-    /// Where the chain refuses.
+    /// If the chain refuses.
     pub async fn pass(&self, seconds: u64) -> Result<(), Failure> {
         self.request::<Value>("evm_increaseTime", json!([seconds])).await?;
         self.request::<Value>("evm_mine", json!([])).await.map(drop)
@@ -276,7 +276,7 @@ impl Chain {
     /// Calls a contract from an account that has nothing else to do with it, and waits until that is mined.
     ///
     /// # Errors
-    /// Where the contract refuses, with its words.
+    /// If the contract refuses, with its words.
     pub async fn send(&self, to: Address, value: U256, data: Bytes) -> Result<(), Failure> {
         let hash = self.submit(to, value, data).await?;
         let status = wait_for(RECEIPT_PATIENCE, async || {
@@ -293,7 +293,7 @@ impl Chain {
     /// The same without waiting.
     ///
     /// # Errors
-    /// Where the chain refuses.
+    /// If the chain refuses.
     pub async fn submit(&self, to: Address, value: U256, data: Bytes) -> Result<Value, Failure> {
         let transaction = json!([{ "from": DEPLOYER, "to": to, "value": value, "data": data }]);
         self.request("eth_sendTransaction", transaction).await
@@ -302,7 +302,7 @@ impl Chain {
     /// What an address holds, in wei.
     ///
     /// # Errors
-    /// Where the chain does not answer.
+    /// If the chain does not answer.
     pub async fn ether_of(&self, owner: Address) -> Result<U256, Failure> {
         self.request("eth_getBalance", json!([owner, "latest"])).await
     }

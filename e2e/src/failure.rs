@@ -13,9 +13,9 @@ pub enum Failure {
     /// A file cannot be read or written.
     #[error("cannot use {path}: {error}")]
     Io {
-        /// Which.
+        /// Which one.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         error: std::io::Error,
     },
     /// No ports are free.
@@ -34,7 +34,7 @@ pub enum Failure {
     /// A process that should run has ended.
     #[error("{name} ended ({status}); the end of its log:\n{log}")]
     Ended {
-        /// Which.
+        /// Which one.
         name: String,
         /// How.
         status: String,

@@ -12,7 +12,7 @@ const ANSWER_BYTES_MAX: u64 = 1 << 20;
 /// The status and the body of `GET path` at `http://host:port`.
 ///
 /// # Errors
-/// What went wrong, in words.
+/// A description of the failure.
 pub async fn http_get(address: &str, path: &str) -> Result<(u16, String), String> {
     exchange(address, &format!("GET {path} HTTP/1.1\r\n"), "").await
 }
@@ -20,7 +20,7 @@ pub async fn http_get(address: &str, path: &str) -> Result<(u16, String), String
 /// The status and the body of the answer to JSON that is posted.
 ///
 /// # Errors
-/// What went wrong, in words.
+/// A description of the failure.
 pub async fn http_post(address: &str, path: &str, json: &str) -> Result<(u16, String), String> {
     let length = json.len();
     let head = format!("POST {path} HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n");

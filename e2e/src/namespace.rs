@@ -26,7 +26,7 @@ impl Namespace {
     /// Makes one.
     ///
     /// # Errors
-    /// Where the system does not permit it: the words of `unshare`.
+    /// If the system does not permit it: the words of `unshare`.
     pub fn new(own: Own) -> Result<Self, Failure> {
         let kind: &[&str] = match own {
             Own::Mounts => &["--user", "--map-root-user", "--mount"],
@@ -74,7 +74,7 @@ impl Namespace {
     /// Runs a line of shell inside, which must succeed.
     ///
     /// # Errors
-    /// Where it does not.
+    /// If it does not.
     pub fn shell(&self, line: &str) -> Result<String, Failure> {
         let mut command = Command::new("sh");
         command.args(["-c", line]);

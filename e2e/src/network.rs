@@ -79,7 +79,7 @@ impl Network {
     /// Starts a chain, deploys for a new committee, and sets its authorities and a relayer up. Starts none of them.
     ///
     /// # Errors
-    /// Where a step fails.
+    /// If a step fails.
     pub async fn prepare(place: Place, layout: Layout) -> Result<Self, Failure> {
         let mut ports = Ports::take()?;
         let chain = Chain::start(&place, &mut ports, layout.block_time).await?;
@@ -89,7 +89,7 @@ impl Network {
     /// The same on a chain that runs already. The authorities reach it at `rpc_url` where one is given.
     ///
     /// # Errors
-    /// Where a step fails.
+    /// If a step fails.
     pub async fn on_chain(
         place: Place,
         mut ports: Ports,
@@ -120,7 +120,7 @@ impl Network {
     /// Sets a committee up without a Primary. Starts nothing.
     ///
     /// # Errors
-    /// Where a step fails.
+    /// If a step fails.
     pub fn prepare_standalone(place: Place, layout: Layout, balances: Vec<GenesisBalance>) -> Result<Self, Failure> {
         Self::prepare_apart(place, layout, balances, Vec::new())
     }
@@ -128,7 +128,7 @@ impl Network {
     /// The same with the first authorities in cells, one each.
     ///
     /// # Errors
-    /// Where a step fails.
+    /// If a step fails.
     pub fn prepare_apart(
         place: Place,
         layout: Layout,
@@ -153,7 +153,7 @@ impl Network {
     /// Starts all authorities, and waits until they are ready.
     ///
     /// # Errors
-    /// Where one is not.
+    /// If one is not.
     pub async fn start_authorities(&mut self) -> Result<(), Failure> {
         for authority in &mut self.authorities {
             authority.start()?;
@@ -167,7 +167,7 @@ impl Network {
     /// Starts the relayer.
     ///
     /// # Errors
-    /// Where there is none.
+    /// If there is none.
     pub fn start_relayer(&mut self) -> Result<(), Failure> {
         self.relayer()?.start()
     }
@@ -175,7 +175,7 @@ impl Network {
     /// The authority of this number.
     ///
     /// # Errors
-    /// Where there is none.
+    /// If there is none.
     pub fn authority(&mut self, number: usize) -> Result<&mut Authority, Failure> {
         self.authorities.get_mut(number).ok_or_else(|| Failure::Wrong(format!("there is no authority {number}")))
     }
@@ -183,7 +183,7 @@ impl Network {
     /// The relayer.
     ///
     /// # Errors
-    /// Where there is none.
+    /// If there is none.
     pub fn relayer(&mut self) -> Result<&mut Relayer, Failure> {
         self.relayer.as_mut().ok_or_else(|| Failure::Wrong("there is no relayer without a chain".into()))
     }
@@ -191,7 +191,7 @@ impl Network {
     /// The chain.
     ///
     /// # Errors
-    /// Where there is none.
+    /// If there is none.
     pub fn chain(&self) -> Result<&Chain, Failure> {
         self.chain.as_ref().ok_or_else(|| Failure::Wrong("this network has no chain".into()))
     }
@@ -205,7 +205,7 @@ impl Network {
     /// The contract.
     ///
     /// # Errors
-    /// Where there is none.
+    /// If there is none.
     pub fn contract(&self) -> Result<Address, Failure> {
         match &self.primary {
             Primary::Contract { contract, .. } => Ok(*contract),
@@ -240,7 +240,7 @@ impl Network {
     /// learns of that when it starts.
     ///
     /// # Errors
-    /// Where there is no relayer, no port is left, or a file cannot be written.
+    /// If there is no relayer, no port is left, or a file cannot be written.
     pub fn publish_fees(&mut self) -> Result<String, Failure> {
         let port = self.ports.next(1)?;
         let url = self.relayer()?.publish_fees(port)?;
@@ -257,7 +257,7 @@ impl Network {
     /// A client of every authority.
     ///
     /// # Errors
-    /// Where an address is malformed.
+    /// If an address is malformed.
     pub fn clients(&self) -> Result<Vec<AuthorityClient>, Failure> {
         self.authorities.iter().map(Authority::client).collect()
     }
@@ -265,7 +265,7 @@ impl Network {
     /// The committee as the wallet library speaks to it.
     ///
     /// # Errors
-    /// Where the file of endpoints is malformed.
+    /// If the file of endpoints is malformed.
     pub fn wallet_network(&self) -> Result<fastpay_client::Network, Failure> {
         let endpoints = Endpoints::read(&self.endpoints_file()).map_err(Failure::wrong)?;
         let committees = Committees::new(self.committee.clone()).map_err(Failure::wrong)?;

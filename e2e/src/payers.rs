@@ -51,7 +51,7 @@ impl Payers {
     /// So many new accounts, every other one of an Ethereum key.
     ///
     /// # Errors
-    /// Where the file of endpoints is malformed.
+    /// If the file of endpoints is malformed.
     pub fn new(network: &Network, size: u8) -> Result<Self, Failure> {
         let key = |number: u8| {
             let secret = [number + 1; 32];
@@ -91,7 +91,7 @@ impl Payers {
     /// is tried again, which never pays twice.
     ///
     /// # Errors
-    /// Where it is not settled.
+    /// If it is not settled.
     pub async fn send(&self, member: usize, intent: Intent) -> Result<Duration, Failure> {
         let key = self.key(member)?;
         let mut receipt = self.wallet.send(key, &intent).await;
@@ -152,7 +152,7 @@ impl Payers {
     /// A member takes money out, to an address on the chain.
     ///
     /// # Errors
-    /// Where it is not settled.
+    /// If it is not settled.
     pub async fn redeem(
         &self,
         member: usize,
@@ -168,7 +168,7 @@ impl Payers {
     /// certificates go to all, and what is missing before them follows.
     ///
     /// # Errors
-    /// Where an authority does not take them.
+    /// If an authority does not take them.
     pub async fn bring_all_up_to_date(&self, accounts: &[AccountId]) -> Result<(), Failure> {
         let network = self.wallet.network();
         let driver = CommitteeClient::new(network.clone(), Arc::new(NoCertificates), QuorumOptions::default());

@@ -18,7 +18,7 @@ pub(crate) fn root() -> &'static Path {
 /// A program of this workspace: beside the running one, or for a test one folder above it.
 ///
 /// # Errors
-/// Where it was not built.
+/// If it was not built.
 pub fn program(name: &str) -> Result<PathBuf, Failure> {
     let own = std::env::current_exe().map_err(|error| Failure::Io { path: name.into(), error })?;
     let mut folder = own.parent().unwrap_or(Path::new("."));
@@ -51,7 +51,7 @@ impl Place {
     /// An empty folder with a fixed name, which stays when this value goes.
     ///
     /// # Errors
-    /// Where the old one cannot be removed or the new one not made.
+    /// If the old one cannot be removed or the new one not made.
     pub fn fixed(name: &str) -> Result<Self, Failure> {
         let folder = root().join("target").join(name);
         if folder.exists() {
@@ -63,7 +63,7 @@ impl Place {
     /// An empty folder of its own, which goes with this value, except after a panic: then its logs are wanted.
     ///
     /// # Errors
-    /// Where it cannot be made.
+    /// If it cannot be made.
     pub fn temporary(name: &str) -> Result<Self, Failure> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -98,7 +98,7 @@ impl Place {
     /// Writes a file in it.
     ///
     /// # Errors
-    /// Where the system refuses.
+    /// If the system refuses.
     pub fn write(&self, name: impl AsRef<Path>, content: impl AsRef<[u8]>) -> Result<PathBuf, Failure> {
         let path = self.path(name);
         std::fs::write(&path, content).map_err(|error| Failure::Io { path: path.clone(), error })?;

@@ -24,7 +24,7 @@ impl Ports {
     /// Takes a free block.
     ///
     /// # Errors
-    /// Where there is none.
+    /// If there is none.
     pub fn take() -> Result<Self, Failure> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         // Programs that start together begin at different places.
@@ -44,7 +44,7 @@ impl Ports {
     /// The first of `count` ports in a row.
     ///
     /// # Errors
-    /// Where the block is used up.
+    /// If the block is used up.
     pub fn next(&mut self, count: u16) -> Result<u16, Failure> {
         let first = self.next;
         self.next = first.checked_add(count).filter(|end| *end <= self.end).ok_or(Failure::Ports)?;

@@ -64,7 +64,7 @@ fn isolate(command: &mut Command) {
 /// Runs a command to its end.
 ///
 /// # Errors
-/// Where it cannot be started. That it failed is in the answer.
+/// If it cannot be started. That it failed is in the answer.
 pub fn run(command: &mut Command) -> Result<Finished, Failure> {
     isolate(command);
     let shown = show(command);
@@ -78,7 +78,7 @@ impl Program {
     /// Starts a process whose output goes to the end of `log`.
     ///
     /// # Errors
-    /// Where the log cannot be opened or the program not started.
+    /// If the log cannot be opened or the program not started.
     pub fn start(name: &str, command: &mut Command, log: &Path) -> Result<Self, Failure> {
         let io = |error| Failure::Io { path: log.into(), error };
         let file = OpenOptions::new().create(true).append(true).open(log).map_err(io)?;
@@ -143,7 +143,7 @@ impl Program {
     /// Asks it to end, and kills it where it does not.
     ///
     /// # Errors
-    /// Where it had to be killed.
+    /// If it had to be killed.
     pub fn stop(&mut self, patience: Duration) -> Result<ExitStatus, Failure> {
         self.signal("TERM");
         let until = Instant::now() + patience;

@@ -31,7 +31,7 @@ impl Relayer {
     /// Makes a gas key with some ETH and a configuration that looks often and waits for no company.
     ///
     /// # Errors
-    /// Where a command fails.
+    /// If a command fails.
     pub async fn init(place: &Place, name: &str, chain: &Chain, primary: &Primary) -> Result<Self, Failure> {
         let Primary::Contract { rpc_url, chain_id, contract } = primary else {
             return Err(Failure::Wrong("without a Primary there is nothing to relay".into()));
@@ -72,7 +72,7 @@ impl Relayer {
     /// Has it serve a token, too, whatever that is worth. It learns of that when it starts.
     ///
     /// # Errors
-    /// Where its configuration cannot be written.
+    /// If its configuration cannot be written.
     pub fn serve(&self, token: Address) -> Result<(), Failure> {
         let io = |error| Failure::Io { path: self.config.clone(), error };
         let written = std::fs::read_to_string(&self.config).map_err(io)?;
@@ -83,7 +83,7 @@ impl Relayer {
     /// Has it tell its fees on a port of this machine. It learns of that when it starts. Gives the base of the address.
     ///
     /// # Errors
-    /// Where its configuration cannot be written.
+    /// If its configuration cannot be written.
     pub fn publish_fees(&self, port: u16) -> Result<String, Failure> {
         let io = |error| Failure::Io { path: self.config.clone(), error };
         let written = std::fs::read_to_string(&self.config).map_err(io)?;
@@ -96,7 +96,7 @@ impl Relayer {
     /// Starts it.
     ///
     /// # Errors
-    /// Where it cannot be started.
+    /// If it cannot be started.
     pub fn start(&mut self) -> Result<(), Failure> {
         let mut command = Command::new(program("fastpay-relayer")?);
         command.arg("--config").arg(&self.config).arg("run");
@@ -107,7 +107,7 @@ impl Relayer {
     /// Its running process.
     ///
     /// # Errors
-    /// Where it is not running.
+    /// If it is not running.
     pub fn program(&mut self) -> Result<&mut Program, Failure> {
         self.program.as_mut().ok_or_else(|| Failure::Wrong("the relayer is not running".into()))
     }
@@ -122,7 +122,7 @@ impl Relayer {
     /// Ends it as its operator would.
     ///
     /// # Errors
-    /// Where it does not end.
+    /// If it does not end.
     pub fn stop(&mut self) -> Result<(), Failure> {
         match self.program.take() {
             Some(mut program) => program.stop(STOP_PATIENCE).map(drop),
@@ -133,7 +133,7 @@ impl Relayer {
     /// What it last wrote to disk.
     ///
     /// # Errors
-    /// Where the command fails.
+    /// If the command fails.
     pub fn status(&self) -> Result<Value, Failure> {
         let mut command = Command::new(program("fastpay-relayer")?);
         command.arg("--config").arg(&self.config).args(["status", "--json"]);

@@ -37,7 +37,7 @@ impl Network {
     /// recover.
     ///
     /// # Errors
-    /// Where a command fails.
+    /// If a command fails.
     pub async fn propose(
         &self,
         folder: &str,
@@ -67,7 +67,7 @@ impl Network {
     /// Has the voters sign an announcement. Answers with what their commands said.
     ///
     /// # Errors
-    /// Where a command fails.
+    /// If a command fails.
     pub fn sign(&self, rotation: &Rotation) -> Result<Vec<Finished>, Failure> {
         let mut signed = Vec::new();
         for voter in &rotation.voters {
@@ -80,7 +80,7 @@ impl Network {
     /// Announces and endorses a committee, as anyone and the guardian do.
     ///
     /// # Errors
-    /// Where the contract refuses.
+    /// If the contract refuses.
     pub async fn announce(&self, rotation: &Rotation) -> Result<(), Failure> {
         let contract = PathBuf::from(self.contract()?.to_string());
         let votes = self.vote_files(rotation, "sign");
@@ -94,7 +94,7 @@ impl Network {
     /// Announces a committee in place of one that is silent.
     ///
     /// # Errors
-    /// Where the contract refuses.
+    /// If the contract refuses.
     pub fn announce_recovery(&self, rotation: &Rotation) -> Result<(), Failure> {
         let (contract, proofs) = (PathBuf::from(self.contract()?.to_string()), joined(&rotation.proofs));
         let variables: [(&str, &Path); 3] =
@@ -105,7 +105,7 @@ impl Network {
     /// Matures and installs a committee that is installable, once the voters have accepted it.
     ///
     /// # Errors
-    /// Where a command or the contract refuses.
+    /// If a command or the contract refuses.
     pub async fn install(&self, rotation: &Rotation) -> Result<(), Failure> {
         let (chain, contract) = (self.chain()?, PathBuf::from(self.contract()?.to_string()));
         let variables: [(&str, &Path); 2] = [("CONTRACT", &contract), ("ANNOUNCEMENT", &rotation.announcement)];
@@ -135,7 +135,7 @@ impl Network {
     /// All of it, with the day between.
     ///
     /// # Errors
-    /// Where a command or the contract refuses.
+    /// If a command or the contract refuses.
     pub async fn rotate(&self, folder: &str, members: &[Member], voters: &[usize]) -> Result<(), Failure> {
         let rotation = self.propose(folder, members, voters, (1, 1)).await?;
         self.sign(&rotation)?;

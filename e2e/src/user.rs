@@ -32,7 +32,7 @@ impl User {
     /// A new wallet for this network.
     ///
     /// # Errors
-    /// Where the command fails.
+    /// If the command fails.
     pub async fn new(network: &Network, name: &str) -> Result<Self, Failure> {
         let home = network.place().path("wallets").join(name);
         std::fs::create_dir_all(&home).map_err(|error| Failure::Io { path: home.clone(), error })?;
@@ -80,7 +80,7 @@ impl User {
     /// Runs `fastpay --json …` and reads its answer.
     ///
     /// # Errors
-    /// Where it fails, or answers with no JSON.
+    /// If it fails, or answers with no JSON.
     pub async fn fastpay(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<Value, Failure> {
         let done = self.try_fastpay(arguments).await?.success()?;
         serde_json::from_str(&done.out)
@@ -90,7 +90,7 @@ impl User {
     /// Runs it to its end, where it may fail.
     ///
     /// # Errors
-    /// Where it cannot be started.
+    /// If it cannot be started.
     pub async fn try_fastpay(
         &self,
         arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
@@ -102,7 +102,7 @@ impl User {
     /// Starts it and does not wait.
     ///
     /// # Errors
-    /// Where it cannot be started.
+    /// If it cannot be started.
     pub fn start_fastpay(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<Program, Failure> {
         Program::start(&self.name, &mut self.command(arguments)?, &self.log)
     }
@@ -110,7 +110,7 @@ impl User {
     /// Takes in one of the rich keys of the chain, and says its account.
     ///
     /// # Errors
-    /// Where the command fails.
+    /// If the command fails.
     pub async fn import_rich_key(&self, name: &str, number: usize) -> Result<AccountId, Failure> {
         let secret = RICH_KEYS.get(number).ok_or_else(|| Failure::Wrong(format!("there is no rich key {number}")))?;
         self.import_key(name, "--ethereum", secret).await
@@ -119,7 +119,7 @@ impl User {
     /// Takes in a key of a kind, given as 64 hexadecimal digits, and says its account.
     ///
     /// # Errors
-    /// Where the command fails.
+    /// If the command fails.
     pub async fn import_key(&self, name: &str, kind: &str, secret: &str) -> Result<AccountId, Failure> {
         let file = self.home.join(format!("{name}.secret"));
         std::fs::write(&file, format!("{secret}\n")).map_err(|error| Failure::Io { path: file.clone(), error })?;
@@ -132,7 +132,7 @@ impl User {
     /// Makes an Ed25519 key, and says its account.
     ///
     /// # Errors
-    /// Where the command fails.
+    /// If the command fails.
     pub async fn new_ed25519_key(&self, name: &str) -> Result<AccountId, Failure> {
         self.fastpay(["keys", "new", name, "--ed25519"]).await?;
         self.account(name).await
@@ -141,7 +141,7 @@ impl User {
     /// The same wallet through the library, and one of its keys.
     ///
     /// # Errors
-    /// Where the wallet cannot be opened or the key not decrypted.
+    /// If the wallet cannot be opened or the key not decrypted.
     pub fn open(&self, key: &str) -> Result<(Wallet, AccountKey), Failure> {
         let folder = Folder::new(&self.home);
         let key = folder.keys().unlock(key, PASSPHRASE).map_err(Failure::wrong)?;
@@ -151,7 +151,7 @@ impl User {
     /// The account of a key.
     ///
     /// # Errors
-    /// Where the command fails.
+    /// If the command fails.
     pub async fn account(&self, key: &str) -> Result<AccountId, Failure> {
         let answer = self.fastpay(["address", "--from", key]).await?;
         let account = answer.get("account").and_then(Value::as_str).unwrap_or_default();

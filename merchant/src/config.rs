@@ -38,7 +38,7 @@ const WEBHOOK_TIMEOUT_MS: u64 = 10_000;
 pub struct Config {
     /// The account that is paid. Its key need not be on this machine.
     pub account: AccountId,
-    /// Where the shop reaches this service.
+    /// The address at which the shop reaches this service.
     pub listen: SocketAddr,
     /// Another server, with TLS, stands before this one: only then it listens beyond this machine.
     #[serde(default)]
@@ -121,7 +121,7 @@ pub enum ConfigError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         error: std::io::Error,
     },
     /// A file is not what it should be.
@@ -129,7 +129,7 @@ pub enum ConfigError {
     Malformed {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The defect.
         reason: String,
     },
     /// The token would cross a network in the clear.
@@ -163,7 +163,7 @@ impl Home {
         Self(path.into())
     }
 
-    /// Where it is.
+    /// Its location.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.0
@@ -172,7 +172,7 @@ impl Home {
     /// Makes the folder for this configuration, with the committee and Primary of the wallet in `template`.
     ///
     /// # Errors
-    /// Where there is one already, the template is not set up, or its Primary does not answer.
+    /// If there is one already, the template is not set up, or its Primary does not answer.
     pub async fn init(&self, config: &Config, template: &Folder) -> Result<(), ConfigError> {
         config.check()?;
         let path = self.config_path();
@@ -195,7 +195,7 @@ impl Home {
     /// What the owner says.
     ///
     /// # Errors
-    /// Where it is missing or malformed, or would expose the token or have links with half a label.
+    /// If it is missing or malformed, or would expose the token or have links with half a label.
     pub fn config(&self) -> Result<Config, ConfigError> {
         let path = self.config_path();
         if !path.exists() {
@@ -210,7 +210,7 @@ impl Home {
     /// What the shop shows with its requests.
     ///
     /// # Errors
-    /// Where it is missing.
+    /// If it is missing.
     pub fn token(&self) -> Result<Zeroizing<String>, ConfigError> {
         let path = self.token_path();
         let token = Zeroizing::new(read(&path)?.trim().to_owned());
@@ -225,7 +225,7 @@ impl Home {
     /// What signs webhooks.
     ///
     /// # Errors
-    /// Where it is missing or malformed.
+    /// If it is missing or malformed.
     pub fn webhook_secret(&self) -> Result<Secret, ConfigError> {
         let path = self.0.join("secrets/webhook");
         let reason = || "it is not whsec_ and base64 of 24 to 64 bytes".to_owned();
@@ -235,12 +235,12 @@ impl Home {
     /// The wallet that watches.
     ///
     /// # Errors
-    /// Where it is not set up.
+    /// If it is not set up.
     pub fn wallet(&self) -> Result<Wallet, ConfigError> {
         Ok(Wallet::open(Folder::new(self.0.join("wallet")), QuorumOptions::default())?)
     }
 
-    /// What links of this shop have in common.
+    /// What all payment links of this shop share.
     #[must_use]
     pub fn link_base(config: &Config, wallet: &Wallet) -> LinkBase {
         let domain = wallet.network().domain();

@@ -51,7 +51,7 @@ pub enum DeliverError {
 /// Tells until something is wrong with the disk.
 ///
 /// # Errors
-/// Where the database cannot be written, or nothing can be sent at all.
+/// If the database cannot be written, or nothing can be sent at all.
 pub async fn deliver(ledger: Ledger, target: Target) -> Result<(), DeliverError> {
     let client = reqwest::Client::builder().timeout(target.patience).redirect(Policy::none()).build();
     let client = client.map_err(DeliverError::Client)?;

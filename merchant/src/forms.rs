@@ -15,7 +15,7 @@ use crate::store::{PaidBy, Record, Refund, RefundList};
 /// the greatest ones: to push one out of the list takes a hundred that are as great.
 pub const PAYMENTS_SHOWN_MAX: usize = 100;
 
-/// What links of this shop have in common.
+/// What all payment links of this shop share.
 #[derive(Clone, Debug)]
 pub struct LinkBase {
     /// To the shop's account, for nothing in particular.
@@ -24,7 +24,7 @@ pub struct LinkBase {
     pub page: Option<url::Url>,
 }
 
-/// What the shop asks for.
+/// A request of the shop for an invoice.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewInvoice {
@@ -47,7 +47,7 @@ pub struct NewInvoice {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Payment {
-    /// Who paid.
+    /// The account that paid.
     sender: Account,
     /// The sender's number of it. Sender, number and output are the payment's identity.
     sequence: u64,
@@ -134,11 +134,11 @@ impl From<&Delivery> for Webhook {
 pub struct Invoice {
     /// `inv_` and 28 hexadecimal digits.
     id: String,
-    /// What the shop calls it.
+    /// The shop's reference.
     reference: String,
     /// Where it stands.
     state: State,
-    /// Who is paid.
+    /// The account that is paid.
     account: Account,
     /// The address of an ERC-20, or zero for ETH.
     asset: Bytes20,
@@ -150,7 +150,7 @@ pub struct Invoice {
     memo: Bytes32,
     /// The same for people.
     memo_text: String,
-    /// In milliseconds since 1970.
+    /// The time, in milliseconds since 1970.
     created_at_ms: u64,
     /// Until when the payment is expected, in seconds since 1970.
     expires_at: u64,
@@ -225,7 +225,7 @@ pub struct InvoicePage {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Status {
-    /// Who is paid.
+    /// The account that is paid.
     pub account: Account,
     /// When the authorities were seen last, in milliseconds since 1970; 0 where they never were.
     pub looked_at_ms: u64,
@@ -309,7 +309,7 @@ pub struct RefundLine {
     /// The invoice; null for a payment of no invoice.
     #[schema(required)]
     invoice: Option<String>,
-    /// Who paid, and gets it back.
+    /// The account that paid and receives the refund.
     recipient: Account,
     /// The address of an ERC-20, or zero for ETH.
     asset: Bytes20,
@@ -326,9 +326,9 @@ pub struct RefundLine {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RefundPage {
-    /// What the owner calls it.
+    /// The owner's reference.
     reference: String,
-    /// In milliseconds since 1970.
+    /// The time, in milliseconds since 1970.
     created_at_ms: u64,
     /// Up to 1,000 lines; what is left goes on the next list.
     refunds: Vec<RefundLine>,
@@ -358,9 +358,9 @@ impl RefundPage {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RefundSummary {
-    /// What the owner calls it.
+    /// The owner's reference.
     reference: String,
-    /// In milliseconds since 1970.
+    /// The time, in milliseconds since 1970.
     created_at_ms: u64,
     /// How many lines it has.
     refunds: u64,

@@ -8,7 +8,7 @@ use fastpay_wallet::folder::ReceivedPayment;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What was agreed on.
+/// The agreed value.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Terms {
@@ -16,13 +16,13 @@ pub struct Terms {
     pub id: String,
     /// What the shop calls it: unique, so that asking twice makes one invoice.
     pub reference: String,
-    /// What is to be paid.
+    /// The asset to be paid.
     pub asset: Asset,
     /// How much, in the asset's smallest unit.
     pub amount: Amount,
     /// What the payment must carry. No other invoice has it.
     pub memo: Memo,
-    /// In milliseconds since 1970.
+    /// The time, in milliseconds since 1970.
     pub created_at_ms: u64,
     /// Until when the payment is expected, in seconds since 1970, as in its link.
     pub expires_at: u64,
@@ -32,16 +32,16 @@ pub struct Terms {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Arrival {
-    /// Who paid.
+    /// The account that paid.
     pub sender: AccountId,
     /// The sender's number of it. Sender, number and output are the payment's identity.
     pub sequence: SequenceNumber,
     /// The output's number, where it is an output of a payout.
     #[serde(default)]
     pub output: Option<u16>,
-    /// What was paid.
+    /// The payment.
     pub asset: Asset,
-    /// How much of it.
+    /// The amount, in the asset's smallest unit.
     pub amount: Amount,
     /// What it carries.
     pub memo: Memo,
@@ -127,7 +127,7 @@ impl fmt::Display for State {
 /// does not matter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// How many there are.
+    /// The number of entries.
     pub payments: u64,
     /// How many of them are of the whole amount.
     pub whole: u64,

@@ -57,7 +57,7 @@ impl Ledger {
     /// for one: what happens, and what waited, is kept as given up.
     ///
     /// # Errors
-    /// Where another service uses it, or its files are damaged.
+    /// If another service uses it, or its files are damaged.
     pub async fn open(folder: &Path, base: LinkBase, tells_shop: bool) -> Result<Self, LedgerError> {
         let lock = Lock::acquire(folder, Duration::ZERO).await?;
         let teller = Teller { base, tells_shop };
@@ -86,7 +86,7 @@ impl Ledger {
     /// are open at a time.
     ///
     /// # Errors
-    /// Where the reference or memo is taken, too many are open, or the disk refuses.
+    /// If the reference or memo is taken, too many are open, or the disk refuses.
     pub fn create(&self, request: &Request, open_max: usize) -> Result<(Invoice, bool), LedgerError> {
         let id = format!("inv_{}", hex::encode(rand::random::<[u8; 14]>()));
         self.with(|inner| {
@@ -105,7 +105,7 @@ impl Ledger {
     /// Whether a payment was taken in.
     ///
     /// # Errors
-    /// Where the disk refuses.
+    /// If the disk refuses.
     pub fn has(&self, name: &PaymentName) -> Result<bool, LedgerError> {
         self.read(|rows| Ok(rows.has_payment(name)?))
     }
@@ -114,7 +114,7 @@ impl Ledger {
     /// to look for everything; 0 where it did not see everything. Payments that are known already change nothing.
     ///
     /// # Errors
-    /// Where the disk refuses.
+    /// If the disk refuses.
     pub fn take_in(&self, received: &[ReceivedPayment], looked_at_ms: u64) -> Result<(), LedgerError> {
         self.with(|inner| {
             let (before, now) = (inner.looked_at_ms, inner.looked_at_ms.max(looked_at_ms));
@@ -135,7 +135,7 @@ impl Ledger {
     /// Keeps the outcome of an attempt to tell the shop.
     ///
     /// # Errors
-    /// Where the disk refuses.
+    /// If the disk refuses.
     pub fn attempted(&self, event: &str, outcome: &Outcome) -> Result<(), LedgerError> {
         self.with(|inner| inner.store.change(|rows| Ok(rows.attempted(event, outcome)?)))
     }
@@ -144,7 +144,7 @@ impl Ledger {
     /// `beyond_ms`, oldest first.
     ///
     /// # Errors
-    /// Where the disk refuses.
+    /// If the disk refuses.
     pub fn due(&self, by_ms: u64, beyond_ms: u64, count: usize) -> Result<Vec<Delivery>, LedgerError> {
         self.read(|rows| Ok(rows.due(by_ms, beyond_ms, count)?))
     }
@@ -157,7 +157,7 @@ impl Ledger {
     /// An invoice with its webhooks.
     ///
     /// # Errors
-    /// Where the disk refuses.
+    /// If the disk refuses.
     pub fn invoice(&self, id: &str) -> Result<Option<Invoice>, LedgerError> {
         self.read(|rows| rows.invoice(id)?.map(|record| self.teller.full_form(rows, &record)).transpose())
     }
@@ -175,7 +175,7 @@ impl Ledger {
     /// Up to `count` invoices that follow `after`, of one state or all. None if there is no invoice `after`.
     ///
     /// # Errors
-    /// Where the disk refuses.
+    /// If the disk refuses.
     pub fn invoices(
         &self,
         after: Option<&str>,
@@ -203,7 +203,7 @@ impl Ledger {
     /// Up to `count` rows of the table of invoices and payments. None where there is no such place in it.
     ///
     /// # Errors
-    /// Where the disk refuses.
+    /// If the disk refuses.
     pub fn export(&self, from: &Place, count: usize) -> Result<Option<Page>, LedgerError> {
         self.read(|rows| Ok(to_csv(rows, from, count)?))
     }
@@ -211,7 +211,7 @@ impl Ledger {
     /// Prepares a list of refunds, or finds the one that the same request made before. True where it is new.
     ///
     /// # Errors
-    /// Where the reference is taken, nothing can be refunded, or the disk refuses.
+    /// If the reference is taken, nothing can be refunded, or the disk refuses.
     pub fn prepare_refunds(&self, request: &RefundRequest) -> Result<(RefundPage, bool), LedgerError> {
         self.with(|inner| {
             let looked_at_ms = inner.looked_at_ms;
@@ -224,7 +224,7 @@ impl Ledger {
     /// A list of refunds.
     ///
     /// # Errors
-    /// Where the disk refuses.
+    /// If the disk refuses.
     pub fn refunds(&self, reference: &str) -> Result<Option<RefundPage>, LedgerError> {
         self.read(|rows| {
             let Some(list) = rows.refund_list(reference)? else { return Ok(None) };
@@ -235,7 +235,7 @@ impl Ledger {
     /// Up to `count` lists after one, oldest first. None where there is no such one.
     ///
     /// # Errors
-    /// Where the disk refuses.
+    /// If the disk refuses.
     pub fn refund_lists(&self, after: Option<&str>, count: usize) -> Result<Option<RefundLists>, LedgerError> {
         self.read(|rows| {
             let after = match after {
@@ -256,7 +256,7 @@ impl Ledger {
     /// The number of the account's order in which the next refund may be paid; none while none is open.
     ///
     /// # Errors
-    /// Where the disk refuses.
+    /// If the disk refuses.
     pub fn expects_sent(&self) -> Result<Option<SequenceNumber>, LedgerError> {
         self.read(|rows| Ok(if rows.has_open_refunds()? { Some(SequenceNumber(rows.sent_next()?)) } else { None }))
     }
@@ -264,7 +264,7 @@ impl Ledger {
     /// Takes in an order of the account: the one that [`Ledger::expects_sent`] named.
     ///
     /// # Errors
-    /// Where the disk refuses.
+    /// If the disk refuses.
     pub fn take_sent(&self, certificate: &VerifiedCertificate) -> Result<(), LedgerError> {
         self.with(|inner| inner.store.change(|rows| take_sent(rows, certificate)))
     }
@@ -272,7 +272,7 @@ impl Ledger {
     /// How the service does.
     ///
     /// # Errors
-    /// Where the disk refuses.
+    /// If the disk refuses.
     pub fn status(&self) -> Result<Status, LedgerError> {
         self.with(|inner| {
             let rows = inner.store.rows();
@@ -351,7 +351,7 @@ impl Teller {
     }
 }
 
-/// In milliseconds since 1970.
+/// The time, in milliseconds since 1970.
 #[must_use]
 #[expect(
     clippy::disallowed_methods,

@@ -6,14 +6,14 @@ use crate::invoice::Terms;
 use crate::ledger_error::{LedgerError, RequestError};
 use crate::store::{Record, Rows};
 
-/// What the shop asks for.
+/// A request of the shop for an invoice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// What the shop calls it.
+    /// The shop's reference.
     pub reference: String,
-    /// What is to be paid.
+    /// The asset to be paid.
     pub asset: Asset,
-    /// How much.
+    /// The amount, in the asset's smallest unit.
     pub amount: Amount,
     /// A memo of the shop's own choice.
     pub memo: Option<Memo>,

@@ -59,7 +59,7 @@ pub enum Blindness {
 /// not everything was seen.
 ///
 /// # Errors
-/// Where files cannot be used.
+/// If files cannot be used.
 pub async fn watch(wallet: Wallet, ledger: Ledger, pause: Duration) -> Result<(), WatchError> {
     let (mut was_blind, mut taken) = (false, 0);
     loop {

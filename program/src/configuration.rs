@@ -1,5 +1,5 @@
-//! What programs say of a configuration that is wrong: where, which key, and what is expected; never what stands there.
-//! Configurations hold keys, such as those in the URLs of Ethereum providers, and what is said of them is kept in logs.
+//! Errors of malformed configurations: the place, the key, and the expected form, never the value itself.
+//! Configurations hold secrets, such as keys in the URLs of Ethereum providers, and errors end up in logs.
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -13,10 +13,10 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use url::Url;
 
-/// A shorter text may be a part of any word.
+/// A shorter text may be part of any word.
 const TEXT_LENGTH_MIN: usize = 4;
 
-/// Where a configuration is wrong, and why.
+/// The place and the cause of a malformed configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Malformed {
     line: usize,
@@ -41,7 +41,7 @@ const RENAMED: [(&str, &str); 1] = [("witness", "high_water_mark")];
 /// Reads a configuration in TOML.
 ///
 /// # Errors
-/// Where it is not TOML, or has an unknown key, misses one, or has a value of another kind.
+/// If it is not TOML, or has an unknown key, misses one, or has a value of another kind.
 pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, Malformed> {
     toml::from_str(text).map_err(|error| {
         let span = error.span().unwrap_or(0..text.len());
@@ -63,7 +63,7 @@ pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, Malformed> {
     })
 }
 
-/// What stands where the error is.
+/// The value at the error.
 struct Found<'t> {
     span: Range<usize>,
     /// The path of the innermost key.

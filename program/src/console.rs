@@ -1,5 +1,5 @@
-//! What a program says to whoever started it: answers on standard output, complaints and its log on standard error. Nobody
-//! need read either to the end (`fastpay-node status | head -1`), and the macros of the standard library panic where nobody does.
+//! Output of a program: answers on standard output, errors and the log on standard error. A reader may close either
+//! early (`fastpay-node status | head -1`); the macros of the standard library panic then.
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Stderr, Write};
@@ -17,7 +17,7 @@ use tracing_subscriber::prelude::*;
 
 use crate::error_kind::ErrorKind;
 
-/// Alloy's HTTP transport says the URL of the Ethereum node with all that it says, and providers put keys there.
+/// Alloy's HTTP transport logs the URL of the Ethereum node, and providers put keys there.
 const NEVER_LOGGED: &str = "alloy_transport_http";
 
 /// The form of a log.
@@ -29,7 +29,7 @@ pub enum LogFormat {
     Json,
 }
 
-/// Starts the log of a program. The variable of the environment says how much it says, in place of `default`.
+/// Starts the log of a program. An environment variable replaces `default` as its level.
 pub fn start_log(format: LogFormat, variable: &str, default: &str) {
     match format {
         LogFormat::Text => start(log(variable, default).finish()),
@@ -46,7 +46,7 @@ fn start(log: impl Subscriber + Send + Sync) {
     log.with(filter_fn(may_be_logged)).init();
 }
 
-/// Over and above what the variable says.
+/// A filter that applies in addition to the variable.
 fn may_be_logged(metadata: &Metadata<'_>) -> bool {
     !metadata.target().starts_with(NEVER_LOGGED)
 }
@@ -66,7 +66,7 @@ fn log(variable: &str, default: &str) -> SubscriberBuilder<DefaultFields, Format
 /// A line on standard output.
 ///
 /// # Errors
-/// Where nobody reads it any more, or it cannot be written.
+/// If the output is closed or cannot be written.
 pub fn print(text: impl Display) -> io::Result<()> {
     writeln!(io::stdout(), "{text}")
 }
@@ -76,10 +76,11 @@ pub fn print(text: impl Display) -> io::Result<()> {
 #[error("the answer cannot be written: {0}; what was to be done is done")]
 pub struct LostAnswer(#[from] io::Error);
 
-/// The answer of a command, as a line on standard output. What was done is done, also where nobody reads of it.
+/// Prints the answer of a command as a line on standard output. The command has taken effect even if nobody reads the
+/// answer.
 ///
 /// # Errors
-/// Where it cannot be written to where it was to go, such as a full disk.
+/// If it cannot be written to where it was to go, such as a full disk.
 pub fn answer(text: impl Display) -> Result<(), LostAnswer> {
     match print(text) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -87,8 +88,8 @@ pub fn answer(text: impl Display) -> Result<(), LostAnswer> {
     }
 }
 
-/// Ends a command that could not do what it was asked: says why on standard error, and on standard output where a program
-/// asked for a `document`.
+/// Ends a failed command: prints the reason on standard error, and on standard output if the caller asked for a
+/// `document`.
 #[must_use]
 pub fn fail(kind: ErrorKind, message: impl Display, document: Option<Value>) -> ExitCode {
     if let Some(document) = document {

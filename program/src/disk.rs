@@ -28,7 +28,7 @@ pub trait Disk: Send + Sync {
     /// How many bytes of the file system that a folder is on are free for this process.
     fn free_bytes(&self, folder: &Path) -> io::Result<u64>;
 
-    /// Whether a read may take a while: then it is left to a thread that nobody else waits for.
+    /// Whether a read may take long; it then runs on a thread for which nothing else waits.
     fn is_slow(&self) -> bool {
         true
     }

@@ -1,5 +1,4 @@
-//! What went wrong, in a word for programs: the kinds of errors of all commands, and the exit code of each. docs/CLI.md
-//! promises them.
+//! The kinds of errors of all commands, as words for programs, and the exit code of each. docs/CLI.md promises them.
 
 use std::fmt::{self, Display};
 use std::process::ExitCode;
@@ -26,7 +25,7 @@ pub enum ErrorKind {
     Funds = 6,
     /// Something else has the number or the name.
     Conflict = 7,
-    /// Whoever should answer does not.
+    /// The server does not answer.
     Unreachable = 8,
     /// The Ethereum node does not answer, or refuses.
     Primary = 9,

@@ -1,5 +1,5 @@
-//! Files that are there in full after a crash, or not at all: written under a temporary name, synced, given their name, and
-//! the folder synced. Their owner alone can read them, unless a function says otherwise.
+//! Files that exist completely after a crash, or not at all: written under a temporary name, synced, renamed, and the
+//! folder synced. Only their owner can read them, unless a function states otherwise.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};

@@ -32,7 +32,7 @@ pub enum KeystoreError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         error: std::io::Error,
     },
     /// Others can read an unencrypted key.
@@ -43,7 +43,7 @@ pub enum KeystoreError {
     Malformed {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The defect.
         reason: String,
     },
     /// The passphrase does not open the keystore.
@@ -52,12 +52,12 @@ pub enum KeystoreError {
     /// The two passphrases that were typed differ.
     #[error("the two passphrases differ; try again")]
     PassphrasesDiffer,
-    /// A keystore, and nobody to ask.
+    /// An encrypted keystore, but no passphrase and no terminal to ask for one.
     #[error("the keystore {path} needs a passphrase: set {variable}, give --passphrase-file, or run in a terminal")]
     NoPassphrase {
         /// The keystore.
         path: PathBuf,
-        /// The environment variable that is looked at.
+        /// The environment variable for the passphrase.
         variable: &'static str,
     },
     /// One that protects nothing.
@@ -68,7 +68,7 @@ pub enum KeystoreError {
     PassphraseFile {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         error: std::io::Error,
     },
     /// A key would be overwritten.
@@ -101,7 +101,7 @@ fn malformed(path: &Path) -> impl Fn(&str) -> KeystoreError {
     move |reason| KeystoreError::Malformed { path: path.clone(), reason: reason.to_owned() }
 }
 
-/// Where a passphrase comes from: the first line of a file, else the environment, else the terminal.
+/// The source of a passphrase: the first line of a file, else the environment, else the terminal.
 #[derive(Clone, Debug)]
 pub struct PassphraseSource {
     /// The file, where there is one.
@@ -114,7 +114,7 @@ impl PassphraseSource {
     /// The passphrase for `path`, asked for twice where it is `new`.
     ///
     /// # Errors
-    /// Where the file cannot be read, there is no source at all, or a new one is empty.
+    /// If the file cannot be read, there is no source at all, or a new one is empty.
     pub fn get(&self, path: &Path, new: bool) -> Result<Zeroizing<String>, KeystoreError> {
         let passphrase = self.find(path, new)?;
         if new && passphrase.is_empty() {
@@ -196,7 +196,7 @@ pub fn write_secret(path: &Path, secret: &Secret, passphrase: Option<&str>) -> R
 /// The bytes of Web3 secret storage of a secret, for a file in the folder of `path`.
 ///
 /// # Errors
-/// Where the folder cannot be written to.
+/// If the folder cannot be written to.
 pub fn encrypt(path: &Path, secret: &[u8; 32], passphrase: &str) -> Result<Vec<u8>, KeystoreError> {
     // The library writes a file of its own, so it gets a folder of its own. Only ciphertext comes there.
     let folder = folder_of(path).join(format!(".new-{}", hex::encode(rand_keystore::random::<[u8; 8]>())));

@@ -1,5 +1,6 @@
-//! What all programs of FastPay share, beside traces (`fastpay-telemetry`): configuration files, answers and logs, exit codes,
-//! signals, files that survive a crash and the disk below them, secret keys on disk, and HTTP ports within bounds.
+//! Everything that FastPay's programs share, apart from traces (`fastpay-telemetry`): configuration files, answers and
+//! logs, exit codes, signals, files that survive a crash and the disk below them, secret keys on disk, and HTTP ports
+//! within bounds.
 //!
 //! Modules in reading order: `error_kind` (with which code a program ends), `console`, `configuration`, `signals`, `files`, `disk`,
 //! `keystore`, `http`. None knows anything of the protocols.

@@ -26,19 +26,19 @@ const EXPORT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a program that ends waits for the last spans to leave.
 const FLUSH_PATIENCE: Duration = Duration::from_secs(2);
 
-/// Who says it.
+/// The program that reports spans.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Service {
-    /// Which program.
+    /// The program's name.
     pub name: &'static str,
-    /// Which of several, where that is known to the public.
+    /// The instance, if its identity is public.
     pub instance: Option<String>,
 }
 
 /// Why nothing can be traced. That a collector does not answer is no reason.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
-    /// The library refuses what it was told, some of which may be in its own environment variables.
+    /// The OpenTelemetry library refuses its settings, some of which may come from its own environment variables.
     #[error("cannot send traces: {0}")]
     Exporter(#[from] ExporterBuildError),
     /// The system gives no thread.
@@ -57,7 +57,7 @@ impl Export {
     /// The tracer of a program, and what sends its spans.
     ///
     /// # Errors
-    /// Where the settings are no good, or the system gives no thread.
+    /// If the settings are no good, or the system gives no thread.
     pub fn start(settings: &TraceSettings, service: Service) -> Result<(Tracer, Self), TraceError> {
         let (queue, spans) = sync_channel(SPANS_WAITING_MAX);
         let (stop, stopped) = oneshot::channel();

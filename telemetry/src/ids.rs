@@ -1,6 +1,6 @@
 //! From a transfer's digest to the ids of its trace.
 //!
-//! Every program derives them alone, so nothing crosses the wire for them, and whoever has a digest finds its trace.
+//! Every program derives the ids alone, so none are sent over the network, and a digest is enough to find its trace.
 
 use fastpay_core::Digest;
 use opentelemetry::{SpanId, TraceId};

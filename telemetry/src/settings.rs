@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 use url::{Position, Url};
 
-/// One in so many payments, where nothing else is said.
+/// The default ratio: one payment in a hundred.
 const RATIO: f64 = 0.01;
 
-/// Where traces go, and of how many payments.
+/// The collector, and the ratio of payments that are traced.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TraceSettings {
@@ -17,7 +17,7 @@ pub struct TraceSettings {
     pub ratio: Ratio,
 }
 
-/// An `http` or `https` address. With `https`, the system's certificates say who is believed.
+/// An `http` or `https` address. With `https`, the system's certificates authenticate the collector.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Url")]
 pub struct Collector(Url);

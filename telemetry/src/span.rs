@@ -1,4 +1,4 @@
-//! What is said of one stage of a payment.
+//! A span: one stage of a payment.
 
 use std::borrow::Cow;
 use std::time::SystemTime;
@@ -10,19 +10,19 @@ use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
 
 use crate::ids::{root_span_id, trace_id};
 
-/// Who says it of whom.
+/// The direction of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// Who asks.
+    /// The client that asks.
     Client,
-    /// Who is asked.
+    /// The program that answers.
     Server,
     /// Nobody else is concerned.
     Inside,
 }
 
-/// What can be said of a stage besides its name and its times: numbers, names that are public, and words that stand in
-/// the code. So nothing private, and nothing that a stranger wrote, gets where traces are kept.
+/// The attributes of a stage besides its name and times: numbers, public names, and words from the code. Nothing
+/// private and no text from a stranger reaches the collector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attribute {
     /// The shard that did it.
@@ -31,7 +31,7 @@ pub enum Attribute {
     ToShard(ShardId),
     /// The authority that was asked.
     Authority(AuthorityName),
-    /// What became of it.
+    /// The outcome.
     Outcome(&'static str),
     /// How many requests were verified and committed together.
     Batch(usize),
@@ -86,7 +86,7 @@ impl Span {
         self
     }
 
-    /// It did not do what was asked; `kind` is of a fixed list.
+    /// The stage failed; `kind` is of a fixed list.
     #[must_use]
     pub fn failed(mut self, kind: &'static str) -> Self {
         self.attributes.push(KeyValue::new("error.type", kind));
@@ -102,7 +102,7 @@ impl Span {
         self
     }
 
-    /// It ended then.
+    /// The time at which the stage ended.
     #[must_use]
     pub fn ended(mut self, end: SystemTime) -> Self {
         let last = self.events.last().map_or(self.start, |event| event.timestamp);

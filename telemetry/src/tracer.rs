@@ -1,4 +1,4 @@
-//! What programs hold to say what they did for a payment.
+//! Records the spans of payments.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -63,7 +63,7 @@ impl Tracer {
         Self(None)
     }
 
-    /// One whose spans go into `queue`, for whoever sends them on: [`Export::start`](crate::Export::start).
+    /// A tracer whose spans go into `queue`, from which [`Export::start`](crate::Export::start) sends them.
     #[must_use]
     pub fn new(ratio: Ratio, queue: SyncSender<SpanData>, counts: Arc<Counts>) -> Self {
         let sampler = Sampler::TraceIdRatioBased(ratio.get());
@@ -71,14 +71,14 @@ impl Tracer {
         Self(Some(Arc::new(Active { sampler, ids: RandomIdGenerator::default(), scope, queue, counts })))
     }
 
-    /// The time, for whoever notes when a stage begins; none where nothing is traced.
+    /// The time, to note when a stage begins; none if nothing is traced.
     #[must_use]
     pub fn now(&self) -> Option<SystemTime> {
         #[expect(clippy::disallowed_methods, reason = "shown to people; nothing is decided by it")]
         self.0.as_ref().map(|_| SystemTime::now())
     }
 
-    /// Whether the payment of this digest is traced. Programs with the same ratio say the same.
+    /// Whether the payment of this digest is traced. Programs with the same ratio trace the same payments.
     #[must_use]
     pub fn samples(&self, digest: &Digest) -> bool {
         let Some(active) = &self.0 else { return false };
@@ -104,7 +104,7 @@ impl Tracer {
         OpenSpan(traced.map(|start| (self.clone(), *digest, Span::new(name, side, start))))
     }
 
-    /// What became of the spans so far.
+    /// The counts of exported and dropped spans.
     #[must_use]
     pub fn counts(&self) -> Option<&Counts> {
         self.0.as_deref().map(|active| &*active.counts)
@@ -147,7 +147,7 @@ impl OpenSpan {
         }
     }
 
-    /// It did not do what was asked.
+    /// The stage failed.
     pub fn fail(&mut self, kind: &'static str) {
         self.change(|span| span.failed(kind));
     }

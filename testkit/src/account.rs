@@ -80,7 +80,7 @@ pub fn payment(sender: AccountId, recipient: AccountId, amount: u128, sequence: 
 /// A payout of ETH without memos. Other fields: `Payout { memo, ..payout(…) }`.
 ///
 /// # Panics
-/// Where these are no outputs of a payout.
+/// If these are no outputs of a payout.
 #[must_use]
 pub fn payout(sender: AccountId, outputs: &[(AccountId, u128)], sequence: u64) -> Payout {
     let output = |(recipient, amount): &(AccountId, u128)| Output {

@@ -84,7 +84,7 @@ impl TestAuthority {
     /// Votes for an order, or gives its vote again.
     ///
     /// # Errors
-    /// Where an honest authority refuses.
+    /// If an honest authority refuses.
     pub fn order(&mut self, order: &TransferOrder) -> Result<Vote, TestAuthorityError> {
         let verified = order.clone().verify(&self.domain)?;
         self.shard(&verified.transfer().sender()).lock(&verified)?;
@@ -94,7 +94,7 @@ impl TestAuthority {
     /// Executes a certificate.
     ///
     /// # Errors
-    /// Where an honest authority refuses.
+    /// If an honest authority refuses.
     pub fn confirm(&mut self, certificate: &Certificate) -> Result<Outcome, TestAuthorityError> {
         let committee =
             self.committees.get(certificate.epoch).ok_or(TestAuthorityError::UnknownEpoch(certificate.epoch))?;
@@ -105,7 +105,7 @@ impl TestAuthority {
     /// Follows the Primary to a deposit, on all shards. Deposits must come in their order.
     ///
     /// # Errors
-    /// As the rules say.
+    /// The rejection, if a rule refuses it.
     pub fn deposit(&mut self, deposit: &Deposit) -> Result<(), Rejection> {
         let owner = self.layout.shard_of(&deposit.recipient);
         for shard in &mut self.shards {

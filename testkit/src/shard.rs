@@ -63,7 +63,7 @@ impl TestShard {
     /// Asks to lock an account on an order.
     ///
     /// # Errors
-    /// As the rules say.
+    /// The rejection, if a rule refuses it.
     pub fn lock(&mut self, order: &VerifiedOrder) -> Result<Outcome, Rejection> {
         self.lock_from(VoteFloor::Zero, order)
     }
@@ -79,7 +79,7 @@ impl TestShard {
     /// Executes a certificate.
     ///
     /// # Errors
-    /// As the rules say.
+    /// The rejection, if a rule refuses it.
     pub fn confirm(&mut self, certificate: &VerifiedCertificate) -> Result<Outcome, Rejection> {
         self.drive(|shard| shard.confirm(certificate))
     }
@@ -87,7 +87,7 @@ impl TestShard {
     /// Takes a credit from another shard.
     ///
     /// # Errors
-    /// As the rules say.
+    /// The rejection, if a rule refuses it.
     pub fn credit(&mut self, credit: &CrossShardCredit) -> Result<Outcome, Rejection> {
         self.drive(|shard| shard.credit(credit))
     }
@@ -95,7 +95,7 @@ impl TestShard {
     /// Follows the Primary one step.
     ///
     /// # Errors
-    /// As the rules say.
+    /// The rejection, if a rule refuses it.
     pub fn synchronize(&mut self, order: &SynchronizationOrder) -> Result<Outcome, Rejection> {
         self.drive(|shard| shard.synchronize(order))
     }

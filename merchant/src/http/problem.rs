@@ -16,7 +16,7 @@ use crate::ledger_error::{LedgerError, RequestError};
 const OPEN_RETRY: Duration = Duration::from_secs(10);
 
 fastpay_rpc::problem_kinds! {
-    /// What kind of problem it is.
+    /// The kind of problem.
     ProblemCode
     /// The request cannot be read.
     Malformed "malformed" 400 Never "The request cannot be read",
@@ -69,11 +69,11 @@ pub(super) struct Problem {
     title: String,
     /// The HTTP status.
     status: u16,
-    /// What happened this time.
+    /// The details of this occurrence.
     detail: String,
     /// For programs. Stable.
     code: ProblemCode,
-    /// What to do, for people.
+    /// What a person should do.
     action: String,
     /// Whether the same request may be sent again.
     retry: Retry,

@@ -9,11 +9,11 @@ use super::rows::{Rows, Units, get_bytes, get_u64};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefundList {
     pub(crate) number: i64,
-    /// What the owner calls it.
+    /// The owner's reference.
     pub reference: String,
     /// What was asked for, as JSON.
     pub request: String,
-    /// In milliseconds since 1970.
+    /// The time, in milliseconds since 1970.
     pub created_at_ms: u64,
     /// How many lines it has.
     pub refunds: u64,
@@ -27,11 +27,11 @@ pub struct Refund {
     pub(crate) number: i64,
     /// The invoice; none for a payment of no invoice.
     pub invoice: Option<String>,
-    /// Who paid, and gets it back.
+    /// The account that paid and receives the refund.
     pub recipient: AccountId,
     /// What goes back.
     pub asset: Asset,
-    /// How much.
+    /// The amount, in the asset's smallest unit.
     pub amount: Amount,
     /// What the refund must carry.
     pub memo: Memo,

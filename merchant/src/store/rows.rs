@@ -16,7 +16,7 @@ use crate::invoice::{Arrival, State, Terms, Totals};
 pub struct Record {
     /// Its place among all invoices.
     pub(crate) number: i64,
-    /// What was agreed on.
+    /// The agreed value.
     pub terms: Terms,
     /// The sums of its payments.
     pub totals: Totals,

@@ -10,24 +10,24 @@ use serde::de::DeserializeOwned;
 /// Why a body is not read.
 #[derive(Debug, thiserror::Error)]
 pub enum BodyError {
-    /// It is not said to be JSON.
+    /// It is not declared as JSON.
     #[error("the body must be JSON, under Content-Type: application/json")]
     MediaType,
     /// It did not arrive in time.
     #[error("the body did not arrive within {} s", .0.as_secs())]
     Slow(Duration),
-    /// It is longer than so many bytes.
+    /// It is longer than this many bytes.
     #[error("the body is longer than {0} bytes")]
     TooLong(usize),
     /// The connection ended before it.
     #[error("the body ended too early")]
     CutShort,
-    /// It is not what was asked for.
+    /// It does not have the expected form.
     #[error("{0}")]
     Json(#[from] serde_json::Error),
 }
 
-/// Asks that a body be said to be JSON.
+/// Checks that a body is declared as JSON.
 ///
 /// # Errors
 /// [`BodyError::MediaType`].

@@ -3,8 +3,8 @@
 //! ```text
 //!  TCP ─► bounded connections ─► head and body in time ─► JSON ─► (the program's own routes)
 //! ```
-//! Invariants: a peer that says nothing, drops by drop, or takes nothing of an answer is left; what a request can have
-//! us hold is bounded before anything is asked.
+//! Invariants: a peer that sends nothing, sends byte by byte, or does not read its answer is disconnected; the memory
+//! that a request can occupy is bounded before it is handled.
 
 mod body;
 mod connections;

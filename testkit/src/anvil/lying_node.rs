@@ -39,7 +39,7 @@ impl LyingNode {
         Self { url, behaviour }
     }
 
-    /// Where it listens.
+    /// The address it listens on.
     #[must_use]
     pub fn url(&self) -> Url {
         self.url.clone()

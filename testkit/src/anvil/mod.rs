@@ -117,7 +117,7 @@ impl Anvil {
         Self { child, rpc: RpcClient::new_http(url.clone()), url, _state: state }
     }
 
-    /// Where it listens.
+    /// The address it listens on.
     #[must_use]
     pub fn url(&self) -> Url {
         self.url.clone()

@@ -87,7 +87,7 @@ impl Rotation {
         DELAY_S
     }
 
-    /// Where `Council` is.
+    /// The address of `Council`.
     #[must_use]
     pub fn council(&self) -> Address {
         council_of(self.domain.contract())

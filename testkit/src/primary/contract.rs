@@ -25,7 +25,7 @@ impl SimulatedContract {
         Self { primary, address }
     }
 
-    /// Where it is.
+    /// Its location.
     #[must_use]
     pub fn address(&self) -> Address {
         self.address
@@ -34,7 +34,7 @@ impl SimulatedContract {
     /// Lets a deposit of ETH wait for the next block.
     ///
     /// # Panics
-    /// Where the pool refuses it.
+    /// If the pool refuses it.
     pub fn deposit_ether(&self, key: &PrivateKeySigner, recipient: AccountId, amount: Amount) {
         self.primary.send(key, Call::deposit_ether(self.address, recipient, amount));
     }
@@ -42,7 +42,7 @@ impl SimulatedContract {
     /// Lets an approval and a deposit of a token wait for the next block.
     ///
     /// # Panics
-    /// Where the pool refuses them.
+    /// If the pool refuses them.
     pub fn deposit_token(&self, key: &PrivateKeySigner, recipient: AccountId, asset: Asset, amount: Amount) {
         let approve = IToken::approveCall { spender: self.address, value: U256::from(amount.0) };
         self.primary.send(key, Call { to: asset.0, value: U256::ZERO, data: approve.abi_encode().into() });
@@ -52,7 +52,7 @@ impl SimulatedContract {
     /// What a view of the contract returns in the newest block.
     ///
     /// # Panics
-    /// Where it reverts.
+    /// If it reverts.
     #[must_use]
     pub fn view<C: SolCall>(&self, call: &C) -> C::Return {
         self.view_of(self.address, call, BlockNumberOrTag::Latest)
@@ -61,7 +61,7 @@ impl SimulatedContract {
     /// What a view of its council returns in the newest block.
     ///
     /// # Panics
-    /// Where it reverts.
+    /// If it reverts.
     #[must_use]
     pub fn view_of_council<C: SolCall>(&self, call: &C) -> C::Return {
         self.view_of(council_of(self.address), call, BlockNumberOrTag::Latest)
@@ -70,7 +70,7 @@ impl SimulatedContract {
     /// The same in the newest final block.
     ///
     /// # Panics
-    /// Where it reverts.
+    /// If it reverts.
     #[must_use]
     pub fn view_final<C: SolCall>(&self, call: &C) -> C::Return {
         self.view_of(self.address, call, BlockNumberOrTag::Finalized)
@@ -110,7 +110,7 @@ impl SimulatedContract {
     /// redeemed. So one can see that a test would notice.
     ///
     /// # Panics
-    /// Where the set is not where Solidity puts a mapping of mappings.
+    /// If the set is not where Solidity puts a mapping of mappings.
     pub fn keep_high_water_marks(&self) {
         for event in self.events_in::<IFastPay::Redeemed>(self.primary.block_number()..=self.primary.block_number()) {
             let word = U256::from(event.sequence >> 8);
@@ -129,7 +129,7 @@ impl SimulatedContract {
     /// All its events of one kind, in order, in the chain as it is now.
     ///
     /// # Panics
-    /// Where an event is not as declared.
+    /// If an event is not as declared.
     #[must_use]
     pub fn events<E: SolEvent>(&self) -> Vec<E> {
         self.events_in(0..=self.primary.block_number())
@@ -138,7 +138,7 @@ impl SimulatedContract {
     /// The same of a range of blocks; none where it is empty.
     ///
     /// # Panics
-    /// Where an event is not as declared.
+    /// If an event is not as declared.
     #[must_use]
     pub fn events_in<E: SolEvent>(&self, blocks: RangeInclusive<u64>) -> Vec<E> {
         if blocks.is_empty() {

@@ -78,7 +78,7 @@ impl SimulatedPrimary {
     /// A connection of production code to `contract` through these nodes, the preferred one first.
     ///
     /// # Panics
-    /// Where there is no node.
+    /// If there is no node.
     #[must_use]
     pub fn connect(&self, nodes: &[SimulatedNode], contract: Address, finality: Finality) -> Primary {
         let rpc_urls = nodes.iter().map(SimulatedNode::url).collect();
@@ -193,7 +193,7 @@ impl SimulatedPrimary {
     /// Signs a call with the key's next nonce and lets it wait.
     ///
     /// # Panics
-    /// Where the pool refuses it.
+    /// If the pool refuses it.
     pub fn send(&self, key: &PrivateKeySigner, call: Call) -> B256 {
         self.send_at(key, self.next_nonce(key.address()), call.to.into(), call.value, call.data)
     }
@@ -201,7 +201,7 @@ impl SimulatedPrimary {
     /// The same with a nonce of the caller's choice, or to create a contract.
     ///
     /// # Panics
-    /// Where the pool refuses it.
+    /// If the pool refuses it.
     pub fn send_at(&self, key: &PrivateKeySigner, nonce: u64, to: TxKind, value: U256, input: Bytes) -> B256 {
         let raw = raw_transaction(key, nonce, to, value, input);
         let answer = rpc::submit(&mut self.chain(), &[json!(raw)]);
@@ -221,7 +221,7 @@ impl SimulatedPrimary {
     /// Deploys FastPay with this committee and anvil's safety parameters and guardian, in a block of its own.
     ///
     /// # Panics
-    /// Where the contract refuses the committee.
+    /// If the contract refuses the committee.
     #[must_use]
     pub fn deploy(&self, committee: &Committee) -> SimulatedContract {
         let nonce = self.next_nonce(rich_key(DEPLOYER_KEY).address());
@@ -231,7 +231,7 @@ impl SimulatedPrimary {
     /// Deploys what Foundry compiled to `out/<artifact>`, with these encoded arguments, in a block of its own.
     ///
     /// # Panics
-    /// Where the constructor reverts.
+    /// If the constructor reverts.
     #[must_use]
     pub fn deploy_artifact(&self, artifact: &str, arguments: &[u8]) -> Address {
         self.create(self.next_nonce(rich_key(DEPLOYER_KEY).address()), [creation_code(artifact, arguments)])

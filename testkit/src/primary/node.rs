@@ -51,7 +51,7 @@ impl SimulatedNode {
     /// What stands for it in a configuration.
     ///
     /// # Panics
-    /// Where its name cannot be a host's.
+    /// If its name cannot be a host's.
     #[must_use]
     pub fn url(&self) -> Url {
         format!("http://{}", self.name).parse().expect("the name is a host's")

@@ -272,7 +272,7 @@ impl Chain {
         (GENESIS_S + self.skipped_s.load(Ordering::Relaxed)) * 1_000 + passed_ms
     }
 
-    /// Where the contract is.
+    /// The address of the contract.
     #[must_use]
     pub fn contract(&self) -> PrimaryAddress {
         self.contract.address()

@@ -20,7 +20,7 @@ pub struct Wanted {
     pub recipient: AccountId,
     /// What.
     pub asset: Asset,
-    /// How much of it.
+    /// The amount, in the asset's smallest unit.
     pub amount: Amount,
 }
 

@@ -9,7 +9,7 @@ use super::trace::Summary;
 pub struct Found {
     /// Its plan.
     pub plan: Plan,
-    /// What came of it.
+    /// The outcome.
     pub summary: Summary,
     /// How many runs it took.
     pub runs: u64,

@@ -29,7 +29,7 @@ const MESSAGE_HEADER_BYTES: usize = 5;
 
 /// The way of one client to one shard of one authority.
 pub struct Link {
-    /// Where it is.
+    /// Its location.
     pub world: Arc<World>,
     /// The client's number.
     pub client: usize,

@@ -43,7 +43,7 @@ impl ShardDisk {
 
 /// A shard that lives, for its task and for those who look at it.
 pub struct LiveShard {
-    /// Where it is.
+    /// Its location.
     pub world: Arc<World>,
     /// Whose it is.
     pub authority: usize,

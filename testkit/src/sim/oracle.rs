@@ -429,7 +429,7 @@ impl Books {
         kept.map(|((account, sequence), digest)| (*account, *sequence, *digest))
     }
 
-    /// What an account holds of an asset.
+    /// An account's balance of one asset.
     #[must_use]
     pub fn balance(&self, account: AccountId, asset: Asset) -> i128 {
         self.balances.get(&(account, asset)).copied().unwrap_or_default()

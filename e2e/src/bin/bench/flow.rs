@@ -69,7 +69,7 @@ impl Flow {
         self.waiting.push_back(index);
     }
 
-    /// How many there are.
+    /// The number of entries.
     pub fn senders(&self) -> usize {
         self.senders.len()
     }

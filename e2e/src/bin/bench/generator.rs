@@ -144,7 +144,7 @@ struct Open {
 /// Sends `payments` as the plan says.
 ///
 /// # Errors
-/// Where a stream breaks, or the node refuses what it must not refuse.
+/// If a stream breaks, or the node refuses what it must not refuse.
 pub async fn run(
     plan: Plan,
     payments: &[Prepared],

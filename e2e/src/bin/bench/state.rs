@@ -31,7 +31,7 @@ const DEPOSITS_PER_BATCH: usize = 10_000;
 const PATIENCE: Duration = Duration::from_secs(1_800);
 const CRASHES: usize = 3;
 
-/// What came of it.
+/// The outcome.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct State {
     pub accounts: usize,
