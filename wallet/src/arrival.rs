@@ -12,14 +12,14 @@ use tokio::time::{Instant, sleep};
 use crate::error::WalletError;
 use crate::wallet::{READ_PATIENCE, Wallet};
 
-/// At most so many pages of newer deposits of others are looked through.
+/// The number of pages of newer deposits by others that are searched.
 const PAGES_MAX: usize = 20;
 const POLL_MIN: Duration = Duration::from_millis(100);
 const POLL_MAX: Duration = Duration::from_secs(2);
 
 impl Wallet {
-    /// Waits until a quorum has credited a deposit of `amount` to `recipient` of a higher index than `after`:
-    /// anyone may deposit to the same account meanwhile. `report` is told how many have.
+    /// Waits until a quorum has credited a deposit of `amount` to `recipient` with an index above `after`: anyone may
+    /// deposit to the same account meanwhile. Calls `report` with the number of authorities that have.
     ///
     /// # Errors
     /// [`WalletError::TimedOut`]: it will be credited all the same, once the authorities see its block final.

@@ -32,16 +32,17 @@ pub struct ChainAccount {
     listener: Option<ChainListener>,
 }
 
-/// What is to be collected of what could not be paid out earlier.
+/// A claim of money that could not be paid out earlier.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Claim {
-    /// What: ETH, or a token.
+    /// The asset: ETH, or a token.
     pub asset: Asset,
     /// How much; all of it where it is not given.
     pub amount: Option<Amount>,
-    /// Whose claim; one's own where it is not given. Anybody else's is paid to them alone.
+    /// The owner of the claim; by default the wallet's own address. The claim of another owner is paid to that owner
+    /// only.
     pub owner: Option<Address>,
-    /// Where one's own is paid; to oneself where it is not given.
+    /// The address to which one's own claim is paid; by default the owner.
     pub to: Option<Address>,
 }
 
@@ -50,7 +51,7 @@ pub struct Claim {
 pub struct Finished {
     /// What it was for.
     pub entry: TransactionEntry,
-    /// Where it is.
+    /// Its location.
     pub inclusion: Inclusion,
     /// True where it was unfinished from before, and only finished now.
     pub resumed: bool,
@@ -60,7 +61,7 @@ impl ChainAccount {
     /// The account of `key`, whose transactions are kept in `folder`.
     ///
     /// # Errors
-    /// Where the key is not an Ethereum key.
+    /// If the key is not an Ethereum key.
     pub fn new(
         folder: &Folder,
         primary: Primary,
@@ -74,7 +75,7 @@ impl ChainAccount {
         Ok(Self { transactions, sender: Sender::new(primary, signer.clone(), config), signer, listener: None })
     }
 
-    /// The same, which tells `listener` of its progress.
+    /// The same, with progress reported to `listener`.
     #[must_use]
     pub fn with_listener(mut self, listener: ChainListener) -> Self {
         self.listener = Some(listener);
@@ -220,7 +221,7 @@ impl ChainAccount {
     /// already.
     ///
     /// # Errors
-    /// Where the Primary refuses.
+    /// If the Primary refuses.
     pub async fn redeem(&self, redemption: &Redemption, call: Call) -> Result<Option<Finished>, WalletError> {
         let (sender, sequence) = (redemption.sender, redemption.sequence);
         self.pay_out(Errand::Redeem { sender, sequence }, call, |payout| *payout == Payout::Open).await
@@ -230,7 +231,7 @@ impl ChainAccount {
     /// [`crate::Wallet::execution_call`]. None where it has been paid already.
     ///
     /// # Errors
-    /// Where the Primary refuses.
+    /// If the Primary refuses.
     pub async fn execute(&self, redemption: &Redemption, call: Call) -> Result<Option<Finished>, WalletError> {
         let (sender, sequence) = (redemption.sender, redemption.sequence);
         self.pay_out(Errand::Execute { sender, sequence }, call, |payout| matches!(payout, Payout::Queued(_))).await
@@ -263,11 +264,11 @@ impl ChainAccount {
         }
     }
 
-    /// Collects what could not be paid out earlier. Where the same claim is unfinished from before, that one is finished
-    /// and no second one made; the errand of what is returned says what was collected.
+    /// Collects money that could not be paid out earlier. If an earlier transaction for the same claim is unfinished,
+    /// it finishes that one and makes no second; the errand of the result names the claim collected.
     ///
     /// # Errors
-    /// Where there is nothing to claim, or the Primary refuses.
+    /// If there is nothing to claim, or the Primary refuses.
     pub async fn claim(&self, claim: &Claim) -> Result<Finished, WalletError> {
         let (journal, asset) = (self.begin().await?, claim.asset);
         let owner = claim.owner.unwrap_or_else(|| self.address());

@@ -14,15 +14,15 @@ pub enum DecimalError {
     /// Signs, exponents, separators, spaces, or nothing.
     #[error("{0:?} is not an amount: write digits with at most one decimal point, such as 12 or 0.5")]
     Malformed(String),
-    /// A comma where other languages write the decimal point, or between thousands: nobody can tell which.
+    /// A comma: it could be a decimal point or separate thousands.
     #[error("{0:?} has a comma; write the decimal point as a point, such as 1.5, and no thousands separators")]
     Comma(String),
     /// Finer than the asset's smallest unit.
     #[error("{text} has more decimals than the asset has ({decimals}); round it yourself")]
     TooManyDecimals {
-        /// What was given.
+        /// The value given.
         text: String,
-        /// How many there are.
+        /// The number of entries.
         decimals: u8,
     },
     /// More than 128 bits.

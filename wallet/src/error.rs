@@ -1,4 +1,4 @@
-//! What the wallet says when it cannot do what it was asked, sorted by what the caller should do.
+//! The wallet's errors, sorted by what the caller should do.
 
 use std::path::PathBuf;
 
@@ -49,7 +49,7 @@ pub enum WalletError {
     /// An amount.
     #[error(transparent)]
     Amount(#[from] DecimalError),
-    /// The transfer breaks a rule, whoever orders it.
+    /// The transfer breaks a rule.
     #[error(transparent)]
     Order(#[from] fastpay_core::OrderError),
     /// The account holds too little; nothing was signed.
@@ -59,11 +59,11 @@ pub enum WalletError {
     Funds {
         /// Who would pay.
         account: AccountId,
-        /// What.
+        /// The asset.
         asset: Asset,
-        /// How much.
+        /// The amount, in the asset's smallest unit.
         needed: Amount,
-        /// What f + 1 authorities vouch for.
+        /// What f + 1 authorities agree on.
         available: Balance,
     },
     /// The same, in the asset's own decimals.
@@ -71,9 +71,9 @@ pub enum WalletError {
     NotCovered {
         /// Who would pay.
         account: AccountId,
-        /// How much.
+        /// The amount, in the asset's smallest unit.
         needed: String,
-        /// What f + 1 authorities vouch for.
+        /// What f + 1 authorities agree on.
         available: String,
     },
     /// Another copy of this wallet orders faster than this one can follow.
@@ -90,10 +90,10 @@ pub enum WalletError {
     TooFewAnswers {
         /// How many answered.
         answered: usize,
-        /// How many are needed.
+        /// The number needed.
         quorum: usize,
     },
-    /// It did not happen in the time given.
+    /// It did not happen within the time limit.
     #[error("{what} did not happen within {seconds} s; it may still: {hint}")]
     TimedOut {
         /// What was waited for.
@@ -109,7 +109,7 @@ pub enum WalletError {
          another chain? If the contract is a new one, set it up in another folder: `fastpay --home <folder> init`"
     )]
     OtherCommittee,
-    /// What stands in a folder is worth nothing in another deployment, and does harm there.
+    /// A folder's content is useless, or harmful, in another deployment.
     #[error(
         "{} is of another deployment than chain {chain_id}, contract {contract}: its orders and transactions must not \
          be mixed with those of this one. Set this one up in another folder, also instead of --force: \
@@ -130,7 +130,7 @@ pub enum WalletError {
         /// In seconds since 1970.
         until: u64,
     },
-    /// What is paid to a contract of FastPay is lost.
+    /// Money paid to a contract of FastPay is lost.
     #[error(
         "{recipient} is a contract of FastPay: nobody could move what is paid to it; nothing was signed. Give your own \
          address with --to. To move money between accounts, use `fastpay pay`"
@@ -162,13 +162,13 @@ pub enum WalletError {
     /// The sums do not fit.
     #[error("the audit failed: {0}")]
     Audit(String),
-    /// What the command answered is lost.
+    /// The command's answer could not be printed.
     #[error(transparent)]
     Output(#[from] LostAnswer),
 }
 
 impl WalletError {
-    /// What to do about it, for programs.
+    /// The kind of the error, for programs.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {

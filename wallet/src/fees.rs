@@ -1,8 +1,8 @@
-//! What relayers take for bringing a redemption to the contract, by their own word (`GET /v1/fees`). The fee is the
-//! owner's choice, so an offer is never more than a proposal.
+//! The fees that relayers ask for submitting a redemption, as they publish them (`GET /v1/fees`). The owner chooses
+//! the fee, so an offer is only a proposal.
 //!
-//! All relayers of the endpoints file are asked at once. One that does not answer in time, answers too much, speaks of
-//! another contract or does not serve the asset makes no offer, and hinders nobody.
+//! All relayers of the endpoints file are asked at once. A relayer that does not answer in time, answers too much,
+//! serves another contract or does not serve the asset makes no offer, and delays nobody.
 
 use std::time::Duration;
 
@@ -22,23 +22,23 @@ use crate::wallet::{Intent, Wallet};
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Longer answers are not read: an entry of an asset has about a hundred bytes.
 const ANSWER_BYTES_MAX: usize = 256 << 10;
-/// What the blocks take into which a relayer's transaction comes.
+/// The time until a relayer's transaction is in a block.
 const INCLUSION: Duration = Duration::from_secs(30);
 
-/// What one relayer takes for a redemption.
+/// A relayer's offer for a redemption.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offer {
-    /// Where it was asked.
+    /// The URL at which it was asked.
     pub url: String,
-    /// Who would get the fee.
+    /// The address that would receive the fee.
     pub relayer: Address,
     /// In the smallest unit of the asset.
     pub fee: Amount,
-    /// In about this time the redemption is paid, where gas gets no dearer.
+    /// The estimated time until the redemption is paid, if gas gets no more expensive.
     pub paid_within: Duration,
 }
 
-/// As a relayer writes it. What else it says is passed over.
+/// A relayer's answer. Other fields are ignored.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Answer {
@@ -56,10 +56,10 @@ struct Fee {
 }
 
 impl Wallet {
-    /// What the relayers of the endpoints file take for a redemption of `asset`, the cheapest first.
+    /// The offers of the relayers in the endpoints file for a redemption of `asset`, the cheapest first.
     ///
     /// # Errors
-    /// Where that file cannot be read. A relayer that makes no offer is no error.
+    /// If that file cannot be read. A relayer that makes no offer is no error.
     pub async fn offers(&self, asset: Asset) -> Result<Vec<Offer>, WalletError> {
         let endpoints = Endpoints::read(&self.folder().config()?.endpoints).map_err(NetworkError::from)?;
         let client = reqwest::Client::builder().redirect(Policy::none()).build();
@@ -85,11 +85,11 @@ impl Wallet {
         Ok(offers)
     }
 
-    /// The fee of the same redemption, whatever its fee, where one is unfinished: a repetition finishes that one, also
-    /// where relayers take another fee by now.
+    /// The fee of an unfinished redemption that is the same apart from its fee: repeating a redemption finishes the
+    /// earlier one, even if relayers now ask another fee.
     ///
     /// # Errors
-    /// Where the wallet's files cannot be read.
+    /// If the wallet's files cannot be read.
     pub fn unfinished_fee(&self, account: AccountId, intent: &Intent) -> Result<Option<Amount>, WalletError> {
         let unfinished = self.folder().orders(account).unfinished()?;
         Ok(unfinished.iter().find_map(|entry| same_but_for_the_fee(entry, account, intent)))

@@ -6,9 +6,9 @@
 //!  an order that authorities are locked on ─► adopt: write it down as if it were ours, and finish it
 //!  two orders for one number ─► OrderConflict ─► finish the one that still can be ─► the other is superseded
 //! ```
-//! Invariants: nothing is signed here; whatever is sent was signed with this account's key, which is checked. Our
-//! own order, or one that is adopted in its place, stands on disk before it is sent; of a competitor of an order of
-//! ours the certificate does, before it is settled.
+//! Invariants: nothing is signed here; everything that is sent was signed with this account's key, which is checked.
+//! Our own order, or one that is adopted in its place, is on disk before it is sent; the certificate of a competing
+//! order is on disk before it is settled.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
@@ -229,8 +229,8 @@ impl Wallet {
     }
 
     /// The orders of a number that authorities are locked on. An order that can keep another one from its quorum is
-    /// held by more than the f that any quorum of answers may leave out, so it is among them. What none but the account's owner could sign counts,
-    /// whoever shows it.
+    /// held by more than the f authorities that a quorum of answers may leave out, so it is among them. An order
+    /// signed by the account's owner counts, whichever authority returns it.
     fn conflict(&self, account: AccountId, sequence: SequenceNumber, answers: &Answers<AccountState>) -> OrderConflict {
         let mut conflict = OrderConflict::new(&self.network().committee());
         for (name, answer) in answers {

@@ -8,9 +8,9 @@
 //! Modules in reading order: `folder`, `wallet`, `finish`, `many`, `receive`, `view`, `chain`,
 //! `payout`, `spent`, `fees`, `arrival`, `audit`, `open`, `memo`, `money`, `link`.
 //!
-//! Invariants: what an authority says is verified or agreed by f + 1 before it is acted on; an order is on
-//! disk before it is sent; no second order is ever signed for a sequence number; whatever a crash leaves
-//! unfinished, [`Wallet::resume`] finishes.
+//! Invariants: an authority's answer is verified, or agreed by f + 1, before the wallet acts on it; an order is on
+//! disk before it is sent; no second order is ever signed for a sequence number; [`Wallet::resume`] finishes
+//! everything that a crash leaves unfinished.
 //!
 //! A program that keeps no folder, such as a bench, uses `fastpay-client` alone.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]

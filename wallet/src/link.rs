@@ -5,7 +5,7 @@
 //! fastpay:<account>@<chain id>/<contract>?asset=&amount=&memo=|text=&label=&expires=
 //! https://wallet.example/pay#fastpay:…
 //! ```
-//! A link is text from a stranger: it is read strictly, and says who *asks* for money, never who they are.
+//! A link is text from a stranger: it is parsed strictly, and names who *asks* for money, without proof of identity.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -18,7 +18,7 @@ use crate::memo::{format_memo, is_formatting, parse_memo};
 
 /// A longer text is not read, and would fit no QR code that a camera reads with ease.
 pub const LINK_LENGTH_MAX: usize = 1_024;
-/// So many characters of a label are shown at most.
+/// The number of characters of a label that are shown.
 pub const LABEL_LENGTH_MAX: usize = 64;
 
 const SCHEME: &str = "fastpay:";
@@ -27,7 +27,7 @@ const NUMBER_MAX: u64 = 4_503_599_627_370_476;
 /// The end of the year 9999: what is beyond is no time that anybody means.
 const TIME_MAX: u64 = 253_402_300_799;
 const PARAMETERS: [&str; 6] = ["asset", "amount", "memo", "text", "label", "expires"];
-/// What JavaScript's `encodeURIComponent` encodes: both write the same links.
+/// The characters that JavaScript's `encodeURIComponent` encodes: both write the same links.
 const COMPONENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'_')
@@ -39,22 +39,22 @@ const COMPONENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'(')
     .remove(b')');
 
-/// What is asked for.
+/// The request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PaymentLink {
-    /// Who is to be paid.
+    /// The account to be paid.
     pub account: AccountId,
     /// The chain of the deployment that the payment is for.
     pub chain_id: u64,
     /// Its contract.
     pub contract: PrimaryAddress,
-    /// What is to be paid.
+    /// The asset to be paid.
     pub asset: Asset,
     /// How much; the payer chooses where there is none.
     pub amount: Option<Amount>,
-    /// What the payment must carry, so that the recipient can tell it from others.
+    /// The memo that the payment must carry, so that the recipient can recognise it.
     pub memo: Option<Memo>,
-    /// What the recipient calls itself. Nobody has checked it.
+    /// The recipient's name for itself, unverified.
     pub label: Option<String>,
     /// Until when the recipient expects the payment, in seconds since 1970.
     pub expires: Option<u64>,
@@ -87,7 +87,7 @@ impl PaymentLink {
     /// The same in its normal form, if everyone can read it back.
     ///
     /// # Errors
-    /// Where it asks for nothing, or it or its label is too long.
+    /// If it asks for nothing, or it or its label is too long.
     pub fn check(&self) -> Result<Self, LinkError> {
         self.label.as_deref().map_or(Ok(()), check_label)?;
         self.to_string().parse()
@@ -262,7 +262,7 @@ fn address(what: &str, text: &str) -> Result<PrimaryAddress, LinkError> {
 /// Whether payers see all of what a recipient wants to be called. What they read is cut; what is written is not.
 ///
 /// # Errors
-/// Where it is longer than [`LABEL_LENGTH_MAX`] characters.
+/// If it is longer than [`LABEL_LENGTH_MAX`] characters.
 pub fn check_label(label: &str) -> Result<(), LabelTooLong> {
     match plain(label).chars().count() {
         0..=LABEL_LENGTH_MAX => Ok(()),
@@ -270,7 +270,7 @@ pub fn check_label(label: &str) -> Result<(), LabelTooLong> {
     }
 }
 
-/// What is shown of a stranger's label.
+/// A stranger's label as it is shown.
 fn shown_label(label: &str) -> String {
     plain(label).chars().take(LABEL_LENGTH_MAX).collect()
 }

@@ -4,9 +4,9 @@
 //!  job on disk ─► finish what is unfinished ─► which pages have an order? ─► is there money for the others?
 //!    ─► page by page: sign ─► write down ─► certify ─► write down ─┬─► settle, while the next page is certified
 //! ```
-//! Invariants: a page's order carries the page's name as its memo, so an order on disk, or its certificate, says that the
-//! page is paid, whatever else is lost; no page is signed again while an order with its name may still be executed. So a
-//! job that is done again, after a crash or by mistake, pays nobody twice.
+//! Invariants: a page's order carries the page's name as its memo, so an order on disk, or its certificate, proves
+//! that the page is paid, whatever else is lost; no page is signed again while an order with its name may still be
+//! executed. A job that is repeated, after a crash or by mistake, therefore pays nobody twice.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,13 +28,13 @@ const PAGES_UNDER_WAY_MAX: usize = 8;
 /// One order of a job: payments of one asset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PayoutPage {
-    /// What is paid.
+    /// The asset that is paid.
     pub asset: Asset,
-    /// To whom, and how much.
+    /// The recipients and their amounts.
     pub outputs: Outputs,
 }
 
-/// What has become of a page.
+/// The state of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageState {
     /// The number of its order among the sender's.
@@ -65,16 +65,16 @@ impl Wallet {
     /// It stays what it was when it was begun.
     ///
     /// # Errors
-    /// Where the wallet's files cannot be used.
+    /// If the wallet's files cannot be used.
     pub fn job(&self, name: Digest, account: AccountId, outputs_max: usize) -> Result<Job, WalletError> {
         let outputs_max = outputs_max.clamp(1, PAYOUT_OUTPUTS_MAX);
         Ok(self.folder().jobs().begin(name, account, outputs_max)?)
     }
 
-    /// How far the pages of a job are, as far as this wallet's files say.
+    /// The states of a job's pages, by this wallet's files.
     ///
     /// # Errors
-    /// Where they cannot be read.
+    /// If they cannot be read.
     pub fn page_states(
         &self,
         name: Digest,
@@ -98,7 +98,7 @@ impl Wallet {
         Ok(states)
     }
 
-    /// Of an entry that has a transfer. What is certified is what counts, whoever ordered it.
+    /// The state of an entry that has a transfer. A certified transfer counts, whoever ordered it.
     fn state_of(&self, entry: &OrderEntry) -> PageState {
         let digest = entry.transfer().map(|transfer| self.network().domain().transfer_digest(transfer));
         let state = match entry.state {
@@ -109,8 +109,8 @@ impl Wallet {
         PageState { sequence: entry.sequence, digest: digest.unwrap_or_default(), state }
     }
 
-    /// Pays all pages of a job that are not paid yet, and returns when all are settled. `told` hears of the states
-    /// whenever one changes.
+    /// Pays all unpaid pages of a job, and returns when all are settled. Calls `told` with the states after every
+    /// change.
     ///
     /// # Errors
     /// As [`Wallet::send`]. Some pages may be paid then: the same call again pays the others.

@@ -18,8 +18,8 @@ pub struct Money {
 }
 
 impl Money {
-    /// How `asset` is written. Where its decimals cannot be learned now, amounts are shown in its smallest
-    /// unit, and said to be.
+    /// The format of amounts of `asset`. If its decimals are unknown now, amounts are in its smallest unit and
+    /// labelled so.
     pub async fn of(wallet: &Wallet, asset: Asset) -> Self {
         let info = match wallet.asset_info(asset).await {
             Ok(info) => Some(info),
@@ -53,7 +53,7 @@ impl Wallet {
     /// Reads an amount that a person wrote in whole units of an asset, such as 1.5.
     ///
     /// # Errors
-    /// Where it is none, or the asset's decimals cannot be learned now.
+    /// If it is none, or the asset's decimals cannot be learned now.
     pub async fn read_amount(&self, asset: Asset, text: &str) -> Result<Amount, WalletError> {
         Ok(parse_amount(text, self.asset_info(asset).await?.decimals)?)
     }

@@ -26,7 +26,7 @@ const DEPLOYMENT_POLL: Duration = Duration::from_millis(300);
 /// serve it.
 ///
 /// # Errors
-/// Where the Primary does not answer or serves another chain, there is no contract, the endpoints are of
+/// If the Primary does not answer or serves another chain, there is no contract, the endpoints are of
 /// another committee, there is a configuration already and `replace` is false, or what stands in the folder is of
 /// another deployment.
 pub async fn set_up(folder: &Folder, config: &Config, replace: bool) -> Result<KnownCommittees, WalletError> {
@@ -75,7 +75,7 @@ async fn first_committees(primary: Primary) -> Result<Committees, WalletError> {
 /// The chain id that the first of some Ethereum nodes serves.
 ///
 /// # Errors
-/// Where it does not answer.
+/// If it does not answer.
 pub async fn learn_chain_id(rpc_urls: &[Url]) -> Result<u64, WalletError> {
     let url = rpc_urls.first().ok_or(PrimaryError::NoUrl)?;
     Ok(served_chain(url).await?)
@@ -84,7 +84,7 @@ pub async fn learn_chain_id(rpc_urls: &[Url]) -> Result<u64, WalletError> {
 /// Reads a genesis file.
 ///
 /// # Errors
-/// Where it is missing or malformed.
+/// If it is missing or malformed.
 pub fn read_genesis(path: &Path) -> Result<Genesis, ConfigError> {
     let content = std::fs::read(path).map_err(|error| ConfigError::Io { path: path.into(), error })?;
     serde_json::from_slice(&content)
@@ -103,7 +103,7 @@ impl Wallet {
     /// [`Wallet::follow`]. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// Where there is none, or its files are malformed.
+    /// If there is none, or its files are malformed.
     pub fn open(folder: Folder, options: QuorumOptions) -> Result<Self, WalletError> {
         let config = folder.config()?;
         let endpoints = Endpoints::read(&config.endpoints).map_err(NetworkError::from)?;
@@ -183,7 +183,7 @@ impl Wallet {
     /// How amounts of an asset are written. A token is asked once; its answer is kept.
     ///
     /// # Errors
-    /// Where the token has no decimals, or is not known yet and the Primary does not answer.
+    /// If the token has no decimals, or is not known yet and the Primary does not answer.
     pub async fn asset_info(&self, asset: Asset) -> Result<AssetInfo, WalletError> {
         let config = self.folder().config()?;
         if asset == Asset::ETHER {

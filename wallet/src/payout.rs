@@ -18,7 +18,7 @@ const LOOKED_AT_MAX: usize = 100;
 /// A redemption of this wallet that is in the contract's queue.
 #[derive(Clone, Debug)]
 pub struct QueuedRedemption {
-    /// What is to be paid.
+    /// The asset to be paid.
     pub redemption: Redemption,
     /// Who brought it, and from when on it can be executed.
     pub queued: Queued,
@@ -64,7 +64,7 @@ pub async fn check_account(primary: &Primary, account: AccountId) -> Result<(), 
 /// A redemption as it stands in the contract's queue; none where it is not there, or another order took its number.
 ///
 /// # Errors
-/// Where the Primary does not answer.
+/// If the Primary does not answer.
 pub async fn queued_redemption(
     primary: &Primary,
     redemption: &Redemption,
@@ -83,7 +83,7 @@ pub async fn queued_redemption(
 /// none where it would be paid at once.
 ///
 /// # Errors
-/// Where the Primary does not answer.
+/// If the Primary does not answer.
 pub async fn would_queue(primary: &Primary, asset: Asset, amount: Amount) -> Result<Option<u64>, WalletError> {
     if U256::from(amount.0) <= primary.outflow_available(asset).await? {
         return Ok(None);
@@ -97,7 +97,7 @@ impl Wallet {
     /// epoch, else with votes of the current committee for the same redemption.
     ///
     /// # Errors
-    /// Where it is the certificate of a payment, the Primary does not answer, or too few authorities vote.
+    /// If it is the certificate of a payment, the Primary does not answer, or too few authorities vote.
     pub async fn redemption_call(
         &self,
         primary: &Primary,
@@ -123,7 +123,7 @@ impl Wallet {
     /// of the epoch that queued it were stolen.
     ///
     /// # Errors
-    /// Where no authority has its certificate, or too few vote.
+    /// If no authority has its certificate, or too few vote.
     pub async fn execution_call(&self, primary: &Primary, item: &QueuedRedemption) -> Result<Call, WalletError> {
         let redemption = &item.redemption;
         let votes = if item.queued.needs_votes {
@@ -155,7 +155,7 @@ impl Wallet {
     /// queue.
     ///
     /// # Errors
-    /// Where the wallet's files cannot be read, or the Primary does not answer.
+    /// If the wallet's files cannot be read, or the Primary does not answer.
     pub async fn queued(&self, primary: &Primary, account: AccountId) -> Result<Vec<QueuedRedemption>, WalletError> {
         let entries = self.folder().orders(account).entries()?;
         let transfers = entries.iter().rev().filter_map(|entry| Some(&entry.certificate.as_ref()?.order.transfer));

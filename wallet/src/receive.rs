@@ -129,7 +129,7 @@ impl Wallet {
     /// the Primary take; what there was no time for the next call takes in.
     ///
     /// # Errors
-    /// Where fewer authorities than a quorum answer, or the wallet's files cannot be used.
+    /// If fewer authorities than a quorum answer, or the wallet's files cannot be used.
     pub async fn collect(&self, account: AccountId) -> Result<Collected, WalletError> {
         let journal = Arc::new(self.folder().inbox(account).lock(LOCK_PATIENCE).await?);
         let first = self.collect_once(&journal, GRACE).await?;

@@ -26,7 +26,7 @@ pub enum RedemptionState {
     Queued(Queued),
     /// It was paid.
     Paid {
-        /// Who brought it, and got the fee.
+        /// The relayer that submitted it and received the fee.
         relayer: Address,
         /// The transaction that paid it.
         transaction: B256,
@@ -68,7 +68,7 @@ impl RedemptionState {
 /// [`RedemptionState::Spent`].
 ///
 /// # Errors
-/// Where the Primary does not answer.
+/// If the Primary does not answer.
 pub async fn redemption_state(
     primary: &Primary,
     certificate: &VerifiedCertificate,
@@ -99,7 +99,7 @@ impl Wallet {
     /// a final block is noted in the folder, and not looked for again.
     ///
     /// # Errors
-    /// Where the wallet's files cannot be used, or the Primary does not answer.
+    /// If the wallet's files cannot be used, or the Primary does not answer.
     pub async fn redemption_states(
         &self,
         primary: &Primary,

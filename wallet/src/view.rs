@@ -55,7 +55,7 @@ impl Wallet {
     /// What the committee says of an account.
     ///
     /// # Errors
-    /// Where fewer authorities than a quorum answer.
+    /// If fewer authorities than a quorum answer.
     pub async fn view(&self, account: AccountId) -> Result<AccountView, WalletError> {
         let answers = self.ask_account(account).await?;
         let known = self.folder().orders(account).next_sequence()?;
@@ -103,7 +103,7 @@ impl Wallet {
     /// The deposits that an Ethereum key of this wallet has sent and that are not known to be final.
     ///
     /// # Errors
-    /// Where the wallet's files cannot be read.
+    /// If the wallet's files cannot be read.
     pub fn pending_deposits(&self, owner: Address) -> Result<Vec<TransactionEntry>, WalletError> {
         let mut pending = self.folder().transactions(owner).pending()?;
         pending.retain(|entry| matches!(entry.errand, Errand::Deposit { .. }));

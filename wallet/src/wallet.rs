@@ -39,11 +39,11 @@ pub(crate) const READ_PATIENCE: Duration = Duration::from_secs(5);
 pub enum Intent {
     /// To another FastPay account.
     Pay {
-        /// Who is paid.
+        /// The account that is paid.
         recipient: AccountId,
         /// What.
         asset: Asset,
-        /// How much.
+        /// The amount, in the asset's smallest unit.
         amount: Amount,
         /// Free for the user.
         memo: Memo,
@@ -54,7 +54,7 @@ pub enum Intent {
         recipient: PrimaryAddress,
         /// What.
         asset: Asset,
-        /// How much is debited.
+        /// The amount debited, in the asset's smallest unit.
         amount: Amount,
         /// The relayer's part of it.
         fee: Amount,
@@ -64,7 +64,7 @@ pub enum Intent {
 }
 
 impl Intent {
-    /// What is moved.
+    /// The asset.
     #[must_use]
     pub fn asset(&self) -> Asset {
         match self {

@@ -5,9 +5,9 @@
 //! ```text
 //!  balance = deposits + received − sent − redeemed         (per account and asset)
 //! ```
-//! What an authority says of an account fits where it counts the same orders, payments and deposits as these books
-//! and holds what they make. An authority that has confirmed less than others is behind, and its balances must
-//! fit all the same.
+//! An authority's state of an account is consistent if it counts the same orders, payments and deposits as these
+//! books, and its balances equal their result. An authority that has confirmed less than others is behind, and its
+//! balances must still be consistent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -21,19 +21,19 @@ use serde::Serialize;
 use super::proof::Proof;
 use super::totals::Reading;
 
-/// So many certificates of an account are asked for at once, of each authority.
+/// The number of certificates of an account that are requested at once from each authority.
 pub(super) const SLICE: u64 = 32;
-/// So many proofs are kept.
+/// The number of proofs kept.
 const PROOFS_MAX: usize = 1_000;
 
-/// What is wrong with how an authority answers for a certificate. Read on with its number.
+/// The defect of an authority's answer for a certificate. Its text ends with the certificate's number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Flaw {
-    /// It has confirmed it and does not show it.
+    /// It has confirmed the certificate and does not return it.
     Hidden,
-    /// It has confirmed it and cannot read it any more.
+    /// It has confirmed the certificate and can no longer read it.
     Unreadable(String),
-    /// It shows something else.
+    /// It returns something else.
     Bogus(String),
 }
 
@@ -49,16 +49,16 @@ impl fmt::Display for Flaw {
     }
 }
 
-/// What was read of an account.
+/// The data read of an account.
 pub(super) struct Visit {
     pub(super) account: AccountId,
-    /// By authority; none where it did not answer.
+    /// By authority; none if it did not answer.
     pub(super) states: Vec<Option<AccountState>>,
     /// Number by number, what each authority that has confirmed it shows. Who did not answer is not there.
     pub(super) slots: BTreeMap<u64, Slot>,
 }
 
-/// What authorities show for one number.
+/// The answers of authorities for one number.
 pub(super) type Slot = BTreeMap<usize, Result<VerifiedCertificate, Flaw>>;
 
 /// An authority that has not confirmed all that others have.
@@ -67,11 +67,11 @@ pub(super) type Slot = BTreeMap<usize, Result<VerifiedCertificate, Flaw>>;
 pub struct Behind {
     /// How many certificates it lacks.
     pub certificates: u64,
-    /// Of how many accounts.
+    /// The number of accounts concerned.
     pub accounts: u64,
 }
 
-/// What certificates make of one account.
+/// The effect of certificates on one account.
 #[derive(Clone, Debug, Default)]
 struct View {
     /// How many of its certificates are counted: the number of the next.
@@ -83,15 +83,15 @@ struct View {
 
 #[derive(Clone, Debug)]
 struct Book {
-    /// By asset, each with its place among all deposits of the account, from 1, and the sum of those of its asset so
-    /// far. Anyone can deposit any asset for anyone, so no sum is made by going through all of them.
+    /// By asset, each deposit with its place among all deposits of the account, from 1, and the sum of its asset so
+    /// far. Anyone can deposit any asset for anyone, so no sum is computed by iterating over all deposits.
     deposits: BTreeMap<Asset, Vec<(usize, Balance)>>,
     deposit_count: usize,
     /// By authority, in the order of the books.
     views: Vec<View>,
-    /// Of all authorities together.
+    /// The view of all authorities together.
     all: View,
-    /// What each authority said last.
+    /// The last state of each authority.
     states: Vec<Option<AccountState>>,
 }
 
@@ -171,8 +171,8 @@ impl Books {
         self.accounts.get(&account).map_or_else(none, |book| book.views.iter().map(|view| view.sent).collect())
     }
 
-    /// Takes in what was read of an account. Returns the accounts that are heard of for the first time, and whether
-    /// there is more to read of this one.
+    /// Adds the data read of an account. Returns the accounts that are new, and whether there is more to read of this
+    /// one.
     pub(super) fn take_in(
         &mut self,
         visit: Visit,
@@ -195,7 +195,7 @@ impl Books {
         (new, more)
     }
 
-    /// Takes in what all authorities show for one number. Returns the recipients that are heard of for the first time.
+    /// Adds the answers of all authorities for one number. Returns the recipients that are new.
     fn take_slot(
         &mut self,
         account: AccountId,
@@ -288,7 +288,7 @@ impl Books {
         self.accounts.get(&account).map_or_else(BTreeSet::new, Book::assets)
     }
 
-    /// By asset, what was deposited, and what all accounts together must hold, by all certificates.
+    /// By asset, the sum of deposits, and the sum that all accounts must hold by all certificates.
     pub(super) fn sums(&self) -> BTreeMap<Asset, (Balance, Balance)> {
         let mut sums: BTreeMap<Asset, (Balance, Balance)> = BTreeMap::new();
         for book in self.accounts.values() {
@@ -323,7 +323,7 @@ impl Books {
         behind
     }
 
-    /// What does not fit, in words.
+    /// The contradictions, in words.
     pub(super) fn findings(&self, readings: &BTreeMap<AuthorityName, Reading>) -> Vec<String> {
         let mut findings = Vec::new();
         for (account, sequence) in &self.doubles {
@@ -403,19 +403,19 @@ impl Book {
         self.deposits.keys().chain(self.all.flow.keys()).copied().collect()
     }
 
-    /// What the account's first `count` deposits have of an asset.
+    /// The sum of an asset in the account's first `count` deposits.
     fn deposited(&self, count: usize, asset: Asset) -> Balance {
         let of = self.deposits.get(&asset).map_or(&[][..], Vec::as_slice);
         let within = of.partition_point(|(place, _)| *place <= count);
         within.checked_sub(1).and_then(|last| of.get(last)).map_or(Balance::ZERO, |(_, sum)| *sum)
     }
 
-    /// What the first deposits and a view's certificates make.
+    /// The balance that results from the first deposits and a view's certificates.
     fn expected(&self, view: &View, deposits: usize, asset: Asset) -> Balance {
         self.deposited(deposits, asset).plus(view.flow.get(&asset).copied().unwrap_or_default())
     }
 
-    /// What an authority says of this account that cannot be.
+    /// The contradictions in an authority's state of this account.
     fn misfits(&self, index: usize, state: &AccountState) -> Vec<String> {
         let Some(view) = self.views.get(index) else { return Vec::new() };
         if state.next_sequence.0 != view.sent {
@@ -445,7 +445,7 @@ impl Book {
     }
 }
 
-/// What an authority says that an account holds. Of two that it says of one asset the first counts, as everywhere.
+/// The balances that an authority reports for an account. If it reports an asset twice, the first entry counts.
 fn holdings(state: &AccountState) -> BTreeMap<Asset, Balance> {
     state.holdings.iter().rev().copied().collect()
 }

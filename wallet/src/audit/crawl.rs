@@ -1,5 +1,5 @@
-//! Reads every account that ever held anything, at every authority, without an index: value comes in by deposits
-//! alone, so who was funded is visited first, and then whoever a certificate pays.
+//! Reads every account that ever held anything, at every authority, without an index: value enters only by deposits,
+//! so funded accounts are visited first, and then all recipients of certificates.
 //!
 //! ```text
 //!  deposits ─► accounts to visit ─► states and certificates, a slice at a time ─► verified ─► Books
@@ -22,12 +22,12 @@ use super::proof::Proof;
 use super::{AuditListener, AuditProgress};
 use fastpay_client::Network;
 
-/// So many accounts are read at once.
+/// The number of accounts that are read at once.
 const ACCOUNTS_AT_ONCE: usize = 16;
-/// Progress is told after so many accounts.
+/// The number of accounts between progress reports.
 const TELL_EVERY: usize = 500;
 
-/// Visits all accounts once, and those that it hears of on the way.
+/// Visits all accounts once, including those that it discovers on the way.
 pub(super) async fn round(
     network: &Network,
     authorities: &[AuthorityClient],
@@ -64,20 +64,20 @@ pub(super) async fn round(
     }
 }
 
-/// What different certificates for one number prove.
+/// The proofs of misbehaviour in different certificates for one number.
 fn proofs(network: &Network, valid: &[VerifiedCertificate]) -> Vec<Proof> {
     let others = |position: usize| valid.iter().skip(position.saturating_add(1));
     let pairs = valid.iter().enumerate().flat_map(|(position, one)| others(position).map(move |other| (one, other)));
     pairs.flat_map(|(one, other)| Proof::find(network.domain(), one.certificate(), other.certificate())).collect()
 }
 
-/// What the books have of an account.
+/// The state of an account in the books.
 struct Known {
     /// How many of its certificates are counted, by authority.
     counted: Vec<u64>,
     /// The numbers for which an authority gave no good answer.
     flawed: BTreeSet<u64>,
-    /// What it may hold.
+    /// The assets that it may hold.
     assets: BTreeSet<Asset>,
 }
 
@@ -106,7 +106,7 @@ async fn visit(network: Network, authorities: Vec<AuthorityClient>, account: Acc
     Visit { account, states, slots }
 }
 
-/// What an authority answers for each number: in pages, and once more alone where a page has none.
+/// An authority's answer for each number: in pages, and singly for a number that its page lacks.
 async fn read_certificates(
     authority: &AuthorityClient,
     account: AccountId,
@@ -131,7 +131,7 @@ async fn read_certificates(
     answers
 }
 
-/// What an answer for a certificate is worth; none where there was no answer.
+/// Verifies an answer for a certificate; none if there was no answer.
 fn judge(
     network: &Network,
     account: AccountId,

@@ -1,4 +1,4 @@
-//! The public audit: is every asset solvent, and does every authority say what certificates and deposits make?
+//! The public audit: is every asset solvent, and does every authority's state follow from certificates and deposits?
 //!
 //! ```text
 //!  contract: deposits ─► crawl: accounts, certificates of every authority ─► books ─┬─► balances, authorities behind
@@ -47,7 +47,7 @@ pub struct AuditReport {
     pub last_transaction_index: TransactionIndex,
     /// By asset.
     pub assets: Vec<AssetAudit>,
-    /// How many accounts were looked at, one by one, at each authority.
+    /// The number of accounts that were read one by one, at each authority.
     pub accounts: usize,
     /// How many sequence numbers have a certificate, each of which was checked.
     pub certificates: u64,
@@ -60,7 +60,7 @@ pub struct AuditReport {
     /// Authorities that have more assets than they list: the audit is of the listed ones, ETH and those that
     /// were deposited or that this wallet knows.
     pub truncated: Vec<AuthorityName>,
-    /// What does not fit.
+    /// The contradictions.
     pub findings: Vec<String>,
 }
 
@@ -68,27 +68,27 @@ pub struct AuditReport {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AssetAudit {
-    /// Which.
+    /// The asset.
     pub asset: Asset,
-    /// What the contract holds for accounts.
+    /// The contract's balance for accounts.
     pub contract_total: Balance,
-    /// What else it holds; none without a Primary.
+    /// The contract's other balances; none without a Primary.
     pub backing: Option<Backing>,
     /// By authority.
     pub authorities: Vec<AuthorityAudit>,
-    /// Where everything that was deposited is, by certificates alone.
+    /// The whereabouts of all deposits, by certificates alone.
     pub solvency: Solvency,
     /// True where all of it balances.
     pub ok: bool,
 }
 
-/// Where everything is that was deposited of an asset, by the contract's events and all certificates.
+/// The whereabouts of all deposits of an asset, by the contract's events and all certificates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Solvency {
-    /// What was ever deposited.
+    /// The sum of all deposits.
     pub deposited: Balance,
-    /// What the accounts hold.
+    /// The sum of all account balances.
     pub accounts: Balance,
     /// Certified, and not paid by the contract yet: not brought there, or in its queue.
     pub redeemable: Balance,
@@ -103,15 +103,15 @@ pub struct Solvency {
     pub solvent: bool,
 }
 
-/// What the contract owes of an asset, and whether it has all of it.
+/// The contract's liabilities of an asset, and whether it can cover them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Backing {
-    /// Of what it holds for accounts: what is in its queue.
+    /// The part of its balance for accounts that is in its queue.
     pub queued: Balance,
     /// For payouts that could not be made.
     pub claims: Balance,
-    /// What it really has; none where the token does not say.
+    /// The token balance of the contract; none if the token does not report it.
     pub held: Option<Balance>,
 }
 
@@ -119,7 +119,7 @@ pub struct Backing {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AuthorityAudit {
-    /// Who.
+    /// The authority.
     pub authority: AuthorityName,
     /// The sum of all balances.
     pub accounts_total: Balance,
@@ -147,7 +147,7 @@ pub struct AuditProgress {
 /// Hears of an audit's progress.
 pub type AuditListener = dyn Fn(&AuditProgress) + Send + Sync;
 
-/// Where deposits are read.
+/// The source of deposits.
 enum Source {
     Primary { primary: Primary, reader: DepositReader, cursor: Cursor, spendings: Spendings },
     Genesis(Genesis),
@@ -167,7 +167,7 @@ impl Wallet {
     /// authorities to follow the contract's last event and for a moment in which nothing moves.
     ///
     /// # Errors
-    /// Where the Primary or a quorum of authorities does not answer. What does not fit is no error here, but in
+    /// If the Primary or a quorum of authorities does not answer. What does not fit is no error here, but in
     /// the report.
     pub async fn audit(&self, patience: Duration, listener: &AuditListener) -> Result<AuditReport, WalletError> {
         let until = Instant::now() + patience;
@@ -187,10 +187,10 @@ impl Wallet {
         }
     }
 
-    /// Checks a proof of misbehaviour, against the committees that this wallet knows. Asks nobody.
+    /// Verifies a proof of misbehaviour against the committees that this wallet knows, without network access.
     ///
     /// # Errors
-    /// Where it proves nothing.
+    /// If it proves nothing.
     pub fn verify_proof(&self, proof: &Proof) -> Result<(), ProofError> {
         proof.verify(self.network().domain(), &self.network().committees())
     }
@@ -216,7 +216,7 @@ impl<'a> Audit<'a> {
         Ok(Self { wallet, source, authorities, books, listener })
     }
 
-    /// Counts everything once. Also says whether nothing moved meanwhile, as far as sums tell.
+    /// Counts everything once. Also returns whether the sums stayed the same meanwhile.
     async fn once(&mut self) -> Result<(AuditReport, bool), WalletError> {
         self.read_deposits().await?;
         let (mut readings, mut silent) = (BTreeMap::new(), BTreeMap::new());

@@ -19,9 +19,9 @@ pub struct Proof {
     pub chain_id: u64,
     /// Its contract, or what takes its place.
     pub contract: PrimaryAddress,
-    /// Who cheated.
+    /// The authority that misbehaved.
     pub authority: AuthorityName,
-    /// Whose orders.
+    /// The account whose orders these are.
     pub account: AccountId,
     /// Their number.
     pub sequence: SequenceNumber,
@@ -37,7 +37,7 @@ pub struct Proof {
 pub struct SignedVote {
     /// The committee in which it was cast.
     pub epoch: Epoch,
-    /// What it is for, for people; the order counts.
+    /// The transfer, for people; the order counts.
     pub transfer: Transfer,
     /// The order with its owner's signature: borsh in hexadecimal digits.
     pub order: String,
@@ -48,7 +48,7 @@ pub struct SignedVote {
 /// Why a proof proves nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProofError {
-    /// Of another chain or contract.
+    /// The proof is for another chain or contract.
     #[error("it is of contract {contract} on chain {chain_id}, which is not this wallet's")]
     OtherDeployment {
         /// The chain that it names.
@@ -59,7 +59,7 @@ pub enum ProofError {
     /// Not what it should be made of.
     #[error("its {0} cannot be read")]
     Malformed(&'static str),
-    /// Of a committee of which this wallet does not know.
+    /// This wallet does not know the committee of the epoch.
     #[error("this wallet does not know of epoch {0}")]
     UnknownEpoch(Epoch),
     /// An order is not valid.
@@ -82,7 +82,7 @@ pub enum ProofError {
 }
 
 impl Proof {
-    /// What two certificates for one number prove: everybody who voted in both.
+    /// The proofs in two certificates for one number: one for every authority that voted in both.
     pub(super) fn find(domain: &Domain, first: &Certificate, second: &Certificate) -> Vec<Self> {
         let (chain_id, contract) = (domain.chain_id(), domain.contract());
         let (account, sequence) = (first.order.transfer.sender(), first.order.transfer.sequence());
@@ -97,7 +97,7 @@ impl Proof {
     /// Checks all of it. Nothing in the proof is believed: who was in which committee is for the caller to know.
     ///
     /// # Errors
-    /// Where it does not prove that its authority voted for two orders of its account and number.
+    /// If it does not prove that its authority voted for two orders of its account and number.
     pub fn verify(&self, domain: &Domain, committees: &Committees) -> Result<(), ProofError> {
         let Self { chain_id, contract, authority, account, sequence, first, second } = self;
         if (*chain_id, *contract) != (domain.chain_id(), domain.contract()) {

@@ -9,8 +9,9 @@
 //! confirmed here. What is in the contract's queue is not paid: the contract's total has it until it is. Every
 //! redemption counted is a verified certificate.
 //!
-//! A number that the contract has spent is not paid for that: a thief with redemption keys may have spent it on another
-//! order, and a queued redemption may have been released (`Spending`). The digests in the contract's events tell them apart.
+//! A spent number does not prove that its order was paid: a thief with redemption keys may have spent it on another
+//! order, and a queued redemption may have been released (`Spending`). The digests in the contract's events tell these
+//! cases apart.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,13 +27,13 @@ use fastpay_rpc::ShardStatus;
 use super::{AssetAudit, AuditReport, AuthorityAudit, Backing, Solvency};
 use crate::error::WalletError;
 
-/// What names an order.
+/// The name of an order.
 pub(super) type Name = (AccountId, SequenceNumber);
 
 /// Redemptions, by what names them.
 pub(super) type Redemptions = BTreeMap<Name, Moved>;
 
-/// What a redemption moves.
+/// The asset and amount of a redemption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Moved {
     pub(super) asset: Asset,
@@ -40,7 +41,7 @@ pub(super) struct Moved {
     pub(super) digest: Digest,
 }
 
-/// What the contract spent a number on.
+/// The order on which the contract spent a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Spending {
     pub(super) on: Moved,
@@ -86,7 +87,7 @@ pub(super) fn take_note(spendings: &mut Spendings, event: &OrderEvent) {
     spendings.insert(name, spending);
 }
 
-/// What the contract did with numbers beside paying their certificates.
+/// Numbers that the contract spent otherwise than on paying their certificates.
 #[derive(Debug, Default)]
 pub(super) struct Misspent {
     /// Certified, and never to be paid: the number was spent on another order, or released.

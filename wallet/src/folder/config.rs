@@ -10,11 +10,11 @@ use fastpay_telemetry::TraceSettings;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-/// What the wallet is told by its owner. Everything else it learns from the contract.
+/// The owner's configuration of the wallet. It learns everything else from the contract.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// The JSON file that says where the authorities are reached.
+    /// The JSON file of the authorities' endpoints.
     pub endpoints: PathBuf,
     /// The Primary; none in stand-alone mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -22,12 +22,12 @@ pub struct Config {
     /// The genesis file of a committee without a Primary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub genesis: Option<PathBuf>,
-    /// Where traces of this wallet's payments go; nowhere where it is not given.
+    /// The collector of traces of this wallet's payments; none are sent without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traces: Option<TraceSettings>,
 }
 
-/// Where the Primary is and when it is believed.
+/// The Primary, and the finality at which its events count.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PrimarySettings {
@@ -46,7 +46,7 @@ pub struct PrimarySettings {
 }
 
 impl PrimarySettings {
-    /// In the form that the connection takes.
+    /// The settings as the connection takes them.
     #[must_use]
     pub fn connection(&self) -> PrimaryConfig {
         let mut config = PrimaryConfig::new(self.rpc_urls.clone(), self.chain_id, self.contract);
@@ -69,7 +69,7 @@ pub enum ConfigError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         error: std::io::Error,
     },
     /// Not of this form.
@@ -77,7 +77,7 @@ pub enum ConfigError {
     Malformed {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The defect.
         reason: String,
     },
     /// This command needs a Primary.
@@ -89,7 +89,7 @@ impl Config {
     /// Reads the file.
     ///
     /// # Errors
-    /// Where it is missing or not of this form.
+    /// If it is missing or not of this form.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
         let io = |error| ConfigError::Io { path: path.into(), error };
         let content = files::read(path).map_err(io)?.ok_or_else(|| ConfigError::Missing(path.into()))?;
@@ -105,7 +105,7 @@ impl Config {
     /// Writes the file; it must not exist unless `replace`.
     ///
     /// # Errors
-    /// Where it exists or the disk refuses.
+    /// If it exists or the disk refuses.
     pub fn write(&self, path: &Path, replace: bool) -> Result<(), ConfigError> {
         let io = |error| ConfigError::Io { path: path.into(), error };
         let malformed =

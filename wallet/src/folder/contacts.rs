@@ -14,7 +14,7 @@ use super::{Folder, KeyError};
 /// An account with a name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Contact {
-    /// What the owner calls it.
+    /// The owner's reference.
     pub name: String,
     /// The account.
     pub account: AccountId,
@@ -28,7 +28,7 @@ pub enum ContactError {
     Exists {
         /// The name.
         name: String,
-        /// Whose it is.
+        /// The account.
         account: AccountId,
     },
     /// The name is that of a key.
@@ -62,7 +62,7 @@ impl Contacts {
     /// Gives an account a name. The same again changes nothing.
     ///
     /// # Errors
-    /// Where the name is unfit or another's, or the disk refuses.
+    /// If the name is unfit or another's, or the disk refuses.
     pub fn add(&self, name: &str, account: AccountId) -> Result<Contact, ContactError> {
         let path = self.path(name)?;
         if self.folder.keys().has(name)? {
@@ -82,7 +82,7 @@ impl Contacts {
     /// Takes a name away.
     ///
     /// # Errors
-    /// Where there is none, or the disk refuses.
+    /// If there is none, or the disk refuses.
     pub fn remove(&self, name: &str) -> Result<Contact, ContactError> {
         let account = self.find(name)?.ok_or_else(|| ContactError::Unknown(name.into()))?;
         let path = self.path(name)?;
@@ -93,7 +93,7 @@ impl Contacts {
     /// All of them, by name.
     ///
     /// # Errors
-    /// Where a file is damaged.
+    /// If a file is damaged.
     pub fn list(&self) -> Result<Vec<Contact>, ContactError> {
         let folder = self.folder.home().join("contacts");
         let names = files::names(&folder).map_err(|error| FolderError::io(&folder, error))?;
@@ -106,7 +106,7 @@ impl Contacts {
     /// The account of a name, where it has one.
     ///
     /// # Errors
-    /// Where the name is unfit or the file damaged.
+    /// If the name is unfit or the file damaged.
     pub fn find(&self, name: &str) -> Result<Option<AccountId>, ContactError> {
         let path = self.path(name)?;
         let Some(content) = files::read(&path).map_err(|error| FolderError::io(&path, error))? else {
@@ -127,7 +127,7 @@ impl Folder {
     /// The account that a name stands for: that of a key, or of a contact.
     ///
     /// # Errors
-    /// Where there is none, or both.
+    /// If there is none, or both.
     pub fn named(&self, name: &str) -> Result<AccountId, ContactError> {
         match (self.keys().has(name)?, self.contacts().find(name)?) {
             (true, Some(_)) => Err(ContactError::Ambiguous(name.into())),

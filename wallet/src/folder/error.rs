@@ -1,4 +1,4 @@
-//! What can go wrong with the wallet's own files.
+//! Errors of the wallet's own files.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ pub enum FolderError {
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         error: io::Error,
     },
     /// Another command is at work.
@@ -27,7 +27,7 @@ pub enum FolderError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The defect.
         reason: String,
     },
     /// Signing a second order for one sequence number could lock the account for ever.

@@ -32,7 +32,7 @@ pub struct ReceivedPayment {
 }
 
 impl ReceivedPayment {
-    /// What it is known by.
+    /// The payment's name.
     #[must_use]
     pub fn name(&self) -> PaymentName {
         PaymentName { sender: self.payment.sender, sequence: self.payment.sequence, output: self.output }
@@ -91,7 +91,7 @@ impl Inbox {
     /// Takes the right to write, after waiting for another command as long as `patience`.
     ///
     /// # Errors
-    /// Where another command holds it, or the folder cannot be used.
+    /// If another command holds it, or the folder cannot be used.
     pub async fn lock(&self, patience: Duration) -> Result<InboxJournal, FolderError> {
         Ok(InboxJournal { _lock: Lock::acquire(&self.folder, patience).await?, inbox: self.clone() })
     }
@@ -99,7 +99,7 @@ impl Inbox {
     /// All payments, in the order in which the wallet saw them.
     ///
     /// # Errors
-    /// Where the folder cannot be read or a file is damaged.
+    /// If the folder cannot be read or a file is damaged.
     pub fn payments(&self) -> Result<Vec<ReceivedPayment>, FolderError> {
         self.payments_beyond(|_| Ok(false), usize::MAX)
     }
@@ -131,7 +131,7 @@ impl Inbox {
     /// How many payments there are. They are only ever added.
     ///
     /// # Errors
-    /// Where the folder cannot be read.
+    /// If the folder cannot be read.
     pub fn count(&self) -> Result<usize, FolderError> {
         let names = files::names(&self.folder).map_err(|error| FolderError::io(&self.folder, error))?;
         Ok(names.iter().filter(|name| name.ends_with(".payment")).count())
@@ -146,7 +146,7 @@ impl Inbox {
     /// The certificate of a payment that the wallet has, to be verified again before it is used.
     ///
     /// # Errors
-    /// Where the file is damaged.
+    /// If the file is damaged.
     pub fn certificate(&self, name: &PaymentName) -> Result<Option<Certificate>, FolderError> {
         let path = self.path(name);
         let stored: Option<ReceivedPayment> = read(&path)?;
@@ -197,7 +197,7 @@ impl InboxJournal {
     /// How far the list of each authority was read.
     ///
     /// # Errors
-    /// Where a file is damaged.
+    /// If a file is damaged.
     pub fn cursors(&self) -> Result<BTreeMap<AuthorityName, Cursor>, FolderError> {
         let stored: BTreeMap<String, u64> = read(&self.inbox.cursors_path())?.unwrap_or_default();
         let last: BTreeMap<String, LastRead> = read(&self.inbox.last_read_path())?.unwrap_or_default();
@@ -213,7 +213,7 @@ impl InboxJournal {
     /// Moves the cursors, after what they pass was added.
     ///
     /// # Errors
-    /// Where the disk refuses.
+    /// If the disk refuses.
     pub fn move_cursors(&self, cursors: &BTreeMap<AuthorityName, Cursor>) -> Result<(), FolderError> {
         let next: BTreeMap<_, _> = cursors.iter().map(|(name, cursor)| (name.to_string(), cursor.next)).collect();
         let last = cursors.iter().filter_map(|(name, cursor)| Some((name.to_string(), LastRead::of(cursor)?)));
@@ -225,7 +225,7 @@ impl InboxJournal {
     /// the wallet.
     ///
     /// # Errors
-    /// Where the disk refuses.
+    /// If the disk refuses.
     pub fn add(&self, certificate: &VerifiedCertificate) -> Result<Vec<ReceivedPayment>, FolderError> {
         let mut added = Vec::new();
         for Receipt { payment, output } in certificate.transfer().receipts() {

@@ -13,7 +13,7 @@ use super::error::FolderError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Job {
-    /// Who pays.
+    /// The account that pays.
     pub account: AccountId,
     /// At most so many outputs are in one order.
     pub outputs_max: usize,
@@ -33,7 +33,7 @@ impl Jobs {
     /// The job of a name; none where it was not begun.
     ///
     /// # Errors
-    /// Where the file cannot be read or is damaged.
+    /// If the file cannot be read or is damaged.
     pub fn find(&self, name: Digest) -> Result<Option<Job>, FolderError> {
         let path = self.path(name);
         let Some(content) = files::read(&path).map_err(|error| FolderError::io(&path, error))? else {
@@ -45,7 +45,7 @@ impl Jobs {
     /// Begins a job, or gives it as it was begun before.
     ///
     /// # Errors
-    /// Where the disk refuses, or the file is damaged.
+    /// If the disk refuses, or the file is damaged.
     pub fn begin(&self, name: Digest, account: AccountId, outputs_max: usize) -> Result<Job, FolderError> {
         let (path, job) = (self.path(name), Job { account, outputs_max });
         files::create_folder(&self.folder).map_err(|error| FolderError::io(&self.folder, error))?;

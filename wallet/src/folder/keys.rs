@@ -16,7 +16,7 @@ use zeroize::Zeroizing;
 const NAME_LENGTH_MAX: usize = 64;
 /// The file beside the keys that names the default one. No key has a file of this name.
 const DEFAULT: &str = "default";
-/// Where this wallet's own words stand in the file.
+/// The member of the keystore file that holds this wallet's own data.
 const METADATA: &str = "fastpay";
 
 /// The kind of a key.
@@ -32,7 +32,7 @@ pub enum KeyKind {
 /// A key in the wallet, without its secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct KeyEntry {
-    /// What its owner calls it.
+    /// The owner's name for the key.
     pub name: String,
     /// Its kind.
     pub kind: KeyKind,
@@ -77,7 +77,7 @@ pub enum KeyError {
     Ambiguous {
         /// Those there are.
         names: String,
-        /// How it is said which.
+        /// The option that selects a key.
         option: &'static str,
     },
     /// The wrong passphrase.
@@ -88,7 +88,7 @@ pub enum KeyError {
     Malformed {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The defect.
         reason: String,
     },
     /// Not 32 bytes of hexadecimal digits, or not a key.
@@ -102,7 +102,7 @@ pub enum KeyError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         error: std::io::Error,
     },
 }
@@ -121,7 +121,7 @@ impl Keys {
     /// All keys, by name.
     ///
     /// # Errors
-    /// Where the folder cannot be read or a file is none of ours.
+    /// If the folder cannot be read or a file is none of ours.
     pub fn list(&self) -> Result<Vec<KeyEntry>, KeyError> {
         let names = files::names(&self.folder).map_err(|error| io(&self.folder, error))?;
         names.iter().filter_map(|name| name.strip_suffix(".json")).map(|name| self.entry(name)).collect()
@@ -130,7 +130,7 @@ impl Keys {
     /// One key.
     ///
     /// # Errors
-    /// Where there is none of this name.
+    /// If there is none of this name.
     pub fn entry(&self, name: &str) -> Result<KeyEntry, KeyError> {
         let path = self.path(name)?;
         let content = files::read(&path).map_err(|error| io(&path, error))?;
@@ -148,7 +148,7 @@ impl Keys {
     /// Whether there is a key of this name.
     ///
     /// # Errors
-    /// Where the name is unfit.
+    /// If the name is unfit.
     pub fn has(&self, name: &str) -> Result<bool, KeyError> {
         Ok(self.path(name)?.exists())
     }
@@ -156,7 +156,7 @@ impl Keys {
     /// The key that is meant: the one named, or else the only one that `fits`.
     ///
     /// # Errors
-    /// Where there is none, or more than one.
+    /// If there is none, or more than one.
     pub fn choose(&self, name: Option<&str>, kind: Option<KeyKind>) -> Result<KeyEntry, KeyError> {
         if let Some(name) = name {
             let entry = self.entry(name)?;
@@ -180,10 +180,10 @@ impl Keys {
         }
     }
 
-    /// The key that is used where none is named; none where its owner has not said so.
+    /// The default key; none if its owner has not chosen one.
     ///
     /// # Errors
-    /// Where the file cannot be read.
+    /// If the file cannot be read.
     pub fn default_name(&self) -> Result<Option<String>, KeyError> {
         let path = self.folder.join(DEFAULT);
         let content = files::read(&path).map_err(|error| io(&path, error))?;
@@ -193,7 +193,7 @@ impl Keys {
     /// Makes a key the one that is used where none is named.
     ///
     /// # Errors
-    /// Where there is no such key, or the disk refuses.
+    /// If there is no such key, or the disk refuses.
     pub fn set_default(&self, name: &str) -> Result<KeyEntry, KeyError> {
         let entry = self.entry(name)?;
         let path = self.folder.join(DEFAULT);
@@ -204,7 +204,7 @@ impl Keys {
     /// Makes a new key.
     ///
     /// # Errors
-    /// Where the name is taken or unfit.
+    /// If the name is taken or unfit.
     pub fn create(&self, name: &str, kind: KeyKind, passphrase: &str) -> Result<KeyEntry, KeyError> {
         loop {
             let mut secret = Zeroizing::new([0_u8; 32]);
@@ -219,7 +219,7 @@ impl Keys {
     /// Stores a given secret.
     ///
     /// # Errors
-    /// Where it is not a key, or the name is taken or unfit.
+    /// If it is not a key, or the name is taken or unfit.
     pub fn import(&self, name: &str, kind: KeyKind, secret: &[u8; 32], passphrase: &str) -> Result<KeyEntry, KeyError> {
         let path = self.path(name)?;
         if self.folder.with_file_name("contacts").join(name).exists() {
@@ -252,7 +252,7 @@ impl Keys {
     /// The file of a key.
     ///
     /// # Errors
-    /// Where the name is unfit.
+    /// If the name is unfit.
     pub fn path(&self, name: &str) -> Result<PathBuf, KeyError> {
         check_name(name)?;
         Ok(self.folder.join(format!("{name}.json")))
@@ -282,7 +282,7 @@ fn account_key(kind: KeyKind, secret: &[u8; 32]) -> Result<AccountKey, KeyError>
 /// Reads a secret written as 64 hexadecimal digits.
 ///
 /// # Errors
-/// Where it is not that.
+/// If it is not that.
 pub fn parse_secret(text: &str) -> Result<Secret, KeyError> {
     let mut secret = Zeroizing::new([0; 32]);
     let digits = text.trim();

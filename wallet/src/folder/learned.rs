@@ -1,5 +1,5 @@
-//! What the wallet was told by the Primary and keeps, so that paying does not wait for the Primary: the
-//! committees, and the decimals of tokens.
+//! Facts from the Primary that the wallet caches, so that paying does not wait for the Primary: the committees, and
+//! the decimals of tokens.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -21,13 +21,13 @@ pub struct KnownCommittees {
     pub contract: PrimaryAddress,
     /// The members of each epoch, from the first.
     pub committees: Committees,
-    /// What endpoints are called in the current epoch, by what their file calls them.
+    /// The current names of endpoints, by their names in the file.
     #[serde(default)]
     pub names: BTreeMap<AuthorityName, AuthorityName>,
 }
 
 impl KnownCommittees {
-    /// What the contract says of its committees, to be stored.
+    /// The contract's committees, to be stored.
     #[must_use]
     pub fn new(domain: &Domain, committees: Committees) -> Self {
         let (chain_id, contract) = (domain.chain_id(), domain.contract());
@@ -57,23 +57,23 @@ impl Folder {
     /// The committees that were learned so far.
     ///
     /// # Errors
-    /// Where the file is damaged.
+    /// If the file is damaged.
     pub fn known_committees(&self) -> Result<Option<KnownCommittees>, FolderError> {
         self.read_learned("committees.json")
     }
 
-    /// Keeps what the contract says of its committees.
+    /// Stores the contract's committees.
     ///
     /// # Errors
-    /// Where the disk refuses.
+    /// If the disk refuses.
     pub fn learn_committees(&self, committees: &KnownCommittees) -> Result<(), FolderError> {
         self.write_learned("committees.json", committees)
     }
 
-    /// What is known of an asset.
+    /// The stored properties of an asset.
     ///
     /// # Errors
-    /// Where the file is damaged.
+    /// If the file is damaged.
     pub fn known_asset(&self, asset: Asset) -> Result<Option<AssetInfo>, FolderError> {
         let mut known: BTreeMap<String, AssetInfo> = self.read_learned("assets.json")?.unwrap_or_default();
         Ok(known.remove(&asset.to_string()))
@@ -82,7 +82,7 @@ impl Folder {
     /// All assets of which something is known.
     ///
     /// # Errors
-    /// Where the file is damaged.
+    /// If the file is damaged.
     pub fn known_assets(&self) -> Result<Vec<Asset>, FolderError> {
         let known: BTreeMap<String, AssetInfo> = self.read_learned("assets.json")?.unwrap_or_default();
         Ok(known.keys().filter_map(|asset| asset.parse().ok().map(Asset)).collect())
@@ -91,17 +91,17 @@ impl Folder {
     /// The tokens of this wallet that call themselves by a name. Anyone can choose it, so there may be several.
     ///
     /// # Errors
-    /// Where the file is damaged.
+    /// If the file is damaged.
     pub fn assets_named(&self, symbol: &str) -> Result<Vec<Asset>, FolderError> {
         let known: BTreeMap<String, AssetInfo> = self.read_learned("assets.json")?.unwrap_or_default();
         let named = known.iter().filter(|(_, info)| info.symbol == symbol);
         Ok(named.filter_map(|(asset, _)| asset.parse().ok().map(Asset)).collect())
     }
 
-    /// Keeps what a token says of itself.
+    /// Stores the properties of a token.
     ///
     /// # Errors
-    /// Where the disk refuses.
+    /// If the disk refuses.
     pub fn learn_asset(&self, asset: Asset, info: &AssetInfo) -> Result<(), FolderError> {
         let mut known: BTreeMap<String, AssetInfo> = self.read_learned("assets.json")?.unwrap_or_default();
         if known.insert(asset.to_string(), info.clone()).as_ref() == Some(info) {
@@ -110,10 +110,10 @@ impl Folder {
         self.write_learned("assets.json", &known)
     }
 
-    /// Forgets what tokens said of themselves.
+    /// Removes the stored properties of tokens.
     ///
     /// # Errors
-    /// Where the disk refuses.
+    /// If the disk refuses.
     pub fn forget_assets(&self) -> Result<(), FolderError> {
         let path = self.home.join("assets.json");
         match files::remove(&path) {

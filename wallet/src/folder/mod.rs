@@ -48,7 +48,7 @@ pub use transactions::{Errand, TransactionEntry, TransactionJournal, Transaction
 /// Writes a file outside of the folder as a whole, in place of the one of this name.
 ///
 /// # Errors
-/// Where the disk refuses.
+/// If the disk refuses.
 pub fn write_result(path: &Path, content: &[u8]) -> Result<(), FolderError> {
     files::replace(path, content).map_err(|error| FolderError::io(path, error))
 }
@@ -66,7 +66,7 @@ impl Folder {
         Self { home: home.into() }
     }
 
-    /// Where it is.
+    /// Its location.
     #[must_use]
     pub fn home(&self) -> &Path {
         &self.home
@@ -75,7 +75,7 @@ impl Folder {
     /// Makes the folder, readable by its owner alone.
     ///
     /// # Errors
-    /// Where the system refuses.
+    /// If the system refuses.
     pub fn create(&self) -> Result<(), FolderError> {
         files::create_folder(&self.home).map_err(|error| FolderError::io(&self.home, error))
     }
@@ -89,7 +89,7 @@ impl Folder {
     /// The configuration.
     ///
     /// # Errors
-    /// Where it is missing or malformed.
+    /// If it is missing or malformed.
     pub fn config(&self) -> Result<Config, ConfigError> {
         Config::read(&self.config_path())
     }
@@ -110,7 +110,7 @@ impl Folder {
     /// All of it belongs to one deployment.
     ///
     /// # Errors
-    /// Where the folder cannot be read.
+    /// If the folder cannot be read.
     pub fn has_history(&self) -> Result<bool, FolderError> {
         for kind in ["orders", "inbox", "primary"] {
             let kind = self.home.join(kind);
@@ -125,13 +125,13 @@ impl Folder {
         Ok(false)
     }
 
-    /// What an account sent.
+    /// The transfers that an account sent.
     #[must_use]
     pub fn orders(&self, account: AccountId) -> Orders {
         Orders::new(&self.home.join("orders"), account)
     }
 
-    /// What an account received.
+    /// The payments that an account received.
     #[must_use]
     pub fn inbox(&self, account: AccountId) -> Inbox {
         Inbox::new(&self.home.join("inbox"), account)
@@ -143,7 +143,7 @@ impl Folder {
         Jobs::new(&self.home)
     }
 
-    /// What an Ethereum key sent to the Primary.
+    /// The transactions that an Ethereum key sent to the Primary.
     #[must_use]
     pub fn transactions(&self, owner: Address) -> Transactions {
         Transactions::new(&self.home.join("primary"), owner)

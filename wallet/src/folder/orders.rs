@@ -5,7 +5,7 @@
 //!  NNN.order ──► NNN.certificate ──► NNN.settled         (files of the account's folder, by sequence number)
 //!  created       certified           settled
 //! ```
-//! `NNN.spent` says beside them what the contract spent the number of a redemption on, in a final block.
+//! Beside them, `NNN.spent` holds the order on which the contract spent the number of a redemption, in a final block.
 //!
 //! Each file is written once and never changed, so a crash leaves one of the states and nothing in
 //! between. A certificate of another order than NNN.order (of a copy of this wallet) means that ours was
@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use super::error::FolderError;
 use super::lock::Lock;
 
-/// What has become of an order.
+/// The state of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OrderState {
@@ -44,18 +44,18 @@ pub enum OrderState {
 pub struct OrderEntry {
     /// Its number.
     pub sequence: SequenceNumber,
-    /// What this wallet ordered; none where only another copy's certificate is known.
+    /// This wallet's order; none if only another copy's certificate is known.
     pub order: Option<TransferOrder>,
     /// The certificate of that number.
     pub certificate: Option<Certificate>,
     /// When it was written down, in milliseconds since 1970.
     pub created_at_ms: u64,
-    /// What has become of it.
+    /// Its state.
     pub state: OrderState,
 }
 
 impl OrderEntry {
-    /// What happened, or is to happen, under this number.
+    /// The transfer of this number, past or intended.
     #[must_use]
     pub fn transfer(&self) -> Option<&Transfer> {
         let certified = self.certificate.as_ref().map(|certificate| &certificate.order.transfer);
@@ -63,7 +63,7 @@ impl OrderEntry {
     }
 }
 
-/// For people who look into the folder, the transfer stands next to the bytes.
+/// A stored order. It includes the transfer beside the bytes, for people who read the file.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StoredOrder {
@@ -108,7 +108,7 @@ impl Orders {
     /// Takes the right to write, after waiting for another command as long as `patience`.
     ///
     /// # Errors
-    /// Where another command holds it, or the folder cannot be used.
+    /// If another command holds it, or the folder cannot be used.
     pub async fn lock(&self, patience: Duration) -> Result<OrderJournal, FolderError> {
         let lock = Lock::acquire(&self.folder, patience).await?;
         Ok(OrderJournal { orders: self.clone(), _lock: lock })
@@ -117,7 +117,7 @@ impl Orders {
     /// The number after the last one that this wallet knows to be taken.
     ///
     /// # Errors
-    /// Where the folder cannot be read.
+    /// If the folder cannot be read.
     pub fn next_sequence(&self) -> Result<SequenceNumber, FolderError> {
         let last = self.sequences()?.last().copied();
         Ok(last.map_or(SequenceNumber(0), |last| last.next().unwrap_or(SequenceNumber(u64::MAX))))
@@ -126,7 +126,7 @@ impl Orders {
     /// All entries, oldest first.
     ///
     /// # Errors
-    /// Where the folder cannot be read or a file is damaged.
+    /// If the folder cannot be read or a file is damaged.
     pub fn entries(&self) -> Result<Vec<OrderEntry>, FolderError> {
         self.sequences()?.into_iter().filter_map(|sequence| self.entry(sequence).transpose()).collect()
     }
@@ -135,7 +135,7 @@ impl Orders {
     /// is not settled: its payee waits, and the wallet that has it may be the only one left.
     ///
     /// # Errors
-    /// Where the folder cannot be read or a file is damaged.
+    /// If the folder cannot be read or a file is damaged.
     pub fn unfinished(&self) -> Result<Vec<OrderEntry>, FolderError> {
         let names = self.names()?;
         let numbers = |kind: &str| names.iter().filter_map(|name| sequence_of(name, kind)).collect::<Vec<_>>();
@@ -151,7 +151,7 @@ impl Orders {
     /// The entry of a number; none where this wallet knows nothing of it.
     ///
     /// # Errors
-    /// Where a file cannot be read or is damaged.
+    /// If a file cannot be read or is damaged.
     pub fn entry(&self, sequence: SequenceNumber) -> Result<Option<OrderEntry>, FolderError> {
         let stored: Option<StoredOrder> = self.read(sequence, "order")?;
         let certified: Option<StoredCertificate> = self.read(sequence, "certificate")?;
@@ -171,10 +171,10 @@ impl Orders {
         Ok(Some(OrderEntry { sequence, order, certificate, created_at_ms, state }))
     }
 
-    /// What the contract spent a number on in a final block, where that was noted.
+    /// The order on which the contract spent a number in a final block, if that was noted.
     ///
     /// # Errors
-    /// Where the file cannot be read or is damaged.
+    /// If the file cannot be read or is damaged.
     pub fn spending(&self, sequence: SequenceNumber) -> Result<Option<Spending>, FolderError> {
         self.read(sequence, "spent")
     }
@@ -182,7 +182,7 @@ impl Orders {
     /// Notes what the contract spent a number on in a final block: it does not change, so no lock is needed.
     ///
     /// # Errors
-    /// Where the disk refuses.
+    /// If the disk refuses.
     pub fn note_spending(&self, sequence: SequenceNumber, spending: &Spending) -> Result<(), FolderError> {
         self.write(sequence, "spent", spending).map(drop)
     }
@@ -294,7 +294,7 @@ impl OrderJournal {
     /// Writes the certificate of a number down, of this wallet's order or of one that superseded it.
     ///
     /// # Errors
-    /// Where the disk refuses.
+    /// If the disk refuses.
     pub fn certify(&self, certificate: &VerifiedCertificate) -> Result<(), FolderError> {
         let stored = StoredCertificate {
             certified_at_ms: now_ms(),
@@ -304,8 +304,8 @@ impl OrderJournal {
         self.orders.write(certificate.transfer().sequence(), "certificate", &stored).map(drop)
     }
 
-    /// Notes that a quorum has confirmed the certificate of a number. The certificate must be on disk by then: a settled
-    /// number is never looked at again.
+    /// Notes that a quorum has confirmed the certificate of a number. The certificate must be on disk by then: a
+    /// settled number is never checked again.
     ///
     /// # Errors
     /// [`FolderError::NotCertified`] where it is not; or the disk's.
@@ -325,7 +325,7 @@ impl OrderEntry {
     /// The order of this entry, verified for a deployment.
     ///
     /// # Errors
-    /// Where the file was altered, or belongs to another deployment.
+    /// If the file was altered, or belongs to another deployment.
     pub fn verify(&self, domain: &Domain) -> Option<Result<VerifiedOrder, fastpay_core::OrderError>> {
         self.order.clone().map(|order| order.verify(domain))
     }

@@ -12,7 +12,7 @@ impl Folder {
     /// Writes a proof down, where it is not there yet. Returns its file.
     ///
     /// # Errors
-    /// Where the disk refuses.
+    /// If the disk refuses.
     pub fn keep_proof(&self, proof: &Proof) -> Result<PathBuf, FolderError> {
         let folder = self.home.join("proofs");
         let (authority, account) = (hex::encode(proof.authority.0), hex::encode(proof.account.0));

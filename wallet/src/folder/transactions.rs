@@ -19,7 +19,7 @@ use super::error::FolderError;
 use super::lock::Lock;
 use super::orders::now_ms;
 
-/// What a transaction is for.
+/// The purpose of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "kind", deny_unknown_fields)]
 pub enum Errand {
@@ -27,7 +27,7 @@ pub enum Errand {
     Approve {
         /// The token.
         asset: Asset,
-        /// How much of it.
+        /// The amount, in the asset's smallest unit.
         amount: Amount,
     },
     /// Funds a FastPay account.
@@ -36,7 +36,7 @@ pub enum Errand {
         recipient: AccountId,
         /// What is deposited.
         asset: Asset,
-        /// How much of it.
+        /// The amount, in the asset's smallest unit.
         amount: Amount,
         /// The contract's last event before this one was sent: this one has a higher index.
         after: TransactionIndex,
@@ -63,20 +63,20 @@ pub enum Errand {
         asset: Asset,
         /// Where it is paid.
         to: Address,
-        /// How much.
+        /// The amount, in the asset's smallest unit.
         amount: U256,
     },
 }
 
-/// What has become of a transaction.
+/// The state of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "state", deny_unknown_fields)]
 pub enum TransactionState {
     /// It may have been sent, and may be in a block that is not final.
     Pending,
-    /// It is in a final block and did what it should.
+    /// It is in a final block and succeeded.
     Final(Inclusion),
-    /// It is in a block and changed nothing.
+    /// It is in a block and reverted.
     Reverted,
     /// Another transaction took its nonce, so it will never happen.
     Superseded,
@@ -90,11 +90,11 @@ pub struct TransactionEntry {
     pub number: u64,
     /// When it was written down, in milliseconds since 1970.
     pub created_at_ms: u64,
-    /// What it is for.
+    /// Its purpose.
     pub errand: Errand,
     /// With nonce and fees.
     pub submission: Submission,
-    /// What has become of it.
+    /// Its state.
     pub state: TransactionState,
 }
 
@@ -120,7 +120,7 @@ impl Transactions {
     /// Takes the right to send, after waiting for another command as long as `patience`.
     ///
     /// # Errors
-    /// Where another command holds it, or the folder cannot be used.
+    /// If another command holds it, or the folder cannot be used.
     pub async fn lock(&self, patience: Duration) -> Result<TransactionJournal, FolderError> {
         Ok(TransactionJournal { _lock: Lock::acquire(&self.folder, patience).await?, transactions: self.clone() })
     }
@@ -128,15 +128,16 @@ impl Transactions {
     /// All entries, oldest first.
     ///
     /// # Errors
-    /// Where the folder cannot be read or a file is damaged.
+    /// If the folder cannot be read or a file is damaged.
     pub fn entries(&self) -> Result<Vec<TransactionEntry>, FolderError> {
         self.numbers()?.into_iter().map(|number| self.entry(number)).collect()
     }
 
-    /// The newest of a chain, which has the highest nonce there. `is_of_it` says which are of that chain.
+    /// The newest transaction of a chain, which has the highest nonce there. `is_of_it` selects that chain's
+    /// transactions.
     ///
     /// # Errors
-    /// Where the folder cannot be read or a file is damaged.
+    /// If the folder cannot be read or a file is damaged.
     pub fn last(&self, is_of_it: impl Fn(&Submission) -> bool) -> Result<Option<TransactionEntry>, FolderError> {
         let entries = self.numbers()?.into_iter().rev().map(|number| self.entry(number));
         let mut fitting = entries.filter(|entry| entry.as_ref().map_or(true, |entry| is_of_it(&entry.submission)));
@@ -146,7 +147,7 @@ impl Transactions {
     /// Those of which the end is not known, oldest first.
     ///
     /// # Errors
-    /// Where the folder cannot be read or a file is damaged.
+    /// If the folder cannot be read or a file is damaged.
     pub fn pending(&self) -> Result<Vec<TransactionEntry>, FolderError> {
         let open = self.numbers()?.into_iter().filter(|number| !self.path(*number, "outcome").exists());
         open.map(|number| self.entry(number)).collect()
@@ -155,7 +156,7 @@ impl Transactions {
     /// One entry.
     ///
     /// # Errors
-    /// Where there is none of this number, or its file is damaged.
+    /// If there is none of this number, or its file is damaged.
     pub fn entry(&self, number: u64) -> Result<TransactionEntry, FolderError> {
         let path = self.path(number, "transaction");
         let Stored { created_at_ms, errand, submission } =
@@ -191,7 +192,7 @@ impl TransactionJournal {
     /// Writes a new transaction down. Once this has returned, it may be sent.
     ///
     /// # Errors
-    /// Where the disk refuses.
+    /// If the disk refuses.
     pub fn create(&self, errand: Errand, submission: Submission) -> Result<TransactionEntry, FolderError> {
         let last = self.transactions.numbers()?.last().copied();
         let number = last.map_or(0, |last| last.saturating_add(1));
@@ -205,7 +206,7 @@ impl TransactionJournal {
     /// Writes a better offer of the same transaction down.
     ///
     /// # Errors
-    /// Where the disk refuses.
+    /// If the disk refuses.
     pub fn store(&self, entry: &TransactionEntry, submission: &Submission) -> Result<(), FolderError> {
         let path = self.transactions.path(entry.number, "transaction");
         let stored =
@@ -216,7 +217,7 @@ impl TransactionJournal {
     /// Notes the end of a transaction.
     ///
     /// # Errors
-    /// Where the disk refuses.
+    /// If the disk refuses.
     pub fn finish(&self, number: u64, state: TransactionState) -> Result<(), FolderError> {
         write(&self.transactions.path(number, "outcome"), &state)
     }

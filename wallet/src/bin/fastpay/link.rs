@@ -16,7 +16,7 @@ use crate::args::{AccountArgs, AssetName, PayArgs, parse_asset, read_memo};
 use crate::context::Context;
 use crate::output::Report;
 
-/// What is asked for.
+/// The request.
 #[derive(Debug, Args)]
 pub struct LinkArgs {
     #[command(flatten)]
